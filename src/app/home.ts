@@ -1,0 +1,36 @@
+// Where the state of a user lives: one folder, `~/.nanobot` unless NANOBOT_HOME moves it.
+
+import { homedir } from 'node:os';
+import { join, resolve } from 'node:path';
+
+export type Home = {
+  readonly root: string;
+  readonly config: string;
+  /** The last configuration that loaded, kept for a person to go back to. */
+  readonly lastGoodConfig: string;
+  readonly workspace: string;
+  readonly state: string;
+  readonly sessions: string;
+  readonly logs: string;
+  /** Held by the running gateway through a kernel lock. */
+  readonly lock: string;
+  /** Who the running gateway is: process id, address. */
+  readonly runtime: string;
+  readonly history: string;
+};
+
+export function homeOf(env: Readonly<Record<string, string | undefined>>): Home {
+  const root = resolve(env['NANOBOT_HOME'] || join(homedir(), '.nanobot'));
+  return {
+    root,
+    config: join(root, 'config.json'),
+    lastGoodConfig: join(root, 'config.last-good.json'),
+    workspace: join(root, 'workspace'),
+    state: join(root, 'state.db'),
+    sessions: join(root, 'sessions'),
+    logs: join(root, 'logs'),
+    lock: join(root, 'nanobot.lock'),
+    runtime: join(root, 'gateway.json'),
+    history: join(root, 'history'),
+  };
+}

@@ -1,0 +1,203 @@
+// CONTRACT of the message bus. Two durable topics, inbound and outbound, in one store: inbox and
+// outbox are not extra parts, they are these topics. Every method is one durable transaction; a
+// resolved promise means "on disk, fsynced". Every implementation passes test/contract/bus.ts.
+
+import type { LiveUpdate } from '../core/event.ts';
+import type {
+  AccountId,
+  ChannelName,
+  MessageId,
+  NativeId,
+  SessionKey,
+  TurnId,
+} from '../core/ids.ts';
+import type { ChatRef, InboundMessage, OutboundDraft, OutboundMessage } from '../core/message.ts';
+
+/** What the gate decided about one message before it reached the bus. */
+export type InboundEntry =
+  | { readonly kind: 'queue'; readonly message: InboundMessage }
+  /** Kept only for dedupe and `trace`: refused, buffered or handled elsewhere. Its text is not stored. */
+  | { readonly kind: 'record'; readonly message: InboundMessage; readonly gate: string };
+
+/** A channel's place in the platform's stream, committed together with the messages before it. */
+export type ChannelCursor = {
+  readonly channel: ChannelName;
+  readonly account: AccountId;
+  /** Opaque to the bus; the channel writes and reads it. */
+  readonly value: string;
+};
+
+export type AcceptResult = 'accepted' | 'duplicate';
+
+/** An inbound message with its place in the session's order. */
+export type QueuedMessage = { readonly seq: number; readonly message: InboundMessage };
+
+/** The unit of work: all that waits in one session, claimed by one worker under an epoch. */
+export interface Turn {
+  /** `session#firstSeq`; the same on every retry. */
+  readonly id: TurnId;
+  readonly session: SessionKey;
+  readonly chat: ChatRef;
+  readonly epoch: number;
+  /** 1 on the first try. A process that died while it held the turn counts as a try. */
+  readonly attempt: number;
+  readonly messages: readonly [QueuedMessage, ...QueuedMessage[]];
+  /** Aborted by `cancel` (reason: TurnCancelled), by loss of the claim, or at shutdown. */
+  readonly signal: AbortSignal;
+  /** Claims the session's followers that have arrived since, in order; empty when there are none. */
+  join(): Promise<readonly QueuedMessage[]>;
+  /** Resolves when a follower waits that `join` has not handed out; rejects when `signal` aborts. */
+  arrival(signal: AbortSignal): Promise<void>;
+}
+
+export type TurnResult = {
+  /** Every message up to and including this sequence number becomes done. */
+  readonly throughSeq: number;
+  /** Become outbound messages `turnId/0`, `turnId/1`, ... */
+  readonly outbound: readonly OutboundDraft[];
+};
+
+/** Resolving commits inbox-done and outbox-queued in one fenced transaction. Throwing is a failed try. */
+export type TurnHandler = (turn: Turn) => Promise<TurnResult>;
+
+export type WorkOptions = {
+  readonly signal: AbortSignal;
+  /** Sessions held at once; the place in the model's concurrency is taken later, by the handler. */
+  readonly maxOpenTurns: number;
+  readonly maxAttempts: number;
+  /** What the chat is told when a message is set aside after its last failed try. */
+  onPoison(turn: Turn): readonly OutboundDraft[];
+};
+
+export type Receipt = {
+  /** Ids of what now stands in the chat, in order. */
+  readonly nativeIds: readonly NativeId[];
+};
+
+export type SendContext = {
+  readonly signal: AbortSignal;
+  /** 1 on the first try. */
+  readonly attempt: number;
+  /** Parts that an earlier try surely delivered; never sent again. */
+  readonly sentParts: readonly NativeId[];
+  /** An earlier try may or may not have arrived; a channel that sends again says so in the text. */
+  readonly repeatsUnknown: boolean;
+  /** The platform message that shows this turn's live draft and should become the final text. */
+  readonly draft?: NativeId;
+  /** Durably records that the next part stands in the chat. */
+  partSent(id: NativeId): Promise<void>;
+};
+
+/** What to do when nobody knows whether a send arrived. */
+export type UnknownPolicy =
+  /** Sending the same again is harmless (the id is ours, or it is an edit). */
+  | 'idempotent'
+  /** Ask the platform by `reconcile`, then send again at most once. */
+  | 'reconcile'
+  /** One marked retry within 15 minutes of the answer's birth, else set aside as unknown. */
+  | 'resend'
+  /** Never send again; set aside as unknown. */
+  | 'hold';
+
+/** Carries one channel's outbound messages, in order per chat. */
+export interface Courier {
+  readonly channel: ChannelName;
+  readonly onUnknown: UnknownPolicy;
+  /** How long a message is worth delivering, milliseconds. */
+  readonly lifetimeMs: number;
+  /** @throws DeliveryError */
+  send(message: OutboundMessage, context: SendContext): Promise<Receipt>;
+  /** Whether the platform has this message; undefined where it cannot tell yet. */
+  reconcile?(
+    message: OutboundMessage,
+    signal: AbortSignal,
+  ): Promise<Receipt | 'absent' | undefined>;
+}
+
+export type DeliverOptions = { readonly signal: AbortSignal; readonly concurrency: number };
+
+export type CancelResult = { readonly withdrawn: number; readonly running: boolean };
+
+export type DeadLetter = {
+  readonly id: MessageId;
+  readonly direction: 'inbound' | 'outbound';
+  readonly session: SessionKey;
+  /** `unknown`: an outbound message of which nobody knows whether it arrived. */
+  readonly state: 'dead' | 'unknown';
+  readonly reason: string;
+  readonly attempts: number;
+  /** First 80 characters of the text. */
+  readonly excerpt: string;
+  readonly at: number;
+};
+
+export type TraceStep = { readonly at: number; readonly what: string; readonly detail?: string };
+export type Trace = {
+  readonly id: MessageId;
+  readonly direction: 'inbound' | 'outbound';
+  readonly session: SessionKey;
+  readonly state: string;
+  readonly turnId?: TurnId;
+  readonly steps: readonly TraceStep[];
+  /** Traces of the answers to an inbound message. */
+  readonly answers: readonly Trace[];
+};
+
+export type BusStats = {
+  readonly pending: number;
+  readonly running: number;
+  readonly outboundQueued: number;
+  readonly dead: number;
+  readonly unknown: number;
+  /** Epoch milliseconds of the oldest message that waits, undefined when none does. */
+  readonly oldestPendingAt: number | undefined;
+};
+
+/** Best-effort pictures of running turns; a slow reader sees only the newest per chat. */
+export interface LiveTopic {
+  publish(update: LiveUpdate): void;
+  /** Every update of the channel, newest per turn; ends when the signal aborts. */
+  subscribe(channel: ChannelName, signal: AbortSignal): AsyncIterable<LiveUpdate>;
+}
+
+/** Why a turn's signal was aborted by `cancel`. */
+export class TurnCancelled extends Error {
+  override readonly name = 'TurnCancelled';
+}
+
+export interface MessageBus extends AsyncDisposable {
+  /**
+   * Stores messages and the channel's cursor together. A known id is a duplicate and changes nothing.
+   * @throws BusFullError when a limit is reached: nothing was stored, do not acknowledge upstream.
+   */
+  accept(
+    batch: readonly InboundEntry[],
+    options?: { readonly cursor?: ChannelCursor },
+  ): Promise<readonly AcceptResult[]>;
+  cursor(channel: ChannelName, account: AccountId): Promise<string | undefined>;
+  /** Runs turns until the signal aborts, one per session at a time; then waits for those running. */
+  work(handler: TurnHandler, options: WorkOptions): Promise<void>;
+  /** Delivers one channel's messages until the signal aborts, in order per chat. */
+  deliver(courier: Courier, options: DeliverOptions): Promise<void>;
+  /** Queues a message outside a turn. Its chosen id makes a repeat a no-op. */
+  send(message: OutboundMessage): Promise<'queued' | 'duplicate'>;
+  readonly live: LiveTopic;
+  /** Withdraws what waits in the session and aborts its running turn. */
+  cancel(session: SessionKey, reason: string): Promise<CancelResult>;
+  /** Runs `run` while this process leads the resource: one poller per account. */
+  lead(
+    resource: string,
+    run: (signal: AbortSignal, epoch: number) => Promise<void>,
+    signal: AbortSignal,
+  ): Promise<void>;
+  dead(): Promise<readonly DeadLetter[]>;
+  /** Puts dead letters back in their queues; returns how many. */
+  retry(ids: readonly MessageId[]): Promise<number>;
+  /** Deletes dead letters; returns how many. */
+  drop(ids: readonly MessageId[]): Promise<number>;
+  /** The life of a message; `last` is the newest inbound one. */
+  trace(id: MessageId | 'last'): Promise<Trace | undefined>;
+  stats(): Promise<BusStats>;
+  /** Deletes finished messages older than the window, keeping the newest 100,000 dedupe ids. */
+  gc(windowMs: number): Promise<number>;
+}

@@ -1,0 +1,103 @@
+// CONTRACT of a channel: a small required part plus optional powers, so that "can edit" and "has an
+// edit method" cannot disagree. Shared code never asks for a channel's name; what differs is
+// declared here. Every channel passes test/contract/channel.ts.
+
+import type {
+  ChannelCursor,
+  InboundEntry,
+  Receipt,
+  SendContext,
+  UnknownPolicy,
+} from '../bus/bus.ts';
+import type { LiveUpdate } from '../core/event.ts';
+import type { AccountId, ChannelName, MessageId, NativeId } from '../core/ids.ts';
+import type { ChatRef, OutboundMessage } from '../core/message.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { Logger } from '../lib/logger.ts';
+import type { KeyValueStore } from '../store/store.ts';
+
+export type ChannelLimits = {
+  /** Longest text of one platform message, UTF-16 units. */
+  readonly textUnits: number;
+};
+
+export type ChannelStatus =
+  | { readonly kind: 'starting' }
+  /** `activeAt`: epoch milliseconds of the last completed poll, IDLE or ping. */
+  | { readonly kind: 'running'; readonly activeAt: number; readonly account?: string }
+  | { readonly kind: 'degraded'; readonly reason: string; readonly retryAt?: number }
+  /** Stays down until a person acts; `remedy` says how. */
+  | { readonly kind: 'stopped'; readonly reason: string; readonly remedy: string };
+
+/** What a channel may use of the gateway. */
+export interface ChannelHost {
+  /**
+   * Hands over messages and the cursor behind them; `record` entries are those the channel itself
+   * refused, with the gate that stopped them. Resolves once all are durable or refused; only then
+   * may the channel acknowledge upstream.
+   * @throws BusFullError: nothing was stored, try again later without acknowledging.
+   */
+  receive(
+    batch: readonly InboundEntry[],
+    options?: { readonly cursor?: ChannelCursor },
+  ): Promise<void>;
+  cursor(): Promise<string | undefined>;
+  report(status: ChannelStatus): void;
+  /** Tells the owner something on whatever door they can be reached. */
+  alert(text: string): void;
+  readonly state: KeyValueStore;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/** The platform lets us replace a text we sent: answers stream as a draft. */
+export interface Editing {
+  /** Shortest time between two edits of one chat, milliseconds. */
+  readonly minIntervalMs: number;
+  /** Shows the first draft. @throws DeliveryError */
+  place(
+    chat: ChatRef,
+    markdown: string,
+    options: { readonly replyTo?: MessageId; readonly signal: AbortSignal },
+  ): Promise<NativeId>;
+  /** Replaces the draft; a text too long for one message shows its beginning. @throws DeliveryError */
+  edit(chat: ChatRef, draft: NativeId, markdown: string, signal: AbortSignal): Promise<void>;
+  /** Takes a draft away that will get no final text. @throws DeliveryError */
+  remove(chat: ChatRef, draft: NativeId, signal: AbortSignal): Promise<void>;
+}
+
+export interface Typing {
+  /** How long the platform shows one notice, milliseconds. */
+  readonly intervalMs: number;
+  show(chat: ChatRef, signal: AbortSignal): Promise<void>;
+}
+
+/** The door shows whole pictures of a turn itself (web page, terminal). Must not block. */
+export interface LiveView {
+  show(update: LiveUpdate): void;
+}
+
+export interface Channel {
+  readonly name: ChannelName;
+  readonly account: AccountId;
+  readonly limits: ChannelLimits;
+  readonly onUnknown: UnknownPolicy;
+  /** How long an answer is worth delivering, milliseconds. */
+  readonly lifetimeMs: number;
+  /** Rapid messages are one question here; false where each line stands alone (terminal). */
+  readonly coalesces: boolean;
+  /**
+   * Receives until aborted; rejects with ChannelError when it cannot go on. `send` and the powers
+   * work only while `run` is under way.
+   */
+  run(host: ChannelHost, signal: AbortSignal): Promise<void>;
+  /** Sends or, with `context.draft`, turns the draft into the final text. @throws DeliveryError */
+  send(message: OutboundMessage, context: SendContext): Promise<Receipt>;
+  reconcile?(
+    message: OutboundMessage,
+    signal: AbortSignal,
+  ): Promise<Receipt | 'absent' | undefined>;
+  readonly editing?: Editing;
+  readonly typing?: Typing;
+  readonly liveView?: LiveView;
+}

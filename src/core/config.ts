@@ -1,0 +1,217 @@
+// The configuration as one schema: types, defaults, limits and the texts editors show. Keys are the
+// original's where it has them; every key here has an effect. Secrets are marked, so that printing
+// and logging can hide them without a list of their own.
+
+import { z } from 'zod';
+
+export const CONFIG_VERSION = 1;
+
+const seconds = (minimum: number, maximum: number) => z.number().min(minimum).max(maximum);
+const count = (minimum: number, maximum: number) => z.int().min(minimum).max(maximum);
+const port = z.int().min(1).max(65_535);
+const secret = () => z.string().meta({ secret: true });
+const security = z
+  .enum(['tls', 'starttls', 'none'])
+  .describe('tls, starttls, or none (loopback hosts only).');
+
+const agentDefaults = z.strictObject({
+  workspace: z
+    .string()
+    .default('')
+    .describe('Folder the agent may read and write; empty: workspace/ in the home.'),
+  model: z
+    .string()
+    .default('')
+    .describe('e.g. anthropic/claude-opus-4-5; empty: found from keys and local servers.'),
+  fallbackModels: z.array(z.string()).default([]).describe('Tried in order when the model fails.'),
+  maxTokens: count(1, 1_000_000)
+    .default(4096)
+    .describe('Longest answer of one model call, tokens.'),
+  temperature: z.number().min(0).max(2).default(0.7),
+  thinkingBudget: count(0, 128_000)
+    .default(0)
+    .describe('Tokens to think; 0 = off. /think changes it.'),
+  maxToolIterations: count(1, 200).default(20).describe('Model calls of one turn.'),
+  maxContextTokens: count(2048, 10_000_000).default(128_000),
+  maxConcurrentChats: count(1, 10_000).default(16).describe('Turns that ask the model at once.'),
+  maxToolResultChars: count(200, 1_000_000).default(10_000),
+  maxTurnSecs: seconds(1, 3600).default(600).describe('Wall time of one turn.'),
+  maxTurnTokens: count(1000, 100_000_000)
+    .default(1_000_000)
+    .describe('Tokens, in and out, of one turn over all its calls.'),
+});
+
+const providerEntry = z.strictObject({
+  apiKey: secret().default(''),
+  apiBase: z.string().default('').describe('Base URL; empty: the vendor’s own.'),
+});
+
+export const PROVIDER_NAMES = [
+  'anthropic',
+  'openai',
+  'openrouter',
+  'deepseek',
+  'gemini',
+  'groq',
+  'zhipu',
+  'zhipuCoding',
+  'huggingface',
+  'ollama',
+  'lmstudio',
+  'vllm',
+  'local',
+] as const;
+export type ProviderName = (typeof PROVIDER_NAMES)[number];
+
+const providers = z.strictObject(
+  Object.fromEntries(PROVIDER_NAMES.map((name) => [name, providerEntry.prefault({})])) as Record<
+    ProviderName,
+    z.ZodPrefault<typeof providerEntry>
+  >,
+);
+
+const allowFrom = z
+  .array(z.string())
+  .default([])
+  .describe('Stable sender ids that may talk to the agent; empty = nobody, "*" = everybody.');
+
+const telegram = z.strictObject({
+  enabled: z.boolean().default(false),
+  token: secret().default('').describe('From @BotFather.'),
+  apiRoot: z.string().default('https://api.telegram.org'),
+  allowFrom: allowFrom.describe('Numeric Telegram user ids; empty = nobody, "*" = everybody.'),
+  streaming: z.boolean().default(true).describe('Show the answer while it is being written.'),
+  quoteReplies: z.boolean().default(false).describe('Answers quote the question.'),
+});
+
+const email = z.strictObject({
+  enabled: z.boolean().default(false),
+  imapHost: z.string().default(''),
+  imapPort: port.default(993),
+  imapSecurity: security.default('tls'),
+  smtpHost: z.string().default(''),
+  smtpPort: port.default(465),
+  smtpSecurity: security.default('tls'),
+  username: z.string().default(''),
+  password: secret().default('').describe('An app password where the provider has them.'),
+  from: z.string().default('').describe('Our address; empty: the username.'),
+  aliases: z.array(z.string()).default([]).describe('Further addresses of this mailbox.'),
+  mailbox: z.string().default('INBOX'),
+  allowFrom: allowFrom.describe('Sender addresses; empty = nobody, "*" = everybody.'),
+  authservId: z
+    .string()
+    .default('')
+    .describe('authserv-id of the receiving server whose Authentication-Results are believed.'),
+  acceptUnverified: z
+    .boolean()
+    .default(false)
+    .describe('Also answer mail whose sender nothing verifies. Anyone can forge a From line.'),
+  pollSecs: seconds(5, 3600).default(60).describe('Reconcile by UID at least this often.'),
+});
+
+const web = z.strictObject({ enabled: z.boolean().default(true) });
+
+export const configSchema = z.strictObject({
+  $schema: z.string().optional().describe('For editors; has no effect.'),
+  version: z.literal(CONFIG_VERSION).default(CONFIG_VERSION),
+  agents: z.strictObject({ defaults: agentDefaults.prefault({}) }).prefault({}),
+  providers: providers.prefault({}),
+  channels: z
+    .strictObject({
+      telegram: telegram.prefault({}),
+      email: email.prefault({}),
+      web: web.prefault({}),
+    })
+    .prefault({}),
+  gateway: z
+    .strictObject({
+      host: z.string().default('127.0.0.1'),
+      port: z.int().min(0).max(65_535).default(18_790).describe('0: any free port.'),
+      token: secret()
+        .default('')
+        .describe('Asked of the web page and the API; required for any host but loopback.'),
+      allowedHosts: z
+        .array(z.string())
+        .default([])
+        .describe('Further host names under which a browser may reach the page.'),
+      drainSecs: seconds(0, 300).default(20).describe('Longest wait for running turns at a stop.'),
+    })
+    .prefault({}),
+  coalesce: z
+    .strictObject({
+      mode: z
+        .enum(['wait', 'speculative'])
+        .default('wait')
+        .describe('speculative: ask the model at once, again when a follower comes.'),
+      quietMs: count(0, 10_000).default(400).describe('Quiet time after the last message.'),
+      maxWaitMs: count(0, 60_000).default(3000),
+      maxMessages: count(1, 100).default(20),
+      continuationMs: count(0, 10_000)
+        .default(1500)
+        .describe('Wait after a part that fills the channel’s limit.'),
+    })
+    .prefault({}),
+  queue: z
+    .strictObject({
+      mode: z
+        .enum(['steer', 'followup'])
+        .default('steer')
+        .describe('steer: messages join the running turn; followup: they wait for the next.'),
+      maxPendingPerChat: count(1, 10_000).default(200),
+      maxPending: count(1, 1_000_000).default(10_000),
+    })
+    .prefault({}),
+  sessions: z
+    .strictObject({
+      rotationSizeBytes: count(10_000, 1_000_000_000).default(1_000_000),
+      rotationTokens: count(1000, 100_000_000).default(200_000),
+      carry: z
+        .enum(['recent', 'nothing'])
+        .default('recent')
+        .describe('What a new file opens with: the summary and last messages, or nothing.'),
+      rotationCarryMessages: count(0, 1000).default(10),
+      timeZone: z
+        .string()
+        .default('')
+        .describe('IANA zone whose midnight starts a new file; empty: the machine’s.'),
+    })
+    .prefault({}),
+  tools: z
+    .strictObject({
+      disabled: z.array(z.string()).default([]).describe('Names of tools the agent does not get.'),
+      timeoutSecs: seconds(1, 600).default(60).describe('Longest run of one tool.'),
+    })
+    .prefault({}),
+  memory: z
+    .strictObject({
+      enabled: z.boolean().default(true).describe('remember, recall and MEMORY.md in the prompt.'),
+    })
+    .prefault({}),
+  retry: z
+    .strictObject({
+      providerMinSecs: seconds(0, 60).default(1),
+      providerMaxSecs: seconds(0, 600).default(30),
+      providerAttempts: count(0, 10).default(3).describe('Retries after the first try.'),
+    })
+    .prefault({}),
+  timeouts: z
+    .strictObject({
+      firstTokenSecs: seconds(1, 3600).default(120),
+      streamIdleSecs: seconds(1, 3600).default(60),
+      modelCallSecs: seconds(1, 7200).default(600),
+    })
+    .prefault({}),
+  logging: z
+    .strictObject({
+      level: z.enum(['debug', 'info', 'warn', 'error']).default('info'),
+      keepDays: count(1, 3650).default(14),
+    })
+    .prefault({}),
+});
+
+/** A complete configuration: every default filled in, every `${NAME}` resolved. */
+export type Config = z.infer<typeof configSchema>;
+/** What a person writes: any part may be left out. */
+export type ConfigInput = z.input<typeof configSchema>;
+export type TelegramConfig = Config['channels']['telegram'];
+export type EmailConfig = Config['channels']['email'];

@@ -1,0 +1,151 @@
+// The named errors every layer shares. An error says three things: a code for logs and tests, what
+// the person is told (or nothing), and what to do now. Errors are caught in three places only: the
+// toolbox, the dispatcher and `supervise`.
+
+/** What the code that sees the error should do next. */
+export type Remedy =
+  | { readonly kind: 'never' }
+  | { readonly kind: 'backoff' }
+  | { readonly kind: 'after'; readonly delayMs: number };
+
+export const NEVER: Remedy = { kind: 'never' };
+export const BACKOFF: Remedy = { kind: 'backoff' };
+export const after = (delayMs: number): Remedy => ({ kind: 'after', delayMs });
+
+/** Base of every error this program throws on purpose. `message` is for the operator's log. */
+export class NanobotError extends Error {
+  override readonly name: string = 'NanobotError';
+  readonly code: string;
+  /** A sentence for the person in the chat; undefined where they need not know. */
+  readonly userText: string | undefined;
+
+  constructor(
+    code: string,
+    message: string,
+    options: { readonly userText?: string; readonly cause?: unknown } = {},
+  ) {
+    super(message, { cause: options.cause });
+    this.code = code;
+    this.userText = options.userText;
+  }
+}
+
+/**
+ * A send that did not succeed. `not_sent`: the platform surely has nothing. `unknown`: the request
+ * may have arrived before its answer was lost.
+ */
+export class DeliveryError extends NanobotError {
+  override readonly name = 'DeliveryError';
+  readonly certainty: 'not_sent' | 'unknown';
+  readonly remedy: Remedy;
+
+  constructor(
+    message: string,
+    options: {
+      readonly certainty: 'not_sent' | 'unknown';
+      readonly remedy: Remedy;
+      readonly code?: string;
+      readonly cause?: unknown;
+    },
+  ) {
+    super(options.code ?? 'delivery_failed', message, { cause: options.cause });
+    this.certainty = options.certainty;
+    this.remedy = options.remedy;
+  }
+}
+
+/** The bus is full: nothing was stored, so the platform must not be acknowledged. */
+export class BusFullError extends NanobotError {
+  override readonly name = 'BusFullError';
+  constructor(message: string) {
+    super('bus_full', message);
+  }
+}
+
+/**
+ * A channel that cannot go on. `remedy` tells its supervisor whether to start it again: `never` for
+ * a refused credential, `backoff` otherwise.
+ */
+export class ChannelError extends NanobotError {
+  override readonly name = 'ChannelError';
+  readonly remedy: Remedy;
+  constructor(
+    code: string,
+    message: string,
+    options: { readonly remedy: Remedy; readonly cause?: unknown },
+  ) {
+    super(code, message, { cause: options.cause });
+    this.remedy = options.remedy;
+  }
+}
+
+/** Why a model call failed; decides on retries, fallbacks and what the person is told. */
+export type ProviderFailure =
+  | { readonly kind: 'rate_limited'; readonly retryAfterMs?: number }
+  | { readonly kind: 'auth' }
+  | { readonly kind: 'unknown_model' }
+  | { readonly kind: 'server'; readonly status?: number }
+  | { readonly kind: 'network' }
+  | { readonly kind: 'timeout'; readonly stage: 'first_token' | 'idle' | 'whole_call' }
+  | { readonly kind: 'context_overflow' }
+  | { readonly kind: 'rejected'; readonly status?: number }
+  | { readonly kind: 'malformed' }
+  | { readonly kind: 'cancelled' };
+
+export class ProviderError extends NanobotError {
+  override readonly name = 'ProviderError';
+  readonly failure: ProviderFailure;
+  readonly provider: string;
+  readonly model: string;
+  constructor(
+    message: string,
+    options: {
+      readonly failure: ProviderFailure;
+      readonly provider: string;
+      readonly model: string;
+      readonly cause?: unknown;
+    },
+  ) {
+    super(`provider_${options.failure.kind}`, message, { cause: options.cause });
+    this.failure = options.failure;
+    this.provider = options.provider;
+    this.model = options.model;
+  }
+}
+
+export type ToolFailureKind =
+  | 'timeout'
+  | 'permission'
+  | 'not_found'
+  | 'invalid_arguments'
+  | 'unknown_tool'
+  | 'execution'
+  | 'cancelled'
+  | 'blocked';
+
+/** A tool that could not do what was asked; the toolbox turns it into a result the model sees. */
+export class ToolError extends NanobotError {
+  override readonly name = 'ToolError';
+  readonly kind: ToolFailureKind;
+  constructor(kind: ToolFailureKind, message: string, options: { readonly cause?: unknown } = {}) {
+    super(`tool_${kind}`, message, options);
+    this.kind = kind;
+  }
+}
+
+/** A configuration the gateway refuses, with every problem found. */
+export class ConfigError extends NanobotError {
+  override readonly name = 'ConfigError';
+  readonly problems: readonly ConfigProblem[];
+  constructor(message: string, problems: readonly ConfigProblem[] = []) {
+    super('config_invalid', message);
+    this.problems = problems;
+  }
+}
+
+/** `path` is dotted (`channels.telegram.token`), `remedy` a sentence that says what to do. */
+export type ConfigProblem = {
+  readonly path: string;
+  readonly problem: string;
+  readonly remedy: string;
+};

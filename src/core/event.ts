@@ -1,0 +1,54 @@
+// What a turn says while it runs. Events feed live replies, the terminal and the log; what must
+// survive a crash is in the session file and on the bus, never only here.
+
+import type { CallId, MessageId, TurnId } from './ids.ts';
+import type { ChatRef } from './message.ts';
+import type { TokenUsage } from './transcript.ts';
+
+export type AgentEvent =
+  | { readonly type: 'thinking' }
+  | { readonly type: 'text_delta'; readonly text: string }
+  /** The text shown since the last model call began is withdrawn (the call starts again). */
+  | { readonly type: 'text_discarded' }
+  | {
+      readonly type: 'tool_started';
+      readonly callId: CallId;
+      readonly name: string;
+      readonly detail: string;
+    }
+  | {
+      readonly type: 'tool_finished';
+      readonly callId: CallId;
+      readonly status: 'ok' | 'failed';
+      readonly preview: string;
+    }
+  | { readonly type: 'model_called'; readonly model: string; readonly usage?: TokenUsage }
+  /** A sentence for the person about the turn itself, e.g. that the model is being retried. */
+  | { readonly type: 'notice'; readonly text: string };
+
+export type TurnOutcome = {
+  readonly kind: 'answered' | 'stopped' | 'failed';
+  /** Texts to send, in order; empty where there is nothing to say. */
+  readonly answers: readonly string[];
+  /** Highest bus sequence number consumed, steering included. */
+  readonly throughSeq: number;
+};
+
+export type ToolActivity = {
+  readonly callId: CallId;
+  readonly name: string;
+  readonly detail: string;
+  readonly status: 'running' | 'ok' | 'failed';
+};
+
+/** A whole picture of a turn in progress; a later one replaces an earlier one. */
+export type LiveUpdate = {
+  readonly turnId: TurnId;
+  readonly chat: ChatRef;
+  readonly replyTo?: MessageId;
+  readonly phase: 'thinking' | 'writing' | 'tool' | 'ended';
+  /** The answer so far, Markdown. */
+  readonly markdown: string;
+  readonly tools: readonly ToolActivity[];
+  readonly notice?: string;
+};

@@ -1,0 +1,105 @@
+// What travels between people and the agent. Channels build inbound messages and carry out outbound
+// ones; nothing in between reads a platform's own format, and there is no metadata bag: what a
+// channel needs to answer it keeps in its own state by message id.
+
+import {
+  type AccountId,
+  accountId,
+  type ChannelName,
+  type ChatId,
+  channelName,
+  chatId,
+  DEFAULT_ACCOUNT,
+  type MessageId,
+  type SessionKey,
+  sessionKey,
+  type ThreadId,
+  type TurnId,
+  threadId,
+  type UserId,
+} from './ids.ts';
+
+/** Where a conversation takes place. */
+export type ChatRef = {
+  readonly channel: ChannelName;
+  readonly account: AccountId;
+  readonly chat: ChatId;
+  readonly thread?: ThreadId;
+};
+
+/**
+ * How sure the channel is that the sender is who the id says: `verified` by the platform or by a
+ * signature, `asserted` by a party we trust, `unverified` by nobody.
+ */
+export type Verification = 'verified' | 'asserted' | 'unverified';
+
+export type PersonSender = {
+  readonly kind: 'person';
+  readonly id: UserId;
+  /** Display name: shown, never trusted. */
+  readonly name?: string;
+  readonly verified: Verification;
+};
+
+export type SystemSender = {
+  readonly kind: 'system';
+  readonly source: 'cron' | 'heartbeat' | 'subagent' | 'webhook';
+};
+
+export type Sender = PersonSender | SystemSender;
+
+export type Quote = { readonly author?: string; readonly text: string };
+
+export type InboundMessage = {
+  /** `channel:account:native`; the dedupe key. */
+  readonly id: MessageId;
+  readonly chat: ChatRef;
+  readonly sender: Sender;
+  /** How the agent was spoken to; `ambient` is talk among others. */
+  readonly addressing: 'direct' | 'mention' | 'reply' | 'ambient';
+  readonly text: string;
+  readonly quoted?: Quote;
+  readonly replyTo?: MessageId;
+  /** Epoch milliseconds by the platform's clock. */
+  readonly sentAt: number;
+  /** Epoch milliseconds by our clock. */
+  readonly receivedAt: number;
+};
+
+/** What a turn or a command wants sent, before it has a durable name. */
+export type OutboundDraft = {
+  readonly chat: ChatRef;
+  readonly markdown: string;
+  /** The inbound message this answers. */
+  readonly replyTo?: MessageId;
+  /** The turn whose live draft this text completes. */
+  readonly finalizes?: TurnId;
+};
+
+/** A durable answer. Its id is `${turnId}/${n}` (or `${messageId}/reply`): the same after a crash. */
+export type OutboundMessage = OutboundDraft & { readonly id: MessageId };
+
+const escapePart = (part: string) => part.replace(/[%#]/g, encodeURIComponent);
+
+/**
+ * The conversation's key: `channel[@account]:chat[#thread]`, with `%` and `#` inside the chat and
+ * the thread percent-encoded, so that different chats never share a key.
+ */
+export function sessionKeyOf(ref: ChatRef): SessionKey {
+  const account = ref.account === DEFAULT_ACCOUNT ? '' : `@${ref.account}`;
+  const thread = ref.thread === undefined ? '' : `#${escapePart(ref.thread)}`;
+  return sessionKey(`${ref.channel}${account}:${escapePart(ref.chat)}${thread}`);
+}
+
+/** The chat a session key names, or undefined where the text is no session key. */
+export function chatRefOf(key: string): ChatRef | undefined {
+  const match = /^([a-z0-9-]+)(?:@([^:]+))?:([^#]+)(?:#(.+))?$/.exec(key);
+  if (match === null) return undefined;
+  const [, channel = '', account, chat = '', thread] = match;
+  return {
+    channel: channelName(channel),
+    account: account === undefined ? DEFAULT_ACCOUNT : accountId(account),
+    chat: chatId(decodeURIComponent(chat)),
+    ...(thread === undefined ? {} : { thread: threadId(decodeURIComponent(thread)) }),
+  };
+}

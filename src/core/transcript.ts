@@ -1,0 +1,97 @@
+// The canonical record of a conversation: what session files hold and what providers render. Fields
+// are named as on disk; a provider turns entries into its wire form and nothing else.
+
+import type { CallId, MessageId, TurnId } from './ids.ts';
+
+export type ToolCall = {
+  readonly id: CallId;
+  readonly name: string;
+  /** Arguments as the model wrote them, JSON text; kept verbatim even where it does not parse. */
+  readonly arguments: string;
+};
+
+/** Thinking that its provider wants back unchanged (Anthropic signs it). Never shown in a chat. */
+export type ThinkingBlock = { readonly text: string; readonly signature?: string };
+
+export type TokenUsage = {
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+  /** Part of `inputTokens` that was read from the provider's prompt cache. */
+  readonly cachedTokens: number;
+};
+
+export type UserEntry = {
+  readonly role: 'user';
+  readonly turnId: TurnId;
+  readonly messageId?: MessageId;
+  readonly text: string;
+  /** Epoch milliseconds. */
+  readonly at: number;
+};
+
+export type AssistantEntry = {
+  readonly role: 'assistant';
+  readonly turnId: TurnId;
+  readonly text: string;
+  readonly toolCalls: readonly ToolCall[];
+  readonly thinking: readonly ThinkingBlock[];
+  readonly model: string;
+  readonly usage?: TokenUsage;
+  readonly at: number;
+};
+
+export type ToolEntry = {
+  readonly role: 'tool';
+  readonly turnId: TurnId;
+  readonly callId: CallId;
+  readonly name: string;
+  /** `unknown`: it was running when the process died; never run again on its own. */
+  readonly status: 'ok' | 'failed' | 'unknown';
+  readonly text: string;
+  readonly at: number;
+};
+
+/** Stands for everything before it. */
+export type SummaryEntry = { readonly role: 'summary'; readonly text: string; readonly at: number };
+
+/** The person began anew: nothing before it is shown to the model. */
+export type ResetEntry = { readonly role: 'reset'; readonly at: number };
+
+/**
+ * The turn is over. Its `answers` are reused when the process dies before the bus heard of them, so
+ * the model is not asked twice.
+ */
+export type TurnEndEntry = {
+  readonly role: 'turn_end';
+  readonly turnId: TurnId;
+  readonly outcome: 'answered' | 'stopped' | 'failed';
+  readonly answers: readonly string[];
+  /** Highest bus sequence number this turn consumed, its followers included. */
+  readonly throughSeq: number;
+  readonly at: number;
+};
+
+export type TranscriptEntry =
+  | UserEntry
+  | AssistantEntry
+  | ToolEntry
+  | SummaryEntry
+  | ResetEntry
+  | TurnEndEntry;
+
+/** What a model is shown: the transcript after repair, without bookkeeping. */
+export type ModelMessage =
+  | { readonly role: 'user'; readonly text: string }
+  | {
+      readonly role: 'assistant';
+      readonly text: string;
+      readonly toolCalls: readonly ToolCall[];
+      readonly thinking: readonly ThinkingBlock[];
+    }
+  | {
+      readonly role: 'tool';
+      readonly callId: CallId;
+      readonly name: string;
+      readonly text: string;
+      readonly failed: boolean;
+    };

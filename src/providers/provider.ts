@@ -1,0 +1,70 @@
+// CONTRACT of a model provider: one method. The transcript is canonical, the provider renders its
+// wire form. Every provider passes test/contract/provider.ts.
+
+import type { CallId } from '../core/ids.ts';
+import type { ModelMessage, ThinkingBlock, TokenUsage, ToolCall } from '../core/transcript.ts';
+
+export type ToolSpec = {
+  readonly name: string;
+  readonly description: string;
+  /** JSON Schema of the arguments. */
+  readonly schema: Readonly<Record<string, unknown>>;
+};
+
+export type ModelRequest = {
+  /** Name as the vendor knows it, without our prefix. */
+  readonly model: string;
+  /** Parts of the system prompt, most stable first; a cache mark may stand after `stable` ones. */
+  readonly system: readonly { readonly text: string; readonly stable: boolean }[];
+  readonly messages: readonly ModelMessage[];
+  readonly tools: readonly ToolSpec[];
+  readonly maxTokens: number;
+  readonly temperature?: number;
+  /** Tokens the model may think; undefined or 0 = no thinking asked for. */
+  readonly thinkingBudget?: number;
+};
+
+export type StopReason = 'end' | 'tool_calls' | 'length' | 'refused';
+
+export type ModelEvent =
+  | { readonly type: 'text'; readonly delta: string }
+  | { readonly type: 'thinking'; readonly delta: string }
+  | { readonly type: 'tool_call'; readonly id: CallId; readonly name: string }
+  /** The call is being tried again or by another model; what was streamed so far is void. */
+  | { readonly type: 'retrying'; readonly reason: string; readonly delayMs: number }
+  | {
+      readonly type: 'finished';
+      readonly model: string;
+      readonly text: string;
+      readonly thinking: readonly ThinkingBlock[];
+      readonly toolCalls: readonly ToolCall[];
+      readonly stop: StopReason;
+      readonly usage?: TokenUsage;
+    };
+
+export interface LLMProvider {
+  readonly name: string;
+  /** Streams one completion; ends with exactly one `finished` or throws ProviderError. */
+  stream(request: ModelRequest, signal: AbortSignal): AsyncIterable<ModelEvent>;
+}
+
+/** A model ready to be asked, with what the agent must know of it. */
+export type ModelHandle = {
+  /** As configured, with its prefix: `anthropic/claude-opus-4-5`. */
+  readonly name: string;
+  readonly contextTokens: number;
+  /** Runs on the person's own machine or net: smaller prompt budgets. */
+  readonly local: boolean;
+  /** Retries and fallbacks included. */
+  stream(request: Omit<ModelRequest, 'model'>, signal: AbortSignal): AsyncIterable<ModelEvent>;
+};
+
+/** Resolves model names; the one place that knows which vendor serves what. */
+export interface ModelRegistry {
+  /** @throws ProviderError `unknown_model` when no configured provider serves the name. */
+  resolve(model: string): ModelHandle;
+  /** The model in force: configured, found in the environment, local, or the demo. */
+  readonly defaultModel: string;
+  /** A cheaper model of the same vendor for side work; the model itself where there is none. */
+  fast(model: string): string;
+}

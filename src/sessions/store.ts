@@ -1,0 +1,33 @@
+// CONTRACT of conversation storage: append-only entries per session, loaded at a cost that depends
+// on the carried window and never on the age of the session. Passes test/contract/session-store.ts.
+
+import type { SessionKey, TurnId } from '../core/ids.ts';
+import type { TranscriptEntry } from '../core/transcript.ts';
+
+export type SessionInfo = {
+  readonly key: SessionKey;
+  readonly files: number;
+  readonly bytes: number;
+  readonly messages: number;
+  readonly createdAt: number;
+  readonly updatedAt: number;
+};
+
+export interface SessionStore extends AsyncDisposable {
+  /**
+   * What the model may see: entries since the last `reset` or `summary` that the newest file holds
+   * (a new file opens with what carries over). Damaged lines are set aside, never thrown.
+   */
+  load(session: SessionKey): Promise<readonly TranscriptEntry[]>;
+  /** Appends in order. With `durable` the promise resolves after fdatasync. One writer per session. */
+  append(
+    session: SessionKey,
+    entries: readonly TranscriptEntry[],
+    options: { readonly durable: boolean },
+  ): Promise<void>;
+  /** What is already recorded of a turn: its entries, in order; empty for a new one. */
+  turn(session: SessionKey, turnId: TurnId): Promise<readonly TranscriptEntry[]>;
+  list(): Promise<readonly SessionInfo[]>;
+  /** Every entry of the session, oldest first, all files. */
+  read(session: SessionKey): AsyncIterable<TranscriptEntry>;
+}
