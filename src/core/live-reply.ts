@@ -1,0 +1,46 @@
+// When a running turn shows itself in a chat whose platform lets us edit: a pure decision over what
+// is known of one draft. The I/O is in gateway/live-replies.ts.
+
+/** A short answer needs no draft: it arrives whole before one would help. */
+export const DRAFT_DELAY_MS = 1000;
+/** People look at the chat header about this long after they wrote. */
+export const TYPING_DELAY_MS = 300;
+/** A first draft of a few letters only makes the phone buzz. */
+export const MIN_DRAFT_CHARS = 12;
+
+export type DraftState = {
+  /** Monotonic milliseconds at which the turn was first seen. */
+  readonly startedAt: number;
+  readonly lastEditAt: number | undefined;
+  /** What the chat shows now. */
+  readonly shown: string;
+  readonly isPlaced: boolean;
+};
+
+export type DraftStep =
+  | { readonly kind: 'idle' }
+  | { readonly kind: 'wait'; readonly ms: number }
+  | { readonly kind: 'place' }
+  | { readonly kind: 'edit' };
+
+/** The next step of a draft towards `wanted`. Only one step is under way at a time. */
+export function nextDraftStep(
+  state: DraftState,
+  wanted: string,
+  minIntervalMs: number,
+  now: number,
+): DraftStep {
+  if (wanted === state.shown || wanted.trim().length < MIN_DRAFT_CHARS) return { kind: 'idle' };
+  if (!state.isPlaced) {
+    const waitMs = state.startedAt + DRAFT_DELAY_MS - now;
+    return waitMs > 0 ? { kind: 'wait', ms: waitMs } : { kind: 'place' };
+  }
+  const waitMs = (state.lastEditAt ?? state.startedAt) + minIntervalMs - now;
+  return waitMs > 0 ? { kind: 'wait', ms: waitMs } : { kind: 'edit' };
+}
+
+/** The draft's text: the answer so far, and below it what the agent is doing. */
+export function draftText(markdown: string, activity: string | undefined): string {
+  if (activity === undefined) return markdown;
+  return markdown === '' ? `_${activity}_` : `${markdown}\n\n_${activity}_`;
+}

@@ -1,0 +1,65 @@
+// Waits until the person has finished writing: followers within the quiet time join the batch.
+
+import type { QueuedMessage, Turn } from '../bus/bus.ts';
+import type { Channel } from '../channels/channel.ts';
+import { type CoalescePolicy, coalesceWaitMs } from '../core/coalesce.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { Batch } from './batch.ts';
+
+export type CoalescerOptions = {
+  readonly channel: Channel | undefined;
+  readonly policy: CoalescePolicy;
+  readonly clock: Clock;
+};
+
+export class Coalescer {
+  readonly #turn: Turn;
+  readonly #batch: Batch;
+  readonly #options: CoalescerOptions;
+
+  constructor(turn: Turn, batch: Batch, options: CoalescerOptions) {
+    this.#turn = turn;
+    this.#batch = batch;
+    this.#options = options;
+  }
+
+  /** Takes followers in until the chat has been quiet long enough. */
+  async collect(): Promise<void> {
+    while (await this.follower(this.#turn.signal)) await this.#batch.join();
+  }
+
+  /** Whether a follower came within the quiet time. */
+  async follower(outer: AbortSignal): Promise<boolean> {
+    const waitMs = this.#quietMs();
+    if (waitMs === 0) return false;
+    const race = new AbortController();
+    const signal = AbortSignal.any([outer, race.signal]);
+    const arrival = this.#turn.arrival(signal).then(() => true);
+    const quiet = this.#options.clock.sleep(waitMs, signal).then(() => false);
+    arrival.catch(() => undefined);
+    quiet.catch(() => undefined);
+    try {
+      return await Promise.race([arrival, quiet]);
+    } finally {
+      race.abort();
+    }
+  }
+
+  #quietMs(): number {
+    const { channel, policy, clock } = this.#options;
+    // A retry answers what its first try was asked, and nothing more.
+    if (this.#turn.attempt > 1 || this.#batch.isClosed || channel?.coalesces === false) return 0;
+    const [first, ...rest] = this.#batch.messages;
+    const limitUnits = channel?.limits.textUnits ?? Number.POSITIVE_INFINITY;
+    return coalesceWaitMs(
+      [arrivalOf(first), ...rest.map(arrivalOf)],
+      policy,
+      limitUnits,
+      clock.now(),
+    );
+  }
+}
+
+function arrivalOf({ message }: QueuedMessage) {
+  return { receivedAt: message.receivedAt, length: message.text.length };
+}

@@ -1,0 +1,180 @@
+// The table of `/commands`. An immediate one is answered at once, even while a turn runs; the
+// others take their place in the session's order.
+
+import type { MessageBus } from '../bus/bus.ts';
+import type { ParsedCommand } from '../core/command.ts';
+import { NanobotError } from '../core/errors.ts';
+import type { SessionKey } from '../core/ids.ts';
+import type { ModelRegistry } from '../providers/provider.ts';
+import type { SessionSettings, SessionSettingsStore } from './session-settings.ts';
+
+export type CommandDeps = {
+  readonly bus: MessageBus;
+  readonly settings: SessionSettingsStore;
+  models(): ModelRegistry;
+  defaults(): { readonly thinkingBudget: number; readonly queueMode: 'steer' | 'followup' };
+  /** One line per channel: name and state in words. */
+  channelLines(): readonly string[];
+  resetSession(session: SessionKey): Promise<void>;
+};
+
+export type Command = {
+  readonly name: string;
+  readonly summary: string;
+  readonly usage?: string;
+  readonly timing: 'immediate' | 'in_order';
+  run(session: SessionKey, argument: string, deps: CommandDeps): Promise<string>;
+};
+
+const THINK_ON_TOKENS = 10_000;
+const THINK_MIN_TOKENS = 1024;
+const THINK_MAX_TOKENS = 128_000;
+
+const WELCOME =
+  'Hello! Write to me as you would to a person. I can read and write files in my workspace, ' +
+  'remember things and tell the time.';
+
+export const COMMANDS: readonly Command[] = [
+  {
+    name: 'start',
+    summary: 'say hello',
+    timing: 'immediate',
+    run: async () => `${WELCOME}\n\n${helpText()}`,
+  },
+  { name: 'help', summary: 'list the commands', timing: 'immediate', run: async () => helpText() },
+  {
+    name: 'new',
+    summary: 'begin a new conversation',
+    timing: 'in_order',
+    async run(session, _argument, deps) {
+      await deps.resetSession(session);
+      return 'A new conversation begins. What was said before stays on disk, out of my sight.';
+    },
+  },
+  {
+    name: 'stop',
+    summary: 'stop the answer and drop what waits',
+    timing: 'immediate',
+    async run(session, _argument, deps) {
+      const { running, withdrawn } = await deps.bus.cancel(session, 'stopped by /stop');
+      if (!running && withdrawn === 0) return 'Nothing is running.';
+      const dropped = withdrawn === 0 ? '' : ` ${countOf(withdrawn, 'waiting message')} dropped.`;
+      return `Stopped.${dropped}`;
+    },
+  },
+  { name: 'status', summary: 'show what is going on', timing: 'immediate', run: showStatus },
+  {
+    name: 'model',
+    summary: 'show or change the model',
+    usage: '/model [name | default]',
+    timing: 'in_order',
+    run: changeModel,
+  },
+  {
+    name: 'think',
+    summary: 'show or change how much the model thinks',
+    usage: '/think [on | off | tokens]',
+    timing: 'in_order',
+    run: changeThinking,
+  },
+  {
+    name: 'queue',
+    summary: 'what messages sent during an answer do',
+    usage: '/queue [steer | followup]',
+    timing: 'in_order',
+    run: changeQueue,
+  },
+];
+
+export function findCommand(parsed: ParsedCommand | undefined): Command | undefined {
+  return COMMANDS.find((command) => command.name === parsed?.name);
+}
+
+/** The command's answer; where it failed in a way people can understand, that in words. */
+export async function runCommand(
+  command: Command,
+  session: SessionKey,
+  argument: string,
+  deps: CommandDeps,
+): Promise<string> {
+  try {
+    return await command.run(session, argument, deps);
+  } catch (error) {
+    if (error instanceof NanobotError && error.userText !== undefined) return error.userText;
+    throw error;
+  }
+}
+
+function helpText(): string {
+  const lines = COMMANDS.map((command) => {
+    return `- ${command.usage ?? `/${command.name}`}: ${command.summary}`;
+  });
+  return `Commands:\n${lines.join('\n')}`;
+}
+
+async function showStatus(session: SessionKey, _argument: string, deps: CommandDeps) {
+  const chosen = await deps.settings.get(session);
+  const stats = await deps.bus.stats();
+  const thinking = chosen.thinkingBudget ?? deps.defaults().thinkingBudget;
+  return [
+    `- Model: ${chosen.model ?? deps.models().defaultModel}`,
+    `- Thinking: ${thinking === 0 ? 'off' : `${thinking} tokens`}`,
+    `- Messages during an answer: ${chosen.queueMode ?? deps.defaults().queueMode}`,
+    `- Conversation: ${session}`,
+    `- Waiting: ${stats.pending} in, ${stats.outboundQueued} out; running: ${stats.running}`,
+    ...(stats.dead + stats.unknown === 0
+      ? []
+      : [`- Set aside: ${stats.dead + stats.unknown} (see \`nanobot dead list\`)`]),
+    ...deps.channelLines().map((line) => `- ${line}`),
+  ].join('\n');
+}
+
+async function changeModel(session: SessionKey, argument: string, deps: CommandDeps) {
+  const chosen = await deps.settings.get(session);
+  const current = chosen.model ?? deps.models().defaultModel;
+  if (argument === '') return `The model is ${current}. Change it with /model <name>.`;
+  if (argument === 'default') {
+    const { model: _dropped, ...rest } = chosen;
+    await deps.settings.set(session, rest);
+    return `The model is ${deps.models().defaultModel} again.`;
+  }
+  const handle = deps.models().resolve(argument);
+  await deps.settings.set(session, { ...chosen, model: argument });
+  return `From the next message on the model is ${handle.name}.`;
+}
+
+async function changeThinking(session: SessionKey, argument: string, deps: CommandDeps) {
+  const chosen = await deps.settings.get(session);
+  if (argument === '') {
+    const budget = chosen.thinkingBudget ?? deps.defaults().thinkingBudget;
+    return budget === 0 ? 'Thinking is off.' : `Thinking is on, up to ${budget} tokens.`;
+  }
+  const budget = thinkingBudgetOf(argument);
+  if (budget === undefined) return 'Say /think on, /think off or /think with a number of tokens.';
+  await deps.settings.set(session, { ...chosen, thinkingBudget: budget });
+  return budget === 0 ? 'Thinking is off.' : `Thinking is on, up to ${budget} tokens.`;
+}
+
+function thinkingBudgetOf(argument: string): number | undefined {
+  if (argument === 'off') return 0;
+  if (argument === 'on') return THINK_ON_TOKENS;
+  if (!/^\d+$/.test(argument)) return undefined;
+  const tokens = Number(argument);
+  return tokens === 0 ? 0 : Math.min(THINK_MAX_TOKENS, Math.max(THINK_MIN_TOKENS, tokens));
+}
+
+async function changeQueue(session: SessionKey, argument: string, deps: CommandDeps) {
+  const chosen: SessionSettings = await deps.settings.get(session);
+  if (argument === 'steer' || argument === 'followup') {
+    await deps.settings.set(session, { ...chosen, queueMode: argument });
+    return argument === 'steer'
+      ? 'Messages sent during an answer join it.'
+      : 'Messages sent during an answer wait for the next one.';
+  }
+  const mode = chosen.queueMode ?? deps.defaults().queueMode;
+  return `Messages sent during an answer: ${mode}. Change it with /queue steer or /queue followup.`;
+}
+
+function countOf(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`;
+}

@@ -1,0 +1,216 @@
+// Takes one session's messages from the bus and makes a command's reply or a turn of them: waits
+// until the person has finished writing, takes a place in the model's concurrency, runs the agent
+// and hands its answers back to the bus. What fails here fails the turn, never the gateway.
+
+import type { Agent, PreparedContext, TurnInput, TurnMessage } from '../agent/agent.ts';
+import type { MessageBus, Turn, TurnResult } from '../bus/bus.ts';
+import type { Channel } from '../channels/channel.ts';
+import type { CoalescePolicy } from '../core/coalesce.ts';
+import { parseCommand } from '../core/command.ts';
+import type { TurnOutcome } from '../core/event.ts';
+import type { ChannelName } from '../core/ids.ts';
+import { messageId } from '../core/ids.ts';
+import type { OutboundDraft } from '../core/message.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { Logger } from '../lib/logger.ts';
+import type { Permits } from '../lib/permits.ts';
+import { Batch } from './batch.ts';
+import { Coalescer } from './coalescer.ts';
+import { type CommandDeps, findCommand, runCommand } from './commands.ts';
+import type { SessionSettings } from './session-settings.ts';
+import { createTurnView, type TurnView } from './turn-view.ts';
+
+export type DispatcherSettings = {
+  readonly coalesce: CoalescePolicy & { readonly mode: 'wait' | 'speculative' };
+  readonly queueMode: 'steer' | 'followup';
+  readonly thinkingBudget: number;
+};
+
+export type DispatcherDeps = {
+  readonly agent: Agent;
+  readonly bus: MessageBus;
+  readonly commands: CommandDeps;
+  readonly permits: Permits;
+  readonly clock: Clock;
+  readonly log: Logger;
+  channel(name: ChannelName): Channel | undefined;
+  /** Read at each turn, so that a changed configuration holds from the next one on. */
+  settings(): DispatcherSettings;
+};
+
+const POISON_TEXT =
+  'I could not deal with your last message: it failed several times. It is set aside, and I go ' +
+  'on with what comes next.';
+
+/** A follower came before anything was shown: the speculative answer starts again with it. */
+class Superseded extends Error {
+  override readonly name = 'Superseded';
+}
+
+export interface Dispatcher {
+  handle(turn: Turn): Promise<TurnResult>;
+  /** What the chat is told when its message is set aside. */
+  onPoison(turn: Turn): readonly OutboundDraft[];
+}
+
+export function createDispatcher(deps: DispatcherDeps): Dispatcher {
+  return {
+    async handle(turn) {
+      const [first] = turn.messages;
+      const parsed = parseCommand(first.message.text);
+      const command = findCommand(parsed);
+      if (command !== undefined) {
+        const argument = parsed?.argument ?? '';
+        const markdown = await runCommand(command, turn.session, argument, deps.commands);
+        return resultOf(turn, first.seq, [markdown], first.message.id);
+      }
+      return new TurnRun(turn, deps).run();
+    },
+    onPoison: (turn) => [
+      { chat: turn.chat, markdown: POISON_TEXT, replyTo: turn.messages[0].message.id },
+    ],
+  };
+}
+
+/** One turn from its first message to its answers. */
+class TurnRun {
+  readonly #turn: Turn;
+  readonly #deps: DispatcherDeps;
+  readonly #settings: DispatcherSettings;
+  readonly #batch: Batch;
+  readonly #coalescer: Coalescer;
+
+  constructor(turn: Turn, deps: DispatcherDeps) {
+    this.#turn = turn;
+    this.#deps = deps;
+    this.#settings = deps.settings();
+    this.#batch = new Batch(turn);
+    this.#coalescer = new Coalescer(turn, this.#batch, {
+      channel: deps.channel(turn.chat.channel),
+      policy: this.#settings.coalesce,
+      clock: deps.clock,
+    });
+  }
+
+  async run(): Promise<TurnResult> {
+    const { agent, commands, log } = this.#deps;
+    const { session, chat } = this.#turn;
+    const isSpeculative = this.#settings.coalesce.mode === 'speculative';
+    const context = agent.prepare(session, chat);
+    // Awaited below; a failure while the person still writes must not count as unhandled.
+    context.catch(() => undefined);
+    if (!isSpeculative) await this.#coalescer.collect();
+    const chosen = await commands.settings.get(session);
+    const outcome = await this.#withPermit(async () =>
+      isSpeculative
+        ? this.#answerSpeculatively(chosen, await context)
+        : this.#answer(chosen, await context, this.#turn.signal),
+    );
+    log.info('turn ended', {
+      session,
+      turnId: this.#turn.id,
+      outcome: outcome.kind,
+      attempt: this.#turn.attempt,
+      messages: this.#batch.messages.length,
+    });
+    const lastId = this.#batch.messages.at(-1)?.message.id ?? this.#turn.messages[0].message.id;
+    const throughSeq = Math.max(outcome.throughSeq, this.#batch.throughSeq);
+    return resultOf(this.#turn, throughSeq, outcome.answers, lastId);
+  }
+
+  /** The session's lane is held already, so a busy chat never takes another one's place. */
+  async #withPermit<T>(work: () => Promise<T>): Promise<T> {
+    const permit = await this.#deps.permits.acquire(this.#turn.signal);
+    try {
+      return await work();
+    } finally {
+      permit[Symbol.dispose]();
+    }
+  }
+
+  /** Asks the model at once, and again with every follower until something was shown. */
+  async #answerSpeculatively(chosen: SessionSettings, context: PreparedContext) {
+    for (;;) {
+      const controller = new AbortController();
+      const signal = AbortSignal.any([this.#turn.signal, controller.signal]);
+      const view = this.#view();
+      const watch = this.#supersede(view, controller, signal);
+      try {
+        return await this.#answer(chosen, context, signal, view);
+      } catch (error) {
+        if (this.#turn.signal.aborted || !(controller.signal.reason instanceof Superseded)) {
+          throw error;
+        }
+        await this.#batch.join();
+      } finally {
+        controller.abort();
+        await watch;
+      }
+    }
+  }
+
+  async #supersede(view: TurnView, controller: AbortController, signal: AbortSignal) {
+    const hasFollower = await this.#coalescer.follower(signal).catch(() => false);
+    if (hasFollower && !view.hasShown) controller.abort(new Superseded());
+  }
+
+  async #answer(
+    chosen: SessionSettings,
+    context: PreparedContext,
+    signal: AbortSignal,
+    view = this.#view(),
+  ): Promise<TurnOutcome> {
+    const { agent, bus } = this.#deps;
+    const events = agent.run(this.#input(chosen), context, signal);
+    try {
+      for (;;) {
+        const step = await events.next();
+        if (step.done === true) return step.value;
+        bus.live.publish(view.apply(step.value));
+      }
+    } finally {
+      if (!(signal.reason instanceof Superseded)) bus.live.publish(view.ended());
+    }
+  }
+
+  #view(): TurnView {
+    return createTurnView(this.#turn.id, this.#turn.chat, this.#turn.messages[0].message.id);
+  }
+
+  #input(chosen: SessionSettings): TurnInput {
+    const { id, session, chat } = this.#turn;
+    const mode = chosen.queueMode ?? this.#settings.queueMode;
+    const [first, ...rest] = this.#batch.messages;
+    return {
+      turnId: id,
+      session,
+      chat,
+      messages: [first, ...rest],
+      settings: {
+        thinkingBudget: chosen.thinkingBudget ?? this.#settings.thinkingBudget,
+        ...(chosen.model === undefined ? {} : { model: chosen.model }),
+      },
+      steer: async (): Promise<readonly TurnMessage[]> =>
+        mode === 'steer' && this.#turn.attempt === 1 ? this.#batch.join() : [],
+      say: async (markdown, ordinal) => {
+        await this.#deps.bus.send({ id: messageId(`${id}/say/${ordinal}`), chat, markdown });
+      },
+    };
+  }
+}
+
+/** The first answer completes the turn's live draft. */
+function resultOf(
+  turn: Turn,
+  throughSeq: number,
+  answers: readonly string[],
+  replyTo: OutboundDraft['replyTo'],
+): TurnResult {
+  const outbound = answers.map((markdown, index) => ({
+    chat: turn.chat,
+    markdown,
+    ...(replyTo === undefined ? {} : { replyTo }),
+    ...(index === 0 ? { finalizes: turn.id } : {}),
+  }));
+  return { throughSeq, outbound };
+}

@@ -1,0 +1,146 @@
+// Shows running turns in the chat: typing, and an answer that grows as a draft. A draft is edited
+// only after the last edit landed, and the final text waits for the edit under way.
+
+import type { MessageBus } from '../bus/bus.ts';
+import type { Channel, Editing } from '../channels/channel.ts';
+import type { LiveUpdate } from '../core/event.ts';
+import type { NativeId, TurnId } from '../core/ids.ts';
+import { type DraftState, draftText, nextDraftStep, TYPING_DELAY_MS } from '../core/live-reply.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { Logger } from '../lib/logger.ts';
+
+export type LiveRepliesDeps = {
+  readonly channel: Channel;
+  readonly bus: MessageBus;
+  readonly clock: Clock;
+  readonly log: Logger;
+};
+
+/** A platform call for a draft may take this long before the final text stops waiting for it. */
+const STEP_DEADLINE_MS = 15_000;
+
+export interface LiveReplies {
+  /** Follows the channel's turns until aborted. */
+  run(signal: AbortSignal): Promise<void>;
+  /** Ends the turn's draft, waiting for the edit under way; its id, where one stands in the chat. */
+  settle(turnId: TurnId): Promise<NativeId | undefined>;
+}
+
+export function createLiveReplies(deps: LiveRepliesDeps): LiveReplies {
+  const turns = new Map<TurnId, LiveTurn>();
+  return {
+    async run(signal) {
+      for await (const update of deps.bus.live.subscribe(deps.channel.name, signal)) {
+        deps.channel.liveView?.show(update);
+        let turn = turns.get(update.turnId);
+        if (turn === undefined) {
+          if (update.phase === 'ended') continue;
+          turn = new LiveTurn(deps, update, signal);
+          turns.set(update.turnId, turn);
+        }
+        if (update.phase === 'ended') {
+          // Kept until the edit under way has landed: the final text asks for it by `settle`.
+          void turn.finish().finally(() => turns.delete(update.turnId));
+        } else {
+          turn.show(update);
+        }
+      }
+    },
+    async settle(turnId) {
+      const turn = turns.get(turnId);
+      return turn === undefined ? undefined : turn.finish();
+    },
+  };
+}
+
+/** One turn as one chat sees it. */
+class LiveTurn {
+  readonly #deps: LiveRepliesDeps;
+  readonly #signal: AbortSignal;
+  readonly #started: LiveUpdate;
+  #wanted = '';
+  #draft: DraftState;
+  #draftId: NativeId | undefined;
+  #step: Promise<void> | undefined;
+  #editTimer: Disposable | undefined;
+  #typingTimer: Disposable | undefined;
+  #over = false;
+
+  constructor(deps: LiveRepliesDeps, update: LiveUpdate, signal: AbortSignal) {
+    this.#deps = deps;
+    this.#signal = signal;
+    this.#started = update;
+    this.#draft = {
+      startedAt: deps.clock.monotonic(),
+      lastEditAt: undefined,
+      shown: '',
+      isPlaced: false,
+    };
+    this.#typeAfter(TYPING_DELAY_MS);
+  }
+
+  show(update: LiveUpdate): void {
+    const running = update.tools.filter((tool) => tool.status === 'running').at(-1);
+    const activity = running === undefined ? update.notice : `${running.name} ${running.detail}`;
+    this.#wanted = draftText(update.markdown, activity?.trim());
+    this.#advance();
+  }
+
+  async finish(): Promise<NativeId | undefined> {
+    this.#over = true;
+    this.#editTimer?.[Symbol.dispose]();
+    this.#typingTimer?.[Symbol.dispose]();
+    await this.#step;
+    return this.#draftId;
+  }
+
+  #typeAfter(ms: number): void {
+    const { typing } = this.#deps.channel;
+    if (typing === undefined) return;
+    this.#typingTimer = this.#deps.clock.timer(ms, () => {
+      if (this.#over || this.#signal.aborted) return;
+      typing.show(this.#started.chat, this.#deadline()).catch((error) => this.#failed(error));
+      this.#typeAfter(typing.intervalMs);
+    });
+  }
+
+  #advance(): void {
+    const { editing } = this.#deps.channel;
+    if (editing === undefined || this.#over || this.#step !== undefined) return;
+    this.#editTimer?.[Symbol.dispose]();
+    const now = this.#deps.clock.monotonic();
+    const step = nextDraftStep(this.#draft, this.#wanted, editing.minIntervalMs, now);
+    if (step.kind === 'idle') return;
+    if (step.kind === 'wait') {
+      this.#editTimer = this.#deps.clock.timer(step.ms, () => this.#advance());
+      return;
+    }
+    this.#step = this.#write(editing, this.#wanted)
+      .catch((error) => this.#failed(error))
+      .finally(() => {
+        this.#step = undefined;
+        this.#advance();
+      });
+  }
+
+  async #write(editing: Editing, text: string): Promise<void> {
+    const { chat, replyTo, turnId } = this.#started;
+    const signal = this.#deadline();
+    // Counted from the attempt, so that a refused edit is not tried again at once.
+    this.#draft = { ...this.#draft, lastEditAt: this.#deps.clock.monotonic(), shown: text };
+    if (this.#draftId !== undefined) return editing.edit(chat, this.#draftId, text, signal);
+    const options = { signal, ...(replyTo === undefined ? {} : { replyTo }) };
+    this.#draft = { ...this.#draft, isPlaced: true };
+    this.#draftId = await editing.place(chat, text, options);
+    await this.#deps.bus.recordDraft(turnId, chat, this.#draftId);
+  }
+
+  #deadline(): AbortSignal {
+    return AbortSignal.any([this.#signal, AbortSignal.timeout(STEP_DEADLINE_MS)]);
+  }
+
+  #failed(error: unknown): void {
+    if (this.#signal.aborted) return;
+    this.#deps.log.info('live reply failed', { turnId: this.#started.turnId, error });
+  }
+}

@@ -1,0 +1,162 @@
+// Runs the channels: each under its own supervisor, with its courier and its live replies. One
+// channel can fail, stop or be replaced without the others noticing.
+
+import type { Courier, MessageBus } from '../bus/bus.ts';
+import type { Channel, ChannelHost, ChannelStatus } from '../channels/channel.ts';
+import { ChannelError } from '../core/errors.ts';
+import type { ChannelName } from '../core/ids.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { Logger } from '../lib/logger.ts';
+import { supervise } from '../lib/supervise.ts';
+import type { StateStore } from '../store/store.ts';
+import { createLiveReplies, type LiveReplies } from './live-replies.ts';
+import type { Receiver } from './receive.ts';
+
+/** Restart waits of a channel that failed. */
+const RESTART_MIN_MS = 1000;
+const RESTART_MAX_MS = 300_000;
+/** A channel that ran this long starts again without an earlier failure's wait. */
+const STABLE_MS = 600_000;
+/** Chats of one channel that are sent to at once. */
+const DELIVERY_CONCURRENCY = 64;
+
+export type ManagerDeps = {
+  readonly bus: MessageBus;
+  readonly receiver: Receiver;
+  readonly state: StateStore;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Tells the owner something outside any conversation. */
+  alert(channel: ChannelName, text: string): void;
+};
+
+type Running = {
+  readonly channel: Channel;
+  readonly controller: AbortController;
+  readonly done: Promise<void>;
+};
+
+export interface ChannelManager {
+  /** Starts the channel, replacing the one of that name. */
+  start(channel: Channel): Promise<void>;
+  stop(name: ChannelName): Promise<void>;
+  stopAll(): Promise<void>;
+  status(name: ChannelName): ChannelStatus | undefined;
+  channel(name: ChannelName): Channel | undefined;
+}
+
+export function createChannelManager(deps: ManagerDeps): ChannelManager {
+  const running = new Map<ChannelName, Running>();
+  const statuses = new Map<ChannelName, ChannelStatus>();
+
+  async function stop(name: ChannelName) {
+    const current = running.get(name);
+    if (current === undefined) return;
+    running.delete(name);
+    current.controller.abort();
+    await current.done;
+    statuses.delete(name);
+  }
+
+  return {
+    async start(channel) {
+      await stop(channel.name);
+      const controller = new AbortController();
+      const report = (status: ChannelStatus) => void statuses.set(channel.name, status);
+      report({ kind: 'starting' });
+      const done = runChannel(channel, deps, report, controller.signal);
+      running.set(channel.name, { channel, controller, done });
+    },
+    stop,
+    async stopAll() {
+      await Promise.all([...running.keys()].map(stop));
+    },
+    status: (name) => statuses.get(name),
+    channel: (name) => running.get(name)?.channel,
+  };
+}
+
+async function runChannel(
+  channel: Channel,
+  deps: ManagerDeps,
+  report: (status: ChannelStatus) => void,
+  signal: AbortSignal,
+): Promise<void> {
+  const log = deps.log.child({ channel: channel.name });
+  const live = createLiveReplies({ ...deps, channel, log });
+  const host = hostFor(channel, deps, report, log);
+  const supervised = (name: string, run: (signal: AbortSignal) => Promise<void>) =>
+    supervise(run, {
+      name,
+      signal,
+      clock: deps.clock,
+      log,
+      minMs: RESTART_MIN_MS,
+      maxMs: RESTART_MAX_MS,
+      stableMs: STABLE_MS,
+      onFailure: (error, waitMs) => reactTo(error, waitMs, deps, report),
+    });
+  await Promise.all([
+    supervised('receive', (runSignal) =>
+      deps.bus.lead(
+        `${channel.name}:${channel.account}`,
+        (leadSignal) => channel.run(host, leadSignal),
+        runSignal,
+      ),
+    ),
+    supervised('deliver', (runSignal) =>
+      deps.bus.deliver(courierFor(channel, live), {
+        signal: runSignal,
+        concurrency: DELIVERY_CONCURRENCY,
+      }),
+    ),
+    supervised('live replies', (runSignal) => live.run(runSignal)),
+  ]);
+}
+
+function reactTo(
+  error: unknown,
+  waitMs: number,
+  deps: ManagerDeps,
+  report: (status: ChannelStatus) => void,
+): 'restart' | 'stop' {
+  const reason = error instanceof Error ? error.message : String(error);
+  if (error instanceof ChannelError && error.remedy.kind === 'never') {
+    // The channel has reported what a person must do; its own words stay.
+    return 'stop';
+  }
+  report({ kind: 'degraded', reason, retryAt: deps.clock.now() + waitMs });
+  return 'restart';
+}
+
+function hostFor(
+  channel: Channel,
+  deps: ManagerDeps,
+  report: (status: ChannelStatus) => void,
+  log: Logger,
+): ChannelHost {
+  return {
+    receive: (batch, options) => deps.receiver.receive(batch, options),
+    cursor: () => deps.bus.cursor(channel.name, channel.account),
+    report,
+    alert: (text) => deps.alert(channel.name, text),
+    state: deps.state.scope(`channel:${channel.name}:${channel.account}`),
+    clock: deps.clock,
+    log,
+  };
+}
+
+/** Before a turn's final text goes out, its draft comes to rest; the final text then replaces it. */
+function courierFor(channel: Channel, live: LiveReplies): Courier {
+  return {
+    channel: channel.name,
+    onUnknown: channel.onUnknown,
+    lifetimeMs: channel.lifetimeMs,
+    async send(message, context) {
+      if (message.finalizes === undefined) return channel.send(message, context);
+      const draft = (await live.settle(message.finalizes)) ?? context.draft;
+      return channel.send(message, draft === undefined ? context : { ...context, draft });
+    },
+    ...(channel.reconcile === undefined ? {} : { reconcile: channel.reconcile.bind(channel) }),
+  };
+}

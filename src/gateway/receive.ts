@@ -1,0 +1,106 @@
+// The way in: every message a channel hands over passes the gate, becomes durable together with the
+// channel's cursor, and only then may the channel acknowledge it. Commands that must not wait are
+// carried out here.
+
+import type { AcceptResult, ChannelCursor, InboundEntry, MessageBus } from '../bus/bus.ts';
+import { type AdmissionPolicy, admit } from '../core/admission.ts';
+import { parseCommand } from '../core/command.ts';
+import { messageId } from '../core/ids.ts';
+import { type InboundMessage, type OutboundDraft, sessionKeyOf } from '../core/message.ts';
+import type { Logger } from '../lib/logger.ts';
+import { type CommandDeps, findCommand, runCommand } from './commands.ts';
+import type { Pairing } from './pairing.ts';
+
+export type ReceiveDeps = {
+  readonly bus: MessageBus;
+  readonly pairing: Pairing;
+  readonly commands: CommandDeps;
+  readonly log: Logger;
+  /** The configured part of the gate, per channel. */
+  policy(channel: string): Omit<AdmissionPolicy, 'approved'>;
+};
+
+export interface Receiver {
+  /** @throws BusFullError: nothing was stored. */
+  receive(
+    batch: readonly InboundEntry[],
+    options?: { readonly cursor?: ChannelCursor },
+  ): Promise<void>;
+}
+
+/** What the gate made of one message: the entry to store and what follows once it is stored. */
+type Gated = { readonly entry: InboundEntry; readonly afterwards?: () => Promise<void> };
+
+export function createReceiver(deps: ReceiveDeps): Receiver {
+  const { bus, pairing, log } = deps;
+
+  async function reply(message: InboundMessage, markdown: string) {
+    const draft: OutboundDraft = { chat: message.chat, markdown, replyTo: message.id };
+    await bus.send({ ...draft, id: messageId(`${message.id}/reply`) });
+  }
+
+  async function gate(entry: InboundEntry): Promise<Gated> {
+    const { message } = entry;
+    if (entry.kind === 'record') return { entry };
+    const policy = await policyFor(message, deps);
+    const verdict = admit(message, policy);
+    if (verdict.kind === 'redeem') return redeem(message, verdict.code);
+    if (verdict.kind === 'refuse') {
+      return refused(message, verdict.gate, verdict.stranger);
+    }
+    const parsed = parseCommand(message.text);
+    const command = findCommand(parsed);
+    if (command?.timing !== 'immediate') return { entry };
+    return {
+      entry: { kind: 'record', message, gate: `command /${command.name}` },
+      afterwards: async () => {
+        const session = sessionKeyOf(message.chat);
+        const argument = parsed?.argument ?? '';
+        await reply(message, await runCommand(command, session, argument, deps.commands));
+      },
+    };
+  }
+
+  function refused(message: InboundMessage, reason: string, stranger: boolean): Gated {
+    return {
+      entry: { kind: 'record', message, gate: reason },
+      afterwards: async () => {
+        const { sender, chat } = message;
+        log.info('message refused', { channel: chat.channel, messageId: message.id, reason });
+        if (stranger && sender.kind === 'person') await pairing.noteStranger(chat.channel, sender);
+      },
+    };
+  }
+
+  async function redeem(message: InboundMessage, code: string): Promise<Gated> {
+    const { sender, chat } = message;
+    const isGood =
+      sender.kind === 'person' && (await pairing.redeem(chat.channel, sender, chat.chat, code));
+    if (!isGood) return refused(message, 'pairing code not valid', true);
+    log.info('sender paired', { channel: chat.channel });
+    return {
+      entry: { kind: 'record', message, gate: 'paired by code' },
+      afterwards: () => reply(message, 'You are paired: I answer you from now on. Try /help.'),
+    };
+  }
+
+  return {
+    async receive(batch, options = {}) {
+      const gated = await Promise.all(batch.map(gate));
+      const results: readonly AcceptResult[] = await bus.accept(
+        gated.map((item) => item.entry),
+        options,
+      );
+      for (const [index, item] of gated.entries()) {
+        if (results[index] === 'accepted') await item.afterwards?.();
+      }
+    },
+  };
+}
+
+async function policyFor(message: InboundMessage, deps: ReceiveDeps): Promise<AdmissionPolicy> {
+  const { channel } = message.chat;
+  const approved =
+    message.sender.kind === 'person' && (await deps.pairing.isApproved(channel, message.sender.id));
+  return { ...deps.policy(channel), approved };
+}

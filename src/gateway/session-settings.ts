@@ -1,0 +1,26 @@
+// What a person chose for one conversation: model, thinking, what happens to messages that come
+// while a turn runs. Never global.
+
+import type { SessionKey } from '../core/ids.ts';
+import type { KeyValueStore } from '../store/store.ts';
+
+export type SessionSettings = {
+  readonly model?: string;
+  readonly thinkingBudget?: number;
+  readonly queueMode?: 'steer' | 'followup';
+};
+
+export interface SessionSettingsStore {
+  get(session: SessionKey): Promise<SessionSettings>;
+  set(session: SessionKey, settings: SessionSettings): Promise<void>;
+}
+
+export function createSessionSettings(state: KeyValueStore): SessionSettingsStore {
+  return {
+    async get(session) {
+      const stored = await state.get(session);
+      return stored === undefined ? {} : JSON.parse(stored);
+    },
+    set: (session, settings) => state.set(session, JSON.stringify(settings)),
+  };
+}

@@ -1,0 +1,74 @@
+import { execFileSync } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+
+const root = join(import.meta.dirname, '..');
+const MAX_FILE_LINES = 250;
+
+type SourceFile = { readonly path: string; readonly text: string; readonly code: string };
+
+function filesUnder(folder: string): readonly SourceFile[] {
+  return readdirSync(join(root, folder), { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile() && /\.(ts|js)$/.test(entry.name))
+    .map((entry) => {
+      const path = join(entry.parentPath, entry.name).slice(root.length + 1);
+      const text = readFileSync(join(root, path), 'utf8');
+      return { path, text, code: withoutComments(text) };
+    });
+}
+
+/** Good enough for the checks below: comments of whole lines go, strings stay. */
+function withoutComments(text: string): string {
+  return text
+    .split('\n')
+    .filter((line) => !/^\s*(\/\/|\/\*|\*)/.test(line))
+    .join('\n');
+}
+
+const sources = filesUnder('src');
+const core = sources.filter((file) => file.path.startsWith('src/core/'));
+const offenders = (files: readonly SourceFile[], pattern: RegExp) =>
+  files.filter((file) => pattern.test(file.code)).map((file) => file.path);
+
+describe('the architecture', () => {
+  it('keeps every file small enough to have one subject', () => {
+    const long = sources
+      .filter((file) => file.text.split('\n').length - 1 > MAX_FILE_LINES)
+      .map((file) => file.path);
+    expect(long).toEqual([]);
+  });
+
+  it('keeps core free of clocks, randomness and waiting', () => {
+    expect(offenders(core, /\bDate\.now\(|new Date\(\)|Math\.random\(|performance\./)).toEqual([]);
+    expect(offenders(core, /\basync\b|\bawait\b|\bPromise\b|setTimeout|setInterval/)).toEqual([]);
+    expect(offenders(core, /\bprocess\.|from 'node:|\bfetch\(/)).toEqual([]);
+  });
+
+  it('has no state at module level', () => {
+    expect(offenders(sources, /^(export )?(let|var) /m)).toEqual([]);
+  });
+
+  it('exports by name only and promises nothing for later', () => {
+    expect(offenders(sources, /^export default /m)).toEqual([]);
+    const unfinished = sources.filter((file) => /\bTODO\b|\bFIXME\b/.test(file.text));
+    expect(unfinished.map((file) => file.path)).toEqual([]);
+  });
+
+  it('names no channel in shared code', () => {
+    const shared = sources.filter((file) =>
+      /^src\/(gateway|agent|bus|store|sessions)\//.test(file.path),
+    );
+    expect(offenders(shared, /['"`](telegram|email|whatsapp)['"`]/)).toEqual([]);
+  });
+
+  it('really looks at every source file when it checks the layers', () => {
+    const command = join(root, 'node_modules/.bin/depcruise');
+    const args = ['--config', '.dependency-cruiser.json', '--output-type', 'json', 'src'];
+    const output = execFileSync(command, args, { cwd: root, maxBuffer: 64 * 1024 * 1024 });
+    const { modules } = JSON.parse(output.toString()) as { modules: { source: string }[] };
+    const seen = new Set(modules.map((module) => module.source));
+    const typescript = sources.filter((file) => file.path.endsWith('.ts'));
+    expect(typescript.map((file) => file.path).filter((path) => !seen.has(path))).toEqual([]);
+  });
+});
