@@ -148,4 +148,7 @@ export type ConfigProblem = {
   readonly path: string;
   readonly problem: string;
   readonly remedy: string;
+  /** Where it stands in the file, counted from 1; undefined where it is not written there. */
+  readonly line?: number;
+  readonly column?: number;
 };

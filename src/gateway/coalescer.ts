@@ -25,15 +25,23 @@ export class Coalescer {
 
   /** Takes followers in until the chat has been quiet long enough. */
   async collect(): Promise<void> {
-    while (await this.follower(this.#turn.signal)) await this.#batch.join();
+    while (await this.#followerInTime()) await this.#batch.join();
   }
 
-  /** Whether a follower came within the quiet time. */
-  async follower(outer: AbortSignal): Promise<boolean> {
-    const waitMs = this.#quietMs();
+  /** Whether a follower that may join comes before the signal aborts. */
+  async anyFollower(signal: AbortSignal): Promise<boolean> {
+    if (!this.#isOpen) return false;
+    return this.#turn.arrival(signal).then(
+      () => true,
+      () => false,
+    );
+  }
+
+  async #followerInTime(): Promise<boolean> {
+    const waitMs = this.#isOpen ? this.#quietMs() : 0;
     if (waitMs === 0) return false;
     const race = new AbortController();
-    const signal = AbortSignal.any([outer, race.signal]);
+    const signal = AbortSignal.any([this.#turn.signal, race.signal]);
     const arrival = this.#turn.arrival(signal).then(() => true);
     const quiet = this.#options.clock.sleep(waitMs, signal).then(() => false);
     arrival.catch(() => undefined);
@@ -45,10 +53,15 @@ export class Coalescer {
     }
   }
 
+  get #isOpen(): boolean {
+    const { channel, policy } = this.#options;
+    // A retry answers what its first try was asked, and nothing more.
+    if (this.#turn.attempt > 1 || channel?.coalesces === false) return false;
+    return !this.#batch.isClosed && this.#batch.messages.length < policy.maxMessages;
+  }
+
   #quietMs(): number {
     const { channel, policy, clock } = this.#options;
-    // A retry answers what its first try was asked, and nothing more.
-    if (this.#turn.attempt > 1 || this.#batch.isClosed || channel?.coalesces === false) return 0;
     const [first, ...rest] = this.#batch.messages;
     const limitUnits = channel?.limits.textUnits ?? Number.POSITIVE_INFINITY;
     return coalesceWaitMs(

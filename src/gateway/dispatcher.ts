@@ -150,7 +150,7 @@ class TurnRun {
   }
 
   async #supersede(view: TurnView, controller: AbortController, signal: AbortSignal) {
-    const hasFollower = await this.#coalescer.follower(signal).catch(() => false);
+    const hasFollower = await this.#coalescer.anyFollower(signal);
     if (hasFollower && !view.hasShown) controller.abort(new Superseded());
   }
 
