@@ -1,0 +1,58 @@
+// What a test sees of the simulated Telegram.
+
+import type { ArmedFault, Call, FaultRule } from './bot-api-faults.ts';
+import type { Chat, Person, SeenMessage, Update } from './bot-api-ledger.ts';
+
+export type BotApiOptions = {
+  readonly token?: string;
+  readonly port?: number;
+  readonly bot?: Person;
+  /** Longest a poll waits, whatever it asks for; milliseconds. */
+  readonly maxPollMs?: number;
+  /** Sends and edits one chat may get within a second before 429; default unlimited. */
+  readonly perChatPerSecond?: number;
+  /** Every message, when it appears and when it changes. */
+  readonly onMessage?: (chatId: number, message: SeenMessage) => void;
+};
+
+export type SayOptions = {
+  readonly chatId?: number;
+  /** A message of the same chat that this one answers. */
+  readonly replyTo?: SeenMessage;
+  /** Further fields of Telegram's Message object. */
+  readonly extra?: Readonly<Record<string, unknown>>;
+  /** Epoch seconds; default now. */
+  readonly date?: number;
+};
+
+export type BotApi = AsyncDisposable & {
+  readonly token: string;
+  readonly bot: Person;
+  /** For `channels.telegram.apiRoot`. */
+  readonly apiRoot: string;
+  readonly port: number;
+  /** A private message; the person and the chat come into being by it. */
+  say(user: number | Person, text: string, options?: SayOptions): Update;
+  /** Any update at all, malformed ones included. */
+  offer(update: Readonly<Record<string, unknown>>): Update;
+  chat(id: number): Chat;
+  chats(): readonly Chat[];
+  /** The next message of the bot in this chat behind those already handed out here. */
+  nextMessage(chatId: number, timeoutMs?: number): Promise<SeenMessage>;
+  /** Resolves with the first defined value; looks again after every change. */
+  waitFor<T>(look: () => T | undefined | false, timeoutMs?: number): Promise<T>;
+  fail(rule: FaultRule): ArmedFault;
+  setWebhook(url: string): void;
+  block(chatId: number): void;
+  /** The next update gets this id. */
+  jumpTo(updateId: number): void;
+  /** Gives another token; the old one is refused from now on. */
+  revoke(): void;
+  /** Takes the message away as its author can. */
+  erase(chatId: number, id: number): void;
+  /** Updates that no poll has confirmed yet. */
+  readonly unconfirmed: readonly Update[];
+  readonly commands: readonly unknown[];
+  readonly calls: readonly Call[];
+  readonly violations: readonly string[];
+};

@@ -1,0 +1,217 @@
+// What each Bot API method does to the ledger and which requests it refuses, with Telegram's words.
+// getUpdates, which waits, is in bot-api-polls.ts.
+
+import { type Entity, parseHtml } from './bot-api-html.ts';
+import { type Ledger, nowMs, type Person } from './bot-api-ledger.ts';
+
+export type Payload = Readonly<Record<string, unknown>>;
+
+export type Answer =
+  | { readonly ok: true; readonly result: unknown }
+  | {
+      readonly ok: false;
+      readonly error_code: number;
+      readonly description: string;
+      readonly parameters?: { readonly retry_after?: number; readonly migrate_to_chat_id?: number };
+    };
+
+/** What the methods may touch. */
+export type World = {
+  readonly ledger: Ledger;
+  readonly bot: Person;
+  readonly commands: unknown[];
+  webhook: string;
+  /** Sends and edits one chat may get within a second. */
+  readonly perChatPerSecond: number;
+  readonly recentSends: Map<number, number[]>;
+  violate(text: string): void;
+};
+
+export const MESSAGE_UNITS = 4096;
+
+type Method = { readonly params: readonly string[]; run(payload: Payload, world: World): Answer };
+
+const ok = (result: unknown): Answer => ({ ok: true, result });
+const refuse = (error_code: number, text: string): Answer => ({
+  ok: false,
+  error_code,
+  description: `${error_code === 403 ? 'Forbidden' : 'Bad Request'}: ${text}`,
+});
+
+export const METHODS: Readonly<Record<string, Method>> = {
+  getMe: {
+    params: [],
+    run: (_, { bot }) =>
+      ok({ ...bot, is_bot: true, can_join_groups: true, can_read_all_group_messages: false }),
+  },
+  deleteWebhook: {
+    params: ['drop_pending_updates'],
+    run: (payload, world) => {
+      world.webhook = '';
+      if (payload['drop_pending_updates'] === true) world.ledger.forgetUpdates();
+      return ok(true);
+    },
+  },
+  setMyCommands: { params: ['commands', 'scope', 'language_code'], run: setCommands },
+  sendMessage: {
+    params: [
+      'chat_id',
+      'text',
+      'parse_mode',
+      'reply_parameters',
+      'link_preview_options',
+      'disable_notification',
+    ],
+    run: sendMessage,
+  },
+  editMessageText: {
+    params: ['chat_id', 'message_id', 'text', 'parse_mode', 'link_preview_options'],
+    run: editMessage,
+  },
+  deleteMessage: { params: ['chat_id', 'message_id'], run: deleteMessage },
+  sendChatAction: { params: ['chat_id', 'action'], run: sendAction },
+};
+
+type Target = { readonly id: number } | Answer;
+const isAnswer = (value: object): value is Answer => 'ok' in value;
+
+function targetOf(payload: Payload, world: World): Target {
+  const given = payload['chat_id'];
+  const isId = typeof given === 'number' || (typeof given === 'string' && /^-?\d+$/.test(given));
+  const id = Number(given);
+  if (!isId || world.ledger.chat(id) === undefined) return refuse(400, 'chat not found');
+  if (world.ledger.chat(id)?.isBlocked) return refuse(403, 'bot was blocked by the user');
+  return { id };
+}
+
+type Body = {
+  readonly text: string;
+  readonly entities: readonly Entity[];
+  readonly source: string;
+};
+
+function bodyOf(payload: Payload, world: World, tooLong: string): Body | Answer {
+  const source = payload['text'];
+  if (typeof source !== 'string') return refuse(400, 'message text is empty');
+  if (!source.isWellFormed()) {
+    world.violate('text with half a surrogate pair');
+    return refuse(400, 'text must be encoded in UTF-8');
+  }
+  const mode = payload['parse_mode'];
+  if (mode !== undefined && mode !== 'HTML') world.violate(`parse_mode ${String(mode)}`);
+  const parsed =
+    mode === 'HTML'
+      ? parseHtml(source)
+      : { ok: true as const, text: source.trim(), entities: [], breaches: [] };
+  if (!parsed.ok) return { ok: false, error_code: 400, description: parsed.description };
+  for (const breach of parsed.breaches) world.violate(breach);
+  if (parsed.text === '') return refuse(400, 'message text is empty');
+  if (parsed.text.length > MESSAGE_UNITS) return refuse(400, tooLong);
+  return { text: parsed.text, entities: parsed.entities, source };
+}
+
+/** 429 once a chat gets more than its share; the wait is in whole seconds. */
+function flooded(chatId: number, world: World): Answer | undefined {
+  const now = nowMs();
+  const recent = (world.recentSends.get(chatId) ?? []).filter((at) => now - at < 1000);
+  if (recent.length >= world.perChatPerSecond) {
+    const retry_after = 1;
+    const description = `Too Many Requests: retry after ${retry_after}`;
+    return { ok: false, error_code: 429, description, parameters: { retry_after } };
+  }
+  world.recentSends.set(chatId, [...recent, now]);
+  return undefined;
+}
+
+function sendMessage(payload: Payload, world: World): Answer {
+  const target = targetOf(payload, world);
+  if (isAnswer(target)) return target;
+  const body = bodyOf(payload, world, 'message is too long');
+  if (isAnswer(body)) return body;
+  const reply = payload['reply_parameters'];
+  const replyTo = isRecord(reply) ? Number(reply['message_id']) : undefined;
+  const known = world.ledger.chat(target.id)?.messages.some(({ id }) => id === replyTo);
+  const isOptional = isRecord(reply) && reply['allow_sending_without_reply'] === true;
+  if (replyTo !== undefined && !known && !isOptional) {
+    return refuse(400, 'message to be replied not found');
+  }
+  const limited = flooded(target.id, world);
+  if (limited !== undefined) return limited;
+  const seen = world.ledger.add(target.id, {
+    ...body,
+    from: 'bot',
+    parseMode: payload['parse_mode'] === 'HTML' ? 'HTML' : undefined,
+    replyTo: known ? replyTo : undefined,
+  });
+  return ok(asMessage(target.id, seen.id, seen.text, world));
+}
+
+function editMessage(payload: Payload, world: World): Answer {
+  const target = targetOf(payload, world);
+  if (isAnswer(target)) return target;
+  const id = Number(payload['message_id']);
+  const old = world.ledger.chat(target.id)?.messages.find((message) => message.id === id);
+  if (old === undefined) return refuse(400, 'message to edit not found');
+  if (old.from !== 'bot') return refuse(400, "message can't be edited");
+  const body = bodyOf(payload, world, 'MESSAGE_TOO_LONG');
+  if (isAnswer(body)) return body;
+  const isSame =
+    body.text === old.text && JSON.stringify(body.entities) === JSON.stringify(old.entities);
+  if (isSame) {
+    return refuse(
+      400,
+      'message is not modified: specified new message content and reply markup are exactly the same as a current content and reply markup of the message',
+    );
+  }
+  const limited = flooded(target.id, world);
+  if (limited !== undefined) return limited;
+  const parseMode = payload['parse_mode'] === 'HTML' ? 'HTML' : undefined;
+  world.ledger.change(target.id, id, { ...body, parseMode });
+  return ok(asMessage(target.id, id, body.text, world));
+}
+
+function deleteMessage(payload: Payload, world: World): Answer {
+  const target = targetOf(payload, world);
+  if (isAnswer(target)) return target;
+  const gone = world.ledger.remove(target.id, Number(payload['message_id']));
+  return gone ? ok(true) : refuse(400, 'message to delete not found');
+}
+
+function sendAction(payload: Payload, world: World): Answer {
+  const target = targetOf(payload, world);
+  if (isAnswer(target)) return target;
+  if (payload['action'] !== 'typing') return refuse(400, 'wrong parameter action in request');
+  world.ledger.open(target.id).actions.push({ action: 'typing', at: nowMs() });
+  world.ledger.changed();
+  return ok(true);
+}
+
+function setCommands(payload: Payload, world: World): Answer {
+  const commands = payload['commands'];
+  const isGood =
+    Array.isArray(commands) &&
+    commands.length <= 100 &&
+    commands.every(
+      (item: unknown) =>
+        isRecord(item) &&
+        /^[a-z0-9_]{1,32}$/.test(String(item['command'])) &&
+        /^.{1,256}$/.test(String(item['description'])),
+    );
+  if (!isGood) return refuse(400, 'BOT_COMMAND_INVALID');
+  world.commands.splice(0, world.commands.length, ...commands);
+  world.ledger.changed();
+  return ok(true);
+}
+
+function asMessage(chatId: number, id: number, text: string, world: World) {
+  return {
+    message_id: id,
+    from: { ...world.bot, is_bot: true },
+    chat: { id: chatId, type: 'private' },
+    date: Math.floor(Date.now() / 1000),
+    text,
+  };
+}
+
+export const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null;

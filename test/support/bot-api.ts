@@ -1,0 +1,199 @@
+// A strict Telegram Bot API server on 127.0.0.1: it keeps Telegram's rules, fails by script, and
+// shows each chat as the person in it sees it. It survives any number of gateway restarts. An
+// unknown method or parameter is a violation, which every test checks at its end.
+
+import type { BotApi, BotApiOptions, SayOptions } from './bot-api-contract.ts';
+import { type ArmedFault, type Call, type FaultRule, FaultScript } from './bot-api-faults.ts';
+import { HttpFront } from './bot-api-http.ts';
+import { type Chat, Ledger, type Person, type SeenMessage, type Update } from './bot-api-ledger.ts';
+import { type Answer, METHODS, type Payload, type World } from './bot-api-methods.ts';
+import { POLL_PARAMS, Polls } from './bot-api-polls.ts';
+
+export type { BotApi, BotApiOptions, SayOptions } from './bot-api-contract.ts';
+
+const DEFAULT_TOKEN = '4242:simulated-token-of-forty-two-characters';
+const DEFAULT_BOT: Person = {
+  id: 4242,
+  first_name: 'Nano',
+  username: 'nano_sim_bot',
+  is_bot: true,
+};
+const WAIT_MS = 10_000;
+
+export async function startBotApi(options: BotApiOptions = {}): Promise<BotApi> {
+  const simulator = new Simulator(options);
+  await simulator.listen(options.port ?? 0);
+  return simulator;
+}
+
+class Simulator implements BotApi {
+  readonly token: string;
+  readonly bot: Person;
+  readonly calls: Call[] = [];
+  readonly violations: string[] = [];
+  readonly commands: unknown[] = [];
+  readonly #ledger: Ledger;
+  readonly #faults = new FaultScript();
+  readonly #polls: Polls;
+  readonly #world: World;
+  readonly #front: HttpFront;
+  readonly #handedOut = new Map<number, number>();
+  #isRevoked = false;
+
+  constructor(options: BotApiOptions) {
+    this.token = options.token ?? DEFAULT_TOKEN;
+    this.bot = options.bot ?? DEFAULT_BOT;
+    this.#ledger = new Ledger(options.onMessage);
+    this.#polls = new Polls(this.#ledger, options.maxPollMs ?? Number.POSITIVE_INFINITY);
+    this.#world = {
+      ledger: this.#ledger,
+      bot: this.bot,
+      commands: this.commands,
+      webhook: '',
+      perChatPerSecond: options.perChatPerSecond ?? Number.POSITIVE_INFINITY,
+      recentSends: new Map(),
+      violate: (text) => void this.violations.push(text),
+    };
+    this.#front = new HttpFront({
+      faults: this.#faults,
+      onCall: (call) => {
+        this.calls.push(call);
+        this.#ledger.changed();
+      },
+      answer: ({ token, method, payload, gone }) =>
+        token === this.token && !this.#isRevoked
+          ? this.#answer(method, payload, gone)
+          : { ok: false, error_code: 401, description: 'Unauthorized' },
+    });
+  }
+
+  get port(): number {
+    return this.#front.port;
+  }
+
+  get apiRoot(): string {
+    return `http://127.0.0.1:${this.port}`;
+  }
+
+  get unconfirmed(): readonly Update[] {
+    return this.#ledger.waiting(Number.POSITIVE_INFINITY);
+  }
+
+  listen(port: number): Promise<void> {
+    return this.#front.listen(port);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#front.close();
+  }
+
+  say(user: number | Person, text: string, options: SayOptions = {}): Update {
+    const from = typeof user === 'number' ? { id: user, first_name: `Person ${user}` } : user;
+    const chatId = options.chatId ?? from.id;
+    const { replyTo } = options;
+    const body = { text, entities: [], source: text, parseMode: undefined };
+    const seen = this.#ledger.add(chatId, { ...body, from: 'person', replyTo: replyTo?.id });
+    const date = options.date ?? Math.floor(Date.now() / 1000);
+    const message = {
+      message_id: seen.id,
+      from: { is_bot: false, ...from },
+      chat: { id: chatId, type: 'private', first_name: from.first_name },
+      date,
+      text,
+      ...(replyTo === undefined
+        ? {}
+        : { reply_to_message: this.#asMessage(replyTo, from, chatId) }),
+      ...options.extra,
+    };
+    return this.offer({ message });
+  }
+
+  #asMessage(seen: SeenMessage, person: Person, chatId: number) {
+    return {
+      message_id: seen.id,
+      from: seen.from === 'bot' ? { ...this.bot, is_bot: true } : { is_bot: false, ...person },
+      chat: { id: chatId, type: 'private' },
+      date: Math.floor(seen.at / 1000),
+      text: seen.text,
+    };
+  }
+
+  offer(update: Readonly<Record<string, unknown>>): Update {
+    const complete: Update = { update_id: this.#ledger.takeUpdateId(), ...update };
+    this.#ledger.offer(complete);
+    return complete;
+  }
+
+  chat(id: number): Chat {
+    return this.#ledger.open(id);
+  }
+
+  chats(): readonly Chat[] {
+    return this.#ledger.chats();
+  }
+
+  nextMessage(chatId: number, timeoutMs = WAIT_MS): Promise<SeenMessage> {
+    return this.waitFor(() => {
+      const last = this.#handedOut.get(chatId) ?? 0;
+      const next = this.chat(chatId).messages.find(({ id, from }) => from === 'bot' && id > last);
+      if (next !== undefined) this.#handedOut.set(chatId, next.id);
+      return next;
+    }, timeoutMs);
+  }
+
+  waitFor<T>(look: () => T | undefined | false, timeoutMs = WAIT_MS): Promise<T> {
+    const first = look();
+    if (first !== undefined && first !== false) return Promise.resolve(first);
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => {
+        listening[Symbol.dispose]();
+        reject(new Error(`the simulated Bot API saw nothing of the kind within ${timeoutMs} ms`));
+      }, timeoutMs);
+      const listening = this.#ledger.onChange(() => {
+        const value = look();
+        if (value === undefined || value === false) return;
+        clearTimeout(timer);
+        listening[Symbol.dispose]();
+        resolve(value);
+      });
+    });
+  }
+
+  fail(rule: FaultRule): ArmedFault {
+    return this.#faults.arm(rule);
+  }
+
+  setWebhook(url: string): void {
+    this.#world.webhook = url;
+  }
+
+  block(chatId: number): void {
+    this.#ledger.open(chatId).isBlocked = true;
+  }
+
+  jumpTo(updateId: number): void {
+    this.#ledger.jumpTo(updateId);
+  }
+
+  revoke(): void {
+    this.#isRevoked = true;
+  }
+
+  erase(chatId: number, id: number): void {
+    this.#ledger.remove(chatId, id);
+  }
+
+  async #answer(method: string, payload: Payload, gone: AbortSignal): Promise<Answer> {
+    const entry = METHODS[method];
+    const params = method === 'getUpdates' ? POLL_PARAMS : entry?.params;
+    if (params === undefined) {
+      this.violations.push(`unknown method ${method}`);
+      return { ok: false, error_code: 404, description: 'Not Found: method not found' };
+    }
+    for (const name of Object.keys(payload)) {
+      if (!params.includes(name)) this.violations.push(`unknown parameter ${method}.${name}`);
+    }
+    if (entry !== undefined) return entry.run(payload, this.#world);
+    return this.#polls.poll(payload, this.#world.webhook, gone);
+  }
+}
