@@ -6,6 +6,18 @@ import { z } from 'zod';
 
 export const CONFIG_VERSION = 1;
 
+/** Every built-in tool; a test keeps the list true. */
+export const TOOL_NAMES = [
+  'read_file',
+  'write_file',
+  'edit_file',
+  'list_dir',
+  'remember',
+  'recall',
+  'message',
+  'time',
+] as const;
+
 const seconds = (minimum: number, maximum: number) => z.number().min(minimum).max(maximum);
 const count = (minimum: number, maximum: number) => z.int().min(minimum).max(maximum);
 const port = z.int().min(1).max(65_535);
@@ -178,7 +190,10 @@ export const configSchema = z.strictObject({
     .prefault({}),
   tools: z
     .strictObject({
-      disabled: z.array(z.string()).default([]).describe('Names of tools the agent does not get.'),
+      disabled: z
+        .array(z.enum(TOOL_NAMES))
+        .default([])
+        .describe('Names of tools the agent does not get.'),
       timeoutSecs: seconds(1, 600).default(60).describe('Longest run of one tool.'),
     })
     .prefault({}),

@@ -1,0 +1,89 @@
+// Says what is wrong with a configuration in words a person can act on: the dotted path, the value
+// (never a secret's) and the nearest right key or value.
+
+import type { z } from 'zod';
+import { configSchema } from './config.ts';
+import { isJsonObject, type JsonValue, joinPath } from './config-json.ts';
+import { type ConfigKey, configKeys } from './config-keys.ts';
+import type { ConfigProblem } from './errors.ts';
+import { valueAt } from './json-paths.ts';
+import { nearestName } from './nearest.ts';
+
+const MAX_SHOWN_CHARS = 60;
+
+type Issue = z.core.$ZodIssue;
+
+/** Unknown keys, wrong types and values out of range; empty where the schema is content. */
+export function shapeProblems(value: JsonValue): readonly ConfigProblem[] {
+  const result = configSchema.safeParse(value);
+  if (result.success) return [];
+  const keys = configKeys();
+  return result.error.issues.flatMap((issue) => explain(issue, value, keys));
+}
+
+function explain(issue: Issue, value: JsonValue, keys: readonly ConfigKey[]): ConfigProblem[] {
+  const path = issue.path.map(String).join('.');
+  if (issue.code === 'unrecognized_keys') {
+    return issue.keys.map((key) => unknownKey(path, key, keys));
+  }
+  const key = keyOf(path, keys);
+  const found = valueAt(value, path);
+  const shown = key?.secret === true ? kindOf(found) : shorten(JSON.stringify(found));
+  return [{ path, problem: `${shown} does not fit here`, remedy: wanted(issue, key, found) }];
+}
+
+function unknownKey(section: string, name: string, keys: readonly ConfigKey[]): ConfigProblem {
+  const path = joinPath(section, name);
+  const siblings = keys
+    .map((key) => key.path)
+    .filter((known) => joinPath(section, lastOf(known)) === known);
+  const near = nearestName(name, siblings.map(lastOf));
+  const elsewhere = keys.filter((key) => lastOf(key.path) === name && key.type !== 'section');
+  const suggestion = near === undefined ? elsewhere.at(0)?.path : joinPath(section, near);
+  const remedy =
+    suggestion === undefined
+      ? `Remove it. Known here: ${siblings.map(lastOf).join(', ') || 'nothing'}.`
+      : `Did you mean ${suggestion}?`;
+  return { path, problem: 'unknown key', remedy };
+}
+
+function wanted(issue: Issue, key: ConfigKey | undefined, found: JsonValue | undefined): string {
+  const choices = key?.choices ?? [];
+  if (choices.length > 0) {
+    const near = typeof found === 'string' ? nearestName(found, choices) : undefined;
+    const guess = near === undefined ? '' : `Did you mean "${near}"? `;
+    return `${guess}Use one of: ${choices.map((choice) => `"${choice}"`).join(', ')}.`;
+  }
+  if (issue.code === 'too_small') return `Use ${issue.minimum} or more.`;
+  if (issue.code === 'too_big') return `Use ${issue.maximum} or less.`;
+  if (issue.code === 'invalid_type' && issue.expected === 'int') return 'Use a whole number.';
+  if (issue.code === 'invalid_type') return `Use ${TYPE_WORDS[issue.expected] ?? issue.expected}.`;
+  return `${issue.message}.`;
+}
+
+const TYPE_WORDS: Readonly<Record<string, string>> = {
+  string: 'a text in double quotes',
+  number: 'a number, without quotes',
+  boolean: 'true or false, without quotes',
+  array: 'a list, like ["one", "two"]',
+  object: 'a section, like { "key": "value" }',
+};
+
+/** The key a path stands for; an item of a list is explained by its list. */
+function keyOf(path: string, keys: readonly ConfigKey[]): ConfigKey | undefined {
+  const exact = keys.find((key) => key.path === path);
+  return exact ?? keys.find((key) => key.type === 'list' && path.startsWith(`${key.path}.`));
+}
+
+function kindOf(value: JsonValue | undefined): string {
+  if (Array.isArray(value)) return 'a list';
+  if (isJsonObject(value)) return 'a section';
+  return value === null ? 'null' : `a ${typeof value}`;
+}
+
+function shorten(text: string | undefined): string {
+  if (text === undefined) return 'nothing';
+  return text.length > MAX_SHOWN_CHARS ? `${text.slice(0, MAX_SHOWN_CHARS)}…` : text;
+}
+
+const lastOf = (path: string) => path.slice(path.lastIndexOf('.') + 1);

@@ -1,0 +1,151 @@
+// Version 0: the original program's config.json, whose keys we keep where they mean something here.
+// Keys that meant nothing, or mean nothing any more, go, each with a note.
+
+import { isJsonObject, type JsonObject, type JsonValue } from './config-json.ts';
+import { valueAt, withoutValue, withValue } from './json-paths.ts';
+
+type Upgrade = { readonly raw: JsonObject; readonly notes: readonly string[] };
+
+const MOVED: readonly (readonly [from: string, to: string])[] = [
+  ['channels.email.pollIntervalSecs', 'channels.email.pollSecs'],
+  ['memory.session.rotationSizeBytes', 'sessions.rotationSizeBytes'],
+  ['memory.session.rotationCarryMessages', 'sessions.rotationCarryMessages'],
+  ['tools.exec.timeout', 'tools.timeoutSecs'],
+  ['timeouts.providerHttpSecs', 'timeouts.firstTokenSecs'],
+  ['agents.defaults.localApiBase', 'providers.local.apiBase'],
+];
+
+const AGENT_DEFAULTS = [
+  'localModel localApiKey localMaxContextTokens lmsPort lmsMainModel inferenceEngine localBackend',
+  'mlxPreset mlxModelDir mlxLmUrl instructionsPath skipJitGate maxContinuations',
+  'localThinkingReserveTokens localThinkingMinCompletionTokens localThinkingSmallModelCap',
+  'adaptiveLongModeMinTokens adaptiveLongFormMinTokens adaptiveLongFormTriggerChars',
+  'adaptiveToolHeavyMaxTokens adaptiveToolHeavyMinTokens',
+];
+const MEMORY = [
+  'model provider workingMemoryBudget reflectionThreshold sessionCompleteAfterSecs',
+  'staleMemoryTurnThreshold compactionThresholdPercent compactionThresholdTokens',
+  'maxMessageAgeTurns maxHistoryTurns lazySkills skillDisclosure compactionModelContextSize',
+  'compaction session hygiene',
+];
+const SECTIONS = [
+  'toolDelegation provenance proprioception trio worker lcm voice cluster modelCapabilities',
+  'reasoning monitoring perplexityGate',
+];
+
+const DROPPED: readonly string[] = [
+  ...named('', SECTIONS),
+  ...named('agents.', ['defaultLane']),
+  ...named('agents.defaults.', AGENT_DEFAULTS),
+  ...named('memory.', MEMORY),
+  ...named('tools.', ['web exec toolsets codeExecution']),
+  ...named('channels.', ['whatsapp feishu telegram.proxy telegram.toolset']),
+  ...named('timeouts.', ['lmsNativeProbeSecs lmsLoadSecs lmsUnloadSecs']),
+  ...named('retry.', ['jitMinSecs jitMaxSecs']),
+];
+
+const OLD_DEFAULTS = [
+  {
+    path: 'gateway.host',
+    value: '0.0.0.0',
+    note: 'the web page is served on this machine only',
+  },
+  {
+    path: 'agents.defaults.workspace',
+    value: '~/.nanobot/workspace',
+    note: 'it is workspace/ in the home',
+  },
+];
+
+export function upgradeOriginalConfig(original: JsonObject): Upgrade {
+  const withoutNulls = dropNulls(original);
+  const steps = [moveKeys, dropKeys, dropOldDefaults, nameMailSecurity, spellIds];
+  const notes: string[] = [];
+  let raw = withoutNulls;
+  for (const step of steps) {
+    const result = step(raw);
+    raw = result.raw;
+    notes.push(...result.notes);
+  }
+  return { raw, notes };
+}
+
+function moveKeys(original: JsonObject): Upgrade {
+  const notes: string[] = [];
+  let raw = original;
+  for (const [from, to] of MOVED) {
+    const value = valueAt(raw, from);
+    if (value === undefined) continue;
+    raw = withoutValue(raw, from);
+    if (value === '') continue;
+    raw = withValue(raw, to, value);
+    notes.push(`${from} is now ${to}`);
+  }
+  return { raw, notes };
+}
+
+function dropKeys(original: JsonObject): Upgrade {
+  const present = DROPPED.filter((path) => valueAt(original, path) !== undefined);
+  return {
+    raw: present.reduce(withoutValue, original),
+    notes: present.map((path) => `${path} was dropped: it has no effect here`),
+  };
+}
+
+/** Defaults that the original wrote into every file and that mean something else here. */
+function dropOldDefaults(original: JsonObject): Upgrade {
+  const present = OLD_DEFAULTS.filter(({ path, value }) => valueAt(original, path) === value);
+  return {
+    raw: present.map(({ path }) => path).reduce(withoutValue, original),
+    notes: present.map(({ path, value, note }) => `${path} ${value} was dropped: ${note}`),
+  };
+}
+
+/** The original chose the encryption by the port; its SMTP port was 587 unless written. */
+function nameMailSecurity(original: JsonObject): Upgrade {
+  if (!isJsonObject(valueAt(original, 'channels.email'))) return { raw: original, notes: [] };
+  const smtpPort = valueAt(original, 'channels.email.smtpPort') ?? 587;
+  const settings: readonly (readonly [key: string, value: JsonValue])[] = [
+    ['smtpPort', smtpPort],
+    ['smtpSecurity', smtpPort === 465 ? 'tls' : 'starttls'],
+    ['imapSecurity', valueAt(original, 'channels.email.imapPort') === 143 ? 'starttls' : 'tls'],
+  ];
+  const raw = settings.reduce(
+    (changed, [key, value]) => withValue(changed, `channels.email.${key}`, value),
+    original,
+  );
+  return { raw, notes: ['channels.email now names the encryption: imapSecurity, smtpSecurity'] };
+}
+
+/** Ids may be numbers in the original. An empty list let everybody in there and nobody here. */
+function spellIds(original: JsonObject): Upgrade {
+  const notes: string[] = [];
+  let raw = original;
+  for (const channel of ['telegram', 'email']) {
+    const path = `channels.${channel}.allowFrom`;
+    const ids = valueAt(raw, path);
+    if (Array.isArray(ids)) {
+      raw = withValue(
+        raw,
+        path,
+        ids.map((id) => (typeof id === 'number' ? String(id) : id)),
+      );
+    }
+    const enabled = valueAt(raw, `channels.${channel}.enabled`) === true;
+    if (enabled && (ids === undefined || (Array.isArray(ids) && ids.length === 0))) {
+      notes.push(`${path} is empty: that lets nobody in now`);
+    }
+  }
+  return { raw, notes };
+}
+
+function dropNulls(object: JsonObject): JsonObject {
+  const kept = Object.entries(object)
+    .filter(([, value]) => value !== null)
+    .map(([key, value]) => [key, isJsonObject(value) ? dropNulls(value) : value]);
+  return Object.fromEntries(kept);
+}
+
+function named(prefix: string, lists: readonly string[]): readonly string[] {
+  return lists.flatMap((list) => list.split(' ')).map((name) => `${prefix}${name}`);
+}
