@@ -34,6 +34,8 @@ export async function watchConfig(watch: ConfigWatch, signal: AbortSignal): Prom
   });
   const reloader = createReloader(watch);
   let quiet: Disposable | undefined;
+  // What changed before the watch was ready would otherwise go unseen.
+  watcher.on('ready', reloader);
   watcher.on('all', () => {
     quiet?.[Symbol.dispose]();
     quiet = watch.clock.timer(QUIET_MS, reloader);
@@ -55,7 +57,7 @@ function createReloader(watch: ConfigWatch): () => void {
 
   async function reload() {
     try {
-      const next = await loadConfig(watch.home, watch.env);
+      const next = await loadConfig(watch.home, watch.env, current.overrides);
       lastProblem = '';
       const change = configChange(current.config, next.config);
       current = next;

@@ -6,9 +6,10 @@ import { homedir } from 'node:os';
 import { resolve } from 'node:path';
 import type { Config } from '../core/config.ts';
 import { CONFIG_VERSION } from '../core/config.ts';
-import { type CheckedConfig, checkConfig } from '../core/config-check.ts';
-import type { JsonObject } from '../core/config-json.ts';
+import { type CheckedConfig, type ConfigOverrides, checkConfig } from '../core/config-check.ts';
+import { type JsonObject, readJson } from '../core/config-json.ts';
 import type { Environment } from '../core/environment.ts';
+import { valueAt } from '../core/json-paths.ts';
 import { keepLastGood, keepMigrated } from './config-store.ts';
 import type { Home } from './home.ts';
 
@@ -20,19 +21,27 @@ export type LoadedConfig = {
   readonly path: string;
   /** What was changed to bring an older file up to date. */
   readonly notes: readonly string[];
+  /** What counts over the file as long as this process lives. */
+  readonly overrides: ConfigOverrides;
 };
 
 /** A home without a file has the defaults. @throws ConfigError with every problem found. */
-export async function loadConfig(home: Home, env: Environment): Promise<LoadedConfig> {
-  const text = await readConfigText(home);
-  if (text === undefined) return loaded(home, checkConfig(EMPTY, env));
-  const checked = checkConfig(text, env);
+export async function loadConfig(
+  home: Home,
+  env: Environment,
+  given: ConfigOverrides = {},
+): Promise<LoadedConfig> {
+  const written = await readConfigText(home);
+  const text = written ?? EMPTY;
+  const overrides = { ...tokenOverride(text, env), ...given };
+  const checked = checkConfig(text, env, overrides);
+  if (written === undefined) return loaded(home, checked, overrides);
   const notes = [...checked.notes];
   if (checked.migratedFrom !== undefined) {
     notes.push(...(await keepMigrated(home, text, checked.migratedFrom, checked.raw)));
   }
   await keepLastGood(home, checked.raw);
-  return loaded(home, { ...checked, notes });
+  return loaded(home, { ...checked, notes }, overrides);
 }
 
 /** The file's text; undefined where there is none yet. */
@@ -47,7 +56,14 @@ export async function readConfigText(home: Home): Promise<string | undefined> {
 
 const EMPTY = JSON.stringify({ version: CONFIG_VERSION });
 
-function loaded(home: Home, checked: CheckedConfig): LoadedConfig {
+/** A container gets its token by the environment; one that is written counts more. */
+function tokenOverride(text: string, env: Environment): ConfigOverrides {
+  const token = env['NANOBOT_GATEWAY_TOKEN'] ?? '';
+  const written = valueAt(readJson(text).value, 'gateway.token') ?? '';
+  return token === '' || written !== '' ? {} : { 'gateway.token': token };
+}
+
+function loaded(home: Home, checked: CheckedConfig, overrides: ConfigOverrides): LoadedConfig {
   const { config, raw, notes } = checked;
   const workspace = workspacePath(home, config.agents.defaults.workspace);
   return {
@@ -55,6 +71,7 @@ function loaded(home: Home, checked: CheckedConfig): LoadedConfig {
     raw,
     path: home.config,
     notes,
+    overrides,
   };
 }
 

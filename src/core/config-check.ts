@@ -27,14 +27,21 @@ export type CheckedConfig = {
   readonly notes: readonly string[];
 };
 
+/** Settings that count over what is written, e.g. from the command line; by dotted path. */
+export type ConfigOverrides = Readonly<Record<string, JsonValue>>;
+
 /** @throws ConfigError with all problems found. */
-export function checkConfig(text: string, env: Environment): CheckedConfig {
+export function checkConfig(
+  text: string,
+  env: Environment,
+  overrides: ConfigOverrides = {},
+): CheckedConfig {
   const located = readJson(text);
   const migrated = migrateConfig(located.value);
-  const problems = [...located.problems, ...contentProblems(migrated.raw, env)];
+  const problems = [...located.problems, ...contentProblems(migrated.raw, env, overrides)];
   if (problems.length > 0) throw configError(problems.map((one) => placed(one, located)));
   return {
-    config: configSchema.parse(effective(migrated.raw, env)),
+    config: configSchema.parse(effective(migrated.raw, env, overrides)),
     raw: migrated.raw,
     migratedFrom: migrated.from,
     notes: migrated.notes,
@@ -42,13 +49,17 @@ export function checkConfig(text: string, env: Environment): CheckedConfig {
 }
 
 /** All problems of a configuration that is already JSON of the current version. */
-export function contentProblems(raw: JsonObject, env: Environment): readonly ConfigProblem[] {
+export function contentProblems(
+  raw: JsonObject,
+  env: Environment,
+  overrides: ConfigOverrides = {},
+): readonly ConfigProblem[] {
   const missing = expandEnvironment(raw, env).missing.map(({ path, name }) => ({
     path,
     problem: `the environment variable ${name} is not set`,
     remedy: `Set ${name}, or write $\${${name}} where the text itself is meant.`,
   }));
-  const value = effective(raw, env);
+  const value = effective(raw, env, overrides);
   const unfilled = new Set(missing.map((problem) => problem.path));
   const misshapen = shapeProblems(value).filter((problem) => !unfilled.has(problem.path));
   const shape = [...missing, ...maskedSecrets(raw), ...misshapen];
@@ -62,7 +73,7 @@ export function configError(problems: readonly ConfigProblem[]): ConfigError {
 }
 
 /** The environment filled in; a number or switch that came from it as text becomes one. */
-function effective(raw: JsonObject, env: Environment): JsonValue {
+function effective(raw: JsonObject, env: Environment, overrides: ConfigOverrides): JsonValue {
   const { value } = expandEnvironment(raw, env);
   if (!isJsonObject(value)) return value;
   let result = value;
@@ -73,7 +84,10 @@ function effective(raw: JsonObject, env: Environment): JsonValue {
     if (typeof written !== 'string' || typeof filled !== 'string' || written === filled) continue;
     result = withValue(result, path, literal(filled));
   }
-  return result;
+  return Object.entries(overrides).reduce(
+    (overridden, [path, override]) => withValue(overridden, path, override),
+    result,
+  );
 }
 
 function literal(text: string): JsonValue {

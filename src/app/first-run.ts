@@ -1,0 +1,92 @@
+// Makes the home on a first start and keeps it private on every other one. Nothing that a person
+// wrote is ever replaced.
+
+import { chmod, cp, mkdir, readdir, readFile, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { CONFIG_VERSION } from '../core/config.ts';
+import type { ConfigOverrides } from '../core/config-check.ts';
+import type { Environment } from '../core/environment.ts';
+import { NanobotError } from '../core/errors.ts';
+import { writeAtomic } from '../lib/files.ts';
+import { type LoadedConfig, loadConfig, readConfigText } from './config.ts';
+import type { Home } from './home.ts';
+import { CONFIG_SCHEMA_FILE, WORKSPACE_TEMPLATE } from './package-files.ts';
+
+const PRIVATE_FOLDER = 0o700;
+const PRIVATE_FILE = 0o600;
+const OTHERS = 0o077;
+const SCHEMA_NAME = 'config.schema.json';
+
+export type OpenedHome = {
+  readonly loaded: LoadedConfig;
+  /** The home did not exist before. */
+  readonly created: boolean;
+  /** What a person should know: what was made, tightened or migrated. */
+  readonly notes: readonly string[];
+};
+
+/**
+ * The home, made where it is missing, with its configuration and workspace.
+ * @throws ConfigError, or NanobotError where others can read the home and that cannot be changed.
+ */
+export async function openHome(
+  home: Home,
+  env: Environment,
+  overrides: ConfigOverrides = {},
+): Promise<OpenedHome> {
+  const created = (await readConfigText(home)) === undefined;
+  const tightened = await ensureHome(home);
+  const loaded = await loadConfig(home, env, overrides);
+  const copied = await ensureWorkspace(loaded.config.agents.defaults.workspace);
+  return { loaded, created, notes: [...tightened, ...loaded.notes, ...copied] };
+}
+
+/** Folders, a minimal configuration and the schema that editors read beside it. */
+export async function ensureHome(home: Home): Promise<readonly string[]> {
+  for (const folder of [home.root, home.sessions, home.logs]) {
+    await mkdir(folder, { recursive: true, mode: PRIVATE_FOLDER });
+  }
+  const notes = [...(await makePrivate(home.root, PRIVATE_FOLDER))];
+  if ((await readConfigText(home)) === undefined) {
+    await writeAtomic(home.config, minimalConfig());
+    notes.push(`made ${home.config}`);
+  } else {
+    notes.push(...(await makePrivate(home.config, PRIVATE_FILE)));
+  }
+  await keepSchema(join(home.root, SCHEMA_NAME));
+  return notes;
+}
+
+/** The template, copied where there is no workspace yet. */
+async function ensureWorkspace(path: string): Promise<readonly string[]> {
+  await mkdir(path, { recursive: true, mode: PRIVATE_FOLDER });
+  if ((await readdir(path)).length > 0) return [];
+  await cp(WORKSPACE_TEMPLATE, path, { recursive: true, force: false });
+  return [`made the workspace ${path}`];
+}
+
+async function makePrivate(path: string, mode: number): Promise<readonly string[]> {
+  const found = (await stat(path)).mode & 0o777;
+  if (process.platform === 'win32' || (found & OTHERS) === 0) return [];
+  try {
+    await chmod(path, mode);
+  } catch (error) {
+    throw new NanobotError(
+      'home_exposed',
+      `other users can read ${path}, and it cannot be made private: chmod ${mode.toString(8)} it as its owner`,
+      { cause: error },
+    );
+  }
+  return [`${path} could be read by other users; it is private now`];
+}
+
+async function keepSchema(path: string): Promise<void> {
+  const schema = await readFile(CONFIG_SCHEMA_FILE, 'utf8');
+  const known = await readFile(path, 'utf8').catch(() => undefined);
+  if (known !== schema) await writeAtomic(path, schema);
+}
+
+function minimalConfig(): string {
+  const config = { $schema: `./${SCHEMA_NAME}`, version: CONFIG_VERSION };
+  return `${JSON.stringify(config, undefined, 2)}\n`;
+}
