@@ -82,7 +82,8 @@ export class ChannelError extends NanobotError {
 /** Why a model call failed; decides on retries, fallbacks and what the person is told. */
 export type ProviderFailure =
   | { readonly kind: 'rate_limited'; readonly retryAfterMs?: number }
-  | { readonly kind: 'auth' }
+  /** `billing`: the key is fine, the account has nothing left to spend. */
+  | { readonly kind: 'auth'; readonly reason?: 'billing' }
   | { readonly kind: 'unknown_model' }
   | { readonly kind: 'server'; readonly status?: number }
   | { readonly kind: 'network' }
@@ -103,11 +104,16 @@ export class ProviderError extends NanobotError {
       readonly failure: ProviderFailure;
       readonly provider: string;
       readonly model: string;
+      readonly userText?: string;
       readonly cause?: unknown;
     },
   ) {
-    super(`provider_${options.failure.kind}`, message, { cause: options.cause });
-    this.failure = options.failure;
+    const { failure, userText, cause } = options;
+    super(`provider_${failure.kind}`, message, {
+      ...(userText === undefined ? {} : { userText }),
+      cause,
+    });
+    this.failure = failure;
     this.provider = options.provider;
     this.model = options.model;
   }
@@ -130,6 +136,17 @@ export class ToolError extends NanobotError {
   constructor(kind: ToolFailureKind, message: string, options: { readonly cause?: unknown } = {}) {
     super(`tool_${kind}`, message, options);
     this.kind = kind;
+  }
+}
+
+/** A conversation that could not be read or saved, e.g. because the disk is full. */
+export class SessionError extends NanobotError {
+  override readonly name = 'SessionError';
+  constructor(message: string, options: { readonly cause?: unknown } = {}) {
+    super('session_failed', message, {
+      userText: 'I cannot save our conversation at the moment (a problem with the disk).',
+      ...options,
+    });
   }
 }
 
