@@ -32,14 +32,14 @@ export async function startFaultProxy(target: {
   readonly host?: string;
   readonly port: number;
 }): Promise<FaultProxy> {
-  const proxy = new Proxy(target.host ?? '127.0.0.1', target.port);
-  await proxy.open(0);
-  return proxy;
+  const relay = new Relay(target.host ?? '127.0.0.1', target.port);
+  await relay.open(0);
+  return relay;
 }
 
 type Pair = { readonly client: Socket; readonly server: Socket; answered: number };
 
-class Proxy implements FaultProxy {
+class Relay implements FaultProxy {
   readonly #host: string;
   readonly #targetPort: number;
   readonly #pairs = new Set<Pair>();
