@@ -1,0 +1,74 @@
+// What of a conversation is in view, when a new file begins and what it opens with. Reading and
+// writing the files is left to sessions/.
+
+import type { TurnId } from './ids.ts';
+import type { TranscriptEntry } from './transcript.ts';
+
+/** The `sessions` part of the configuration. */
+export type SessionPolicy = {
+  readonly rotationSizeBytes: number;
+  readonly rotationTokens: number;
+  readonly carry: 'recent' | 'nothing';
+  readonly rotationCarryMessages: number;
+  /** IANA zone whose midnight starts a new file; empty = the machine's. */
+  readonly timeZone: string;
+};
+
+/** What a file gained since it was opened; what it opened with does not count. */
+export type Growth = { readonly bytes: number; readonly tokens: number };
+
+/** Bytes of JSON that make a token, on the small side so that files end early rather than late. */
+const BYTES_PER_TOKEN = 4;
+
+export const tokensOfBytes = (bytes: number) => Math.ceil(bytes / BYTES_PER_TOKEN);
+
+export function turnOf(entry: TranscriptEntry): TurnId | undefined {
+  return 'turnId' in entry ? entry.turnId : undefined;
+}
+
+/** Whether the entry replaces all before it in the view of the model. */
+export function opensWindow(entry: TranscriptEntry): boolean {
+  return entry.role === 'reset' || entry.role === 'summary';
+}
+
+/** The entries from the last `summary` on, or after the last `reset`. */
+export function windowOf(entries: readonly TranscriptEntry[]): readonly TranscriptEntry[] {
+  const start = entries.findLastIndex(opensWindow);
+  if (start < 0) return entries;
+  return entries.slice(entries[start]?.role === 'reset' ? start + 1 : start);
+}
+
+/** A file changes between turns only: where a person speaks in a turn it does not know yet. */
+export function startsTurn(entry: TranscriptEntry, isKnown: (id: TurnId) => boolean): boolean {
+  if (entry.role === 'reset') return true;
+  return entry.role === 'user' && !isKnown(entry.turnId);
+}
+
+/** `fileDay` and `today` as `YYYY-MM-DD`; a clock that went back does not open an older file. */
+export function isRotationDue(
+  fileDay: string,
+  today: string,
+  growth: Growth,
+  policy: SessionPolicy,
+): boolean {
+  if (today > fileDay) return true;
+  return growth.bytes >= policy.rotationSizeBytes || growth.tokens >= policy.rotationTokens;
+}
+
+/**
+ * What a new file opens with: the running summary and the last messages of the window. A tool
+ * result keeps the call it answers, also where that takes more messages than asked for.
+ */
+export function carryOver(
+  window: readonly TranscriptEntry[],
+  policy: Pick<SessionPolicy, 'carry' | 'rotationCarryMessages'>,
+): readonly TranscriptEntry[] {
+  if (policy.carry === 'nothing') return [];
+  const summaries = window.filter((entry) => entry.role === 'summary').slice(-1);
+  const messages = window.filter(
+    (entry) => entry.role === 'user' || entry.role === 'assistant' || entry.role === 'tool',
+  );
+  let start = Math.max(0, messages.length - policy.rotationCarryMessages);
+  while (start > 0 && start < messages.length && messages[start]?.role === 'tool') start -= 1;
+  return [...summaries, ...messages.slice(start)];
+}

@@ -1,0 +1,190 @@
+// One line of a session file, written and read. Fields keep the names of the original's files;
+// unknown fields are tolerated, so that an older program reads a newer file.
+
+import type { SessionKey } from './ids.ts';
+import { type DiskEntry, type DiskHeader, diskEntry, diskHeader } from './session-shape.ts';
+import type { AssistantEntry, TranscriptEntry } from './transcript.ts';
+
+export type SessionHeader = {
+  readonly key: SessionKey;
+  readonly createdAt: number;
+  /** The file this one goes on from. */
+  readonly continues?: string;
+  /** Lines after this one that repeat what an older file holds. */
+  readonly carried: number;
+};
+
+export type SessionLine =
+  | { readonly kind: 'header'; readonly header: SessionHeader }
+  | { readonly kind: 'entry'; readonly entry: TranscriptEntry; readonly carried: boolean }
+  | { readonly kind: 'damaged' };
+
+/** Range of Date, ECMA-262 section 21.4.1.1. */
+const MAX_EPOCH_MS = 8.64e15;
+
+/** How the lines of messages begin; a carried line begins otherwise, so counting is searching. */
+export const MESSAGE_LINE_STARTS = ['{"role":"user"', '{"role":"assistant"'] as const;
+
+/** `atMs` as ISO 8601 in UTC, kept within what a Date can hold. */
+export function isoTime(atMs: number): string {
+  const finite = Number.isFinite(atMs) ? atMs : 0;
+  return new Date(Math.max(-MAX_EPOCH_MS, Math.min(MAX_EPOCH_MS, finite))).toISOString();
+}
+
+export function encodeHeader(value: SessionHeader): string {
+  const created = isoTime(value.createdAt);
+  return JSON.stringify({
+    _type: 'metadata',
+    session_key: value.key,
+    created_at: created,
+    updated_at: created,
+    metadata: {
+      ...(value.continues === undefined ? {} : { continues: value.continues }),
+      carried: value.carried,
+    },
+  });
+}
+
+export function encodeEntry(entry: TranscriptEntry, carried = false): string {
+  return JSON.stringify(carried ? { carried: true, ...toDisk(entry) } : toDisk(entry));
+}
+
+function toDisk(entry: TranscriptEntry): Readonly<Record<string, unknown>> {
+  const timestamp = isoTime(entry.at);
+  switch (entry.role) {
+    case 'user':
+      return {
+        role: entry.role,
+        content: entry.text,
+        timestamp,
+        turn_id: entry.turnId,
+        message_id: entry.messageId,
+      };
+    case 'assistant':
+      return {
+        role: entry.role,
+        content: entry.text,
+        tool_calls: entry.toolCalls.length > 0 ? entry.toolCalls : undefined,
+        thinking: entry.thinking.length > 0 ? entry.thinking : undefined,
+        model: entry.model,
+        usage: entry.usage && {
+          input_tokens: entry.usage.inputTokens,
+          output_tokens: entry.usage.outputTokens,
+          cached_tokens: entry.usage.cachedTokens,
+        },
+        timestamp,
+        turn_id: entry.turnId,
+      };
+    case 'tool':
+      return {
+        role: entry.role,
+        tool_call_id: entry.callId,
+        name: entry.name,
+        status: entry.status,
+        content: entry.text,
+        timestamp,
+        turn_id: entry.turnId,
+      };
+    case 'summary':
+      return { role: entry.role, content: entry.text, timestamp };
+    case 'reset':
+      return { role: entry.role, timestamp };
+    case 'turn_end':
+      return {
+        role: entry.role,
+        turn_id: entry.turnId,
+        outcome: entry.outcome,
+        answers: entry.answers,
+        through_seq: entry.throughSeq,
+        timestamp,
+      };
+  }
+}
+
+/** Reads one line without its newline. Never throws. */
+export function decodeLine(line: string): SessionLine {
+  const value = parseObject(line);
+  if (value === undefined) return { kind: 'damaged' };
+  if (value['_type'] === 'metadata') {
+    const parsed = diskHeader.safeParse(value);
+    return parsed.success ? { kind: 'header', header: toHeader(parsed.data) } : { kind: 'damaged' };
+  }
+  const parsed = diskEntry.safeParse(value);
+  if (!parsed.success) return { kind: 'damaged' };
+  return { kind: 'entry', entry: fromDisk(parsed.data), carried: value['carried'] === true };
+}
+
+function parseObject(line: string): Readonly<Record<string, unknown>> | undefined {
+  try {
+    const value: unknown = JSON.parse(line);
+    const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
+    return isObject ? (value as Readonly<Record<string, unknown>>) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function toHeader(disk: DiskHeader): SessionHeader {
+  const { continues, carried } = disk.metadata;
+  return {
+    key: disk.session_key,
+    createdAt: disk.created_at,
+    ...(continues === undefined ? {} : { continues }),
+    carried,
+  };
+}
+
+function fromDisk(disk: DiskEntry): TranscriptEntry {
+  const at = disk.timestamp;
+  switch (disk.role) {
+    case 'user': {
+      const known = disk.message_id === undefined ? {} : { messageId: disk.message_id };
+      return { role: disk.role, turnId: disk.turn_id, ...known, text: disk.content, at };
+    }
+    case 'assistant':
+      return fromAssistant(disk);
+    case 'tool':
+      return {
+        role: disk.role,
+        turnId: disk.turn_id,
+        callId: disk.tool_call_id,
+        name: disk.name,
+        status: disk.status,
+        text: disk.content,
+        at,
+      };
+    case 'summary':
+      return { role: disk.role, text: disk.content, at };
+    case 'reset':
+      return { role: disk.role, at };
+    case 'turn_end':
+      return {
+        role: disk.role,
+        turnId: disk.turn_id,
+        outcome: disk.outcome,
+        answers: disk.answers,
+        throughSeq: disk.through_seq,
+        at,
+      };
+  }
+}
+
+function fromAssistant(disk: Extract<DiskEntry, { role: 'assistant' }>): AssistantEntry {
+  const usage = disk.usage && {
+    inputTokens: disk.usage.input_tokens,
+    outputTokens: disk.usage.output_tokens,
+    cachedTokens: disk.usage.cached_tokens,
+  };
+  return {
+    role: disk.role,
+    turnId: disk.turn_id,
+    text: disk.content,
+    toolCalls: disk.tool_calls,
+    thinking: disk.thinking.map(({ text, signature }) =>
+      signature === undefined ? { text } : { text, signature },
+    ),
+    model: disk.model,
+    ...(usage === undefined ? {} : { usage }),
+    at: disk.timestamp,
+  };
+}

@@ -1,0 +1,71 @@
+// The shapes of lines in session files, as they stand on the disk. What is missing gets a default
+// where that is harmless; fields of a newer version are passed over.
+
+import { z } from 'zod';
+import { callId, messageId, sessionKey, turnId } from './ids.ts';
+
+const time = z.union([z.string(), z.number()]).transform((value, context) => {
+  const at = typeof value === 'number' ? value : Date.parse(value);
+  if (Number.isFinite(at)) return at;
+  context.addIssue('not a time');
+  return z.NEVER;
+});
+const turn = z.string().transform(turnId);
+const call = z.string().transform(callId);
+const count = z.number().catch(0);
+
+const user = z.object({
+  role: z.literal('user'),
+  content: z.string(),
+  timestamp: time,
+  turn_id: turn,
+  message_id: z.string().transform(messageId).optional(),
+});
+const assistant = z.object({
+  role: z.literal('assistant'),
+  content: z.string().default(''),
+  tool_calls: z.array(z.object({ id: call, name: z.string(), arguments: z.string() })).default([]),
+  thinking: z.array(z.object({ text: z.string(), signature: z.string().optional() })).default([]),
+  model: z.string().default(''),
+  usage: z.object({ input_tokens: count, output_tokens: count, cached_tokens: count }).optional(),
+  timestamp: time,
+  turn_id: turn,
+});
+const tool = z.object({
+  role: z.literal('tool'),
+  tool_call_id: call,
+  name: z.string(),
+  status: z.enum(['ok', 'failed', 'unknown']).default('ok'),
+  content: z.string(),
+  timestamp: time,
+  turn_id: turn,
+});
+const summary = z.object({ role: z.literal('summary'), content: z.string(), timestamp: time });
+const reset = z.object({ role: z.literal('reset'), timestamp: time });
+const turnEnd = z.object({
+  role: z.literal('turn_end'),
+  turn_id: turn,
+  outcome: z.enum(['answered', 'stopped', 'failed']),
+  answers: z.array(z.string()),
+  through_seq: z.number(),
+  timestamp: time,
+});
+export const diskEntry = z.discriminatedUnion('role', [
+  user,
+  assistant,
+  tool,
+  summary,
+  reset,
+  turnEnd,
+]);
+export type DiskEntry = z.infer<typeof diskEntry>;
+
+export const diskHeader = z.object({
+  _type: z.literal('metadata'),
+  session_key: z.string().transform(sessionKey),
+  created_at: time,
+  metadata: z
+    .object({ continues: z.string().optional(), carried: z.number().catch(0) })
+    .catch({ carried: 0 }),
+});
+export type DiskHeader = z.infer<typeof diskHeader>;

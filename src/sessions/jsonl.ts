@@ -1,0 +1,186 @@
+// The session store on JSONL files: append-only, one writer, daily files that rotate between turns.
+// Hot sessions are answered from memory; see tail.ts. Care of old files is left to maintenance.
+
+import { mkdirSync } from 'node:fs';
+import { stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { SessionError } from '../core/errors.ts';
+import type { SessionKey, TurnId } from '../core/ids.ts';
+import { carryOver, isRotationDue, type SessionPolicy, startsTurn } from '../core/session-carry.ts';
+import { dayFormatter, dayOf, formatName } from '../core/session-name.ts';
+import type { TranscriptEntry } from '../core/transcript.ts';
+import type { Clock } from '../lib/clock.ts';
+import { syncFolder } from '../lib/files.ts';
+import { createLanes } from '../lib/lanes.ts';
+import type { Logger } from '../lib/logger.ts';
+import { listSessions, readSession } from './catalog.ts';
+import { orUndefined } from './file-errors.ts';
+import { createHotTails } from './hot-tails.ts';
+import { loadTail } from './load-tail.ts';
+import { createNewestIndex, type NewestIndex } from './newest-index.ts';
+import { createOpenFiles } from './open-files.ts';
+import { shareRuns } from './shared-task.ts';
+import { stemOf } from './stem.ts';
+import type { SessionInfo, SessionStore } from './store.ts';
+import { type FileEnd, SessionTail } from './tail.ts';
+import { appendEntries, beginFile } from './write-file.ts';
+
+export type JsonlSessionStoreDeps = {
+  readonly folder: string;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Asked at every append, so that a changed configuration holds from the next turn on. */
+  readonly policy: () => SessionPolicy;
+};
+
+const HOT_LIMITS = { maxTails: 2000, maxBytes: 32_000_000 };
+const MAX_OPEN_FILES = 256;
+
+/** Creates the folder when it is missing. */
+export function createJsonlSessionStore(deps: JsonlSessionStoreDeps): SessionStore {
+  mkdirSync(deps.folder, { recursive: true, mode: 0o700 });
+  return new JsonlSessionStore(deps);
+}
+
+class JsonlSessionStore implements SessionStore {
+  readonly #deps: JsonlSessionStoreDeps;
+  readonly #lanes = createLanes();
+  readonly #hot = createHotTails(HOT_LIMITS);
+  readonly #files = createOpenFiles(MAX_OPEN_FILES);
+  readonly #index: NewestIndex;
+  readonly #syncNames: () => Promise<void>;
+  /** Sessions whose newest file has a name that is not on the disk for sure. */
+  readonly #unsyncedNames = new Set<SessionKey>();
+  readonly #today: () => string;
+
+  constructor(deps: JsonlSessionStoreDeps) {
+    this.#deps = deps;
+    this.#index = createNewestIndex(deps.folder, deps.log);
+    this.#syncNames = shareRuns(() => syncFolder(deps.folder));
+    this.#today = createToday(deps);
+  }
+
+  load(key: SessionKey): Promise<readonly TranscriptEntry[]> {
+    return this.#inLane(key, async () => {
+      await this.#forgetIfChanged(key);
+      return [...(await this.#tailOf(key)).window];
+    });
+  }
+
+  append(
+    key: SessionKey,
+    entries: readonly TranscriptEntry[],
+    { durable }: { readonly durable: boolean },
+  ): Promise<void> {
+    return this.#inLane(key, () => this.#append(key, entries, durable));
+  }
+
+  turn(key: SessionKey, id: TurnId): Promise<readonly TranscriptEntry[]> {
+    return this.#inLane(key, async () => [...((await this.#tailOf(key)).turn(id) ?? [])]);
+  }
+
+  list(): Promise<readonly SessionInfo[]> {
+    return listSessions(this.#deps.folder);
+  }
+
+  read(key: SessionKey): AsyncIterable<TranscriptEntry> {
+    return readSession(this.#deps.folder, stemOf(key));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#index[Symbol.asyncDispose]();
+    await this.#files[Symbol.asyncDispose]();
+  }
+
+  /** One writer per session; after a failure the session is read anew from the disk. */
+  #inLane<T>(key: SessionKey, task: () => Promise<T>): Promise<T> {
+    return this.#lanes.run(key, async () => {
+      try {
+        return await task();
+      } catch (cause) {
+        this.#hot.forget(key);
+        throw new SessionError('session file not usable', { cause });
+      }
+    });
+  }
+
+  async #tailOf(key: SessionKey): Promise<SessionTail> {
+    const known = this.#hot.get(key);
+    if (known !== undefined) return known;
+    const { folder, log } = this.#deps;
+    const source = { folder, log, index: this.#index };
+    const tail = await loadTail(source, stemOf(key), this.#today());
+    this.#hot.put(key, tail);
+    return tail;
+  }
+
+  /** Another process may have purged the file meanwhile. */
+  async #forgetIfChanged(key: SessionKey): Promise<void> {
+    const end = this.#hot.get(key)?.end;
+    if (end === undefined) return;
+    const path = this.#pathOf(end);
+    const found = await stat(path).catch(orUndefined('ENOENT'));
+    if (found?.size === end.size) return;
+    this.#hot.forget(key);
+    await this.#files.close(path);
+  }
+
+  async #append(
+    key: SessionKey,
+    entries: readonly TranscriptEntry[],
+    durable: boolean,
+  ): Promise<void> {
+    const [first] = entries;
+    if (first === undefined) return;
+    const known = await this.#tailOf(key);
+    const tail = this.#mustRotate(known, first) ? await this.#rotate(key, known) : known;
+    if (tail.end === undefined) return;
+    const path = this.#pathOf(tail.end);
+    const bytes = await appendEntries(this.#files, path, tail.end.size, entries, durable);
+    tail.appended(entries, bytes);
+    this.#hot.put(key, tail);
+    if (!durable || !this.#unsyncedNames.has(key)) return;
+    await this.#syncNames();
+    this.#unsyncedNames.delete(key);
+  }
+
+  #mustRotate(tail: SessionTail, entry: TranscriptEntry): boolean {
+    if (tail.end === undefined) return true;
+    if (!startsTurn(entry, (id) => tail.turn(id) !== undefined)) return false;
+    const { name, growth } = tail.end;
+    return isRotationDue(name.day, this.#today(), growth, this.#deps.policy());
+  }
+
+  async #rotate(key: SessionKey, before: SessionTail): Promise<SessionTail> {
+    const { folder, clock, policy } = this.#deps;
+    const day = this.#today();
+    const last = before.end?.name;
+    const isLater = last !== undefined && last.day >= day;
+    const wanted = isLater ? { ...last, part: last.part + 1 } : { stem: stemOf(key), day, part: 1 };
+    const carried = carryOver(before.window, policy());
+    const opening = { key, createdAt: clock.now(), continues: last, carried };
+    const end = await beginFile(folder, wanted, opening);
+    if (before.end !== undefined) await this.#files.close(this.#pathOf(before.end));
+    this.#unsyncedNames.add(key);
+    await this.#index.record(end.name);
+    return new SessionTail({ end, carried, own: [], turnBefore: before.lastTurn });
+  }
+
+  #pathOf(end: FileEnd): string {
+    return join(this.#deps.folder, formatName(end.name));
+  }
+}
+
+/** The calendar day in the configured zone, which may change while running. */
+function createToday(deps: Pick<JsonlSessionStoreDeps, 'clock' | 'policy'>): () => string {
+  let zone = deps.policy().timeZone;
+  let formatter = dayFormatter(zone);
+  return () => {
+    const wanted = deps.policy().timeZone;
+    if (wanted !== zone) {
+      formatter = dayFormatter(wanted);
+      zone = wanted;
+    }
+    return dayOf(formatter, deps.clock.now());
+  };
+}

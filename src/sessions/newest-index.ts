@@ -1,0 +1,140 @@
+// Finds the newest file of a session without listing the folder. A symbolic link per session under
+// `.index/` names it; being a link it takes no disk block, and a crash can only leave it behind by
+// one rotation, which looking for the last days' names makes up for. Rebuilt when it is missing.
+
+import { createHash } from 'node:crypto';
+import { access, mkdir, opendir, readlink, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import {
+  compareAge,
+  daysBack,
+  formatName,
+  parseName,
+  type SessionFileName,
+} from '../core/session-name.ts';
+import type { Logger } from '../lib/logger.ts';
+import { hasErrorCode, orUndefined } from './file-errors.ts';
+
+export interface NewestIndex extends AsyncDisposable {
+  find(stem: string, today: string): Promise<SessionFileName | undefined>;
+  /** To be called when the file exists. */
+  record(name: SessionFileName): Promise<void>;
+}
+
+/** A link is never further behind than a run of the program that ended between file and link. */
+const PROBED_DAYS = 8;
+const INDEX_FOLDER = '.index';
+const COMPLETE_MARK = 'complete';
+
+export function createNewestIndex(folder: string, log: Logger): NewestIndex {
+  const root = join(folder, INDEX_FOLDER);
+  /** Newest names that a rebuild has read but not linked yet. */
+  const unlinked = new Map<string, SessionFileName>();
+  let ready: Promise<void> | undefined;
+  let linking: Promise<void> = Promise.resolve();
+  let isClosed = false;
+
+  async function prepare() {
+    if (await exists(join(root, COMPLETE_MARK))) return;
+    await mkdir(root, { recursive: true, mode: 0o700 });
+    for (const [stem, name] of await newestByStem(folder)) unlinked.set(stem, name);
+    linking = linkAll().catch((error: unknown) => log.warn('session index incomplete', { error }));
+  }
+
+  async function linkAll() {
+    for (const [stem, name] of unlinked) {
+      if (isClosed) return;
+      await link(root, name);
+      unlinked.delete(stem);
+    }
+    await writeFile(join(root, COMPLETE_MARK), '', { mode: 0o600 });
+  }
+
+  return {
+    async find(stem, today) {
+      ready ??= prepare().catch((error: unknown) => {
+        ready = undefined;
+        throw error;
+      });
+      await ready;
+      const linked = unlinked.get(stem) ?? (await readLink(root, stem));
+      const recent = await newestOfLastDays(folder, stem, today, linked);
+      return recent === undefined ? undefined : lastPart(folder, recent);
+    },
+    async record(name) {
+      unlinked.delete(name.stem);
+      await link(root, name);
+    },
+    async [Symbol.asyncDispose]() {
+      isClosed = true;
+      await linking;
+    },
+  };
+}
+
+function linkPath(root: string, stem: string): string {
+  const hash = createHash('sha256').update(stem).digest('hex');
+  return join(root, hash.slice(0, 2), hash.slice(2, 34));
+}
+
+async function link(root: string, name: SessionFileName): Promise<void> {
+  const path = linkPath(root, name.stem);
+  const temporary = `${path}.${name.day}.${name.part}.tmp`;
+  const place = () => symlink(join('..', '..', formatName(name)), temporary);
+  try {
+    await place();
+  } catch (error) {
+    if (hasErrorCode(error, 'ENOENT')) await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+    else if (hasErrorCode(error, 'EEXIST')) await rm(temporary, { force: true });
+    else throw error;
+    await place();
+  }
+  await rename(temporary, path);
+}
+
+async function readLink(root: string, stem: string): Promise<SessionFileName | undefined> {
+  const target = await readlink(linkPath(root, stem)).catch(orUndefined('ENOENT'));
+  const name = target === undefined ? undefined : parseName(target.split('/').at(-1) ?? '');
+  return name?.stem === stem ? name : undefined;
+}
+
+async function newestOfLastDays(
+  folder: string,
+  stem: string,
+  today: string,
+  linked: SessionFileName | undefined,
+): Promise<SessionFileName | undefined> {
+  for (const day of daysBack(today, PROBED_DAYS)) {
+    if (linked !== undefined && day <= linked.day) break;
+    const name = { stem, day, part: 1 };
+    if (await exists(join(folder, formatName(name)))) return name;
+  }
+  if (linked === undefined) return undefined;
+  return (await exists(join(folder, formatName(linked)))) ? linked : undefined;
+}
+
+async function lastPart(folder: string, name: SessionFileName): Promise<SessionFileName> {
+  let last = name;
+  for (;;) {
+    const next = { ...last, part: last.part + 1 };
+    if (!(await exists(join(folder, formatName(next))))) return last;
+    last = next;
+  }
+}
+
+/** Reads the names in the folder, once. */
+async function newestByStem(folder: string): Promise<Map<string, SessionFileName>> {
+  const newest = new Map<string, SessionFileName>();
+  for await (const item of await opendir(folder, { bufferSize: 1024 })) {
+    const name = parseName(item.name);
+    if (name === undefined) continue;
+    const known = newest.get(name.stem);
+    if (known === undefined || compareAge(known, name) < 0) newest.set(name.stem, name);
+  }
+  return newest;
+}
+
+async function exists(path: string): Promise<boolean> {
+  const found = access(path).then(() => true);
+  return (await found.catch(orUndefined('ENOENT'))) ?? false;
+}

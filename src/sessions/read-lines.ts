@@ -1,0 +1,69 @@
+// Lines of a file with their place in it, read in pieces: memory holds one line, the event loop
+// gets its turn between two pieces, and a line without end is reported, not collected.
+
+import { open } from 'node:fs/promises';
+
+export type FileLine = {
+  /** Byte offset of the line's first byte. */
+  readonly start: number;
+  /** Without the newline; empty for a line above MAX_LINE_BYTES. */
+  readonly bytes: Buffer;
+  /** Length on disk, the newline included. */
+  readonly length: number;
+  /** False for the last line of a file that does not end in a newline. */
+  readonly terminated: boolean;
+  readonly oversized: boolean;
+};
+
+export const MAX_LINE_BYTES = 16_000_000;
+const CHUNK_BYTES = 256 * 1024;
+const NEWLINE = 10;
+
+/** @throws the error of the file system, e.g. ENOENT */
+export async function* readLines(path: string): AsyncGenerator<FileLine, void, void> {
+  await using file = await open(path, 'r');
+  const chunk = Buffer.allocUnsafe(CHUNK_BYTES);
+  const line = createLineCollector();
+  let position = 0;
+  for (;;) {
+    const { bytesRead } = await file.read(chunk, 0, CHUNK_BYTES, position);
+    if (bytesRead === 0) break;
+    position += bytesRead;
+    let from = 0;
+    for (;;) {
+      const newline = chunk.subarray(0, bytesRead).indexOf(NEWLINE, from);
+      if (newline < 0) break;
+      line.add(chunk.subarray(from, newline));
+      yield line.finish(true);
+      from = newline + 1;
+    }
+    line.add(chunk.subarray(from, bytesRead));
+  }
+  if (line.length > 0) yield line.finish(false);
+}
+
+function createLineCollector() {
+  let start = 0;
+  let length = 0;
+  let pieces: Buffer[] = [];
+  return {
+    get length() {
+      return length;
+    },
+    add(piece: Buffer) {
+      length += piece.length;
+      if (length > MAX_LINE_BYTES) pieces = [];
+      else if (piece.length > 0) pieces.push(Buffer.from(piece));
+    },
+    finish(terminated: boolean): FileLine {
+      const oversized = length > MAX_LINE_BYTES;
+      const bytes = oversized ? Buffer.alloc(0) : Buffer.concat(pieces);
+      const onDisk = length + (terminated ? 1 : 0);
+      const line = { start, bytes, length: onDisk, terminated, oversized };
+      start += onDisk;
+      length = 0;
+      pieces = [];
+      return line;
+    },
+  };
+}

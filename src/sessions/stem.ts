@@ -1,0 +1,15 @@
+// The part of a file name that stands for the session. A key too long for a file name is shortened
+// and told apart by a hash; `~` marks that, and never stands in a whole one.
+
+import { createHash } from 'node:crypto';
+import type { SessionKey } from '../core/ids.ts';
+import { encodeKey, MAX_STEM_BYTES } from '../core/session-name.ts';
+
+const HASH_CHARS = 32;
+
+export function stemOf(key: SessionKey): string {
+  const encoded = encodeKey(key);
+  if (encoded.length <= MAX_STEM_BYTES) return encoded;
+  const hash = createHash('sha256').update(key).digest('hex').slice(0, HASH_CHARS);
+  return `${encoded.slice(0, MAX_STEM_BYTES - HASH_CHARS - 1)}~${hash}`;
+}

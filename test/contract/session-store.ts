@@ -1,0 +1,166 @@
+// What every session store promises. An implementation calls this with a way to open one; opening
+// it again after disposing must show what was appended before.
+
+import { expect, test } from 'vitest';
+import { callId, messageId, sessionKey, turnId } from '../../src/core/ids.ts';
+import type { TranscriptEntry, UserEntry } from '../../src/core/transcript.ts';
+import type { SessionStore } from '../../src/sessions/store.ts';
+
+const AT = Date.UTC(2026, 0, 15, 12);
+const KEY = sessionKey('telegram:42');
+const DURABLE = { durable: true };
+
+export const userEntry = (turn: string, text: string, at = AT): UserEntry => ({
+  role: 'user',
+  turnId: turnId(turn),
+  messageId: messageId(`telegram:default:${turn}`),
+  text,
+  at,
+});
+
+/** A whole turn with a tool call, as the agent writes it. */
+export const turnEntries = (turn: string, text: string, at = AT): readonly TranscriptEntry[] => [
+  userEntry(turn, text, at),
+  {
+    role: 'assistant',
+    turnId: turnId(turn),
+    text: '',
+    toolCalls: [{ id: callId(`call-${turn}`), name: 'time', arguments: '{"zones": ["UTC"' }],
+    thinking: [{ text: 'the time?', signature: 'c2ln' }],
+    model: 'demo/echo',
+    usage: { inputTokens: 10, outputTokens: 3, cachedTokens: 4 },
+    at: at + 1,
+  },
+  {
+    role: 'tool',
+    turnId: turnId(turn),
+    callId: callId(`call-${turn}`),
+    name: 'time',
+    status: 'ok',
+    text: 'noon',
+    at: at + 2,
+  },
+  {
+    role: 'assistant',
+    turnId: turnId(turn),
+    text: `answer to ${text}`,
+    toolCalls: [],
+    thinking: [],
+    model: 'demo/echo',
+    at: at + 3,
+  },
+  {
+    role: 'turn_end',
+    turnId: turnId(turn),
+    outcome: 'answered',
+    answers: [`answer to ${text}`],
+    throughSeq: 1,
+    at: at + 4,
+  },
+];
+
+export function testSessionStore(
+  name: string,
+  open: () => Promise<{ readonly store: SessionStore; reopen(): Promise<SessionStore> }>,
+): void {
+  test(`${name}: a session nobody wrote to is empty`, async () => {
+    const { store } = await open();
+    await using _closing = store;
+    expect(await store.load(KEY)).toEqual([]);
+    expect(await store.turn(KEY, turnId('t1'))).toEqual([]);
+    expect(await Array.fromAsync(store.read(KEY))).toEqual([]);
+    expect(await store.list()).toEqual([]);
+  });
+
+  test(`${name}: what was appended durably is there after opening again, field by field`, async () => {
+    const { store, reopen } = await open();
+    const entries = turnEntries('t1', 'hello');
+    await store.append(KEY, entries, DURABLE);
+    await store[Symbol.asyncDispose]();
+    await using again = await reopen();
+    expect(await again.load(KEY)).toEqual(entries);
+    expect(await again.turn(KEY, turnId('t1'))).toEqual(entries);
+    expect(await Array.fromAsync(again.read(KEY))).toEqual(entries);
+  });
+
+  test(`${name}: entries keep the order of the calls, durable or not`, async () => {
+    const { store } = await open();
+    await using _closing = store;
+    const texts = Array.from({ length: 30 }, (_, index) => `message ${index}`);
+    await Promise.all(
+      texts.map((text, index) =>
+        store.append(KEY, [userEntry('t1', text)], { durable: index % 3 === 0 }),
+      ),
+    );
+    const loaded = await store.load(KEY);
+    expect(loaded.map((entry) => (entry.role === 'user' ? entry.text : ''))).toEqual(texts);
+  });
+
+  test(`${name}: a reset hides what was before it, a summary stands for it`, async () => {
+    const { store, reopen } = await open();
+    await store.append(KEY, turnEntries('t1', 'old'), DURABLE);
+    await store.append(KEY, [{ role: 'reset', at: AT }], DURABLE);
+    expect(await store.load(KEY)).toEqual([]);
+    const summary: TranscriptEntry = { role: 'summary', text: 'they said hello', at: AT };
+    await store.append(KEY, [userEntry('t2', 'forgotten'), summary], DURABLE);
+    await store.append(KEY, [userEntry('t2', 'seen')], DURABLE);
+    const expected = [summary, userEntry('t2', 'seen')];
+    expect(await store.load(KEY)).toEqual(expected);
+    await store[Symbol.asyncDispose]();
+    await using again = await reopen();
+    expect(await again.load(KEY)).toEqual(expected);
+    expect(await Array.fromAsync(again.read(KEY))).toHaveLength(9);
+  });
+
+  test(`${name}: a finished turn is found again, also behind a reset`, async () => {
+    const { store } = await open();
+    await using _closing = store;
+    const first = turnEntries('t1', 'one');
+    await store.append(KEY, first, DURABLE);
+    await store.append(KEY, [{ role: 'reset', at: AT }], DURABLE);
+    await store.append(KEY, turnEntries('t2', 'two'), DURABLE);
+    expect(await store.turn(KEY, turnId('t1'))).toEqual(first);
+    expect(await store.turn(KEY, turnId('t3'))).toEqual([]);
+  });
+
+  test(`${name}: sessions with similar keys never see each other`, async () => {
+    const { store } = await open();
+    await using _closing = store;
+    const keys = [
+      'a:b',
+      'a_b',
+      'A:b',
+      'a:b#c',
+      'a%3Ab',
+      'a/b',
+      '../a',
+      '.a',
+      'a:b_2026-01-15',
+      'a:ü',
+      'a:u\u0308',
+      `email:${'x'.repeat(400)}`,
+      `email:${'x'.repeat(401)}`,
+    ].map(sessionKey);
+    for (const key of keys) await store.append(key, [userEntry('t1', `in ${key}`)], DURABLE);
+    for (const key of keys) expect(await store.load(key)).toEqual([userEntry('t1', `in ${key}`)]);
+    expect((await store.list()).map((info) => info.key).toSorted()).toEqual(keys.toSorted());
+  });
+
+  test(`${name}: the list tells files, messages and times`, async () => {
+    const { store } = await open();
+    await using _closing = store;
+    await store.append(KEY, turnEntries('t1', 'hello'), DURABLE);
+    const [info] = await store.list();
+    expect(info).toMatchObject({ key: KEY, files: 1, messages: 3 });
+    expect(info?.bytes).toBeGreaterThan(0);
+  });
+
+  test(`${name}: changing a loaded list changes nothing in the store`, async () => {
+    const { store } = await open();
+    await using _closing = store;
+    await store.append(KEY, [userEntry('t1', 'kept')], DURABLE);
+    const loaded = await store.load(KEY);
+    (loaded as TranscriptEntry[]).length = 0;
+    expect(await store.load(KEY)).toHaveLength(1);
+  });
+}
