@@ -1,0 +1,79 @@
+// The text of a mail as the model sees it: visible characters only, bounded, and honest about what
+// was left out (cases E22, E23, J04).
+
+import type { StrippedMail } from './mail-quotes.ts';
+
+/** Longest own text of one mail, characters. */
+export const MAX_TEXT_CHARS = 100_000;
+/** How much of a quoted mail gives context; a forwarded one is the point itself. */
+const MAX_QUOTE_CHARS = 2_000;
+const MAX_FORWARD_CHARS = 20_000;
+const MAX_NAMED_ATTACHMENTS = 10;
+
+/** Zero-width, bidirectional and tag characters, and controls; joiners of scripts and emoji stay. */
+const INVISIBLE = /(?![\n\t\u200C\u200D])[\p{Cc}\p{Cf}]/gu;
+
+export function visibleText(text: string): string {
+  return text
+    .replace(/\r\n?/g, '\n')
+    .replace(INVISIBLE, '')
+    .replace(/[ \t\u00A0]+$/gm, '')
+    .replace(/\n{4,}/g, '\n\n\n');
+}
+
+export function boundedText(text: string, maxChars: number): string {
+  if (text.length <= maxChars) return text;
+  const end = /[\uD800-\uDBFF]/.test(text.charAt(maxChars - 1)) ? maxChars - 1 : maxChars;
+  const omitted = (text.length - end).toLocaleString('en-US');
+  return `${text.slice(0, end)}\n[truncated, ${omitted} characters omitted]`;
+}
+
+export type AttachedPart = { readonly name: string; readonly type: string; readonly bytes: number };
+
+/** A line per attachment, so that the model can say honestly that it has not read it. */
+export function attachmentNotes(parts: readonly AttachedPart[]): readonly string[] {
+  const named = parts.slice(0, MAX_NAMED_ATTACHMENTS).map(({ name, type, bytes }) => {
+    const label = visibleText(name).replace(/\s+/g, ' ').slice(0, 100);
+    return `[attachment, not read: ${label} (${type}, ${bytes.toLocaleString('en-US')} bytes)]`;
+  });
+  const more = parts.length - named.length;
+  return more > 0 ? [...named, `[${more} more attachments, not read]`] : named;
+}
+
+/** The words of the two versions of a mail have little in common: somebody sees another text. */
+export function partsDiffer(plain: string, html: string): boolean {
+  const words = (text: string) => new Set(text.toLowerCase().match(/[\p{L}\p{N}]{3,}/gu) ?? []);
+  const inPlain = [...words(plain)];
+  const inHtml = words(html);
+  if (inPlain.length < 5 || inHtml.size === 0) return false;
+  return inPlain.filter((word) => inHtml.has(word)).length < inPlain.length / 2;
+}
+
+export type ReadableMail = {
+  readonly subject: string;
+  readonly stripped: StrippedMail;
+  readonly attachments: readonly AttachedPart[];
+  /** The first mail of its thread: the subject is part of what was said. */
+  readonly isFirst: boolean;
+  readonly partsDiffer: boolean;
+};
+
+export type MailForModel = { readonly text: string; readonly quoted?: string };
+
+/** Session history holds the thread already, so quotes are shown for first mails and forwards. */
+export function composeMailText(mail: ReadableMail): MailForModel {
+  const { stripped } = mail;
+  const body = boundedText(stripped.text, MAX_TEXT_CHARS);
+  const subject = visibleText(mail.subject).replace(/\s+/g, ' ').trim();
+  const blocks = [
+    mail.isFirst && subject !== '' ? `Subject: ${subject}` : '',
+    body,
+    mail.partsDiffer ? '[the HTML version of this mail says something else]' : '',
+    attachmentNotes(mail.attachments).join('\n'),
+  ];
+  const text = blocks.filter((block) => block !== '').join('\n\n');
+  const { quoted } = stripped;
+  if (quoted === undefined || !(mail.isFirst || stripped.isForward)) return { text };
+  const maxChars = stripped.isForward ? MAX_FORWARD_CHARS : MAX_QUOTE_CHARS;
+  return { text, quoted: boundedText(quoted, maxChars) };
+}
