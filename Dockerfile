@@ -1,0 +1,27 @@
+# The gateway in a container: non-root, state in one volume, no dev dependencies.
+
+FROM node:24-bookworm-slim AS dependencies
+WORKDIR /app
+COPY package.json package-lock.json .npmrc ./
+RUN npm ci --omit=dev --ignore-scripts && npm cache clean --force
+
+FROM node:24-bookworm-slim
+ENV NODE_ENV=production \
+    NANOBOT_HOME=/data
+WORKDIR /app
+RUN install -d -o node -g node -m 0700 /data
+COPY --from=dependencies /app/node_modules ./node_modules
+COPY package.json LICENSE ./
+COPY bin ./bin
+COPY config ./config
+COPY workspace ./workspace
+COPY src ./src
+USER node
+VOLUME /data
+EXPOSE 18790
+# The gateway handles SIGTERM itself and drains; it may run as process 1.
+STOPSIGNAL SIGTERM
+HEALTHCHECK --interval=30s --timeout=5s --start-period=15s --retries=3 \
+  CMD ["node", "-e", "fetch('http://127.0.0.1:18790/healthz').then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
+ENTRYPOINT ["node", "src/main.ts"]
+CMD ["gateway"]

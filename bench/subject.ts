@@ -1,0 +1,101 @@
+// A bot under measurement: a child process, its processor time and its memory as the kernel counts
+// them.
+
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Peers } from './peers.ts';
+
+const ROOT = join(import.meta.dirname, '..');
+/** Linux counts processor time in these ticks. */
+const MS_PER_TICK = 10;
+const STOP_TIMEOUT_MS = 20_000;
+
+export interface Subject extends AsyncDisposable {
+  readonly name: string;
+  readonly startedAt: number;
+  cpuMs(): number;
+  rssMb(): number;
+}
+
+export async function startBareBot(peers: Peers): Promise<Subject> {
+  const child = start(['bench/bare-bot.ts'], {
+    BENCH_TOKEN: peers.telegram.token,
+    BENCH_API_ROOT: peers.telegram.apiRoot,
+    BENCH_MODEL_BASE: peers.model.openaiBase,
+  });
+  return subjectOf('bare bot', child, async () => undefined);
+}
+
+export type GatewayOptions = {
+  readonly quietMs: number;
+  /** Fills the home before the start. */
+  prepare?(home: string): Promise<void>;
+};
+
+export async function startGateway(peers: Peers, options: GatewayOptions): Promise<Subject> {
+  const home = await mkdtemp(join(tmpdir(), 'nanobot-bench-'));
+  const config = {
+    version: 1,
+    agents: { defaults: { model: 'openai/sim-1', maxConcurrentChats: 1000 } },
+    providers: { openai: { apiKey: 'bench-key', apiBase: peers.model.openaiBase } },
+    channels: {
+      telegram: {
+        enabled: true,
+        token: peers.telegram.token,
+        apiRoot: peers.telegram.apiRoot,
+        allowFrom: ['*'],
+      },
+    },
+    gateway: { port: 0 },
+    coalesce: { quietMs: options.quietMs },
+  };
+  await writeFile(join(home, 'config.json'), JSON.stringify(config), { mode: 0o600 });
+  await options.prepare?.(home);
+  const child = start(['src/main.ts', 'gateway'], { NANOBOT_HOME: home });
+  const name = `nanobot, window ${options.quietMs} ms`;
+  return subjectOf(name, child, () => rm(home, { recursive: true, force: true }));
+}
+
+function start(args: readonly string[], env: Readonly<Record<string, string>>): ChildProcess {
+  return spawn(process.execPath, args, {
+    cwd: ROOT,
+    env: { PATH: process.env['PATH'] ?? '', HOME: tmpdir(), ...env },
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
+}
+
+function subjectOf(name: string, child: ChildProcess, cleanUp: () => Promise<void>): Subject {
+  const { pid } = child;
+  if (pid === undefined) throw new Error(`${name} did not start`);
+  return {
+    name,
+    startedAt: performance.timeOrigin + performance.now(),
+    cpuMs: () => cpuMs(pid),
+    rssMb: () => rssMb(pid),
+    async [Symbol.asyncDispose]() {
+      if (child.exitCode === null && child.signalCode === null) {
+        const exited = once(child, 'exit');
+        child.kill('SIGTERM');
+        const killer = setTimeout(() => child.kill('SIGKILL'), STOP_TIMEOUT_MS);
+        await exited;
+        clearTimeout(killer);
+      }
+      await cleanUp();
+    },
+  };
+}
+
+function cpuMs(pid: number): number {
+  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  return (Number(fields[11]) + Number(fields[12])) * MS_PER_TICK;
+}
+
+function rssMb(pid: number): number {
+  const status = readFileSync(`/proc/${pid}/status`, 'utf8');
+  return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1] ?? 0) / 1024;
+}

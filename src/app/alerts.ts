@@ -1,0 +1,64 @@
+// Tells the owner what needs a person: on a door that works, once an hour per text.
+
+import { randomUUID } from 'node:crypto';
+import type { MessageBus } from '../bus/bus.ts';
+import { type ChannelName, channelName, chatId, DEFAULT_ACCOUNT, messageId } from '../core/ids.ts';
+import type { ChatRef } from '../core/message.ts';
+import type { Pairing } from '../gateway/pairing.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { Logger } from '../lib/logger.ts';
+
+const REPEAT_MS = 3_600_000;
+const MAX_REMEMBERED = 50;
+
+/** The chat of the web page that holds notices for which no other door is known. */
+const NOTICES: ChatRef = {
+  channel: channelName('web'),
+  account: DEFAULT_ACCOUNT,
+  chat: chatId('notices'),
+};
+
+export type AlertDeps = {
+  readonly bus: MessageBus;
+  readonly pairing: Pairing;
+  readonly clock: Clock;
+  readonly log: Logger;
+  isRunning(channel: ChannelName): boolean;
+};
+
+export function createAlerts(deps: AlertDeps): (channel: ChannelName, text: string) => void {
+  const lastAt = new Map<string, number>();
+
+  async function ownerChat(troubled: ChannelName): Promise<ChatRef> {
+    const { approved } = await deps.pairing.list();
+    for (const { role, channel, chat } of approved) {
+      const name = channelName(channel);
+      if (role !== 'owner' || chat === undefined) continue;
+      if (name === troubled || !deps.isRunning(name)) continue;
+      return { channel: name, account: DEFAULT_ACCOUNT, chat: chatId(chat) };
+    }
+    return NOTICES;
+  }
+
+  return (channel, text) => {
+    const now = deps.clock.now();
+    const key = `${channel}\n${text}`;
+    if (now - (lastAt.get(key) ?? Number.NEGATIVE_INFINITY) < REPEAT_MS) return;
+    lastAt.delete(key);
+    lastAt.set(key, now);
+    for (const oldest of lastAt.keys()) {
+      if (lastAt.size <= MAX_REMEMBERED) break;
+      lastAt.delete(oldest);
+    }
+    deps.log.warn('owner alerted', { channel });
+    ownerChat(channel)
+      .then((chat) =>
+        deps.bus.send({
+          id: messageId(`alert/${randomUUID()}`),
+          chat,
+          markdown: `**${channel}:** ${text}`,
+        }),
+      )
+      .catch((error) => deps.log.error('alert failed', { channel, error }));
+  };
+}

@@ -1,0 +1,51 @@
+// The configuration in force, and what is derived from it: read through getters, so that a change
+// holds from the next turn on without rebuilding the graph.
+
+import type { Config } from '../core/config.ts';
+import { secretValues } from '../core/config-secrets.ts';
+import type { Environment } from '../core/environment.ts';
+import { createRedactor, type Redactor } from '../lib/redact.ts';
+import type { LoadedConfig } from './config.ts';
+
+/** Environment variables whose values are kept out of logs. */
+const SECRET_NAME = /(?:_KEY|_TOKEN|_SECRET|_PASSWORD)$/;
+
+export class LiveConfig {
+  #loaded: LoadedConfig;
+  #redact: Redactor;
+
+  readonly #envSecrets: readonly string[];
+
+  constructor(loaded: LoadedConfig, env: Environment) {
+    this.#loaded = loaded;
+    this.#envSecrets = Object.entries(env).flatMap(([name, value]) =>
+      value !== undefined && SECRET_NAME.test(name) ? [value] : [],
+    );
+    this.#redact = this.#redactorFor(loaded.config);
+  }
+
+  get loaded(): LoadedConfig {
+    return this.#loaded;
+  }
+
+  get config(): Config {
+    return this.#loaded.config;
+  }
+
+  get defaults(): Config['agents']['defaults'] {
+    return this.#loaded.config.agents.defaults;
+  }
+
+  replace(next: LoadedConfig): void {
+    this.#loaded = next;
+    this.#redact = this.#redactorFor(next.config);
+  }
+
+  #redactorFor(config: Config): Redactor {
+    return createRedactor([...secretValues(config), ...this.#envSecrets]);
+  }
+
+  redact(text: string): string {
+    return this.#redact(text);
+  }
+}

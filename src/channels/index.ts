@@ -1,0 +1,53 @@
+// The registry of platform channels: adding one is a folder and an entry here. An entry is imported
+// only when its channel is on, so that a door nobody uses costs no start-up time and no memory.
+
+import type { Config } from '../core/config.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { Channel } from './channel.ts';
+
+export type ChannelDeps = { readonly clock: Clock; readonly random: () => number };
+
+type ChannelsConfig = Config['channels'];
+
+export type ChannelDefinition = {
+  readonly name: string;
+  isEnabled(config: ChannelsConfig): boolean;
+  /** The part of the configuration that a change of makes the channel start anew. */
+  settings(config: ChannelsConfig): unknown;
+  /** The configured part of the gate. */
+  policy(config: ChannelsConfig): {
+    readonly allowFrom: readonly string[];
+    readonly acceptUnverified: boolean;
+  };
+  create(config: ChannelsConfig, deps: ChannelDeps): Promise<Channel>;
+  /** How a person turns it on. */
+  readonly howToEnable: string;
+};
+
+export const CHANNELS: readonly ChannelDefinition[] = [
+  {
+    name: 'telegram',
+    isEnabled: ({ telegram }) => telegram.enabled,
+    settings: ({ telegram: { allowFrom: _gate, ...settings } }) => settings,
+    policy: ({ telegram }) => ({ allowFrom: telegram.allowFrom, acceptUnverified: false }),
+    async create({ telegram }, deps) {
+      const { createTelegramChannel } = await import('./telegram/telegram.ts');
+      return createTelegramChannel(telegram, deps);
+    },
+    howToEnable: 'nanobot channels login telegram',
+  },
+  {
+    name: 'email',
+    isEnabled: ({ email }) => email.enabled,
+    settings: ({ email: { allowFrom: _gate, acceptUnverified: _too, ...settings } }) => settings,
+    policy: ({ email }) => ({
+      allowFrom: email.allowFrom.map((address) => address.toLowerCase()),
+      acceptUnverified: email.acceptUnverified,
+    }),
+    async create({ email }, deps) {
+      const { createEmailChannel } = await import('./email/email.ts');
+      return createEmailChannel(email, deps);
+    },
+    howToEnable: 'nanobot channels login email',
+  },
+];
