@@ -2,17 +2,36 @@
 // Also keeps the copies a person can go back to.
 
 import { mkdir, readFile } from 'node:fs/promises';
+import { CONFIG_VERSION } from '../core/config.ts';
 import { configError, contentProblems } from '../core/config-check.ts';
-import type { JsonObject } from '../core/config-json.ts';
+import { type JsonObject, readJson } from '../core/config-json.ts';
+import { migrateConfig } from '../core/config-migration.ts';
 import type { Environment } from '../core/environment.ts';
+import type { ConfigProblem } from '../core/errors.ts';
 import { writeAtomic } from '../lib/files.ts';
 import type { Home } from './home.ts';
 
 const HOME_MODE = 0o700;
 
-/** @throws ConfigError: what would not load is never written, masks of secrets included. */
+/**
+ * The configuration as written; where there is none, an empty one. An older file is migrated, and
+ * kept as it was beside it. @throws ConfigError
+ */
+export async function readRawConfig(home: Home): Promise<JsonObject> {
+  const text = await readFile(home.config, 'utf8').catch(emptyWhereMissing);
+  const migrated = migrateConfig(readJson(text).value);
+  if (migrated.from !== undefined) await writeAtomic(backupPath(home, migrated.from), text);
+  return migrated.raw;
+}
+
+/**
+ * Replaces the configuration. What would not load is never written, masks of secrets included; only
+ * problems that stood in the file before may stay, so that they can be mended one by one.
+ * @throws ConfigError with the new problems
+ */
 export async function saveConfig(home: Home, raw: JsonObject, env: Environment): Promise<void> {
-  const problems = contentProblems(raw, env);
+  const known = contentProblems(await readRawConfig(home), env).map(nameOf);
+  const problems = contentProblems(raw, env).filter((one) => !known.includes(nameOf(one)));
   if (problems.length > 0) throw configError(problems);
   await mkdir(home.root, { recursive: true, mode: HOME_MODE });
   await writeAtomic(home.config, textOf(raw));
@@ -33,7 +52,7 @@ export async function keepMigrated(
   from: number,
   raw: JsonObject,
 ): Promise<readonly string[]> {
-  const backup = `${home.config}.v${from}`;
+  const backup = backupPath(home, from);
   const written = await unlessReadOnly(async () => {
     await writeAtomic(backup, original);
     await writeAtomic(home.config, textOf(raw));
@@ -43,8 +62,18 @@ export async function keepMigrated(
     : [`${home.config} cannot be written, so it stays as it was`];
 }
 
+const backupPath = (home: Home, version: number) => `${home.config}.v${version}`;
+const nameOf = ({ path, problem }: ConfigProblem) => `${path}: ${problem}`;
+
 function textOf(raw: JsonObject): string {
   return `${JSON.stringify(raw, undefined, 2)}\n`;
+}
+
+function emptyWhereMissing(error: unknown): string {
+  if (error instanceof Error && 'code' in error && error.code === 'ENOENT') {
+    return JSON.stringify({ version: CONFIG_VERSION });
+  }
+  throw error;
 }
 
 /** A configuration mounted read-only is no failure. True where the write went through. */

@@ -9,6 +9,7 @@ import { CONFIG_VERSION } from '../core/config.ts';
 import { type CheckedConfig, type ConfigOverrides, checkConfig } from '../core/config-check.ts';
 import { type JsonObject, readJson } from '../core/config-json.ts';
 import type { Environment } from '../core/environment.ts';
+import { ConfigError } from '../core/errors.ts';
 import { valueAt } from '../core/json-paths.ts';
 import { keepLastGood, keepMigrated } from './config-store.ts';
 import type { Home } from './home.ts';
@@ -50,6 +51,21 @@ export async function readConfigText(home: Home): Promise<string | undefined> {
     return await readFile(home.config, 'utf8');
   } catch (error) {
     if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
+    throw error;
+  }
+}
+
+/** What is wrong with a file, wherever it lies; undefined where nothing is. Writes nothing. */
+export async function validateConfigFile(
+  path: string,
+  env: Environment,
+): Promise<ConfigError | undefined> {
+  const text = await readFile(path, 'utf8');
+  try {
+    checkConfig(text, env, tokenOverride(text, env));
+    return undefined;
+  } catch (error) {
+    if (error instanceof ConfigError) return error;
     throw error;
   }
 }

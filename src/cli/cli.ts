@@ -1,0 +1,58 @@
+// The command line: the table of commands and what happens when one fails. Each command is one
+// file; what it needs it imports when it runs, so that `--help` and the gateway start at once.
+
+import { Command, CommanderError } from 'commander';
+import { programVersion } from '../app/package-files.ts';
+import { configCommand } from './config-command.ts';
+import { EXIT, EXIT_MEANINGS, exitCodeOf } from './exit-codes.ts';
+import { explainError } from './explain-error.ts';
+import { gatewayCommand } from './gateway-command.ts';
+import { emailCommand, telegramCommand } from './one-channel-commands.ts';
+import type { Terminal } from './terminal.ts';
+
+/** Builds one command; its action throws what goes wrong. */
+export type CommandFactory = (terminal: Terminal) => Command;
+
+const COMMANDS: readonly CommandFactory[] = [
+  gatewayCommand,
+  telegramCommand,
+  emailCommand,
+  configCommand,
+];
+
+/** Runs one command line. Resolves with the exit code once everything is said. */
+export async function runCli(argv: readonly string[], terminal: Terminal): Promise<number> {
+  const program = createProgram(terminal);
+  try {
+    await program.parseAsync(argv, { from: 'user' });
+    return EXIT.ok;
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage;
+    for (const line of explainError(error, terminal.env)) terminal.note(line);
+    return exitCodeOf(error);
+  }
+}
+
+function createProgram(terminal: Terminal): Command {
+  const program = new Command('nanobot')
+    .description('One AI agent you reach by Telegram, email, a web page and the terminal.')
+    .version(programVersion(), '-V, --version')
+    .showHelpAfterError('(nanobot --help lists the commands)')
+    .addHelpText('after', `\nExit codes:\n${exitCodeLines().join('\n')}`);
+  for (const command of COMMANDS) program.addCommand(command(terminal));
+  settle(program);
+  return program;
+}
+
+/** Errors come back to us instead of ending the process. */
+function settle(command: Command): void {
+  command.exitOverride();
+  for (const child of command.commands) {
+    child.copyInheritedSettings(command);
+    settle(child);
+  }
+}
+
+function exitCodeLines(): readonly string[] {
+  return EXIT_MEANINGS.map(([code, meaning]) => `  ${String(code).padStart(3)}  ${meaning}`);
+}

@@ -1,0 +1,116 @@
+// `nanobot config`: look at the configuration, change one key, check the file. Secrets are masked
+// when shown.
+
+import { Command } from 'commander';
+import type { ConfigError } from '../core/errors.ts';
+import { CommandFailure, EXIT } from './exit-codes.ts';
+import type { Terminal } from './terminal.ts';
+
+export function configCommand(terminal: Terminal): Command {
+  const command = new Command('config').description('show, change and check the configuration');
+  command
+    .command('show')
+    .description('the configuration as written, secrets masked')
+    .option('--all', 'with every default filled in')
+    .action(({ all }: { readonly all?: boolean }) => showConfig(terminal, all === true));
+  command
+    .command('get')
+    .description('the value in force of one key')
+    .argument('<key>', 'dotted, e.g. agents.defaults.model')
+    .action((key: string) => getKey(terminal, key));
+  command
+    .command('set')
+    .description('change one key; a running gateway takes it over')
+    .argument('<key>', 'dotted, e.g. channels.telegram.allowFrom')
+    .argument('<value>', 'a text, number, true or false; lists as JSON or separated by commas')
+    .action((key: string, value: string) => setKey(terminal, key, value));
+  command
+    .command('unset')
+    .description('remove one key, so that its default counts')
+    .argument('<key>', 'dotted')
+    .action((key: string) => unsetKey(terminal, key));
+  command
+    .command('schema')
+    .description('the JSON Schema of the configuration')
+    .action(() => showSchema(terminal));
+  command
+    .command('validate')
+    .description('check a configuration file and name every problem')
+    .argument('[file]', 'instead of the one in the home')
+    .option('--json', 'problems as JSON')
+    .action((file: string | undefined, { json }: { readonly json?: boolean }) =>
+      validate(terminal, file, json === true),
+    );
+  return command;
+}
+
+async function showConfig(terminal: Terminal, all: boolean) {
+  const { loadConfig } = await import('../app/config.ts');
+  const { maskSecrets } = await import('../core/config-secrets.ts');
+  const { raw, config } = await loadConfig(terminal.home, terminal.env);
+  terminal.printJson(maskSecrets(all ? JSON.parse(JSON.stringify(config)) : raw));
+}
+
+async function getKey(terminal: Terminal, key: string) {
+  const { loadConfig } = await import('../app/config.ts');
+  const { maskSecrets } = await import('../core/config-secrets.ts');
+  const { valueAt } = await import('../core/json-paths.ts');
+  const { path } = await knownKey(key);
+  const { config } = await loadConfig(terminal.home, terminal.env);
+  const value = valueAt(maskSecrets(JSON.parse(JSON.stringify(config))), path);
+  if (typeof value === 'string') terminal.print(value);
+  else terminal.printJson(value);
+}
+
+async function setKey(terminal: Terminal, key: string, text: string) {
+  const { readRawConfig, saveConfig } = await import('../app/config-store.ts');
+  const { parseValue } = await import('../core/config-value.ts');
+  const { withValue } = await import('../core/json-paths.ts');
+  const known = await knownKey(key);
+  if (known.type === 'section') {
+    throw new CommandFailure(EXIT.usage, `${key} is a section; name one of the keys in it`);
+  }
+  const raw = await readRawConfig(terminal.home);
+  await saveConfig(
+    terminal.home,
+    withValue(raw, known.path, parseValue(known, text)),
+    terminal.env,
+  );
+  terminal.note(`${known.path} is set.`);
+}
+
+async function unsetKey(terminal: Terminal, key: string) {
+  const { readRawConfig, saveConfig } = await import('../app/config-store.ts');
+  const { valueAt, withoutValue } = await import('../core/json-paths.ts');
+  const { path } = await knownKey(key);
+  const raw = await readRawConfig(terminal.home);
+  if (valueAt(raw, path) === undefined) {
+    throw new CommandFailure(EXIT.notFound, `${path} is not written in the configuration`);
+  }
+  await saveConfig(terminal.home, withoutValue(raw, path), terminal.env);
+  terminal.note(`${path} is removed.`);
+}
+
+async function showSchema(terminal: Terminal) {
+  const { configJsonSchema } = await import('../app/config-schema.ts');
+  terminal.printJson(configJsonSchema());
+}
+
+async function validate(terminal: Terminal, file: string | undefined, json: boolean) {
+  const { validateConfigFile } = await import('../app/config.ts');
+  const path = file ?? terminal.home.config;
+  const found: ConfigError | undefined = await validateConfigFile(path, terminal.env);
+  if (json)
+    terminal.printJson({ path, valid: found === undefined, problems: found?.problems ?? [] });
+  else if (found === undefined) terminal.print(`${path} is valid.`);
+  else throw found;
+  if (found !== undefined) throw new CommandFailure(EXIT.configInvalid);
+}
+
+async function knownKey(path: string) {
+  const { findKey } = await import('../core/config-value.ts');
+  const found = findKey(path);
+  if (found.kind === 'found') return found.key;
+  const hint = found.nearest === undefined ? '' : ` Did you mean ${found.nearest}?`;
+  throw new CommandFailure(EXIT.notFound, `there is no key ${path}.${hint}`);
+}

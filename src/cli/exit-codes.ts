@@ -1,0 +1,51 @@
+// What this program's exit codes mean, in one table: scripts rely on it, and so does `nanobot help
+// exit-codes`.
+
+import { ConfigError, NanobotError, ProviderError } from '../core/errors.ts';
+
+export const EXIT = {
+  ok: 0,
+  failure: 1,
+  usage: 2,
+  configInvalid: 3,
+  homeHeld: 4,
+  notRunning: 5,
+  notFound: 6,
+  modelFailed: 7,
+  warnings: 8,
+  interrupted: 130,
+} as const;
+
+export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
+
+export const EXIT_MEANINGS: readonly (readonly [code: ExitCode, meaning: string])[] = [
+  [EXIT.ok, 'all went well'],
+  [EXIT.failure, 'something failed; the last line on stderr says what'],
+  [EXIT.usage, 'the command line is wrong'],
+  [EXIT.configInvalid, 'the configuration has problems, each named on stderr'],
+  [EXIT.homeHeld, 'another gateway holds this home'],
+  [EXIT.notRunning, 'the command needs a running gateway and there is none'],
+  [EXIT.notFound, 'what the command was asked for is not there'],
+  [EXIT.modelFailed, 'the model gave no answer'],
+  [EXIT.warnings, 'doctor found nothing broken, but something to look at'],
+  [EXIT.interrupted, 'stopped by Ctrl+C'],
+];
+
+/** Ends a command with an exit code; an empty message says that all is said already. */
+export class CommandFailure extends NanobotError {
+  override readonly name = 'CommandFailure';
+  readonly exitCode: ExitCode;
+  constructor(exitCode: ExitCode, message = '') {
+    super('command_failed', message);
+    this.exitCode = exitCode;
+  }
+}
+
+/** The store's `home_locked` is known by its code, so that this file stays light to import. */
+export function exitCodeOf(error: unknown): ExitCode {
+  if (error instanceof CommandFailure) return error.exitCode;
+  if (error instanceof ConfigError) return EXIT.configInvalid;
+  if (error instanceof ProviderError) return EXIT.modelFailed;
+  if (error instanceof NanobotError && error.code === 'home_locked') return EXIT.homeHeld;
+  return EXIT.failure;
+}

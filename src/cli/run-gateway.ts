@@ -1,0 +1,60 @@
+// A gateway in the foreground: makes the home, says what is on and what is not, runs until stopped.
+
+import type { ChannelReport, Gateway } from '../app/compose.ts';
+import type { OpenedHome } from '../app/first-run.ts';
+import type { ConfigOverrides } from '../core/config-check.ts';
+import { listenForStop } from './stop-signals.ts';
+import type { Terminal } from './terminal.ts';
+
+export type ForegroundOptions = {
+  readonly overrides: ConfigOverrides;
+  readonly channels: 'all' | readonly string[];
+  readonly http: boolean;
+};
+
+const NAME_COLUMNS = 10;
+
+/** @throws ConfigError, HomeLockedError */
+export async function runGateway(terminal: Terminal, options: ForegroundOptions): Promise<void> {
+  const { openHome } = await import('../app/first-run.ts');
+  const { composeGateway } = await import('../app/compose.ts');
+  const { home, env } = terminal;
+  const opened = await openHome(home, env, options.overrides);
+  using stop = listenForStop(() =>
+    terminal.note('Stopping: running answers may finish. Once more leaves at once.'),
+  );
+  await using gateway = await composeGateway(opened.loaded, {
+    home,
+    env,
+    channels: options.channels,
+    http: options.http,
+    foreground: (line) => terminal.print(line),
+  });
+  for (const line of greeting(terminal, opened, gateway)) terminal.print(line);
+  await gateway.run(stop.signal);
+}
+
+function greeting(terminal: Terminal, opened: OpenedHome, gateway: Gateway): readonly string[] {
+  const row = (name: string, text: string) =>
+    `  ${terminal.style('bold', name.padEnd(NAME_COLUMNS))}${text}`;
+  return [
+    ...opened.notes.map((note) => terminal.style('dim', note)),
+    row('home', terminal.home.root),
+    row('model', modelLine(gateway.model)),
+    ...(gateway.address === undefined ? [] : [row('web page', gateway.address)]),
+    ...gateway.channels().map((report) => row(report.name, channelLine(report))),
+    terminal.style('dim', 'Ctrl+C stops it.'),
+  ];
+}
+
+function modelLine(model: string): string {
+  if (!model.startsWith('demo/')) return model;
+  return `${model}, a demo without intelligence. "nanobot onboard" connects a real model.`;
+}
+
+function channelLine({ status }: ChannelReport): string {
+  if (status.kind === 'off') return `off. ${status.remedy}`;
+  if (status.kind === 'stopped') return `stopped: ${status.reason}. ${status.remedy}`;
+  if (status.kind === 'degraded') return `trying again: ${status.reason}`;
+  return 'on';
+}

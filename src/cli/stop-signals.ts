@@ -1,0 +1,26 @@
+// Ctrl+C and SIGTERM: the first asks for a graceful stop, the second leaves at once.
+
+const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+const FORCED_EXIT_BASE = 128;
+const NUMBERS = { SIGHUP: 1, SIGINT: 2, SIGTERM: 15 } as const;
+
+export interface StopSignals extends Disposable {
+  /** Aborted by the first signal. */
+  readonly signal: AbortSignal;
+}
+
+export function listenForStop(onFirst: () => void): StopSignals {
+  const controller = new AbortController();
+  const handle = (name: (typeof SIGNALS)[number]) => {
+    if (controller.signal.aborted) process.exit(FORCED_EXIT_BASE + NUMBERS[name]);
+    onFirst();
+    controller.abort();
+  };
+  for (const name of SIGNALS) process.on(name, handle);
+  return {
+    signal: controller.signal,
+    [Symbol.dispose]() {
+      for (const name of SIGNALS) process.off(name, handle);
+    },
+  };
+}

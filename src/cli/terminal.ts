@@ -1,0 +1,42 @@
+// The terminal a command talks to: data on stdout, everything said about it on stderr.
+
+import { styleText } from 'node:util';
+import { type Home, homeOf } from '../app/home.ts';
+import type { Environment } from '../core/environment.ts';
+import { type Clock, systemClock } from '../lib/clock.ts';
+
+export type Style = 'bold' | 'dim' | 'green' | 'yellow' | 'red' | 'cyan';
+
+export interface Terminal {
+  readonly env: Environment;
+  readonly home: Home;
+  readonly clock: Clock;
+  readonly input: NodeJS.ReadStream;
+  readonly output: NodeJS.WriteStream;
+  /** A line on stdout. */
+  print(line: string): void;
+  /** A line on stderr. */
+  note(line: string): void;
+  printJson(value: unknown): void;
+  /** Plain where stdout is no terminal or NO_COLOR is set. */
+  style(style: Style | readonly Style[], text: string): string;
+  /** Whether a person sits there who can be asked. */
+  readonly interactive: boolean;
+}
+
+export function createTerminal(process: NodeJS.Process): Terminal {
+  const { stdin, stdout, stderr, env } = process;
+  return {
+    env,
+    home: homeOf(env),
+    clock: systemClock,
+    input: stdin,
+    output: stdout,
+    print: (line) => void stdout.write(`${line}\n`),
+    note: (line) => void stderr.write(`${line}\n`),
+    printJson: (value) => void stdout.write(`${JSON.stringify(value, undefined, 2)}\n`),
+    style: (style, text) =>
+      styleText(typeof style === 'string' ? style : [...style], text, { stream: stdout }),
+    interactive: stdin.isTTY === true && stdout.isTTY === true,
+  };
+}
