@@ -2,6 +2,7 @@
 // outbox are not extra parts, they are these topics. Every method is one durable transaction; a
 // resolved promise means "on disk, fsynced". Every implementation passes test/contract/bus.ts.
 
+import type { UnknownPolicy } from '../core/delivery.ts';
 import type { LiveUpdate } from '../core/event.ts';
 import type {
   AccountId,
@@ -12,6 +13,8 @@ import type {
   TurnId,
 } from '../core/ids.ts';
 import type { ChatRef, InboundMessage, OutboundDraft, OutboundMessage } from '../core/message.ts';
+
+export type { UnknownPolicy } from '../core/delivery.ts';
 
 /** What the gate decided about one message before it reached the bus. */
 export type InboundEntry =
@@ -42,11 +45,15 @@ export interface Turn {
   /** 1 on the first try. A process that died while it held the turn counts as a try. */
   readonly attempt: number;
   readonly messages: readonly [QueuedMessage, ...QueuedMessage[]];
-  /** Aborted by `cancel` (reason: TurnCancelled), by loss of the claim, or at shutdown. */
+  /** Aborted by `cancel` (reason: TurnCancelled), else by TurnInterrupted. */
   readonly signal: AbortSignal;
-  /** Claims the session's followers that have arrived since, in order; empty when there are none. */
+  /**
+   * Claims the session's followers that have arrived since, in order; empty when there are none. A
+   * retried turn (attempt > 1) gets none, and begins with its first message alone, so that a message
+   * that fails every turn is found out by itself.
+   */
   join(): Promise<readonly QueuedMessage[]>;
-  /** Resolves when a follower waits that `join` has not handed out; rejects when `signal` aborts. */
+  /** Resolves when a follower waits that `join` would hand out; rejects when `signal` aborts. */
   arrival(signal: AbortSignal): Promise<void>;
 }
 
@@ -65,6 +72,8 @@ export type WorkOptions = {
   /** Sessions held at once; the place in the model's concurrency is taken later, by the handler. */
   readonly maxOpenTurns: number;
   readonly maxAttempts: number;
+  /** How long running turns may go on after `signal` aborts, milliseconds; 0 unless given. */
+  readonly drainMs?: number;
   /** What the chat is told when a message is set aside after its last failed try. */
   onPoison(turn: Turn): readonly OutboundDraft[];
 };
@@ -87,17 +96,6 @@ export type SendContext = {
   /** Durably records that the next part stands in the chat. */
   partSent(id: NativeId): Promise<void>;
 };
-
-/** What to do when nobody knows whether a send arrived. */
-export type UnknownPolicy =
-  /** Sending the same again is harmless (the id is ours, or it is an edit). */
-  | 'idempotent'
-  /** Ask the platform by `reconcile`, then send again at most once. */
-  | 'reconcile'
-  /** One marked retry within 15 minutes of the answer's birth, else set aside as unknown. */
-  | 'resend'
-  /** Never send again; set aside as unknown. */
-  | 'hold';
 
 /** Carries one channel's outbound messages, in order per chat. */
 export interface Courier {
@@ -165,6 +163,24 @@ export class TurnCancelled extends Error {
   override readonly name = 'TurnCancelled';
 }
 
+/**
+ * Why a turn's signal was aborted at shutdown or when its claim was lost. The handler throws: its
+ * messages stay in the queue and the try is not counted.
+ */
+export class TurnInterrupted extends Error {
+  override readonly name = 'TurnInterrupted';
+}
+
+/** Limits of what may wait; where one is reached the channels stop acknowledging. */
+export type BusLimits = { readonly maxPendingPerChat: number; readonly maxPending: number };
+
+/** A platform message that shows a turn's answer while it is being written. */
+export type LiveDraft = {
+  readonly turnId: TurnId;
+  readonly chat: ChatRef;
+  readonly nativeId: NativeId;
+};
+
 export interface MessageBus extends AsyncDisposable {
   /**
    * Stores messages and the channel's cursor together. A known id is a duplicate and changes nothing.
@@ -182,7 +198,20 @@ export interface MessageBus extends AsyncDisposable {
   /** Queues a message outside a turn. Its chosen id makes a repeat a no-op. */
   send(message: OutboundMessage): Promise<'queued' | 'duplicate'>;
   readonly live: LiveTopic;
-  /** Withdraws what waits in the session and aborts its running turn. */
+  /**
+   * Remembers the turn's draft in the chat: it is handed to `SendContext.draft` of the message that
+   * `finalizes` the turn, and forgotten when that message was sent.
+   */
+  recordDraft(turnId: TurnId, chat: ChatRef, nativeId: NativeId): Promise<void>;
+  /** The turn's draft, also one that an earlier process placed. */
+  draft(turnId: TurnId): Promise<NativeId | undefined>;
+  /** Drafts whose turn is over and has no final text on its way; take them away, then forget them. */
+  orphanDrafts(channel: ChannelName): Promise<readonly LiveDraft[]>;
+  forgetDraft(turnId: TurnId): Promise<void>;
+  /**
+   * Withdraws what waits in the session and aborts its running turn. A turn that throws after that
+   * is withdrawn too; one that returns a result is finished with it.
+   */
   cancel(session: SessionKey, reason: string): Promise<CancelResult>;
   /** Runs `run` while this process leads the resource: one poller per account. */
   lead(
@@ -193,11 +222,14 @@ export interface MessageBus extends AsyncDisposable {
   dead(): Promise<readonly DeadLetter[]>;
   /** Puts dead letters back in their queues; returns how many. */
   retry(ids: readonly MessageId[]): Promise<number>;
-  /** Deletes dead letters; returns how many. */
+  /** Deletes dead letters, keeping their ids for dedupe; returns how many. */
   drop(ids: readonly MessageId[]): Promise<number>;
   /** The life of a message; `last` is the newest inbound one. */
   trace(id: MessageId | 'last'): Promise<Trace | undefined>;
   stats(): Promise<BusStats>;
-  /** Deletes finished messages older than the window, keeping the newest 100,000 dedupe ids. */
+  /**
+   * Deletes the content of messages finished longer ago than the window and returns how many; their
+   * ids stay known for dedupe while they are among the newest 100,000.
+   */
   gc(windowMs: number): Promise<number>;
 }

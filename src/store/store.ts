@@ -1,5 +1,30 @@
-// CONTRACT of small durable state: scoped key-value rows in the same store as the bus. Channels
-// keep cursors and thread data here, the gateway its session settings and pairings.
+// CONTRACT of durable state: scoped key-value rows, and under the bus its messages. Channels keep
+// cursors and thread data here, the gateway its session settings and pairings. A resolved write is
+// on disk, fsynced.
+
+import type {
+  AcceptResult,
+  BusLimits,
+  BusStats,
+  CancelResult,
+  ChannelCursor,
+  DeadLetter,
+  InboundEntry,
+  LiveDraft,
+  QueuedMessage,
+  Trace,
+} from '../bus/bus.ts';
+import type { DeliveryHistory, Settlement } from '../core/delivery.ts';
+import { NanobotError } from '../core/errors.ts';
+import type {
+  AccountId,
+  ChannelName,
+  MessageId,
+  NativeId,
+  SessionKey,
+  TurnId,
+} from '../core/ids.ts';
+import type { OutboundMessage } from '../core/message.ts';
 
 export type KeyValueEntry = { readonly key: string; readonly value: string };
 
@@ -12,7 +37,10 @@ export interface KeyValueStore {
     rows: readonly { readonly key: string; readonly value: string | undefined }[],
   ): Promise<void>;
   delete(key: string): Promise<void>;
-  /** Rows whose key begins with the prefix, in key order. `after` continues behind a key. */
+  /**
+   * Rows whose key begins with the prefix, in key order (`newestFirst`: in falling key order).
+   * `after` continues behind a key.
+   */
   list(
     prefix: string,
     options?: { readonly limit?: number; readonly after?: string; readonly newestFirst?: boolean },
@@ -24,4 +52,122 @@ export interface KeyValueStore {
 export interface StateStore {
   /** Scopes never see each other's keys. */
   scope(name: string): KeyValueStore;
+}
+
+/** A turn as the store handed it out; writes under a hold that was lost change nothing. */
+export type TurnHold = {
+  readonly session: SessionKey;
+  readonly epoch: number;
+  readonly firstSeq: number;
+};
+
+export type ClaimedTurn = TurnHold & {
+  /** Tries of this turn so far, this one included. */
+  readonly attempt: number;
+  readonly messages: readonly [QueuedMessage, ...QueuedMessage[]];
+};
+
+export type TurnEnding =
+  | {
+      readonly kind: 'done';
+      readonly throughSeq: number;
+      readonly outbound: readonly OutboundMessage[];
+    }
+  | { readonly kind: 'retry'; readonly at: number; readonly reason: string }
+  /** Back in the queue as if never tried. */
+  | { readonly kind: 'released' }
+  /** The first message is set aside; the others wait for the next turn. */
+  | {
+      readonly kind: 'dead';
+      readonly reason: string;
+      readonly outbound: readonly OutboundMessage[];
+    }
+  /** All messages of the turn are withdrawn. */
+  | { readonly kind: 'cancelled'; readonly reason: string };
+
+/** A delivery as the store handed it out; the attempt fences a try that was given up. */
+export type DeliveryHold = { readonly id: MessageId; readonly attempt: number };
+
+export type ClaimedDelivery = DeliveryHold &
+  DeliveryHistory & {
+    readonly message: OutboundMessage;
+    readonly sentParts: readonly NativeId[];
+    readonly draft: NativeId | undefined;
+  };
+
+/** `nextAt`: when the next thing that waits falls due, epoch milliseconds. */
+export type Claims<T> = { readonly claimed: readonly T[]; readonly nextAt: number | undefined };
+
+/**
+ * The bus's two topics as durable operations, each one transaction. The two claims run behind all
+ * other operations issued in the same event-loop turn and commit with them; `places` is asked then.
+ */
+export interface BusStore {
+  accept(
+    batch: readonly InboundEntry[],
+    options: { readonly cursor: ChannelCursor | undefined; readonly limits: BusLimits },
+  ): Promise<readonly AcceptResult[]>;
+  cursor(channel: ChannelName, account: AccountId): Promise<string | undefined>;
+
+  /** Puts the turns of a process that is gone back in the queue. Their tries stay counted. */
+  recoverTurns(): Promise<number>;
+  claimTurns(places: () => number): Promise<Claims<ClaimedTurn>>;
+  /** The session's followers, now part of the turn; undefined when the hold was lost. */
+  joinTurn(hold: TurnHold): Promise<readonly QueuedMessage[] | undefined>;
+  endTurn(hold: TurnHold, ending: TurnEnding): Promise<'ended' | 'lost'>;
+  cancel(session: SessionKey, reason: string): Promise<CancelResult>;
+
+  queue(message: OutboundMessage): Promise<'queued' | 'duplicate'>;
+  /** Takes over what a process that is gone was sending. */
+  recoverDeliveries(channel: ChannelName): Promise<readonly ClaimedDelivery[]>;
+  claimDeliveries(channel: ChannelName, places: () => number): Promise<Claims<ClaimedDelivery>>;
+  partSent(hold: DeliveryHold, part: NativeId): Promise<void>;
+  /** Remembers, before it happens, that a message in doubt is sent again. */
+  markRepeat(hold: DeliveryHold): Promise<void>;
+  settle(hold: DeliveryHold, settlement: Settlement): Promise<'settled' | 'lost'>;
+
+  recordDraft(draft: LiveDraft): Promise<void>;
+  draft(turn: TurnId): Promise<NativeId | undefined>;
+  orphanDrafts(channel: ChannelName): Promise<readonly LiveDraft[]>;
+  forgetDraft(turn: TurnId): Promise<void>;
+
+  dead(): Promise<readonly DeadLetter[]>;
+  retry(ids: readonly MessageId[]): Promise<number>;
+  drop(ids: readonly MessageId[]): Promise<number>;
+  trace(id: MessageId | 'last'): Promise<Trace | undefined>;
+  stats(): Promise<BusStats>;
+  gc(windowMs: number): Promise<number>;
+
+  /** Whether another process has written since this was last asked. */
+  changedOutside(): boolean;
+}
+
+/** State in one file of this machine. */
+export interface EmbeddedStore extends StateStore, BusStore, AsyncDisposable {}
+
+/** The store cannot be used or a write did not happen; the message says what to do. */
+export class StoreError extends NanobotError {
+  override readonly name = 'StoreError';
+  declare readonly code: StoreFailure;
+  constructor(code: StoreFailure, message: string, cause?: unknown) {
+    super(code, message, { cause });
+  }
+}
+
+export type StoreFailure =
+  | 'store_damaged'
+  | 'store_newer'
+  | 'store_full'
+  | 'store_busy'
+  | 'store_closed'
+  | 'store_failed';
+
+/** Another process holds the home; `holder` is what it said of itself, for display only. */
+export class HomeLockedError extends NanobotError {
+  override readonly name = 'HomeLockedError';
+  readonly holder: Readonly<Record<string, unknown>>;
+  constructor(message: string, holder: Readonly<Record<string, unknown>>) {
+    super('home_locked', message);
+    this.holder = holder;
+  }
 }

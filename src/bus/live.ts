@@ -1,0 +1,66 @@
+// The live topic: pictures of running turns, best effort. Each subscriber holds the newest picture
+// per turn and nothing else, so a slow one costs memory for the turns that run, never for history.
+
+import type { LiveUpdate } from '../core/event.ts';
+import type { ChannelName, TurnId } from '../core/ids.ts';
+import type { LiveTopic } from './bus.ts';
+
+/** Turns a subscriber may lag behind on; beyond that the oldest picture is dropped. */
+const MAX_HELD_TURNS = 10_000;
+
+export function createLiveTopic(): LiveTopic {
+  const mailboxes = new Map<ChannelName, Set<Mailbox>>();
+  return {
+    publish(update) {
+      for (const mailbox of mailboxes.get(update.chat.channel) ?? []) mailbox.put(update);
+    },
+    subscribe(channel, signal) {
+      const mailbox = new Mailbox();
+      const ofChannel = mailboxes.get(channel) ?? new Set();
+      mailboxes.set(channel, ofChannel.add(mailbox));
+      return mailbox.read(signal, () => {
+        ofChannel.delete(mailbox);
+        if (ofChannel.size === 0 && mailboxes.get(channel) === ofChannel) mailboxes.delete(channel);
+      });
+    },
+  };
+}
+
+class Mailbox {
+  readonly #newest = new Map<TurnId, LiveUpdate>();
+  #wake: (() => void) | undefined;
+
+  put(update: LiveUpdate): void {
+    // A turn keeps its place in the line, so one that changes often cannot be starved.
+    this.#newest.set(update.turnId, update);
+    const [oldest] = this.#newest.keys();
+    if (this.#newest.size > MAX_HELD_TURNS && oldest !== undefined) this.#newest.delete(oldest);
+    this.#wake?.();
+  }
+
+  async *read(signal: AbortSignal, onEnd: () => void): AsyncGenerator<LiveUpdate, void, void> {
+    const onAbort = () => this.#wake?.();
+    signal.addEventListener('abort', onAbort);
+    try {
+      while (!signal.aborted) {
+        const [update] = this.#newest.values();
+        if (update === undefined) {
+          await this.#arrival();
+        } else {
+          this.#newest.delete(update.turnId);
+          yield update;
+        }
+      }
+    } finally {
+      signal.removeEventListener('abort', onAbort);
+      onEnd();
+    }
+  }
+
+  async #arrival(): Promise<void> {
+    await new Promise<void>((resolve) => {
+      this.#wake = resolve;
+    });
+    this.#wake = undefined;
+  }
+}

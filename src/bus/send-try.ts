@@ -1,0 +1,87 @@
+// One try to send one message: settles the doubt an earlier try left, then lets the courier send,
+// and says what becomes of the message. The rules are in core/delivery.
+
+import {
+  type FailedTry,
+  isExpired,
+  type Settlement,
+  setAside,
+  settleFailure,
+  settleReconciled,
+} from '../core/delivery.ts';
+import { after, BACKOFF, DeliveryError } from '../core/errors.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { BusStore, ClaimedDelivery } from '../store/store.ts';
+import type { Courier, SendContext } from './bus.ts';
+
+export type SendTryDeps = {
+  readonly courier: Courier;
+  readonly store: BusStore;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+};
+
+export async function trySend(delivery: ClaimedDelivery, deps: SendTryDeps): Promise<Settlement> {
+  if (isExpired(delivery, deps.courier, deps.clock.now())) {
+    return setAside(delivery.inDoubt, 'not delivered while it was worth delivering');
+  }
+  const { reconcile, onUnknown } = deps.courier;
+  if (!delivery.inDoubt || onUnknown !== 'reconcile' || reconcile === undefined) {
+    return send(delivery, deps);
+  }
+  const verdict = await askPlatform(delivery, deps);
+  if (verdict.kind !== 'repeat') return verdict;
+  await deps.store.markRepeat(delivery);
+  return send({ ...delivery, inDoubt: false, wasRepeated: true }, deps);
+}
+
+async function askPlatform(
+  delivery: ClaimedDelivery,
+  deps: SendTryDeps,
+): Promise<ReturnType<typeof settleReconciled>> {
+  const { courier, clock, signal } = deps;
+  try {
+    const found = await courier.reconcile?.(delivery.message, signal);
+    return settleReconciled(found, delivery, courier, clock.now());
+  } catch (error) {
+    const failed = { ...failedTryOf(error), certainty: 'not_sent' } as const;
+    return settleFailure(failed, delivery, courier, clock.now());
+  }
+}
+
+async function send(delivery: ClaimedDelivery, deps: SendTryDeps): Promise<Settlement> {
+  const { courier, clock, signal, store } = deps;
+  const context: SendContext = {
+    signal,
+    attempt: delivery.attempt,
+    sentParts: delivery.sentParts,
+    repeatsUnknown: delivery.inDoubt,
+    ...(delivery.draft === undefined ? {} : { draft: delivery.draft }),
+    partSent: (id) => store.partSent(delivery, id),
+  };
+  try {
+    const { nativeIds } = await courier.send(delivery.message, context);
+    return { kind: 'sent', nativeIds };
+  } catch (error) {
+    return settleFailure(failedTryOf(error), delivery, courier, clock.now());
+  }
+}
+
+/** An error that does not say so leaves open whether the message arrived. */
+function failedTryOf(error: unknown): FailedTry {
+  if (error instanceof DeliveryError) {
+    return { certainty: error.certainty, remedy: error.remedy, reason: error.message };
+  }
+  return { certainty: 'unknown', remedy: BACKOFF, reason: String(error) };
+}
+
+/** What becomes of a message that an earlier process was sending when it ended. */
+export function settleInterrupted(
+  delivery: ClaimedDelivery,
+  courier: Courier,
+  now: number,
+): Settlement {
+  const reason = 'the process ended while it was being sent';
+  const failed: FailedTry = { certainty: 'unknown', remedy: after(0), reason };
+  return settleFailure(failed, delivery, courier, now);
+}

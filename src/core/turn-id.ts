@@ -1,0 +1,19 @@
+// How a turn is named: by its session and the sequence number of its first message, so that every
+// retry of the turn, in this process or the next, has the same name.
+
+import { type MessageId, messageId, type SessionKey, type TurnId, turnId } from './ids.ts';
+
+export function turnIdOf(session: SessionKey, firstSeq: number): TurnId {
+  return turnId(`${session}#${firstSeq}`);
+}
+
+/** The sequence number in a turn's name; undefined where the text is no such name. */
+export function firstSeqOf(turn: TurnId): number | undefined {
+  const match = /#(\d+)$/.exec(turn);
+  return match?.[1] === undefined ? undefined : Number(match[1]);
+}
+
+/** The name of a turn's n-th answer, counted from 0. */
+export function answerIdOf(turn: TurnId, ordinal: number): MessageId {
+  return messageId(`${turn}/${ordinal}`);
+}

@@ -1,0 +1,103 @@
+// Opens an SQLite file for durable use: private to its user, every commit fsynced, brought to the
+// newest schema. Failures of the vendor become a StoreError that says what to do.
+
+import { chmodSync, closeSync, existsSync, openSync } from 'node:fs';
+import { DatabaseSync } from 'node:sqlite';
+import { MIGRATIONS } from './schema.ts';
+import { StoreError } from './store.ts';
+
+const PRIVATE_FILE_MODE = 0o600;
+/** Another process writes for a moment only (a command beside the gateway). */
+const BUSY_TIMEOUT_MS = 5000;
+
+/** @throws StoreError */
+export function openDatabase(path: string): DatabaseSync {
+  makePrivate(path);
+  const database = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS });
+  try {
+    database.exec(`
+      PRAGMA journal_mode = WAL;
+      PRAGMA synchronous = FULL;
+      PRAGMA fullfsync = ON;
+      PRAGMA checkpoint_fullfsync = ON;
+    `);
+    migrate(database, path);
+  } catch (error) {
+    database.close();
+    throw error instanceof StoreError ? error : storeErrorOf(error, path);
+  }
+  return database;
+}
+
+/**
+ * SQLite gives its side files the mode of the main file, so that is made first. A file that exists
+ * is never opened here: closing it would drop the locks of this process's other connections (fcntl).
+ */
+export function makePrivate(path: string): void {
+  if (!existsSync(path)) closeSync(openSync(path, 'a', PRIVATE_FILE_MODE));
+  chmodSync(path, PRIVATE_FILE_MODE);
+}
+
+function migrate(database: DatabaseSync, path: string): void {
+  if (versionOf(database) === MIGRATIONS.length) return;
+  database.exec('BEGIN IMMEDIATE');
+  // Read again under the lock: another process may have done it meanwhile.
+  const version = versionOf(database);
+  if (version > MIGRATIONS.length) {
+    throw new StoreError(
+      'store_newer',
+      `${path} was written by a newer nanobot (schema ${version}, this one knows ` +
+        `${MIGRATIONS.length}). Install that version again, or name another home by NANOBOT_HOME.`,
+    );
+  }
+  for (const step of MIGRATIONS.slice(version)) database.exec(step);
+  database.exec(`PRAGMA user_version = ${MIGRATIONS.length}`);
+  database.exec('COMMIT');
+}
+
+function versionOf(database: DatabaseSync): number {
+  return Number(database.prepare('PRAGMA user_version').get()?.['user_version']);
+}
+
+/** SQLite's primary result codes, https://sqlite.org/rescode.html */
+const SQLITE_BUSY = 5;
+const SQLITE_LOCKED = 6;
+const SQLITE_CORRUPT = 11;
+const SQLITE_FULL = 13;
+const SQLITE_NOTADB = 26;
+const PRIMARY_CODE_MASK = 0xff;
+
+export function storeErrorOf(error: unknown, path: string): StoreError {
+  switch (primaryCodeOf(error)) {
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+      return new StoreError(
+        'store_damaged',
+        `${path} is damaged. Stop nanobot, move ${path}, ${path}-wal and ${path}-shm to another ` +
+          'place (or put a backup there) and start again; a new store is made. Conversations and ' +
+          'memory are kept, messages that still waited in the damaged file are not.',
+        error,
+      );
+    case SQLITE_FULL:
+      return new StoreError('store_full', `The disk that holds ${path} is full.`, error);
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+      return new StoreError(
+        'store_busy',
+        `${path} was held by another process for more than ${BUSY_TIMEOUT_MS / 1000} s.`,
+        error,
+      );
+    default:
+      return new StoreError('store_failed', `${path} could not be read or written.`, error);
+  }
+}
+
+function primaryCodeOf(error: unknown): number | undefined {
+  if (!(error instanceof Error) || !('errcode' in error)) return undefined;
+  return typeof error.errcode === 'number' ? error.errcode & PRIMARY_CODE_MASK : undefined;
+}
+
+/** The vendor marks its own errors; anything else was thrown by an operation on purpose. */
+export function isDatabaseError(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'ERR_SQLITE_ERROR';
+}

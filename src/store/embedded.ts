@@ -1,0 +1,130 @@
+// The embedded store: state.db by node:sqlite. Binds the operations to their driver; what a row
+// means is in the operations, when to claim and retry is the bus's.
+
+import { randomUUID } from 'node:crypto';
+import type { DatabaseSync } from 'node:sqlite';
+import type { Clock } from '../lib/clock.ts';
+import type { Logger } from '../lib/logger.ts';
+import { openDatabase } from './database.ts';
+import { dropDead, listDead, retryDead } from './dead-letters.ts';
+import { forgetDraft, orphanDrafts, readDraft, recordDraft } from './drafts.ts';
+import { GroupCommit } from './group-commit.ts';
+import { accept, cancel, readCursor } from './inbound.ts';
+import { expire, get, list, put, putMany } from './key-value.ts';
+import * as outbound from './outbound.ts';
+import type { BusStore, EmbeddedStore, KeyValueStore } from './store.ts';
+import { traceMessage } from './trace.ts';
+import { claimTurns, endTurn, joinTurn, recoverTurns } from './turns.ts';
+import { collectGarbage, readStats } from './upkeep.ts';
+
+export type EmbeddedStoreOptions = {
+  readonly path: string;
+  readonly clock: Clock;
+  readonly log: Logger;
+};
+
+/** @throws StoreError when the file is damaged or from a newer version. */
+export async function openEmbeddedStore(options: EmbeddedStoreOptions): Promise<EmbeddedStore> {
+  const { path, clock, log } = options;
+  const startedAt = clock.monotonic();
+  const database = openDatabase(path);
+  const commits = new GroupCommit(database, path);
+  log.debug('store opened', { path, tookMs: Math.round(clock.monotonic() - startedAt) });
+  // Marks what this process holds: a hold of an earlier process is never taken for ours.
+  const owner = randomUUID();
+  return {
+    ...turnTopic(commits, clock, owner),
+    ...deliveryTopic(commits, clock, owner),
+    ...upkeep(commits, clock),
+    changedOutside: watchVersion(database),
+    scope: (name) => keyValueScope(commits, clock, name),
+    async [Symbol.asyncDispose]() {
+      commits.close();
+    },
+  };
+}
+
+type TurnTopic = Pick<
+  BusStore,
+  'accept' | 'cursor' | 'recoverTurns' | 'claimTurns' | 'joinTurn' | 'endTurn' | 'cancel'
+>;
+
+function turnTopic(commits: GroupCommit, clock: Clock, owner: string): TurnTopic {
+  return {
+    accept: (batch, { cursor, limits }) =>
+      commits.write(() => accept(batch, cursor, limits, clock.now())),
+    cursor: (channel, account) => commits.read(() => readCursor(channel, account)),
+    recoverTurns: () => commits.write(() => recoverTurns(clock.now())),
+    claimTurns: (places) => commits.write(() => claimTurns(owner, places(), clock.now()), 'last'),
+    joinTurn: (hold) => commits.write(() => joinTurn(hold, owner)),
+    endTurn: (hold, ending) => commits.write(() => endTurn(hold, ending, owner, clock.now())),
+    cancel: (session, reason) => commits.write(() => cancel(session, reason, clock.now())),
+  };
+}
+
+type DeliveryTopic = Pick<
+  BusStore,
+  | 'queue'
+  | 'recoverDeliveries'
+  | 'claimDeliveries'
+  | 'partSent'
+  | 'markRepeat'
+  | 'settle'
+  | 'recordDraft'
+  | 'draft'
+  | 'orphanDrafts'
+  | 'forgetDraft'
+>;
+
+function deliveryTopic(commits: GroupCommit, clock: Clock, owner: string): DeliveryTopic {
+  return {
+    queue: (message) => commits.write(() => outbound.queue(message, clock.now())),
+    recoverDeliveries: (channel) => commits.write(() => outbound.recoverDeliveries(channel, owner)),
+    claimDeliveries: (channel, places) =>
+      commits.write(() => outbound.claimDeliveries(channel, owner, places(), clock.now()), 'last'),
+    partSent: (hold, part) => commits.write(() => outbound.partSent(hold, part, owner)),
+    markRepeat: (hold) => commits.write(() => outbound.markRepeat(hold, owner)),
+    settle: (hold, settlement) =>
+      commits.write(() => outbound.settle(hold, settlement, owner, clock.now())),
+    recordDraft: (draft) => commits.write(() => recordDraft(draft)),
+    draft: (turn) => commits.read(() => readDraft(turn)),
+    orphanDrafts: (channel) => commits.read(() => orphanDrafts(channel)),
+    forgetDraft: (turn) => commits.write(() => forgetDraft(turn)),
+  };
+}
+
+type Upkeep = Pick<BusStore, 'dead' | 'retry' | 'drop' | 'trace' | 'stats' | 'gc'>;
+
+function upkeep(commits: GroupCommit, clock: Clock): Upkeep {
+  return {
+    dead: () => commits.read(listDead),
+    retry: (ids) => commits.write(() => retryDead(ids, clock.now())),
+    drop: (ids) => commits.write(() => dropDead(ids)),
+    trace: (id) => commits.read(() => traceMessage(id)),
+    stats: () => commits.read(readStats),
+    gc: (windowMs) => commits.write(() => collectGarbage(clock.now() - windowMs)),
+  };
+}
+
+function keyValueScope(commits: GroupCommit, clock: Clock, scope: string): KeyValueStore {
+  return {
+    get: (key) => commits.read(() => get(scope, key)),
+    set: (key, value) => commits.write(() => put(scope, key, value, clock.now())),
+    setMany: (rows) => commits.write(() => putMany(scope, rows, clock.now())),
+    delete: (key) => commits.write(() => put(scope, key, undefined, clock.now())),
+    list: (prefix, options = {}) => commits.read(() => list(scope, prefix, options)),
+    expire: (prefix, before) => commits.write(() => expire(scope, prefix, before)),
+  };
+}
+
+/** SQLite counts commits of other connections; reading the count touches shared memory only. */
+function watchVersion(database: DatabaseSync): () => boolean {
+  const statement = database.prepare('PRAGMA data_version');
+  const read = () => Number(statement.get()?.['data_version']);
+  let seen = read();
+  return () => {
+    const before = seen;
+    seen = read();
+    return seen !== before;
+  };
+}

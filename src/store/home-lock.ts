@@ -1,0 +1,51 @@
+// One gateway per home, by a lock that the kernel frees when its holder dies, however it dies. Never
+// open the lock file by other means in the holding process: closing it would drop the lock (fcntl).
+
+import { readFile, rm } from 'node:fs/promises';
+import { DatabaseSync } from 'node:sqlite';
+import { writeAtomic } from '../lib/files.ts';
+import { makePrivate, storeErrorOf } from './database.ts';
+import { HomeLockedError } from './store.ts';
+
+/** What the holder says of itself (process id, address): shown to a person, never acted upon. */
+export type HomeHolder = Readonly<Record<string, string | number>>;
+
+/** @throws HomeLockedError when another process holds the home. */
+export async function holdHome(lockPath: string, info: HomeHolder): Promise<AsyncDisposable> {
+  const infoPath = `${lockPath}.json`;
+  const lock = takeLock(lockPath);
+  if (lock === undefined) {
+    const holder = await readHolder(infoPath);
+    throw new HomeLockedError('another nanobot runs with this home', holder);
+  }
+  await writeAtomic(infoPath, `${JSON.stringify(info)}\n`);
+  return {
+    async [Symbol.asyncDispose]() {
+      await rm(infoPath, { force: true });
+      lock.close();
+    },
+  };
+}
+
+/** An open exclusive transaction on an empty database is nothing but the lock. */
+function takeLock(path: string): DatabaseSync | undefined {
+  makePrivate(path);
+  const lock = new DatabaseSync(path, { timeout: 0 });
+  try {
+    lock.exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE');
+    return lock;
+  } catch (error) {
+    lock.close();
+    const failure = storeErrorOf(error, path);
+    if (failure.code === 'store_busy') return undefined;
+    throw failure;
+  }
+}
+
+async function readHolder(path: string): Promise<HomeHolder> {
+  try {
+    return JSON.parse(await readFile(path, 'utf8'));
+  } catch {
+    return {};
+  }
+}

@@ -1,0 +1,74 @@
+// Scoped key-value rows.
+
+import { all, change, first, type Operation } from './operation.ts';
+import type { KeyValueEntry } from './store.ts';
+
+/** Sorts behind every key that continues the prefix. */
+const PREFIX_END = '\u{10ffff}';
+const NO_LIMIT = -1;
+
+export type ListOptions = {
+  readonly limit?: number;
+  readonly after?: string;
+  readonly newestFirst?: boolean;
+};
+
+export function* get(scope: string, key: string): Operation<string | undefined> {
+  const row = yield* first<{ value: string }>(
+    'SELECT value FROM key_value WHERE scope = ? AND key = ?',
+    ...[scope, key],
+  );
+  return row?.value;
+}
+
+export function* put(
+  scope: string,
+  key: string,
+  value: string | undefined,
+  now: number,
+): Operation<void> {
+  if (value === undefined) {
+    yield* change('DELETE FROM key_value WHERE scope = ? AND key = ?', scope, key);
+    return;
+  }
+  yield* change(
+    `INSERT INTO key_value (scope, key, value, written_at) VALUES (?, ?, ?, ?)
+     ON CONFLICT (scope, key) DO UPDATE SET value = excluded.value, written_at = excluded.written_at`,
+    ...[scope, key, value, now],
+  );
+}
+
+export function* putMany(
+  scope: string,
+  rows: readonly { readonly key: string; readonly value: string | undefined }[],
+  now: number,
+): Operation<void> {
+  for (const { key, value } of rows) yield* put(scope, key, value, now);
+}
+
+export function* list(
+  scope: string,
+  prefix: string,
+  options: ListOptions,
+): Operation<readonly KeyValueEntry[]> {
+  const { after, limit = NO_LIMIT } = options;
+  if (options.newestFirst === true) {
+    return yield* all<KeyValueEntry>(
+      `SELECT key, value FROM key_value WHERE scope = ? AND key >= ? AND key < ?
+       ORDER BY key DESC LIMIT ?`,
+      ...[scope, prefix, after ?? prefix + PREFIX_END, limit],
+    );
+  }
+  return yield* all<KeyValueEntry>(
+    `SELECT key, value FROM key_value WHERE scope = ? AND key >= ? AND key > ? AND key < ?
+     ORDER BY key LIMIT ?`,
+    ...[scope, prefix, after ?? '', prefix + PREFIX_END, limit],
+  );
+}
+
+export function* expire(scope: string, prefix: string, before: number): Operation<number> {
+  return yield* change(
+    'DELETE FROM key_value WHERE scope = ? AND key >= ? AND key < ? AND written_at < ?',
+    ...[scope, prefix, prefix + PREFIX_END, before],
+  );
+}

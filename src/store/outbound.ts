@@ -1,0 +1,162 @@
+// The outbound topic: answers in order per lane (one chat). Only the oldest open row of a lane can
+// be claimed; its try is fenced by the attempt number.
+
+import type { DeliveryHistory, Settlement } from '../core/delivery.ts';
+import type { ChannelName, NativeId } from '../core/ids.ts';
+import { type OutboundMessage, sessionKeyOf } from '../core/message.ts';
+import { all, change, first, type Operation, type SqlValue } from './operation.ts';
+import type { ClaimedDelivery, Claims, DeliveryHold } from './store.ts';
+
+export function* queue(message: OutboundMessage, now: number): Operation<'queued' | 'duplicate'> {
+  const lane = sessionKeyOf(message.chat);
+  const changes = yield* change(
+    `INSERT INTO outbound
+       (id, channel, lane, state, body, finalizes, created_at, queued_at, ready_at)
+     VALUES (?1, ?2, ?3, 'queued', ?4, ?5, ?6, ?6, CASE WHEN EXISTS
+       (SELECT 1 FROM outbound WHERE lane = ?3 AND state IN ('queued', 'sending'))
+       THEN NULL ELSE ?6 END)
+     ON CONFLICT (id) DO NOTHING`,
+    ...[message.id, message.chat.channel, lane, JSON.stringify(message)],
+    ...[message.finalizes ?? null, now],
+  );
+  return changes > 0 ? 'queued' : 'duplicate';
+}
+
+type OutboundRow = {
+  id: string;
+  body: string;
+  attempts: number;
+  queued_at: number;
+  in_doubt: number;
+  was_repeated: number;
+  parts: string;
+  native_id: string | null;
+};
+
+const CLAIM_COLUMNS = `outbound.id, body, attempts, queued_at, in_doubt, was_repeated, parts, native_id
+  FROM outbound LEFT JOIN draft ON draft.turn = outbound.finalizes`;
+
+export function* claimDeliveries(
+  channel: ChannelName,
+  owner: string,
+  places: number,
+  now: number,
+): Operation<Claims<ClaimedDelivery>> {
+  const due = yield* all<OutboundRow>(
+    `SELECT ${CLAIM_COLUMNS} WHERE outbound.channel = ? AND ready_at <= ?
+     ORDER BY ready_at, ord LIMIT ?`,
+    ...[channel, now, places],
+  );
+  for (const { id } of due) {
+    yield* change(
+      `UPDATE outbound SET state = 'sending', attempts = attempts + 1, owner = ?, claimed_at = ?,
+         ready_at = NULL WHERE id = ?`,
+      ...[owner, now, id],
+    );
+  }
+  const next = yield* first<{ at: number }>(
+    `SELECT ready_at AS at FROM outbound WHERE channel = ? AND ready_at IS NOT NULL
+     ORDER BY ready_at LIMIT 1`,
+    channel,
+  );
+  const claimed = due.map((row) => claimedDelivery({ ...row, attempts: row.attempts + 1 }));
+  return { claimed, nextAt: next?.at };
+}
+
+/** For the one process that delivers: whatever is being sent was sent by a process that is gone. */
+export function* recoverDeliveries(
+  channel: ChannelName,
+  owner: string,
+): Operation<readonly ClaimedDelivery[]> {
+  const rows = yield* all<OutboundRow>(
+    `SELECT ${CLAIM_COLUMNS} WHERE outbound.channel = ? AND state IN ('queued', 'sending')
+     AND state = 'sending'`,
+    channel,
+  );
+  for (const { id } of rows) {
+    yield* change('UPDATE outbound SET owner = ? WHERE id = ?', owner, id);
+  }
+  return rows.map(claimedDelivery);
+}
+
+function claimedDelivery(row: OutboundRow): ClaimedDelivery {
+  const message: OutboundMessage = JSON.parse(row.body);
+  const history: DeliveryHistory = {
+    attempt: row.attempts,
+    queuedAt: row.queued_at,
+    inDoubt: row.in_doubt === 1,
+    wasRepeated: row.was_repeated === 1,
+  };
+  return {
+    ...history,
+    id: message.id,
+    message,
+    sentParts: JSON.parse(row.parts),
+    draft: row.native_id === null ? undefined : (row.native_id as NativeId),
+  };
+}
+
+const HELD = `id = ? AND attempts = ? AND owner = ? AND state = 'sending'`;
+const heldBy = (hold: DeliveryHold, owner: string): SqlValue[] => [hold.id, hold.attempt, owner];
+
+export function* partSent(hold: DeliveryHold, part: NativeId, owner: string): Operation<void> {
+  const row = yield* first<{ parts: string }>(
+    `SELECT parts FROM outbound WHERE ${HELD}`,
+    ...heldBy(hold, owner),
+  );
+  if (row === undefined) return;
+  const parts: readonly NativeId[] = JSON.parse(row.parts);
+  yield* change(
+    'UPDATE outbound SET parts = ? WHERE id = ?',
+    ...[JSON.stringify([...parts, part]), hold.id],
+  );
+}
+
+export function* markRepeat(hold: DeliveryHold, owner: string): Operation<void> {
+  yield* change(`UPDATE outbound SET was_repeated = 1 WHERE ${HELD}`, ...heldBy(hold, owner));
+}
+
+export function* settle(
+  hold: DeliveryHold,
+  settlement: Settlement,
+  owner: string,
+  now: number,
+): Operation<'settled' | 'lost'> {
+  const row = yield* first<{ lane: string; finalizes: string | null }>(
+    `SELECT lane, finalizes FROM outbound WHERE ${HELD}`,
+    ...heldBy(hold, owner),
+  );
+  if (row === undefined) return 'lost';
+  if (settlement.kind === 'retry') {
+    yield* change(
+      `UPDATE outbound SET state = 'queued', ready_at = ?, reason = ?, in_doubt = ?,
+         was_repeated = ?, owner = NULL WHERE id = ?`,
+      ...[settlement.at, settlement.reason, settlement.inDoubt ? 1 : 0],
+      ...[settlement.wasRepeated ? 1 : 0, hold.id],
+    );
+    return 'settled';
+  }
+  if (settlement.kind === 'sent') {
+    yield* change(
+      `UPDATE outbound SET state = 'sent', parts = ?, settled_at = ?, owner = NULL WHERE id = ?`,
+      ...[JSON.stringify(settlement.nativeIds), now, hold.id],
+    );
+    if (row.finalizes !== null) yield* change('DELETE FROM draft WHERE turn = ?', row.finalizes);
+  } else {
+    yield* change(
+      'UPDATE outbound SET state = ?, reason = ?, settled_at = ?, owner = NULL WHERE id = ?',
+      ...[settlement.kind, settlement.reason, now, hold.id],
+    );
+  }
+  yield* promote(row.lane, now);
+  return 'settled';
+}
+
+/** The lane's oldest open row becomes due, where it is not being sent or waiting for a retry. */
+function* promote(lane: string, now: number): Operation<void> {
+  yield* change(
+    `UPDATE outbound SET ready_at = ?1 WHERE ready_at IS NULL AND state = 'queued' AND ord =
+       (SELECT min(ord) FROM outbound WHERE lane = ?2 AND state IN ('queued', 'sending'))`,
+    ...[now, lane],
+  );
+}

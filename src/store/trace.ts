@@ -1,0 +1,126 @@
+// The life story of one message, told from the columns of its row.
+
+import type { Trace, TraceStep } from '../bus/bus.ts';
+import type { MessageId, SessionKey, TurnId } from '../core/ids.ts';
+import { all, first, type Operation } from './operation.ts';
+
+type InboundRow = {
+  id: MessageId;
+  session: SessionKey;
+  state: string;
+  reason: string | null;
+  turn: TurnId | null;
+  attempts: number;
+  received_at: number;
+  accepted_at: number;
+  claimed_at: number | null;
+  settled_at: number | null;
+};
+
+const INBOUND_COLUMNS = `id, session, state, reason, turn, attempts, received_at, accepted_at,
+  claimed_at, settled_at FROM inbound`;
+
+export function* traceMessage(id: MessageId | 'last'): Operation<Trace | undefined> {
+  const inbound =
+    id === 'last'
+      ? yield* first<InboundRow>(`SELECT ${INBOUND_COLUMNS} ORDER BY seq DESC LIMIT 1`)
+      : yield* first<InboundRow>(`SELECT ${INBOUND_COLUMNS} WHERE id = ?`, id);
+  if (inbound !== undefined) return inboundTrace(inbound, yield* answersTo(inbound));
+  const outbound = yield* first<OutboundRow>(`SELECT ${OUTBOUND_COLUMNS} WHERE id = ?`, id);
+  return outbound === undefined ? undefined : outboundTrace(outbound);
+}
+
+/** Answers are named after their turn, or after the message where no turn was needed. */
+function* answersTo(row: InboundRow): Operation<readonly Trace[]> {
+  const answers: OutboundRow[] = [];
+  for (const name of row.turn === null ? [row.id] : [row.turn, row.id]) {
+    // '0' is the character behind '/'.
+    const named = yield* all<OutboundRow>(
+      `SELECT ${OUTBOUND_COLUMNS} WHERE id >= ? AND id < ? ORDER BY ord`,
+      ...[`${name}/`, `${name}0`],
+    );
+    answers.push(...named);
+  }
+  return answers.map(outboundTrace);
+}
+
+function inboundTrace(row: InboundRow, answers: readonly Trace[]): Trace {
+  const steps = [
+    step(row.received_at, 'received'),
+    step(row.accepted_at, 'accepted'),
+    ...(row.claimed_at === null
+      ? []
+      : [step(row.claimed_at, 'turn started', `attempt ${row.attempts}`)]),
+    ...endOf(row),
+  ];
+  const { id, session, state } = row;
+  return {
+    ...{ id, direction: 'inbound', session, state, steps, answers },
+    ...(row.turn === null ? {} : { turnId: row.turn }),
+  };
+}
+
+const INBOUND_ENDS: Readonly<Record<string, string>> = {
+  done: 'turn finished',
+  recorded: 'stopped at the gate',
+  cancelled: 'withdrawn',
+  dead: 'set aside',
+  dropped: 'dropped',
+};
+
+function endOf(row: InboundRow): readonly TraceStep[] {
+  if (row.settled_at === null) {
+    if (row.reason === null) return [];
+    return [step(row.claimed_at ?? row.accepted_at, 'last try failed', row.reason)];
+  }
+  const detail = row.state === 'done' ? undefined : row.reason;
+  return [step(row.settled_at, INBOUND_ENDS[row.state] ?? row.state, detail)];
+}
+
+type OutboundRow = {
+  id: MessageId;
+  lane: SessionKey;
+  state: string;
+  reason: string | null;
+  attempts: number;
+  parts: string;
+  created_at: number;
+  queued_at: number;
+  claimed_at: number | null;
+  settled_at: number | null;
+  ready_at: number | null;
+};
+
+const OUTBOUND_COLUMNS = `id, lane, state, reason, attempts, parts, created_at, queued_at,
+  claimed_at, settled_at, ready_at FROM outbound`;
+
+function outboundTrace(row: OutboundRow): Trace {
+  const steps = [
+    step(row.created_at, 'queued'),
+    ...(row.queued_at === row.created_at ? [] : [step(row.queued_at, 'queued again')]),
+    ...(row.claimed_at === null
+      ? []
+      : [step(row.claimed_at, 'sending', `attempt ${row.attempts}`)]),
+    ...outboundEnd(row),
+  ];
+  return {
+    ...{ id: row.id, direction: 'outbound', session: row.lane, state: row.state },
+    ...{ steps, answers: [] },
+  };
+}
+
+function outboundEnd(row: OutboundRow): readonly TraceStep[] {
+  if (row.state === 'sent' && row.settled_at !== null) {
+    const parts: readonly string[] = JSON.parse(row.parts);
+    return [step(row.settled_at, 'sent', parts.join(', '))];
+  }
+  if (row.settled_at !== null) return [step(row.settled_at, row.state, row.reason)];
+  if (row.ready_at !== null && row.reason !== null) {
+    return [step(row.ready_at, 'next try', row.reason)];
+  }
+  return [];
+}
+
+function step(at: number, what: string, detail: string | null = null): TraceStep {
+  return { at, what, ...(detail === null ? {} : { detail }) };
+}

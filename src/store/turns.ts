@@ -1,0 +1,174 @@
+// Turns over the inbound topic: claimed with all that waits in a session, joined by followers, ended
+// in one fenced write that also queues the answers.
+
+import type { QueuedMessage } from '../bus/bus.ts';
+import type { SessionKey } from '../core/ids.ts';
+import { turnIdOf } from '../core/turn-id.ts';
+import { pendingAfter, queuedMessage } from './inbound.ts';
+import { all, change, first, type Operation } from './operation.ts';
+import { queue } from './outbound.ts';
+import type { ClaimedTurn, Claims, TurnEnding, TurnHold } from './store.ts';
+
+export function* claimTurns(
+  owner: string,
+  places: number,
+  now: number,
+): Operation<Claims<ClaimedTurn>> {
+  const claimed: ClaimedTurn[] = [];
+  const due = yield* all<{ session: SessionKey }>(
+    'SELECT session FROM session_lane WHERE ready_at <= ? ORDER BY ready_at LIMIT ?',
+    ...[now, places],
+  );
+  for (const { session } of due) {
+    const turn = yield* claimTurn(session, owner, now);
+    if (turn !== undefined) claimed.push(turn);
+  }
+  const next = yield* first<{ at: number }>(
+    'SELECT ready_at AS at FROM session_lane WHERE ready_at IS NOT NULL ORDER BY ready_at LIMIT 1',
+  );
+  return { claimed, nextAt: next?.at };
+}
+
+function* claimTurn(
+  session: SessionKey,
+  owner: string,
+  now: number,
+): Operation<ClaimedTurn | undefined> {
+  const head = yield* first<{ seq: number; body: string; attempts: number }>(
+    `SELECT seq, body, attempts FROM inbound WHERE session = ? AND state = 'pending'
+     ORDER BY seq LIMIT 1`,
+    session,
+  );
+  if (head === undefined) {
+    yield* change('UPDATE session_lane SET ready_at = NULL WHERE session = ?', session);
+    return undefined;
+  }
+  const followers = head.attempts > 0 ? [] : yield* pendingAfter(session, head.seq);
+  const lastSeq = followers.at(-1)?.seq ?? head.seq;
+  const lane = yield* first<{ epoch: number }>(
+    `UPDATE session_lane SET epoch = epoch + 1, owner = ?, held_through = ?, ready_at = NULL
+     WHERE session = ? RETURNING epoch`,
+    ...[owner, lastSeq, session],
+  );
+  yield* change(
+    'UPDATE inbound SET attempts = attempts + 1, claimed_at = ?, turn = ? WHERE seq = ?',
+    ...[now, turnIdOf(session, head.seq), head.seq],
+  );
+  return {
+    session,
+    epoch: lane?.epoch ?? 0,
+    firstSeq: head.seq,
+    attempt: head.attempts + 1,
+    messages: [queuedMessage(head), ...followers],
+  };
+}
+
+export function* joinTurn(
+  hold: TurnHold,
+  owner: string,
+): Operation<readonly QueuedMessage[] | undefined> {
+  const lane = yield* first<{ held_through: number }>(
+    'SELECT held_through FROM session_lane WHERE session = ? AND epoch = ? AND owner = ?',
+    ...[hold.session, hold.epoch, owner],
+  );
+  if (lane === undefined) return undefined;
+  const followers = yield* pendingAfter(hold.session, lane.held_through);
+  const last = followers.at(-1);
+  if (last !== undefined) {
+    yield* change(
+      'UPDATE session_lane SET held_through = ? WHERE session = ?',
+      ...[last.seq, hold.session],
+    );
+  }
+  return followers;
+}
+
+export function* endTurn(
+  hold: TurnHold,
+  ending: TurnEnding,
+  owner: string,
+  now: number,
+): Operation<'ended' | 'lost'> {
+  const lane = yield* first<{ held_through: number }>(
+    `SELECT held_through FROM session_lane WHERE session = ? AND epoch = ? AND owner = ?`,
+    ...[hold.session, hold.epoch, owner],
+  );
+  if (lane === undefined) return 'lost';
+  yield* settleInbound(hold, ending, lane.held_through, now);
+  yield* change(
+    `UPDATE session_lane SET owner = NULL, held_through = NULL, stop_reason = NULL,
+       ready_at = CASE WHEN EXISTS
+         (SELECT 1 FROM inbound WHERE session = ?1 AND state = 'pending') THEN ?2 END
+     WHERE session = ?1`,
+    ...[hold.session, ending.kind === 'retry' ? ending.at : now],
+  );
+  if (ending.kind === 'done' || ending.kind === 'dead') {
+    for (const message of ending.outbound) yield* queue(message, now);
+  }
+  return 'ended';
+}
+
+function* settleInbound(
+  hold: TurnHold,
+  ending: TurnEnding,
+  heldThrough: number,
+  now: number,
+): Operation<void> {
+  const { session, firstSeq } = hold;
+  switch (ending.kind) {
+    case 'done':
+      yield* change(
+        `UPDATE inbound SET state = 'done', turn = ?, settled_at = ?
+         WHERE session = ? AND state = 'pending' AND seq <= ?`,
+        ...[turnIdOf(session, firstSeq), now, session, ending.throughSeq],
+      );
+      return;
+    case 'retry':
+      yield* change('UPDATE inbound SET reason = ? WHERE seq = ?', ending.reason, firstSeq);
+      return;
+    case 'released':
+      yield* change('UPDATE inbound SET attempts = attempts - 1 WHERE seq = ?', firstSeq);
+      return;
+    case 'dead':
+      yield* change(
+        `UPDATE inbound SET state = 'dead', reason = ?, settled_at = ? WHERE seq = ?`,
+        ...[ending.reason, now, firstSeq],
+      );
+      return;
+    case 'cancelled':
+      yield* withdraw(session, heldThrough, ending.reason, now);
+  }
+}
+
+function* withdraw(
+  session: string,
+  throughSeq: number,
+  reason: string,
+  now: number,
+): Operation<void> {
+  yield* change(
+    `UPDATE inbound SET state = 'cancelled', reason = ?, settled_at = ?
+     WHERE session = ? AND state = 'pending' AND seq <= ?`,
+    ...[reason, now, session, throughSeq],
+  );
+}
+
+type HeldRow = { session: string; held_through: number; stop_reason: string | null };
+
+/** For the one process that works: whatever is held was held by a process that is gone. */
+export function* recoverTurns(now: number): Operation<number> {
+  const held = yield* all<HeldRow>(
+    'SELECT session, held_through, stop_reason FROM session_lane WHERE owner IS NOT NULL',
+  );
+  for (const { session, held_through, stop_reason } of held) {
+    if (stop_reason !== null) yield* withdraw(session, held_through, stop_reason, now);
+  }
+  yield* change(
+    `UPDATE session_lane SET owner = NULL, held_through = NULL, stop_reason = NULL,
+       ready_at = CASE WHEN EXISTS (SELECT 1 FROM inbound
+         WHERE inbound.session = session_lane.session AND state = 'pending') THEN ? END
+     WHERE owner IS NOT NULL`,
+    now,
+  );
+  return held.length;
+}
