@@ -104,7 +104,7 @@ export class DeliveryPump {
     const controller = new AbortController();
     const { signal } = controller;
     const abort = () => controller.abort(new Error('the send took too long'));
-    using _deadline = clock.timer(SEND_DEADLINE_MS, abort);
+    const deadline = clock.timer(SEND_DEADLINE_MS, abort);
     this.#sending.add(controller);
     this.#usedPlaces += 1;
     try {
@@ -117,6 +117,7 @@ export class DeliveryPump {
     } catch (error) {
       this.#fail(error);
     } finally {
+      deadline[Symbol.dispose]();
       this.#sending.delete(controller);
       this.#checkOver();
     }
