@@ -18,6 +18,8 @@ export type ModelRequest = {
   readonly system: readonly { readonly text: string; readonly stable: boolean }[];
   readonly messages: readonly ModelMessage[];
   readonly tools: readonly ToolSpec[];
+  /** `none`: the tools are named, since earlier messages call them, but must not be called now. */
+  readonly toolChoice?: 'none';
   readonly maxTokens: number;
   readonly temperature?: number;
   /** Tokens the model may think; undefined or 0 = no thinking asked for. */

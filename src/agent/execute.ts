@@ -1,0 +1,93 @@
+// Executing: runs the tools a model called. Neighbouring reads run side by side, everything else
+// alone and in order; the result of a call with effects is on disk before the next call begins.
+
+import type { AgentEvent } from '../core/event.ts';
+import type { ToolCall } from '../core/transcript.ts';
+import { truncateText } from '../core/truncate.ts';
+import type { SignalOf, StateOf } from '../core/turn-state.ts';
+import type { BoundCall } from '../tools/tool.ts';
+import { NOT_RUN, OUTCOME_UNKNOWN, toolEntry } from './interrupted-calls.ts';
+import { type CallReport, runCall } from './run-call.ts';
+import { countSent } from './sent-messages.ts';
+import type { TurnContext } from './turn-context.ts';
+
+type Planned = { readonly call: ToolCall; readonly bound: BoundCall };
+
+const MAX_PARALLEL_READS = 8;
+const MAX_PREVIEW_CHARS = 120;
+const TRUNCATION_HINT = 'ask for a smaller part';
+
+export async function* executeCalls(
+  turn: TurnContext,
+  { calls }: StateOf<'executing'>,
+): AsyncGenerator<AgentEvent, SignalOf<'executing'>, void> {
+  const planned = calls.map((call) => ({
+    call,
+    bound: turn.toolbox.bind(call.name, call.arguments),
+  }));
+  const groups = groupsOf(planned);
+  for (const [index, group] of groups.entries()) {
+    if (turn.signal.aborted) await recordNotRun(turn, groups.slice(index).flat());
+    turn.signal.throwIfAborted();
+    yield* runGroup(turn, group);
+  }
+  return { type: 'executed', messagesSent: countSent(calls, turn.thread.results, turn.toolbox) };
+}
+
+function isRead({ bound }: Planned): boolean {
+  return bound.kind === 'refused' || bound.access === 'read';
+}
+
+function groupsOf(planned: readonly Planned[]): readonly (readonly Planned[])[] {
+  const groups: Planned[][] = [];
+  for (const each of planned) {
+    const last = groups.at(-1);
+    const joins =
+      last !== undefined && last.length < MAX_PARALLEL_READS && isRead(each) && last.every(isRead);
+    if (joins) last.push(each);
+    else groups.push([each]);
+  }
+  return groups;
+}
+
+/** Known for sure here, while after a crash it could only be guessed. */
+async function recordNotRun(turn: TurnContext, planned: readonly Planned[]): Promise<void> {
+  const effects = planned.filter((each) => !isRead(each));
+  const entries = effects.map(({ call }) => toolEntry(turn, call, 'failed', NOT_RUN));
+  await turn.thread.record(entries, { durable: true });
+}
+
+async function* runGroup(
+  turn: TurnContext,
+  group: readonly Planned[],
+): AsyncGenerator<AgentEvent, void, void> {
+  for (const { call, bound } of group) {
+    const detail = bound.kind === 'ready' ? bound.detail : '';
+    yield { type: 'tool_started', callId: call.id, name: call.name, detail };
+  }
+  const running = new Map(
+    group.map((each) => [
+      each,
+      runCall(turn, each.call, each.bound).then((report) => ({ each, report })),
+    ]),
+  );
+  while (running.size > 0) {
+    const { each, report } = await Promise.race(running.values());
+    running.delete(each);
+    await recordReport(turn, each, report);
+    const status = report.status === 'ok' ? 'ok' : 'failed';
+    const preview = report.text.split('\n', 1).join('').slice(0, MAX_PREVIEW_CHARS);
+    yield { type: 'tool_finished', callId: each.call.id, status, preview };
+  }
+}
+
+async function recordReport(turn: TurnContext, each: Planned, report: CallReport): Promise<void> {
+  const isBrokenOff = turn.signal.aborted && report.status !== 'ok';
+  // A read that was broken off simply runs again.
+  if (isBrokenOff && isRead(each)) return;
+  const status = isBrokenOff ? 'unknown' : report.status;
+  const text = isBrokenOff ? OUTCOME_UNKNOWN : report.text;
+  const shortened = truncateText(text, turn.settings.maxToolResultChars, TRUNCATION_HINT);
+  const entry = toolEntry(turn, each.call, status, shortened);
+  await turn.thread.record([entry], { durable: !isRead(each) });
+}

@@ -1,0 +1,35 @@
+// Finalizing: what the person gets, recorded on disk before anyone is told. Neither a stop nor a
+// deadline breaks this off.
+
+import type { TranscriptEntry } from '../core/transcript.ts';
+import { closingOf } from '../core/turn-closing.ts';
+import type { SignalOf, StateOf } from '../core/turn-state.ts';
+import type { TurnContext } from './turn-context.ts';
+
+export async function finalizeTurn(
+  turn: TurnContext,
+  { ending, progress }: StateOf<'finalizing'>,
+): Promise<SignalOf<'finalizing'>> {
+  const { thread, input, clock } = turn;
+  const begun = thread.partial;
+  const written = [...thread.written, ...(begun === undefined ? [] : [begun.text])];
+  const { outcome, answers } = closingOf(ending, written, turn.limits);
+  const { throughSeq } = thread;
+  const common = { turnId: input.turnId, at: clock.now() };
+  const entries: readonly TranscriptEntry[] = [
+    ...(begun === undefined
+      ? []
+      : [{ ...common, ...begun, role: 'assistant' as const, toolCalls: [], thinking: [] }]),
+    { ...common, role: 'turn_end', outcome, answers, throughSeq },
+  ];
+  await thread.record(entries, { durable: true });
+  turn.log.info('turn closed', {
+    ending: ending.kind,
+    ...(ending.kind === 'failed' ? { failure: ending.failure.kind } : {}),
+    ...(ending.kind === 'limit' ? { limit: ending.limit } : {}),
+    rounds: progress.rounds,
+    tokens: progress.tokens,
+    elapsedMs: turn.elapsedMs(),
+  });
+  return { type: 'recorded', outcome: { kind: outcome, answers, throughSeq } };
+}

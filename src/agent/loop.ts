@@ -1,0 +1,115 @@
+// The agent: prepares contexts and runs turns. A turn is `perform` against the pure state machine;
+// what breaks it off from outside becomes an ending the person is told about, and only a shutdown
+// or a fault of ours is thrown to the bus, which hands the turn out again.
+
+import { TurnCancelled } from '../bus/bus.ts';
+import { ProviderError } from '../core/errors.ts';
+import type { AgentEvent } from '../core/event.ts';
+import { interrupt, TURN_START } from '../core/turn.ts';
+import type { Interruption, LiveState, TurnState } from '../core/turn-state.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { Logger } from '../lib/logger.ts';
+import type { ModelRegistry } from '../providers/provider.ts';
+import type { SessionStore } from '../sessions/store.ts';
+import type { Toolbox } from '../tools/tool.ts';
+import type { Agent, PreparedContext, TurnInput } from './agent.ts';
+import { perform } from './perform.ts';
+import { PreparedContexts } from './prepared.ts';
+import type { PromptSources } from './prompt-sources.ts';
+import type { AgentSettings } from './settings.ts';
+import { Thread } from './thread.ts';
+import { createTokenCorrection } from './token-correction.ts';
+import type { TurnContext } from './turn-context.ts';
+
+export type AgentDeps = {
+  readonly sessions: SessionStore;
+  readonly prompt: PromptSources;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Read once per turn, so that a changed configuration holds from the next one on. */
+  models(): ModelRegistry;
+  toolbox(): Toolbox;
+  settings(): AgentSettings;
+};
+
+class TurnTimeUp extends Error {
+  override readonly name = 'TurnTimeUp';
+}
+
+export function createAgent(deps: AgentDeps): Agent {
+  const { sessions, clock } = deps;
+  const contexts = new PreparedContexts(sessions, deps.prompt);
+  const correction = createTokenCorrection();
+
+  async function open(
+    input: TurnInput,
+    context: PreparedContext,
+  ): Promise<Omit<TurnContext, 'signal'>> {
+    const settings = deps.settings();
+    const startedMs = clock.monotonic();
+    return {
+      input,
+      settings,
+      sessions,
+      correction,
+      clock,
+      limits: {
+        maxRounds: settings.maxToolIterations,
+        maxTokens: settings.maxTurnTokens,
+        maxMs: settings.maxTurnMs,
+      },
+      prepared: await contexts.current(context, input.chat),
+      models: deps.models(),
+      toolbox: deps.toolbox(),
+      thread: new Thread({ sessions, session: input.session, turnId: input.turnId }),
+      log: deps.log.child({ session: input.session, turnId: input.turnId }),
+      startedAt: clock.now(),
+      elapsedMs: () => clock.monotonic() - startedMs,
+    };
+  }
+
+  return {
+    prepare: (session, chat) => contexts.prepare(session, chat),
+
+    async *run(input, context, signal) {
+      const opened = await open(input, context);
+      const timeUp = new AbortController();
+      using _deadline = clock.timer(opened.limits.maxMs, () => timeUp.abort(new TurnTimeUp()));
+      const turn = { ...opened, signal: AbortSignal.any([signal, timeUp.signal]) };
+      let state: TurnState = TURN_START;
+      while (state.phase !== 'done') state = yield* step(turn, state);
+      contexts.outdated(input.session);
+      return state.outcome;
+    },
+
+    async reset(session) {
+      await sessions.append(session, [{ role: 'reset', at: clock.now() }], { durable: true });
+      contexts.outdated(session);
+    },
+  };
+}
+
+async function* step(
+  turn: TurnContext,
+  state: LiveState,
+): AsyncGenerator<AgentEvent, TurnState, void> {
+  if (state.phase === 'finalizing') return yield* perform(turn, state);
+  try {
+    turn.signal.throwIfAborted();
+    return yield* perform(turn, state);
+  } catch (error) {
+    return interrupt(state, interruptionBy(error, turn));
+  }
+}
+
+/** @throws the error, or the signal's reason, where the turn has to run again. */
+function interruptionBy(error: unknown, turn: TurnContext): Interruption {
+  const { aborted, reason } = turn.signal;
+  if (aborted && reason instanceof TurnCancelled) return { kind: 'stopped' };
+  if (aborted && reason instanceof TurnTimeUp) return { kind: 'time' };
+  if (aborted) throw reason;
+  if (!(error instanceof ProviderError)) throw error;
+  turn.log.warn('model call failed', { error });
+  const model = turn.input.settings.model ?? turn.models.defaultModel;
+  return { kind: 'failed', failure: error.failure, model };
+}

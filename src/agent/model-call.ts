@@ -1,0 +1,90 @@
+// Puts one model call together: system prompt, thread, tools and a passing note, and estimates what
+// it will take of the model's context window.
+
+import { type CallBudget, callBudget } from '../core/budget.ts';
+import { buildPrompt } from '../core/prompt.ts';
+import { messagesTokens, textTokens } from '../core/tokens.ts';
+import type { ModelMessage } from '../core/transcript.ts';
+import type { Ask } from '../core/turn-state.ts';
+import type { ModelHandle, ModelRequest } from '../providers/provider.ts';
+import type { TurnContext } from './turn-context.ts';
+
+export type ModelCall = {
+  readonly handle: ModelHandle;
+  readonly request: Omit<ModelRequest, 'model'>;
+  readonly budget: CallBudget;
+  /** Estimates in tokens, not corrected. */
+  readonly fixedTokens: number;
+  readonly threadTokens: number;
+};
+
+/** @throws ProviderError `unknown_model` */
+export function planCall(turn: TurnContext, model: string, ask: Ask): ModelCall {
+  const { settings, toolbox, input } = turn;
+  const handle = turn.models.resolve(model);
+  const contextTokens = Math.min(handle.contextTokens, settings.maxContextTokens);
+  const budget = callBudget(contextTokens, settings.maxTokens);
+  const system = systemPrompt(turn, { contextTokens, local: handle.local });
+  const messages = withNote(turn.thread.messages, noteFor(ask, settings.maxToolIterations));
+  const systemText = system.map(({ text }) => text).join('\n');
+  const { thinkingBudget } = input.settings;
+  return {
+    handle,
+    budget,
+    fixedTokens: textTokens(systemText) + textTokens(JSON.stringify(toolbox.specs)),
+    threadTokens: messagesTokens(messages),
+    request: {
+      system,
+      messages,
+      tools: toolbox.specs,
+      maxTokens: budget.outputTokens,
+      temperature: settings.temperature,
+      ...(ask.kind === 'conclude' ? { toolChoice: 'none' } : {}),
+      ...(thinkingBudget > 0 ? { thinkingBudget } : {}),
+    },
+  };
+}
+
+/** What the call will take, corrected by what the provider counted before. */
+export function expectedTokens(turn: TurnContext, call: ModelCall): number {
+  const factor = turn.correction.factor(call.handle.name);
+  return Math.ceil((call.fixedTokens + call.threadTokens) * factor);
+}
+
+function systemPrompt(
+  { prepared, settings, toolbox, input, startedAt }: TurnContext,
+  model: Parameters<typeof buildPrompt>[1],
+) {
+  return buildPrompt(
+    {
+      ...prepared.material,
+      toolGuidance: toolbox.guidance,
+      workspace: settings.workspace,
+      platform: process.platform,
+      channel: input.chat.channel,
+      chat: input.chat.chat,
+      now: startedAt,
+      timeZone: settings.timeZone,
+    },
+    model,
+  );
+}
+
+function noteFor(ask: Ask, maxRounds: number): string | undefined {
+  if (ask.kind === 'conclude') {
+    return `[All ${maxRounds} rounds of tool use of this answer are used up. Answer now, without tools, with what you know; say what is left to do.]`;
+  }
+  if (ask.remainingRounds === undefined) return undefined;
+  return `[${ask.remainingRounds} of ${maxRounds} rounds of tool use remain for this answer.]`;
+}
+
+/** A note is for this call only and never recorded. */
+function withNote(
+  messages: readonly ModelMessage[],
+  note: string | undefined,
+): readonly ModelMessage[] {
+  if (note === undefined) return messages;
+  const last = messages.at(-1);
+  if (last?.role !== 'user') return [...messages, { role: 'user', text: note }];
+  return [...messages.slice(0, -1), { role: 'user', text: `${last.text}\n\n${note}` }];
+}

@@ -1,0 +1,68 @@
+// Preparing: finds out what is recorded of the turn, records the messages it answers, and tells
+// where to take up. A turn whose end is recorded is over: its answer is reused.
+
+import { joinTexts, wordsOf } from '../core/coalesce-text.ts';
+import type { TokenUsage, UserEntry } from '../core/transcript.ts';
+import type { NonEmpty, Resumption, SignalOf } from '../core/turn-state.ts';
+import type { TurnMessage } from './agent.ts';
+import { settleInterruptedCalls } from './interrupted-calls.ts';
+import { countSent } from './sent-messages.ts';
+import type { TurnContext } from './turn-context.ts';
+
+export async function prepareTurn(turn: TurnContext): Promise<SignalOf<'preparing'>> {
+  const { input, thread, sessions, prepared } = turn;
+  thread.open(prepared.history, await sessions.turn(input.session, input.turnId));
+  const { end } = thread;
+  if (end !== undefined) {
+    const { outcome: kind, answers, throughSeq } = end;
+    return { type: 'already_over', outcome: { kind, answers, throughSeq } };
+  }
+  const texts = joinTexts(input.messages.map(({ message }) => message));
+  await recordMessages(turn, input.messages, texts);
+  const calls = thread.answers.flatMap(({ toolCalls }) => toolCalls);
+  return {
+    type: 'prepared',
+    rounds: thread.answers.length,
+    tokens: thread.answers.reduce((sum, { usage }) => sum + spentTokens(usage), 0),
+    messagesSent: countSent(calls, thread.results, turn.toolbox),
+    resumption: await resumptionOf(turn),
+  };
+}
+
+const spentTokens = (usage: TokenUsage | undefined) =>
+  usage === undefined ? 0 : usage.inputTokens + usage.outputTokens;
+
+/** Messages that came while the turn ran; they join it before the next model call. */
+export async function recordSteering(turn: TurnContext): Promise<void> {
+  const steered = await turn.input.steer();
+  await recordMessages(
+    turn,
+    steered,
+    steered.map(({ message }) => wordsOf(message)),
+  );
+}
+
+/** A message that an earlier try recorded is not recorded again. */
+async function recordMessages(
+  { thread, input, clock }: TurnContext,
+  messages: readonly TurnMessage[],
+  texts: readonly string[],
+): Promise<void> {
+  const at = clock.now();
+  const entries = messages.flatMap(({ message }, index): readonly UserEntry[] => {
+    if (thread.hasMessage(message.id)) return [];
+    const text = texts[index] ?? message.text;
+    return [{ role: 'user', turnId: input.turnId, messageId: message.id, text, at }];
+  });
+  // The inbound messages are safe on the bus until the end of the turn is on disk.
+  await thread.record(entries, { durable: false });
+  for (const { seq } of messages) thread.consumed(seq);
+}
+
+async function resumptionOf(turn: TurnContext): Promise<Resumption> {
+  if (turn.thread.isAnswered) return { kind: 'answered' };
+  const [first, ...rest] = await settleInterruptedCalls(turn);
+  if (first === undefined) return { kind: 'ask' };
+  const calls: NonEmpty<typeof first> = [first, ...rest];
+  return { kind: 'calls', calls };
+}

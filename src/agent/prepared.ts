@@ -1,0 +1,52 @@
+// The work that can be done while the person still writes: the conversation so far and the material
+// of the prompt. Good until the session changes; then it is simply loaded again.
+
+import type { SessionKey } from '../core/ids.ts';
+import type { ChatRef } from '../core/message.ts';
+import type { TranscriptEntry } from '../core/transcript.ts';
+import type { SessionStore } from '../sessions/store.ts';
+import type { PreparedContext } from './agent.ts';
+import type { PromptMaterial, PromptSources } from './prompt-sources.ts';
+
+export type Prepared = PreparedContext & {
+  readonly history: readonly TranscriptEntry[];
+  readonly material: PromptMaterial;
+};
+
+/** Contexts that wait for their turn; an older one is loaded again when its turn comes. */
+const MAX_WAITING = 256;
+
+export class PreparedContexts {
+  readonly #sessions: SessionStore;
+  readonly #sources: PromptSources;
+  readonly #fresh = new Map<SessionKey, Prepared>();
+
+  constructor(sessions: SessionStore, sources: PromptSources) {
+    this.#sessions = sessions;
+    this.#sources = sources;
+  }
+
+  async prepare(session: SessionKey, chat: ChatRef): Promise<Prepared> {
+    const [history, material] = await Promise.all([
+      this.#sessions.load(session),
+      this.#sources.read(chat.channel),
+    ]);
+    const prepared = { session, history, material };
+    this.#fresh.delete(session);
+    this.#fresh.set(session, prepared);
+    const [oldest] = this.#fresh.keys();
+    if (this.#fresh.size > MAX_WAITING && oldest !== undefined) this.#fresh.delete(oldest);
+    return prepared;
+  }
+
+  /** The context as prepared, or a new one where the session has moved on since. */
+  async current(context: PreparedContext, chat: ChatRef): Promise<Prepared> {
+    const fresh = this.#fresh.get(context.session);
+    return fresh === context ? fresh : this.prepare(context.session, chat);
+  }
+
+  /** To be called when the session's history changes. */
+  outdated(session: SessionKey): void {
+    this.#fresh.delete(session);
+  }
+}

@@ -1,0 +1,13 @@
+// Routing: which model answers, and whether the thread fits it.
+
+import type { SignalOf, StateOf } from '../core/turn-state.ts';
+import { expectedTokens, planCall } from './model-call.ts';
+import type { TurnContext } from './turn-context.ts';
+
+/** @throws ProviderError `unknown_model` */
+export function routeTurn(turn: TurnContext, { ask }: StateOf<'routing'>): SignalOf<'routing'> {
+  const model = turn.input.settings.model ?? turn.models.defaultModel;
+  const call = planCall(turn, model, ask);
+  const size = expectedTokens(turn, call) <= call.budget.inputTokens ? 'fits' : 'too_large';
+  return { type: 'routed', model, size };
+}

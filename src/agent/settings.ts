@@ -1,0 +1,34 @@
+// What the agent needs of the configuration, in its own units.
+
+import type { Config } from '../core/config.ts';
+
+export type AgentSettings = {
+  readonly maxTokens: number;
+  readonly temperature: number;
+  readonly maxToolIterations: number;
+  readonly maxContextTokens: number;
+  readonly maxToolResultChars: number;
+  readonly maxTurnTokens: number;
+  readonly maxTurnMs: number;
+  readonly toolTimeoutMs: number;
+  /** Absolute path. */
+  readonly workspace: string;
+  /** IANA name; empty = the machine's. */
+  readonly timeZone: string;
+};
+
+export function agentSettingsOf(config: Config, workspace: string): AgentSettings {
+  const { defaults } = config.agents;
+  return {
+    maxTokens: defaults.maxTokens,
+    temperature: defaults.temperature,
+    maxToolIterations: defaults.maxToolIterations,
+    maxContextTokens: defaults.maxContextTokens,
+    maxToolResultChars: defaults.maxToolResultChars,
+    maxTurnTokens: defaults.maxTurnTokens,
+    maxTurnMs: defaults.maxTurnSecs * 1000,
+    toolTimeoutMs: config.tools.timeoutSecs * 1000,
+    workspace,
+    timeZone: config.sessions.timeZone,
+  };
+}

@@ -1,0 +1,67 @@
+// The text of one model call as the person sees it grow: without hidden parts, withdrawn when the
+// call starts again.
+
+import type { AgentEvent } from '../core/event.ts';
+import {
+  HIDDEN_TEXT_START,
+  type HiddenTextState,
+  reveal,
+  visibleText,
+} from '../core/hidden-text.ts';
+import type { Thread } from './thread.ts';
+
+export class ShownText {
+  readonly #thread: Thread;
+  readonly #model: string;
+  #state: HiddenTextState = HIDDEN_TEXT_START;
+  #isThinking = false;
+
+  constructor(thread: Thread, model: string) {
+    this.#thread = thread;
+    this.#model = model;
+  }
+
+  get text(): string {
+    return this.#thread.partial?.text ?? '';
+  }
+
+  *add(delta: string): Iterable<AgentEvent> {
+    const { state, text, isRetracted } = reveal(this.#state, delta);
+    this.#state = state;
+    if (isRetracted) yield* this.#withdraw();
+    if (text !== '') yield* this.#append(text);
+    else if (state.mode === 'hidden') yield* this.think();
+  }
+
+  /** Said once until text follows: the live view needs no more. */
+  *think(): Iterable<AgentEvent> {
+    if (this.#isThinking) return;
+    this.#isThinking = true;
+    yield { type: 'thinking' };
+  }
+
+  *restart(): Iterable<AgentEvent> {
+    this.#state = HIDDEN_TEXT_START;
+    yield* this.#withdraw();
+  }
+
+  /** Brings what is shown in line with the whole text the provider gave at the end. */
+  *complete(whole: string): Iterable<AgentEvent> {
+    const text = visibleText(whole);
+    if (!text.startsWith(this.text)) yield* this.#withdraw();
+    const rest = text.slice(this.text.length);
+    if (rest !== '') yield* this.#append(rest);
+  }
+
+  *#append(text: string): Iterable<AgentEvent> {
+    this.#isThinking = false;
+    this.#thread.partial = { text: this.text + text, model: this.#model };
+    yield { type: 'text_delta', text };
+  }
+
+  *#withdraw(): Iterable<AgentEvent> {
+    if (this.text === '') return;
+    this.#thread.partial = undefined;
+    yield { type: 'text_discarded' };
+  }
+}

@@ -1,0 +1,128 @@
+// A turn's view of its conversation: what came before, what this turn has recorded, and the smaller
+// view that the model is shown once the whole does not fit. Records go to the session store first.
+
+import { fitEntries, omissionMarker, onlyTurn } from '../core/context-fit.ts';
+import type { MessageId, SessionKey, TurnId } from '../core/ids.ts';
+import { repairThread } from '../core/thread-repair.ts';
+import type {
+  AssistantEntry,
+  ModelMessage,
+  ToolCall,
+  ToolEntry,
+  TranscriptEntry,
+  TurnEndEntry,
+} from '../core/transcript.ts';
+import type { SessionStore } from '../sessions/store.ts';
+
+export type ThreadOptions = {
+  readonly sessions: SessionStore;
+  readonly session: SessionKey;
+  readonly turnId: TurnId;
+};
+
+export type PartialAnswer = { readonly text: string; readonly model: string };
+
+export class Thread {
+  readonly #options: ThreadOptions;
+  #own: TranscriptEntry[] = [];
+  #view: readonly TranscriptEntry[] = [];
+  #omitted = 0;
+  #throughSeq = 0;
+  /** What the person has seen of the call that runs. */
+  partial: PartialAnswer | undefined;
+
+  constructor(options: ThreadOptions) {
+    this.#options = options;
+  }
+
+  /** `history` may hold entries of this turn; `own` is what the store recorded of it. */
+  open(history: readonly TranscriptEntry[], own: readonly TranscriptEntry[]): void {
+    const { turnId } = this.#options;
+    this.#own = [...own];
+    const before = history.filter((entry) => !('turnId' in entry) || entry.turnId !== turnId);
+    this.#view = [...before, ...own];
+  }
+
+  async record(
+    entries: readonly TranscriptEntry[],
+    options: { readonly durable: boolean },
+  ): Promise<void> {
+    if (entries.length === 0) return;
+    await this.#options.sessions.append(this.#options.session, entries, options);
+    this.#own.push(...entries);
+    this.#view = [...this.#view, ...entries];
+  }
+
+  consumed(seq: number): void {
+    this.#throughSeq = Math.max(this.#throughSeq, seq);
+  }
+
+  get throughSeq(): number {
+    return this.#throughSeq;
+  }
+
+  get end(): TurnEndEntry | undefined {
+    return this.#own.find((entry) => entry.role === 'turn_end');
+  }
+
+  get answers(): readonly AssistantEntry[] {
+    return this.#own.filter((entry) => entry.role === 'assistant');
+  }
+
+  get results(): readonly ToolEntry[] {
+    return this.#own.filter((entry) => entry.role === 'tool');
+  }
+
+  /** Texts this turn wrote for the person, oldest first. */
+  get written(): readonly string[] {
+    return this.answers.map(({ text }) => text).filter((text) => text.trim() !== '');
+  }
+
+  /** Whether the newest entry is an answer that called nothing: only the end was not recorded. */
+  get isAnswered(): boolean {
+    const last = this.#own.at(-1);
+    return last?.role === 'assistant' && last.toolCalls.length === 0;
+  }
+
+  hasMessage(id: MessageId): boolean {
+    return this.#own.some((entry) => entry.role === 'user' && entry.messageId === id);
+  }
+
+  /** Calls of the newest answer that have no result yet, in order. */
+  get openCalls(): readonly ToolCall[] {
+    const newest = this.#own.findLastIndex((entry) => entry.role === 'assistant');
+    const answer = this.#own[newest];
+    if (answer?.role !== 'assistant') return [];
+    const results = this.#own.slice(newest + 1).filter((entry) => entry.role === 'tool');
+    const done = new Set(results.map((entry) => entry.callId));
+    return answer.toolCalls.filter((call) => !done.has(call.id));
+  }
+
+  /** The place of a call of the newest answer among all calls of the turn: the same on a retry. */
+  ordinalOf(call: ToolCall): number {
+    const earlier = this.answers.slice(0, -1).flatMap((entry) => entry.toolCalls).length;
+    return earlier + (this.answers.at(-1)?.toolCalls.findIndex(({ id }) => id === call.id) ?? 0);
+  }
+
+  /** What the model is shown: repaired, with a marker for what is left out. */
+  get messages(): readonly ModelMessage[] {
+    if (this.#omitted === 0) return repairThread(this.#view);
+    const marker: TranscriptEntry = { role: 'summary', text: omissionMarker(this.#omitted), at: 0 };
+    return repairThread([marker, ...this.#view]);
+  }
+
+  /** Makes the view take at most `maxTokens` (uncorrected estimate). */
+  shrink(maxTokens: number): void {
+    this.#show(fitEntries(this.#view, this.#options.turnId, maxTokens));
+  }
+
+  /** Leaves out everything before this turn. */
+  forgetHistory(): void {
+    this.#show(onlyTurn(this.#view, this.#options.turnId));
+  }
+
+  #show(fitted: ReturnType<typeof fitEntries>): void {
+    this.#view = fitted.entries;
+    this.#omitted += fitted.omitted;
+  }
+}

@@ -1,0 +1,32 @@
+// What every phase of one turn works with.
+
+import type { TurnLimits } from '../core/turn-state.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { Logger } from '../lib/logger.ts';
+import type { ModelRegistry } from '../providers/provider.ts';
+import type { SessionStore } from '../sessions/store.ts';
+import type { Toolbox } from '../tools/tool.ts';
+import type { TurnInput } from './agent.ts';
+import type { Prepared } from './prepared.ts';
+import type { AgentSettings } from './settings.ts';
+import type { Thread } from './thread.ts';
+import type { TokenCorrection } from './token-correction.ts';
+
+export type TurnContext = {
+  readonly input: TurnInput;
+  readonly prepared: Prepared;
+  readonly settings: AgentSettings;
+  readonly limits: TurnLimits;
+  readonly models: ModelRegistry;
+  readonly toolbox: Toolbox;
+  readonly sessions: SessionStore;
+  readonly thread: Thread;
+  readonly correction: TokenCorrection;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Aborted by the person, at shutdown, or when the turn's time is up. */
+  readonly signal: AbortSignal;
+  /** Epoch milliseconds; the time of day the prompt shows. */
+  readonly startedAt: number;
+  elapsedMs(): number;
+};

@@ -1,0 +1,81 @@
+// Named budgets in tokens, all scaled from the model's context window. A model on the person's own
+// machine has a small window and reads slowly, so its budgets are smaller.
+
+export type ModelSize = { readonly contextTokens: number; readonly local: boolean };
+
+type Budget = {
+  /** Tokens of context per token of budget. */
+  readonly divisor: number;
+  readonly minTokens: number;
+  readonly maxTokens: number;
+};
+type Budgets = { readonly cloud: Budget; readonly local: Budget };
+
+const SYSTEM_PROMPT: Budgets = {
+  cloud: { divisor: 2.5, minTokens: 0, maxTokens: Number.POSITIVE_INFINITY },
+  local: { divisor: 10 / 3, minTokens: 500, maxTokens: 4000 },
+};
+const WORKSPACE_FILES: Budgets = {
+  cloud: { divisor: 50, minTokens: 500, maxTokens: 20_000 },
+  local: { divisor: 50, minTokens: 300, maxTokens: 2000 },
+};
+const MEMORY: Budgets = {
+  cloud: { divisor: 100, minTokens: 200, maxTokens: 10_000 },
+  local: { divisor: 100, minTokens: 100, maxTokens: 1000 },
+};
+/** Shares of the whole system prompt. */
+const CHANNEL_CONTEXT_SHARE = 0.08;
+const TOOL_GUIDANCE_SHARE = 0.08;
+
+export type PromptBudgets = {
+  readonly wholeTokens: number;
+  readonly filesTokens: number;
+  readonly channelContextTokens: number;
+  readonly memoryTokens: number;
+  readonly guidanceTokens: number;
+};
+
+export function promptBudgets(model: ModelSize): PromptBudgets {
+  const wholeTokens = scale(SYSTEM_PROMPT, model);
+  return {
+    wholeTokens,
+    filesTokens: scale(WORKSPACE_FILES, model),
+    channelContextTokens: Math.floor(wholeTokens * CHANNEL_CONTEXT_SHARE),
+    memoryTokens: scale(MEMORY, model),
+    guidanceTokens: Math.floor(wholeTokens * TOOL_GUIDANCE_SHARE),
+  };
+}
+
+function scale(budgets: Budgets, { contextTokens, local }: ModelSize): number {
+  const { divisor, minTokens, maxTokens } = local ? budgets.local : budgets.cloud;
+  return Math.floor(Math.min(maxTokens, Math.max(minTokens, contextTokens / divisor)));
+}
+
+/** Estimates err, so a part of the window stays free. */
+const USABLE_CONTEXT_SHARE = 0.8;
+/** An answer may not claim the window that the question needs. */
+const MAX_OUTPUT_SHARE = 0.25;
+/** A thread that is trimmed is trimmed to this share, so that not every call trims again. */
+const TRIM_TARGET_SHARE = 0.8;
+
+export type CallBudget = {
+  /** Longest answer. */
+  readonly outputTokens: number;
+  /** System prompt, tools and thread together. */
+  readonly inputTokens: number;
+  /** What a trimmed call should take. */
+  readonly trimmedTokens: number;
+};
+
+export function callBudget(contextTokens: number, maxTokens: number): CallBudget {
+  const outputTokens = Math.max(
+    1,
+    Math.min(maxTokens, Math.floor(contextTokens * MAX_OUTPUT_SHARE)),
+  );
+  const inputTokens = Math.floor(contextTokens * USABLE_CONTEXT_SHARE) - outputTokens;
+  return {
+    outputTokens,
+    inputTokens,
+    trimmedTokens: Math.floor(inputTokens * TRIM_TARGET_SHARE),
+  };
+}

@@ -1,0 +1,99 @@
+// Keeps a thread below the hard limit: whole oldest turns go first, then the oldest tool results of
+// the turn that runs, then the middle of its longest texts. Every step leaves a marker. The
+// transcript on disk keeps everything.
+
+import type { TurnId } from './ids.ts';
+import { entriesTokens, entryTokens } from './tokens.ts';
+import type { TranscriptEntry } from './transcript.ts';
+import { truncateText } from './truncate.ts';
+
+export type FittedThread = {
+  readonly entries: readonly TranscriptEntry[];
+  /** Messages left out by this fit. */
+  readonly omitted: number;
+};
+
+/** Texts are not cut below this. */
+const MIN_TEXT_CHARS = 500;
+
+export function omissionMarker(omitted: number): string {
+  const what =
+    omitted === 1 ? '1 earlier message' : `${omitted.toLocaleString('en-US')} earlier messages`;
+  return `[${what} omitted to fit the model's context window]`;
+}
+
+/** The newest entries of at most `maxTokens`; those of `current` are always among them. */
+export function fitEntries(
+  entries: readonly TranscriptEntry[],
+  current: TurnId,
+  maxTokens: number,
+): FittedThread {
+  const fitted = dropOldestTurns(entries, current, maxTokens);
+  const shrunk = shrinkToolResults(fitted.entries, maxTokens);
+  return { entries: shortenTexts(shrunk, maxTokens), omitted: fitted.omitted };
+}
+
+/** Without all that was said before the turn `current`. */
+export function onlyTurn(entries: readonly TranscriptEntry[], current: TurnId): FittedThread {
+  return dropOldestTurns(entries, current, 0);
+}
+
+function dropOldestTurns(
+  entries: readonly TranscriptEntry[],
+  current: TurnId,
+  maxTokens: number,
+): FittedThread {
+  let total = entriesTokens(entries);
+  let start = 0;
+  while (start < entries.length && total > maxTokens) {
+    const turn = turnOf(entries[start]);
+    if (turn === current) break;
+    let end = start;
+    while (end < entries.length && turnOf(entries[end]) === turn) end += 1;
+    total -= entriesTokens(entries.slice(start, end));
+    start = end;
+  }
+  return {
+    entries: entries.slice(start),
+    omitted: entries.slice(0, start).filter(isMessage).length,
+  };
+}
+
+const turnOf = (entry: TranscriptEntry | undefined) =>
+  entry !== undefined && 'turnId' in entry ? entry.turnId : undefined;
+
+const isMessage = ({ role }: TranscriptEntry) =>
+  role === 'user' || role === 'assistant' || role === 'tool';
+
+function shrinkToolResults(entries: readonly TranscriptEntry[], maxTokens: number) {
+  let excess = entriesTokens(entries) - maxTokens;
+  return entries.map((entry): TranscriptEntry => {
+    if (excess <= 0 || entry.role !== 'tool') return entry;
+    const length = entry.text.length.toLocaleString('en-US');
+    const marker = `[result of ${length} characters omitted to save room; call the tool again if needed]`;
+    if (marker.length >= entry.text.length) return entry;
+    const smaller = { ...entry, text: marker };
+    excess -= entryTokens(entry) - entryTokens(smaller);
+    return smaller;
+  });
+}
+
+function shortenTexts(entries: readonly TranscriptEntry[], maxTokens: number) {
+  let fitted = entries;
+  while (entriesTokens(fitted) > maxTokens) {
+    const longest = fitted.reduce((a, b) => (textOf(b).length > textOf(a).length ? b : a), NOTHING);
+    const length = textOf(longest).length;
+    if (length <= MIN_TEXT_CHARS) break;
+    const text = truncateText(
+      textOf(longest),
+      Math.max(MIN_TEXT_CHARS, Math.floor(length / 2)),
+      'too long for the context window',
+    );
+    if (text.length >= length) break;
+    fitted = fitted.map((entry) => (entry === longest ? { ...entry, text } : entry));
+  }
+  return fitted;
+}
+
+const NOTHING: TranscriptEntry = { role: 'reset', at: 0 };
+const textOf = (entry: TranscriptEntry) => ('text' in entry ? entry.text : '');

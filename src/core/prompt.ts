@@ -1,0 +1,130 @@
+// The system prompt from its parts, under named budgets: what does not fit is cut at a line and
+// named, so that the model can read it itself. Stable parts come first for the prompt cache; the
+// time of day comes last.
+
+import { type ModelSize, promptBudgets } from './budget.ts';
+import { identityText, timeText } from './identity.ts';
+import { CHARS_PER_TOKEN, textTokens } from './tokens.ts';
+import { keepFirstLines, keepLastLines } from './truncate.ts';
+
+/** Files of the workspace that go into every prompt, in order. */
+export const WORKSPACE_FILES = [
+  'AGENTS.md',
+  'SOUL.md',
+  'USER.md',
+  'TOOLS.md',
+  'IDENTITY.md',
+] as const;
+
+export type PromptFile = { readonly name: string; readonly text: string };
+
+export type PromptParts = {
+  /** Those that exist, in the order of `WORKSPACE_FILES`. */
+  readonly files: readonly PromptFile[];
+  /** `CONTEXT-{channel}.md`, or `CONTEXT.md`. */
+  readonly channelContext?: PromptFile;
+  readonly memory: string;
+  readonly toolGuidance: string;
+  readonly workspace: string;
+  readonly platform: string;
+  readonly channel: string;
+  readonly chat: string;
+  /** Epoch milliseconds. */
+  readonly now: number;
+  /** IANA name; empty = the machine's. */
+  readonly timeZone: string;
+};
+
+export type PromptSection = { readonly text: string; readonly stable: boolean };
+
+/** One section before the whole-prompt cap; `omitted` says what is missing from it. */
+type Draft = {
+  readonly title: string;
+  readonly text: string;
+  readonly keep: 'first' | 'last';
+  readonly omitted?: string;
+  /** The file to read it from. */
+  readonly source?: string;
+};
+
+export const MEMORY_FILE = 'memory/MEMORY.md';
+
+export function buildPrompt(parts: PromptParts, model: ModelSize): readonly PromptSection[] {
+  const budgets = promptBudgets(model);
+  const identity = identityText(parts, model.local);
+  const time = timeText(parts.now, parts.timeZone);
+  const fixedTokens = textTokens(identity) + textTokens(time);
+  const drafts = capWhole(
+    [
+      ...fileDrafts(parts.files, budgets.filesTokens),
+      ...(parts.channelContext === undefined
+        ? []
+        : [cut(draftOf(parts.channelContext), budgets.channelContextTokens)]),
+      cut(
+        { title: 'Memory', text: parts.memory, keep: 'last', source: MEMORY_FILE },
+        budgets.memoryTokens,
+      ),
+      cut({ title: 'Tools', text: parts.toolGuidance, keep: 'first' }, budgets.guidanceTokens),
+    ],
+    budgets.wholeTokens - fixedTokens,
+  );
+  const sections = drafts
+    .filter(({ text }) => text.trim() !== '')
+    .map(({ title, text }) => `# ${title}\n\n${text.trim()}`);
+  const body = [identity, ...sections, ...omissionNote(drafts)];
+  return [
+    { text: body.join('\n\n'), stable: true },
+    { text: time, stable: false },
+  ];
+}
+
+const draftOf = (file: PromptFile): Draft => ({
+  title: file.name,
+  text: file.text,
+  keep: 'first',
+  source: file.name,
+});
+
+/** The files share one budget, the first ones first. */
+function fileDrafts(files: readonly PromptFile[], maxTokens: number): readonly Draft[] {
+  let leftTokens = maxTokens;
+  return files.map((file) => {
+    const draft = cut(draftOf(file), leftTokens);
+    leftTokens -= textTokens(draft.text);
+    return draft;
+  });
+}
+
+/** Cuts the last sections until all of them fit together. */
+function capWhole(drafts: readonly Draft[], maxTokens: number): readonly Draft[] {
+  let leftTokens = maxTokens;
+  return drafts.map((draft) => {
+    const capped = cut(draft, Math.max(0, leftTokens));
+    leftTokens -= textTokens(capped.text) + textTokens(capped.title);
+    return capped;
+  });
+}
+
+function cut(draft: Draft, maxTokens: number): Draft {
+  if (textTokens(draft.text) <= maxTokens) return draft;
+  const maxChars = Math.max(0, maxTokens) * CHARS_PER_TOKEN;
+  const kept =
+    draft.keep === 'first'
+      ? keepFirstLines(draft.text, maxChars)
+      : keepLastLines(draft.text, maxChars);
+  const which = draft.keep === 'first' ? 'first' : 'last';
+  const omitted = kept === '' ? 'not shown' : `only the ${which} ${lineCount(kept)} lines shown`;
+  return { ...draft, text: kept, omitted };
+}
+
+const lineCount = (text: string) => text.split('\n').length;
+
+function omissionNote(drafts: readonly Draft[]): readonly string[] {
+  const lines = drafts
+    .filter((draft) => draft.omitted !== undefined)
+    .map(({ source, title, omitted }) =>
+      source === undefined ? `- ${title}: ${omitted}` : `- ${source}: ${omitted}; use read_file`,
+    );
+  if (lines.length === 0) return [];
+  return [`# Left out for lack of room\n\n${lines.join('\n')}`];
+}

@@ -1,0 +1,57 @@
+// Estimates of tokens. Characters / 4 is only a start: what providers report corrects it per model.
+
+import type { ModelMessage, TranscriptEntry } from './transcript.ts';
+
+export const CHARS_PER_TOKEN = 4;
+/** Role and separators of one message. */
+const MESSAGE_TOKENS = 4;
+
+/** Scripts with a token per character push the estimate up; code with long words pulls it down. */
+const MIN_CORRECTION = 0.5;
+const MAX_CORRECTION = 5;
+/** Weight of the newest report. */
+const CORRECTION_WEIGHT = 0.5;
+
+export const textTokens = (text: string) => Math.ceil(text.length / CHARS_PER_TOKEN);
+
+export function entryTokens(entry: TranscriptEntry): number {
+  switch (entry.role) {
+    case 'user':
+    case 'summary':
+      return MESSAGE_TOKENS + textTokens(entry.text);
+    case 'tool':
+      return MESSAGE_TOKENS + textTokens(entry.text) + textTokens(entry.callId);
+    case 'assistant':
+      return assistantTokens(entry);
+    case 'reset':
+    case 'turn_end':
+      return 0;
+  }
+}
+
+export const entriesTokens = (entries: readonly TranscriptEntry[]) =>
+  entries.reduce((sum, entry) => sum + entryTokens(entry), 0);
+
+export function messagesTokens(messages: readonly ModelMessage[]): number {
+  return messages.reduce(
+    (sum, message) =>
+      sum +
+      (message.role === 'assistant'
+        ? assistantTokens(message)
+        : MESSAGE_TOKENS + textTokens(message.text)),
+    0,
+  );
+}
+
+function assistantTokens(message: Extract<ModelMessage, { role: 'assistant' }>): number {
+  const calls = message.toolCalls.map((call) => `${call.id}${call.name}${call.arguments}`);
+  const thinking = message.thinking.map((block) => block.text);
+  return MESSAGE_TOKENS + textTokens([message.text, ...calls, ...thinking].join(''));
+}
+
+/** The factor for the next estimate, after a call estimated at `estimated` really took `actual`. */
+export function correctedBy(factor: number, estimated: number, actual: number): number {
+  if (estimated <= 0 || actual <= 0) return factor;
+  const next = factor + CORRECTION_WEIGHT * (actual / estimated - factor);
+  return Math.min(MAX_CORRECTION, Math.max(MIN_CORRECTION, next));
+}

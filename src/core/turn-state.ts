@@ -1,0 +1,130 @@
+// The vocabulary of a turn: one state per phase with only the data that phase needs, and the signals
+// that may end each phase. The phase names the work that is due; `advance` in turn.ts moves on.
+
+import type { ProviderFailure } from './errors.ts';
+import type { TurnOutcome } from './event.ts';
+import type { ToolCall } from './transcript.ts';
+
+export type NonEmpty<T> = readonly [T, ...T[]];
+
+export type TurnLimits = {
+  /** Model calls in which tools are offered. */
+  readonly maxRounds: number;
+  /** Tokens in and out over all calls of the turn. */
+  readonly maxTokens: number;
+  readonly maxMs: number;
+};
+
+/** A way out of a model call that failed for what was sent; each is taken once per turn. */
+export type Recovery = 'overflow' | 'rejected';
+
+export type Progress = {
+  /** Model calls that ended. */
+  readonly rounds: number;
+  readonly tokens: number;
+  readonly emptyAnswers: number;
+  /** Texts that tools sent to the chat. */
+  readonly messagesSent: number;
+  readonly recoveries: readonly Recovery[];
+};
+
+/** What the next model call is for. */
+export type Ask =
+  | {
+      readonly kind: 'work';
+      /** Told to the model once few rounds are left. */
+      readonly remainingRounds?: number;
+    }
+  /** The rounds are used up: one answer without tools. */
+  | { readonly kind: 'conclude' };
+
+/** Why a turn ends; `closingOf` in turn-closing.ts finds the words. */
+export type Ending =
+  | { readonly kind: 'answered'; readonly cut: boolean }
+  | { readonly kind: 'empty' }
+  | { readonly kind: 'refused' }
+  | { readonly kind: 'stopped' }
+  | { readonly kind: 'limit'; readonly limit: 'rounds' | 'tokens' | 'time' }
+  | { readonly kind: 'failed'; readonly failure: ProviderFailure; readonly model: string };
+
+type PhaseData = {
+  /** Read what is recorded, record the messages. */
+  readonly preparing: unknown;
+  /** Pause, then take the messages that came meanwhile. */
+  readonly waiting: { readonly progress: Progress; readonly delayMs: number };
+  /** Choose the model and see whether the thread fits it. */
+  readonly routing: { readonly progress: Progress; readonly ask: Ask };
+  /** Make the thread smaller. */
+  readonly compacting: {
+    readonly progress: Progress;
+    readonly ask: Ask;
+    readonly model: string;
+    readonly pressure: 'estimate' | Recovery;
+  };
+  /** Ask the model. */
+  readonly streaming: { readonly progress: Progress; readonly ask: Ask; readonly model: string };
+  /** Run the tools that the model called. */
+  readonly executing: { readonly progress: Progress; readonly calls: NonEmpty<ToolCall> };
+  /** Record the end. */
+  readonly finalizing: { readonly progress: Progress; readonly ending: Ending };
+  readonly done: { readonly outcome: TurnOutcome };
+};
+
+export type Phase = keyof PhaseData;
+export type StateOf<P extends Phase> = { readonly phase: P } & PhaseData[P];
+export type TurnState = { [P in Phase]: StateOf<P> }[Phase];
+export type LivePhase = Exclude<Phase, 'done'>;
+export type LiveState = { [P in LivePhase]: StateOf<P> }[LivePhase];
+/** Phases that a stop, a deadline or a failed provider may break off. */
+export type InterruptibleState = Exclude<LiveState, { readonly phase: 'finalizing' }>;
+
+/** Where a turn takes up: a killed process may have left it anywhere. */
+export type Resumption =
+  | { readonly kind: 'ask' }
+  | { readonly kind: 'calls'; readonly calls: NonEmpty<ToolCall> }
+  | { readonly kind: 'answered' };
+
+type PhaseSignals = {
+  readonly preparing:
+    | {
+        readonly type: 'prepared';
+        /** Spent before the process died; 0 on the first try. */
+        readonly rounds: number;
+        readonly tokens: number;
+        readonly messagesSent: number;
+        readonly resumption: Resumption;
+      }
+    | { readonly type: 'already_over'; readonly outcome: TurnOutcome };
+  readonly waiting: { readonly type: 'resumed'; readonly elapsedMs: number };
+  readonly routing: {
+    readonly type: 'routed';
+    readonly model: string;
+    readonly size: 'fits' | 'too_large';
+  };
+  readonly compacting: { readonly type: 'compacted' };
+  readonly streaming:
+    | {
+        readonly type: 'answered';
+        /** Whether this call, or only an earlier one of the turn, wrote text for the person. */
+        readonly written: 'now' | 'earlier' | 'never';
+        readonly stop: 'end' | 'length' | 'refused';
+        readonly tokens: number;
+      }
+    | {
+        readonly type: 'called';
+        readonly calls: NonEmpty<ToolCall>;
+        readonly tokens: number;
+      }
+    /** The provider would not take this thread; nothing was shown yet. */
+    | { readonly type: 'not_taken'; readonly why: Recovery; readonly failure: ProviderFailure };
+  readonly executing: { readonly type: 'executed'; readonly messagesSent: number };
+  readonly finalizing: { readonly type: 'recorded'; readonly outcome: TurnOutcome };
+};
+
+export type SignalOf<P extends LivePhase> = PhaseSignals[P];
+
+/** What can break a phase off from outside. */
+export type Interruption =
+  | { readonly kind: 'stopped' }
+  | { readonly kind: 'time' }
+  | { readonly kind: 'failed'; readonly failure: ProviderFailure; readonly model: string };

@@ -1,0 +1,165 @@
+// The turn as a pure state machine. `advance` takes a state and the signal its work ended with, and
+// tells which work is due next; a signal that does not belong to the phase does not type-check.
+//
+//   preparing → waiting → routing → [compacting] → streaming → executing → waiting ...
+//                                                       ↓
+//                                                  finalizing → done
+
+import type {
+  Ask,
+  Ending,
+  InterruptibleState,
+  Interruption,
+  LivePhase,
+  Progress,
+  SignalOf,
+  StateOf,
+  TurnLimits,
+  TurnState,
+} from './turn-state.ts';
+
+export const TURN_START: StateOf<'preparing'> = { phase: 'preparing' };
+
+/** From this share of the rounds on the model is told how many remain. */
+const ROUNDS_NOTICE_SHARE = 0.8;
+const EMPTY_ANSWER_RETRIES = 1;
+const EMPTY_ANSWER_DELAY_MS = 1000;
+
+const NO_PROGRESS: Progress = {
+  rounds: 0,
+  tokens: 0,
+  emptyAnswers: 0,
+  messagesSent: 0,
+  recoveries: [],
+};
+
+type Transitions = {
+  readonly [P in LivePhase]: (
+    state: StateOf<P>,
+    signal: SignalOf<P>,
+    limits: TurnLimits,
+  ) => TurnState;
+};
+
+const TRANSITIONS: Transitions = {
+  preparing: afterPreparing,
+  waiting: afterWaiting,
+  routing: (state, { model, size }) =>
+    size === 'fits'
+      ? { ...state, phase: 'streaming', model }
+      : { ...state, phase: 'compacting', model, pressure: 'estimate' },
+  compacting: ({ progress, ask, model }) => ({ phase: 'streaming', progress, ask, model }),
+  streaming: afterStreaming,
+  executing: ({ progress }, { messagesSent }) => {
+    const sent = progress.messagesSent + messagesSent;
+    return { phase: 'waiting', progress: { ...progress, messagesSent: sent }, delayMs: 0 };
+  },
+  finalizing: (_state, { outcome }) => ({ phase: 'done', outcome }),
+};
+
+type Advance<P extends LivePhase> = [StateOf<P>, SignalOf<P>, TurnLimits];
+
+export function advance(...step: Advance<'preparing'>): TurnState;
+export function advance(...step: Advance<'waiting'>): TurnState;
+export function advance(...step: Advance<'routing'>): TurnState;
+export function advance(...step: Advance<'compacting'>): TurnState;
+export function advance(...step: Advance<'streaming'>): TurnState;
+export function advance(...step: Advance<'executing'>): TurnState;
+export function advance(...step: Advance<'finalizing'>): TurnState;
+export function advance<P extends LivePhase>(
+  state: StateOf<P>,
+  signal: SignalOf<P>,
+  limits: TurnLimits,
+): TurnState {
+  return TRANSITIONS[state.phase](state, signal, limits);
+}
+
+/** Breaks a phase off: all that is left to do is to record the end. */
+export function interrupt(state: InterruptibleState, cause: Interruption): StateOf<'finalizing'> {
+  const progress = state.phase === 'preparing' ? NO_PROGRESS : state.progress;
+  return finalize(progress, cause.kind === 'time' ? { kind: 'limit', limit: 'time' } : cause);
+}
+
+function afterPreparing(
+  _state: StateOf<'preparing'>,
+  signal: SignalOf<'preparing'>,
+  _limits: TurnLimits,
+): TurnState {
+  if (signal.type === 'already_over') return { phase: 'done', outcome: signal.outcome };
+  const { rounds, tokens, messagesSent } = signal;
+  const progress = { ...NO_PROGRESS, rounds, tokens, messagesSent };
+  switch (signal.resumption.kind) {
+    case 'ask':
+      return { phase: 'waiting', progress, delayMs: 0 };
+    case 'calls':
+      return { phase: 'executing', progress, calls: signal.resumption.calls };
+    case 'answered':
+      return finalize(progress, { kind: 'answered', cut: false });
+  }
+}
+
+function afterWaiting(
+  { progress }: StateOf<'waiting'>,
+  { elapsedMs }: SignalOf<'waiting'>,
+  limits: TurnLimits,
+): TurnState {
+  if (progress.tokens >= limits.maxTokens) {
+    return finalize(progress, { kind: 'limit', limit: 'tokens' });
+  }
+  if (elapsedMs >= limits.maxMs) return finalize(progress, { kind: 'limit', limit: 'time' });
+  return { phase: 'routing', progress, ask: nextAsk(progress.rounds, limits.maxRounds) };
+}
+
+function nextAsk(rounds: number, maxRounds: number): Ask {
+  if (rounds >= maxRounds) return { kind: 'conclude' };
+  const fewLeft = rounds >= Math.ceil(ROUNDS_NOTICE_SHARE * maxRounds);
+  return { kind: 'work', ...(fewLeft ? { remainingRounds: maxRounds - rounds } : {}) };
+}
+
+function afterStreaming(
+  state: StateOf<'streaming'>,
+  signal: SignalOf<'streaming'>,
+  _limits: TurnLimits,
+): TurnState {
+  const { ask, model } = state;
+  if (signal.type === 'not_taken') {
+    const { recoveries } = state.progress;
+    if (recoveries.includes(signal.why)) {
+      return finalize(state.progress, { kind: 'failed', failure: signal.failure, model });
+    }
+    const progress = { ...state.progress, recoveries: [...recoveries, signal.why] };
+    return { phase: 'compacting', progress, ask, model, pressure: signal.why };
+  }
+  const progress = {
+    ...state.progress,
+    rounds: state.progress.rounds + 1,
+    tokens: state.progress.tokens + signal.tokens,
+  };
+  if (signal.type === 'answered') return afterAnswer(progress, ask, signal);
+  if (ask.kind === 'conclude') return finalize(progress, { kind: 'limit', limit: 'rounds' });
+  return { phase: 'executing', progress, calls: signal.calls };
+}
+
+function afterAnswer(
+  progress: Progress,
+  ask: Ask,
+  { written, stop }: Extract<SignalOf<'streaming'>, { type: 'answered' }>,
+): TurnState {
+  if (written === 'now') return finalize(progress, { kind: 'answered', cut: stop === 'length' });
+  if (stop === 'refused') return finalize(progress, { kind: 'refused' });
+  if (ask.kind === 'conclude') return finalize(progress, { kind: 'limit', limit: 'rounds' });
+  if (written === 'earlier' || progress.messagesSent > 0) {
+    return finalize(progress, { kind: 'answered', cut: false });
+  }
+  if (progress.emptyAnswers >= EMPTY_ANSWER_RETRIES) return finalize(progress, { kind: 'empty' });
+  const emptyAnswers = progress.emptyAnswers + 1;
+  return {
+    phase: 'waiting',
+    progress: { ...progress, emptyAnswers },
+    delayMs: EMPTY_ANSWER_DELAY_MS,
+  };
+}
+
+function finalize(progress: Progress, ending: Ending): StateOf<'finalizing'> {
+  return { phase: 'finalizing', progress, ending };
+}
