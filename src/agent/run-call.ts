@@ -24,7 +24,7 @@ export async function runCall(
   const { clock, settings } = turn;
   const overtime = new AbortController();
   const signal = AbortSignal.any([turn.signal, overtime.signal]);
-  using _deadline = clock.timer(settings.toolTimeoutMs, () => overtime.abort(new ToolOvertime()));
+  const deadline = clock.timer(settings.toolTimeoutMs, () => overtime.abort(new ToolOvertime()));
   const { promise: abandoned, resolve: abandon } = Promise.withResolvers<undefined>();
   let grace: Disposable | undefined;
   const onAbort = () => {
@@ -38,6 +38,7 @@ export async function runCall(
     return abandonedReport(settings.toolTimeoutMs);
   } finally {
     signal.removeEventListener('abort', onAbort);
+    deadline[Symbol.dispose]();
     grace?.[Symbol.dispose]();
   }
 }

@@ -74,12 +74,16 @@ export function createAgent(deps: AgentDeps): Agent {
     async *run(input, context, signal) {
       const opened = await open(input, context);
       const timeUp = new AbortController();
-      using _deadline = clock.timer(opened.limits.maxMs, () => timeUp.abort(new TurnTimeUp()));
+      const deadline = clock.timer(opened.limits.maxMs, () => timeUp.abort(new TurnTimeUp()));
       const turn = { ...opened, signal: AbortSignal.any([signal, timeUp.signal]) };
-      let state: TurnState = TURN_START;
-      while (state.phase !== 'done') state = yield* step(turn, state);
-      contexts.outdated(input.session);
-      return state.outcome;
+      try {
+        let state: TurnState = TURN_START;
+        while (state.phase !== 'done') state = yield* step(turn, state);
+        return state.outcome;
+      } finally {
+        deadline[Symbol.dispose]();
+        contexts.outdated(input.session);
+      }
     },
 
     async reset(session) {
