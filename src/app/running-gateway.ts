@@ -1,0 +1,63 @@
+// The gateway that runs in a home, as other processes find it: what it wrote of itself, believed
+// only while its process lives.
+
+import { readFile } from 'node:fs/promises';
+import { z } from 'zod';
+import type { Home } from './home.ts';
+
+const PROBE_TIMEOUT_MS = 3000;
+
+const runtimeSchema = z.object({
+  pid: z.int().positive(),
+  address: z.string().optional(),
+  startedAt: z.number(),
+});
+
+export type RunningGateway = {
+  readonly pid: number;
+  /** Base URL of its HTTP server; undefined where it runs without one. */
+  readonly address: string | undefined;
+  /** Epoch milliseconds. */
+  readonly startedAt: number;
+};
+
+export async function findRunningGateway(home: Home): Promise<RunningGateway | undefined> {
+  const text = await readFile(home.runtime, 'utf8').catch(() => undefined);
+  if (text === undefined) return undefined;
+  const parsed = runtimeSchema.safeParse(parseJson(text));
+  if (!parsed.success || !isAlive(parsed.data.pid)) return undefined;
+  return { ...parsed.data, address: parsed.data.address };
+}
+
+/** What the gateway says on a path; undefined where it does not answer in time. */
+export async function askGateway(
+  gateway: RunningGateway,
+  path: string,
+): Promise<unknown | undefined> {
+  if (gateway.address === undefined) return undefined;
+  try {
+    const response = await fetch(new URL(path, gateway.address), {
+      signal: AbortSignal.timeout(PROBE_TIMEOUT_MS),
+    });
+    return parseJson(await response.text());
+  } catch {
+    return undefined;
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return error instanceof Error && 'code' in error && error.code === 'EPERM';
+  }
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

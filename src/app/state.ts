@@ -1,0 +1,33 @@
+// The store of a home opened for one command: beside a running gateway or without one. Everything
+// done here is one transaction that the gateway notices by itself.
+
+import { randomBytes } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { createPairing, type Pairing } from '../gateway/pairing.ts';
+import type { Clock } from '../lib/clock.ts';
+import { silentLogger } from '../lib/logger.ts';
+import { openEmbeddedStore } from '../store/embedded.ts';
+import type { EmbeddedStore } from '../store/store.ts';
+import type { Home } from './home.ts';
+
+/** Where pairings live in the store. */
+export const PAIRING_SCOPE = 'pairing';
+
+export interface OpenedState extends AsyncDisposable {
+  readonly store: EmbeddedStore;
+  readonly pairing: Pairing;
+}
+
+export function hasState(home: Home): boolean {
+  return existsSync(home.state);
+}
+
+/** Makes the store where there is none. @throws StoreError */
+export async function openState(home: Home, clock: Clock): Promise<OpenedState> {
+  const store = await openEmbeddedStore({ path: home.state, clock, log: silentLogger });
+  return {
+    store,
+    pairing: createPairing({ state: store.scope(PAIRING_SCOPE), clock, randomBytes }),
+    [Symbol.asyncDispose]: () => store[Symbol.asyncDispose](),
+  };
+}

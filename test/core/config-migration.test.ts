@@ -1,0 +1,140 @@
+// An original program's file becomes ours without losing what still has a meaning.
+
+import { describe, expect, test } from 'vitest';
+import { CONFIG_VERSION } from '../../src/core/config.ts';
+import { checkConfig } from '../../src/core/config-check.ts';
+import { MIGRATIONS, migrateConfig } from '../../src/core/config-migration.ts';
+
+test('every version below the current one has a way up', () => {
+  const versions = Array.from({ length: CONFIG_VERSION }, (_, version) => version);
+  expect(MIGRATIONS.map((migration) => migration.from)).toEqual(versions);
+});
+
+describe('the original file', () => {
+  test.each([
+    [
+      'the poll interval of mail',
+      { channels: { email: { pollIntervalSecs: 45, imapHost: 'h' } } },
+      { channels: { email: { pollSecs: 45, smtpPort: 587, smtpSecurity: 'starttls' } } },
+    ],
+    [
+      'mail over the TLS port',
+      { channels: { email: { smtpPort: 465, imapPort: 143 } } },
+      { channels: { email: { smtpSecurity: 'tls', imapSecurity: 'starttls' } } },
+    ],
+    [
+      'numeric ids',
+      { channels: { telegram: { allowFrom: [7, '8'] } } },
+      {
+        channels: { telegram: { allowFrom: ['7', '8'] } },
+      },
+    ],
+    [
+      'session limits',
+      { memory: { session: { rotationSizeBytes: 50_000 } } },
+      {
+        sessions: { rotationSizeBytes: 50_000 },
+      },
+    ],
+    [
+      'the tool timeout',
+      { tools: { exec: { timeout: 90, restrictToWorkspace: true } } },
+      {
+        tools: { timeoutSecs: 90 },
+      },
+    ],
+    [
+      'a local server',
+      { agents: { defaults: { localApiBase: 'http://127.0.0.1:1234/v1' } } },
+      {
+        providers: { local: { apiBase: 'http://127.0.0.1:1234/v1' } },
+      },
+    ],
+  ])('keeps %s', (_name, before, after) => {
+    expect(migrateConfig(before).raw).toMatchObject({ ...after, version: 1 });
+  });
+
+  test.each([
+    ['trio', { trio: { enabled: true } }],
+    ['agents.defaultLane', { agents: { defaultLane: 'action' } }],
+    ['channels.whatsapp', { channels: { whatsapp: { enabled: true } } }],
+    ['channels.telegram.proxy', { channels: { telegram: { proxy: 'x' } } }],
+    ['gateway.host', { gateway: { host: '0.0.0.0', port: 18790 } }],
+    ['toolDelegation', { toolDelegation: { mode: 'trio' } }],
+  ])('drops %s with a note', (path, before) => {
+    const { raw, notes } = migrateConfig(before);
+    expect(notes.join('\n')).toContain(path);
+    expect(JSON.stringify(raw)).not.toContain(path.split('.').at(-1));
+  });
+
+  test('as its own program wrote it, with every default, loads', () => {
+    const { config, notes } = checkConfig(JSON.stringify(ORIGINAL_DEFAULTS), {});
+    expect(config.gateway.host).toBe('127.0.0.1');
+    expect(config.agents.defaults.maxConcurrentChats).toBe(4);
+    expect(notes.length).toBeGreaterThan(5);
+  });
+
+  test('an empty allow list that used to mean everybody is pointed out', () => {
+    const { notes } = migrateConfig({ channels: { telegram: { enabled: true, allowFrom: [] } } });
+    expect(notes.join()).toContain('lets nobody in');
+  });
+
+  test('a key that neither program knows is still reported', () => {
+    expect(() => checkConfig('{"agents":{"defaults":{"temprature":1}}}', {})).toThrow('a problem');
+  });
+});
+
+test('migrating twice changes nothing more', () => {
+  const once = migrateConfig(ORIGINAL_DEFAULTS);
+  expect(migrateConfig(once.raw)).toEqual({ raw: once.raw, from: undefined, notes: [] });
+});
+
+test('a file of a newer nanobot is not guessed at', () => {
+  expect(() => migrateConfig({ version: 99 })).toThrow('newer');
+  expect(() => migrateConfig({ version: 'x' })).toThrow('no version');
+  expect(() => migrateConfig([])).toThrow('one object');
+});
+
+const ORIGINAL_DEFAULTS = {
+  agents: {
+    defaults: {
+      workspace: '~/.nanobot/workspace',
+      model: 'anthropic/claude-opus-4-5',
+      localModel: 'gemma-3n-e4b-it-Q4_K_M.gguf',
+      localApiBase: '',
+      maxTokens: 4096,
+      temperature: 0.7,
+      maxToolIterations: 20,
+      maxContextTokens: 128_000,
+      maxConcurrentChats: 4,
+      maxToolResultChars: 10_000,
+      mlxModelDir: null,
+      maxContinuations: 6,
+    },
+    defaultLane: null,
+  },
+  channels: {
+    whatsapp: { enabled: false, bridgeUrl: '', bridgePort: 3001, allowFrom: [] },
+    telegram: { enabled: false, token: '', allowFrom: [], proxy: null },
+    feishu: { enabled: false, appId: '', appSecret: '' },
+    email: {
+      enabled: false,
+      imapHost: '',
+      imapPort: 993,
+      smtpHost: '',
+      smtpPort: 587,
+      pollIntervalSecs: 30,
+    },
+  },
+  providers: {
+    anthropic: { apiKey: '', apiBase: null },
+    zhipuCoding: { apiKey: '', apiBase: null },
+  },
+  gateway: { host: '0.0.0.0', port: 18_790 },
+  tools: { web: { search: { apiKey: '' } }, exec: { timeout: 60 }, toolsets: {} },
+  memory: { enabled: true, reflectionThreshold: 5000, session: { rotationCarryMessages: 10 } },
+  timeouts: { providerHttpSecs: 120, lmsLoadSecs: 120 },
+  retry: { providerMinSecs: 1, providerMaxSecs: 30, jitMinSecs: 2, jitMaxSecs: 8 },
+  trio: { enabled: false },
+  provenance: { enabled: true },
+};
