@@ -1,0 +1,168 @@
+// From configuration to a running object graph: the one place that creates services and knows which
+// implementation stands behind which contract.
+
+import { randomBytes } from 'node:crypto';
+import type { Agent } from '../agent/agent.ts';
+import { createAgent } from '../agent/create-agent.ts';
+import { createPromptSources } from '../agent/prompt-sources.ts';
+import { agentSettingsOf } from '../agent/settings.ts';
+import type { MessageBus } from '../bus/bus.ts';
+import { createMessageBus } from '../bus/message-bus.ts';
+import type { CommandDeps } from '../gateway/commands.ts';
+import { createDispatcher } from '../gateway/dispatcher.ts';
+import { createChannelManager } from '../gateway/manager.ts';
+import { createPairing } from '../gateway/pairing.ts';
+import { createReceiver } from '../gateway/receive.ts';
+import { createSessionSettings } from '../gateway/session-settings.ts';
+import { type Clock, systemClock } from '../lib/clock.ts';
+import { openLogFile } from '../lib/log-file.ts';
+import { createLogger, type Logger } from '../lib/logger.ts';
+import { createPermits } from '../lib/permits.ts';
+import { createFileMemory } from '../memory/files.ts';
+import type { ModelRegistry } from '../providers/provider.ts';
+import { createJsonlSessionStore } from '../sessions/jsonl.ts';
+import type { SessionStore } from '../sessions/store.ts';
+import { openEmbeddedStore } from '../store/embedded.ts';
+import { holdHome } from '../store/home-lock.ts';
+import type { EmbeddedStore } from '../store/store.ts';
+import { createAlerts } from './alerts.ts';
+import type { LoadedConfig } from './config.ts';
+import { createDoors, policyOf } from './doors.ts';
+import type { Gateway, GatewayOptions } from './gateway.ts';
+import { GatewayService } from './gateway-service.ts';
+import { LiveConfig } from './live-config.ts';
+import { createModels } from './models.ts';
+import { createToolboxes } from './toolboxes.ts';
+
+export type { ChannelReport, Gateway, GatewayOptions } from './gateway.ts';
+
+type Foundations = {
+  readonly live: LiveConfig;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly store: EmbeddedStore;
+  readonly bus: MessageBus;
+  readonly sessions: SessionStore;
+};
+
+/**
+ * Takes the home and builds a gateway in it; `run` starts it.
+ * @throws HomeLockedError when another gateway holds the home.
+ */
+export async function composeGateway(
+  loaded: LoadedConfig,
+  options: GatewayOptions,
+): Promise<Gateway> {
+  const resources = new AsyncDisposableStack();
+  try {
+    const { home } = options;
+    const holder = { pid: process.pid, startedAt: new Date().toISOString() };
+    resources.use(await holdHome(home.lock, holder));
+    const foundations = await layFoundations(
+      new LiveConfig(loaded, options.env),
+      options,
+      resources,
+    );
+    return await build(foundations, options, resources);
+  } catch (error) {
+    await resources.disposeAsync();
+    throw error;
+  }
+}
+
+async function layFoundations(
+  live: LiveConfig,
+  { home }: GatewayOptions,
+  resources: AsyncDisposableStack,
+): Promise<Foundations> {
+  const clock = systemClock;
+  const keepDays = () => live.config.logging.keepDays;
+  const destination = resources.use(openLogFile({ folder: home.logs, clock, keepDays }));
+  const { level } = live.config.logging;
+  const log = createLogger({ level, destination, redact: (line) => live.redact(line) });
+  const store = resources.use(await openEmbeddedStore({ path: home.state, clock, log }));
+  const { maxPending, maxPendingPerChat } = live.config.queue;
+  const limits = { maxPending, maxPendingPerChat };
+  const bus = resources.use(createMessageBus({ store, clock, log, limits }));
+  const sessions = resources.use(
+    createJsonlSessionStore({
+      folder: home.sessions,
+      clock,
+      log,
+      policy: () => live.config.sessions,
+    }),
+  );
+  return { live, clock, log, store, bus, sessions };
+}
+
+async function build(
+  foundations: Foundations,
+  options: GatewayOptions,
+  resources: AsyncDisposableStack,
+): Promise<Gateway> {
+  const { live, clock, log, store, bus } = foundations;
+  const models = await createModels({ live, env: options.env, clock, log });
+  const agent = buildAgent(foundations, models.current);
+  const settings = createSessionSettings(store.scope('session-settings'));
+  const pairing = createPairing({ state: store.scope('people'), clock, randomBytes });
+  const commands: CommandDeps = {
+    bus,
+    settings,
+    models: models.current,
+    defaults: () => ({
+      thinkingBudget: live.defaults.thinkingBudget,
+      queueMode: live.config.queue.mode,
+    }),
+    channelLines: () => gateway.channelLines(),
+    resetSession: (session) => agent.reset(session),
+  };
+  const policy = (channel: string) => policyOf(channel, live.config);
+  const receiver = createReceiver({ bus, pairing, commands, log, policy });
+  const isRunning = (name: Parameters<typeof manager.status>[0]) =>
+    manager.status(name)?.kind === 'running';
+  const alert = createAlerts({ bus, pairing, clock, log, isRunning });
+  const manager = createChannelManager({ bus, receiver, state: store, clock, log, alert });
+  const permits = createPermits(live.defaults.maxConcurrentChats);
+  const dispatcher = createDispatcher({
+    agent,
+    bus,
+    commands,
+    permits,
+    clock,
+    log,
+    channel: manager.channel,
+    settings: () => ({
+      coalesce: live.config.coalesce,
+      queueMode: live.config.queue.mode,
+      thinkingBudget: live.defaults.thinkingBudget,
+    }),
+  });
+  const gateway = new GatewayService(
+    { ...foundations, models, manager, dispatcher, permits, doors: createDoors(clock) },
+    options,
+    resources,
+  );
+  await gateway.listen();
+  return gateway;
+}
+
+function buildAgent(
+  { live, clock, log, sessions }: Foundations,
+  models: () => ModelRegistry,
+): Agent {
+  const workspace = () => live.defaults.workspace;
+  const memory = createFileMemory({ workspace: workspace(), clock, log });
+  const promptSources = createPromptSources({
+    workspace,
+    memoryText: async () => (live.config.memory.enabled ? memory.promptText() : ''),
+  });
+  return createAgent({
+    models,
+    sessions,
+    toolbox: createToolboxes({ live, memory, clock, log }),
+    prompt: promptSources,
+    clock,
+    log,
+    settings: () => agentSettingsOf(live.config, workspace()),
+  });
+}

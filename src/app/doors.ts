@@ -1,0 +1,28 @@
+// The doors of our own, open to whoever sits at this machine or holds the gateway's token, and the
+// gate of each platform channel.
+
+import { createDoorChannel } from '../channels/door/door-channel.ts';
+import { CHANNELS } from '../channels/index.ts';
+import type { Config } from '../core/config.ts';
+import { channelName } from '../core/ids.ts';
+import type { Clock } from '../lib/clock.ts';
+
+/** The sender id of whoever writes through a door of our own. */
+export const DOOR_USER = 'owner';
+
+export type Doors = {
+  readonly web: ReturnType<typeof createDoorChannel>;
+  readonly terminal: ReturnType<typeof createDoorChannel>;
+};
+
+export function createDoors(clock: Clock): Doors {
+  return {
+    web: createDoorChannel({ name: channelName('web'), coalesces: true, clock }),
+    terminal: createDoorChannel({ name: channelName('terminal'), coalesces: false, clock }),
+  };
+}
+
+export function policyOf(channel: string, config: Config) {
+  const definition = CHANNELS.find(({ name }) => name === channel);
+  return definition?.policy(config.channels) ?? { allowFrom: [DOOR_USER], acceptUnverified: false };
+}

@@ -1,0 +1,200 @@
+// The gateway as a running thing: starts channels and work, applies changed configurations, and
+// stops in order: take no more in, let running turns finish, deliver, close.
+
+import { rm } from 'node:fs/promises';
+import type { MessageBus } from '../bus/bus.ts';
+import type { Door } from '../channels/door.ts';
+import { CHANNELS, type ChannelDefinition } from '../channels/index.ts';
+import { type ChannelName, channelName, chatId, DEFAULT_ACCOUNT } from '../core/ids.ts';
+import { sessionKeyOf } from '../core/message.ts';
+import type { Dispatcher } from '../gateway/dispatcher.ts';
+import type { ChannelManager } from '../gateway/manager.ts';
+import type { Clock } from '../lib/clock.ts';
+import { writeAtomic } from '../lib/files.ts';
+import type { Logger } from '../lib/logger.ts';
+import type { Permits } from '../lib/permits.ts';
+import type { Doors } from './doors.ts';
+import type { ChannelReport, Gateway, GatewayOptions } from './gateway.ts';
+import type { LiveConfig } from './live-config.ts';
+import type { Models } from './models.ts';
+import { followConfig } from './reload.ts';
+import { serveHttp } from './serve-http.ts';
+
+export type GatewayParts = {
+  readonly live: LiveConfig;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly bus: MessageBus;
+  readonly models: Models;
+  readonly manager: ChannelManager;
+  readonly dispatcher: Dispatcher;
+  readonly permits: Permits;
+  readonly doors: Doors;
+};
+
+/** Sessions whose messages are held at once; their places at the model are counted apart. */
+const MAX_OPEN_TURNS = 2000;
+/** Tries of one message before it is set aside. */
+const MAX_ATTEMPTS = 3;
+const GC_INTERVAL_MS = 3_600_000;
+/** Platforms offer a message again for days at most; ids are remembered longer. */
+const DEDUPE_WINDOW_MS = 30 * 86_400_000;
+/** After the last turn ended its answers still have to go out. */
+const DELIVERY_GRACE_MS = 5000;
+const POLL_IDLE_MS = 50;
+
+export class GatewayService implements Gateway {
+  readonly #parts: GatewayParts;
+  readonly #options: GatewayOptions;
+  readonly #resources: AsyncDisposableStack;
+  #address: string | undefined;
+
+  constructor(parts: GatewayParts, options: GatewayOptions, resources: AsyncDisposableStack) {
+    this.#parts = parts;
+    this.#options = options;
+    this.#resources = resources;
+  }
+
+  get address(): string | undefined {
+    return this.#address;
+  }
+
+  get model(): string {
+    return this.#parts.models.current().defaultModel;
+  }
+
+  get terminal(): Door {
+    return this.#parts.doors.terminal;
+  }
+
+  /** Opens the web page's address; where it is taken the start is refused. */
+  async listen(): Promise<void> {
+    if (this.#options.http) {
+      const server = await serveHttp(this, this.#parts);
+      this.#resources.use(server.server);
+      this.#address = server.address;
+    }
+    const { runtime } = this.#options.home;
+    const self = { pid: process.pid, address: this.#address, startedAt: Date.now() };
+    await writeAtomic(runtime, JSON.stringify(self));
+    this.#resources.defer(() => rm(runtime, { force: true }));
+  }
+
+  channels(): readonly ChannelReport[] {
+    const { live, manager } = this.#parts;
+    return CHANNELS.map((definition) => {
+      const enabled = definition.isEnabled(live.config.channels);
+      const status = manager.status(channelName(definition.name));
+      if (!enabled) {
+        return { name: definition.name, enabled, status: off(definition) };
+      }
+      return { name: definition.name, enabled, status: status ?? { kind: 'starting' } };
+    });
+  }
+
+  channelLines(): readonly string[] {
+    return this.channels().map(({ name, status }) => {
+      if (status.kind === 'stopped' || status.kind === 'degraded') {
+        return `${name}: ${status.kind}, ${status.reason}`;
+      }
+      return `${name}: ${status.kind}`;
+    });
+  }
+
+  async stop(chat: string): Promise<void> {
+    await this.stopChat(channelName('terminal'), chat);
+  }
+
+  async stopChat(channel: ChannelName, chat: string): Promise<void> {
+    const ref = { channel, account: DEFAULT_ACCOUNT, chat: chatId(chat) };
+    await this.#parts.bus.cancel(sessionKeyOf(ref), 'stopped by a person');
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    const { bus, dispatcher, live, log, manager } = this.#parts;
+    const stopping = new AbortController();
+    const whole = AbortSignal.any([signal, stopping.signal]);
+    await this.startChannels();
+    log.info('gateway started', { model: this.model, address: this.#address });
+    const work = bus.work((turn) => dispatcher.handle(turn), {
+      signal: whole,
+      maxOpenTurns: MAX_OPEN_TURNS,
+      maxAttempts: MAX_ATTEMPTS,
+      onPoison: (turn) => dispatcher.onPoison(turn),
+    });
+    const background = [followConfig(this, this.#parts, this.#options, whole), this.#tidy(whole)];
+    try {
+      await Promise.race([aborted(signal), work, ...background]);
+    } finally {
+      log.info('gateway stopping');
+      manager.stopReceiving();
+      stopping.abort();
+      await this.#drained(work, live.config.gateway.drainSecs * 1000);
+      await Promise.allSettled([...background, manager.stopAll()]);
+      log.info('gateway stopped');
+    }
+  }
+
+  async startChannels(): Promise<void> {
+    const { doors, manager } = this.#parts;
+    await Promise.all([manager.start(doors.web), manager.start(doors.terminal)]);
+    for (const definition of CHANNELS) await this.restartChannel(definition);
+  }
+
+  /** Brings one channel to what the configuration in force says. */
+  async restartChannel(definition: ChannelDefinition): Promise<void> {
+    const { live, manager, clock } = this.#parts;
+    const name = channelName(definition.name);
+    const { channels } = this.#options;
+    const isWanted = channels === 'all' || channels.includes(definition.name);
+    if (!isWanted || !definition.isEnabled(live.config.channels)) return manager.stop(name);
+    await manager.start(
+      await definition.create(live.config.channels, { clock, random: Math.random }),
+    );
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#resources.disposeAsync();
+  }
+
+  /** Running turns may finish and their answers go out; what is left goes on after the next start. */
+  async #drained(work: Promise<void>, drainMs: number): Promise<void> {
+    const { clock, bus, log } = this.#parts;
+    const deadline = new AbortController();
+    const timeout = clock.sleep(drainMs, deadline.signal).then(
+      () => 'timeout' as const,
+      () => 'cancelled' as const,
+    );
+    const ended = await Promise.race([work.then(() => 'done' as const), timeout]);
+    deadline.abort();
+    if (ended === 'timeout') {
+      log.warn('turns cut off', { afterMs: drainMs });
+      return;
+    }
+    const until = clock.monotonic() + Math.min(drainMs, DELIVERY_GRACE_MS);
+    while (clock.monotonic() < until && (await bus.stats()).outboundQueued > 0) {
+      await clock.sleep(POLL_IDLE_MS);
+    }
+  }
+
+  async #tidy(signal: AbortSignal): Promise<void> {
+    const { bus, clock, log } = this.#parts;
+    while (!signal.aborted) {
+      await clock.sleep(GC_INTERVAL_MS, signal).catch(() => undefined);
+      if (signal.aborted) return;
+      const deleted = await bus.gc(DEDUPE_WINDOW_MS);
+      if (deleted > 0) log.info('old messages deleted', { deleted });
+    }
+  }
+}
+
+function off(definition: ChannelDefinition) {
+  return { kind: 'off', remedy: `Turn it on with: ${definition.howToEnable}` } as const;
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+}

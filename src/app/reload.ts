@@ -1,0 +1,70 @@
+// Applies a changed configuration while the gateway runs: most of it at the next turn, a changed
+// channel by starting that channel alone.
+
+import { CHANNELS, type ChannelDefinition } from '../channels/index.ts';
+import type { ConfigChange } from '../core/config-diff.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { Logger } from '../lib/logger.ts';
+import type { Permits } from '../lib/permits.ts';
+import type { LoadedConfig } from './config.ts';
+import { watchConfig } from './config-watch.ts';
+import type { GatewayOptions } from './gateway.ts';
+import type { LiveConfig } from './live-config.ts';
+import type { Models } from './models.ts';
+
+export type ReloadParts = {
+  readonly live: LiveConfig;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly models: Models;
+  readonly permits: Permits;
+};
+
+export interface Reloadable {
+  restartChannel(definition: ChannelDefinition): Promise<void>;
+}
+
+export async function followConfig(
+  gateway: Reloadable,
+  { live, clock, log, models, permits }: ReloadParts,
+  { home, env, foreground }: GatewayOptions,
+  signal: AbortSignal,
+): Promise<void> {
+  async function apply(next: LoadedConfig, change: ConfigChange) {
+    live.replace(next);
+    permits.resize(next.config.agents.defaults.maxConcurrentChats);
+    await models.rebuild();
+    for (const definition of CHANNELS) {
+      if (change.channels.includes(definition.name)) await gateway.restartChannel(definition);
+    }
+    const { channels, nextTurn, gateway: atStart } = change;
+    log.info('configuration changed', { nextTurn, channels, atStart });
+    foreground('The changed configuration is in force.');
+    if (atStart.length > 0) foreground(`Start the gateway again for: ${atStart.join(', ')}.`);
+  }
+
+  await watchConfig(
+    {
+      home,
+      env,
+      clock,
+      current: live.loaded,
+      onChange(next, change) {
+        apply(next, change).catch((error) => {
+          log.error('configuration not applied', { error });
+          foreground('The changed configuration could not be applied; see the log.');
+        });
+      },
+      onInvalid(error) {
+        log.warn('configuration not usable', { problems: error.problems.map(({ path }) => path) });
+        foreground('The changed configuration cannot be used; the old one stays in force:');
+        for (const { path, problem, remedy } of error.problems) {
+          foreground(`  ${path}: ${problem}. ${remedy}`);
+        }
+      },
+    },
+    signal,
+  ).catch((error) => {
+    if (!signal.aborted) log.error('configuration watch failed', { error });
+  });
+}

@@ -1,0 +1,218 @@
+// The process dies at every stage of a message's life. Whatever the stage: no message is lost, none
+// is answered twice, except where Telegram's answer to a first plain send was lost; that one is
+// marked.
+
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type BotApi, startBotApi } from '../support/bot-api.ts';
+import { type GatewayProcess, makeTestHome, type TestHome } from '../support/gateway-process.ts';
+import { callTools, echo, type LlmServer, startLlmServer } from '../support/llm-server.ts';
+
+const CHATS = [501, 502, 503];
+const ANSWER_TIMEOUT_MS = 60_000;
+const REPEAT_MARK = 'sent again';
+
+let telegram: BotApi;
+let model: LlmServer;
+let home: TestHome;
+let gateway: GatewayProcess;
+
+/** Every message carries a nonce; the ledger counts the answers that carry it. */
+const nonceOf = (chat: number, turn: number) => `nonce-${chat}x${turn}`;
+
+function answersWith(chat: number, nonce: string): readonly string[] {
+  return telegram
+    .chat(chat)
+    .messages.filter(({ from, text }) => from === 'bot' && text.includes(nonce))
+    .map(({ text }) => text);
+}
+
+async function allAnswered(turns: readonly number[]) {
+  for (const chat of CHATS) {
+    for (const turn of turns) {
+      await telegram.waitFor(
+        () => answersWith(chat, nonceOf(chat, turn)).length > 0,
+        ANSWER_TIMEOUT_MS,
+      );
+    }
+  }
+}
+
+function sayInAllChats(turn: number) {
+  for (const chat of CHATS) telegram.say(chat, `repeat ${nonceOf(chat, turn)}`);
+}
+
+/** Answers that stand in a chat more than once and say nothing of it. */
+function unmarkedDoubles(turns: readonly number[]): readonly string[] {
+  return CHATS.flatMap((chat) =>
+    turns.flatMap((turn) => {
+      const answers = answersWith(chat, nonceOf(chat, turn));
+      return answers.filter((text) => !text.includes(REPEAT_MARK)).slice(1);
+    }),
+  );
+}
+
+function markedDoubles(turns: readonly number[]): readonly string[] {
+  return CHATS.flatMap((chat) =>
+    turns.flatMap((turn) =>
+      answersWith(chat, nonceOf(chat, turn)).filter((text) => text.includes(REPEAT_MARK)),
+    ),
+  );
+}
+
+beforeEach(async () => {
+  telegram = await startBotApi();
+  model = await startLlmServer({ respond: echo });
+  home = await makeTestHome({
+    agents: { defaults: { model: 'openai/sim-1' } },
+    providers: { openai: { apiKey: 'crash-test-key', apiBase: model.openaiBase } },
+    channels: {
+      telegram: {
+        enabled: true,
+        token: telegram.token,
+        apiRoot: telegram.apiRoot,
+        allowFrom: ['*'],
+      },
+    },
+    gateway: { port: 0 },
+    coalesce: { quietMs: 50 },
+  });
+  gateway = await home.start();
+});
+
+afterEach(async () => {
+  await home[Symbol.asyncDispose]();
+  expect(telegram.violations).toEqual([]);
+  await telegram[Symbol.asyncDispose]();
+  await model[Symbol.asyncDispose]();
+});
+
+/** Kills the gateway the moment `moment` resolves, starts it again and waits for every answer. */
+async function killAt(moment: Promise<unknown>) {
+  await moment;
+  await gateway.kill();
+  gateway = await home.start();
+  await allAnswered([1]);
+  // A later question shows that the chats live on and brings any late double to light.
+  sayInAllChats(2);
+  await allAnswered([2]);
+}
+
+function nextCall(method: string): Promise<unknown> {
+  const seen = telegram.calls.length;
+  return telegram.waitFor(() => telegram.calls.slice(seen).find((call) => call.method === method));
+}
+
+describe('kill -9 while Telegram messages are in flight', () => {
+  it('answers once what was handed out and not yet stored', async () => {
+    sayInAllChats(1);
+    await killAt(Promise.resolve());
+    expect(unmarkedDoubles([1, 2])).toEqual([]);
+    expect(markedDoubles([1, 2])).toEqual([]);
+  });
+
+  it('answers once what was stored and confirmed', async () => {
+    const confirmed = telegram.waitFor(() => telegram.unconfirmed.length === 0);
+    sayInAllChats(1);
+    await killAt(confirmed);
+    expect(unmarkedDoubles([1, 2])).toEqual([]);
+  });
+
+  it('asks the model again when it died while the model was answering', async () => {
+    let asked: () => void = () => undefined;
+    const moment = new Promise<void>((resolve) => {
+      asked = resolve;
+    });
+    const forever = new Promise(() => undefined);
+    model.script(
+      ...CHATS.map(() => () => {
+        asked();
+        return { chunks: ['half of an ', forever] };
+      }),
+    );
+    sayInAllChats(1);
+    await killAt(moment);
+    expect(unmarkedDoubles([1, 2])).toEqual([]);
+    expect(markedDoubles([1, 2])).toEqual([]);
+  });
+
+  it('does not run a finished tool a second time', async () => {
+    let asked: () => void = () => undefined;
+    const moment = new Promise<void>((resolve) => {
+      asked = resolve;
+    });
+    const forever = new Promise(() => undefined);
+    const [chat = 0] = CHATS;
+    model.respond((request) => {
+      if (request.lastUserText.includes('note')) {
+        return callTools({ name: 'remember', arguments: { fact: 'the cat is called Mia' } });
+      }
+      return echo(request);
+    });
+    model.script(
+      callTools({ name: 'remember', arguments: { fact: 'the cat is called Mia' } }),
+      () => {
+        asked();
+        return { chunks: [forever] };
+      },
+    );
+    telegram.say(chat, `please remember ${nonceOf(chat, 1)}`);
+    await moment;
+    await gateway.kill();
+    const before = model.requests.length;
+    model.respond((request) => ({
+      chunks: [`done ${nonceOf(chat, 1)} ${request.toolResults.length}`],
+    }));
+    gateway = await home.start();
+    await telegram.waitFor(() => answersWith(chat, nonceOf(chat, 1)).length > 0, ANSWER_TIMEOUT_MS);
+    // The result of the tool stands in the session: the model got it without a second run.
+    expect(model.requests[before]?.toolResults).toHaveLength(1);
+    expect(answersWith(chat, nonceOf(chat, 1))).toHaveLength(1);
+  });
+
+  it('sends an answer it had not sent', async () => {
+    telegram.fail({ method: 'sendMessage', fault: { kind: 'hang', stage: 'before' }, times: 3 });
+    const sending = nextCall('sendMessage');
+    sayInAllChats(1);
+    await killAt(sending);
+    expect(unmarkedDoubles([1, 2])).toEqual([]);
+  });
+
+  it('marks the one answer of which nobody knows whether it arrived', async () => {
+    telegram.fail({ method: 'sendMessage', fault: { kind: 'hang', stage: 'after' }, times: 3 });
+    const arrived = telegram.waitFor(() =>
+      CHATS.every((chat) => answersWith(chat, nonceOf(chat, 1)).length > 0),
+    );
+    sayInAllChats(1);
+    await killAt(arrived);
+    expect(unmarkedDoubles([1, 2])).toEqual([]);
+    expect(markedDoubles([1]).length).toBeLessThanOrEqual(CHATS.length);
+  });
+
+  it('sends nothing twice that Telegram has confirmed', async () => {
+    const answered = telegram.waitFor(() =>
+      CHATS.every((chat) => answersWith(chat, nonceOf(chat, 1)).length > 0),
+    );
+    sayInAllChats(1);
+    await answered;
+    await nextCall('getUpdates').catch(() => undefined);
+    await killAt(Promise.resolve());
+    expect(unmarkedDoubles([1, 2])).toEqual([]);
+  });
+
+  it('loses and doubles nothing over many kills at random moments', async () => {
+    const turns = [1, 2, 3, 4, 5, 6];
+    for (const turn of turns) {
+      sayInAllChats(turn);
+      await Promise.race([
+        nextCall('sendMessage').catch(() => undefined),
+        new Promise((resolve) => setImmediate(resolve)),
+      ]);
+      await gateway.kill();
+      gateway = await home.start();
+    }
+    await allAnswered(turns);
+    sayInAllChats(7);
+    await allAnswered([7]);
+    expect(unmarkedDoubles([...turns, 7])).toEqual([]);
+  });
+});

@@ -1,0 +1,107 @@
+// The real program as a child process in a home of its own, to be talked to from outside and killed
+// at any moment.
+
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { ConfigInput } from '../../src/core/config.ts';
+
+const ROOT = join(import.meta.dirname, '../..');
+const START_TIMEOUT_MS = 20_000;
+
+/** A home on disk that outlives the processes started in it. */
+export interface TestHome extends AsyncDisposable {
+  readonly path: string;
+  writeConfig(config: ConfigInput): Promise<void>;
+  /** Every log line of every process so far. */
+  logs(): Promise<string>;
+  start(env?: Readonly<Record<string, string>>): Promise<GatewayProcess>;
+}
+
+export interface GatewayProcess extends AsyncDisposable {
+  /** `http://127.0.0.1:port`. */
+  readonly address: string;
+  /** What it printed so far. */
+  readonly output: () => string;
+  kill(): Promise<void>;
+  /** Ctrl+C; resolves with the exit code. */
+  stop(): Promise<number | null>;
+  readonly exited: Promise<number | null>;
+}
+
+export async function makeTestHome(config: ConfigInput): Promise<TestHome> {
+  const path = await mkdtemp(join(tmpdir(), 'nanobot-test-'));
+  const running = new Set<GatewayProcess>();
+  const home: TestHome = {
+    path,
+    writeConfig: (next) =>
+      writeFile(join(path, 'config.json'), JSON.stringify(next), { mode: 0o600 }),
+    async logs() {
+      const folder = join(path, 'logs');
+      const names = await readdir(folder).catch((): string[] => []);
+      const texts = await Promise.all(names.map((name) => readFile(join(folder, name), 'utf8')));
+      return texts.join('');
+    },
+    async start(env = {}) {
+      const gateway = await startProcess(path, env);
+      running.add(gateway);
+      void gateway.exited.then(() => running.delete(gateway));
+      return gateway;
+    },
+    async [Symbol.asyncDispose]() {
+      await Promise.all([...running].map((gateway) => gateway.kill()));
+      await rm(path, { recursive: true, force: true, maxRetries: 3 });
+    },
+  };
+  await home.writeConfig(config);
+  return home;
+}
+
+async function startProcess(
+  home: string,
+  env: Readonly<Record<string, string>>,
+): Promise<GatewayProcess> {
+  const child = spawn(process.execPath, ['src/main.ts', 'gateway'], {
+    cwd: ROOT,
+    env: { PATH: process.env['PATH'] ?? '', HOME: home, NANOBOT_HOME: home, TZ: 'UTC', ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const exited = once(child, 'exit').then(([code]) => code as number | null);
+  let printed = '';
+  const address = await new Promise<string>((resolve, reject) => {
+    const timer = setTimeout(() => fail('did not start in time'), START_TIMEOUT_MS);
+    const fail = (what: string) => reject(new Error(`the gateway ${what}; it said:\n${printed}`));
+    const read = (part: Buffer) => {
+      printed += part.toString();
+      const match = /http:\/\/[\w.[\]:-]+:\d+/.exec(printed);
+      if (match === null || !printed.includes('Ctrl+C')) return;
+      clearTimeout(timer);
+      resolve(match[0]);
+    };
+    child.stdout?.on('data', read);
+    child.stderr?.on('data', read);
+    void exited.then((code) => {
+      clearTimeout(timer);
+      fail(`left with code ${code}`);
+    });
+  });
+  return {
+    address,
+    output: () => printed,
+    exited,
+    kill: () => end(child, 'SIGKILL', exited).then(() => undefined),
+    stop: () => end(child, 'SIGINT', exited),
+    [Symbol.asyncDispose]: () => end(child, 'SIGKILL', exited).then(() => undefined),
+  };
+}
+
+async function end(
+  child: ChildProcess,
+  signal: NodeJS.Signals,
+  exited: Promise<number | null>,
+): Promise<number | null> {
+  if (child.exitCode === null && child.signalCode === null) child.kill(signal);
+  return exited;
+}
