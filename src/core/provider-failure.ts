@@ -1,0 +1,113 @@
+// Reads what a vendor said when a call failed and names it: which class of failure, how long it asks
+// us to wait, and the sentence the person is told. Knows vendors' wordings, never their libraries.
+
+import type { ProviderFailure } from './errors.ts';
+
+/** What the adapters could make out of a vendor's error. */
+export type VendorProblem = {
+  /** Whether anything answered at all. */
+  readonly source: 'response' | 'connection' | 'parser';
+  readonly status?: number;
+  /** Machine-readable code or type of the body, where it has one. */
+  readonly code?: string;
+  readonly message: string;
+  readonly retryAfterMs?: number;
+};
+
+const OVERFLOW =
+  /context[ _-]?(length|window|size)|maximum context|prompt is too long|too many (input )?tokens|input is too long|reduce the length|exceeds? the (available|maximum).{0,30}tokens|token count.{0,40}exceeds|request_too_large/i;
+const UNKNOWN_MODEL =
+  /model_not_found|model.{0,80}(not found|does not exist|not exist|no longer available|is not supported for)|no such model|not a valid model|unknown model|invalid model/i;
+const BILLING =
+  /insufficient_quota|insufficient (balance|credit|funds)|credit balance|exceeded your current quota|billing/i;
+const BAD_KEY =
+  /invalid_api_key|authentication_error|api key not valid|invalid api key|incorrect api key|permission_(denied|error)/i;
+/** Local servers that load a model on demand say so with a 4xx or 5xx. */
+const LOADING = /model is loading|loading model|no models loaded|failed to load model/i;
+const OVERLOADED = /overloaded|unavailable|api_error|server_error|internal_error|timeout_error/i;
+const RATE = /rate.?limit|too many requests|resource_exhausted|tokens per minute/i;
+
+export function classifyFailure(problem: VendorProblem): ProviderFailure {
+  if (problem.source === 'connection') return { kind: 'network' };
+  if (problem.source === 'parser') return { kind: 'malformed' };
+  const said = `${problem.code ?? ''} ${problem.message}`;
+  const status = problem.status;
+  if (status === 402 || BILLING.test(said)) return { kind: 'auth', reason: 'billing' };
+  if (status === 401 || status === 403) return { kind: 'auth' };
+  if (status === 429) return rateLimited(problem);
+  if (LOADING.test(said)) return server(status);
+  if (status === 413 || (isClientError(status) && OVERFLOW.test(said))) {
+    return { kind: 'context_overflow' };
+  }
+  if (status === 408 || status === 409 || status === 425) return server(status);
+  if (status !== undefined && status >= 500) return server(status);
+  return classifyWords(problem, said);
+}
+
+/** 4xx, and error events inside a stream that came with status 200. */
+function classifyWords(problem: VendorProblem, said: string): ProviderFailure {
+  if (BAD_KEY.test(said)) return { kind: 'auth' };
+  if (UNKNOWN_MODEL.test(said)) return { kind: 'unknown_model' };
+  if (problem.status === 404 && /not_found_error|model/i.test(said)) {
+    return { kind: 'unknown_model' };
+  }
+  if (problem.status !== undefined) return { kind: 'rejected', status: problem.status };
+  if (OVERFLOW.test(said)) return { kind: 'context_overflow' };
+  if (RATE.test(said)) return rateLimited(problem);
+  if (OVERLOADED.test(said)) return server(undefined);
+  return /invalid_request/i.test(said) ? { kind: 'rejected' } : server(undefined);
+}
+
+const isClientError = (status: number | undefined) =>
+  status === undefined || (status >= 400 && status < 500);
+
+const server = (status: number | undefined): ProviderFailure =>
+  status === undefined ? { kind: 'server' } : { kind: 'server', status };
+
+const rateLimited = ({ retryAfterMs }: VendorProblem): ProviderFailure =>
+  retryAfterMs === undefined ? { kind: 'rate_limited' } : { kind: 'rate_limited', retryAfterMs };
+
+const UNIT_MS = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 } as const;
+const DURATION = /(\d+(?:\.\d+)?)(ms|s|m|h)/g;
+const BODY_HINT =
+  /(?:try again in|retry after|retry in|retryDelay"?:?)\s*"?((?:\d+(?:\.\d+)?(?:ms|s|m|h)\s*)+)/i;
+
+/** `1m2.5s`, `34s`, `250ms`. */
+function durationMs(text: string): number {
+  let total = 0;
+  for (const [, amount, unit] of text.matchAll(DURATION)) {
+    total += Number(amount) * UNIT_MS[unit as keyof typeof UNIT_MS];
+  }
+  return Math.ceil(total);
+}
+
+/**
+ * The wait a vendor asks for, milliseconds: `retry-after-ms`, `Retry-After` in seconds or as a date
+ * (RFC 9110 10.2.3), or a hint in the body (Google's RetryInfo, "try again in 1.5s").
+ */
+export function retryHintMs(
+  hints: { readonly retryAfterMs?: string; readonly retryAfter?: string; readonly body: string },
+  nowMs: number,
+): number | undefined {
+  const exact = Number(hints.retryAfterMs ?? 'none');
+  if (Number.isFinite(exact) && exact >= 0) return Math.ceil(exact);
+  const header = hints.retryAfter?.trim() ?? '';
+  if (/^\d+(\.\d+)?$/.test(header)) return Math.ceil(Number(header) * 1000);
+  const date = header === '' ? Number.NaN : Date.parse(header);
+  if (!Number.isNaN(date)) return Math.max(0, date - nowMs);
+  const match = BODY_HINT.exec(hints.body);
+  return match?.[1] === undefined ? undefined : durationMs(match[1]);
+}
+
+const KEY_SHAPES = /\b(sk-[\w*-]{4,}|gsk_[\w*]{4,}|hf_[\w*]{4,}|AIza[\w*-]{8,})|Bearer\s+\S+/g;
+const MAX_DETAIL_CHARS = 300;
+
+/** A vendor's words without keys, short enough for a log line or a chat. */
+export function safeDetail(message: string, secrets: readonly string[]): string {
+  let text = message;
+  for (const secret of secrets) {
+    if (secret.length >= 4) text = text.replaceAll(secret, '[key]');
+  }
+  const oneLine = text.replace(KEY_SHAPES, '[key]').replace(/\s+/g, ' ').trim();
+  return oneLine.length <= MAX_DETAIL_CHARS ? oneLine : `${oneLine.slice(0, MAX_DETAIL_CHARS)}…`;
+}

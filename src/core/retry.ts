@@ -1,0 +1,74 @@
+// What to do after a model call failed: try again and when, let the next model answer, or give up.
+
+import type { ProviderFailure } from './errors.ts';
+
+export type RetryPolicy = {
+  /** Retries of one model after its first try. */
+  readonly maxRetries: number;
+  readonly minMs: number;
+  readonly maxMs: number;
+};
+
+export type FailedTry = {
+  readonly failure: ProviderFailure;
+  /** Retries of this model so far. */
+  readonly retriesUsed: number;
+  /** Text of this answer has been delivered: a second answer would contradict the first. */
+  readonly outputShown: boolean;
+  /** Another model waits. */
+  readonly fallbackLeft: boolean;
+  /** 0 to 1, random. */
+  readonly jitter: number;
+};
+
+export type RetryStep =
+  | { readonly action: 'retry'; readonly delayMs: number }
+  | { readonly action: 'fall_over' }
+  | { readonly action: 'give_up' };
+
+/** A vendor that asks for a longer wait than this is not waited for. */
+export const LONGEST_HINTED_WAIT_MS = 60_000;
+/** Each try of a silent server costs its whole deadline, so it gets one more. */
+const MAX_TIMEOUT_RETRIES = 1;
+
+export function decideRetry(failed: FailedTry, policy: RetryPolicy): RetryStep {
+  const { failure } = failed;
+  if (failed.outputShown || failure.kind === 'cancelled') return { action: 'give_up' };
+  const next: RetryStep = { action: failed.fallbackLeft ? 'fall_over' : 'give_up' };
+  if (!isTransient(failure)) return next;
+  if (failed.retriesUsed >= retryLimit(failure, policy)) return next;
+  const hintMs = failure.kind === 'rate_limited' ? (failure.retryAfterMs ?? 0) : 0;
+  if (hintMs > LONGEST_HINTED_WAIT_MS) return next;
+  const backoff = backoffMs(failed.retriesUsed, failed.jitter, policy);
+  return { action: 'retry', delayMs: Math.max(hintMs, backoff) };
+}
+
+function isTransient(failure: ProviderFailure): boolean {
+  if (failure.kind === 'timeout') return failure.stage !== 'whole_call';
+  return ['rate_limited', 'server', 'network', 'malformed'].includes(failure.kind);
+}
+
+const retryLimit = (failure: ProviderFailure, policy: RetryPolicy) =>
+  failure.kind === 'timeout' ? Math.min(MAX_TIMEOUT_RETRIES, policy.maxRetries) : policy.maxRetries;
+
+/** 1, 2, 4 ... times the least wait, a quarter more or less by chance, never above the longest. */
+function backoffMs(retriesUsed: number, jitter: number, policy: RetryPolicy): number {
+  const base = policy.minMs * 2 ** retriesUsed;
+  return Math.round(Math.min(policy.maxMs, base * (0.75 + jitter / 2)));
+}
+
+/** Why a call is tried again, for the person who waits. */
+export function retryReason(failure: ProviderFailure, vendor: string): string {
+  switch (failure.kind) {
+    case 'rate_limited':
+      return `${vendor} is rate limiting`;
+    case 'network':
+      return `${vendor} could not be reached`;
+    case 'timeout':
+      return `${vendor} did not answer in time`;
+    case 'malformed':
+      return `${vendor} sent an unreadable answer`;
+    default:
+      return `${vendor} has a problem`;
+  }
+}

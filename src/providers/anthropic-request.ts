@@ -1,0 +1,149 @@
+// Renders a ModelRequest as the body of an Anthropic Messages call: cache marks after the stable part
+// of the system prompt and the tools, thinking with its signatures, tool results before text.
+
+import type {
+  ContentBlockParam,
+  MessageCreateParamsStreaming,
+  MessageParam,
+  TextBlockParam,
+  Tool,
+} from '@anthropic-ai/sdk/resources/messages';
+import { claudeTraits } from './model-version.ts';
+import type { ModelRequest } from './provider.ts';
+import { effortOf } from './quirks.ts';
+import { unsealed } from './seal.ts';
+import { argumentsObject, type WireMessage, wireMessages } from './wire-messages.ts';
+
+const CACHE_MARK = { cache_control: { type: 'ephemeral' } } as const;
+/** Least budget the service takes. */
+const MIN_THINKING_TOKENS = 1024;
+
+export function anthropicRequest(
+  request: ModelRequest,
+  options: { readonly withThinking: boolean } = { withThinking: true },
+): MessageCreateParamsStreaming {
+  const wire = wireMessages(request.messages);
+  const system = systemBlocks(request);
+  const tools = request.tools.map((tool, index, all) => wireTool(tool, index === all.length - 1));
+  return {
+    model: request.model,
+    stream: true,
+    messages: messagesOf(wire, options.withThinking ? request.model : undefined),
+    ...(system.length === 0 ? {} : { system }),
+    ...(tools.length === 0 ? {} : { tools }),
+    ...sampling(request, wire),
+  };
+}
+
+/** True when earlier thinking goes along; a service that refuses it can be asked again without. */
+export const sendsThinking = (body: MessageCreateParamsStreaming) =>
+  body.messages.some(
+    (message) =>
+      typeof message.content !== 'string' &&
+      message.content.some((block) => block.type.endsWith('thinking')),
+  );
+
+type Sampling = Pick<MessageCreateParamsStreaming, 'max_tokens' | 'thinking' | 'output_config'> & {
+  /** Gone from the SDK's types; models before 4.7 still take it. */
+  readonly temperature?: number;
+};
+
+function sampling(request: ModelRequest, wire: readonly WireMessage[]): Sampling {
+  const { maxTokens, temperature, thinkingBudget = 0, model } = request;
+  const traits = claudeTraits(model);
+  if (thinkingBudget > 0 && traits.thinking === 'adaptive') {
+    const output_config = { effort: effortOf(thinkingBudget) };
+    return {
+      max_tokens: maxTokens + thinkingBudget,
+      thinking: { type: 'adaptive' },
+      output_config,
+    };
+  }
+  if (thinkingBudget > 0 && !isForeignToolRound(wire, model)) {
+    const budget_tokens = Math.max(MIN_THINKING_TOKENS, thinkingBudget);
+    return {
+      max_tokens: maxTokens + budget_tokens,
+      thinking: { type: 'enabled', budget_tokens },
+    };
+  }
+  const sampled = traits.sampling && temperature !== undefined;
+  return { max_tokens: maxTokens, ...(sampled ? { temperature: Math.min(1, temperature) } : {}) };
+}
+
+/**
+ * In the middle of a round of tools the service wants that round's own thinking back; a round that
+ * another model began, or that did not think, can only go on without.
+ */
+function isForeignToolRound(wire: readonly WireMessage[], model: string): boolean {
+  const asked = wire.findLast((message) => message.role === 'assistant');
+  if (asked?.role !== 'assistant' || asked.toolCalls.length === 0) return false;
+  return !asked.thinking.some((block) => unsealed(block, model) !== undefined);
+}
+
+function systemBlocks(request: ModelRequest): TextBlockParam[] {
+  const parts = request.system.filter((part) => part.text.trim() !== '');
+  const lastStable = parts.findLastIndex((part) => part.stable);
+  return parts.map((part, index) => ({
+    type: 'text',
+    text: part.text,
+    ...(index === lastStable ? CACHE_MARK : {}),
+  }));
+}
+
+function messagesOf(wire: readonly WireMessage[], model: string | undefined): MessageParam[] {
+  const messages: { role: 'user' | 'assistant'; content: ContentBlockParam[] }[] = [];
+  const lastAsked = wire.findLastIndex((message) => message.role === 'user');
+  wire.forEach((message, index) => {
+    const role = message.role === 'assistant' ? 'assistant' : 'user';
+    const content = blocksOf(message, index > lastAsked ? model : undefined);
+    const last = messages.at(-1);
+    if (last?.role === role) last.content.push(...content);
+    else messages.push({ role, content });
+  });
+  return messages;
+}
+
+/** `model`: whose thinking goes back; undefined outside of the round that is under way. */
+function blocksOf(message: WireMessage, model: string | undefined): ContentBlockParam[] {
+  if (message.role === 'user') return [{ type: 'text', text: message.text }];
+  if (message.role === 'tool') {
+    return [
+      {
+        type: 'tool_result',
+        tool_use_id: message.callId,
+        content: message.text,
+        ...(message.failed ? { is_error: true } : {}),
+      },
+    ];
+  }
+  const thinking = model === undefined ? [] : message.thinking.flatMap((b) => thinkingOf(b, model));
+  return [
+    ...thinking,
+    ...(message.text.trim() === '' ? [] : [{ type: 'text' as const, text: message.text }]),
+    ...message.toolCalls.map((call) => ({
+      type: 'tool_use' as const,
+      id: call.id,
+      name: call.name,
+      input: argumentsObject(call.arguments),
+    })),
+  ];
+}
+
+/** Marks thinking the service hid: its signature field holds the whole encrypted block. */
+export const REDACTED = 'redacted:';
+
+function thinkingOf(block: Parameters<typeof unsealed>[0], model: string): ContentBlockParam[] {
+  const signature = unsealed(block, model);
+  if (signature === undefined) return [];
+  if (signature.startsWith(REDACTED)) {
+    return [{ type: 'redacted_thinking', data: signature.slice(REDACTED.length) }];
+  }
+  return [{ type: 'thinking', thinking: block.text, signature }];
+}
+
+const wireTool = (tool: ModelRequest['tools'][number], isLast: boolean): Tool => ({
+  name: tool.name,
+  description: tool.description,
+  input_schema: { type: 'object', ...tool.schema },
+  ...(isLast ? CACHE_MARK : {}),
+});

@@ -1,0 +1,91 @@
+// The provider for Anthropic's native Messages API, by their SDK with its retries off. The package is
+// loaded at the first call: a start must not wait for it.
+
+import type { Anthropic } from '@anthropic-ai/sdk';
+import type { MessageCreateParamsStreaming } from '@anthropic-ai/sdk/resources/messages';
+import { anthropicRequest, sendsThinking } from './anthropic-request.ts';
+import { type AnthropicReader, createAnthropicReader } from './anthropic-stream.ts';
+import { type CallDeadline, createCallDeadline } from './call-deadline.ts';
+import type { LLMProvider, ModelEvent, ModelRequest } from './provider.ts';
+import type { ProviderDeps } from './provider-deps.ts';
+import { brokenStream, providerError } from './vendor-error.ts';
+
+/** Our own deadlines rule; the package's must never be the shorter one. */
+const LIBRARY_TIMEOUT_MS = 2_000_000_000;
+/** Keys of a subscription login go as a bearer token. */
+const SUBSCRIPTION_KEY = /^sk-ant-oat/;
+
+export function createAnthropicProvider(deps: ProviderDeps): LLMProvider {
+  const { vendor, apiKey, clock, timeouts } = deps;
+  const apiBase = deps.apiBase.replace(/\/v1\/?$/, '');
+  let client: Promise<Anthropic> | undefined;
+
+  async function connect(): Promise<Anthropic> {
+    const { Anthropic } = await import('@anthropic-ai/sdk');
+    const bearer = SUBSCRIPTION_KEY.test(apiKey);
+    return new Anthropic({
+      apiKey: bearer ? null : apiKey === '' ? 'none' : apiKey,
+      authToken: bearer ? apiKey : null,
+      baseURL: apiBase,
+      maxRetries: 0,
+      timeout: LIBRARY_TIMEOUT_MS,
+      logLevel: 'off',
+    });
+  }
+
+  async function open(body: MessageCreateParamsStreaming, deadline: CallDeadline) {
+    client ??= connect();
+    const anthropic = await client;
+    deadline.signal.throwIfAborted();
+    return anthropic.messages.create(body, { signal: deadline.signal });
+  }
+
+  /** Signed thinking is bound to its conversation; where trimming broke that, go on without it. */
+  async function openWithOrWithoutThinking(request: ModelRequest, deadline: CallDeadline) {
+    const body = anthropicRequest(request);
+    try {
+      return await open(body, deadline);
+    } catch (error) {
+      if (!sendsThinking(body) || !isAboutThinking(error)) throw error;
+      const plain = { ...request, thinkingBudget: 0 };
+      return open(anthropicRequest(plain, { withThinking: false }), deadline);
+    }
+  }
+
+  async function* read(request: ModelRequest, reader: AnthropicReader, deadline: CallDeadline) {
+    const stream = await openWithOrWithoutThinking(request, deadline);
+    for await (const wireEvent of stream) {
+      const event = reader.push(wireEvent);
+      if (wireEvent.type === 'content_block_delta') deadline.progress();
+      if (event !== undefined) yield event;
+      if (reader.overlong) return deadline.stop();
+    }
+    deadline.signal.throwIfAborted();
+  }
+
+  return {
+    name: vendor.name,
+    async *stream(request, signal): AsyncGenerator<ModelEvent, void, void> {
+      using deadline = createCallDeadline(timeouts, clock, signal);
+      const reader = createAnthropicReader(request);
+      const call = { provider: vendor.name, model: request.model };
+      try {
+        yield* read(request, reader, deadline);
+      } catch (error) {
+        const complete = reader.ended && !signal.aborted;
+        if (!complete) {
+          const nowMs = clock.now();
+          throw providerError(error, { ...call, secrets: [apiKey], nowMs, deadline, signal });
+        }
+      }
+      if (!reader.ended && !reader.overlong) throw brokenStream(call);
+      yield reader.finish();
+    },
+  };
+}
+
+const isAboutThinking = (error: unknown) =>
+  error instanceof Error &&
+  'status' in error &&
+  error.status === 400 &&
+  /thinking|signature/i.test(error.message);

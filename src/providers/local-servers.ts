@@ -1,0 +1,74 @@
+// Finds model servers on this machine: Ollama, LM Studio and llama.cpp at their usual ports, nothing
+// beyond loopback. An answer counts only in the exact shape of a model list.
+
+import { z } from 'zod';
+import type { LocalVendor } from '../core/model-names.ts';
+import { vendorOf } from './vendors.ts';
+
+export type LocalServer = {
+  readonly vendor: LocalVendor;
+  readonly apiBase: string;
+  /** Models that can chat, in the server's order; never empty. */
+  readonly models: readonly string[];
+};
+
+export type DiscoverOptions = {
+  readonly signal: AbortSignal;
+  /** Where to look; the vendors' usual addresses when left out. */
+  readonly at?: readonly { readonly vendor: LocalVendor; readonly apiBase: string }[];
+};
+
+/** A server on this machine answers at once or is none. */
+const PROBE_MS = 300;
+const MAX_BODY_BYTES = 1_000_000;
+const PROBED: readonly LocalVendor[] = ['ollama', 'lmstudio', 'local'];
+
+const modelList = z.object({
+  object: z.literal('list'),
+  data: z.array(z.object({ id: z.string().min(1).max(200) })).max(10_000),
+});
+/** Models that embed, rank or transcribe cannot answer. */
+const NOT_A_CHAT_MODEL = /embed|rerank|whisper|\bbge-|tts|stable-diffusion/i;
+
+/** All probes run at once; a server that is absent, slow or answers oddly is left out. */
+export async function discoverLocalModels(
+  options: DiscoverOptions,
+): Promise<readonly LocalServer[]> {
+  const places =
+    options.at ?? PROBED.map((vendor) => ({ vendor, apiBase: vendorOf(vendor).apiBase }));
+  const found = await Promise.all(
+    places.map(async (place) => ({ ...place, models: await probe(place.apiBase, options.signal) })),
+  );
+  return found.filter((server) => server.models.length > 0);
+}
+
+/** The models a server lists; none where it does not answer as one. */
+async function probe(apiBase: string, signal: AbortSignal): Promise<readonly string[]> {
+  const deadline = AbortSignal.any([signal, AbortSignal.timeout(PROBE_MS)]);
+  const body = await fetch(`${apiBase}/models`, { signal: deadline, redirect: 'error' })
+    .then((response) => (response.ok ? boundedText(response) : ''))
+    .catch(() => '');
+  const answer = modelList.safeParse(parsed(body));
+  if (!answer.success) return [];
+  return answer.data.data.map((model) => model.id).filter((id) => !NOT_A_CHAT_MODEL.test(id));
+}
+
+async function boundedText(response: Response): Promise<string> {
+  const decoder = new TextDecoder();
+  let text = '';
+  let bytes = 0;
+  for await (const piece of response.body ?? []) {
+    bytes += piece.length;
+    if (bytes > MAX_BODY_BYTES) return '';
+    text += decoder.decode(piece, { stream: true });
+  }
+  return text + decoder.decode();
+}
+
+function parsed(body: string): unknown {
+  try {
+    return JSON.parse(body);
+  } catch {
+    return undefined;
+  }
+}

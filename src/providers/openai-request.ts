@@ -1,0 +1,94 @@
+// Renders a ModelRequest as the body of an OpenAI chat completions call. Pure: the whole prompt goes
+// in, and what goes out depends on the vendor's row alone.
+
+import type {
+  ChatCompletionCreateParamsStreaming,
+  ChatCompletionMessageParam,
+  ChatCompletionTool,
+} from 'openai/resources/chat/completions';
+import type { ModelRequest } from './provider.ts';
+import { unsealed } from './seal.ts';
+import type { Quirks } from './vendors.ts';
+import { argumentsObject, type WireMessage, wireMessages } from './wire-messages.ts';
+
+type AssistantMessage = Extract<WireMessage, { role: 'assistant' }>;
+
+/** Google's documented stand-in for the signature of a call that some other model made. */
+const NO_SIGNATURE = 'skip_thought_signature_validator';
+const CACHE_MARK = { cache_control: { type: 'ephemeral' } } as const;
+
+export function openaiRequest(
+  request: ModelRequest,
+  quirks: Quirks,
+): ChatCompletionCreateParamsStreaming {
+  const { thinkingBudget = 0, temperature } = request;
+  const limitField = quirks.maxTokensField ?? 'max_tokens';
+  const sampled =
+    temperature !== undefined && quirks.fixedTemperature?.test(request.model) !== true;
+  return {
+    model: request.model,
+    messages: [
+      ...systemMessages(request, quirks),
+      ...wireMessages(request.messages).map((message) => wire(message, request.model, quirks)),
+    ],
+    stream: true,
+    [limitField]: request.maxTokens + thinkingBudget,
+    ...(quirks.noUsageOption === true ? {} : { stream_options: { include_usage: true } }),
+    ...(sampled ? { temperature } : {}),
+    ...(request.tools.length === 0 ? {} : { tools: request.tools.map(wireTool) }),
+    ...quirks.extras?.(request),
+  };
+}
+
+function systemMessages(request: ModelRequest, quirks: Quirks): ChatCompletionMessageParam[] {
+  const parts = request.system.filter((part) => part.text.trim() !== '');
+  if (parts.length === 0) return [];
+  if (quirks.cacheMarksFor?.test(request.model) !== true) {
+    return [{ role: 'system', content: parts.map((part) => part.text).join('\n\n') }];
+  }
+  const lastStable = parts.findLastIndex((part) => part.stable);
+  const content = parts.map((part, index) => ({
+    type: 'text' as const,
+    text: part.text,
+    ...(index === lastStable ? CACHE_MARK : {}),
+  }));
+  return [{ role: 'system', content }];
+}
+
+function wire(message: WireMessage, model: string, quirks: Quirks): ChatCompletionMessageParam {
+  if (message.role === 'user') return { role: 'user', content: message.text };
+  if (message.role === 'tool') {
+    return { role: 'tool', tool_call_id: message.callId, content: message.text };
+  }
+  if (message.toolCalls.length === 0) return { role: 'assistant', content: message.text };
+  const reasoning = message.thinking.map((block) => block.text).join('');
+  return {
+    role: 'assistant',
+    content: message.text,
+    tool_calls: message.toolCalls.map((call) => ({
+      id: call.id,
+      type: 'function' as const,
+      function: { name: call.name, arguments: argumentsText(call.arguments) },
+      ...(quirks.signsToolCalls === true ? signature(message, call.id, model) : {}),
+    })),
+    ...(quirks.echoesReasoning === true ? { reasoning_content: reasoning } : {}),
+  };
+}
+
+/** Verbatim where it is what vendors accept, so that their prompt caches still match. */
+function argumentsText(raw: string): string {
+  const value = argumentsObject(raw);
+  return 'malformed_arguments' in value || raw.trim() === '' ? JSON.stringify(value) : raw;
+}
+
+function signature(message: AssistantMessage, callId: string, model: string) {
+  const own = message.thinking
+    .map((block) => unsealed(block, `${model}#${callId}`))
+    .find((found) => found !== undefined);
+  return { extra_content: { google: { thought_signature: own ?? NO_SIGNATURE } } };
+}
+
+const wireTool = (tool: ModelRequest['tools'][number]): ChatCompletionTool => ({
+  type: 'function',
+  function: { name: tool.name, description: tool.description, parameters: { ...tool.schema } },
+});
