@@ -17,7 +17,8 @@ export type ConfigWatch = {
   readonly env: Environment;
   readonly current: LoadedConfig;
   readonly clock: Clock;
-  onChange(next: LoadedConfig, change: ConfigChange): void;
+  /** Awaited before the next change is looked at. */
+  onChange(next: LoadedConfig, change: ConfigChange): void | Promise<void>;
   /** The old configuration stays in force. */
   onInvalid(error: ConfigError): void;
 };
@@ -61,7 +62,7 @@ function createReloader(watch: ConfigWatch): () => void {
       lastProblem = '';
       const change = configChange(current.config, next.config);
       current = next;
-      if (!isUnchanged(change)) watch.onChange(next, change);
+      if (!isUnchanged(change)) await watch.onChange(next, change);
     } catch (error) {
       const invalid = asConfigError(error);
       const problem = JSON.stringify(invalid.problems);

@@ -11,7 +11,7 @@ import type { EmbeddedStore } from '../store/store.ts';
 import type { Home } from './home.ts';
 
 /** Where pairings live in the store. */
-export const PAIRING_SCOPE = 'pairing';
+export const PAIRING_SCOPE = 'people';
 
 export interface OpenedState extends AsyncDisposable {
   readonly store: EmbeddedStore;

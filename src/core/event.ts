@@ -51,4 +51,6 @@ export type LiveUpdate = {
   readonly markdown: string;
   readonly tools: readonly ToolActivity[];
   readonly notice?: string;
+  /** In the `ended` picture of a turn that came to its end: how, and how many answers follow. */
+  readonly result?: { readonly kind: TurnOutcome['kind']; readonly answers: number };
 };

@@ -162,14 +162,18 @@ class TurnRun {
   ): Promise<TurnOutcome> {
     const { agent, bus } = this.#deps;
     const events = agent.run(this.#input(chosen), context, signal);
+    let outcome: TurnOutcome | undefined;
     try {
       for (;;) {
         const step = await events.next();
-        if (step.done === true) return step.value;
+        if (step.done === true) {
+          outcome = step.value;
+          return outcome;
+        }
         bus.live.publish(view.apply(step.value));
       }
     } finally {
-      if (!(signal.reason instanceof Superseded)) bus.live.publish(view.ended());
+      if (!(signal.reason instanceof Superseded)) bus.live.publish(view.ended(outcome));
     }
   }
 

@@ -1,12 +1,13 @@
 // Folds a turn's events into the whole picture that live views show.
 
-import type { AgentEvent, LiveUpdate, ToolActivity } from '../core/event.ts';
+import type { AgentEvent, LiveUpdate, ToolActivity, TurnOutcome } from '../core/event.ts';
 import type { MessageId, TurnId } from '../core/ids.ts';
 import type { ChatRef } from '../core/message.ts';
 
 export interface TurnView {
   apply(event: AgentEvent): LiveUpdate;
-  ended(): LiveUpdate;
+  /** The last picture; without an outcome the turn was cut off and may be tried again. */
+  ended(outcome: TurnOutcome | undefined): LiveUpdate;
   /** Whether the person has seen anything of the answer. */
   readonly hasShown: boolean;
 }
@@ -68,9 +69,10 @@ export function createTurnView(
       }
       return picture();
     },
-    ended() {
+    ended(outcome) {
       phase = 'ended';
-      return picture();
+      if (outcome === undefined) return picture();
+      return { ...picture(), result: { kind: outcome.kind, answers: outcome.answers.length } };
     },
   };
 }
