@@ -14,7 +14,8 @@ const START_TIMEOUT_MS = 20_000;
 /** A home on disk that outlives the processes started in it. */
 export interface TestHome extends AsyncDisposable {
   readonly path: string;
-  writeConfig(config: ConfigInput): Promise<void>;
+  /** Unknown keys are written too: some tests want a broken file. */
+  writeConfig(config: ConfigInput & Readonly<Record<string, unknown>>): Promise<void>;
   /** Every log line of every process so far. */
   logs(): Promise<string>;
   start(env?: Readonly<Record<string, string>>): Promise<GatewayProcess>;
@@ -25,6 +26,8 @@ export interface GatewayProcess extends AsyncDisposable {
   readonly address: string;
   /** What it printed so far. */
   readonly output: () => string;
+  /** Resolves when something like this has been printed. */
+  printed(pattern: RegExp): Promise<void>;
   kill(): Promise<void>;
   /** Ctrl+C; resolves with the exit code. */
   stop(): Promise<number | null>;
@@ -70,11 +73,13 @@ async function startProcess(
   });
   const exited = once(child, 'exit').then(([code]) => code as number | null);
   let printed = '';
+  const readers = new Set<() => void>();
   const address = await new Promise<string>((resolve, reject) => {
     const timer = setTimeout(() => fail('did not start in time'), START_TIMEOUT_MS);
     const fail = (what: string) => reject(new Error(`the gateway ${what}; it said:\n${printed}`));
     const read = (part: Buffer) => {
       printed += part.toString();
+      for (const reader of readers) reader();
       const match = /http:\/\/[\w.[\]:-]+:\d+/.exec(printed);
       if (match === null || !printed.includes('Ctrl+C')) return;
       clearTimeout(timer);
@@ -91,6 +96,16 @@ async function startProcess(
     address,
     output: () => printed,
     exited,
+    printed: (pattern) =>
+      new Promise((resolve) => {
+        const look = () => {
+          if (!pattern.test(printed)) return;
+          readers.delete(look);
+          resolve();
+        };
+        readers.add(look);
+        look();
+      }),
     kill: () => end(child, 'SIGKILL', exited).then(() => undefined),
     stop: () => end(child, 'SIGINT', exited),
     [Symbol.asyncDispose]: () => end(child, 'SIGKILL', exited).then(() => undefined),

@@ -1,0 +1,233 @@
+// The whole program between a simulated Telegram and a simulated model: what a person in the chat
+// sees.
+
+import { spawnSync } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { type BotApi, startBotApi } from '../support/bot-api.ts';
+import { type GatewayProcess, makeTestHome, type TestHome } from '../support/gateway-process.ts';
+import { echo, type LlmServer, say, startLlmServer } from '../support/llm-server.ts';
+
+const ROOT = join(import.meta.dirname, '../..');
+const OWNER = 700;
+const STRANGER = 701;
+
+let telegram: BotApi;
+let model: LlmServer;
+let home: TestHome;
+let gateway: GatewayProcess;
+
+const configWith = (extra: Readonly<Record<string, unknown>>) => ({
+  agents: { defaults: { model: 'openai/sim-1' } },
+  providers: { openai: { apiKey: 'sk-scenario-secret-key', apiBase: model.openaiBase } },
+  channels: {
+    telegram: {
+      enabled: true,
+      token: telegram.token,
+      apiRoot: telegram.apiRoot,
+      allowFrom: ['700', '702', '703', '704', '705', '706', '707', '708'],
+    },
+  },
+  gateway: { port: 0 },
+  coalesce: { quietMs: 150 },
+  ...extra,
+});
+
+function nanobot(...args: readonly string[]) {
+  const result = spawnSync(process.execPath, ['src/main.ts', ...args], {
+    cwd: ROOT,
+    env: { PATH: process.env['PATH'] ?? '', HOME: home.path, NANOBOT_HOME: home.path, TZ: 'UTC' },
+    encoding: 'utf8',
+  });
+  return { code: result.status, out: result.stdout, all: result.stdout + result.stderr };
+}
+
+beforeAll(async () => {
+  telegram = await startBotApi();
+  model = await startLlmServer({ respond: echo });
+  home = await makeTestHome({});
+  await home.writeConfig(configWith({}));
+  gateway = await home.start();
+});
+
+afterEach(() => {
+  model.respond(echo);
+  expect(telegram.violations).toEqual([]);
+});
+
+afterAll(async () => {
+  await home[Symbol.asyncDispose]();
+  await telegram[Symbol.asyncDispose]();
+  await model[Symbol.asyncDispose]();
+});
+
+describe('a conversation by Telegram', () => {
+  it('answers a question', async () => {
+    telegram.say(OWNER, 'please say nonce-hello');
+    expect((await telegram.nextMessage(OWNER)).text).toBe('nonce-hello');
+  });
+
+  it('takes rapid messages as one question that says when each part came', async () => {
+    const before = model.requests.length;
+    telegram.say(702, 'first nonce-a');
+    telegram.say(702, 'second nonce-b');
+    telegram.say(702, 'third nonce-c');
+    expect((await telegram.nextMessage(702)).text).toBe('nonce-a nonce-b nonce-c');
+    expect(model.requests.length - before).toBe(1);
+    expect(model.requests.at(-1)?.lastUserText).toMatch(
+      /first nonce-a\s+\[\+\d+ms\] second nonce-b/,
+    );
+  });
+
+  it('remembers what was said before, until /new', async () => {
+    telegram.say(703, 'I am nonce-one');
+    await telegram.nextMessage(703);
+    telegram.say(703, 'and nonce-two');
+    await telegram.nextMessage(703);
+    expect(JSON.stringify(model.requests.at(-1)?.body)).toContain('nonce-one');
+    telegram.say(703, '/new');
+    expect((await telegram.nextMessage(703)).text).toContain('new conversation');
+    telegram.say(703, 'now nonce-three');
+    await telegram.nextMessage(703);
+    expect(JSON.stringify(model.requests.at(-1)?.body)).not.toContain('nonce-one');
+  });
+
+  it('shows a long answer while it grows and ends with the whole text once', async () => {
+    let finish: () => void = () => undefined;
+    const gate = new Promise<void>((resolve) => {
+      finish = resolve;
+    });
+    model.respond(() => ({
+      chunks: ['This is the beginning of a long answer. ', gate, 'The end.'],
+    }));
+    telegram.say(704, 'tell me a story');
+    const draft = await telegram.nextMessage(704);
+    expect(draft.text).toContain('This is the beginning');
+    finish();
+    const final = await telegram.waitFor(() =>
+      telegram.chat(704).messages.find(({ text }) => text.endsWith('The end.')),
+    );
+    expect(final.id).toBe(draft.id);
+    const answers = telegram.chat(704).messages.filter(({ from }) => from === 'bot');
+    expect(answers).toHaveLength(1);
+    expect(telegram.chat(704).actions.map(({ action }) => action)).toContain('typing');
+  });
+
+  it('stops an answer under way and says so', async () => {
+    model.respond(() => ({ chunks: ['never ending ', new Promise(() => undefined)] }));
+    const asked = model.requests.length;
+    telegram.say(705, 'go on for ever');
+    await model.received(asked + 1);
+    telegram.say(705, '/stop');
+    const stopped = await telegram.waitFor(() =>
+      telegram.chat(705).messages.find(({ text }) => text.includes('Stopped')),
+    );
+    expect(stopped.from).toBe('bot');
+    model.respond(echo);
+    telegram.say(705, 'still there? nonce-alive');
+    await telegram.waitFor(() =>
+      telegram
+        .chat(705)
+        .messages.find(({ from, text }) => from === 'bot' && /^nonce-alive/.test(text)),
+    );
+  });
+
+  it('lets a message that comes during an answer join it', async () => {
+    let release: () => void = () => undefined;
+    const gate = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const before = model.requests.length;
+    model.script({ toolCalls: [{ name: 'time', arguments: {} }], gate }, echo);
+    telegram.say(706, 'what time is it nonce-t1');
+    await model.received(before + 1);
+    telegram.say(706, 'and by the way nonce-t2');
+    const offered = telegram.waitFor(() => telegram.unconfirmed.length === 0);
+    await offered;
+    release();
+    await telegram.waitFor(() =>
+      telegram
+        .chat(706)
+        .messages.find(({ from, text }) => from === 'bot' && text.includes('nonce-t2')),
+    );
+    expect(model.requests.length - before).toBe(2);
+  });
+
+  it('sends a stranger nothing, asks the model nothing and lists who knocked', async () => {
+    const before = model.requests.length;
+    telegram.say({ id: STRANGER, first_name: 'Eve' }, 'let me in nonce-eve');
+    await telegram.waitFor(() => telegram.unconfirmed.length === 0);
+    telegram.say(OWNER, 'after nonce-after');
+    await telegram.waitFor(() =>
+      telegram.chat(OWNER).messages.find(({ text }) => text === 'nonce-after'),
+    );
+    expect(telegram.chat(STRANGER).messages.filter(({ from }) => from === 'bot')).toEqual([]);
+    expect(model.requests.slice(before).map(({ lastUserText }) => lastUserText)).toEqual([
+      'after nonce-after',
+    ]);
+    expect(nanobot('pair', 'list').out).toContain('701');
+    expect(nanobot('pair', 'approve', 'telegram', '701').code).toBe(0);
+    telegram.say(STRANGER, 'now please nonce-welcome');
+    expect((await telegram.nextMessage(STRANGER)).text).toBe('nonce-welcome');
+  });
+
+  it('tells the person in words why the model did not answer', async () => {
+    model.respond(() => ({ fault: { kind: 'status', status: 401 } }));
+    telegram.say(707, 'hello?');
+    const notice = await telegram.nextMessage(707);
+    expect(notice.text).toMatch(/key/i);
+    expect(notice.text).not.toContain('sk-scenario');
+  });
+
+  it('keeps Markdown readable and every character of it', async () => {
+    model.respond(() => say('**bold** and `a < b` and\n\n```js\nif (a && b) {}\n```'));
+    telegram.say(708, 'markdown please');
+    const answer = await telegram.nextMessage(708);
+    expect(answer.text).toContain('if (a && b) {}');
+    expect(answer.text).toContain('a < b');
+    expect(answer.entities.map(({ type }) => type)).toEqual(
+      expect.arrayContaining(['bold', 'code', 'pre']),
+    );
+  });
+
+  it('tells the life of a message', () => {
+    const { code, out } = nanobot('trace', 'last');
+    expect(code).toBe(0);
+    expect(out).toMatch(/telegram/);
+  });
+
+  it('takes a changed allow list and keeps the old one when the file is broken', async () => {
+    await home.writeConfig({ ...configWith({}), nonsense: true });
+    await gateway.printed(/nonsense/);
+    telegram.say(OWNER, 'nonce-stillworks');
+    await telegram.waitFor(() =>
+      telegram
+        .chat(OWNER)
+        .messages.find(({ from, text }) => from === 'bot' && text === 'nonce-stillworks'),
+    );
+    const changed = configWith({});
+    changed.channels.telegram.allowFrom.push('709');
+    await home.writeConfig(changed);
+    await gateway.printed(/in force/);
+    telegram.say(709, 'nonce-newcomer');
+    expect((await telegram.nextMessage(709)).text).toBe('nonce-newcomer');
+  });
+
+  it('refuses a second gateway in the same home with its own exit code', () => {
+    const second = nanobot('gateway');
+    expect(second.code).toBe(4);
+    expect(second.all).toMatch(/another gateway|held|running/i);
+  });
+
+  it('leaves at Ctrl+C and keeps secrets and texts out of its log', async () => {
+    expect(await gateway.stop()).toBe(0);
+    const log = await home.logs();
+    expect(log).toContain('gateway stopped');
+    expect(log).not.toContain('sk-scenario-secret-key');
+    expect(log).not.toContain(telegram.token);
+    expect(log).not.toContain('nonce-hello');
+    const state = await readFile(join(home.path, 'gateway.json'), 'utf8').catch(() => 'gone');
+    expect(state).toBe('gone');
+  });
+});
