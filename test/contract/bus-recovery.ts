@@ -1,0 +1,162 @@
+// The bus contract, recovery: what a process that died or froze left behind.
+
+import { describe, expect, it } from 'vitest';
+import type { Turn } from '../../src/bus/bus.ts';
+import { DEFAULT_ACCOUNT } from '../../src/core/ids.ts';
+import {
+  CHANNEL,
+  echo,
+  eventually,
+  type MakeBusBench,
+  message,
+  never,
+  queued,
+  resultOf,
+  scriptedCourier,
+  session,
+  startDelivery,
+  startWork,
+} from './bus-bench.ts';
+
+export function recoveryContract(name: string, makeBench: MakeBusBench): void {
+  describe(`${name}: after a process died`, () => {
+    it('has every accepted message and the cursor that was committed with them', async () => {
+      await using bench = await makeBench();
+      const first = await bench.open();
+      const cursor = { channel: CHANNEL, account: DEFAULT_ACCOUNT, value: '42' };
+      await first.accept([queued('a', '1'), queued('b', '2')], { cursor });
+      await using second = await bench.open();
+      const { turns, handle } = echo();
+      const work = startWork(second, handle);
+      await eventually(bench.clock, () => turns.length === 2);
+      expect(turns).toEqual([['1'], ['2']]);
+      expect(await second.cursor(CHANNEL, DEFAULT_ACCOUNT)).toBe('42');
+      expect(await second.accept([queued('a', '1')])).toEqual(['duplicate']);
+      await work.stop();
+    });
+
+    it('runs a turn again that the process held, counted as a try, under the same name', async () => {
+      await using bench = await makeBench();
+      const seen: Pick<Turn, 'id' | 'attempt'>[] = [];
+      const first = await bench.open();
+      await first.accept([queued('a', '1')]);
+      startWork(first, async (turn) => {
+        seen.push(turn);
+        return never;
+      });
+      await eventually(bench.clock, () => seen.length === 1);
+      await using second = await bench.open();
+      const work = startWork(second, async (turn) => {
+        seen.push(turn);
+        return resultOf(turn);
+      });
+      await eventually(bench.clock, () => seen.length === 2);
+      expect(seen.map(({ attempt }) => attempt)).toEqual([1, 2]);
+      expect(seen[1]?.id).toBe(seen[0]?.id);
+      await work.stop();
+    });
+
+    it('sets a message aside that ended the process each time, without trying once more', async () => {
+      await using bench = await makeBench();
+      let tries = 0;
+      const deadly = async () => {
+        tries += 1;
+        return never;
+      };
+      const first = await bench.open();
+      await first.accept([queued('a', '1', 'deadly'), queued('a', '2', 'harmless')]);
+      startWork(first, deadly);
+      await eventually(bench.clock, () => tries === 1);
+      for (const death of [2, 3]) {
+        startWork(await bench.open(), deadly);
+        await eventually(bench.clock, () => tries === death);
+      }
+      await using last = await bench.open();
+      const courier = scriptedCourier();
+      const delivery = startDelivery(last, courier);
+      const { turns, handle } = echo();
+      const work = startWork(last, handle);
+      await eventually(bench.clock, () => courier.sent.length === 2);
+      expect(turns).toEqual([['harmless']]);
+      expect(courier.texts()).toEqual(['set aside', 're: harmless']);
+      expect(await last.dead()).toMatchObject([{ excerpt: 'deadly', attempts: 4 }]);
+      await work.stop();
+      await delivery.stop();
+    });
+
+    it('lets a frozen process change nothing when it wakes up behind its successor', async () => {
+      await using bench = await makeBench();
+      const wake = Promise.withResolvers<void>();
+      const joined: number[] = [];
+      const zombie = await bench.open();
+      await zombie.accept([queued('a', '1')]);
+      let isHeld = false;
+      const frozen = async (turn: Turn) => {
+        isHeld = true;
+        await wake.promise;
+        await turn.arrival(turn.signal);
+        joined.push((await turn.join()).length);
+        expect(turn.signal.aborted).toBe(true);
+        return resultOf(turn, 'from the zombie');
+      };
+      startWork(zombie, frozen, { maxOpenTurns: 1 });
+      await eventually(bench.clock, () => isHeld);
+      await using successor = await bench.open();
+      const courier = scriptedCourier();
+      const delivery = startDelivery(successor, courier);
+      const work = startWork(successor, async (turn) => resultOf(turn, 'from the successor'));
+      await eventually(bench.clock, () => courier.sent.length === 1);
+      await zombie.accept([queued('a', '2')]);
+      wake.resolve();
+      await eventually(bench.clock, () => joined.length === 1);
+      await bench.clock.advance(2000);
+      await eventually(bench.clock, () => courier.sent.length === 2);
+      expect(joined).toEqual([0]);
+      expect(courier.texts()).toEqual(['from the successor', 'from the successor']);
+      await work.stop();
+      await delivery.stop();
+    });
+
+    it('does not run a turn again that was stopped before the process died', async () => {
+      await using bench = await makeBench();
+      const first = await bench.open();
+      let isHeld = false;
+      await first.accept([queued('a', '1')]);
+      startWork(first, async () => {
+        isHeld = true;
+        return never;
+      });
+      await eventually(bench.clock, () => isHeld);
+      await first.cancel(session('a'), 'stopped');
+      await using second = await bench.open();
+      const { turns, handle } = echo();
+      const work = startWork(second, handle);
+      await second.accept([queued('a', '2')]);
+      await eventually(bench.clock, () => turns.length === 1);
+      expect(turns).toEqual([['2']]);
+      expect((await second.trace(message('a', '1').id))?.state).toBe('cancelled');
+      await work.stop();
+    });
+
+    it('commits a claim before the handler runs and before the courier sends', async () => {
+      await using bench = await makeBench();
+      await using bus = await bench.open();
+      await using observer = await bench.open();
+      const steps: (string | undefined)[] = [];
+      const courier = scriptedCourier({}, async ({ message: { id } }) => {
+        steps.push((await observer.trace(id))?.state);
+        return { nativeIds: [] };
+      });
+      const delivery = startDelivery(bus, courier);
+      const work = startWork(bus, async (turn) => {
+        steps.push((await observer.trace(turn.messages[0].message.id))?.turnId);
+        return resultOf(turn, 'hello');
+      });
+      await bus.accept([queued('a', '1')]);
+      await eventually(bench.clock, () => steps.length === 2);
+      expect(steps).toEqual([expect.stringContaining('#'), 'sending']);
+      await work.stop();
+      await delivery.stop();
+    });
+  });
+}
