@@ -1,0 +1,108 @@
+// A mail as it arrived, and what is made of it for the conversation: its text, its parent frame, the
+// message that carries it.
+
+import {
+  type ChannelName,
+  chatId,
+  DEFAULT_ACCOUNT,
+  type MessageId,
+  userId,
+} from '../../core/ids.ts';
+import { headerValue, type MailHeaders, messageIdsIn } from '../../core/mail-headers.ts';
+import { stripQuotes } from '../../core/mail-quotes.ts';
+import type { SenderVerdict } from '../../core/mail-sender.ts';
+import { composeMailText, type MailForModel } from '../../core/mail-text.ts';
+import { baseSubject, type ParentMail } from '../../core/mail-threading.ts';
+import type { InboundMessage } from '../../core/message.ts';
+import type { MailSummary } from './imap-connection.ts';
+import type { MailReading } from './mail-reader.ts';
+import type { ParsedMail } from './parsed-mail.ts';
+
+export type MailArrival = {
+  readonly summary: MailSummary;
+  readonly headers: MailHeaders;
+  readonly reading: MailReading;
+  /** Epoch milliseconds by our clock. */
+  readonly receivedAt: number;
+};
+
+/**
+ * What makes two mails of a sender the same to a loop detector. A proven person may answer "yes" to
+ * two different mails.
+ */
+export function wordsOf(arrival: MailArrival, mail: ParsedMail, sender: SenderVerdict): string {
+  const { headers } = arrival;
+  const answered = sender.level === 'unverified' ? '' : (headerValue(headers, 'in-reply-to') ?? '');
+  return `${baseSubject(headerValue(headers, 'subject') ?? '')}\n${answered}\n${mail.text}`;
+}
+
+export function textOf(
+  arrival: MailArrival,
+  sender: SenderVerdict,
+  isFirst: boolean,
+): MailForModel & { readonly whole: string | undefined; readonly words: string } {
+  const { result } = arrival.reading;
+  if (result.kind === 'unreadable') {
+    const size = arrival.summary.bytes.toLocaleString('en-US');
+    const text = `[a mail of ${size} bytes was not read: ${result.gate}]`;
+    return { text, whole: undefined, words: text };
+  }
+  const { mail } = result;
+  const stripped = stripQuotes(mail.text);
+  const composed = composeMailText({
+    subject: mail.subject,
+    stripped,
+    attachments: mail.attachments,
+    isFirst,
+    partsDiffer: mail.partsDiffer,
+  });
+  const isCut = stripped.text !== mail.text.trim();
+  return {
+    ...composed,
+    whole: isCut ? mail.text : undefined,
+    words: wordsOf(arrival, mail, sender),
+  };
+}
+
+/** What an answer to this mail refers to. */
+export function parentOf(arrival: MailArrival): ParentMail {
+  const { headers, reading } = arrival;
+  const ownId = messageIdsIn(headerValue(headers, 'message-id'))[0];
+  const references = headerValue(headers, 'references');
+  const inReplyTo = headerValue(headers, 'in-reply-to');
+  const { result } = reading;
+  return {
+    subject:
+      result.kind === 'parsed' ? result.mail.subject : (headerValue(headers, 'subject') ?? ''),
+    ...(ownId === undefined ? {} : { messageId: ownId }),
+    ...(references === undefined ? {} : { references }),
+    ...(inReplyTo === undefined ? {} : { inReplyTo }),
+  };
+}
+
+/** The message without its text: all that is kept of a refused mail. */
+export function blankMessage(
+  id: MessageId,
+  address: string,
+  arrival: MailArrival,
+  channel: ChannelName,
+  sender?: SenderVerdict,
+): InboundMessage {
+  const { result } = arrival.reading;
+  const name = result.kind === 'parsed' ? result.mail.fromName : undefined;
+  const { arrivedAtMs } = arrival.summary;
+  return {
+    id,
+    chat: { channel, account: DEFAULT_ACCOUNT, chat: chatId(address) },
+    sender: {
+      kind: 'person',
+      id: userId(address),
+      ...(name === undefined || name === '' ? {} : { name }),
+      verified: sender?.level ?? 'unverified',
+    },
+    addressing: 'direct',
+    text: '',
+    sentAt: Number.isNaN(arrivedAtMs) ? arrival.receivedAt : arrivedAtMs,
+    receivedAt: arrival.receivedAt,
+  };
+}

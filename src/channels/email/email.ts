@@ -1,0 +1,65 @@
+// The email channel. This file holds the contract and costs nothing; the mail libraries are loaded
+// when the channel runs.
+
+import type { EmailConfig } from '../../core/config.ts';
+import { BACKOFF, ChannelError, DeliveryError } from '../../core/errors.ts';
+import { channelName, DEFAULT_ACCOUNT } from '../../core/ids.ts';
+import type { Channel, ChannelHost } from '../channel.ts';
+import type { MailSession } from './mail-session.ts';
+import type { DnsLookup } from './parsed-mail.ts';
+
+/** A mail has no length limit worth splitting for. */
+const TEXT_UNITS = 1_000_000;
+/** RFC 5321 section 4.5.4.1: give up after four to five days. */
+const LIFETIME_MS = 4 * 86_400_000;
+
+export type EmailDeps = {
+  /** Answers TXT look-ups for sender verification; default: the machine's name servers. */
+  readonly lookup?: DnsLookup;
+  /** PEM of the authorities to trust instead of the system's. */
+  readonly certificateAuthority?: string;
+};
+
+export function createEmailChannel(config: EmailConfig, deps: EmailDeps = {}): Channel {
+  const name = channelName('email');
+  let session: MailSession | undefined;
+
+  function running(): MailSession {
+    if (session !== undefined) return session;
+    throw new DeliveryError('the email channel is not running', {
+      certainty: 'not_sent',
+      remedy: BACKOFF,
+    });
+  }
+
+  async function open(host: ChannelHost): Promise<MailSession> {
+    const { MailSession } = await import('./mail-session.ts');
+    return MailSession.open({ name, config, host, ...deps });
+  }
+
+  return {
+    name,
+    account: DEFAULT_ACCOUNT,
+    limits: { textUnits: TEXT_UNITS },
+    onUnknown: 'reconcile',
+    lifetimeMs: LIFETIME_MS,
+    coalesces: true,
+    async run(host, signal) {
+      host.report({ kind: 'starting' });
+      try {
+        session = await open(host);
+        await session.run(signal);
+      } catch (error) {
+        if (error instanceof ChannelError && error.code === 'mail_settings') {
+          const remedy = 'correct channels.email in the configuration';
+          host.report({ kind: 'stopped', reason: error.message, remedy });
+        }
+        throw error;
+      } finally {
+        session = undefined;
+      }
+    },
+    send: async (message, context) => running().send(message, context),
+    reconcile: async (message) => running().reconcile(message),
+  };
+}

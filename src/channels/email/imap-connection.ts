@@ -1,0 +1,231 @@
+// One IMAP connection over imapflow, as few verbs as the channel needs. Mailboxes are opened
+// read-only and bodies peeked, so no flag of the owner's ever changes. Every command has a deadline;
+// a missed one closes the connection, because the next answer could belong to the last question.
+
+import { type FetchMessageObject, ImapFlow } from 'imapflow';
+import type { Clock } from '../../lib/clock.ts';
+import { imapFailure, serverFault } from './imap-failure.ts';
+import { type MailAccount, tlsOptionsOf } from './settings.ts';
+
+const COMMAND_DEADLINE_MS = 30_000;
+const BODY_DEADLINE_MS = 120_000;
+const CONNECT_DEADLINE_MS = 60_000;
+/** RFC 2177 allows 29 minutes; routers forget much sooner. */
+const MAX_IDLE_MS = 5 * 60_000;
+/** Must outlast one IDLE, or the library takes silence for death. */
+const SOCKET_SILENCE_MS = 7 * 60_000;
+const LOGOUT_DEADLINE_MS = 2_000;
+const MAX_LITERAL_BYTES = 32 * 1024 * 1024;
+const MAX_RESPONSE_BYTES = 40 * 1024 * 1024;
+const MAX_LINE_BYTES = 4 * 1024 * 1024;
+
+export type OpenMailbox = { readonly uidValidity: string; readonly uidNext: number };
+
+export type MailSummary = {
+  readonly uid: number;
+  readonly bytes: number;
+  /** Epoch milliseconds at which the server took the mail in. */
+  readonly arrivedAtMs: number;
+  /** The Message-ID and Date fields, as they stand in the mail. */
+  readonly idFields: string;
+};
+
+export type MailFolder = { readonly path: string; readonly specialUse: string | undefined };
+
+export class ImapConnection implements AsyncDisposable {
+  readonly #client: ImapFlow;
+  readonly #clock: Clock;
+  readonly #closed = Promise.withResolvers<never>();
+  #news = Promise.withResolvers<void>();
+  #lastError: unknown;
+
+  private constructor(client: ImapFlow, clock: Clock) {
+    this.#client = client;
+    this.#clock = clock;
+    this.#closed.promise.catch(() => undefined);
+    client.on('error', (error: unknown) => {
+      this.#lastError = error;
+      client.close();
+    });
+    client.on('close', () =>
+      this.#closed.reject(imapFailure('connection closed', this.#lastError ?? 'by the server')),
+    );
+    client.on('exists', () => this.#news.resolve());
+  }
+
+  /** @throws ChannelError `mail_auth_refused` or `mail_server` */
+  static async connect(account: MailAccount, clock: Clock): Promise<ImapConnection> {
+    const client = new ImapFlow({
+      host: account.imap.host,
+      port: account.imap.port,
+      secure: account.imap.security === 'tls',
+      doSTARTTLS: account.imap.security === 'starttls',
+      auth: { user: account.username, pass: account.password },
+      tls: tlsOptionsOf(account),
+      disableAutoIdle: true,
+      disableCompression: true,
+      logger: false,
+      maxIdleTime: MAX_IDLE_MS,
+      connectionTimeout: COMMAND_DEADLINE_MS,
+      socketTimeout: SOCKET_SILENCE_MS,
+      maxLiteralSize: MAX_LITERAL_BYTES,
+      maxResponseSize: MAX_RESPONSE_BYTES,
+      maxLineLength: MAX_LINE_BYTES,
+    });
+    const connection = new ImapConnection(client, clock);
+    try {
+      await connection.#within(CONNECT_DEADLINE_MS, 'log in', client.connect());
+    } catch (error) {
+      client.close();
+      throw error;
+    }
+    return connection;
+  }
+
+  get isGmail(): boolean {
+    return this.#client.capabilities.has('X-GM-EXT-1');
+  }
+
+  async open(mailbox: string): Promise<OpenMailbox> {
+    const opened = await this.#command(
+      'open mailbox',
+      this.#client.mailboxOpen(mailbox, { readOnly: true }),
+    );
+    return { uidValidity: String(opened.uidValidity), uidNext: opened.uidNext };
+  }
+
+  /** UIDs above `uid`, ascending. */
+  async uidsAfter(uid: number): Promise<readonly number[]> {
+    // `n:*` always names the last mail too, even when its UID is below n (RFC 3501 section 6.4.8).
+    const found = await this.#search({ uid: `${uid + 1}:*` });
+    return found.filter((candidate) => candidate > uid);
+  }
+
+  async uidsSince(sinceMs: number): Promise<readonly number[]> {
+    return this.#search({ since: new Date(sinceMs) });
+  }
+
+  async uidsWithMessageId(messageId: string): Promise<readonly number[]> {
+    return this.#search({ header: { 'message-id': messageId } });
+  }
+
+  /** What is known without reading the mails; those that vanished meanwhile are left out. */
+  async summaries(uids: readonly number[]): Promise<readonly MailSummary[]> {
+    const found = await this.#command(
+      'list mails',
+      this.#client.fetchAll(
+        uids.join(','),
+        { uid: true, size: true, internalDate: true, headers: ['message-id', 'date'] },
+        { uid: true },
+      ),
+    );
+    const summaries = found.flatMap((mail) => summaryOf(mail) ?? []);
+    if (summaries.length < uids.length) await this.#expectGone(uids, summaries);
+    return summaries.sort((a, b) => a.uid - b.uid);
+  }
+
+  /** The raw mail, or undefined where it was deleted meanwhile. */
+  async source(uid: number): Promise<Buffer | undefined> {
+    const mail = await this.#body(uid, { source: true });
+    if (mail?.source !== undefined && mail.source.length > 0) return mail.source;
+    // Some servers say OK without a body; asked for it in two pieces they have it.
+    const parts = await this.#body(uid, { bodyParts: ['HEADER', 'TEXT'] });
+    const header = parts?.bodyParts?.get('header');
+    if (header !== undefined && header.length > 0) {
+      return Buffer.concat([header, parts?.bodyParts?.get('text') ?? Buffer.alloc(0)]);
+    }
+    if (!(await this.#search({ uid: String(uid) })).includes(uid)) return undefined;
+    throw serverFault('the server answered OK without the mail');
+  }
+
+  /** The beginning of the header block. */
+  async header(uid: number, maxBytes: number): Promise<Buffer> {
+    const mail = await this.#body(uid, {
+      bodyParts: [{ key: 'HEADER', start: 0, maxLength: maxBytes }],
+    });
+    return mail?.bodyParts?.values().next().value ?? Buffer.alloc(0);
+  }
+
+  /** Returns when there may be new mail, after `ms`, or when woken. */
+  async waitForMail(ms: number, wake: Promise<void>, signal: AbortSignal): Promise<void> {
+    const timer = new AbortController();
+    const ended = AbortSignal.any([signal, timer.signal]);
+    // Ends when the next command breaks it; its failure shows as the connection closing.
+    void this.#client.idle().catch(() => undefined);
+    const elapsed = this.#clock.sleep(Math.min(ms, MAX_IDLE_MS), ended).catch(() => undefined);
+    try {
+      await Promise.race([this.#news.promise, elapsed, wake, this.#closed.promise]);
+    } finally {
+      timer.abort();
+      this.#news = Promise.withResolvers<void>();
+    }
+  }
+
+  async folders(): Promise<readonly MailFolder[]> {
+    const listed = await this.#command('list folders', this.#client.list());
+    return listed.map(({ path, specialUse }) => ({ path, specialUse }));
+  }
+
+  async append(folder: string, raw: Buffer, dateMs: number): Promise<void> {
+    const appending = this.#client.append(folder, raw, ['\\Seen'], new Date(dateMs));
+    const stored = await this.#within(BODY_DEADLINE_MS, 'store a copy', appending);
+    if (stored === false) throw serverFault('the server did not store the copy');
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    const leaving = this.#client.logout().catch(() => undefined);
+    const timer = new AbortController();
+    const late = this.#clock.sleep(LOGOUT_DEADLINE_MS, timer.signal).catch(() => undefined);
+    await Promise.race([leaving, late]);
+    timer.abort();
+    this.#client.close();
+  }
+
+  async #search(query: Parameters<ImapFlow['search']>[0]): Promise<readonly number[]> {
+    const found = await this.#command('search', this.#client.search(query, { uid: true }));
+    if (!Array.isArray(found)) throw serverFault('the server refused a search');
+    return [...found].sort((a, b) => a - b);
+  }
+
+  async #body(
+    uid: number,
+    query: Parameters<ImapFlow['fetchOne']>[1],
+  ): Promise<FetchMessageObject | undefined> {
+    const fetching = this.#client.fetchOne(String(uid), query, { uid: true });
+    return (await this.#within(BODY_DEADLINE_MS, 'fetch a mail', fetching)) || undefined;
+  }
+
+  async #expectGone(uids: readonly number[], found: readonly MailSummary[]): Promise<void> {
+    const known = new Set(found.map((summary) => summary.uid));
+    const missing = uids.filter((uid) => !known.has(uid));
+    const still = await this.#search({ uid: missing.join(',') });
+    if (still.length > 0) throw serverFault('the server left out mails it has');
+  }
+
+  #command<T>(doing: string, work: Promise<T>): Promise<T> {
+    return this.#within(COMMAND_DEADLINE_MS, doing, work);
+  }
+
+  async #within<T>(ms: number, doing: string, work: Promise<T>): Promise<T> {
+    const late = Promise.withResolvers<never>();
+    using _ = this.#clock.timer(ms, () => {
+      late.reject(serverFault(`${doing}: no answer within ${ms / 1000} s`));
+      this.#client.close();
+    });
+    try {
+      return await Promise.race([work, late.promise, this.#closed.promise]);
+    } catch (error) {
+      throw imapFailure(doing, error);
+    }
+  }
+}
+
+function summaryOf(mail: FetchMessageObject): MailSummary | undefined {
+  if (mail.size === undefined || mail.headers === undefined) return undefined;
+  return {
+    uid: mail.uid,
+    bytes: mail.size,
+    arrivedAtMs: new Date(mail.internalDate ?? Number.NaN).getTime(),
+    idFields: mail.headers.toString('utf8').trim(),
+  };
+}

@@ -1,0 +1,188 @@
+// One mail on its way in: every rule of core applied to what the parsing thread found, ending in an
+// entry for the gateway. What a rule stops is recorded with its gate, never answered.
+
+import { createHash } from 'node:crypto';
+import type { InboundEntry } from '../../bus/bus.ts';
+import {
+  type ChannelName,
+  DEFAULT_ACCOUNT,
+  type MessageId,
+  messageId,
+  threadId,
+} from '../../core/ids.ts';
+import { readFrom } from '../../core/mail-address.ts';
+import { headerValue, messageIdsIn, withoutComments } from '../../core/mail-headers.ts';
+import { judgeMail } from '../../core/mail-rules.ts';
+import { type SenderVerdict, verifySender } from '../../core/mail-sender.ts';
+import { chooseThread, parentIds, parseOwnMessageId } from '../../core/mail-threading.ts';
+import type { InboundMessage } from '../../core/message.ts';
+import { blankMessage, type MailArrival, parentOf, textOf, wordsOf } from './arrival.ts';
+import type { MailSummary } from './imap-connection.ts';
+import type { MailRegister } from './mail-register.ts';
+
+const REPEAT_WINDOW_MS = 24 * 3_600_000;
+const EVERYBODY = '*';
+/** Stands in where no sender can be told. */
+const NOBODY = 'unknown';
+const THREAD_HEX_CHARS = 16;
+
+export type InboundSettings = {
+  readonly channel: ChannelName;
+  readonly own: readonly string[];
+  readonly allowFrom: readonly string[];
+  readonly authservId: string;
+};
+
+export type Incoming = {
+  readonly entry: InboundEntry;
+  /** The sender would be verified if the name service answered. */
+  readonly isTemporary: boolean;
+  /** Something the owner should hear of. */
+  readonly notice?: string;
+};
+
+/** Names a mail by Message-ID, date and size, so that it stays itself when UIDs change. */
+export function fingerprintOf(summary: MailSummary): string {
+  return createHash('sha256')
+    .update(`${summary.idFields}\n${summary.bytes}`)
+    .digest('hex')
+    .slice(0, 40);
+}
+
+export async function readIncoming(
+  arrival: MailArrival,
+  settings: InboundSettings,
+  register: MailRegister,
+): Promise<Incoming> {
+  const fingerprint = fingerprintOf(arrival.summary);
+  const id = messageId(`${settings.channel}:${DEFAULT_ACCOUNT}:${fingerprint}`);
+  const from = readFrom(arrival.headers);
+  if (from.kind === 'refused') {
+    return refused(
+      blankMessage(id, NOBODY, arrival, settings.channel),
+      from.gate,
+      fingerprint,
+      register,
+    );
+  }
+  const { address } = from.from;
+  const sender = verify(arrival, address, settings);
+  const message = blankMessage(id, address, arrival, settings.channel, sender);
+  const gate = await gateOf(arrival, address, sender, id, settings, register);
+  if (gate !== undefined) return refused(message, gate, fingerprint, register, address);
+  const entry = await admitted(arrival, message, sender, fingerprint, register);
+  return { entry, isTemporary: sender.isTemporary };
+}
+
+function verify(arrival: MailArrival, address: string, settings: InboundSettings): SenderVerdict {
+  const { headers, reading, summary } = arrival;
+  const dateMs = Date.parse(withoutComments(headerValue(headers, 'date') ?? ''));
+  return verifySender({
+    headers,
+    address,
+    signatures: reading.report.signatures,
+    dmarc: reading.report.dmarc,
+    dateMs: Number.isNaN(dateMs) ? undefined : dateMs,
+    arrivedAtMs: Number.isNaN(summary.arrivedAtMs) ? arrival.receivedAt : summary.arrivedAtMs,
+    authservId: settings.authservId,
+  });
+}
+
+/** The first rule that stops the mail. */
+async function gateOf(
+  arrival: MailArrival,
+  address: string,
+  sender: SenderVerdict,
+  id: MessageId,
+  settings: InboundSettings,
+  register: MailRegister,
+): Promise<string | undefined> {
+  const { headers, reading } = arrival;
+  const mail = reading.result.kind === 'parsed' ? reading.result.mail : undefined;
+  const ownId = messageIdsIn(headerValue(headers, 'message-id'))[0];
+  const known = ownId === undefined ? undefined : await register.knownMail(ownId);
+  const isListed = settings.allowFrom.some((one) => one === EVERYBODY || one === address);
+  const calendarMethod = mail?.calendarMethod;
+  const verdict = judgeMail({
+    headers,
+    sender: address,
+    own: settings.own,
+    contentTypes: mail?.contentTypes ?? [headerValue(headers, 'content-type') ?? ''],
+    ...(calendarMethod === undefined ? {} : { calendarMethod }),
+    isOurs: ownId !== undefined && (parseOwnMessageId(ownId) !== undefined || isSent(known)),
+    isTrusted: isListed && sender.level !== 'unverified',
+  });
+  if (verdict.kind !== 'answer')
+    return verdict.kind === 'hold' ? `held: ${verdict.gate}` : verdict.gate;
+  if (known !== undefined && known.sender === address && known.inbound !== id) {
+    return 'same Message-ID again';
+  }
+  const same = mail && (await register.sameWords(address, wordsOf(arrival, mail, sender)));
+  const isRepeat = same && same.id !== id && arrival.receivedAt - same.at < REPEAT_WINDOW_MS;
+  return isRepeat ? 'same words again' : undefined;
+}
+
+const isSent = (known: { readonly inbound?: MessageId } | undefined) =>
+  known !== undefined && known.inbound === undefined;
+
+async function refused(
+  message: InboundMessage,
+  gate: string,
+  fingerprint: string,
+  register: MailRegister,
+  address?: string,
+): Promise<Incoming> {
+  await register.noteRefused(fingerprint);
+  const isHeld = gate.startsWith('held: ');
+  return {
+    entry: { kind: 'record', message, gate },
+    isTemporary: false,
+    ...(isHeld ? { notice: `A mail from ${address} was not answered: it is marked as bulk.` } : {}),
+  };
+}
+
+async function admitted(
+  arrival: MailArrival,
+  message: InboundMessage,
+  sender: SenderVerdict,
+  fingerprint: string,
+  register: MailRegister,
+): Promise<InboundEntry> {
+  const address = message.chat.chat;
+  const parent = parentOf(arrival);
+  const known = await Promise.all(
+    parentIds(parent).map((parentId) => register.knownThread(parentId, address)),
+  );
+  const parents = known.filter((one) => one !== undefined);
+  const joined = chooseThread(parents, address, sender.level);
+  const thread = joined ?? newThread(address, fingerprint);
+  const { text, quoted, whole, words } = textOf(arrival, sender, joined === undefined);
+  await register.noteInbound(
+    {
+      id: message.id,
+      fingerprint,
+      thread,
+      sender: address,
+      level: sender.level,
+      parent,
+      receivedAt: arrival.receivedAt,
+      wholeText: whole,
+    },
+    words,
+  );
+  return {
+    kind: 'queue',
+    message: {
+      ...message,
+      chat: { ...message.chat, thread: threadId(thread) },
+      text,
+      ...(quoted === undefined ? {} : { quoted: { text: quoted } }),
+    },
+  };
+}
+
+const newThread = (address: string, fingerprint: string) =>
+  createHash('sha256')
+    .update(`${address}\n${fingerprint}`)
+    .digest('hex')
+    .slice(0, THREAD_HEX_CHARS);

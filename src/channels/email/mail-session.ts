@@ -1,0 +1,134 @@
+// One run of the channel: the mailbox followed under supervision, answers sent, and the state both
+// share. Loaded only when the channel runs, with all the mail libraries behind it.
+
+import type { Receipt, SendContext } from '../../bus/bus.ts';
+import type { EmailConfig } from '../../core/config.ts';
+import { ChannelError, NEVER } from '../../core/errors.ts';
+import type { ChannelName } from '../../core/ids.ts';
+import type { OutboundMessage } from '../../core/message.ts';
+import { supervise } from '../../lib/supervise.ts';
+import type { ChannelHost } from '../channel.ts';
+import { Answers, receiptOf } from './answers.ts';
+import { ImapConnection } from './imap-connection.ts';
+import { AUTH_REFUSED } from './imap-failure.ts';
+import { MailReader } from './mail-reader.ts';
+import { MailRegister } from './mail-register.ts';
+import { MailboxWatch } from './mailbox-watch.ts';
+import type { DnsLookup } from './parsed-mail.ts';
+import { serverFilesSentMail, wasSent } from './sent-folder.ts';
+import { type MailAccount, mailAccountOf } from './settings.ts';
+
+const RECONNECT_MIN_MS = 5_000;
+const RECONNECT_MAX_MS = 5 * 60_000;
+const STABLE_MS = 10 * 60_000;
+const MAX_AUTH_FAILURES = 3;
+/** A mail may still be on its way into the Sent folder this long. */
+const SENT_SETTLE_MS = 10 * 60_000;
+const CHECK_AUTH =
+  'check user name and app password of the mailbox (channels.email), then restart the channel';
+
+export type SessionDeps = {
+  readonly name: ChannelName;
+  readonly config: EmailConfig;
+  readonly host: ChannelHost;
+  readonly lookup?: DnsLookup;
+  readonly certificateAuthority?: string;
+};
+
+export class MailSession {
+  readonly #deps: SessionDeps;
+  readonly #account: MailAccount;
+  readonly #register: MailRegister;
+  readonly #answers: Answers;
+  #wake = Promise.withResolvers<void>();
+  #isGmail = false;
+
+  private constructor(deps: SessionDeps, account: MailAccount, register: MailRegister) {
+    this.#deps = deps;
+    this.#account = account;
+    this.#register = register;
+    this.#answers = new Answers({
+      host: deps.host,
+      account,
+      register,
+      keepsCopies: () => !this.#isGmail && !serverFilesSentMail(account.smtp.host),
+      wake: () => this.#wake.resolve(),
+    });
+  }
+
+  /** @throws ChannelError `mail_settings` */
+  static async open(deps: SessionDeps): Promise<MailSession> {
+    const account = mailAccountOf(deps.config, deps.certificateAuthority);
+    const register = await MailRegister.open(deps.host.state);
+    await register.expire(deps.host.clock.now());
+    return new MailSession(deps, account, register);
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    const { host, lookup } = this.#deps;
+    await using reader = new MailReader({
+      clock: host.clock,
+      ...(lookup === undefined ? {} : { lookup }),
+    });
+    let authFailures = 0;
+    await supervise((inner) => this.#follow(reader, inner), {
+      name: 'mailbox',
+      signal,
+      clock: host.clock,
+      log: host.log,
+      minMs: RECONNECT_MIN_MS,
+      maxMs: RECONNECT_MAX_MS,
+      stableMs: STABLE_MS,
+      onFailure: (error, waitMs) => {
+        const isAuth = error instanceof ChannelError && error.code === AUTH_REFUSED;
+        authFailures = isAuth ? authFailures + 1 : 0;
+        if (authFailures >= MAX_AUTH_FAILURES) return 'stop';
+        const reason = error instanceof Error ? error.message : String(error);
+        host.report({ kind: 'degraded', reason, retryAt: host.clock.now() + waitMs });
+        return 'restart';
+      },
+    });
+    if (!signal.aborted) throw this.#refused();
+  }
+
+  send(message: OutboundMessage, context: SendContext): Promise<Receipt> {
+    return this.#answers.send(message, context);
+  }
+
+  async reconcile(message: OutboundMessage): Promise<Receipt | 'absent' | undefined> {
+    const { clock } = this.#deps.host;
+    const record = await this.#register.outgoing(message.id);
+    if (record === undefined) return 'absent';
+    if (record.isSent) return receiptOf(record);
+    await using connection = await ImapConnection.connect(this.#account, clock);
+    const found = await wasSent(connection, record.messageId);
+    if (found === true) return receiptOf(record);
+    return clock.now() - record.dateMs >= SENT_SETTLE_MS ? 'absent' : undefined;
+  }
+
+  async #follow(reader: MailReader, signal: AbortSignal): Promise<void> {
+    const { host, config, name } = this.#deps;
+    await using connection = await ImapConnection.connect(this.#account, host.clock);
+    this.#isGmail = connection.isGmail;
+    const settings = {
+      channel: name,
+      own: this.#account.own,
+      allowFrom: config.allowFrom.map((address) => address.toLowerCase()),
+      authservId: config.authservId,
+      mailbox: config.mailbox,
+      pollMs: config.pollSecs * 1000,
+    };
+    const nextWake = () => {
+      this.#wake = Promise.withResolvers<void>();
+      return this.#wake.promise;
+    };
+    const deps = { host, settings, register: this.#register, reader, nextWake };
+    await new MailboxWatch(deps, connection).run(signal);
+  }
+
+  #refused(): ChannelError {
+    const reason = `the IMAP server refused the log-in ${MAX_AUTH_FAILURES} times`;
+    this.#deps.host.report({ kind: 'stopped', reason, remedy: CHECK_AUTH });
+    return new ChannelError(AUTH_REFUSED, reason, { remedy: NEVER });
+  }
+}

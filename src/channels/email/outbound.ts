@@ -1,0 +1,89 @@
+// An answer as bytes. Everything that could differ between two tries (Message-ID, date, boundary) is
+// fixed in its record before the first, so a second try is the same mail.
+
+import { createHash } from 'node:crypto';
+import MailComposer from 'nodemailer/lib/mail-composer';
+import { OWN_MARK_HEADER } from '../../core/mail-rules.ts';
+import { formatOwnMessageId, replyReferences, replySubject } from '../../core/mail-threading.ts';
+import { renderEmailHtml } from '../../core/markup-email.ts';
+import { renderPlain } from '../../core/markup-plain.ts';
+import type { OutboundMessage } from '../../core/message.ts';
+import type { MailRegister, OutgoingRecord } from './mail-register.ts';
+
+const SEND_HEX_CHARS = 32;
+const THREAD_HEX_CHARS = 16;
+const MAX_OPENING_CHARS = 70;
+
+export type OutgoingMail = {
+  readonly message: OutboundMessage;
+  readonly record: OutgoingRecord;
+  readonly thread: string;
+  readonly recipient: string;
+  readonly from: string;
+};
+
+const digest = (text: string, hexChars: number) =>
+  createHash('sha256').update(text).digest('hex').slice(0, hexChars);
+
+/** The thread an outbound message belongs to; one outside any thread opens its own. */
+export const threadOf = (message: OutboundMessage): string =>
+  message.chat.thread ?? digest(message.id, THREAD_HEX_CHARS);
+
+/** The record of this answer, made and stored on the first try. */
+export async function outgoingRecord(
+  message: OutboundMessage,
+  from: string,
+  now: number,
+  register: MailRegister,
+): Promise<OutgoingRecord> {
+  const known = await register.outgoing(message.id);
+  if (known !== undefined) return known;
+  const thread = threadOf(message);
+  const answered = message.replyTo && (await register.parent(message.replyTo));
+  const parent = answered ?? (await register.thread(thread))?.parent;
+  const send = digest(message.id, SEND_HEX_CHARS);
+  const tag = register.tag(thread, message.chat.chat);
+  const record: OutgoingRecord = {
+    messageId: formatOwnMessageId({ send, thread, tag }, from),
+    dateMs: now,
+    subject: parent === undefined ? opening(message.markdown) : replySubject(parent.subject),
+    ...(parent?.messageId === undefined ? {} : { inReplyTo: parent.messageId }),
+    references: parent === undefined ? [] : replyReferences(parent),
+    isSent: false,
+  };
+  await register.noteOutgoing(message.id, record);
+  return record;
+}
+
+function opening(markdown: string): string {
+  const line = renderPlain(markdown).trim().split('\n', 1)[0] ?? '';
+  return line.length <= MAX_OPENING_CHARS ? line : `${line.slice(0, MAX_OPENING_CHARS - 1)}…`;
+}
+
+/** RFC 3834 section 5.1: how a machine's mail says that it is one. */
+export async function composeMail(mail: OutgoingMail): Promise<Buffer> {
+  const { message, record, recipient, from } = mail;
+  const isAnswer = record.references.length > 0 || record.inReplyTo !== undefined;
+  const html = renderEmailHtml(message.markdown);
+  const composer = new MailComposer({
+    from,
+    to: recipient,
+    subject: record.subject,
+    messageId: record.messageId,
+    date: new Date(record.dateMs),
+    ...(record.inReplyTo === undefined ? {} : { inReplyTo: record.inReplyTo }),
+    references: [...record.references],
+    headers: {
+      'Auto-Submitted': isAnswer ? 'auto-replied' : 'auto-generated',
+      'X-Auto-Response-Suppress': 'All',
+      [OWN_MARK_HEADER]: digest(message.id, SEND_HEX_CHARS),
+    },
+    text: renderPlain(message.markdown),
+    html: `<!doctype html>\n<html><body style="font-family:sans-serif">\n${html}</body></html>\n`,
+    baseBoundary: digest(message.id, SEND_HEX_CHARS),
+    disableFileAccess: true,
+    disableUrlAccess: true,
+    newline: '\r\n',
+  });
+  return composer.compile().build();
+}

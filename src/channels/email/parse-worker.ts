@@ -1,0 +1,98 @@
+// The parsing thread: one hostile mail at a time is measured, parsed and its signatures checked
+// here, so that neither time nor memory of the gateway depends on what a stranger sends. Look-ups
+// go through the main thread, which owns the name service.
+
+import { parentPort } from 'node:worker_threads';
+import { simpleParser } from 'mailparser';
+import { messageIdsIn } from '../../core/mail-headers.ts';
+import { type AttachedPart, partsDiffer, visibleText } from '../../core/mail-text.ts';
+import { type MimeShape, measureMime } from './mime-limits.ts';
+import {
+  type DnsLookup,
+  type FromParser,
+  NO_SIGNATURES,
+  type ParsedMail,
+  type ParseResult,
+  type ToParser,
+} from './parsed-mail.ts';
+import { checkSignatures } from './signatures.ts';
+import { htmlToVisibleText } from './visible-html.ts';
+
+type Waiting = {
+  readonly resolve: (records: string[][] | string[]) => void;
+  readonly reject: (error: Error) => void;
+};
+
+const REPORT_TYPE = /^(multipart\/report|message\/delivery-status)/;
+const MAX_REPORT_CHARS = 64 * 1024;
+
+const port = parentPort;
+const waiting = new Map<number, Waiting>();
+
+const post = (message: FromParser) => port?.postMessage(message);
+
+const lookup: DnsLookup = (domain, type) =>
+  new Promise((resolve, reject) => {
+    const query = waiting.size === 0 ? 1 : Math.max(...waiting.keys()) + 1;
+    waiting.set(query, { resolve, reject });
+    post({ kind: 'lookup', query, domain, type });
+  });
+
+port?.on('message', (message: ToParser) => {
+  if (message.kind === 'read') {
+    void read(Buffer.from(message.raw));
+    return;
+  }
+  const asker = waiting.get(message.query);
+  waiting.delete(message.query);
+  if (message.records !== undefined) asker?.resolve(message.records);
+  else asker?.reject(Object.assign(new Error('look-up failed'), { code: message.errorCode }));
+});
+
+async function read(raw: Buffer): Promise<void> {
+  const shape = measureMime(raw);
+  if ('gate' in shape) {
+    post({ kind: 'parsed', result: { kind: 'unreadable', gate: shape.gate } });
+    post({ kind: 'verified', report: NO_SIGNATURES });
+    return;
+  }
+  post({ kind: 'parsed', result: await parse(raw, shape) });
+  post({ kind: 'verified', report: await checkSignatures(raw, lookup) });
+}
+
+async function parse(raw: Buffer, shape: MimeShape): Promise<ParseResult> {
+  const parsed = await simpleParser(raw, {
+    skipHtmlToText: true,
+    skipTextToHtml: true,
+    skipImageLinks: true,
+    keepDeliveryStatus: true,
+  });
+  const plain = visibleText(parsed.text ?? '');
+  const html = parsed.html === false ? '' : visibleText(htmlToVisibleText(parsed.html));
+  const hasPlain = plain.trim() !== '';
+  const mail: ParsedMail = {
+    subject: parsed.subject ?? '',
+    fromName: parsed.from?.value[0]?.name,
+    text: hasPlain ? plain : html,
+    partsDiffer: hasPlain && partsDiffer(plain, html),
+    contentTypes: shape.contentTypes,
+    calendarMethod: shape.calendarMethod,
+    attachments: parsed.attachments.filter((part) => !part.related).map(describePart),
+    failedIds: shape.contentTypes.some((type) => REPORT_TYPE.test(type)) ? failedIds(raw) : [],
+  };
+  return { kind: 'parsed', mail };
+}
+
+function describePart(part: {
+  filename?: string | undefined;
+  contentType: string;
+  size: number;
+}): AttachedPart {
+  return { name: part.filename ?? 'unnamed', type: part.contentType, bytes: part.size };
+}
+
+/** Ids of the mails a delivery report says could not be delivered (RFC 3464 section 2.3.3). */
+function failedIds(raw: Buffer): readonly string[] {
+  const report = raw.toString('latin1', 0, MAX_REPORT_CHARS);
+  return /^Action:\s*failed/im.test(report) ? messageIdsIn(report) : [];
+}

@@ -1,0 +1,56 @@
+// What the parsing thread makes of a raw mail, and the messages it exchanges with the main thread.
+
+import type { DmarcEvidence, SignatureEvidence } from '../../core/mail-sender.ts';
+import type { AttachedPart } from '../../core/mail-text.ts';
+
+export type ParsedMail = {
+  readonly subject: string;
+  /** Decoded display name of the sender. */
+  readonly fromName: string | undefined;
+  /** The visible text with its quotes, from the plain part or else the HTML part. */
+  readonly text: string;
+  readonly partsDiffer: boolean;
+  /** Lower case, the whole mail's first. */
+  readonly contentTypes: readonly string[];
+  readonly calendarMethod: string | undefined;
+  readonly attachments: readonly AttachedPart[];
+  /** Message ids named in a delivery report, where it reports a failure. */
+  readonly failedIds: readonly string[];
+};
+
+/** `unreadable`: over a limit, or the parser gave up; `gate` says which. */
+export type ParseResult =
+  | { readonly kind: 'parsed'; readonly mail: ParsedMail }
+  | { readonly kind: 'unreadable'; readonly gate: string };
+
+export type SignatureReport = {
+  readonly signatures: readonly SignatureEvidence[];
+  readonly dmarc: DmarcEvidence;
+};
+
+export const NO_SIGNATURES: SignatureReport = {
+  signatures: [],
+  dmarc: { result: 'temperror', strict: true },
+};
+
+/** Name service look-up: TXT records as lists of their pieces. Rejects with a Node DNS `code`. */
+export type DnsLookup = (domain: string, type: string) => Promise<string[][] | string[]>;
+
+export type ToParser =
+  | { readonly kind: 'read'; readonly raw: Uint8Array }
+  | {
+      readonly kind: 'records';
+      readonly query: number;
+      readonly records: string[][] | string[] | undefined;
+      readonly errorCode: string | undefined;
+    };
+
+export type FromParser =
+  | { readonly kind: 'parsed'; readonly result: ParseResult }
+  | {
+      readonly kind: 'lookup';
+      readonly query: number;
+      readonly domain: string;
+      readonly type: string;
+    }
+  | { readonly kind: 'verified'; readonly report: SignatureReport };

@@ -1,0 +1,65 @@
+// The mail configuration as the channel uses it: own addresses in one spelling, and what must hold
+// before a password is sent anywhere.
+
+import type { EmailConfig } from '../../core/config.ts';
+import { ChannelError, NEVER } from '../../core/errors.ts';
+import { isLoopbackHost } from '../../core/loopback.ts';
+import { normalizeAddress } from '../../core/mail-address.ts';
+
+/** TLS below this version is refused (case E30). */
+export const MIN_TLS_VERSION = 'TLSv1.2';
+
+export type MailServer = {
+  readonly host: string;
+  readonly port: number;
+  readonly security: EmailConfig['imapSecurity'];
+};
+
+export type MailAccount = {
+  readonly imap: MailServer;
+  readonly smtp: MailServer;
+  readonly username: string;
+  readonly password: string;
+  /** Our address. */
+  readonly from: string;
+  /** Our address and its aliases. */
+  readonly own: readonly string[];
+  /** Certificate authorities to trust instead of the system's, PEM. */
+  readonly certificateAuthority?: string;
+};
+
+/** @throws ChannelError with remedy `never`, saying which setting is wrong. */
+export function mailAccountOf(config: EmailConfig, certificateAuthority?: string): MailAccount {
+  const from = normalizeAddress(config.from === '' ? config.username : config.from);
+  if (from === undefined) throw refused('channels.email.from is not a plain mail address');
+  const imap = { host: config.imapHost, port: config.imapPort, security: config.imapSecurity };
+  const smtp = { host: config.smtpHost, port: config.smtpPort, security: config.smtpSecurity };
+  for (const server of [imap, smtp]) {
+    if (server.host === '') throw refused('a mail host is missing');
+    if (server.security === 'none' && !isLoopbackHost(server.host)) {
+      throw refused('unencrypted mail is allowed to loopback hosts only');
+    }
+  }
+  return {
+    imap,
+    smtp,
+    username: config.username,
+    password: config.password,
+    from,
+    own: [from, ...config.aliases.flatMap((alias) => normalizeAddress(alias) ?? [])],
+    ...(certificateAuthority === undefined ? {} : { certificateAuthority }),
+  };
+}
+
+export function tlsOptionsOf(account: MailAccount) {
+  const { certificateAuthority } = account;
+  return {
+    minVersion: MIN_TLS_VERSION,
+    rejectUnauthorized: true,
+    ...(certificateAuthority === undefined ? {} : { ca: certificateAuthority }),
+  } as const;
+}
+
+function refused(problem: string): ChannelError {
+  return new ChannelError('mail_settings', problem, { remedy: NEVER });
+}

@@ -1,0 +1,127 @@
+// Hands one mail to the SMTP server. The dialogue is driven step by step, because what a lost
+// connection means depends on how far it got: behind the final dot nobody knows (RFC 1047).
+
+import { Readable } from 'node:stream';
+import SMTPConnection from 'nodemailer/lib/smtp-connection';
+import { after, BACKOFF, DeliveryError, NEVER } from '../../core/errors.ts';
+import { type MailAccount, tlsOptionsOf } from './settings.ts';
+
+const CONNECT_TIMEOUT_MS = 30_000;
+/** RFC 5321 section 4.5.3.2.6 grants the server ten minutes behind the final dot. */
+const SILENCE_TIMEOUT_MS = 10 * 60_000;
+/** Greylisting servers want a pause (RFC 5321 section 4.5.4.1 speaks of 30 minutes). */
+const BUSY_PAUSE_MS = 60_000;
+
+export const SMTP_AUTH_REFUSED = 'mail_auth_refused';
+
+/** @throws DeliveryError */
+export async function sendBySmtp(
+  account: MailAccount,
+  recipient: string,
+  raw: Buffer,
+  signal: AbortSignal,
+): Promise<void> {
+  const dialogue = new Dialogue(account, signal);
+  try {
+    await dialogue.logIn(account);
+    await dialogue.send(account.from, recipient, raw);
+  } catch (error) {
+    throw smtpFailure(error, dialogue.isHandedOver);
+  } finally {
+    dialogue.end();
+  }
+}
+
+/** Proves host, encryption and password without sending. @throws DeliveryError */
+export async function proveSmtp(account: MailAccount, signal: AbortSignal): Promise<void> {
+  const dialogue = new Dialogue(account, signal);
+  try {
+    await dialogue.logIn(account);
+  } catch (error) {
+    throw smtpFailure(error, false);
+  } finally {
+    dialogue.end();
+  }
+}
+
+class Dialogue {
+  readonly #connection: SMTPConnection;
+  readonly #failed = Promise.withResolvers<never>();
+  readonly #onAbort: () => void;
+  readonly #signal: AbortSignal;
+  /** The whole mail went out; only the server's answer can be missing. */
+  isHandedOver = false;
+
+  constructor(account: MailAccount, signal: AbortSignal) {
+    const { host, port, security } = account.smtp;
+    this.#connection = new SMTPConnection({
+      host,
+      port,
+      secure: security === 'tls',
+      requireTLS: security === 'starttls',
+      ignoreTLS: security === 'none',
+      tls: tlsOptionsOf(account),
+      connectionTimeout: CONNECT_TIMEOUT_MS,
+      greetingTimeout: CONNECT_TIMEOUT_MS,
+      dnsTimeout: CONNECT_TIMEOUT_MS,
+      socketTimeout: SILENCE_TIMEOUT_MS,
+      allowInternalNetworkInterfaces: true,
+    });
+    this.#failed.promise.catch(() => undefined);
+    this.#connection.on('error', (error: unknown) => this.#failed.reject(error));
+    this.#connection.on('end', () => this.#failed.reject(new Error('connection closed')));
+    this.#signal = signal;
+    this.#onAbort = () => this.#failed.reject(signal.reason);
+    signal.addEventListener('abort', this.#onAbort, { once: true });
+  }
+
+  async logIn(account: MailAccount): Promise<void> {
+    this.#signal.throwIfAborted();
+    await this.#step((done) => this.#connection.connect(done));
+    if (account.password === '') return;
+    const auth = { user: account.username, pass: account.password };
+    await this.#step((done) => this.#connection.login(auth, done));
+  }
+
+  async send(from: string, recipient: string, raw: Buffer): Promise<void> {
+    const body = Readable.from([raw], { objectMode: false });
+    body.once('end', () => {
+      this.isHandedOver = true;
+    });
+    const envelope = { from, to: [recipient], size: raw.length };
+    await this.#step((done) => this.#connection.send(envelope, body, done));
+  }
+
+  end(): void {
+    this.#signal.removeEventListener('abort', this.#onAbort);
+    this.#connection.on('error', () => undefined);
+    if (this.#signal.aborted || this.isHandedOver === false) this.#connection.close();
+    else this.#connection.quit();
+  }
+
+  async #step(start: (done: (error?: Error | null) => void) => void): Promise<void> {
+    const step = Promise.withResolvers<void>();
+    start((error) => (error ? step.reject(error) : step.resolve()));
+    await Promise.race([step.promise, this.#failed.promise]);
+  }
+}
+
+function smtpDetails(error: unknown): { readonly code?: unknown; readonly responseCode?: unknown } {
+  return typeof error === 'object' && error !== null ? error : {};
+}
+
+function smtpFailure(error: unknown, isHandedOver: boolean): DeliveryError {
+  const { code, responseCode } = smtpDetails(error);
+  const detail = error instanceof Error ? error.message : String(error);
+  const fail = (
+    certainty: 'not_sent' | 'unknown',
+    remedy: DeliveryError['remedy'],
+    name = 'mail_not_sent',
+  ) => new DeliveryError(detail, { certainty, remedy, code: name, cause: error });
+
+  if (code === 'EAUTH') return fail('not_sent', BACKOFF, SMTP_AUTH_REFUSED);
+  if (typeof responseCode !== 'number') return fail(isHandedOver ? 'unknown' : 'not_sent', BACKOFF);
+  // An answer behind the dot is an answer: the server has refused the mail.
+  if (responseCode >= 500) return fail('not_sent', NEVER, 'mail_refused');
+  return fail('not_sent', after(BUSY_PAUSE_MS));
+}
