@@ -99,7 +99,7 @@ export function recoveryContract(name: string, makeBench: MakeBusBench): void {
         expect(turn.signal.aborted).toBe(true);
         return resultOf(turn, 'from the zombie');
       };
-      startWork(zombie, frozen, { maxOpenTurns: 1 });
+      const frozenWork = startWork(zombie, frozen, { maxOpenTurns: 1, drainMs: 60_000 });
       await eventually(bench.clock, () => isHeld);
       await using successor = await bench.open();
       const courier = scriptedCourier();
@@ -107,6 +107,8 @@ export function recoveryContract(name: string, makeBench: MakeBusBench): void {
       const work = startWork(successor, async (turn) => resultOf(turn, 'from the successor'));
       await eventually(bench.clock, () => courier.sent.length === 1);
       await zombie.accept([queued('a', '2')]);
+      // So that it does not take the follower as a turn of its own.
+      frozenWork.abort();
       wake.resolve();
       await eventually(bench.clock, () => joined.length === 1);
       await bench.clock.advance(2000);
