@@ -1,0 +1,86 @@
+import { describe, expect, it } from 'vitest';
+import { type AdmissionPolicy, admit } from '../../src/core/admission.ts';
+import { channelName, chatId, DEFAULT_ACCOUNT, messageId, userId } from '../../src/core/ids.ts';
+import type { InboundMessage } from '../../src/core/message.ts';
+
+const closed: AdmissionPolicy = { allowFrom: [], approved: false, acceptUnverified: false };
+
+function message(overrides: Partial<InboundMessage> = {}): InboundMessage {
+  return {
+    id: messageId('chat:default:1'),
+    chat: { channel: channelName('chat'), account: DEFAULT_ACCOUNT, chat: chatId('1') },
+    sender: { kind: 'person', id: userId('123'), name: 'Ann', verified: 'verified' },
+    addressing: 'direct',
+    text: 'hello',
+    sentAt: 0,
+    receivedAt: 0,
+    ...overrides,
+  };
+}
+
+const from = (id: string, verified: 'verified' | 'asserted' | 'unverified' = 'verified') =>
+  message({ sender: { kind: 'person', id: userId(id), name: '999', verified } });
+
+describe('the gate', () => {
+  it.each([
+    ['an empty list lets nobody in', from('123'), closed, 'refuse'],
+    ['a listed id is let in', from('123'), { ...closed, allowFrom: ['123'] }, 'admit'],
+    [
+      'a longer id that begins alike is not',
+      from('1234'),
+      { ...closed, allowFrom: ['123'] },
+      'refuse',
+    ],
+    ['a display name is no id', from('123'), { ...closed, allowFrom: ['999'] }, 'refuse'],
+    [
+      'a composite of id and name is no id',
+      from('123|owner'),
+      { ...closed, allowFrom: ['123'] },
+      'refuse',
+    ],
+    ['an empty entry lets nobody in', from('123'), { ...closed, allowFrom: [''] }, 'refuse'],
+    ['a star lets everybody in', from('123'), { ...closed, allowFrom: ['*'] }, 'admit'],
+    ['an approved sender is let in', from('123'), { ...closed, approved: true }, 'admit'],
+    [
+      'an asserted sender is let in',
+      from('123', 'asserted'),
+      { ...closed, allowFrom: ['123'] },
+      'admit',
+    ],
+    [
+      'an unverified one is not, though listed',
+      from('123', 'unverified'),
+      { ...closed, allowFrom: ['123'] },
+      'refuse',
+    ],
+    ['nor by a star', from('123', 'unverified'), { ...closed, allowFrom: ['*'] }, 'refuse'],
+    [
+      'unless that is asked for',
+      from('123', 'unverified'),
+      { ...closed, allowFrom: ['123'], acceptUnverified: true },
+      'admit',
+    ],
+    [
+      'which lets no stranger in',
+      from('5', 'unverified'),
+      { ...closed, allowFrom: ['123'], acceptUnverified: true },
+      'refuse',
+    ],
+  ] as const)('%s', (_name, candidate, policy, expected) => {
+    expect(admit(candidate, policy).kind).toBe(expected);
+  });
+
+  it('takes a pairing code from a stranger, but not from an unverified one', () => {
+    const text = '/start ABCD2345';
+    const { sender } = from('5', 'unverified');
+    expect(admit(message({ text }), closed)).toEqual({ kind: 'redeem', code: 'ABCD2345' });
+    expect(admit(message({ text, sender }), closed).kind).toBe('refuse');
+    expect(admit(message({ text: '/start' }), closed).kind).toBe('refuse');
+  });
+
+  it('keeps groups out, whoever writes there', () => {
+    for (const addressing of ['mention', 'reply', 'ambient'] as const) {
+      expect(admit(message({ addressing }), { ...closed, allowFrom: ['*'] }).kind).toBe('refuse');
+    }
+  });
+});

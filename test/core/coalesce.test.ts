@@ -1,0 +1,31 @@
+import { describe, expect, it } from 'vitest';
+import { coalesceWaitMs } from '../../src/core/coalesce.ts';
+
+const policy = { quietMs: 400, maxWaitMs: 3000, maxMessages: 3, continuationMs: 1500 };
+const at = (receivedAt: number, length = 10) => ({ receivedAt, length });
+
+describe('the wait for the rest of a question', () => {
+  it('counts from the last message', () => {
+    expect(coalesceWaitMs([at(1000)], policy, 4096, 1000)).toBe(400);
+    expect(coalesceWaitMs([at(1000), at(1300)], policy, 4096, 1300)).toBe(400);
+    expect(coalesceWaitMs([at(1000), at(1300)], policy, 4096, 1700)).toBe(0);
+  });
+
+  it('ends at its cap however fast a person writes', () => {
+    expect(coalesceWaitMs([at(0), at(2900)], policy, 4096, 2900)).toBe(100);
+    expect(coalesceWaitMs([at(0), at(3100)], policy, 4096, 3100)).toBe(0);
+  });
+
+  it('ends when enough messages came', () => {
+    expect(coalesceWaitMs([at(0), at(1), at(2)], policy, 4096, 2)).toBe(0);
+  });
+
+  it('is longer behind a part that fills the limit of a message', () => {
+    expect(coalesceWaitMs([at(0, 4090)], policy, 4096, 0)).toBe(1500);
+    expect(coalesceWaitMs([at(0, 3000)], policy, 4096, 0)).toBe(400);
+  });
+
+  it('is over for what waited long already, as after a restart', () => {
+    expect(coalesceWaitMs([at(0)], policy, 4096, 86_400_000)).toBe(0);
+  });
+});
