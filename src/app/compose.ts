@@ -15,6 +15,7 @@ import { createPairing } from '../gateway/pairing.ts';
 import { createReceiver } from '../gateway/receive.ts';
 import { createSessionSettings } from '../gateway/session-settings.ts';
 import { type Clock, systemClock } from '../lib/clock.ts';
+import { createGuardedFiles } from '../lib/guarded-files.ts';
 import { openLogFile } from '../lib/log-file.ts';
 import { createLogger, type Logger } from '../lib/logger.ts';
 import { createPermits } from '../lib/permits.ts';
@@ -25,6 +26,9 @@ import type { SessionStore } from '../sessions/store.ts';
 import { openEmbeddedStore } from '../store/embedded.ts';
 import { holdHome } from '../store/home-lock.ts';
 import type { EmbeddedStore } from '../store/store.ts';
+import { createTools } from '../tools/index.ts';
+import { toolboxSettings } from '../tools/tool-settings.ts';
+import { createToolbox } from '../tools/toolbox.ts';
 import { createAlerts } from './alerts.ts';
 import type { LoadedConfig } from './config.ts';
 import { createDoors, policyOf } from './doors.ts';
@@ -32,7 +36,6 @@ import type { Gateway, GatewayOptions } from './gateway.ts';
 import { GatewayService } from './gateway-service.ts';
 import { LiveConfig } from './live-config.ts';
 import { createModels } from './models.ts';
-import { createToolboxes } from './toolboxes.ts';
 
 export type { ChannelReport, Gateway, GatewayOptions } from './gateway.ts';
 
@@ -151,16 +154,24 @@ function buildAgent(
   models: () => ModelRegistry,
 ): Agent {
   const workspace = () => live.defaults.workspace;
-  const memory = createFileMemory({ workspace: workspace(), clock, log });
-  const promptSources = createPromptSources({
+  const timeZone = () => live.config.sessions.timeZone;
+  const files = createGuardedFiles();
+  const memory = createFileMemory({ files, workspace, clock, timeZone, log });
+  const toolbox = createToolbox({
+    tools: createTools({ files, memory, timeZone }),
+    settings: () => toolboxSettings(live.config),
+    clock,
+    log,
+  });
+  const prompt = createPromptSources({
     workspace,
     memoryText: async () => (live.config.memory.enabled ? memory.promptText() : ''),
   });
   return createAgent({
     models,
     sessions,
-    toolbox: createToolboxes({ live, memory, clock, log }),
-    prompt: promptSources,
+    toolbox: () => toolbox,
+    prompt,
     clock,
     log,
     settings: () => agentSettingsOf(live.config, workspace()),

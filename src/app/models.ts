@@ -4,9 +4,8 @@
 import type { Environment } from '../core/environment.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
-import { discoverLocalModels } from '../providers/discover.ts';
+import { createModelRegistry, discoverLocalModels } from '../providers/index.ts';
 import type { ModelRegistry } from '../providers/provider.ts';
-import { createModelRegistry } from '../providers/registry.ts';
 import type { LiveConfig } from './live-config.ts';
 
 const DISCOVERY_DEADLINE_MS = 500;

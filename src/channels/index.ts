@@ -44,9 +44,9 @@ export const CHANNELS: readonly ChannelDefinition[] = [
       allowFrom: email.allowFrom.map((address) => address.toLowerCase()),
       acceptUnverified: email.acceptUnverified,
     }),
-    async create({ email }, deps) {
+    async create({ email }) {
       const { createEmailChannel } = await import('./email/email.ts');
-      return createEmailChannel(email, deps);
+      return createEmailChannel(email);
     },
     howToEnable: 'nanobot channels login email',
   },

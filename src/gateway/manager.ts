@@ -32,7 +32,8 @@ export type ManagerDeps = {
 
 type Running = {
   readonly channel: Channel;
-  readonly controller: AbortController;
+  readonly intake: AbortController;
+  readonly whole: AbortController;
   readonly done: Promise<void>;
 };
 
@@ -40,6 +41,8 @@ export interface ChannelManager {
   /** Starts the channel, replacing the one of that name. */
   start(channel: Channel): Promise<void>;
   stop(name: ChannelName): Promise<void>;
+  /** Takes no more in, but goes on delivering: the first half of a graceful stop. */
+  stopReceiving(): void;
   stopAll(): Promise<void>;
   status(name: ChannelName): ChannelStatus | undefined;
   channel(name: ChannelName): Channel | undefined;
@@ -53,7 +56,7 @@ export function createChannelManager(deps: ManagerDeps): ChannelManager {
     const current = running.get(name);
     if (current === undefined) return;
     running.delete(name);
-    current.controller.abort();
+    current.whole.abort();
     await current.done;
     statuses.delete(name);
   }
@@ -61,13 +64,21 @@ export function createChannelManager(deps: ManagerDeps): ChannelManager {
   return {
     async start(channel) {
       await stop(channel.name);
-      const controller = new AbortController();
+      const whole = new AbortController();
+      const intake = new AbortController();
+      const signals = {
+        whole: whole.signal,
+        intake: AbortSignal.any([whole.signal, intake.signal]),
+      };
       const report = (status: ChannelStatus) => void statuses.set(channel.name, status);
       report({ kind: 'starting' });
-      const done = runChannel(channel, deps, report, controller.signal);
-      running.set(channel.name, { channel, controller, done });
+      const done = runChannel(channel, deps, report, signals);
+      running.set(channel.name, { channel, intake, whole, done });
     },
     stop,
+    stopReceiving() {
+      for (const { intake } of running.values()) intake.abort();
+    },
     async stopAll() {
       await Promise.all([...running.keys()].map(stop));
     },
@@ -80,12 +91,16 @@ async function runChannel(
   channel: Channel,
   deps: ManagerDeps,
   report: (status: ChannelStatus) => void,
-  signal: AbortSignal,
+  signals: { readonly whole: AbortSignal; readonly intake: AbortSignal },
 ): Promise<void> {
   const log = deps.log.child({ channel: channel.name });
   const live = createLiveReplies({ ...deps, channel, log });
   const host = hostFor(channel, deps, report, log);
-  const supervised = (name: string, run: (signal: AbortSignal) => Promise<void>) =>
+  const supervised = (
+    name: string,
+    signal: AbortSignal,
+    run: (signal: AbortSignal) => Promise<void>,
+  ) =>
     supervise(run, {
       name,
       signal,
@@ -97,20 +112,20 @@ async function runChannel(
       onFailure: (error, waitMs) => reactTo(error, waitMs, deps, report),
     });
   await Promise.all([
-    supervised('receive', (runSignal) =>
+    supervised('receive', signals.intake, (runSignal) =>
       deps.bus.lead(
         `${channel.name}:${channel.account}`,
         (leadSignal) => channel.run(host, leadSignal),
         runSignal,
       ),
     ),
-    supervised('deliver', (runSignal) =>
+    supervised('deliver', signals.whole, (runSignal) =>
       deps.bus.deliver(courierFor(channel, live), {
         signal: runSignal,
         concurrency: DELIVERY_CONCURRENCY,
       }),
     ),
-    supervised('live replies', (runSignal) => live.run(runSignal)),
+    supervised('live replies', signals.whole, (runSignal) => live.run(runSignal)),
   ]);
 }
 
