@@ -3,20 +3,28 @@
 
 import { Command, CommanderError } from 'commander';
 import { programVersion } from '../app/package-files.ts';
+import { agentCommand } from './agent-command.ts';
 import { configCommand } from './config-command.ts';
+import { deadCommand } from './dead-command.ts';
 import { EXIT, EXIT_MEANINGS, exitCodeOf } from './exit-codes.ts';
 import { explainError } from './explain-error.ts';
 import { gatewayCommand } from './gateway-command.ts';
 import { emailCommand, telegramCommand } from './one-channel-commands.ts';
+import { pairCommand } from './pair-command.ts';
 import type { Terminal } from './terminal.ts';
+import { traceCommand } from './trace-command.ts';
 
 /** Builds one command; its action throws what goes wrong. */
 export type CommandFactory = (terminal: Terminal) => Command;
 
 const COMMANDS: readonly CommandFactory[] = [
   gatewayCommand,
+  agentCommand,
   telegramCommand,
   emailCommand,
+  pairCommand,
+  traceCommand,
+  deadCommand,
   configCommand,
 ];
 

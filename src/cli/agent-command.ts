@@ -1,0 +1,85 @@
+// `nanobot agent`: talks to the agent from this terminal, by the gateway that runs in this home or,
+// where none does, by one started for the occasion.
+
+import { Command } from 'commander';
+import type { Conversation } from './chat/conversation.ts';
+import { CommandFailure, EXIT } from './exit-codes.ts';
+import type { Terminal } from './terminal.ts';
+
+type AgentFlags = { readonly message?: string; readonly session: string };
+
+const MAX_SESSION_CHARS = 64;
+
+export function agentCommand(terminal: Terminal): Command {
+  return new Command('agent')
+    .description('talk to the agent here; with -m, ask one thing and print the answer')
+    .option('-m, --message <text>', 'what to ask; - reads it from stdin')
+    .option('-s, --session <name>', 'which conversation', 'default')
+    .action(async (flags: AgentFlags) => {
+      const chat = chatName(flags.session);
+      if (flags.message === undefined) return converse(terminal, chat);
+      const text = flags.message === '-' ? await readAll(terminal.input) : flags.message;
+      if (text.trim() === '') throw new CommandFailure(EXIT.usage, 'there is nothing to ask');
+      await ask(terminal, chat, text);
+    });
+}
+
+async function ask(terminal: Terminal, chat: string, text: string) {
+  const { answerOnce } = await import('./chat/one-answer.ts');
+  const outcome = await withConversation(terminal, chat, (conversation, signal) =>
+    answerOnce(terminal, conversation, text, signal),
+  );
+  if (outcome === 'failed') throw new CommandFailure(EXIT.modelFailed);
+  if (outcome === 'stopped') throw new CommandFailure(EXIT.interrupted, 'the answer was stopped');
+}
+
+async function converse(terminal: Terminal, chat: string) {
+  const { talk } = await import('./chat/repl.ts');
+  await withConversation(terminal, chat, (conversation, signal) =>
+    talk(terminal, conversation, signal),
+  );
+}
+
+async function withConversation<Result>(
+  terminal: Terminal,
+  chat: string,
+  work: (conversation: Conversation, signal: AbortSignal) => Promise<Result>,
+): Promise<Result> {
+  const { findRunningGateway } = await import('../app/running-gateway.ts');
+  const running = await findRunningGateway(terminal.home);
+  if (running?.address !== undefined) {
+    const { address } = running;
+    return withAttached(terminal, { address, chat }, work);
+  }
+  const { withOwnGateway } = await import('./chat/own-gateway.ts');
+  return withOwnGateway(terminal, chat, work);
+}
+
+async function withAttached<Result>(
+  terminal: Terminal,
+  where: { readonly address: string; readonly chat: string },
+  work: (conversation: Conversation, signal: AbortSignal) => Promise<Result>,
+): Promise<Result> {
+  const { attach } = await import('./chat/attached.ts');
+  const { loadConfig } = await import('../app/config.ts');
+  const { listenForStop } = await import('./stop-signals.ts');
+  const { config } = await loadConfig(terminal.home, terminal.env);
+  using stop = listenForStop(() => undefined);
+  const { token } = config.gateway;
+  const conversation = attach({ ...where, token, sleep: terminal.clock.sleep });
+  return await work(conversation, stop.signal);
+}
+
+/** Names are part of file names and addresses. */
+function chatName(name: string): string {
+  if (/^[A-Za-z0-9._-]+$/.test(name) && name.length <= MAX_SESSION_CHARS) return name;
+  const rule = `letters, digits, "." "_" and "-", at most ${MAX_SESSION_CHARS}`;
+  throw new CommandFailure(EXIT.usage, `${name} is no session name: ${rule}`);
+}
+
+async function readAll(input: NodeJS.ReadStream): Promise<string> {
+  const parts: string[] = [];
+  input.setEncoding('utf8');
+  for await (const part of input) parts.push(String(part));
+  return parts.join('');
+}

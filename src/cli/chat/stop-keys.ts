@@ -1,0 +1,31 @@
+// Keys while the agent answers: Esc or Ctrl+C stops the answer; what else is typed waits for the
+// next question.
+
+const ESC = '\x1b';
+const CTRL_C = '\x03';
+
+export interface StopKeys extends Disposable {
+  readonly typedAhead: string;
+}
+
+export function listenForStopKeys(input: NodeJS.ReadStream, onStop: () => void): StopKeys {
+  let typedAhead = '';
+  const onData = (chunk: Buffer) => {
+    const text = chunk.toString();
+    if (text === ESC || text.includes(CTRL_C)) onStop();
+    else typedAhead += text.replace(/\p{Cc}/gu, '');
+  };
+  input.setRawMode(true);
+  input.on('data', onData);
+  input.resume();
+  return {
+    get typedAhead() {
+      return typedAhead;
+    },
+    [Symbol.dispose]() {
+      input.off('data', onData);
+      input.setRawMode(false);
+      input.pause();
+    },
+  };
+}
