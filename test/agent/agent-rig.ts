@@ -1,0 +1,190 @@
+// An agent over the real session store in a temporary folder, with a scripted model and a small set
+// of tools that count what they do. `restart` stands for a killed and restarted process.
+
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { onTestFinished } from 'vitest';
+import { z } from 'zod';
+import type { TurnInput, TurnMessage } from '../../src/agent/agent.ts';
+import { createAgent } from '../../src/agent/create-agent.ts';
+import { createPromptSources } from '../../src/agent/prompt-sources.ts';
+import type { AgentSettings } from '../../src/agent/settings.ts';
+import type { AgentEvent, TurnOutcome } from '../../src/core/event.ts';
+import { channelName, chatId, DEFAULT_ACCOUNT, messageId, turnId } from '../../src/core/ids.ts';
+import { sessionKeyOf } from '../../src/core/message.ts';
+import type { TranscriptEntry } from '../../src/core/transcript.ts';
+import { silentLogger } from '../../src/lib/logger.ts';
+import type { BoundCall, Tool, Toolbox, ToolContext } from '../../src/tools/tool.ts';
+import { createSessionFolder } from '../sessions/session-folder.ts';
+import { createScriptedModel } from '../support/scripted-model.ts';
+
+export const CHAT = {
+  channel: channelName('terminal'),
+  account: DEFAULT_ACCOUNT,
+  chat: chatId('local'),
+};
+export const SESSION = sessionKeyOf(CHAT);
+
+type RigTool = Pick<Tool, 'name' | 'access'> & {
+  run(input: Readonly<Record<string, unknown>>, context: ToolContext): Promise<string>;
+};
+
+export type RigOptions = {
+  readonly settings?: Partial<AgentSettings>;
+  readonly contextTokens?: number;
+  readonly local?: boolean;
+  readonly tools?: readonly RigTool[];
+};
+
+const SETTINGS: AgentSettings = {
+  maxTokens: 4096,
+  temperature: 0.7,
+  maxToolIterations: 20,
+  maxContextTokens: 128_000,
+  maxToolResultChars: 10_000,
+  maxTurnTokens: 1_000_000,
+  maxTurnMs: 600_000,
+  toolTimeoutMs: 60_000,
+  workspace: '',
+  timeZone: 'UTC',
+};
+
+export async function createRig(options: RigOptions = {}) {
+  const home = await createSessionFolder();
+  const workspace = join(home.folder, '..', 'workspace');
+  await mkdir(workspace, { recursive: true });
+  const model = createScriptedModel(options);
+  const toolbox = createRigToolbox(options.tools ?? []);
+  const settings = { ...SETTINGS, workspace, ...options.settings };
+  const said: { markdown: string; ordinal: number }[] = [];
+  const state = { memory: '' };
+
+  const open = () => {
+    const sessions = home.open();
+    onTestFinished(() => sessions[Symbol.asyncDispose]());
+    return {
+      sessions,
+      agent: createAgent({
+        models: () => model.models,
+        toolbox: () => toolbox,
+        settings: () => settings,
+        sessions,
+        prompt: createPromptSources({
+          workspace: () => workspace,
+          memoryText: async () => state.memory,
+        }),
+        clock: home.clock,
+        log: silentLogger,
+      }),
+    };
+  };
+  let current = open();
+
+  function inputOf(
+    first: number,
+    texts: readonly string[],
+    more: Partial<TurnInput> = {},
+  ): TurnInput {
+    const [message, ...rest] = texts.map((text, index) => messageOf(first + index, text));
+    if (message === undefined) throw new Error('a turn needs a message');
+    return {
+      turnId: turnId(`${SESSION}#${first}`),
+      session: SESSION,
+      chat: CHAT,
+      messages: [message, ...rest],
+      settings: { thinkingBudget: 0 },
+      steer: async () => [],
+      say: async (markdown, ordinal) => void said.push({ markdown, ordinal }),
+      ...more,
+    };
+  }
+
+  /** Runs a turn; `onEvent` may stop it or look into it. */
+  async function run(
+    input: TurnInput,
+    signal: AbortSignal = new AbortController().signal,
+    onEvent: (event: AgentEvent) => void = () => undefined,
+  ): Promise<{ outcome: TurnOutcome; events: readonly AgentEvent[] }> {
+    const context = await current.agent.prepare(SESSION, CHAT);
+    const events: AgentEvent[] = [];
+    const turn = current.agent.run(input, context, signal);
+    for (;;) {
+      const step = await turn.next();
+      if (step.done === true) return { outcome: step.value, events };
+      events.push(step.value);
+      onEvent(step.value);
+    }
+  }
+
+  return {
+    model,
+    clock: home.clock,
+    workspace,
+    said,
+    state,
+    inputOf,
+    run,
+    ask: async (seq: number, text: string) => (await run(inputOf(seq, [text]))).outcome,
+    get agent() {
+      return current.agent;
+    },
+    get sessions() {
+      return current.sessions;
+    },
+    /** What a new process finds: the files, nothing in memory. */
+    async restart() {
+      await current.sessions[Symbol.asyncDispose]();
+      current = open();
+    },
+    async transcript(): Promise<readonly TranscriptEntry[]> {
+      return Array.fromAsync(current.sessions.read(SESSION));
+    },
+  };
+}
+
+export function messageOf(seq: number, text: string): TurnMessage {
+  const receivedAt = Date.UTC(2026, 0, 15, 12) + seq * 100;
+  return {
+    seq,
+    message: {
+      id: messageId(`terminal:default:${seq}`),
+      chat: CHAT,
+      sender: { kind: 'system', source: 'webhook' },
+      addressing: 'direct',
+      text,
+      sentAt: receivedAt,
+      receivedAt,
+    },
+  };
+}
+
+function createRigToolbox(tools: readonly RigTool[]): Toolbox {
+  return {
+    specs: tools.map(({ name }) => ({
+      name,
+      description: name,
+      schema: z.toJSONSchema(z.object({})),
+    })),
+    guidance: '',
+    bind(name, argumentsJson): BoundCall {
+      const tool = tools.find((each) => each.name === name);
+      if (tool === undefined) {
+        return { kind: 'refused', name, outcome: { status: 'failed', text: `no tool ${name}` } };
+      }
+      return {
+        kind: 'ready',
+        name,
+        access: tool.access,
+        detail: '',
+        run: (context) =>
+          tool.run(JSON.parse(argumentsJson), context).then(
+            (text) => ({ status: 'ok', text }),
+            (error: unknown) => ({ status: 'failed', text: String(error) }),
+          ),
+      };
+    },
+  };
+}
+
+export const textOf = (events: readonly AgentEvent[]) =>
+  events.map((event) => (event.type === 'text_delta' ? event.text : '')).join('');

@@ -1,0 +1,81 @@
+// A thread that grew too long: what goes first, what stays, and that every cut shows.
+
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { fitEntries, omissionMarker, onlyTurn } from '../../src/core/context-fit.ts';
+import { callId, turnId } from '../../src/core/ids.ts';
+import { entriesTokens } from '../../src/core/tokens.ts';
+import type { TranscriptEntry } from '../../src/core/transcript.ts';
+
+const turnOf = (number: number) => turnId(`terminal:local#${number}`);
+const CURRENT = turnOf(99);
+
+function exchange(number: number, chars: number): readonly TranscriptEntry[] {
+  const turn = turnOf(number);
+  return [
+    { role: 'user', turnId: turn, text: `question ${number} ${'q'.repeat(chars)}`, at: number },
+    {
+      role: 'assistant',
+      turnId: turn,
+      text: `answer ${number}`,
+      toolCalls: [],
+      thinking: [],
+      model: 'm',
+      at: number,
+    },
+  ];
+}
+
+const result = (name: string, chars: number): TranscriptEntry => ({
+  role: 'tool',
+  turnId: CURRENT,
+  callId: callId(name),
+  name: 'read_file',
+  status: 'ok',
+  text: 'r'.repeat(chars),
+  at: 99,
+});
+const question: TranscriptEntry = { role: 'user', turnId: CURRENT, text: 'now what?', at: 99 };
+
+describe('fitting a thread', () => {
+  it('drops whole oldest turns and counts their messages', () => {
+    const entries = [...exchange(1, 4000), ...exchange(2, 4000), ...exchange(3, 400), question];
+    const { entries: kept, omitted } = fitEntries(entries, CURRENT, 500);
+    expect(kept).toEqual([...exchange(3, 400), question]);
+    expect(omitted).toBe(4);
+    expect(omissionMarker(omitted)).toContain('4 earlier messages omitted');
+  });
+
+  it('shrinks the oldest tool results of a turn that is too long by itself', () => {
+    const entries = [question, result('a', 8000), result('b', 8000), result('c', 800)];
+    const { entries: kept } = fitEntries(entries, CURRENT, 2400);
+    expect(kept[1]).toMatchObject({ text: expect.stringContaining('8,000 characters omitted') });
+    expect(kept.slice(2)).toEqual(entries.slice(2));
+  });
+
+  it('cuts the middle out of a message that is too long by itself', () => {
+    const huge: TranscriptEntry = { ...question, text: `start${'x'.repeat(100_000)}end` };
+    const { entries: kept } = fitEntries([huge], CURRENT, 1000);
+    expect(kept[0]).toMatchObject({ text: expect.stringMatching(/^start.*truncated.*end$/s) });
+  });
+
+  it('always keeps the messages of the turn that runs, and fits where texts can shrink', () => {
+    const sizes = fc.array(fc.integer({ min: 0, max: 20_000 }), { minLength: 1, maxLength: 8 });
+    fc.assert(
+      fc.property(sizes, fc.integer({ min: 2500, max: 20_000 }), (lengths, maxTokens) => {
+        const before = lengths.flatMap((chars, index) => exchange(index + 1, chars));
+        const own = [question, ...lengths.map((chars, index) => result(`r${index}`, chars))];
+        const { entries, omitted } = fitEntries([...before, ...own], CURRENT, maxTokens);
+        expect(entriesTokens(entries)).toBeLessThanOrEqual(maxTokens);
+        expect(entries.length + omitted).toBe(before.length + own.length);
+        expect(entries).toContainEqual(question);
+      }),
+    );
+  });
+
+  it('can leave out everything before the turn', () => {
+    const { entries, omitted } = onlyTurn([...exchange(1, 10), question], CURRENT);
+    expect(entries).toEqual([question]);
+    expect(omitted).toBe(2);
+  });
+});

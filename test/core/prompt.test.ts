@@ -1,0 +1,129 @@
+// The system prompt: what is in it, in which order, how much of it, and what it admits to leave out.
+
+import { describe, expect, it } from 'vitest';
+import { callBudget, promptBudgets } from '../../src/core/budget.ts';
+import { buildPrompt, type PromptParts } from '../../src/core/prompt.ts';
+import { textTokens } from '../../src/core/tokens.ts';
+
+const CLOUD = { contextTokens: 128_000, local: false };
+const PARTS: PromptParts = {
+  files: [
+    { name: 'AGENTS.md', text: 'agents text' },
+    { name: 'SOUL.md', text: 'soul text' },
+  ],
+  channelContext: { name: 'CONTEXT-email.md', text: 'letters are formal' },
+  memory: 'the cat is called Mia',
+  toolGuidance: 'read before you write',
+  workspace: '/home/ann/workspace',
+  platform: 'linux',
+  channel: 'email',
+  chat: 'thread-7',
+  now: Date.UTC(2026, 6, 4, 22, 5, 59),
+  timeZone: 'Europe/Berlin',
+};
+const lines = (count: number, text: string) =>
+  Array.from({ length: count }, (_, index) => `${text} ${index + 1}`).join('\n');
+const wholeOf = (parts: PromptParts, model = CLOUD) =>
+  buildPrompt(parts, model)
+    .map(({ text }) => text)
+    .join('\n\n');
+
+describe('the system prompt', () => {
+  it('holds its sections in order, the changing time last', () => {
+    const sections = buildPrompt(PARTS, CLOUD);
+    const whole = wholeOf(PARTS);
+    const marks = [
+      'You are nanobot',
+      'channel email, chat thread-7',
+      'agents text',
+      'soul text',
+      'letters are formal',
+      'the cat is called Mia',
+      'read before you write',
+      'Now: Sunday 2026-07-05 00:05 (Europe/Berlin)',
+    ];
+    const places = marks.map((mark) => whole.indexOf(mark));
+    expect(places).toEqual(places.toSorted((a, b) => a - b));
+    expect(Math.min(...places)).toBeGreaterThanOrEqual(0);
+    expect(sections.map(({ stable }) => stable)).toEqual([true, false]);
+  });
+
+  it('does not change in its stable part while only time passes', () => {
+    const [early] = buildPrompt(PARTS, CLOUD);
+    const [late] = buildPrompt({ ...PARTS, now: PARTS.now + 3_600_000 }, CLOUD);
+    expect(late).toEqual(early);
+  });
+
+  it('has no heading for what is not there', () => {
+    const { channelContext: _none, ...bare } = PARTS;
+    const whole = wholeOf({ ...bare, files: [], memory: '', toolGuidance: '' });
+    expect(whole).not.toContain('# ');
+  });
+
+  it('cuts a long file at a line and says where the rest is', () => {
+    const files = [
+      { name: 'AGENTS.md', text: lines(2000, 'rule') },
+      { name: 'USER.md', text: 'likes tea\nand coffee' },
+    ];
+    const whole = wholeOf({ ...PARTS, files });
+    const shown = [...whole.matchAll(/^rule \d+$/gm)].length;
+    expect(whole).toContain(`AGENTS.md: only the first ${shown} lines shown; use read_file`);
+    expect(shown).toBeGreaterThan(100);
+    expect(whole).toContain('USER.md: not shown; use read_file');
+  });
+
+  it('keeps the newest facts of a long memory', () => {
+    const whole = wholeOf({ ...PARTS, memory: lines(5000, 'fact') });
+    expect(whole).toContain('fact 5000');
+    expect(whole).not.toContain('fact 1\n');
+    expect(whole).toMatch(/memory\/MEMORY\.md: only the last \d+ lines shown; use read_file/);
+  });
+
+  it('of a small local model stays within its cap, whatever the files hold', () => {
+    const big = lines(5000, 'text');
+    const parts = {
+      ...PARTS,
+      files: ['AGENTS.md', 'SOUL.md', 'USER.md'].map((name) => ({ name, text: big })),
+      channelContext: { name: 'CONTEXT.md', text: big },
+      memory: big,
+      toolGuidance: big,
+    };
+    const model = { contextTokens: 4096, local: true };
+    const notes = 120;
+    expect(textTokens(wholeOf(parts, model))).toBeLessThan(
+      promptBudgets(model).wholeTokens + notes,
+    );
+  });
+});
+
+describe('budgets', () => {
+  it.each([
+    [
+      { contextTokens: 4096, local: true },
+      { filesTokens: 300, memoryTokens: 100 },
+    ],
+    [
+      { contextTokens: 128_000, local: true },
+      { filesTokens: 2000, memoryTokens: 1000 },
+    ],
+    [
+      { contextTokens: 8192, local: false },
+      { filesTokens: 500, memoryTokens: 200 },
+    ],
+    [
+      { contextTokens: 128_000, local: false },
+      { filesTokens: 2560, memoryTokens: 1280 },
+    ],
+    [
+      { contextTokens: 2_000_000, local: false },
+      { filesTokens: 20_000, memoryTokens: 10_000 },
+    ],
+  ])('of %o are %o', (model, expected) => {
+    expect(promptBudgets(model)).toMatchObject(expected);
+  });
+
+  it('leave room for the question whatever answer length is configured', () => {
+    expect(callBudget(128_000, 4096)).toMatchObject({ outputTokens: 4096, inputTokens: 98_304 });
+    expect(callBudget(4096, 100_000)).toMatchObject({ outputTokens: 1024, inputTokens: 2252 });
+  });
+});

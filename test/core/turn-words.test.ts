@@ -1,0 +1,75 @@
+// The words around a turn: how a batch of messages reads to the model, and what the person is told
+// for each way a turn can end.
+
+import { describe, expect, it } from 'vitest';
+import { joinTexts } from '../../src/core/coalesce-text.ts';
+import type { ProviderFailure } from '../../src/core/errors.ts';
+import { closingOf } from '../../src/core/turn-closing.ts';
+
+const LIMITS = { maxRounds: 20, maxTokens: 1_000_000, maxMs: 600_000 };
+
+describe('a batch of messages', () => {
+  it('shows the pace of the later ones', () => {
+    const texts = joinTexts([
+      { text: 'hi', receivedAt: 1000 },
+      { text: 'are you there?', receivedAt: 1350 },
+      { text: 'well', receivedAt: 3100 },
+    ]);
+    expect(texts).toEqual(['hi', '[+350ms] are you there?', '[+2100ms] well']);
+  });
+
+  it('shows what a message quotes', () => {
+    const quoted = { author: 'Ann', text: 'one\ntwo' };
+    expect(joinTexts([{ text: 'why?', receivedAt: 1, quoted }])).toEqual([
+      '> Ann wrote:\n> one\n> two\n\nwhy?',
+    ]);
+  });
+});
+
+describe('the end of a turn', () => {
+  it('answers with all that was written, in order, without blank edges', () => {
+    const closing = closingOf(
+      { kind: 'answered', cut: false },
+      ['\n\n  code\n', 'Done.\n'],
+      LIMITS,
+    );
+    expect(closing).toEqual({ outcome: 'answered', answers: ['  code\n\nDone.'] });
+  });
+
+  it.each([
+    [{ kind: 'answered', cut: true }, 'answered', /^Hm\.\n\n\[Cut at the length limit/],
+    [{ kind: 'refused' }, 'answered', /declined/],
+    [{ kind: 'stopped' }, 'stopped', /^Hm\.$/],
+    [{ kind: 'empty' }, 'failed', /no answer/],
+    [{ kind: 'limit', limit: 'rounds' }, 'failed', /20 rounds/],
+    [{ kind: 'limit', limit: 'tokens' }, 'failed', /1,000,000 tokens/],
+    [{ kind: 'limit', limit: 'time' }, 'failed', /10 minutes/],
+  ] as const)('%o is told as %s', (ending, outcome, words) => {
+    const closing = closingOf(ending, ['Hm.'], LIMITS);
+    expect(closing.outcome).toBe(outcome);
+    expect(closing.answers.join()).toMatch(words);
+  });
+
+  it('of a failed model call names the model and what to do, never a code', () => {
+    const failures: readonly ProviderFailure[] = [
+      { kind: 'rate_limited' },
+      { kind: 'auth' },
+      { kind: 'unknown_model' },
+      { kind: 'server', status: 503 },
+      { kind: 'network' },
+      { kind: 'timeout', stage: 'idle' },
+      { kind: 'context_overflow' },
+      { kind: 'rejected', status: 400 },
+      { kind: 'malformed' },
+    ];
+    for (const failure of failures) {
+      const { answers } = closingOf({ kind: 'failed', failure, model: 'x/y' }, [], LIMITS);
+      expect(answers.join()).toMatch(/x\/y/);
+      expect(answers.join()).not.toMatch(/400|503|_/);
+    }
+  });
+
+  it('says nothing where nothing was written and the person stopped it', () => {
+    expect(closingOf({ kind: 'stopped' }, [], LIMITS).answers).toEqual([]);
+  });
+});
