@@ -197,14 +197,16 @@ function decoded(decimal?: string, hex?: string, name?: string): string | undefi
 
 const byteOffset = (source: string, at: number) => Buffer.byteLength(source.slice(0, at));
 
-/** Telegram drops white space at both ends of a message. */
+/** Telegram drops white space at both ends of a message; in front only before the first entity. */
 function trimmed(raw: string, entities: readonly Entity[], breaches: readonly string[]) {
-  const text = raw.trim();
-  const shift = raw.length - raw.trimStart().length;
+  const firstEntity = Math.min(raw.length, ...entities.map(({ offset }) => offset));
+  const shift = Math.min(firstEntity, raw.length - raw.trimStart().length);
+  const text = raw.slice(shift).trimEnd();
   const moved = entities.map((entity) => {
-    const offset = Math.max(0, entity.offset - shift);
-    const end = Math.min(text.length, entity.offset + entity.length - shift);
+    const offset = entity.offset - shift;
+    const end = Math.min(text.length, offset + entity.length);
     return { ...entity, offset, length: end - offset };
   });
-  return { ok: true as const, text, entities: moved.filter((e) => e.length > 0), breaches };
+  const kept = moved.filter((entity) => entity.length > 0);
+  return { ok: true as const, text, entities: kept, breaches };
 }

@@ -141,6 +141,7 @@ export class Ledger {
       offset < 0
         ? this.#updates.slice(offset)
         : this.#updates.filter((update) => update.update_id >= offset);
+    this.changed();
   }
 
   waiting(limit: number): readonly Update[] {

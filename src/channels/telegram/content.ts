@@ -1,0 +1,107 @@
+// The text of a Telegram message as the model reads it: what was written, links with their
+// addresses, and for everything that is not text a note that says what was sent.
+
+import { type Fields, fieldsOf, integerOf, listOf, textOf } from './fields.ts';
+
+/** What a message says; undefined for service messages, which say nothing. */
+export function contentOf(message: Fields): string | undefined {
+  const written = writtenText(message);
+  const note = mediaNote(message);
+  const parts = [forwardNote(message), note, written].filter((part) => part !== undefined);
+  return written === undefined && note === undefined ? undefined : parts.join('\n');
+}
+
+function writtenText(message: Fields): string | undefined {
+  const text = textOf(message['text']);
+  if (text !== undefined) return withAddresses(text, listOf(message['entities']));
+  const caption = textOf(message['caption']);
+  return caption === undefined
+    ? undefined
+    : withAddresses(caption, listOf(message['caption_entities']));
+}
+
+/** Links whose address does not show get it in parentheses. */
+function withAddresses(text: string, entities: readonly unknown[]): string {
+  let result = text;
+  for (const entity of entities.toReversed()) {
+    const fields = fieldsOf(entity);
+    const url = textOf(fields?.['url']);
+    const offset = integerOf(fields?.['offset']);
+    const length = integerOf(fields?.['length']);
+    if (url === undefined || offset === undefined || length === undefined) continue;
+    const end = offset + length;
+    if (fields?.['type'] !== 'text_link' || offset < 0 || length < 1 || end > text.length) continue;
+    result = `${result.slice(0, end)} (${url})${result.slice(end)}`;
+  }
+  return result.toWellFormed();
+}
+
+const UNREADABLE: Readonly<Record<string, string>> = {
+  photo: 'a photo',
+  voice: 'a voice message',
+  audio: 'an audio file',
+  video: 'a video',
+  video_note: 'a video message',
+  animation: 'an animation',
+  document: 'a file',
+  sticker: 'a sticker',
+  story: 'a story',
+  paid_media: 'paid media',
+  game: 'a game',
+  invoice: 'an invoice',
+  checklist: 'a checklist',
+};
+
+function mediaNote(message: Fields): string | undefined {
+  const readable = readableNote(message);
+  if (readable !== undefined) return `[${readable}]`;
+  // An animation also comes as a document: the more telling name is listed first.
+  const kind = Object.keys(UNREADABLE).find((name) => message[name] !== undefined);
+  if (kind === undefined) return undefined;
+  const media = fieldsOf(message[kind]);
+  const detail = textOf(media?.['file_name']) ?? textOf(media?.['emoji']);
+  const named = detail === undefined ? UNREADABLE[kind] : `${UNREADABLE[kind]} (${detail})`;
+  return kind === 'sticker' ? `[${named}]` : `[sent ${named}, which cannot be opened here yet]`;
+}
+
+/** Attachments that are text in themselves. */
+function readableNote(message: Fields): string | undefined {
+  const venue = fieldsOf(message['venue']);
+  const location = fieldsOf(venue?.['location']) ?? fieldsOf(message['location']);
+  if (location !== undefined) {
+    const name = [textOf(venue?.['title']), textOf(venue?.['address'])].filter(Boolean).join(', ');
+    const point = `${Number(location['latitude'])}, ${Number(location['longitude'])}`;
+    return name === '' ? `location: ${point}` : `place: ${name} (${point})`;
+  }
+  const contact = fieldsOf(message['contact']);
+  if (contact !== undefined) {
+    return `contact: ${nameOf(contact)}, ${textOf(contact['phone_number']) ?? 'no number'}`;
+  }
+  const poll = fieldsOf(message['poll']);
+  if (poll !== undefined) {
+    const options = listOf(poll['options']).map((option) => textOf(fieldsOf(option)?.['text']));
+    return `poll: ${textOf(poll['question']) ?? ''} ${options.filter(Boolean).join(' / ')}`;
+  }
+  const dice = fieldsOf(message['dice']);
+  return dice === undefined
+    ? undefined
+    : `dice ${textOf(dice['emoji']) ?? ''}: ${Number(dice['value'])}`;
+}
+
+function forwardNote(message: Fields): string | undefined {
+  const origin = fieldsOf(message['forward_origin']);
+  if (origin === undefined && message['forward_date'] === undefined) return undefined;
+  const user = fieldsOf(origin?.['sender_user']);
+  const chat = fieldsOf(origin?.['sender_chat']) ?? fieldsOf(origin?.['chat']);
+  const name =
+    (user === undefined ? undefined : nameOf(user)) ??
+    textOf(origin?.['sender_user_name']) ??
+    textOf(chat?.['title']);
+  return name === undefined ? '[forwarded]' : `[forwarded from ${name}]`;
+}
+
+/** A display name: first and last name, else the user name. */
+export function nameOf(person: Fields): string | undefined {
+  const names = [textOf(person['first_name']), textOf(person['last_name'])].filter(Boolean);
+  return names.length > 0 ? names.join(' ') : textOf(person['username']);
+}

@@ -1,0 +1,88 @@
+// The editing power: an answer that grows in the chat. A draft is best effort: what Telegram has no
+// time for is skipped, never queued, so that the final text is not held up behind it.
+
+import { parseMarkup } from '../../core/markup.ts';
+import { truncateMarkup } from '../../core/markup-split.ts';
+import type { Run } from '../../core/markup-writer.ts';
+import type { Editing } from '../channel.ts';
+import { BotCallError, isGone, isUnchanged, toDeliveryError } from './failures.ts';
+import { fromNativeId, telegramChatId } from './ids.ts';
+import { MESSAGE_UNITS, NO_PREVIEW, type PartsDeps, sendNew, withFallback } from './parts.ts';
+
+/** Fastest Telegram lets one chat's messages change for long. */
+const MIN_EDIT_INTERVAL_MS = 1000;
+/** Source text beyond this cannot be part of one message, whatever its markup. */
+const MAX_SOURCE_CHARS = 4 * MESSAGE_UNITS;
+
+export type Drafts = Editing & {
+  /** Milliseconds until Telegram wants to hear of this chat again; 0 when it does. */
+  restMs(chat: number): number;
+};
+
+export type DraftDeps = PartsDeps & {
+  /** The message a first draft answers in the chat, where answers quote. */
+  replyTarget(replyTo: Parameters<Editing['place']>[2]['replyTo']): number | undefined;
+};
+
+export function createDrafts(deps: DraftDeps): Drafts {
+  const { api, clock } = deps;
+  /** Chats that got 429 on an edit, and until when they rest. */
+  const resting = new Map<number, number>();
+
+  function restMs(chat: number): number {
+    const until = resting.get(chat);
+    if (until === undefined) return 0;
+    const left = until - clock.monotonic();
+    if (left <= 0) resting.delete(chat);
+    return Math.max(0, left);
+  }
+
+  function translate(error: unknown, chat: number): unknown {
+    if (!(error instanceof BotCallError)) return error;
+    const delivery = toDeliveryError(error, true);
+    if (delivery.remedy.kind === 'after') {
+      resting.set(chat, clock.monotonic() + delivery.remedy.delayMs);
+    }
+    return delivery;
+  }
+
+  return {
+    minIntervalMs: MIN_EDIT_INTERVAL_MS,
+    restMs,
+    place(chat, markdown, { replyTo, signal }) {
+      const target = deps.replyTarget(replyTo);
+      const runs = beginning(markdown);
+      const post = { chat: telegramChatId(chat), runs, isRepeat: false, replyTo: target, signal };
+      return sendNew(post, deps);
+    },
+    async edit(chat, draft, markdown, signal) {
+      const chatNumber = telegramChatId(chat);
+      if (restMs(chatNumber) > 0) return;
+      const target = {
+        chat_id: chatNumber,
+        message_id: fromNativeId(draft),
+        link_preview_options: NO_PREVIEW,
+      };
+      try {
+        await withFallback(beginning(markdown), deps.log(), (body) =>
+          api.editMessageText({ ...target, ...body }, signal),
+        );
+      } catch (error) {
+        if (!isUnchanged(error)) throw translate(error, chatNumber);
+      }
+    },
+    async remove(chat, draft, signal) {
+      const target = { chat_id: telegramChatId(chat), message_id: fromNativeId(draft) };
+      try {
+        await api.deleteMessage(target, signal);
+      } catch (error) {
+        if (!isGone(error)) throw translate(error, target.chat_id);
+      }
+    },
+  };
+}
+
+/** As much as one message holds; open fences and emphasis are closed by rendering from the tree. */
+function beginning(markdown: string): readonly Run[] {
+  return truncateMarkup(parseMarkup(markdown.slice(0, MAX_SOURCE_CHARS)), MESSAGE_UNITS);
+}

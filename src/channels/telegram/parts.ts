@@ -1,0 +1,155 @@
+// One answer as Telegram messages: split, rendered, sent part by part with a durable mark after
+// each, so that a failure in the middle repeats nothing and leaves nothing out.
+
+import type { Receipt, SendContext } from '../../bus/bus.ts';
+import { BACKOFF, DeliveryError } from '../../core/errors.ts';
+import type { NativeId } from '../../core/ids.ts';
+import { plainText } from '../../core/markup-plain.ts';
+import { splitMarkdown } from '../../core/markup-split.ts';
+import { renderTelegramHtml } from '../../core/markup-telegram.ts';
+import { type Run, visibleText } from '../../core/markup-writer.ts';
+import type { OutboundMessage } from '../../core/message.ts';
+import type { Clock } from '../../lib/clock.ts';
+import type { Logger } from '../../lib/logger.ts';
+import type { BotApi } from './client.ts';
+import {
+  BotCallError,
+  isFormattingRefused,
+  isGone,
+  isUnchanged,
+  toDeliveryError,
+} from './failures.ts';
+import { fromNativeId, telegramChatId, toNativeId } from './ids.ts';
+
+/** Longest visible text of one message, UTF-16 units (Bot API, sendMessage). */
+export const MESSAGE_UNITS = 4096;
+/** Telegram asks for no more than about one message a second in a chat; two at once are fine. */
+const PARTS_AT_ONCE = 2;
+const PART_PAUSE_MS = 1000;
+const REPEAT_MARK = '(sent again: the first try was not confirmed)\n\n';
+
+export type PartsDeps = {
+  readonly api: BotApi;
+  readonly clock: Clock;
+  readonly log: () => Logger;
+};
+
+/** A body in HTML mode, or as plain text without any. */
+export type Body = { readonly text: string; readonly parse_mode?: 'HTML' };
+
+/** Tries the marked-up body, and the plain text where Telegram refuses the markup. */
+export async function withFallback<T>(
+  runs: readonly Run[],
+  log: Logger,
+  call: (body: Body) => Promise<T>,
+): Promise<T> {
+  try {
+    return await call({ text: renderTelegramHtml(runs), parse_mode: 'HTML' });
+  } catch (error) {
+    if (!isFormattingRefused(error)) throw error;
+    log.warn('telegram refused the formatting, sending plain text', { error });
+  }
+  const plain = plainText(runs);
+  return call({ text: plain.length <= MESSAGE_UNITS ? plain : visibleText(runs) });
+}
+
+/** @throws DeliveryError */
+export async function sendParts(
+  message: OutboundMessage,
+  context: SendContext,
+  replyTo: number | undefined,
+  deps: PartsDeps,
+): Promise<Receipt> {
+  const parts = splitMarkdown(message.markdown, MESSAGE_UNITS);
+  const sent: NativeId[] = [...context.sentParts];
+  for (const [index, part] of parts.entries()) {
+    if (index < context.sentParts.length) continue;
+    if (index - context.sentParts.length >= PARTS_AT_ONCE) {
+      await pause(context.signal, deps.clock);
+    }
+    const isRepeat = context.repeatsUnknown && index === context.sentParts.length;
+    const post = {
+      chat: telegramChatId(message.chat),
+      runs: part.runs,
+      isRepeat,
+      replyTo: index === 0 ? replyTo : undefined,
+      signal: context.signal,
+    };
+    const id =
+      (index === 0 && context.draft !== undefined
+        ? await rewrite(post, context.draft, deps)
+        : undefined) ?? (await sendNew(post, deps));
+    await context.partSent(id);
+    sent.push(id);
+  }
+  return { nativeIds: sent };
+}
+
+async function pause(signal: AbortSignal, clock: Clock): Promise<void> {
+  await clock.sleep(PART_PAUSE_MS, signal).catch(() => undefined);
+  if (!signal.aborted) return;
+  throw new DeliveryError('stopped between two parts', {
+    certainty: 'not_sent',
+    remedy: BACKOFF,
+    code: 'telegram_stopped',
+  });
+}
+
+export type Post = {
+  readonly chat: number;
+  readonly runs: readonly Run[];
+  /** Nobody knows whether an earlier try of this part arrived. */
+  readonly isRepeat: boolean;
+  readonly replyTo: number | undefined;
+  readonly signal: AbortSignal;
+};
+
+/** Turns the draft into the final text; undefined when the draft is gone. */
+async function rewrite(
+  { chat, runs, signal }: Post,
+  draft: NativeId,
+  { api, log }: PartsDeps,
+): Promise<NativeId | undefined> {
+  const target = {
+    chat_id: chat,
+    message_id: fromNativeId(draft),
+    link_preview_options: NO_PREVIEW,
+  };
+  try {
+    await withFallback(runs, log(), (body) => api.editMessageText({ ...target, ...body }, signal));
+    return draft;
+  } catch (error) {
+    if (isUnchanged(error)) return draft;
+    if (isGone(error)) return undefined;
+    // An edit done twice leaves the same text.
+    throw error instanceof BotCallError ? toDeliveryError(error, true) : error;
+  }
+}
+
+export const NO_PREVIEW = { is_disabled: true } as const;
+
+/** @throws DeliveryError */
+export async function sendNew(post: Post, { api, log }: PartsDeps): Promise<NativeId> {
+  const { chat, signal, replyTo } = post;
+  const fits = visibleText(post.runs).length + REPEAT_MARK.length <= MESSAGE_UNITS;
+  const mark: Run = { text: REPEAT_MARK, styles: [] };
+  const options = {
+    chat_id: chat,
+    link_preview_options: NO_PREVIEW,
+    ...(replyTo === undefined
+      ? {}
+      : { reply_parameters: { message_id: replyTo, allow_sending_without_reply: true } }),
+  };
+  try {
+    if (post.isRepeat && !fits) {
+      await api.sendMessage({ ...options, text: REPEAT_MARK.trim() }, signal);
+    }
+    const runs = post.isRepeat && fits ? [mark, ...post.runs] : post.runs;
+    const sent = await withFallback(runs, log(), (body) =>
+      api.sendMessage({ ...options, ...body }, signal),
+    );
+    return toNativeId(sent.message_id);
+  } catch (error) {
+    throw error instanceof BotCallError ? toDeliveryError(error, false) : error;
+  }
+}

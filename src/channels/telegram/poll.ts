@@ -1,0 +1,173 @@
+// The poll loop. An update is confirmed to Telegram only by the offset of a later poll, and that
+// offset moves only after the messages are durable; a poll that stalls is left behind for a new one.
+
+import type { InboundEntry } from '../../bus/bus.ts';
+import { BACKOFF, BusFullError, ChannelError, NEVER } from '../../core/errors.ts';
+import { backoffMs } from '../../lib/backoff.ts';
+import type { ChannelHost } from '../channel.ts';
+import type { BotApi } from './client.ts';
+import { offsetAfter, type Place, readPlace, writePlace } from './cursor.ts';
+import { BotCallError, type CallFailure } from './failures.ts';
+import { type Bot, TELEGRAM } from './ids.ts';
+import { toEntry, updateIdOf } from './inbound.ts';
+import { judgePoll } from './poll-rules.ts';
+
+export type PollDeps = {
+  readonly api: BotApi;
+  readonly bot: Bot;
+  readonly host: ChannelHost;
+  readonly random: () => number;
+  /** The bot's user name, once known. */
+  account(): string | undefined;
+  /** Called once, after the first completed poll. */
+  onReady(): void;
+};
+
+const POLL_TIMEOUT_SECS = 25;
+const BATCH = 100;
+/** While the queue is full. */
+const FULL_MIN_MS = 500;
+const FULL_MAX_MS = 15_000;
+/** Updates of which none has an id cannot be passed over, only asked for again. */
+const UNREADABLE_PAUSE_MS = 5000;
+/** Groups come as `message` too; nothing else is of use to a text agent. */
+const KINDS = ['message', 'edited_message'] as const;
+
+export async function runPolling(deps: PollDeps, signal: AbortSignal): Promise<void> {
+  const loop = new PollLoop(deps, signal);
+  await loop.run();
+}
+
+type Polled =
+  | { readonly kind: 'updates'; readonly updates: readonly unknown[] }
+  | { readonly kind: 'failed'; readonly failure: CallFailure };
+
+class PollLoop {
+  readonly #deps: PollDeps;
+  readonly #signal: AbortSignal;
+  #place: Place | undefined;
+  #failures = 0;
+  #isReady = false;
+
+  constructor(deps: PollDeps, signal: AbortSignal) {
+    this.#deps = deps;
+    this.#signal = signal;
+  }
+
+  async run(): Promise<void> {
+    const { host, bot } = this.#deps;
+    this.#place = readPlace(await host.cursor(), bot.botId);
+    while (!this.#signal.aborted) {
+      const polled = await this.#poll();
+      if (this.#signal.aborted) return;
+      if (polled.kind === 'failed') {
+        await this.#sitOut(polled.failure);
+        continue;
+      }
+      this.#completed();
+      if (polled.updates.length > 0) await this.#take(polled.updates);
+    }
+  }
+
+  async #poll(): Promise<Polled> {
+    const { api, host } = this.#deps;
+    const offset = offsetAfter(this.#place, host.clock.now());
+    // The first answer, and the first after trouble, tells that we are through: it must not wait.
+    const isProbe = !this.#isReady || this.#failures > 0;
+    const payload = {
+      timeout: isProbe ? 0 : POLL_TIMEOUT_SECS,
+      limit: BATCH,
+      allowed_updates: KINDS,
+      ...(offset === undefined ? {} : { offset }),
+    };
+    try {
+      const updates: unknown = await api.getUpdates(payload, this.#signal);
+      if (Array.isArray(updates)) return { kind: 'updates', updates };
+      return { kind: 'failed', failure: { kind: 'unanswered', reason: 'no list of updates' } };
+    } catch (error) {
+      if (error instanceof BotCallError) return { kind: 'failed', failure: error.failure };
+      throw error;
+    }
+  }
+
+  #completed() {
+    const { host, account, onReady } = this.#deps;
+    this.#failures = 0;
+    const name = account();
+    host.report({
+      kind: 'running',
+      activeAt: host.clock.now(),
+      ...(name === undefined ? {} : { account: name }),
+    });
+    if (this.#isReady) return;
+    this.#isReady = true;
+    onReady();
+  }
+
+  async #sitOut(failure: CallFailure): Promise<void> {
+    const { host, api, random } = this.#deps;
+    this.#failures += 1;
+    const verdict = judgePoll({ failure, failures: this.#failures }, random);
+    if (verdict.kind === 'stop') {
+      const { reason, remedy } = verdict;
+      host.report({ kind: 'stopped', reason, remedy });
+      host.alert(`${reason}. ${remedy}`);
+      throw new ChannelError('telegram_token_refused', reason, { remedy: NEVER });
+    }
+    const { waitMs, reason } = verdict;
+    host.log.warn('telegram poll failed', { reason, waitMs, failures: this.#failures });
+    host.report({ kind: 'degraded', reason, retryAt: host.clock.now() + waitMs });
+    if (verdict.alert !== undefined) host.alert(verdict.alert);
+    if (verdict.clearWebhook) await this.#clearWebhook(api);
+    await this.#sleep(waitMs);
+  }
+
+  async #clearWebhook(api: BotApi): Promise<void> {
+    try {
+      await api.deleteWebhook({}, this.#signal);
+    } catch (error) {
+      if (!(error instanceof BotCallError)) throw error;
+      this.#deps.host.log.warn('telegram webhook not removed', { error });
+    }
+  }
+
+  async #take(updates: readonly unknown[]): Promise<void> {
+    const { host, bot } = this.#deps;
+    const receivedAt = host.clock.now();
+    const entries = updates
+      .map((update) => toEntry(update, { ...bot, receivedAt }))
+      .filter((entry) => entry !== undefined);
+    const ids = updates.map(updateIdOf).filter((id) => id !== undefined);
+    if (ids.length === 0) {
+      host.log.warn('telegram sent updates without ids', { count: updates.length });
+      return this.#sleep(UNREADABLE_PAUSE_MS);
+    }
+    const place = { botId: bot.botId, lastUpdateId: Math.max(...ids), at: receivedAt };
+    await this.#store(entries, place);
+    this.#place = place;
+  }
+
+  /** Telegram keeps what we do not confirm, so a full queue only means waiting. */
+  async #store(entries: readonly InboundEntry[], place: Place): Promise<void> {
+    const { host, bot, random } = this.#deps;
+    const cursor = { channel: TELEGRAM, account: bot.account, value: writePlace(place) };
+    for (let tries = 1; !this.#signal.aborted; tries += 1) {
+      try {
+        return await host.receive(entries, { cursor });
+      } catch (error) {
+        if (!(error instanceof BusFullError)) throw error;
+      }
+      const waitMs = backoffMs(tries, { minMs: FULL_MIN_MS, maxMs: FULL_MAX_MS, random });
+      const reason = 'the queue is full; Telegram keeps further messages for us meanwhile';
+      host.report({ kind: 'degraded', reason, retryAt: host.clock.now() + waitMs });
+      await this.#sleep(waitMs);
+    }
+    throw new ChannelError('telegram_stopped', 'stopped while the queue was full', {
+      remedy: BACKOFF,
+    });
+  }
+
+  async #sleep(ms: number): Promise<void> {
+    await this.#deps.host.clock.sleep(ms, this.#signal).catch(() => undefined);
+  }
+}

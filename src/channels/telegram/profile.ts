@@ -1,0 +1,54 @@
+// What Telegram shows of the bot: who it is (asked once a day) and its command menu (set when it
+// changed). Neither may hold up the first poll.
+
+import type { ChannelHost } from '../channel.ts';
+import type { BotApi } from './client.ts';
+import { fieldsOf, integerOf, textOf } from './fields.ts';
+
+const IDENTITY_LIFETIME_MS = 24 * 3600 * 1000;
+
+const MENU = [
+  { command: 'help', description: 'What I can do' },
+  { command: 'new', description: 'Begin a new conversation' },
+  { command: 'stop', description: 'Stop the answer' },
+  { command: 'status', description: 'How things stand' },
+  { command: 'model', description: 'Show or change the model' },
+  { command: 'think', description: 'Switch thinking on or off' },
+  { command: 'start', description: 'Say hello' },
+] as const;
+
+export async function rememberedName(
+  host: ChannelHost,
+  botId: number,
+): Promise<string | undefined> {
+  return (await readIdentity(host, botId))?.username;
+}
+
+/** Brings identity and menu up to date; returns the bot's user name. @throws BotCallError */
+export async function refreshProfile(
+  api: BotApi,
+  host: ChannelHost,
+  botId: number,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  const known = await readIdentity(host, botId);
+  const isFresh = known !== undefined && host.clock.now() - known.at < IDENTITY_LIFETIME_MS;
+  const username = isFresh ? known.username : (await api.getMe(signal)).username;
+  if (!isFresh) {
+    await host.state.set(`me:${botId}`, JSON.stringify({ username, at: host.clock.now() }));
+  }
+  const menu = JSON.stringify(MENU);
+  if ((await host.state.get(`menu:${botId}`)) !== menu) {
+    await api.setMyCommands({ commands: MENU }, signal);
+    await host.state.set(`menu:${botId}`, menu);
+  }
+  return username;
+}
+
+async function readIdentity(host: ChannelHost, botId: number) {
+  const stored = await host.state.get(`me:${botId}`);
+  const fields = stored === undefined ? undefined : fieldsOf(JSON.parse(stored));
+  const username = textOf(fields?.['username']);
+  const at = integerOf(fields?.['at']);
+  return username === undefined || at === undefined ? undefined : { username, at };
+}

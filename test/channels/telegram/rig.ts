@@ -1,0 +1,124 @@
+// A real Telegram channel against the simulated Bot API, with a host in memory.
+
+import { expect } from 'vitest';
+import type { SendContext } from '../../../src/bus/bus.ts';
+import type { Channel } from '../../../src/channels/channel.ts';
+import { createTelegramChannel } from '../../../src/channels/telegram/telegram.ts';
+import type { TelegramConfig } from '../../../src/core/config.ts';
+import { chatId, DEFAULT_ACCOUNT, messageId, type NativeId } from '../../../src/core/ids.ts';
+import type { ChatRef, OutboundMessage } from '../../../src/core/message.ts';
+import { type Clock, systemClock } from '../../../src/lib/clock.ts';
+import { type BotApi, type BotApiOptions, startBotApi } from '../../support/bot-api.ts';
+import { createMemoryHost, type MemoryHost } from '../../support/memory-host.ts';
+
+export const ALICE = 777;
+
+export type Rig = AsyncDisposable & {
+  readonly api: BotApi;
+  readonly host: MemoryHost;
+  readonly clock: Clock;
+  readonly channel: Channel;
+  /** Starts a channel that goes on where the last one stopped. */
+  start(config?: Partial<TelegramConfig>): void;
+  /** Stops it as a shutdown does; rejects with what `run` rejected with. */
+  stop(): Promise<void>;
+  /** What `run` rejected with. */
+  readonly failure: Promise<unknown>;
+  /** Violations the test meant to cause; any other fails it. */
+  readonly expectedViolations: string[];
+};
+
+export async function startRig(
+  options: { readonly clock?: Clock; readonly api?: BotApiOptions; readonly apiRoot?: string } = {},
+): Promise<Rig> {
+  const api = await startBotApi({ maxPollMs: 2000, ...options.api });
+  const clock = options.clock ?? systemClock;
+  const host = createMemoryHost(clock);
+  const expectedViolations: string[] = [];
+  let channel = make({});
+  let controller = new AbortController();
+  let running: Promise<void> = Promise.resolve();
+
+  function make(config: Partial<TelegramConfig>): Channel {
+    const defaults: TelegramConfig = {
+      enabled: true,
+      token: api.token,
+      apiRoot: options.apiRoot ?? api.apiRoot,
+      allowFrom: [],
+      streaming: true,
+      quoteReplies: false,
+    };
+    return createTelegramChannel({ ...defaults, ...config }, { clock, random: () => 0 });
+  }
+
+  const rig: Rig = {
+    api,
+    host,
+    clock,
+    expectedViolations,
+    get channel() {
+      return channel;
+    },
+    get failure() {
+      return running.then(
+        () => undefined,
+        (error: unknown) => error,
+      );
+    },
+    start(config = {}) {
+      controller = new AbortController();
+      channel = make(config);
+      running = channel.run(host, controller.signal);
+      running.catch(() => undefined);
+    },
+    async stop() {
+      controller.abort();
+      await running;
+    },
+    async [Symbol.asyncDispose]() {
+      controller.abort();
+      await running.catch(() => undefined);
+      await api[Symbol.asyncDispose]();
+      expect(api.violations).toEqual(expectedViolations);
+    },
+  };
+  return rig;
+}
+
+export const chatOf = (chat: number): ChatRef => ({
+  channel: rigChannel,
+  account: DEFAULT_ACCOUNT,
+  chat: chatId(String(chat)),
+});
+
+const rigChannel = 'telegram' as ChatRef['channel'];
+
+export const answer = (markdown: string, rest: Partial<OutboundMessage> = {}): OutboundMessage => ({
+  id: messageId('turn/0'),
+  chat: chatOf(ALICE),
+  markdown,
+  ...rest,
+});
+
+/** The bus's part in a send: it remembers which parts stand in the chat. */
+export function sending(
+  rest: Partial<SendContext> = {},
+): SendContext & { readonly parts: NativeId[] } {
+  const parts: NativeId[] = [];
+  return {
+    signal: AbortSignal.timeout(10_000),
+    attempt: 1,
+    sentParts: [],
+    repeatsUnknown: false,
+    partSent: async (id) => void parts.push(id),
+    ...rest,
+    parts,
+  };
+}
+
+/** What the person sees of the bot in a chat, in order. */
+export const seenBy = (api: BotApi, chat: number): readonly string[] =>
+  api
+    .chat(chat)
+    .messages.filter(({ from }) => from === 'bot')
+    .map(({ text }) => text);

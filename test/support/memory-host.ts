@@ -1,0 +1,148 @@
+// A ChannelHost that keeps everything in memory: what a channel handed over, which messages are
+// known already, the cursor, and what it reported. For tests of one channel without the gateway.
+
+import type { ChannelCursor, InboundEntry } from '../../src/bus/bus.ts';
+import type { ChannelHost, ChannelStatus } from '../../src/channels/channel.ts';
+import { BusFullError } from '../../src/core/errors.ts';
+import type { Clock } from '../../src/lib/clock.ts';
+import { type LogFields, type Logger, silentLogger } from '../../src/lib/logger.ts';
+import type { KeyValueStore } from '../../src/store/store.ts';
+
+export type MemoryHost = ChannelHost & {
+  /** Entries in the order they came, without those already known. */
+  readonly entries: readonly InboundEntry[];
+  /** How often a known message came again. */
+  readonly duplicates: number;
+  readonly statuses: readonly ChannelStatus[];
+  readonly alerts: readonly string[];
+  readonly logged: readonly { readonly message: string; readonly fields: LogFields }[];
+  storedCursor: string | undefined;
+  /** While true, `receive` refuses with BusFullError. */
+  isFull: boolean;
+  /** Awaited before a batch is stored. */
+  beforeStore: ((batch: readonly InboundEntry[]) => Promise<void>) | undefined;
+  texts(): readonly string[];
+  gates(): readonly string[];
+  /** Resolves when `look` gives something; looks again after every report and batch. */
+  until<T>(look: (host: MemoryHost) => T | undefined | false, timeoutMs?: number): Promise<T>;
+};
+
+export function createMemoryHost(clock: Clock): MemoryHost {
+  return new Host(clock);
+}
+
+class Host implements MemoryHost {
+  readonly clock: Clock;
+  readonly entries: InboundEntry[] = [];
+  readonly statuses: ChannelStatus[] = [];
+  readonly alerts: string[] = [];
+  readonly logged: { message: string; fields: LogFields }[] = [];
+  readonly state = createMemoryStore();
+  readonly log: Logger;
+  duplicates = 0;
+  storedCursor: string | undefined;
+  isFull = false;
+  beforeStore: ((batch: readonly InboundEntry[]) => Promise<void>) | undefined;
+  readonly #listeners = new Set<() => void>();
+
+  constructor(clock: Clock) {
+    this.clock = clock;
+    const note = (message: string, fields: LogFields = {}) =>
+      void this.logged.push({ message, fields });
+    const noting = { debug: note, info: note, warn: note, error: note };
+    this.log = { ...silentLogger, ...noting, child: () => this.log };
+  }
+
+  async receive(
+    batch: readonly InboundEntry[],
+    options: { readonly cursor?: ChannelCursor } = {},
+  ): Promise<void> {
+    await this.beforeStore?.(batch);
+    if (this.isFull) {
+      this.#changed();
+      throw new BusFullError('the test queue is full');
+    }
+    const known = new Set(this.entries.map(({ message }) => message.id));
+    for (const entry of batch) {
+      if (known.has(entry.message.id)) this.duplicates += 1;
+      else this.entries.push(entry);
+      known.add(entry.message.id);
+    }
+    if (options.cursor !== undefined) this.storedCursor = options.cursor.value;
+    this.#changed();
+  }
+
+  async cursor(): Promise<string | undefined> {
+    return this.storedCursor;
+  }
+
+  report(status: ChannelStatus): void {
+    this.statuses.push(status);
+    this.#changed();
+  }
+
+  alert(text: string): void {
+    this.alerts.push(text);
+    this.#changed();
+  }
+
+  texts(): readonly string[] {
+    return this.entries.filter(({ kind }) => kind === 'queue').map(({ message }) => message.text);
+  }
+
+  gates(): readonly string[] {
+    return this.entries.flatMap((entry) => (entry.kind === 'record' ? [entry.gate] : []));
+  }
+
+  until<T>(look: (host: MemoryHost) => T | undefined | false, timeoutMs = 10_000): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => {
+        this.#listeners.delete(check);
+        reject(new Error(`the host saw nothing of the kind within ${timeoutMs} ms`));
+      }, timeoutMs);
+      const check = () => {
+        const value = look(this);
+        if (value === undefined || value === false) return;
+        clearTimeout(timer);
+        this.#listeners.delete(check);
+        resolve(value);
+      };
+      this.#listeners.add(check);
+      check();
+    });
+  }
+
+  #changed() {
+    for (const listener of [...this.#listeners]) listener();
+  }
+}
+
+export function createMemoryStore(): KeyValueStore {
+  const rows = new Map<string, string>();
+  return {
+    get: async (key) => rows.get(key),
+    async set(key, value) {
+      rows.set(key, value);
+    },
+    async setMany(changes) {
+      for (const { key, value } of changes) {
+        if (value === undefined) rows.delete(key);
+        else rows.set(key, value);
+      }
+    },
+    async delete(key) {
+      rows.delete(key);
+    },
+    async list(prefix, { limit = Number.POSITIVE_INFINITY, after, newestFirst = false } = {}) {
+      const keys = [...rows.keys()].filter((key) => key.startsWith(prefix)).sort();
+      if (newestFirst) keys.reverse();
+      const isBehind = (key: string) =>
+        after === undefined || (newestFirst ? key < after : key > after);
+      return keys
+        .filter(isBehind)
+        .slice(0, limit)
+        .map((key) => ({ key, value: rows.get(key) ?? '' }));
+    },
+    expire: async () => 0,
+  };
+}
