@@ -34,6 +34,7 @@ import type { LoadedConfig } from './config.ts';
 import { createDoors, policyOf } from './doors.ts';
 import type { Gateway, GatewayOptions } from './gateway.ts';
 import { GatewayService } from './gateway-service.ts';
+import type { Home } from './home.ts';
 import { LiveConfig } from './live-config.ts';
 import { createModels } from './models.ts';
 
@@ -105,7 +106,7 @@ async function build(
 ): Promise<Gateway> {
   const { live, clock, log, store, bus } = foundations;
   const models = await createModels({ live, env: options.env, clock, log });
-  const agent = buildAgent(foundations, models.current);
+  const agent = buildAgent(foundations, models.current, options.home);
   const settings = createSessionSettings(store.scope('session-settings'));
   const pairing = createPairing({ state: store.scope('people'), clock, randomBytes });
   const commands: CommandDeps = {
@@ -152,10 +153,11 @@ async function build(
 function buildAgent(
   { live, clock, log, sessions }: Foundations,
   models: () => ModelRegistry,
+  home: Home,
 ): Agent {
   const workspace = () => live.defaults.workspace;
   const timeZone = () => live.config.sessions.timeZone;
-  const files = createGuardedFiles();
+  const files = createGuardedFiles({ forbidden: [home.root] });
   const memory = createFileMemory({ files, workspace, clock, timeZone, log });
   const toolbox = createToolbox({
     tools: createTools({ files, memory, timeZone }),
