@@ -15,7 +15,8 @@ export function createTokenCorrection(): TokenCorrection {
   return {
     factor: (model) => factors.get(model) ?? 1,
     observe(model, estimated, actual) {
-      const next = correctedBy(factors.get(model) ?? 1, estimated, actual);
+      const next = correctedBy(factors.get(model), estimated, actual);
+      if (next === undefined) return;
       if (!factors.has(model) && factors.size >= MAX_MODELS) factors.clear();
       factors.set(model, next);
     },

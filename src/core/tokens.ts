@@ -50,8 +50,13 @@ function assistantTokens(message: Extract<ModelMessage, { role: 'assistant' }>):
 }
 
 /** The factor for the next estimate, after a call estimated at `estimated` really took `actual`. */
-export function correctedBy(factor: number, estimated: number, actual: number): number {
+export function correctedBy(
+  factor: number | undefined,
+  estimated: number,
+  actual: number,
+): number | undefined {
   if (estimated <= 0 || actual <= 0) return factor;
-  const next = factor + CORRECTION_WEIGHT * (actual / estimated - factor);
+  const seen = actual / estimated;
+  const next = factor === undefined ? seen : factor + CORRECTION_WEIGHT * (seen - factor);
   return Math.min(MAX_CORRECTION, Math.max(MIN_CORRECTION, next));
 }

@@ -1,7 +1,7 @@
 // An agent over the real session store in a temporary folder, with a scripted model and a small set
 // of tools that count what they do. `restart` stands for a killed and restarted process.
 
-import { mkdir } from 'node:fs/promises';
+import { mkdir, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { z } from 'zod';
@@ -124,6 +124,10 @@ export async function createRig(options: RigOptions = {}) {
     state,
     inputOf,
     run,
+    /** Arguments of `agent.prepare`. */
+    place: [SESSION, CHAT] as const,
+    write: (name: string, text: string) => writeFile(join(workspace, name), text),
+    link: (target: string, name: string) => symlink(target, join(workspace, name)),
     ask: async (seq: number, text: string) => (await run(inputOf(seq, [text]))).outcome,
     get agent() {
       return current.agent;
