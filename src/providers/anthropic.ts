@@ -2,13 +2,18 @@
 // loaded at the first call: a start must not wait for it.
 
 import type { Anthropic } from '@anthropic-ai/sdk';
-import type { MessageCreateParamsStreaming } from '@anthropic-ai/sdk/resources/messages';
+import type {
+  MessageCreateParamsStreaming,
+  RawMessageStreamEvent,
+} from '@anthropic-ai/sdk/resources/messages';
 import { anthropicRequest, sendsThinking } from './anthropic-request.ts';
 import { type AnthropicReader, createAnthropicReader } from './anthropic-stream.ts';
 import { type CallDeadline, createCallDeadline } from './call-deadline.ts';
 import type { LLMProvider, ModelEvent, ModelRequest } from './provider.ts';
 import type { ProviderDeps } from './provider-deps.ts';
 import { brokenStream, providerError } from './vendor-error.ts';
+
+type MessageStream = AsyncIterable<RawMessageStreamEvent>;
 
 /** Our own deadlines rule; the package's must never be the shorter one. */
 const LIBRARY_TIMEOUT_MS = 2_000_000_000;
@@ -37,7 +42,12 @@ export function createAnthropicProvider(deps: ProviderDeps): LLMProvider {
     client ??= connect();
     const anthropic = await client;
     deadline.signal.throwIfAborted();
-    return anthropic.messages.create(body, { signal: deadline.signal });
+    // `messages.create` would also write deprecation notices to the console at every call.
+    return anthropic.post<MessageStream>('/v1/messages', {
+      body,
+      stream: true,
+      signal: deadline.signal,
+    });
   }
 
   /** Signed thinking is bound to its conversation; where trimming broke that, go on without it. */

@@ -1,4 +1,4 @@
-// When a vendor asks all its callers to wait, they all wait, here, per provider and key. Only a hint of
+// When a vendor asks the callers of a model to wait, they all wait; this remembers until when. Only a hint of
 // the vendor sets it: one session's bad request never touches the others.
 
 import type { ProviderFailure } from '../core/errors.ts';

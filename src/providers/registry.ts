@@ -38,8 +38,9 @@ export type ModelRegistryDeps = {
 
 type Connection = {
   readonly provider: LLMProvider;
-  readonly health: ProviderHealth;
   readonly apiBase: string;
+  /** Vendors limit each model on its own. */
+  readonly healthOf: (model: string) => ProviderHealth;
 };
 
 export function createModelRegistry(deps: ModelRegistryDeps): ModelRegistry {
@@ -58,7 +59,7 @@ export function createModelRegistry(deps: ModelRegistryDeps): ModelRegistry {
     const row = vendorOf(vendor);
     const create = row.dialect === 'anthropic' ? createAnthropicProvider : createOpenaiProvider;
     const provider = create({ vendor: row, ...access, clock, timeouts: timeoutsOf(config) });
-    const connection = { provider, health: createProviderHealth(clock), apiBase: access.apiBase };
+    const connection = { provider, apiBase: access.apiBase, healthOf: createHealths(clock) };
     connections.set(vendor, connection);
     return connection;
   }
@@ -84,7 +85,9 @@ export function createModelRegistry(deps: ModelRegistryDeps): ModelRegistry {
     if (connection === undefined) throw keyMissing(name, vendor);
     const fullName = `${prefixOf(vendor)}/${model}`;
     const local = isLocalVendor(vendor);
-    return { name: fullName, model, vendor: vendorOf(vendor), local, ...connection };
+    const { provider, apiBase } = connection;
+    const health = connection.healthOf(model);
+    return { name: fullName, model, vendor: vendorOf(vendor), local, provider, apiBase, health };
   }
 
   /** A misspelt fallback must not take the answer of a model that works. */
@@ -124,6 +127,15 @@ export function createModelRegistry(deps: ModelRegistryDeps): ModelRegistry {
       const qualified = name === DEMO_MODEL ? undefined : qualify(name);
       return qualified === undefined ? name : (fastModelOf(qualified.vendor) ?? name);
     },
+  };
+}
+
+function createHealths(clock: Clock): Connection['healthOf'] {
+  const byModel = new Map<string, ProviderHealth>();
+  return (model) => {
+    const health = byModel.get(model) ?? createProviderHealth(clock);
+    byModel.set(model, health);
+    return health;
   };
 }
 

@@ -12,43 +12,47 @@ export interface ThinkSplitter {
   flush(): Split;
 }
 
-type State = 'start' | 'thinking' | 'text';
+type State = 'start' | 'thinking' | 'gap' | 'text';
+
+const thought = (thinking: string): Split => ({ text: '', thinking });
+const said = (text: string): Split => ({ text, thinking: '' });
 
 export function createThinkSplitter(): ThinkSplitter {
   let state: State = 'start';
   let held = '';
 
   function push(delta: string): Split {
-    if (state === 'text') return { text: delta, thinking: '' };
+    if (state === 'text') return said(delta);
     held += delta;
-    if (state === 'start') {
-      const begun = held.trimStart();
-      if (OPEN.startsWith(begun)) return { text: '', thinking: '' };
-      if (!begun.startsWith(OPEN)) return release('text');
-      state = 'thinking';
-      held = begun.slice(OPEN.length);
-    }
-    return pushThinking();
+    if (state === 'start') readStart();
+    const thinking = state === 'thinking' ? readThinking() : '';
+    return { text: state === 'start' ? '' : readText(), thinking };
   }
 
-  function pushThinking(): Split {
+  function readStart() {
+    const begun = held.trimStart();
+    if (OPEN.startsWith(begun)) return;
+    state = begun.startsWith(OPEN) ? 'thinking' : 'text';
+    if (state === 'thinking') held = begun.slice(OPEN.length);
+  }
+
+  function readThinking(): string {
     const end = held.indexOf(CLOSE);
-    if (end < 0) {
-      const keep = partialLength(held, CLOSE);
-      const thinking = held.slice(0, held.length - keep);
-      held = held.slice(held.length - keep);
-      return { text: '', thinking };
-    }
-    const thinking = held.slice(0, end);
-    held = held.slice(end + CLOSE.length).trimStart();
-    return { text: release('text').text, thinking };
+    const upTo = end < 0 ? held.length - partialLength(held, CLOSE) : end;
+    const thinking = held.slice(0, upTo);
+    held = held.slice(end < 0 ? upTo : end + CLOSE.length);
+    if (end >= 0) state = 'gap';
+    return thinking;
   }
 
-  function release(next: 'text'): Split {
-    state = next;
+  /** The blank lines after the thinking are no part of the answer. */
+  function readText(): string {
+    if (state === 'thinking') return '';
+    if (state === 'gap') held = held.trimStart();
+    if (held !== '') state = 'text';
     const text = held;
     held = '';
-    return { text, thinking: '' };
+    return text;
   }
 
   return {
@@ -56,7 +60,7 @@ export function createThinkSplitter(): ThinkSplitter {
     flush() {
       const rest = held;
       held = '';
-      return state === 'thinking' ? { text: '', thinking: rest } : { text: rest, thinking: '' };
+      return state === 'thinking' ? thought(rest) : said(rest);
     },
   };
 }

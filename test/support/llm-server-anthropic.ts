@@ -101,7 +101,7 @@ function frames(reply: LlmReply, request: LlmRequest, callIds: () => string): Wi
       }),
       frame('message_stop'),
     ],
-    whole: {
+    whole: () => ({
       ...message,
       content: [
         ...(spoken === '' ? [] : [{ type: 'text', text: spoken }]),
@@ -114,7 +114,7 @@ function frames(reply: LlmReply, request: LlmRequest, callIds: () => string): Wi
       ],
       stop_reason: stopReason,
       usage: { ...inputUsage, output_tokens: usage.output },
-    },
+    }),
   };
 }
 

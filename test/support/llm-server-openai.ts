@@ -69,7 +69,7 @@ function frames(reply: LlmReply, request: LlmRequest, callIds: () => string): Wi
       ...(options?.['include_usage'] === true ? [frame({ choices: [], usage: wireUsage })] : []),
       'data: [DONE]\n\n',
     ],
-    whole: {
+    whole: () => ({
       ...base,
       object: 'chat.completion',
       choices: [
@@ -92,7 +92,7 @@ function frames(reply: LlmReply, request: LlmRequest, callIds: () => string): Wi
         },
       ],
       usage: wireUsage,
-    },
+    }),
   };
 }
 

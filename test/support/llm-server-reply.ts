@@ -97,7 +97,7 @@ export type WireReply = {
   readonly content: readonly Chunk[];
   readonly end: readonly string[];
   /** The whole answer as one JSON value, for calls that do not stream. */
-  readonly whole: unknown;
+  whole(): unknown;
 };
 
 const NONCE = /\bnonce-[A-Za-z0-9]+\b/g;

@@ -32,7 +32,7 @@ export async function writeReply(delivery: Delivery): Promise<void> {
   const wire = dialect.frames(reply, request, delivery.callIds);
   if (!request.stream) {
     outgoing.writeHead(200, { 'content-type': 'application/json' });
-    outgoing.end(JSON.stringify(wire.whole));
+    outgoing.end(JSON.stringify(wire.whole()));
     return;
   }
   outgoing.writeHead(200, EVENT_STREAM);
