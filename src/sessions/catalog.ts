@@ -1,7 +1,7 @@
 // What lies in the sessions folder: files by session, their sizes and times, and every entry of a
 // session from the oldest file on. Reads only.
 
-import { open, opendir, stat } from 'node:fs/promises';
+import { type FileHandle, open, opendir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type SessionKey, sessionKey } from '../core/ids.ts';
 import { decodeLine, MESSAGE_LINE_STARTS } from '../core/session-file.ts';
@@ -109,7 +109,14 @@ const OVERLAP_BYTES = Math.max(...COUNTED_STARTS.map((start) => start.length)) -
 async function countMessages(path: string): Promise<number> {
   const file = await open(path, 'r').catch(orUndefined('ENOENT'));
   if (file === undefined) return 0;
-  await using _closing = file;
+  try {
+    return await countLineStarts(file);
+  } finally {
+    await file.close();
+  }
+}
+
+async function countLineStarts(file: FileHandle): Promise<number> {
   const buffer = Buffer.allocUnsafe(OVERLAP_BYTES + COUNT_CHUNK_BYTES);
   let kept = 0;
   let messages = 0;

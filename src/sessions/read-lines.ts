@@ -1,7 +1,7 @@
 // Lines of a file with their place in it, read in pieces: memory holds one line, the event loop
 // gets its turn between two pieces, and a line without end is reported, not collected.
 
-import { open } from 'node:fs/promises';
+import { type FileHandle, open } from 'node:fs/promises';
 
 export type FileLine = {
   /** Byte offset of the line's first byte. */
@@ -21,7 +21,15 @@ const NEWLINE = 10;
 
 /** @throws the error of the file system, e.g. ENOENT */
 export async function* readLines(path: string): AsyncGenerator<FileLine, void, void> {
-  await using file = await open(path, 'r');
+  const file = await open(path, 'r');
+  try {
+    yield* linesOf(file);
+  } finally {
+    await file.close();
+  }
+}
+
+async function* linesOf(file: FileHandle): AsyncGenerator<FileLine, void, void> {
   const chunk = Buffer.allocUnsafe(CHUNK_BYTES);
   const line = createLineCollector();
   let position = 0;

@@ -1,7 +1,7 @@
 // Mends a session file after a crash or a bad disk, so that a damaged line never blocks a chat. What
 // cannot be read is noted in `<file>.damaged`; only bytes behind the last newline are cut off.
 
-import { open, readFile } from 'node:fs/promises';
+import { appendFile, open, readFile } from 'node:fs/promises';
 import { orUndefined } from './file-errors.ts';
 import type { FileLine } from './read-lines.ts';
 import type { FileScan } from './scan-file.ts';
@@ -21,11 +21,9 @@ export async function repairFile(path: string, scan: FileScan): Promise<Repair> 
   const lost = torn === undefined || mustEndLine ? scan.damaged : [...scan.damaged, torn.line];
   const setAside = lost.length === 0 ? 0 : await noteDamage(path, lost);
   if (torn === undefined) return { size: scan.size, setAside };
-  await using file = await open(path, 'r+');
   const end = torn.line.start + torn.line.length;
-  if (mustEndLine) await file.write('\n', end);
-  else await file.truncate(scan.size);
-  await file.datasync();
+  if (mustEndLine) await appendSynced(path, '\n');
+  else await truncateSynced(path, scan.size);
   return { size: mustEndLine ? end + 1 : scan.size, setAside };
 }
 
@@ -35,10 +33,22 @@ async function noteDamage(path: string, lines: readonly FileLine[]): Promise<num
   const known = new Set(noted.split('\n'));
   const fresh = lines.map(describeLine).filter((note) => !known.has(note));
   if (fresh.length === 0) return 0;
-  await using file = await open(notePath, 'a', 0o600);
-  await file.appendFile(`${fresh.join('\n')}\n`);
-  await file.datasync();
+  await appendSynced(notePath, `${fresh.join('\n')}\n`);
   return fresh.length;
+}
+
+function appendSynced(path: string, text: string): Promise<void> {
+  return appendFile(path, text, { mode: 0o600, flush: true });
+}
+
+async function truncateSynced(path: string, size: number): Promise<void> {
+  const file = await open(path, 'r+');
+  try {
+    await file.truncate(size);
+    await file.datasync();
+  } finally {
+    await file.close();
+  }
 }
 
 function describeLine(line: FileLine): string {

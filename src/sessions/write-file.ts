@@ -1,7 +1,7 @@
 // Writing session files: a new one with what it opens with, and entries at the end of an open one.
 // After a failed write the file ends where it ended before.
 
-import { open, rm } from 'node:fs/promises';
+import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { SessionKey } from '../core/ids.ts';
 import { encodeEntry, encodeHeader } from '../core/session-file.ts';
@@ -40,8 +40,7 @@ export async function beginFile(
 
 async function create(path: string, data: Uint8Array): Promise<boolean> {
   try {
-    await using file = await open(path, 'wx', 0o600);
-    await file.writeFile(data);
+    await writeFile(path, data, { flag: 'wx', mode: 0o600 });
     return true;
   } catch (error) {
     if (hasErrorCode(error, 'EEXIST')) return false;

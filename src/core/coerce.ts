@@ -1,0 +1,151 @@
+// What a model wrote as arguments, brought closer to what the tool asks for, before zod judges it:
+// other names of a parameter, numbers as text, lists for strings, JSON inside strings. It never
+// invents a value, and keys that reach into prototypes are dropped at every depth.
+
+/** The part of JSON Schema that decides on coercion. */
+export type ShapeSchema = {
+  readonly type?: string;
+  readonly properties?: Readonly<Record<string, ShapeSchema>>;
+  readonly items?: ShapeSchema;
+  readonly enum?: readonly unknown[];
+  readonly required?: readonly string[];
+};
+
+/** Other names models use, by the name that is meant. */
+const PARAMETER_ALIASES: Readonly<Record<string, readonly string[]>> = {
+  path: ['file_path', 'filepath', 'file', 'filename', 'dir_path', 'directory', 'dir', 'folder'],
+  query: ['q', 'search_query', 'search'],
+  content: ['contents', 'text', 'message', 'body'],
+  old_text: ['old_string', 'old_str', 'old', 'search'],
+  new_text: ['new_string', 'new_str', 'new', 'replace', 'replacement'],
+  lines: ['line_range', 'range'],
+  fact: ['text', 'content', 'memory', 'note'],
+  zones: ['zone', 'timezone', 'time_zone', 'timezones', 'tz'],
+};
+const FORBIDDEN_KEYS: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'prototype']);
+const FENCED = /^```(?:json)?\s*\n([\s\S]*?)\n?```$/;
+const NUMBER = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i;
+
+export type ParsedArguments =
+  | { readonly kind: 'parsed'; readonly value: unknown }
+  | { readonly kind: 'unreadable'; readonly problem: string };
+
+/** Reads the model's argument text. No text at all means no arguments. */
+export function parseArguments(text: string): ParsedArguments {
+  const trimmed = text.trim();
+  if (trimmed === '') return { kind: 'parsed', value: {} };
+  const inner = FENCED.exec(trimmed)?.[1] ?? trimmed;
+  try {
+    return { kind: 'parsed', value: JSON.parse(inner) };
+  } catch (error) {
+    return { kind: 'unreadable', problem: error instanceof Error ? error.message : '' };
+  }
+}
+
+/** The arguments as an object of the schema's shape, as far as that is certain. */
+export function coerceArguments(value: unknown, schema: ShapeSchema): unknown {
+  const unwrapped = unwrap(value, schema);
+  return isRecord(unwrapped) ? coerceRecord(withNamesOf(unwrapped, schema), schema) : unwrapped;
+}
+
+/** An object in a string or a list, or the one required value without its name. */
+function unwrap(value: unknown, schema: ShapeSchema): unknown {
+  if (value === null) return {};
+  if (Array.isArray(value) && value.length === 1 && isRecord(value[0])) return value[0];
+  if (typeof value !== 'string') return value;
+  const parsed = parseIf(value, isRecord);
+  if (parsed !== undefined) return parsed;
+  const [only, ...others] = schema.required ?? [];
+  return only !== undefined && others.length === 0 ? { [only]: value } : value;
+}
+
+function withNamesOf(
+  given: Readonly<Record<string, unknown>>,
+  schema: ShapeSchema,
+): Readonly<Record<string, unknown>> {
+  const properties = Object.keys(schema.properties ?? {});
+  const isKnown = (key: string) => properties.includes(key);
+  const renamed = properties.flatMap((name) => {
+    if (Object.hasOwn(given, name)) return [];
+    const aliases = Object.hasOwn(PARAMETER_ALIASES, name) ? PARAMETER_ALIASES[name] : undefined;
+    const alias = aliases?.find((key) => !isKnown(key) && Object.hasOwn(given, key));
+    return alias === undefined ? [] : [[name, given[alias]] as const];
+  });
+  return Object.fromEntries([...Object.entries(given), ...renamed]);
+}
+
+function coerceRecord(
+  given: Readonly<Record<string, unknown>>,
+  schema: ShapeSchema,
+): Readonly<Record<string, unknown>> {
+  const required = schema.required ?? [];
+  const entries = Object.entries(given).flatMap(([key, value]) => {
+    if (FORBIDDEN_KEYS.has(key)) return [];
+    const properties = schema.properties ?? {};
+    const wanted = Object.hasOwn(properties, key) ? properties[key] : undefined;
+    if (wanted === undefined) return [[key, withoutForbiddenKeys(value)] as const];
+    const isLeftOut = value === null || (value === '' && wanted.type !== 'string');
+    if (isLeftOut && !required.includes(key)) return [];
+    return [[key, coerceValue(value, wanted)] as const];
+  });
+  return Object.fromEntries(entries);
+}
+
+function coerceValue(value: unknown, schema: ShapeSchema): unknown {
+  switch (schema.type) {
+    case 'string':
+      return toText(value, schema);
+    case 'number':
+    case 'integer':
+      return typeof value === 'string' && NUMBER.test(value.trim()) ? Number(value) : value;
+    case 'boolean':
+      return toBoolean(value);
+    case 'array':
+      return toList(value).map((item) => coerceValue(item, schema.items ?? {}));
+    case 'object': {
+      const object = typeof value === 'string' ? (parseIf(value, isRecord) ?? value) : value;
+      return isRecord(object) ? coerceRecord(object, schema) : object;
+    }
+    default:
+      return withoutForbiddenKeys(value);
+  }
+}
+
+function toText(value: unknown, schema: ShapeSchema): unknown {
+  if (typeof value === 'number' || typeof value === 'boolean') return String(value);
+  if (Array.isArray(value)) {
+    const isPlain = value.every((item) => typeof item === 'string' || typeof item === 'number');
+    return isPlain ? value.join('\n') : JSON.stringify(value, undefined, 2);
+  }
+  if (isRecord(value)) return JSON.stringify(value, undefined, 2);
+  if (typeof value !== 'string' || schema.enum === undefined) return value;
+  const meant = value.trim().toLowerCase();
+  return schema.enum.find((option) => String(option).toLowerCase() === meant) ?? value;
+}
+
+function toBoolean(value: unknown): unknown {
+  const text = typeof value === 'string' ? value.trim().toLowerCase() : value;
+  if (text === 'true' || text === 'yes' || text === '1' || text === 1) return true;
+  if (text === 'false' || text === 'no' || text === '0' || text === 0) return false;
+  return value;
+}
+
+function toList(value: unknown): readonly unknown[] {
+  if (Array.isArray(value)) return value;
+  if (typeof value !== 'string') return [value];
+  return parseIf(value, Array.isArray) ?? [value];
+}
+
+function parseIf<T>(text: string, is: (value: unknown) => value is T): T | undefined {
+  const parsed = /^\s*[[{]/.test(text) ? parseArguments(text) : undefined;
+  return parsed?.kind === 'parsed' && is(parsed.value) ? parsed.value : undefined;
+}
+
+function withoutForbiddenKeys(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withoutForbiddenKeys);
+  return isRecord(value) ? coerceRecord(value, {}) : value;
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,77 @@
+// Replacing one exact passage of a text. Anything but a single match is refused with the places, so
+// that the next try can be right.
+
+export type EditResult =
+  | { readonly kind: 'edited'; readonly text: string; readonly line: number }
+  | { readonly kind: 'refused'; readonly reason: string };
+
+const MAX_PLACES_SHOWN = 10;
+const MAX_EXCERPT_CHARS = 120;
+
+export function replaceExactly(text: string, oldText: string, newText: string): EditResult {
+  if (oldText === '') return refuse('old_text is empty; write_file replaces a whole file');
+  const usesCrlf = text.includes('\r\n') && !oldText.includes('\r\n');
+  const wanted = usesCrlf ? toCrlf(oldText) : oldText;
+  const replacement = usesCrlf ? toCrlf(newText) : newText;
+  if (wanted === replacement) return refuse('old_text and new_text are the same');
+  const places = placesOf(text, wanted);
+  const [place] = places;
+  if (place === undefined) return refuse(describeAbsence(text, oldText));
+  if (places.length > 1) return refuse(describePlaces(text, places));
+  return {
+    kind: 'edited',
+    text: text.slice(0, place) + replacement + text.slice(place + wanted.length),
+    line: lineAt(text, place),
+  };
+}
+
+const refuse = (reason: string): EditResult => ({ kind: 'refused', reason });
+const toCrlf = (text: string) => text.replace(/\r?\n/g, '\r\n');
+
+/** Where the passage begins, overlapping places included. */
+function placesOf(text: string, wanted: string): readonly number[] {
+  const places: number[] = [];
+  for (let at = text.indexOf(wanted); at >= 0; at = text.indexOf(wanted, at + 1)) places.push(at);
+  return places;
+}
+
+function lineAt(text: string, index: number): number {
+  let line = 1;
+  for (let at = text.indexOf('\n'); at >= 0 && at < index; at = text.indexOf('\n', at + 1)) {
+    line += 1;
+  }
+  return line;
+}
+
+function describePlaces(text: string, places: readonly number[]): string {
+  const lines = text.split('\n');
+  const shown = places.slice(0, MAX_PLACES_SHOWN).map((place) => {
+    const line = lineAt(text, place);
+    return `line ${line}: ${excerpt(lines[line - 1] ?? '')}`;
+  });
+  const more = places.length - shown.length;
+  return [
+    `old_text occurs ${places.length} times; add lines around it until it is unique:`,
+    ...shown,
+    ...(more > 0 ? [`and ${more} more`] : []),
+  ].join('\n');
+}
+
+/** Points at lines that differ only in white space, the usual cause. */
+function describeAbsence(text: string, oldText: string): string {
+  const wanted = squeeze(oldText.split('\n').find((line) => line.trim() !== '') ?? '');
+  const similar = text
+    .split('\n')
+    .map((line, index) => ({ line, number: index + 1 }))
+    .filter(({ line }) => wanted !== '' && squeeze(line).includes(wanted))
+    .slice(0, MAX_PLACES_SHOWN)
+    .map(({ line, number }) => `line ${number}: ${excerpt(line)}`);
+  const hint =
+    similar.length === 0
+      ? 'read the file again and copy the passage exactly'
+      : `similar, but not the same to the character:\n${similar.join('\n')}`;
+  return `old_text does not occur in the file; ${hint}`;
+}
+
+const squeeze = (line: string) => line.replace(/\s+/g, '');
+const excerpt = (line: string) => line.trimEnd().slice(0, MAX_EXCERPT_CHARS).toWellFormed();

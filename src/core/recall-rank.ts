@@ -1,0 +1,89 @@
+// Finding notes by words: texts are cut into passages, passages ranked by how many of the words
+// they hold and how rare these are. No query syntax, so no query can be wrong.
+
+export type NoteFile = { readonly source: string; readonly text: string };
+
+export type Passage = {
+  readonly source: string;
+  /** 1-based line where it begins. */
+  readonly line: number;
+  readonly text: string;
+};
+
+export type RecallLimits = { readonly maxHits: number; readonly maxChars: number };
+
+const WORD = /[\p{L}\p{N}]+/gu;
+const BULLET_OR_HEADING = /^\s*(?:[-*+]|\d+\.|#{1,6})\s/;
+/** A word found inside another counts less than the word itself. */
+const PART_OF_WORD_SHARE = 0.5;
+const WHOLE_PHRASE_BONUS = 1.5;
+
+/** Best first; files given first win between equals. The sum of the texts keeps to `maxChars`. */
+export function rankPassages(
+  query: string,
+  files: readonly NoteFile[],
+  limits: RecallLimits,
+): readonly Passage[] {
+  const terms = [...new Set(wordsOf(query))];
+  if (terms.length === 0) return [];
+  const passages = files.flatMap(passagesOf).map((passage) => ({
+    passage,
+    folded: fold(passage.text),
+    words: new Set(wordsOf(passage.text)),
+  }));
+  const rarity = new Map(
+    terms.map((term) => {
+      const holding = passages.filter(({ folded }) => folded.includes(term)).length;
+      return [term, Math.log(1 + passages.length / Math.max(1, holding))];
+    }),
+  );
+  const phrase = terms.length > 1 ? fold(query).trim() : undefined;
+  const ranked = passages
+    .map(({ passage, folded, words }) => {
+      const sum = terms.reduce((total, term) => {
+        if (!folded.includes(term)) return total;
+        return total + (rarity.get(term) ?? 0) * (words.has(term) ? 1 : PART_OF_WORD_SHARE);
+      }, 0);
+      const hasPhrase = phrase !== undefined && folded.includes(phrase);
+      return { passage, score: hasPhrase ? sum * WHOLE_PHRASE_BONUS : sum };
+    })
+    .filter(({ score }) => score > 0)
+    .sort((a, b) => b.score - a.score);
+  return withinLimits(
+    ranked.map(({ passage }) => passage),
+    limits,
+  );
+}
+
+function withinLimits(
+  passages: readonly Passage[],
+  { maxHits, maxChars }: RecallLimits,
+): readonly Passage[] {
+  const perHit = Math.floor(maxChars / maxHits);
+  return passages.slice(0, maxHits).map((passage) => {
+    if (passage.text.length <= perHit) return passage;
+    return { ...passage, text: `${passage.text.slice(0, perHit - 1).toWellFormed()}…` };
+  });
+}
+
+/** Bullets and headings one by one, other text by paragraph. */
+function passagesOf({ source, text }: NoteFile): readonly Passage[] {
+  const passages: { line: number; lines: string[] }[] = [];
+  let isOpen = false;
+  for (const [index, line] of text.split('\n').entries()) {
+    const last = passages.at(-1);
+    if (line.trim() === '') isOpen = false;
+    else if (!isOpen || last === undefined || BULLET_OR_HEADING.test(line)) {
+      passages.push({ line: index + 1, lines: [line] });
+      isOpen = true;
+    } else last.lines.push(line);
+  }
+  return passages.map(({ line, lines }) => ({ source, line, text: lines.join('\n').trim() }));
+}
+
+/** Case, accents and compatibility forms do not count. */
+function fold(text: string): string {
+  return text.normalize('NFKD').replace(/\p{M}/gu, '').toLowerCase();
+}
+
+const wordsOf = (text: string) => fold(text).match(WORD) ?? [];

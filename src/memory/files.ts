@@ -1,0 +1,99 @@
+// Memory as Markdown files that a person can read and edit: memory/MEMORY.md for facts, daily notes
+// and session extracts beside it. What a fact line looks like is decided in core/memory-notes.ts.
+
+import { NanobotError } from '../core/errors.ts';
+import { addFact } from '../core/memory-notes.ts';
+import { type NoteFile, rankPassages } from '../core/recall-rank.ts';
+import { dayFormatter, dayOf } from '../core/session-name.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { GuardedFiles } from '../lib/guarded-files.ts';
+import { GuardedFileError } from '../lib/guarded-path.ts';
+import type { Logger } from '../lib/logger.ts';
+import { mapLimited } from '../lib/map-limited.ts';
+import type { MemoryHit, MemoryStore } from './memory.ts';
+
+export type FileMemoryDeps = {
+  /** Shared with the file tools, so that changes of one file run one after the other. */
+  readonly files: GuardedFiles;
+  /** Absolute path. */
+  readonly workspace: () => string;
+  readonly clock: Clock;
+  /** IANA zone of the date before a fact; empty = the machine's. */
+  readonly timeZone: () => string;
+  readonly log: Logger;
+};
+
+const FACTS = 'memory/MEMORY.md';
+const NOTE_FOLDERS = ['memory', 'memory/sessions'];
+const NOTE_NAME = /^(?:\d{4}-\d{2}-\d{2}|SESSION_[\w-]+)\.md$/;
+const MAX_FILE_BYTES = 1_000_000;
+const MAX_FACT_CHARS = 2000;
+const MAX_NOTES = 200;
+const MAX_LISTED = 10_000;
+const MAX_READ_AT_ONCE = 4;
+const RECALL_LIMITS = { maxHits: 5, maxChars: 8000 };
+
+export function createFileMemory(deps: FileMemoryDeps): MemoryStore {
+  const { files, workspace, log } = deps;
+  const today = () => dayOf(dayFormatter(deps.timeZone()), deps.clock.now());
+
+  return {
+    async remember(fact) {
+      if (fact.trim() === '' || fact.length > MAX_FACT_CHARS) {
+        throw new NanobotError('fact_refused', `a fact has 1 to ${MAX_FACT_CHARS} characters`);
+      }
+      let isNew = false;
+      const change = (content: Buffer | undefined) => {
+        const changed = addFact(content?.toString('utf8') ?? '', fact, today());
+        isNew = changed !== undefined;
+        return changed;
+      };
+      await files.update(workspace(), FACTS, change, { maxBytes: MAX_FILE_BYTES });
+      return isNew ? 'added' : 'known';
+    },
+    async recall(query): Promise<readonly MemoryHit[]> {
+      const paths = [FACTS, ...(await notePaths(files, workspace()))];
+      const read = (path: string) => readNote(files, workspace(), path, log);
+      const notes = await mapLimited(paths, MAX_READ_AT_ONCE, read);
+      const found = notes.filter((note) => note !== undefined);
+      return rankPassages(query, found, RECALL_LIMITS);
+    },
+    async promptText() {
+      return (await readNote(files, workspace(), FACTS, log))?.text.trim() ?? '';
+    },
+  };
+}
+
+/** Newest first within each folder, as their names tell. */
+async function notePaths(files: GuardedFiles, root: string): Promise<readonly string[]> {
+  const folders = NOTE_FOLDERS.map(async (folder) => {
+    const listing = await files
+      .list(root, folder, { maxEntries: MAX_LISTED })
+      .catch((error: unknown) => {
+        if (error instanceof GuardedFileError) return { entries: [] };
+        throw error;
+      });
+    const names = listing.entries.filter(
+      ({ kind, name }) => kind === 'file' && NOTE_NAME.test(name),
+    );
+    return names.map(({ name }) => `${folder}/${name}`).reverse();
+  });
+  return (await Promise.all(folders)).flat().slice(0, MAX_NOTES);
+}
+
+/** One unreadable note must not take the others, or a whole turn, with it. */
+async function readNote(
+  files: GuardedFiles,
+  root: string,
+  path: string,
+  log: Logger,
+): Promise<NoteFile | undefined> {
+  try {
+    const content = await files.read(root, path, { maxBytes: MAX_FILE_BYTES });
+    return { source: path, text: content.toString('utf8') };
+  } catch (error) {
+    if (!(error instanceof GuardedFileError)) throw error;
+    if (error.reason !== 'not_found') log.warn('memory file left out', { path, error });
+    return undefined;
+  }
+}

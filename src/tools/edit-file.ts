@@ -1,0 +1,40 @@
+// Tool: replaces one exact passage of a text file. What counts as a match is core/exact-edit.ts.
+
+import { z } from 'zod';
+import { ToolError } from '../core/errors.ts';
+import { replaceExactly } from '../core/exact-edit.ts';
+import { readDescription } from './description.ts';
+import { decodeText } from './file-text.ts';
+import type { Tool } from './tool.ts';
+import { MAX_PATH_CHARS, MAX_WRITE_BYTES, type WorkspaceAccess } from './workspace-access.ts';
+import { refuseOversized } from './write-file.ts';
+
+const input = z.object({
+  path: z.string().min(1).max(MAX_PATH_CHARS).describe('File, relative to the workspace.'),
+  old_text: z.string().describe('The passage as it stands in the file, to the character.'),
+  new_text: z.string().describe('What takes its place; empty deletes the passage.'),
+});
+type Input = z.infer<typeof input>;
+
+export function createEditFile({ files }: WorkspaceAccess): Tool<Input> {
+  return {
+    name: 'edit_file',
+    ...readDescription('edit_file'),
+    access: 'write',
+    input,
+    describe: ({ path }) => path,
+    async run({ path, old_text, new_text }, { workspace }) {
+      let line = 0;
+      const change = (content: Buffer | undefined) => {
+        if (content === undefined) throw new ToolError('not_found', 'there is no such file');
+        const edit = replaceExactly(decodeText(content), old_text, new_text);
+        if (edit.kind === 'refused') throw new ToolError('invalid_arguments', edit.reason);
+        refuseOversized(Buffer.byteLength(edit.text));
+        line = edit.line;
+        return edit.text;
+      };
+      await files.update(workspace, path, change, { maxBytes: MAX_WRITE_BYTES });
+      return `Edited ${path} at line ${line}.`;
+    },
+  };
+}

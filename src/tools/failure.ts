@@ -1,0 +1,38 @@
+// A tool's failure as the sentence the model reads: what kind, what happened. Failures nobody
+// expected are told in general words; their details belong in the log.
+
+import { NanobotError, ToolError, type ToolFailureKind } from '../core/errors.ts';
+import { GuardedFileError, type GuardReason } from '../lib/guarded-path.ts';
+
+export type ToolFailure = {
+  readonly kind: ToolFailureKind;
+  readonly text: string;
+  readonly isExpected: boolean;
+};
+
+const KIND_BY_REASON: Readonly<Record<GuardReason, ToolFailureKind>> = {
+  malformed: 'invalid_arguments',
+  outside: 'blocked',
+  protected: 'blocked',
+  link: 'blocked',
+  hard_link: 'blocked',
+  not_found: 'not_found',
+  not_a_file: 'invalid_arguments',
+  not_a_folder: 'invalid_arguments',
+  too_large: 'execution',
+  no_permission: 'permission',
+  no_space: 'execution',
+};
+
+export function describeFailure(error: unknown): ToolFailure {
+  if (error instanceof ToolError) return failure(error.kind, error.message);
+  if (error instanceof GuardedFileError)
+    return failure(KIND_BY_REASON[error.reason], error.message);
+  if (error instanceof NanobotError) return failure('execution', error.message);
+  const text = 'the tool failed for a reason of its own; another try may fail as well';
+  return { ...failure('execution', text), isExpected: false };
+}
+
+function failure(kind: ToolFailureKind, message: string): ToolFailure {
+  return { kind, text: `Error (${kind}): ${message}`, isExpected: true };
+}

@@ -1,0 +1,34 @@
+// Every tool the agent may get. Which ones it does get is a setting of the toolbox.
+
+import type { GuardedFiles } from '../lib/guarded-files.ts';
+import type { MemoryStore } from '../memory/memory.ts';
+import { createEditFile } from './edit-file.ts';
+import { createListDir } from './list-dir.ts';
+import { createMessage } from './message.ts';
+import { createReadFile } from './read-file.ts';
+import { createRecall } from './recall.ts';
+import { createRemember } from './remember.ts';
+import { createTime } from './time.ts';
+import type { Tool } from './tool.ts';
+import { createWriteFile } from './write-file.ts';
+
+export type ToolsDeps = {
+  /** Shared with memory, so that changes of one file run one after the other. */
+  readonly files: GuardedFiles;
+  readonly memory: MemoryStore;
+  /** IANA zone; empty = the machine's. */
+  readonly timeZone: () => string;
+};
+
+export function createTools({ files, memory, timeZone }: ToolsDeps): readonly Tool[] {
+  return [
+    createReadFile({ files }),
+    createWriteFile({ files }),
+    createEditFile({ files }),
+    createListDir({ files }),
+    createRemember(memory),
+    createRecall(memory),
+    createMessage(),
+    createTime(timeZone),
+  ];
+}

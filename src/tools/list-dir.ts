@@ -1,0 +1,49 @@
+// Tool: lists a folder of the workspace.
+
+import { z } from 'zod';
+import type { GuardedEntry } from '../lib/guarded-entries.ts';
+import { readDescription } from './description.ts';
+import type { Tool } from './tool.ts';
+import { MAX_PATH_CHARS, type WorkspaceAccess } from './workspace-access.ts';
+
+const MAX_ENTRIES = 500;
+
+const input = z.object({
+  path: z
+    .string()
+    .max(MAX_PATH_CHARS)
+    .default('.')
+    .describe('Folder, relative to the workspace; "." is the workspace itself.'),
+});
+type Input = z.infer<typeof input>;
+
+export function createListDir({ files }: WorkspaceAccess): Tool<Input> {
+  return {
+    name: 'list_dir',
+    ...readDescription('list_dir'),
+    access: 'read',
+    input,
+    describe: ({ path }) => path,
+    async run({ path }, { workspace }) {
+      const listing = await files.list(workspace, path, { maxEntries: MAX_ENTRIES });
+      const lines = listing.entries.map(describeEntry);
+      if (lines.length === 0) lines.push('(the folder is empty)');
+      if (listing.omitted > 0) lines.push(`[${listing.omitted} more entries not shown]`);
+      if (listing.hidden > 0) lines.push(`[${listing.hidden} protected entries not shown]`);
+      return lines.join('\n');
+    },
+  };
+}
+
+function describeEntry({ name, kind, bytes }: GuardedEntry): string {
+  switch (kind) {
+    case 'folder':
+      return `folder  ${name}/`;
+    case 'file':
+      return `file    ${name}  (${bytes.toLocaleString('en-US')} bytes)`;
+    case 'link':
+      return `link    ${name}  (not followed)`;
+    case 'other':
+      return `other   ${name}`;
+  }
+}

@@ -1,0 +1,48 @@
+// Tool: reads a text file of the workspace, whole or a range of lines.
+
+import { z } from 'zod';
+import { ToolError } from '../core/errors.ts';
+import { linesOf, parseLineRange } from '../core/line-range.ts';
+import { readDescription } from './description.ts';
+import { decodeText } from './file-text.ts';
+import type { Tool } from './tool.ts';
+import { MAX_PATH_CHARS, MAX_READ_BYTES, type WorkspaceAccess } from './workspace-access.ts';
+
+const input = z.object({
+  path: z.string().min(1).max(MAX_PATH_CHARS).describe('File, relative to the workspace.'),
+  lines: z
+    .string()
+    .optional()
+    .describe('Only these lines, "a:b": 1-based, both included. Example: "10:40".'),
+});
+type Input = z.infer<typeof input>;
+
+export function createReadFile({ files }: WorkspaceAccess): Tool<Input> {
+  return {
+    name: 'read_file',
+    ...readDescription('read_file'),
+    access: 'read',
+    input,
+    describe: ({ path, lines }) => (lines === undefined ? path : `${path} ${lines}`),
+    async run({ path, lines }, { workspace }) {
+      const content = await files.read(workspace, path, { maxBytes: MAX_READ_BYTES });
+      const text = decodeText(content);
+      if (lines !== undefined && lines.trim() !== '') return cutLines(text, lines);
+      return text === '' ? '(the file is empty)' : text;
+    },
+  };
+}
+
+function cutLines(text: string, wanted: string): string {
+  const range = parseLineRange(wanted);
+  if (range === undefined) {
+    throw new ToolError('invalid_arguments', 'lines must be "a:b", for example "10:40"');
+  }
+  const all = linesOf(text);
+  if (range.first > all.length) {
+    throw new ToolError('invalid_arguments', `the file has only ${all.length} lines`);
+  }
+  const last = Math.min(range.last, all.length);
+  const shown = all.slice(range.first - 1, last).join('\n');
+  return `[lines ${range.first} to ${last} of ${all.length}]\n${shown}`;
+}

@@ -1,0 +1,28 @@
+// Tool: looks up what was remembered or noted.
+
+import { z } from 'zod';
+import type { MemoryStore } from '../memory/memory.ts';
+import { readDescription } from './description.ts';
+import type { Tool } from './tool.ts';
+
+const MAX_QUERY_CHARS = 1000;
+
+const input = z.object({
+  query: z.string().trim().min(1).max(MAX_QUERY_CHARS).describe('Words that the note may hold.'),
+});
+type Input = z.infer<typeof input>;
+
+export function createRecall(memory: MemoryStore): Tool<Input> {
+  return {
+    name: 'recall',
+    ...readDescription('recall'),
+    access: 'read',
+    input,
+    describe: ({ query }) => query,
+    async run({ query }) {
+      const hits = await memory.recall(query);
+      if (hits.length === 0) return 'Nothing is noted about this.';
+      return hits.map(({ source, line, text }) => `${source}:${line}\n${text}`).join('\n\n');
+    },
+  };
+}

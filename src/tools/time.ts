@@ -1,0 +1,40 @@
+// Tool: the time now, here and in other zones.
+
+import { z } from 'zod';
+import { ToolError } from '../core/errors.ts';
+import { describeTime } from '../core/zone-time.ts';
+import { readDescription } from './description.ts';
+import type { Tool } from './tool.ts';
+
+const MAX_ZONES = 20;
+
+const input = z.object({
+  zones: z
+    .array(z.string().max(64))
+    .max(MAX_ZONES)
+    .optional()
+    .describe('IANA zones, e.g. ["Asia/Tokyo"]; left out: the zone of the machine.'),
+});
+type Input = z.infer<typeof input>;
+
+/** `timeZone`: zone taken when none is asked for; empty = the machine's. */
+export function createTime(timeZone: () => string): Tool<Input> {
+  return {
+    name: 'time',
+    ...readDescription('time'),
+    access: 'read',
+    input,
+    describe: ({ zones }) => zones?.join(', ') ?? '',
+    async run({ zones }, { clock }) {
+      const wanted = zones === undefined || zones.length === 0 ? [timeZone()] : zones;
+      const now = clock.now();
+      return wanted.map((zone) => describeOne(now, zone)).join('\n');
+    },
+  };
+}
+
+function describeOne(now: number, zone: string): string {
+  const text = describeTime(now, zone);
+  if (text !== undefined) return text;
+  throw new ToolError('invalid_arguments', `"${zone}" is no IANA time zone, e.g. "Europe/Berlin"`);
+}

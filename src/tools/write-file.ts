@@ -1,0 +1,37 @@
+// Tool: writes a whole file of the workspace in one step.
+
+import { z } from 'zod';
+import { ToolError } from '../core/errors.ts';
+import { readDescription } from './description.ts';
+import type { Tool } from './tool.ts';
+import { MAX_PATH_CHARS, MAX_WRITE_BYTES, type WorkspaceAccess } from './workspace-access.ts';
+
+const input = z.object({
+  path: z.string().min(1).max(MAX_PATH_CHARS).describe('File, relative to the workspace.'),
+  content: z.string().describe('The whole new content.'),
+});
+type Input = z.infer<typeof input>;
+
+export function createWriteFile({ files }: WorkspaceAccess): Tool<Input> {
+  return {
+    name: 'write_file',
+    ...readDescription('write_file'),
+    access: 'write',
+    input,
+    describe: ({ path }) => path,
+    async run({ path, content }, { workspace }) {
+      const bytes = Buffer.byteLength(content);
+      refuseOversized(bytes);
+      const result = await files.write(workspace, path, content);
+      const verb = result === 'created' ? 'Created' : 'Replaced';
+      return `${verb} ${path} (${bytes.toLocaleString('en-US')} bytes).`;
+    },
+  };
+}
+
+/** @throws ToolError invalid_arguments */
+export function refuseOversized(bytes: number): void {
+  if (bytes <= MAX_WRITE_BYTES) return;
+  const limit = MAX_WRITE_BYTES.toLocaleString('en-US');
+  throw new ToolError('invalid_arguments', `the content is too large; the limit is ${limit} bytes`);
+}
