@@ -15,6 +15,7 @@ export function openDatabase(path: string): DatabaseSync {
   makePrivate(path);
   const database = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS });
   try {
+    refuseNewer(versionOf(database), path);
     database.exec(`
       PRAGMA journal_mode = WAL;
       PRAGMA synchronous = FULL;
@@ -43,16 +44,19 @@ function migrate(database: DatabaseSync, path: string): void {
   database.exec('BEGIN IMMEDIATE');
   // Read again under the lock: another process may have done it meanwhile.
   const version = versionOf(database);
-  if (version > MIGRATIONS.length) {
-    throw new StoreError(
-      'store_newer',
-      `${path} was written by a newer nanobot (schema ${version}, this one knows ` +
-        `${MIGRATIONS.length}). Install that version again, or name another home by NANOBOT_HOME.`,
-    );
-  }
+  refuseNewer(version, path);
   for (const step of MIGRATIONS.slice(version)) database.exec(step);
   database.exec(`PRAGMA user_version = ${MIGRATIONS.length}`);
   database.exec('COMMIT');
+}
+
+function refuseNewer(version: number, path: string): void {
+  if (version <= MIGRATIONS.length) return;
+  throw new StoreError(
+    'store_newer',
+    `${path} was written by a newer nanobot (schema ${version}, this one knows ` +
+      `${MIGRATIONS.length}). Install that version again, or name another home by NANOBOT_HOME.`,
+  );
 }
 
 function versionOf(database: DatabaseSync): number {
