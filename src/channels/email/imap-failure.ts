@@ -16,8 +16,14 @@ export function imapFailure(doing: string, error: unknown): ChannelError {
     error.authenticationFailed === true &&
     !TEMPORARY_LOGIN.has(String('serverResponseCode' in error ? error.serverResponseCode : ''));
   const code = isRefused ? AUTH_REFUSED : 'mail_server';
-  const detail = error instanceof Error ? error.message : String(error);
-  return new ChannelError(code, `${doing}: ${detail}`, { remedy: BACKOFF, cause: error });
+  return new ChannelError(code, `${doing}: ${detailOf(error)}`, { remedy: BACKOFF, cause: error });
+}
+
+/** The server's own words where it gave any. */
+function detailOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const words = 'responseText' in error ? error.responseText : undefined;
+  return typeof words === 'string' && words !== '' ? words.slice(0, 200) : error.message;
 }
 
 /** Silence or a wrong answer of the server: nothing was learned, so nothing may be assumed. */

@@ -1,0 +1,171 @@
+// Real Dovecot and Postfix for the system tests, as children of the test on loopback ports, with
+// their whole state in a temporary folder. Where Debian's packages are missing the reason is
+// returned, so that the tests can be reported as skipped by name.
+
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { chmod, chown, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { connect, createServer } from 'node:net';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import {
+  dovecotConfig,
+  type MailServerPlan,
+  postfixMain,
+  postfixMaster,
+} from './mail-servers-files.ts';
+
+const START_DEADLINE_MS = 15_000;
+const STOP_DEADLINE_MS = 5_000;
+const POLL_MS = 50;
+const DOVECOT = '/usr/sbin/dovecot';
+const POSTFIX = '/usr/sbin/postfix';
+
+export interface MailServers extends AsyncDisposable {
+  readonly imapPort: number;
+  readonly imapsPort: number;
+  readonly smtpPort: number;
+  readonly smtpsPort: number;
+  /** The same for every mailbox. */
+  readonly password: string;
+  /** PEM of the authority behind the servers' certificate. */
+  readonly certificate: string;
+  /** Folder of one mailbox in Maildir form. */
+  maildir(address: string): string;
+  /** Ends every IMAP connection, as a restart of the server does. */
+  restartImap(): Promise<void>;
+}
+
+/** Why the servers cannot run here, or undefined where they can. */
+export function mailServersAbsent(): string | undefined {
+  if (!existsSync(DOVECOT)) return 'Dovecot is not installed';
+  if (!existsSync('/usr/lib/dovecot/lmtp')) return 'dovecot-lmtpd is not installed';
+  if (!existsSync(POSTFIX)) return 'Postfix is not installed';
+  if (process.getuid?.() !== 0) return 'Postfix starts only as root';
+  return undefined;
+}
+
+export async function startMailServers(): Promise<MailServers | { readonly absent: string }> {
+  const absent = mailServersAbsent();
+  if (absent !== undefined) return { absent };
+  const plan = await makePlan();
+  const { root } = plan;
+  let dovecot = await startDovecot(plan);
+  const postfix = spawn(POSTFIX, ['-c', join(root, 'postfix'), 'start-fg'], { stdio: 'ignore' });
+  await listening(plan.smtpPort, postfix, join(root, 'postfix.log'));
+  return {
+    imapPort: plan.imapPort,
+    imapsPort: plan.imapsPort,
+    smtpPort: plan.smtpPort,
+    smtpsPort: plan.smtpsPort,
+    password: plan.password,
+    certificate: await readFile(join(root, 'cert.pem'), 'utf8'),
+    maildir: (address) => join(root, 'mail', address),
+    async restartImap() {
+      await stop(dovecot);
+      dovecot = await startDovecot(plan);
+    },
+    async [Symbol.asyncDispose]() {
+      await Promise.all([stopPostfix(plan, postfix), stop(dovecot)]);
+      await rm(root, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 });
+    },
+  };
+}
+
+async function makePlan(): Promise<MailServerPlan> {
+  // Short, because socket paths are limited to about 100 bytes.
+  const root = await mkdtemp('/tmp/nbmail-');
+  await chmod(root, 0o755);
+  const [imapPort, imapsPort, smtpPort, smtpsPort] = await freePorts();
+  const plan: MailServerPlan = {
+    root,
+    imapPort,
+    imapsPort,
+    smtpPort,
+    smtpsPort,
+    domains: ['nanobot.test', 'person.test', 'stranger.test'],
+    password: 'correct-horse',
+    uid: idOf('mail', '-u'),
+    gid: idOf('mail', '-g'),
+  };
+  for (const folder of ['dovecot', 'postfix', 'queue', 'data', 'mail']) {
+    await mkdir(join(root, folder));
+  }
+  await chown(join(root, 'mail'), plan.uid, plan.gid);
+  await chown(join(root, 'data'), idOf('postfix', '-u'), idOf('postfix', '-g'));
+  await writeFile(join(root, 'dovecot.conf'), dovecotConfig(plan));
+  await writeFile(join(root, 'postfix/main.cf'), postfixMain(plan));
+  await writeFile(join(root, 'postfix/master.cf'), postfixMaster(plan));
+  makeCertificate(root);
+  return plan;
+}
+
+const idOf = (user: string, flag: '-u' | '-g') =>
+  Number(execFileSync('id', [flag, user], { encoding: 'utf8' }));
+
+function makeCertificate(root: string): void {
+  const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'];
+  const files = ['-keyout', join(root, 'key.pem'), '-out', join(root, 'cert.pem')];
+  const names = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost,IP:127.0.0.1'];
+  execFileSync('openssl', ['req', '-x509', '-days', '2', ...key, ...files, ...names], {
+    stdio: 'ignore',
+  });
+}
+
+async function startDovecot(plan: MailServerPlan): Promise<ChildProcess> {
+  const config = join(plan.root, 'dovecot.conf');
+  const child = spawn(DOVECOT, ['-F', '-c', config], { stdio: 'ignore' });
+  await listening(plan.imapPort, child, join(plan.root, 'dovecot.log'));
+  return child;
+}
+
+/** `start-fg` waits for a master process of its own. */
+async function stopPostfix(plan: MailServerPlan, child: ChildProcess): Promise<void> {
+  const ended = once(child, 'exit');
+  const pid = Number(await readFile(join(plan.root, 'queue/pid/master.pid'), 'utf8'));
+  process.kill(pid, 'SIGTERM');
+  await ended;
+}
+
+async function stop(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const ended = once(child, 'exit');
+  child.kill('SIGTERM');
+  const late = new AbortController();
+  await Promise.race([ended, delay(STOP_DEADLINE_MS, undefined, { signal: late.signal })]);
+  late.abort();
+  if (child.exitCode === null && child.signalCode === null) child.kill('SIGKILL');
+}
+
+/** Waits until the port answers; fails with the server's own log when it does not. */
+async function listening(port: number, child: ChildProcess, log: string): Promise<void> {
+  const deadline = performance.now() + START_DEADLINE_MS;
+  while (performance.now() < deadline && child.exitCode === null) {
+    if (await answers(port)) return;
+    await delay(POLL_MS);
+  }
+  const text = await readFile(log, 'utf8').catch(() => 'no log');
+  throw new Error(`a mail server did not start: ${text.slice(-2000)}`);
+}
+
+function answers(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1');
+    socket.once('connect', () => resolve(true)).once('error', () => resolve(false));
+    socket.once('connect', () => socket.destroy());
+  });
+}
+
+async function freePorts(): Promise<[number, number, number, number]> {
+  const one = async () => {
+    const server = createServer().listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const address = server.address();
+    server.close();
+    await once(server, 'close');
+    if (address === null || typeof address === 'string') throw new Error('no port');
+    return address.port;
+  };
+  return [await one(), await one(), await one(), await one()];
+}
