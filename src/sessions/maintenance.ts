@@ -29,12 +29,12 @@ export interface SessionMaintenance {
   export(session: SessionKey, format: 'md' | 'jsonl'): AsyncIterable<string>;
   /** Case-insensitive text search over all sessions, newest file first. */
   search(query: string, options: { readonly limit: number }): AsyncIterable<SearchHit>;
-  /** Deletes the files whose last entry is older. */
+  /** Deletes the files, archived ones too, whose last entry is older, and their extracts. */
   purge(options: { readonly olderThanMs: number }): Promise<FileCount>;
   /** Moves files whose last entry is older to `archive/`, but never the newest of a session. */
   archive(options: { readonly olderThanMs: number }): Promise<ArchiveReport>;
-  /** Deletes every session, the archive included. */
+  /** Deletes every session, the archive and the extracts included. */
   nuke(): Promise<FileCount & { readonly sessions: number }>;
-  /** Writes a searchable extract to `memory/sessions/` for each session file that has none. */
+  /** Writes a searchable extract to `memory/sessions/` for each session file that has no current one. */
   index(): Promise<{ readonly written: number; readonly present: number }>;
 }

@@ -23,7 +23,7 @@ export interface NewestIndex extends AsyncDisposable {
 
 /** A link is never further behind than a run of the program that ended between file and link. */
 const PROBED_DAYS = 8;
-const INDEX_FOLDER = '.index';
+export const INDEX_FOLDER = '.index';
 const COMPLETE_MARK = 'complete';
 
 export function createNewestIndex(folder: string, log: Logger): NewestIndex {

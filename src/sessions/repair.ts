@@ -13,7 +13,7 @@ export type Repair = {
   readonly setAside: number;
 };
 
-const DAMAGED_SUFFIX = '.damaged';
+export const DAMAGED_SUFFIX = '.damaged';
 
 export async function repairFile(path: string, scan: FileScan): Promise<Repair> {
   const { torn } = scan;
