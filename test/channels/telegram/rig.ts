@@ -1,11 +1,10 @@
 // A real Telegram channel against the simulated Bot API, with a host in memory.
 
 import { expect } from 'vitest';
-import type { SendContext } from '../../../src/bus/bus.ts';
 import type { Channel } from '../../../src/channels/channel.ts';
 import { createTelegramChannel } from '../../../src/channels/telegram/telegram.ts';
 import type { TelegramConfig } from '../../../src/core/config.ts';
-import { chatId, DEFAULT_ACCOUNT, messageId, type NativeId } from '../../../src/core/ids.ts';
+import { chatId, DEFAULT_ACCOUNT, messageId } from '../../../src/core/ids.ts';
 import type { ChatRef, OutboundMessage } from '../../../src/core/message.ts';
 import { type Clock, systemClock } from '../../../src/lib/clock.ts';
 import { type BotApi, type BotApiOptions, startBotApi } from '../../support/bot-api.ts';
@@ -99,22 +98,6 @@ export const answer = (markdown: string, rest: Partial<OutboundMessage> = {}): O
   markdown,
   ...rest,
 });
-
-/** The bus's part in a send: it remembers which parts stand in the chat. */
-export function sending(
-  rest: Partial<SendContext> = {},
-): SendContext & { readonly parts: NativeId[] } {
-  const parts: NativeId[] = [];
-  return {
-    signal: AbortSignal.timeout(10_000),
-    attempt: 1,
-    sentParts: [],
-    repeatsUnknown: false,
-    partSent: async (id) => void parts.push(id),
-    ...rest,
-    parts,
-  };
-}
 
 /** What the person sees of the bot in a chat, in order. */
 export const seenBy = (api: BotApi, chat: number): readonly string[] =>

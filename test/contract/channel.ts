@@ -1,0 +1,172 @@
+// What every channel promises, whatever its platform. A channel's own test gives a rig: the channel
+// under way against its simulator, and how a person on that platform writes and what they see.
+
+import { describe, expect, test } from 'vitest';
+import type { SendContext } from '../../src/bus/bus.ts';
+import type { Channel } from '../../src/channels/channel.ts';
+import { DeliveryError } from '../../src/core/errors.ts';
+import { messageId, type NativeId } from '../../src/core/ids.ts';
+import type { ChatRef, OutboundMessage } from '../../src/core/message.ts';
+import type { MemoryHost } from '../support/memory-host.ts';
+
+export type ChannelRig = AsyncDisposable & {
+  readonly channel: Channel;
+  readonly host: MemoryHost;
+  /** A chat in which the person has written already. */
+  readonly chat: ChatRef;
+  personWrites(text: string): Promise<void> | void;
+  /** What stands in the person's chat from us, oldest first, as text without markup. */
+  personSees(): Promise<readonly string[]> | readonly string[];
+  /** Ends `run` as a shutdown does; resolves when it has returned. */
+  stop(): Promise<void>;
+  /** Lets waits between tries pass where the rig moves time by hand. */
+  passTime?(): Promise<void>;
+  /** The next send is refused for good by the platform, e.g. because the person blocked us. */
+  refuseNextSend?(): void;
+};
+
+const LONG_WAIT_MS = 10_000;
+
+export function channelContract(name: string, startRig: () => Promise<ChannelRig>): void {
+  describe(`${name} keeps the channel contract`, () => {
+    receiveContract(startRig);
+    sendContract(startRig);
+    editingContract(startRig);
+  });
+}
+
+function receiveContract(startRig: () => Promise<ChannelRig>) {
+  test('reports running with the time of its last sign of life', async () => {
+    await using rig = await startRig();
+    const status = await rig.host.until(({ statuses }) =>
+      statuses.find(({ kind }) => kind === 'running'),
+    );
+    expect(status).toMatchObject({ kind: 'running', activeAt: expect.any(Number) });
+  });
+
+  test('hands over what a person writes, once, with a cursor or an id that survives', async () => {
+    await using rig = await startRig();
+    await rig.personWrites('hello there');
+    await rig.host.until((host) => host.texts().includes('hello there'));
+    expect(rig.host.texts().filter((text) => text === 'hello there')).toHaveLength(1);
+    const { message } = rig.host.entries.at(-1) ?? {};
+    expect(message?.id.startsWith(`${rig.channel.name}:${rig.channel.account}:`)).toBe(true);
+    expect(message?.chat).toEqual(rig.chat);
+    expect(message?.sender.kind).toBe('person');
+  });
+
+  test('keeps what a full queue refuses until there is room', async () => {
+    await using rig = await startRig();
+    rig.host.isFull = true;
+    const offered = rig.host.until(() => rig.host.statuses.at(-1)?.kind === 'degraded');
+    await rig.personWrites('while full');
+    await offered;
+    expect(rig.host.texts()).not.toContain('while full');
+    rig.host.isFull = false;
+    await rig.passTime?.();
+    await rig.host.until((host) => host.texts().includes('while full'), LONG_WAIT_MS);
+  });
+
+  test('ends when it is stopped', async () => {
+    await using rig = await startRig();
+    await rig.stop();
+  });
+}
+
+function sendContract(startRig: () => Promise<ChannelRig>) {
+  test('delivers an answer and records every part as it goes', async () => {
+    await using rig = await startRig();
+    const context = sending();
+    const receipt = await rig.channel.send(outbound(rig.chat, 'An **answer**.'), context);
+    expect(await rig.personSees()).toEqual(['An answer.']);
+    expect(receipt.nativeIds).toEqual(context.parts);
+    expect(context.parts.length).toBeGreaterThan(0);
+  });
+
+  test('delivers every word of a long answer', async () => {
+    await using rig = await startRig();
+    const words = Array.from({ length: 3000 }, (_, index) => `word${index}`);
+    await rig.channel.send(outbound(rig.chat, words.join(' ')), sending());
+    const seen = (await rig.personSees()).join(' ').split(/\s+/);
+    expect(seen).toEqual(words);
+  });
+
+  test('does not send again what an earlier try delivered', async () => {
+    await using rig = await startRig();
+    const words = Array.from({ length: 3000 }, (_, index) => `word${index}`).join(' ');
+    const first = sending();
+    await rig.channel.send(outbound(rig.chat, words), first);
+    const before = (await rig.personSees()).length;
+    const again = sending({ attempt: 2, sentParts: first.parts });
+    const receipt = await rig.channel.send(outbound(rig.chat, words), again);
+    expect(await rig.personSees()).toHaveLength(before);
+    expect(receipt.nativeIds).toEqual(first.parts);
+  });
+
+  test('sends nothing where there is nothing to say', async () => {
+    await using rig = await startRig();
+    const receipt = await rig.channel.send(outbound(rig.chat, ' \n\n '), sending());
+    expect(receipt.nativeIds).toEqual([]);
+    expect(await rig.personSees()).toEqual([]);
+  });
+
+  test('calls a refusal for good what it is', async (context) => {
+    await using rig = await startRig();
+    if (rig.refuseNextSend === undefined) return context.skip('the rig cannot refuse');
+    rig.refuseNextSend();
+    const error = await rig.channel.send(outbound(rig.chat, 'x'), sending()).catch((e) => e);
+    expect(error).toBeInstanceOf(DeliveryError);
+    expect(error).toMatchObject({ certainty: 'not_sent', remedy: { kind: 'never' } });
+  });
+}
+
+function editingContract(startRig: () => Promise<ChannelRig>) {
+  test('a draft becomes the answer and nothing is left of it', async (context) => {
+    await using rig = await startRig();
+    const { editing } = rig.channel;
+    if (editing === undefined) return context.skip('this channel cannot edit');
+    const signal = AbortSignal.timeout(LONG_WAIT_MS);
+    const draft = await editing.place(rig.chat, 'The beginning', { signal });
+    await editing.edit(rig.chat, draft, 'The beginning of **an ans', signal);
+    await editing.edit(rig.chat, draft, 'The beginning of **an ans', signal);
+    const receipt = await rig.channel.send(
+      outbound(rig.chat, 'The beginning of **an answer**.'),
+      sending({ draft }),
+    );
+    expect(receipt.nativeIds).toEqual([draft]);
+    expect(await rig.personSees()).toEqual(['The beginning of an answer.']);
+  });
+
+  test('a draft can be taken away', async (context) => {
+    await using rig = await startRig();
+    const { editing } = rig.channel;
+    if (editing === undefined) return context.skip('this channel cannot edit');
+    const signal = AbortSignal.timeout(LONG_WAIT_MS);
+    const draft = await editing.place(rig.chat, 'Never mind', { signal });
+    await editing.remove(rig.chat, draft, signal);
+    await editing.remove(rig.chat, draft, signal);
+    expect(await rig.personSees()).toEqual([]);
+  });
+}
+
+const outbound = (chat: ChatRef, markdown: string): OutboundMessage => ({
+  id: messageId('contract/0'),
+  chat,
+  markdown,
+});
+
+/** The bus's part in a send: it remembers which parts stand in the chat. */
+export function sending(
+  rest: Partial<SendContext> = {},
+): SendContext & { readonly parts: readonly NativeId[] } {
+  const parts: NativeId[] = [];
+  return {
+    signal: AbortSignal.timeout(LONG_WAIT_MS),
+    attempt: 1,
+    sentParts: [],
+    repeatsUnknown: false,
+    partSent: async (id) => void parts.push(id),
+    ...rest,
+    parts,
+  };
+}
