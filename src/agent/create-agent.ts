@@ -13,6 +13,7 @@ import type { ModelRegistry } from '../providers/provider.ts';
 import type { SessionStore } from '../sessions/store.ts';
 import type { Toolbox } from '../tools/tool.ts';
 import type { Agent, PreparedContext, TurnInput } from './agent.ts';
+import { failureText } from './failure-text.ts';
 import { perform } from './perform.ts';
 import { PreparedContexts } from './prepared.ts';
 import type { PromptSources } from './prompt-sources.ts';
@@ -114,6 +115,5 @@ function interruptionBy(error: unknown, turn: TurnContext): Interruption {
   if (aborted) throw reason;
   if (!(error instanceof ProviderError)) throw error;
   turn.log.warn('model call failed', { error });
-  const model = turn.input.settings.model ?? turn.models.defaultModel;
-  return { kind: 'failed', failure: error.failure, model };
+  return { kind: 'failed', text: failureText(error) };
 }

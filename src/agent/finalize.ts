@@ -25,7 +25,6 @@ export async function finalizeTurn(
   await thread.record(entries, { durable: true });
   turn.log.info('turn closed', {
     ending: ending.kind,
-    ...(ending.kind === 'failed' ? { failure: ending.failure.kind } : {}),
     ...(ending.kind === 'limit' ? { limit: ending.limit } : {}),
     rounds: progress.rounds,
     tokens: progress.tokens,

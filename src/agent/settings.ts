@@ -10,7 +10,6 @@ export type AgentSettings = {
   readonly maxToolResultChars: number;
   readonly maxTurnTokens: number;
   readonly maxTurnMs: number;
-  readonly toolTimeoutMs: number;
   /** Absolute path. */
   readonly workspace: string;
   /** IANA name; empty = the machine's. */
@@ -27,7 +26,6 @@ export function agentSettingsOf(config: Config, workspace: string): AgentSetting
     maxToolResultChars: defaults.maxToolResultChars,
     maxTurnTokens: defaults.maxTurnTokens,
     maxTurnMs: defaults.maxTurnSecs * 1000,
-    toolTimeoutMs: config.tools.timeoutSecs * 1000,
     workspace,
     timeZone: config.sessions.timeZone,
   };

@@ -1,13 +1,14 @@
 // Streaming: asks the model once, shows its text as it comes and records its answer. Retries and
 // fallbacks are the provider's; a thread that it would not take is answered with a smaller one.
 
-import { ProviderError } from '../core/errors.ts';
+import { ProviderError, type ProviderFailure } from '../core/errors.ts';
 import type { AgentEvent } from '../core/event.ts';
 import { callId } from '../core/ids.ts';
 import { textTokens } from '../core/tokens.ts';
 import type { ToolCall } from '../core/transcript.ts';
 import type { Recovery, SignalOf, StateOf } from '../core/turn-state.ts';
 import type { ModelEvent } from '../providers/provider.ts';
+import { failureText } from './failure-text.ts';
 import { type ModelCall, planCall } from './model-call.ts';
 import { ShownText } from './shown-text.ts';
 import type { TurnContext } from './turn-context.ts';
@@ -15,6 +16,11 @@ import { untilAborted } from './until-aborted.ts';
 
 type Finished = Extract<ModelEvent, { type: 'finished' }>;
 type StreamSignal = SignalOf<'streaming'>;
+
+const RECOVERIES: Partial<Record<ProviderFailure['kind'], Recovery>> = {
+  context_overflow: 'overflow',
+  rejected: 'rejected',
+};
 
 /** @throws ProviderError when the model could not answer. */
 export async function* streamAnswer(
@@ -27,22 +33,16 @@ export async function* streamAnswer(
     const finished = yield* show(turn, call, shown);
     return yield* take(turn, state, call, finished);
   } catch (error) {
-    const why = recoveryFrom(error);
-    if (why === undefined || turn.signal.aborted || shown.text !== '') throw error;
-    return { type: 'not_taken', ...why };
+    const notTaken = recoveryFrom(error);
+    if (notTaken === undefined || turn.signal.aborted || shown.text !== '') throw error;
+    return notTaken;
   }
 }
 
-function recoveryFrom(error: unknown) {
+function recoveryFrom(error: unknown): Extract<StreamSignal, { type: 'not_taken' }> | undefined {
   if (!(error instanceof ProviderError)) return undefined;
-  const { failure } = error;
-  const why: Recovery | undefined =
-    failure.kind === 'context_overflow'
-      ? 'overflow'
-      : failure.kind === 'rejected'
-        ? 'rejected'
-        : undefined;
-  return why === undefined ? undefined : { why, failure };
+  const why = RECOVERIES[error.failure.kind];
+  return why === undefined ? undefined : { type: 'not_taken', why, text: failureText(error) };
 }
 
 async function* show(
@@ -63,7 +63,7 @@ async function* show(
       case 'retrying':
         turn.log.warn('model call retried', { reason: event.reason, delayMs: event.delayMs });
         yield* shown.restart();
-        yield { type: 'notice', text: 'The model did not answer; asking again.' };
+        yield { type: 'notice', text: retryNotice(event) };
         break;
       case 'finished':
         yield* shown.complete(event.text);
@@ -75,6 +75,11 @@ async function* show(
     provider: handle.name,
     model: handle.name,
   });
+}
+
+function retryNotice({ reason, delayMs }: Extract<ModelEvent, { type: 'retrying' }>): string {
+  const seconds = Math.round(delayMs / 1000);
+  return seconds === 0 ? `${reason}.` : `${reason}, trying again in ${seconds} s.`;
 }
 
 async function* take(

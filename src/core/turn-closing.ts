@@ -1,7 +1,6 @@
 // The last words of a turn: what the person is told for each way a turn can end, after whatever the
-// model wrote. Honest and short; never a code, a stack or a path.
+// model wrote. What is said of a failed provider, the provider knows best.
 
-import type { ProviderFailure } from './errors.ts';
 import type { Ending, TurnLimits } from './turn-state.ts';
 
 export type Closing = {
@@ -51,7 +50,7 @@ function noteOf(ending: Ending, limits: TurnLimits): string | undefined {
     case 'limit':
       return limitNote(ending.limit, limits);
     case 'failed':
-      return failureNote(ending.failure, ending.model);
+      return ending.text;
   }
 }
 
@@ -70,29 +69,4 @@ function durationText(ms: number): string {
   if (ms < MS_PER_MINUTE) return `${Math.round(ms / 1000)} seconds`;
   const minutes = Math.round(ms / MS_PER_MINUTE);
   return minutes === 1 ? '1 minute' : `${minutes} minutes`;
-}
-
-function failureNote(failure: ProviderFailure, model: string): string {
-  switch (failure.kind) {
-    case 'rate_limited':
-      return `The provider of ${model} is limiting my requests. Please try again in a few minutes.`;
-    case 'auth':
-      return `The provider of ${model} refused my key. Its apiKey in the configuration needs a look.`;
-    case 'unknown_model':
-      return `No configured provider serves the model ${model}. Choose another with /model.`;
-    case 'server':
-      return `The provider of ${model} had an error and did not recover. Please try again later.`;
-    case 'network':
-      return `I could not reach the provider of ${model}. Please try again later.`;
-    case 'timeout':
-      return `${model} took too long to answer. Please try again.`;
-    case 'context_overflow':
-      return `This conversation is too long for ${model}. Begin a new one with /new.`;
-    case 'rejected':
-      return `The provider of ${model} rejected the request. If that goes on, begin anew with /new.`;
-    case 'malformed':
-      return `The provider of ${model} answered something I could not read. Please try again.`;
-    case 'cancelled':
-      return 'The answer was broken off. Please try again.';
-  }
 }

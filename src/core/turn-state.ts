@@ -1,7 +1,6 @@
 // The vocabulary of a turn: one state per phase with only the data that phase needs, and the signals
 // that may end each phase. The phase names the work that is due; `advance` in turn.ts moves on.
 
-import type { ProviderFailure } from './errors.ts';
 import type { TurnOutcome } from './event.ts';
 import type { ToolCall } from './transcript.ts';
 
@@ -45,7 +44,8 @@ export type Ending =
   | { readonly kind: 'refused' }
   | { readonly kind: 'stopped' }
   | { readonly kind: 'limit'; readonly limit: 'rounds' | 'tokens' | 'time' }
-  | { readonly kind: 'failed'; readonly failure: ProviderFailure; readonly model: string };
+  /** `text` is what the person is told. */
+  | { readonly kind: 'failed'; readonly text: string };
 
 type PhaseData = {
   /** Read what is recorded, record the messages. */
@@ -116,7 +116,7 @@ type PhaseSignals = {
         readonly tokens: number;
       }
     /** The provider would not take this thread; nothing was shown yet. */
-    | { readonly type: 'not_taken'; readonly why: Recovery; readonly failure: ProviderFailure };
+    | { readonly type: 'not_taken'; readonly why: Recovery; readonly text: string };
   readonly executing: { readonly type: 'executed'; readonly messagesSent: number };
   readonly finalizing: { readonly type: 'recorded'; readonly outcome: TurnOutcome };
 };
@@ -127,4 +127,4 @@ export type SignalOf<P extends LivePhase> = PhaseSignals[P];
 export type Interruption =
   | { readonly kind: 'stopped' }
   | { readonly kind: 'time' }
-  | { readonly kind: 'failed'; readonly failure: ProviderFailure; readonly model: string };
+  | { readonly kind: 'failed'; readonly text: string };

@@ -125,7 +125,7 @@ function afterStreaming(
   if (signal.type === 'not_taken') {
     const { recoveries } = state.progress;
     if (recoveries.includes(signal.why)) {
-      return finalize(state.progress, { kind: 'failed', failure: signal.failure, model });
+      return finalize(state.progress, { kind: 'failed', text: signal.text });
     }
     const progress = { ...state.progress, recoveries: [...recoveries, signal.why] };
     return { phase: 'compacting', progress, ask, model, pressure: signal.why };

@@ -14,7 +14,8 @@ import { channelName, chatId, DEFAULT_ACCOUNT, messageId, turnId } from '../../s
 import { sessionKeyOf } from '../../src/core/message.ts';
 import type { TranscriptEntry } from '../../src/core/transcript.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
-import type { BoundCall, Tool, Toolbox, ToolContext } from '../../src/tools/tool.ts';
+import type { Tool, ToolContext } from '../../src/tools/tool.ts';
+import { createToolbox } from '../../src/tools/toolbox.ts';
 import { createSessionFolder } from '../sessions/session-folder.ts';
 import { createScriptedModel } from '../support/scripted-model.ts';
 
@@ -36,6 +37,8 @@ export type RigOptions = {
   readonly tools?: readonly RigTool[];
 };
 
+const TOOL_TIMEOUT_MS = 60_000;
+
 const SETTINGS: AgentSettings = {
   maxTokens: 4096,
   temperature: 0.7,
@@ -44,7 +47,6 @@ const SETTINGS: AgentSettings = {
   maxToolResultChars: 10_000,
   maxTurnTokens: 1_000_000,
   maxTurnMs: 600_000,
-  toolTimeoutMs: 60_000,
   workspace: '',
   timeZone: 'UTC',
 };
@@ -54,8 +56,17 @@ export async function createRig(options: RigOptions = {}) {
   const workspace = join(home.folder, '..', 'workspace');
   await mkdir(workspace, { recursive: true });
   const model = createScriptedModel(options);
-  const toolbox = createRigToolbox(options.tools ?? []);
   const settings = { ...SETTINGS, workspace, ...options.settings };
+  const toolbox = createToolbox({
+    tools: (options.tools ?? []).map(toolOf),
+    settings: () => ({
+      disabled: [],
+      maxResultChars: settings.maxToolResultChars,
+      timeoutMs: TOOL_TIMEOUT_MS,
+    }),
+    clock: home.clock,
+    log: silentLogger,
+  });
   const said: { markdown: string; ordinal: number }[] = [];
   const state = { memory: '' };
 
@@ -162,31 +173,14 @@ export function messageOf(seq: number, text: string): TurnMessage {
   };
 }
 
-function createRigToolbox(tools: readonly RigTool[]): Toolbox {
+function toolOf({ name, access, run }: RigTool): Tool<Readonly<Record<string, unknown>>> {
   return {
-    specs: tools.map(({ name }) => ({
-      name,
-      description: name,
-      schema: z.toJSONSchema(z.object({})),
-    })),
-    guidance: '',
-    bind(name, argumentsJson): BoundCall {
-      const tool = tools.find((each) => each.name === name);
-      if (tool === undefined) {
-        return { kind: 'refused', name, outcome: { status: 'failed', text: `no tool ${name}` } };
-      }
-      return {
-        kind: 'ready',
-        name,
-        access: tool.access,
-        detail: '',
-        run: (context) =>
-          tool.run(JSON.parse(argumentsJson), context).then(
-            (text) => ({ status: 'ok', text }),
-            (error: unknown) => ({ status: 'failed', text: String(error) }),
-          ),
-      };
-    },
+    name,
+    access,
+    description: name,
+    input: z.looseObject({}),
+    describe: () => '',
+    run,
   };
 }
 

@@ -91,12 +91,12 @@ describe('an answer', () => {
     const notTaken = {
       type: 'not_taken',
       why: 'overflow',
-      failure: { kind: 'context_overflow' },
+      text: 'too long',
     } as const;
     const first = advance(streaming(), notTaken, LIMITS);
     expect(first).toMatchObject({ phase: 'compacting', pressure: 'overflow' });
     const second = advance(streaming({ recoveries: ['overflow'] }), notTaken, LIMITS);
-    expect(second).toMatchObject({ ending: { kind: 'failed' } });
+    expect(second).toMatchObject({ ending: { kind: 'failed', text: 'too long' } });
   });
 });
 
@@ -142,10 +142,10 @@ describe('any run of signals', () => {
   }
 
   function streamSignal(choice: number): SignalOf<'streaming'> {
-    const failure = { kind: 'rejected' } as const;
+    const text = 'no';
     if (choice < 6) return { type: 'called', calls: [CALL], tokens: 1 };
-    if (choice === 6) return { type: 'not_taken', why: 'rejected', failure };
-    if (choice === 7) return { type: 'not_taken', why: 'overflow', failure };
+    if (choice === 6) return { type: 'not_taken', why: 'rejected', text };
+    if (choice === 7) return { type: 'not_taken', why: 'overflow', text };
     return answered('never');
   }
 
