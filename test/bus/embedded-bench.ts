@@ -3,28 +3,42 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { MessageBus } from '../../src/bus/bus.ts';
 import { createMessageBus } from '../../src/bus/message-bus.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { openEmbeddedStore } from '../../src/store/embedded.ts';
+import type { EmbeddedStore } from '../../src/store/store.ts';
 import type { MakeBusBench } from '../contract/bus.ts';
+import { never } from '../contract/bus-bench.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
 
 export const makeEmbeddedBench: MakeBusBench = async (limits = {}) => {
   const folder = await mkdtemp(join(tmpdir(), 'nanobot-bus-'));
   const clock = createMovableClock();
-  const stores: AsyncDisposable[] = [];
+  const stores: EmbeddedStore[] = [];
+  const lives = new Map<MessageBus, Life>();
   return {
     clock,
     async open() {
       const path = join(folder, 'state.db');
       const store = await openEmbeddedStore({ path, clock, log: silentLogger });
       stores.push(store);
-      return createMessageBus({
-        store,
+      const life: Life = { isOver: false, store };
+      const bus = createMessageBus({
+        store: mortal(store, life),
         clock,
         log: silentLogger,
         limits: { maxPendingPerChat: 200, maxPending: 10_000, ...limits },
       });
+      lives.set(bus, life);
+      return bus;
+    },
+    async kill(bus) {
+      const life = lives.get(bus);
+      if (life === undefined) throw new TypeError('not a bus of this bench');
+      life.isOver = true;
+      // What was issued before the death is committed before it, too.
+      await life.store.stats();
     },
     async [Symbol.asyncDispose]() {
       for (const store of stores) await store[Symbol.asyncDispose]();
@@ -32,3 +46,21 @@ export const makeEmbeddedBench: MakeBusBench = async (limits = {}) => {
     },
   };
 };
+
+type Life = { isOver: boolean; readonly store: EmbeddedStore };
+
+/** The store as a process sees it: after its death no call goes through and no result comes back. */
+function mortal(store: EmbeddedStore, life: Life): EmbeddedStore {
+  const isSynchronous = (key: string | symbol) => key === 'changedOutside' || key === 'scope';
+  return new Proxy(store, {
+    get(target, key) {
+      const method: unknown = Reflect.get(target, key);
+      if (typeof method !== 'function' || isSynchronous(key)) return method;
+      return async (...args: unknown[]) => {
+        if (life.isOver) return never;
+        const result: unknown = await method.apply(target, args);
+        return life.isOver ? never : result;
+      };
+    },
+  });
+}

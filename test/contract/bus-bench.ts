@@ -35,6 +35,8 @@ export interface BusBench extends AsyncDisposable {
   readonly clock: MovableClock;
   /** A bus on the bench's one store, as a process of its own would have it. */
   open(): Promise<MessageBus>;
+  /** From now on the bus writes nothing and hears nothing, like one whose process died. */
+  kill(bus: MessageBus): Promise<void>;
 }
 
 export type MakeBusBench = (limits?: {
