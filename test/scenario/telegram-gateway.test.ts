@@ -209,7 +209,7 @@ describe('a conversation by Telegram', () => {
     const changed = configWith({});
     changed.channels.telegram.allowFrom.push('709');
     await home.writeConfig(changed);
-    await gateway.printed(/in force/);
+    await gateway.printed(/configuration is in force/);
     telegram.say(709, 'nonce-newcomer');
     expect((await telegram.nextMessage(709)).text).toBe('nonce-newcomer');
   });
