@@ -14,6 +14,7 @@ import { channelName, chatId, DEFAULT_ACCOUNT, messageId, turnId } from '../../s
 import { sessionKeyOf } from '../../src/core/message.ts';
 import type { TranscriptEntry } from '../../src/core/transcript.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
+import type { ModelRegistry } from '../../src/providers/provider.ts';
 import type { Tool, ToolContext } from '../../src/tools/tool.ts';
 import { createToolbox } from '../../src/tools/toolbox.ts';
 import { createSessionFolder } from '../sessions/session-folder.ts';
@@ -35,6 +36,8 @@ export type RigOptions = {
   readonly contextTokens?: number;
   readonly local?: boolean;
   readonly tools?: readonly RigTool[];
+  /** Left out: the scripted model. */
+  readonly models?: ModelRegistry;
 };
 
 const TOOL_TIMEOUT_MS = 60_000;
@@ -76,7 +79,7 @@ export async function createRig(options: RigOptions = {}) {
     return {
       sessions,
       agent: createAgent({
-        models: () => model.models,
+        models: () => options.models ?? model.models,
         toolbox: () => toolbox,
         settings: () => settings,
         sessions,
@@ -131,6 +134,9 @@ export async function createRig(options: RigOptions = {}) {
     model,
     clock: home.clock,
     workspace,
+    /** Of the session files. */
+    folder: home.folder,
+    fileNames: home.fileNames,
     said,
     state,
     inputOf,
