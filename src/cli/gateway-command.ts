@@ -1,12 +1,11 @@
 // `nanobot gateway`: all channels, the web page and the agent, until stopped.
 
-import { Command, InvalidArgumentError } from 'commander';
+import { Command } from 'commander';
 import type { ConfigOverrides } from '../core/config-check.ts';
+import { parsePort } from './flag-values.ts';
 import type { Terminal } from './terminal.ts';
 
 type GatewayFlags = { readonly host?: string; readonly port?: number };
-
-const MAX_PORT = 65_535;
 
 export function gatewayCommand(terminal: Terminal): Command {
   return new Command('gateway')
@@ -24,12 +23,4 @@ function overridesOf({ host, port }: GatewayFlags): ConfigOverrides {
     ...(host === undefined ? {} : { 'gateway.host': host }),
     ...(port === undefined ? {} : { 'gateway.port': port }),
   };
-}
-
-function parsePort(text: string): number {
-  const port = Number(text);
-  if (!Number.isInteger(port) || port < 0 || port > MAX_PORT) {
-    throw new InvalidArgumentError(`Use a number from 0 to ${MAX_PORT}.`);
-  }
-  return port;
 }

@@ -1,0 +1,31 @@
+// Proves the platform channels for a person who sets them up or looks for what is wrong. What is
+// imported here costs start-up time, so commands import this file when they need it.
+
+import { type MailProof, proveMailbox } from '../channels/email/prove.ts';
+import type { EmailConfig } from '../core/config.ts';
+
+export { discoverMailbox } from '../channels/email/discover.ts';
+export type { MailProof, MailProofStep } from '../channels/email/prove.ts';
+export { proveMailbox } from '../channels/email/prove.ts';
+export { type ProvenBot, pairingLink, proveTelegram } from '../channels/telegram/prove.ts';
+
+/** Both servers took the log-in; the mail to itself is left out. */
+class LoginsProven extends Error {
+  override readonly name = 'LoginsProven';
+}
+
+/** Logs in on both mail servers without sending anything. */
+export async function checkMailLogins(
+  config: EmailConfig,
+  signal: AbortSignal,
+): Promise<MailProof> {
+  const onStep = (step: string) => {
+    if (step === 'round trip') throw new LoginsProven();
+  };
+  try {
+    return await proveMailbox(config, signal, { onStep });
+  } catch (error) {
+    if (error instanceof LoginsProven) return { kind: 'proven' };
+    throw error;
+  }
+}

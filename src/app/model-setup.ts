@@ -1,0 +1,99 @@
+// Finds and proves models for a person who sets nanobot up: keys in the environment, servers on this
+// machine, one real completion.
+
+import type { Config, ProviderName } from '../core/config.ts';
+import type { Environment } from '../core/environment.ts';
+import { CLOUD_ORDER, defaultModelOf, prefixOf, splitModelName } from '../core/model-names.ts';
+import type { Clock } from '../lib/clock.ts';
+import { silentLogger } from '../lib/logger.ts';
+import { discoverLocalModels } from '../providers/local-servers.ts';
+import { type ModelProof, proveModel } from '../providers/prove-model.ts';
+import { createModelRegistry } from '../providers/registry.ts';
+import { vendorOf } from '../providers/vendors.ts';
+
+const DISCOVERY_DEADLINE_MS = 1000;
+
+/** A model that could be used at once. */
+export type FoundModel = {
+  readonly vendor: ProviderName;
+  /** With its prefix. */
+  readonly model: string;
+  /** The environment variable that holds the key; undefined for a server on this machine. */
+  readonly keyVariable: string | undefined;
+};
+
+export type CloudVendor = {
+  readonly vendor: ProviderName;
+  readonly label: string;
+  readonly defaultModel: string;
+};
+
+export const CLOUD_VENDORS: readonly CloudVendor[] = CLOUD_ORDER.map((vendor) => ({
+  vendor,
+  label: vendorOf(vendor).label,
+  defaultModel: defaultModelOf(vendor),
+}));
+
+export async function findModels(env: Environment): Promise<readonly FoundModel[]> {
+  const keyed = CLOUD_ORDER.flatMap((vendor): readonly FoundModel[] => {
+    const keyVariable = keyVariableOf(vendor, env);
+    return keyVariable === undefined
+      ? []
+      : [{ vendor, model: defaultModelOf(vendor), keyVariable }];
+  });
+  const signal = AbortSignal.timeout(DISCOVERY_DEADLINE_MS);
+  const servers = await discoverLocalModels({ signal });
+  const local = servers.flatMap(({ vendor, models }) =>
+    models.map((model) => ({
+      vendor,
+      model: `${prefixOf(vendor)}/${model}`,
+      keyVariable: undefined,
+    })),
+  );
+  return [...keyed, ...local];
+}
+
+/** The variable of the environment that holds the vendor's key. */
+export function keyVariableOf(vendor: ProviderName, env: Environment): string | undefined {
+  return vendorOf(vendor).keyVariables.find((name) => (env[name] ?? '') !== '');
+}
+
+/** Vendors whose keys are known by how they begin. */
+const KEY_BEGINNINGS: readonly (readonly [beginning: string, vendor: ProviderName])[] = [
+  ['sk-ant-', 'anthropic'],
+  ['sk-or-', 'openrouter'],
+  ['sk-proj-', 'openai'],
+  ['gsk_', 'groq'],
+  ['AIza', 'gemini'],
+  ['hf_', 'huggingface'],
+];
+
+/** Whose key this is, by the model's name or else by the key's beginning. */
+export function vendorFor(model: string, apiKey: string): ProviderName | undefined {
+  const named = splitModelName(model)?.vendor;
+  return named ?? KEY_BEGINNINGS.find(([beginning]) => apiKey.startsWith(beginning))?.[1];
+}
+
+/** One real completion by the model that the configuration stands for. @throws ProviderError */
+export async function proveConfigured(
+  config: Config,
+  env: Environment,
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<ModelProof & { readonly model: string }> {
+  const registry = createModelRegistry({
+    config: withoutFallbacks(config),
+    env,
+    clock,
+    log: silentLogger,
+    random: Math.random,
+  });
+  const handle = registry.resolve(registry.defaultModel);
+  return { ...(await proveModel(handle, signal, clock)), model: handle.name };
+}
+
+/** A fallback that works must not hide that the model does not, nor should retries take a minute. */
+function withoutFallbacks(config: Config): Config {
+  const defaults = { ...config.agents.defaults, fallbackModels: [] };
+  return { ...config, agents: { defaults }, retry: { ...config.retry, providerAttempts: 0 } };
+}

@@ -1,0 +1,64 @@
+// Waits for the first tap on a pairing link: the person who makes it becomes the channel's owner.
+// The gateway that runs hears it; where none does, one is run for as long as the wait lasts.
+
+import type { Environment } from '../core/environment.ts';
+import type { Approval } from '../gateway/pairing.ts';
+import type { Clock } from '../lib/clock.ts';
+import { composeGateway } from './compose.ts';
+import { loadConfig } from './config.ts';
+import type { Home } from './home.ts';
+import { findRunningGateway } from './running-gateway.ts';
+import { openState } from './state.ts';
+
+const LOOK_MS = 300;
+
+export type OwnerWait = {
+  readonly home: Home;
+  readonly env: Environment;
+  readonly clock: Clock;
+  readonly channel: string;
+};
+
+/** A code for the link. Only its hash is kept. */
+export async function issueOwnerCode({ home, clock, channel }: OwnerWait): Promise<string> {
+  await using state = await openState(home, clock);
+  return (await state.pairing.issueOwnerCode(channel)).code;
+}
+
+/** The owner once someone has redeemed a code after `since`; undefined when aborted before. */
+export async function waitForOwner(
+  wait: OwnerWait,
+  since: number,
+  signal: AbortSignal,
+): Promise<Approval | undefined> {
+  if ((await findRunningGateway(wait.home)) !== undefined) return look(wait, since, signal);
+  const { home, env, channel } = wait;
+  const loaded = await loadConfig(home, env);
+  const options = { home, env, channels: [channel], http: false, foreground: () => undefined };
+  await using gateway = await composeGateway(loaded, options);
+  const found = new AbortController();
+  const run = gateway.run(AbortSignal.any([signal, found.signal]));
+  try {
+    return await look(wait, since, signal);
+  } finally {
+    found.abort();
+    await run;
+  }
+}
+
+async function look(
+  { home, clock, channel }: OwnerWait,
+  since: number,
+  signal: AbortSignal,
+): Promise<Approval | undefined> {
+  await using state = await openState(home, clock);
+  while (!signal.aborted) {
+    const { approved } = await state.pairing.list();
+    const owner = approved.find(
+      (person) => person.channel === channel && person.role === 'owner' && person.at >= since,
+    );
+    if (owner !== undefined) return owner;
+    await clock.sleep(LOOK_MS, signal).catch(() => undefined);
+  }
+  return undefined;
+}

@@ -1,0 +1,36 @@
+// The state of a channel in words, from what a running gateway says of itself.
+
+import { z } from 'zod';
+import { spanText } from './moment.ts';
+
+export const channelStatusSchema = z.object({
+  kind: z.enum(['off', 'starting', 'running', 'degraded', 'stopped']),
+  activeAt: z.number().optional(),
+  account: z.string().optional(),
+  reason: z.string().optional(),
+  remedy: z.string().optional(),
+  retryAt: z.number().optional(),
+});
+
+/** The body of `/readyz`. */
+export const readinessSchema = z.object({
+  channels: z.array(z.object({ name: z.string(), status: channelStatusSchema })),
+});
+
+export type ReportedStatus = z.infer<typeof channelStatusSchema>;
+
+export function statusLine(status: ReportedStatus, now: number): string {
+  const account = status.account === undefined ? '' : ` as ${status.account}`;
+  switch (status.kind) {
+    case 'off':
+      return `off. ${status.remedy ?? ''}`.trim();
+    case 'starting':
+      return 'starting';
+    case 'running':
+      return `on${account}${status.activeAt === undefined ? '' : `, heard ${spanText(now - status.activeAt)} ago`}`;
+    case 'degraded':
+      return `trying again: ${status.reason ?? 'no reason given'}`;
+    case 'stopped':
+      return `stopped: ${status.reason ?? 'no reason given'}. ${status.remedy ?? ''}`.trim();
+  }
+}

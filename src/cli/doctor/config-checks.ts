@@ -1,0 +1,67 @@
+// What the doctor asks of the configuration: that it loads, who can reach the gateway, who may talk.
+
+import { existsSync } from 'node:fs';
+import { type LoadedConfig, loadConfig } from '../../app/config.ts';
+import type { OpenedState } from '../../app/state.ts';
+import { CHANNELS } from '../../channels/index.ts';
+import { EVERYBODY } from '../../core/admission.ts';
+import type { Config } from '../../core/config.ts';
+import { ConfigError } from '../../core/errors.ts';
+import { isLoopbackHost } from '../../core/loopback.ts';
+import { problemLine } from '../explain-error.ts';
+import type { Terminal } from '../terminal.ts';
+import { type Finding, fail, ok, warn } from './finding.ts';
+
+export type CheckedFile = {
+  readonly findings: readonly Finding[];
+  /** Undefined where it does not load. */
+  readonly loaded: LoadedConfig | undefined;
+};
+
+export async function checkConfigFile({ home, env }: Terminal): Promise<CheckedFile> {
+  try {
+    const loaded = await loadConfig(home, env);
+    return { findings: [ok('config', `${home.config} loads`)], loaded };
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    const remedy = existsSync(home.lastGoodConfig)
+      ? `The last one that loaded is ${home.lastGoodConfig}.`
+      : 'Correct it; "nanobot config validate" checks again.';
+    const findings = error.problems.map((one) => fail('config', problemLine(one).trim(), remedy));
+    return { findings, loaded: undefined };
+  }
+}
+
+/** Problems of an open address are found at load; what is left is to know that it is open. */
+export function checkExposure({ gateway }: Config): Finding {
+  if (isLoopbackHost(gateway.host)) {
+    return ok('address', `${gateway.host}: reachable from this machine only`);
+  }
+  const remedy = 'Put a TLS proxy in front, or set gateway.host to 127.0.0.1.';
+  return warn('address', `${gateway.host}: other machines can reach it, by token`, remedy);
+}
+
+export async function checkAccess(
+  config: Config,
+  state: OpenedState | undefined,
+): Promise<readonly Finding[]> {
+  const people = (await state?.pairing.list())?.approved ?? [];
+  return CHANNELS.filter((channel) => channel.isEnabled(config.channels)).map((channel) => {
+    const { allowFrom } = channel.policy(config.channels);
+    const paired = people.filter((person) => person.channel === channel.name).length;
+    return accessFinding(channel.name, allowFrom, paired);
+  });
+}
+
+function accessFinding(name: string, allowFrom: readonly string[], paired: number): Finding {
+  const check = `${name} access`;
+  if (allowFrom.includes(EVERYBODY)) {
+    const remedy = `Name the people in channels.${name}.allowFrom instead of "*".`;
+    return warn(check, 'everybody may talk to the agent and spend its money', remedy);
+  }
+  if (allowFrom.length + paired > 0) {
+    return ok(check, `${allowFrom.length} listed, ${paired} paired`);
+  }
+  const remedy = `nanobot channels login ${name}, or fill channels.${name}.allowFrom.`;
+  return warn(check, 'nobody may talk to the agent', remedy);
+}

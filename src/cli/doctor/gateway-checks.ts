@@ -1,0 +1,75 @@
+// What the doctor asks of the running gateway and of the store: alive, channels moving, nothing set
+// aside.
+
+import { askGateway, findRunningGateway } from '../../app/running-gateway.ts';
+import { hasState, type OpenedState, openState } from '../../app/state.ts';
+import { NanobotError } from '../../core/errors.ts';
+import { readinessSchema, statusLine } from '../channel-lines.ts';
+import { spanText } from '../moment.ts';
+import type { Terminal } from '../terminal.ts';
+import { type Finding, fail, ok, warn } from './finding.ts';
+
+/** A channel that completed nothing for so long has stalled. */
+const STALE_MS = 10 * 60_000;
+const OLD_PENDING_MS = 15 * 60_000;
+
+export async function checkGateway({ home, clock }: Terminal): Promise<readonly Finding[]> {
+  const running = await findRunningGateway(home);
+  if (running === undefined) {
+    return [warn('gateway', 'no gateway runs in this home', 'Start it: nanobot gateway')];
+  }
+  const since = spanText(clock.now() - running.startedAt);
+  const alive = ok('gateway', `runs as process ${running.pid} since ${since}`);
+  if (running.address === undefined) return [alive];
+  const readiness = readinessSchema.safeParse(await askGateway(running, '/readyz'));
+  if (!readiness.success) {
+    const remedy = 'Look at its log; if it hangs, stop it and start it again.';
+    return [alive, fail('gateway', `${running.address} does not answer`, remedy)];
+  }
+  const channels = readiness.data.channels.filter(({ status }) => status.kind !== 'off');
+  return [
+    alive,
+    ...channels.map(({ name, status }) => {
+      const text = statusLine(status, clock.now());
+      const silentMs = status.activeAt === undefined ? 0 : clock.now() - status.activeAt;
+      if (status.kind === 'running' && silentMs < STALE_MS) return ok(name, text);
+      if (status.kind === 'starting') return ok(name, text);
+      return fail(name, text, status.remedy ?? 'Look at the log; it is tried again by itself.');
+    }),
+  ];
+}
+
+export async function checkState(
+  { home, clock }: Terminal,
+  stack: AsyncDisposableStack,
+): Promise<{ readonly findings: readonly Finding[]; readonly state: OpenedState | undefined }> {
+  if (!hasState(home)) return { findings: [ok('store', 'none yet')], state: undefined };
+  try {
+    const state = stack.use(await openState(home, clock));
+    return { findings: await storeFindings(state, clock.now()), state };
+  } catch (error) {
+    if (!(error instanceof NanobotError)) throw error;
+    const remedy = 'Stop the gateway, move state.db away and keep it; a new one is made.';
+    return { findings: [fail('store', error.message, remedy)], state: undefined };
+  }
+}
+
+async function storeFindings({ store }: OpenedState, now: number): Promise<readonly Finding[]> {
+  const stats = await store.stats();
+  const findings = [
+    ok('store', `opens; ${stats.pending} waiting, ${stats.outboundQueued} to send`),
+  ];
+  const aside = stats.dead + stats.unknown;
+  if (aside > 0) {
+    const remedy = 'See "nanobot dead list", then retry or drop them.';
+    findings.push(warn('messages', `${stats.dead} set aside, ${stats.unknown} in doubt`, remedy));
+  }
+  const waitedMs = now - (stats.oldestPendingAt ?? now);
+  if (waitedMs > OLD_PENDING_MS) {
+    const text = `a message has been waiting for ${spanText(waitedMs)}`;
+    findings.push(
+      warn('messages', text, 'Is the gateway running? "nanobot trace last" says more.'),
+    );
+  }
+  return findings;
+}

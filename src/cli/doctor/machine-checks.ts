@@ -1,0 +1,55 @@
+// What the doctor asks of the machine: Node, the home's permissions, room on the disk.
+
+import { chmod, stat, statfs } from 'node:fs/promises';
+import type { Home } from '../../app/home.ts';
+import { type Finding, fail, ok, warn } from './finding.ts';
+
+const MINIMUM_NODE_MAJOR = 24;
+const OTHERS = 0o077;
+const PRIVATE_FOLDER = 0o700;
+const PRIVATE_FILE = 0o600;
+const MIN_FREE_BYTES = 100_000_000;
+const LOW_FREE_BYTES = 1_000_000_000;
+const MEGABYTE = 1_000_000;
+
+export function checkNode(version: string): Finding {
+  const isNew = Number.parseInt(version, 10) >= MINIMUM_NODE_MAJOR;
+  if (isNew) return ok('node', `Node ${version}`);
+  return fail('node', `Node ${version} is too old`, `Install Node ${MINIMUM_NODE_MAJOR} or newer.`);
+}
+
+/** The home and what in it holds secrets or conversations must be its user's alone. */
+export async function checkPermissions(home: Home): Promise<readonly Finding[]> {
+  const folders = [home.root, home.sessions, home.logs];
+  const files = [home.config, home.lastGoodConfig, home.state, home.history];
+  const findings = [
+    ...(await Promise.all(folders.map((path) => checkPrivate(path, PRIVATE_FOLDER)))),
+    ...(await Promise.all(files.map((path) => checkPrivate(path, PRIVATE_FILE)))),
+  ].flat();
+  return findings.length > 0 ? findings : [ok('permissions', `${home.root} is private`)];
+}
+
+async function checkPrivate(path: string, mode: number): Promise<readonly Finding[]> {
+  const found = await stat(path).catch(() => undefined);
+  if (found === undefined || process.platform === 'win32' || (found.mode & OTHERS) === 0) return [];
+  const remedy = `nanobot doctor --fix, or chmod ${mode.toString(8)} ${path}`;
+  const finding = fail('permissions', `other users can reach ${path}`, remedy);
+  return [{ ...finding, fix: () => chmod(path, mode) }];
+}
+
+export async function checkDisk(home: Home): Promise<Finding> {
+  const found = await statfs(home.root).catch(() => undefined);
+  if (found === undefined) {
+    return warn(
+      'disk',
+      `${home.root} does not exist yet`,
+      'Run "nanobot onboard" or "nanobot gateway".',
+    );
+  }
+  const free = found.bavail * found.bsize;
+  const text = `${Math.round(free / MEGABYTE).toLocaleString('en')} MB free`;
+  if (free < MIN_FREE_BYTES)
+    return fail('disk', text, 'Make room: without it messages cannot be kept.');
+  if (free < LOW_FREE_BYTES) return warn('disk', text, 'Make room before it runs out.');
+  return ok('disk', text);
+}

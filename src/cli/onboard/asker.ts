@@ -1,0 +1,123 @@
+// Questions to the person who sets nanobot up. Without a person, what no flag answers is an error
+// that names the flag.
+
+import * as prompts from '@clack/prompts';
+import { CommandFailure, EXIT } from '../exit-codes.ts';
+import type { Terminal } from '../terminal.ts';
+
+export type Choice<Value extends string> = {
+  readonly value: Value;
+  readonly label: string;
+  readonly hint?: string;
+};
+
+export type Question = {
+  readonly message: string;
+  /** The flag that answers it in a script. */
+  readonly flag: string;
+  readonly initial?: string;
+  /** What is wrong with an answer; undefined where nothing is. */
+  readonly check?: (answer: string) => string | undefined;
+};
+
+export interface Asker {
+  readonly interactive: boolean;
+  text(question: Question): Promise<string>;
+  secret(question: Question): Promise<string>;
+  choose<Value extends string>(
+    message: string,
+    choices: readonly Choice<Value>[],
+    otherwise: Value,
+  ): Promise<Value>;
+  confirm(message: string, otherwise: boolean): Promise<boolean>;
+  /** Shows that something is under way. The result's text stands afterwards. */
+  during<Result>(
+    message: string,
+    work: () => Promise<Result>,
+    done: (result: Result) => string,
+  ): Promise<Result>;
+  say(text: string): void;
+  warn(text: string): void;
+}
+
+export function createAsker(terminal: Terminal, interactive: boolean): Asker {
+  return interactive ? personAsker() : scriptAsker(terminal);
+}
+
+function personAsker(): Asker {
+  return {
+    interactive: true,
+    async text({ message, initial, check }) {
+      const given = initial === undefined ? {} : { initialValue: initial };
+      const answer = await prompts.text({ message, ...given, validate: validator(check) });
+      return answered(answer).trim();
+    },
+    async secret({ message, check }) {
+      return answered(await prompts.password({ message, validate: validator(check) })).trim();
+    },
+    async choose(message, choices, otherwise) {
+      const options = choices.map(({ value, label, hint }) => ({
+        value: String(value),
+        label,
+        ...(hint === undefined ? {} : { hint }),
+      }));
+      const answer = answered(
+        await prompts.select({ message, options, initialValue: String(otherwise) }),
+      );
+      return choices.find(({ value }) => value === answer)?.value ?? otherwise;
+    },
+    confirm: async (message, initialValue) =>
+      answered(await prompts.confirm({ message, initialValue })),
+    async during(message, work, done) {
+      const spinner = prompts.spinner();
+      spinner.start(message);
+      try {
+        const result = await work();
+        spinner.stop(done(result));
+        return result;
+      } catch (error) {
+        spinner.error(message);
+        throw error;
+      }
+    },
+    say: (text) => prompts.log.message(text),
+    warn: (text) => prompts.log.warn(text),
+  };
+}
+
+function scriptAsker(terminal: Terminal): Asker {
+  const missing = ({ message, flag, initial }: Question) => {
+    if (initial !== undefined) return initial;
+    throw new CommandFailure(EXIT.usage, `${message} Answer it with ${flag}.`);
+  };
+  return {
+    interactive: false,
+    text: async (question) => missing(question),
+    secret: async (question) => missing(question),
+    choose: async (_message, _choices, otherwise) => otherwise,
+    confirm: async (_message, otherwise) => otherwise,
+    async during(message, work, done) {
+      terminal.note(`${message} ...`);
+      const result = await work();
+      terminal.print(done(result));
+      return result;
+    },
+    say: (text) => terminal.print(text),
+    warn: (text) => terminal.note(text),
+  };
+}
+
+function validator(check: Question['check']) {
+  return (answer: string | undefined) => {
+    const text = (answer ?? '').trim();
+    return text === '' ? 'Please answer.' : check?.(text);
+  };
+}
+
+/** @throws CommandFailure where the person pressed Ctrl+C. */
+function answered<Value>(answer: Value | typeof prompts.CANCEL_SYMBOL): Value {
+  if (typeof answer === 'symbol') {
+    throw new CommandFailure(EXIT.interrupted, 'stopped; what was proved before is saved');
+  }
+  return answer;
+}

@@ -1,0 +1,142 @@
+// Onboarding, first step: which model, its key, and a real completion before anything is saved.
+
+import {
+  CLOUD_VENDORS,
+  type FoundModel,
+  findModels,
+  keyVariableOf,
+  proveConfigured,
+  vendorFor,
+} from '../../app/model-setup.ts';
+import type { ProviderName } from '../../core/config.ts';
+import { ProviderError } from '../../core/errors.ts';
+import { CommandFailure, EXIT } from '../exit-codes.ts';
+import type { Terminal } from '../terminal.ts';
+import type { Asker } from './asker.ts';
+import { currentConfig, type Settings, save, tryOut } from './draft.ts';
+
+const PROOF_TIMEOUT_MS = 60_000;
+
+export type ModelFlags = {
+  readonly model?: string;
+  readonly apiKey?: string;
+  readonly apiBase?: string;
+};
+
+/** The demo is not saved: it is what counts while nothing is configured. */
+type Selection = Settings | 'demo';
+
+export async function setUpModel(
+  terminal: Terminal,
+  asker: Asker,
+  flags: ModelFlags,
+): Promise<void> {
+  for (;;) {
+    const selection = await select(terminal, asker, flags);
+    if (selection === 'demo') {
+      asker.warn('No model: a demo without intelligence answers until you connect one.');
+      return;
+    }
+    if (await proved(terminal, asker, selection)) return;
+  }
+}
+
+/** True where the model answered and was saved; false where the person wants another try. */
+async function proved(terminal: Terminal, asker: Asker, settings: Settings): Promise<boolean> {
+  try {
+    const config = await tryOut(terminal, settings);
+    const signal = AbortSignal.timeout(PROOF_TIMEOUT_MS);
+    const proof = await asker.during(
+      `Asking ${config.agents.defaults.model} for one word`,
+      () => proveConfigured(config, terminal.env, terminal.clock, signal),
+      (result) => `${result.model} answered in ${result.latencyMs} ms.`,
+    );
+    if (!proof.ok) throw new CommandFailure(EXIT.modelFailed, `${proof.model} answered nothing`);
+    await save(terminal, settings);
+    return true;
+  } catch (error) {
+    const isKnown = error instanceof ProviderError || error instanceof CommandFailure;
+    if (!isKnown || !asker.interactive) throw error;
+    asker.warn(error.userText ?? error.message);
+    return false;
+  }
+}
+
+async function select(terminal: Terminal, asker: Asker, flags: ModelFlags): Promise<Selection> {
+  const { model = '', apiKey = '' } = flags;
+  if (model !== '' || apiKey !== '') return fromFlags(terminal, flags);
+  const found = await findModels(terminal.env);
+  const configured = (await currentConfig(terminal)).agents.defaults.model;
+  const choices = [
+    ...(configured === '' ? [] : [{ value: 'configured', label: `${configured} (configured)` }]),
+    ...found.map((one, index) => ({ value: `found ${index}`, ...describe(one) })),
+    { value: 'key', label: 'Another provider, with an API key' },
+    { value: 'demo', label: 'None for now', hint: 'a demo answers' },
+  ];
+  const answer = await asker.choose('Which model should answer?', choices, choices[0]?.value ?? '');
+  if (answer === 'demo') return 'demo';
+  if (answer === 'configured') return modelSetting(configured);
+  if (answer === 'key') return asker.interactive ? withKey(asker) : 'demo';
+  const chosen = found[Number(answer.slice('found '.length))];
+  return chosen === undefined ? 'demo' : withFound(asker, chosen);
+}
+
+function fromFlags({ env }: Terminal, { model = '', apiKey = '', apiBase }: ModelFlags): Selection {
+  const vendor = vendorFor(model, apiKey);
+  if (apiKey !== '' && vendor === undefined) {
+    const message = 'whose key is this? Say --model with its prefix, e.g. openai/gpt-6-sol';
+    throw new CommandFailure(EXIT.usage, message);
+  }
+  const name = model === '' ? defaultModel(vendor) : model;
+  if (vendor === undefined) return modelSetting(name);
+  const key = apiKey === '' ? {} : { apiKey: keyOrReference(apiKey, vendor, env) };
+  const base = apiBase === undefined ? {} : { apiBase };
+  const access = Object.entries({ ...key, ...base });
+  return {
+    ...modelSetting(name),
+    ...Object.fromEntries(access.map(([field, value]) => [`providers.${vendor}.${field}`, value])),
+  };
+}
+
+async function withKey(asker: Asker): Promise<Selection> {
+  const choices = CLOUD_VENDORS.map(({ vendor, label }) => ({ value: vendor, label }));
+  const vendor = await asker.choose('Whose key?', choices, choices[0]?.value ?? 'openai');
+  const apiKey = await asker.secret({ message: 'The API key', flag: '--api-key' });
+  const model = await askModel(asker, defaultModel(vendor));
+  return { ...modelSetting(model), [`providers.${vendor}.apiKey`]: apiKey };
+}
+
+async function withFound(asker: Asker, found: FoundModel): Promise<Selection> {
+  if (found.keyVariable === undefined) return modelSetting(found.model);
+  const model = await askModel(asker, found.model);
+  const reference = `\${${found.keyVariable}}`;
+  const stored = await asker.confirm(
+    `Note ${reference} as the key in the configuration? The key itself stays in the environment.`,
+    true,
+  );
+  const key = stored ? { [`providers.${found.vendor}.apiKey`]: reference } : {};
+  return { ...modelSetting(model), ...key };
+}
+
+function askModel(asker: Asker, initial: string): Promise<string> {
+  return asker.text({ message: 'Which of its models?', flag: '--model', initial });
+}
+
+/** A key that stands in the environment is noted by its name, not copied. */
+function keyOrReference(apiKey: string, vendor: ProviderName, env: Terminal['env']): string {
+  const variable = keyVariableOf(vendor, env);
+  return variable !== undefined && env[variable] === apiKey ? `\${${variable}}` : apiKey;
+}
+
+const modelSetting = (model: string): Settings => ({ 'agents.defaults.model': model });
+
+function defaultModel(vendor: ProviderName | undefined): string {
+  return CLOUD_VENDORS.find((one) => one.vendor === vendor)?.defaultModel ?? '';
+}
+
+function describe({ model, keyVariable }: FoundModel) {
+  return {
+    label: model,
+    hint: keyVariable === undefined ? 'runs on this machine' : `key in ${keyVariable}`,
+  };
+}

@@ -1,0 +1,99 @@
+// Onboarding, second step: the bot's token, proved by asking Telegram whose it is, and a link whose
+// first tap makes its sender the owner.
+
+import { type ProvenBot, pairingLink, proveTelegram } from '../../app/channel-setup.ts';
+import { issueOwnerCode, type OwnerWait, waitForOwner } from '../../app/owner-pairing.ts';
+import { ChannelError } from '../../core/errors.ts';
+import type { Terminal } from '../terminal.ts';
+import type { Asker } from './asker.ts';
+import { currentConfig, save, tryOut } from './draft.ts';
+
+const PROOF_TIMEOUT_MS = 20_000;
+const PERSON_WAIT_SECS = 600;
+const TOKEN_VARIABLE = 'TELEGRAM_BOT_TOKEN';
+
+export type TelegramFlags = {
+  /** A token, or false for --no-telegram. */
+  readonly telegram?: string | false;
+  /** Seconds to wait for the tap on the link. */
+  readonly pairWait?: number;
+};
+
+const HOW_TO =
+  'Telegram: open https://t.me/BotFather, send /newbot, answer its two questions, copy the token.';
+
+export async function setUpTelegram(
+  terminal: Terminal,
+  asker: Asker,
+  flags: TelegramFlags,
+): Promise<void> {
+  if (flags.telegram === false) return;
+  const { token: known } = (await currentConfig(terminal)).channels.telegram;
+  const wanted =
+    flags.telegram !== undefined || (await asker.confirm('Connect Telegram?', known !== ''));
+  if (!wanted) return;
+  const bot = await provedBot(terminal, asker, flags.telegram ?? known);
+  await pair(terminal, asker, bot, flags.pairWait);
+}
+
+async function provedBot(terminal: Terminal, asker: Asker, given: string): Promise<ProvenBot> {
+  let token = given;
+  for (;;) {
+    if (token === '') {
+      asker.say(HOW_TO);
+      token = await asker.secret({ message: 'The bot token', flag: '--telegram' });
+    }
+    try {
+      return await proveAndSave(terminal, asker, token);
+    } catch (error) {
+      if (!(error instanceof ChannelError) || !asker.interactive) throw error;
+      asker.warn(error.message);
+      token = '';
+    }
+  }
+}
+
+async function proveAndSave(terminal: Terminal, asker: Asker, given: string): Promise<ProvenBot> {
+  const variable = terminal.env[TOKEN_VARIABLE];
+  const token = variable === given && given !== '' ? `\${${TOKEN_VARIABLE}}` : given;
+  const settings = {
+    'channels.telegram.token': token,
+    'channels.telegram.enabled': true,
+  };
+  const { apiRoot } = (await currentConfig(terminal)).channels.telegram;
+  const signal = AbortSignal.timeout(PROOF_TIMEOUT_MS);
+  const bot = await asker.during(
+    'Asking Telegram whose token this is',
+    () => proveTelegram(given, apiRoot, signal),
+    (found) => `Telegram knows it: @${found.username} (${found.name}).`,
+  );
+  await tryOut(terminal, settings);
+  await save(terminal, settings);
+  return bot;
+}
+
+/** In a script the link is printed and good for half an hour. */
+export async function pair(
+  terminal: Terminal,
+  asker: Asker,
+  bot: ProvenBot,
+  waitSecs = asker.interactive ? PERSON_WAIT_SECS : 0,
+): Promise<void> {
+  const { home, env, clock } = terminal;
+  const wait: OwnerWait = { home, env, clock, channel: 'telegram' };
+  const since = clock.now();
+  const link = pairingLink(bot.username, await issueOwnerCode(wait));
+  asker.say(
+    `Open this on your phone and tap Start; the first who does becomes the owner:\n${link}`,
+  );
+  if (waitSecs <= 0) return;
+  const signal = AbortSignal.timeout(waitSecs * 1000);
+  await asker.during(
+    `Waiting for the tap, at most ${waitSecs} s (Ctrl+C goes on later)`,
+    () => waitForOwner(wait, since, signal),
+    (owner) =>
+      owner === undefined
+        ? 'Nobody tapped yet. The link stays good for 30 minutes.'
+        : `Paired with ${owner.name === '' ? owner.userId : owner.name}.`,
+  );
+}
