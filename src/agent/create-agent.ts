@@ -98,7 +98,9 @@ async function* step(
   turn: TurnContext,
   state: LiveState,
 ): AsyncGenerator<AgentEvent, TurnState, void> {
-  if (state.phase === 'finalizing') return yield* perform(turn, state);
+  if (state.phase === 'preparing' || state.phase === 'finalizing') {
+    return yield* perform(turn, state);
+  }
   try {
     turn.signal.throwIfAborted();
     return yield* perform(turn, state);

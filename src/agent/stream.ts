@@ -29,6 +29,7 @@ export async function* streamAnswer(
 ): AsyncGenerator<AgentEvent, StreamSignal, void> {
   const call = planCall(turn, state.model, state.ask);
   const shown = new ShownText(turn.thread, state.model);
+  yield* shown.think();
   try {
     const finished = yield* show(turn, call, shown);
     return yield* take(turn, state, call, finished);

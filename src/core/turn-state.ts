@@ -75,8 +75,8 @@ export type StateOf<P extends Phase> = { readonly phase: P } & PhaseData[P];
 export type TurnState = { [P in Phase]: StateOf<P> }[Phase];
 export type LivePhase = Exclude<Phase, 'done'>;
 export type LiveState = { [P in LivePhase]: StateOf<P> }[LivePhase];
-/** Phases that a stop, a deadline or a failed provider may break off. */
-export type InterruptibleState = Exclude<LiveState, { readonly phase: 'finalizing' }>;
+/** Phases that a stop, a deadline or a failed provider may break off; the others only record. */
+export type InterruptibleState = Exclude<LiveState, { readonly phase: 'preparing' | 'finalizing' }>;
 
 /** Where a turn takes up: a killed process may have left it anywhere. */
 export type Resumption =

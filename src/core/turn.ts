@@ -76,8 +76,8 @@ export function advance<P extends LivePhase>(
 
 /** Breaks a phase off: all that is left to do is to record the end. */
 export function interrupt(state: InterruptibleState, cause: Interruption): StateOf<'finalizing'> {
-  const progress = state.phase === 'preparing' ? NO_PROGRESS : state.progress;
-  return finalize(progress, cause.kind === 'time' ? { kind: 'limit', limit: 'time' } : cause);
+  const ending: Ending = cause.kind === 'time' ? { kind: 'limit', limit: 'time' } : cause;
+  return finalize(state.progress, ending);
 }
 
 function afterPreparing(

@@ -23,6 +23,8 @@ describe('a turn', () => {
     expect(outcome).toEqual({ kind: 'answered', answers: ['Good morning to you.'], throughSeq: 1 });
     expect(events.filter((event) => event.type === 'text_delta').length).toBeGreaterThan(1);
     expect(textOf(events)).toBe('Good morning to you.');
+    // So that the chat shows at once that somebody is at work.
+    expect(events[0]).toEqual({ type: 'thinking' });
     rig.model.assertDone();
   });
 

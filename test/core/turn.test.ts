@@ -113,7 +113,9 @@ describe('any run of signals', () => {
   }
 
   function stepOf(state: LiveState, choice: number): TurnState {
-    if (choice === 9 && state.phase !== 'finalizing') return interrupt(state, { kind: 'stopped' });
+    if (choice === 9 && state.phase !== 'preparing' && state.phase !== 'finalizing') {
+      return interrupt(state, { kind: 'stopped' });
+    }
     switch (state.phase) {
       case 'preparing': {
         const resumption = { kind: 'ask' } as const;
