@@ -10,8 +10,10 @@ import {
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import type { ApiMethods, Opts } from 'grammy/types';
 import { Api, type Transformer } from 'grammy/web';
+import { ChannelError, NEVER } from '../../core/errors.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { BotCallError } from './failures.ts';
+import { parseJson } from './fields.ts';
 
 type Method =
   | 'getUpdates'
@@ -45,18 +47,26 @@ const IDLE_SOCKET_MS = 15_000;
 /** Larger than any answer to a method we call (100 updates of at most some 10 kB). */
 const MAX_ANSWER_BYTES = 20_000_000;
 
-/** @throws BotCallError from every method */
+/** @throws ChannelError for an address that is none; every method throws BotCallError */
 export function createBotApi({ token, apiRoot, clock }: ClientOptions): BotApi {
-  const base = new URL(`${apiRoot.replace(/\/+$/, '')}/bot${token}/`);
-  const isTls = base.protocol === 'https:';
+  // Taken apart before the token comes in: an error about an address quotes it.
+  const root = parseRoot(apiRoot);
+  const isTls = root.protocol === 'https:';
   const agentOptions = { keepAlive: true, timeout: IDLE_SOCKET_MS };
   const agent = isTls ? new HttpsAgent(agentOptions) : new HttpAgent(agentOptions);
   const request = isTls ? httpsRequest : httpRequest;
+  const target = {
+    hostname: root.hostname.replace(/^\[|\]$/g, ''),
+    port: root.port,
+    method: 'POST',
+    agent,
+  };
+  const path = `${root.pathname.replace(/\/+$/, '')}/bot${encodeURI(token.trim())}/`;
 
   const transport: Transformer = async (_next, method, payload, signal) => {
     const body = Buffer.from(JSON.stringify(payload));
     const headers = { 'content-type': 'application/json', 'content-length': body.length };
-    const call = request(new URL(method, base), { method: 'POST', agent, headers });
+    const call = request({ ...target, path: path + method, headers });
     const answer = await exchange(call, body, {
       method,
       clock,
@@ -66,10 +76,16 @@ export function createBotApi({ token, apiRoot, clock }: ClientOptions): BotApi {
     return parseAnswer(method, answer);
   };
 
-  const api = new Api(token, { apiRoot: base.origin });
+  const api = new Api(token, { apiRoot: root.origin });
   api.config.use(transport);
   // grammy's types name a polyfill's AbortSignal; ours goes straight to the transport.
   return api.raw as unknown as BotApi;
+}
+
+function parseRoot(apiRoot: string): URL {
+  if (URL.canParse(apiRoot) && /^https?:/i.test(apiRoot)) return new URL(apiRoot);
+  const problem = 'channels.telegram.apiRoot is no http or https address';
+  throw new ChannelError('telegram_api_root', problem, { remedy: NEVER });
 }
 
 function deadlineOf(payload: object): number {
@@ -163,14 +179,6 @@ function parseAnswer(method: string, { status, text }: RawAnswer) {
     description,
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
   });
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 function retryAfterOf(answer: object): number | undefined {

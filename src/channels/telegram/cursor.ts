@@ -1,7 +1,7 @@
 // The place in Telegram's stream of updates, and when it may be used: after a week without updates
 // the next id is random (Bot API, "Update"), and an old offset would throw new updates away.
 
-import { fieldsOf, integerOf } from './fields.ts';
+import { fieldsOf, integerOf, parseJson } from './fields.ts';
 
 export type Place = {
   readonly botId: number;
@@ -19,8 +19,7 @@ export function writePlace(place: Place): string {
 
 /** The stored place, when it is this bot's. */
 export function readPlace(value: string | undefined, botId: number): Place | undefined {
-  if (value === undefined || !value.startsWith('{')) return undefined;
-  const fields = fieldsOf(JSON.parse(value));
+  const fields = value === undefined ? undefined : fieldsOf(parseJson(value));
   const lastUpdateId = integerOf(fields?.['update']);
   const at = integerOf(fields?.['at']);
   if (lastUpdateId === undefined || at === undefined || fields?.['bot'] !== botId) return undefined;

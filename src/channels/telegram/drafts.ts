@@ -3,7 +3,7 @@
 
 import { parseMarkup } from '../../core/markup.ts';
 import { truncateMarkup } from '../../core/markup-split.ts';
-import type { Run } from '../../core/markup-writer.ts';
+import { type Run, visibleText } from '../../core/markup-writer.ts';
 import type { Editing } from '../channel.ts';
 import { BotCallError, isGone, isUnchanged, toDeliveryError } from './failures.ts';
 import { fromNativeId, telegramChatId } from './ids.ts';
@@ -57,14 +57,15 @@ export function createDrafts(deps: DraftDeps): Drafts {
     },
     async edit(chat, draft, markdown, signal) {
       const chatNumber = telegramChatId(chat);
-      if (restMs(chatNumber) > 0) return;
+      const runs = beginning(markdown);
+      if (restMs(chatNumber) > 0 || visibleText(runs).trim() === '') return;
       const target = {
         chat_id: chatNumber,
         message_id: fromNativeId(draft),
         link_preview_options: NO_PREVIEW,
       };
       try {
-        await withFallback(beginning(markdown), deps.log(), (body) =>
+        await withFallback(runs, deps.log(), (body) =>
           api.editMessageText({ ...target, ...body }, signal),
         );
       } catch (error) {

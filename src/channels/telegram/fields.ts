@@ -8,6 +8,15 @@ export function fieldsOf(value: unknown): Fields | undefined {
     : undefined;
 }
 
+/** The value JSON text stands for; undefined where it is none. */
+export function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
 /** Telegram's ids fit 52 bits; anything else is no id. */
 export function integerOf(value: unknown): number | undefined {
   return Number.isSafeInteger(value) ? Number(value) : undefined;

@@ -25,6 +25,10 @@ export type PollDeps = {
 
 const POLL_TIMEOUT_SECS = 25;
 const BATCH = 100;
+/** Some server between us and Telegram may answer long polls at once; we must not race it. */
+const HASTY_POLL_MS = 500;
+const HASTY_POLLS = 5;
+const HASTY_PAUSE_MS = 1000;
 /** While the queue is full. */
 const FULL_MIN_MS = 500;
 const FULL_MAX_MS = 15_000;
@@ -39,7 +43,12 @@ export async function runPolling(deps: PollDeps, signal: AbortSignal): Promise<v
 }
 
 type Polled =
-  | { readonly kind: 'updates'; readonly updates: readonly unknown[] }
+  | {
+      readonly kind: 'updates';
+      readonly updates: readonly unknown[];
+      /** The server was asked to wait and did not. */
+      readonly isHasty: boolean;
+    }
   | { readonly kind: 'failed'; readonly failure: CallFailure };
 
 class PollLoop {
@@ -47,6 +56,7 @@ class PollLoop {
   readonly #signal: AbortSignal;
   #place: Place | undefined;
   #failures = 0;
+  #hastyPolls = 0;
   #isReady = false;
 
   constructor(deps: PollDeps, signal: AbortSignal) {
@@ -66,6 +76,7 @@ class PollLoop {
       }
       this.#completed();
       if (polled.updates.length > 0) await this.#take(polled.updates);
+      else await this.#restAfter(polled.isHasty);
     }
   }
 
@@ -80,14 +91,21 @@ class PollLoop {
       allowed_updates: KINDS,
       ...(offset === undefined ? {} : { offset }),
     };
+    const startedAt = host.clock.monotonic();
     try {
       const updates: unknown = await api.getUpdates(payload, this.#signal);
-      if (Array.isArray(updates)) return { kind: 'updates', updates };
+      const isHasty = !isProbe && host.clock.monotonic() - startedAt < HASTY_POLL_MS;
+      if (Array.isArray(updates)) return { kind: 'updates', updates, isHasty };
       return { kind: 'failed', failure: { kind: 'unanswered', reason: 'no list of updates' } };
     } catch (error) {
       if (error instanceof BotCallError) return { kind: 'failed', failure: error.failure };
       throw error;
     }
+  }
+
+  async #restAfter(isHasty: boolean): Promise<void> {
+    this.#hastyPolls = isHasty ? this.#hastyPolls + 1 : 0;
+    if (this.#hastyPolls >= HASTY_POLLS) await this.#sleep(HASTY_PAUSE_MS);
   }
 
   #completed() {

@@ -3,7 +3,7 @@
 
 import type { ChannelHost } from '../channel.ts';
 import type { BotApi } from './client.ts';
-import { fieldsOf, integerOf, textOf } from './fields.ts';
+import { fieldsOf, integerOf, parseJson, textOf } from './fields.ts';
 
 const IDENTITY_LIFETIME_MS = 24 * 3600 * 1000;
 
@@ -47,7 +47,7 @@ export async function refreshProfile(
 
 async function readIdentity(host: ChannelHost, botId: number) {
   const stored = await host.state.get(`me:${botId}`);
-  const fields = stored === undefined ? undefined : fieldsOf(JSON.parse(stored));
+  const fields = stored === undefined ? undefined : fieldsOf(parseJson(stored));
   const username = textOf(fields?.['username']);
   const at = integerOf(fields?.['at']);
   return username === undefined || at === undefined ? undefined : { username, at };

@@ -93,6 +93,8 @@ async function runChannel(deps: RunDeps, signal: AbortSignal): Promise<void> {
   let refreshing: Promise<void> = Promise.resolve();
   const onReady = () => {
     refreshing = refresh();
+    // Reported when the run ends; until then it must not count as unhandled.
+    refreshing.catch(() => undefined);
   };
   const name = () => (account === undefined ? undefined : `@${account}`);
   await runPolling({ ...deps, account: name, onReady }, signal);

@@ -1,0 +1,47 @@
+import { describe, expect, test } from 'vitest';
+import {
+  createTelegramChannel,
+  pairingLink,
+  proveTelegram,
+} from '../../../src/channels/telegram/telegram.ts';
+import { systemClock } from '../../../src/lib/clock.ts';
+import { startBotApi } from '../../support/bot-api.ts';
+
+const signal = () => AbortSignal.timeout(5000);
+
+describe('setting Telegram up', () => {
+  test('a good token tells whose it is', async () => {
+    await using api = await startBotApi();
+    const bot = await proveTelegram(api.token, api.apiRoot, signal());
+    expect(bot).toEqual({ id: 4242, username: 'nano_sim_bot', name: 'Nano' });
+    expect(pairingLink(bot.username, 'abc')).toBe('https://t.me/nano_sim_bot?start=abc');
+    expect(api.violations).toEqual([]);
+  });
+
+  test.each([
+    ['not a token', 'looks like'],
+    ['4242:somebody-elses', 'does not know this token'],
+  ])('the token %j is refused in words', async (token, words) => {
+    await using api = await startBotApi();
+    await expect(proveTelegram(token, api.apiRoot, signal())).rejects.toThrow(words);
+  });
+
+  test('a server that is not there is not the token’s fault', async () => {
+    const proof = proveTelegram('1:abc', 'http://127.0.0.1:1', signal());
+    await expect(proof).rejects.toMatchObject({ code: 'telegram_unreachable' });
+  });
+
+  test('an address that is none is refused without quoting the token', () => {
+    const config = {
+      enabled: true,
+      token: '4242:planted-secret',
+      apiRoot: 'no address',
+      allowFrom: [],
+      streaming: true,
+      quoteReplies: false,
+    };
+    const create = () => createTelegramChannel(config, { clock: systemClock, random: () => 0 });
+    expect(create).toThrow('apiRoot');
+    expect(create).not.toThrow('planted-secret');
+  });
+});
