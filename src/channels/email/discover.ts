@@ -1,0 +1,134 @@
+// Finds the servers of a mailbox from its address: the table of providers, then DNS service records
+// (RFC 6186, RFC 8314), then the provider's autoconfig file. Nothing found is not an error: hosts can
+// be typed.
+
+import { Resolver } from 'node:dns/promises';
+import { domainOf, normalizeAddress } from '../../core/mail-address.ts';
+import { type DiscoveredMailbox, knownProvider } from './mail-providers.ts';
+import type { MailServer } from './settings.ts';
+
+const DNS_TIMEOUT_MS = 3_000;
+const FETCH_TIMEOUT_MS = 5_000;
+const MAX_AUTOCONFIG_CHARS = 100_000;
+
+export type ServiceRecord = {
+  readonly name: string;
+  readonly port: number;
+  readonly priority: number;
+};
+
+export type DiscoverDeps = {
+  /** Service records of a name; empty where there are none. */
+  readonly services?: (name: string) => Promise<readonly ServiceRecord[]>;
+  /** The text of a page, or undefined where it cannot be had. */
+  readonly page?: (url: string, signal: AbortSignal) => Promise<string | undefined>;
+};
+
+export async function discoverMailbox(
+  address: string,
+  signal: AbortSignal,
+  deps: DiscoverDeps = {},
+): Promise<DiscoveredMailbox | undefined> {
+  const normal = normalizeAddress(address.trim());
+  if (normal === undefined) return undefined;
+  const domain = domainOf(normal);
+  const known = knownProvider(normal, domain);
+  if (known !== undefined) return known;
+  const services = deps.services ?? systemServices;
+  const page = deps.page ?? fetchPage;
+  return (
+    (await byServiceRecords(normal, domain, services)) ??
+    (await byAutoconfig(normal, domain, page, signal))
+  );
+}
+
+async function byServiceRecords(
+  address: string,
+  domain: string,
+  services: NonNullable<DiscoverDeps['services']>,
+): Promise<DiscoveredMailbox | undefined> {
+  const find = async (
+    name: string,
+    security: MailServer['security'],
+  ): Promise<MailServer | undefined> => {
+    const records = [...(await services(`${name}._tcp.${domain}`))];
+    const best = records.sort((a, b) => a.priority - b.priority)[0];
+    // A single dot says that the service is decidedly not there.
+    if (best === undefined || best.name === '' || best.name === '.') return undefined;
+    return { host: best.name.replace(/\.$/, ''), port: best.port, security };
+  };
+  const imap = await find('_imaps', 'tls');
+  const smtp = (await find('_submissions', 'tls')) ?? (await find('_submission', 'starttls'));
+  if (imap === undefined || smtp === undefined) return undefined;
+  const foreign = [imap.host, smtp.host].find((host) => !`.${host}`.endsWith(`.${domain}`));
+  // DNS can be forged, so a person has to look (RFC 6186 section 6).
+  const hint = foreign && `The name service names ${foreign}: check that this is your provider.`;
+  return { imap, smtp, username: address, ...(hint === undefined ? {} : { hint }) };
+}
+
+async function byAutoconfig(
+  address: string,
+  domain: string,
+  page: NonNullable<DiscoverDeps['page']>,
+  signal: AbortSignal,
+): Promise<DiscoveredMailbox | undefined> {
+  const urls = [
+    `https://autoconfig.${domain}/mail/config-v1.1.xml?emailaddress=${encodeURIComponent(address)}`,
+    `https://${domain}/.well-known/autoconfig/mail/config-v1.1.xml`,
+  ];
+  for (const url of urls) {
+    signal.throwIfAborted();
+    const xml = await page(url, signal);
+    const found = xml === undefined ? undefined : readAutoconfig(xml, address);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+/** The encrypted IMAP and SMTP servers of an autoconfig file, version 1.1. */
+function readAutoconfig(xml: string, address: string): DiscoveredMailbox | undefined {
+  const imap = serverIn(xml, 'incomingServer', 'imap');
+  const smtp = serverIn(xml, 'outgoingServer', 'smtp');
+  if (imap === undefined || smtp === undefined) return undefined;
+  const localPart = address.slice(0, address.lastIndexOf('@'));
+  const username = imap.username
+    .replaceAll('%EMAILADDRESS%', address)
+    .replaceAll('%EMAILLOCALPART%', localPart)
+    .replaceAll('%EMAILDOMAIN%', domainOf(address));
+  return { imap: imap.server, smtp: smtp.server, username };
+}
+
+function serverIn(
+  xml: string,
+  element: string,
+  type: string,
+): { readonly server: MailServer; readonly username: string } | undefined {
+  const blocks = xml.matchAll(
+    new RegExp(`<${element}\\s+type="${type}"[^>]*>(.*?)</${element}>`, 'gs'),
+  );
+  for (const [, block = ''] of blocks) {
+    const field = (name: string) =>
+      new RegExp(`<${name}>\\s*([^<]*?)\\s*</${name}>`).exec(block)?.[1] ?? '';
+    const security = { SSL: 'tls', STARTTLS: 'starttls' }[field('socketType').toUpperCase()];
+    const host = field('hostname');
+    const port = Number(field('port'));
+    const isUsable = /^[a-z0-9.-]+$/i.test(host) && Number.isInteger(port) && port > 0;
+    if (isUsable && (security === 'tls' || security === 'starttls')) {
+      return { server: { host, port, security }, username: field('username') };
+    }
+  }
+  return undefined;
+}
+
+async function systemServices(name: string): Promise<readonly ServiceRecord[]> {
+  const resolver = new Resolver({ timeout: DNS_TIMEOUT_MS, tries: 1 });
+  return resolver.resolveSrv(name).catch(() => []);
+}
+
+async function fetchPage(url: string, signal: AbortSignal): Promise<string | undefined> {
+  const ended = AbortSignal.any([signal, AbortSignal.timeout(FETCH_TIMEOUT_MS)]);
+  const response = await fetch(url, { signal: ended }).catch(() => undefined);
+  if (response?.ok !== true) return undefined;
+  const text = await response.text().catch(() => '');
+  return text.slice(0, MAX_AUTOCONFIG_CHARS);
+}

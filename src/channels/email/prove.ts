@@ -1,0 +1,115 @@
+// Proves a mailbox before it is saved: IMAP opens it, SMTP takes a log-in, and one mail to itself
+// arrives, so both ways are known to work.
+
+import { randomUUID } from 'node:crypto';
+import type { EmailConfig } from '../../core/config.ts';
+import { ChannelError, DeliveryError } from '../../core/errors.ts';
+import { OWN_MARK_HEADER } from '../../core/mail-rules.ts';
+import { type Clock, systemClock } from '../../lib/clock.ts';
+import { ImapConnection } from './imap-connection.ts';
+import { AUTH_REFUSED } from './imap-failure.ts';
+import { type MailAccount, mailAccountOf } from './settings.ts';
+import { proveSmtp, sendBySmtp } from './smtp.ts';
+
+/** How long the mail to itself may take. */
+const ARRIVAL_LIMIT_MS = 60_000;
+const ARRIVAL_POLL_MS = 2_000;
+
+export type MailProofStep = 'imap' | 'smtp' | 'round trip';
+
+export type MailProof =
+  | { readonly kind: 'proven' }
+  | {
+      readonly kind: 'failed';
+      readonly step: MailProofStep;
+      readonly problem: string;
+      readonly remedy: string;
+    };
+
+export type ProveOptions = {
+  /** Told when a step begins. */
+  readonly onStep?: (step: MailProofStep) => void;
+  readonly clock?: Clock;
+  readonly certificateAuthority?: string;
+};
+
+const REMEDIES: Readonly<Record<MailProofStep, string>> = {
+  imap: 'Check host, port and security of IMAP.',
+  smtp: 'Check host, port and security of SMTP.',
+  'round trip': 'The mail was sent but did not arrive in the inbox; look into the spam folder.',
+};
+const AUTH_REMEDY = 'Check user name and password; many providers ask for an app password.';
+
+/** Never rejects for what the mail servers do; rejects only when the signal aborts. */
+export async function proveMailbox(
+  config: EmailConfig,
+  signal: AbortSignal,
+  options: ProveOptions = {},
+): Promise<MailProof> {
+  let step: MailProofStep = 'imap';
+  const begin = (next: MailProofStep) => {
+    signal.throwIfAborted();
+    step = next;
+    options.onStep?.(next);
+  };
+  try {
+    begin('imap');
+    const account = mailAccountOf(config, options.certificateAuthority);
+    await using connection = await ImapConnection.connect(account, options.clock ?? systemClock);
+    await connection.open(config.mailbox);
+    begin('smtp');
+    await proveSmtp(account, signal);
+    begin('round trip');
+    await roundTrip(account, connection, config.mailbox, options.clock ?? systemClock, signal);
+    return { kind: 'proven' };
+  } catch (error) {
+    signal.throwIfAborted();
+    if (!(error instanceof ChannelError || error instanceof DeliveryError)) throw error;
+    const isAuth = error.code === AUTH_REFUSED;
+    return {
+      kind: 'failed',
+      step,
+      problem: error.message,
+      remedy: isAuth ? AUTH_REMEDY : REMEDIES[step],
+    };
+  }
+}
+
+async function roundTrip(
+  account: MailAccount,
+  connection: ImapConnection,
+  mailbox: string,
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<void> {
+  const { from } = account;
+  const messageId = `<proof.${randomUUID()}@${from.slice(from.lastIndexOf('@') + 1)}>`;
+  await sendBySmtp(account, from, Buffer.from(testMail(from, messageId, clock.now())), signal);
+  const deadline = clock.monotonic() + ARRIVAL_LIMIT_MS;
+  while (clock.monotonic() < deadline) {
+    await connection.open(mailbox);
+    if ((await connection.uidsWithMessageId(messageId)).length > 0) return;
+    await clock.sleep(ARRIVAL_POLL_MS, signal);
+  }
+  throw new ChannelError('mail_round_trip', 'the mail to itself did not arrive within 60 s', {
+    remedy: { kind: 'never' },
+  });
+}
+
+function testMail(from: string, messageId: string, now: number): string {
+  return [
+    `From: <${from}>`,
+    `To: <${from}>`,
+    'Subject: nanobot set-up test',
+    `Date: ${new Date(now).toUTCString().replace('GMT', '+0000')}`,
+    `Message-ID: ${messageId}`,
+    'Auto-Submitted: auto-generated',
+    'X-Auto-Response-Suppress: All',
+    `${OWN_MARK_HEADER}: proof`,
+    'MIME-Version: 1.0',
+    'Content-Type: text/plain; charset=utf-8',
+    '',
+    'This mail proves that nanobot can send to and read from this mailbox. You may delete it.',
+    '',
+  ].join('\r\n');
+}
