@@ -4,6 +4,7 @@
 import { PROVIDER_NAMES, type ProviderName } from './config.ts';
 
 export const DEMO_MODEL = 'demo/demo';
+export const isDemo = (name: string) => name === 'demo' || name.startsWith('demo/');
 
 /** Vendors in the order in which a key makes one the default. */
 export const CLOUD_ORDER = [

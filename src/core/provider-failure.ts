@@ -27,6 +27,7 @@ const LOADING = /model is loading|loading model|no models loaded|failed to load 
 const OVERLOADED = /overloaded|unavailable|api_error|server_error|internal_error|timeout_error/i;
 const RATE = /rate.?limit|too many requests|resource_exhausted|tokens per minute/i;
 
+/** The first rule that fits counts: account, key, pace, loading, size, then the vendor's side. */
 export function classifyFailure(problem: VendorProblem): ProviderFailure {
   if (problem.source === 'connection') return { kind: 'network' };
   if (problem.source === 'parser') return { kind: 'malformed' };
@@ -35,12 +36,12 @@ export function classifyFailure(problem: VendorProblem): ProviderFailure {
   if (status === 402 || BILLING.test(said)) return { kind: 'auth', reason: 'billing' };
   if (status === 401 || status === 403) return { kind: 'auth' };
   if (status === 429) return rateLimited(problem);
-  if (LOADING.test(said)) return server(status);
+  if (LOADING.test(said)) return server(problem);
   if (status === 413 || (isClientError(status) && OVERFLOW.test(said))) {
     return { kind: 'context_overflow' };
   }
-  if (status === 408 || status === 409 || status === 425) return server(status);
-  if (status !== undefined && status >= 500) return server(status);
+  if (status === 408 || status === 409 || status === 425) return server(problem);
+  if (status !== undefined && status >= 500) return server(problem);
   return classifyWords(problem, said);
 }
 
@@ -54,18 +55,23 @@ function classifyWords(problem: VendorProblem, said: string): ProviderFailure {
   if (problem.status !== undefined) return { kind: 'rejected', status: problem.status };
   if (OVERFLOW.test(said)) return { kind: 'context_overflow' };
   if (RATE.test(said)) return rateLimited(problem);
-  if (OVERLOADED.test(said)) return server(undefined);
-  return /invalid_request/i.test(said) ? { kind: 'rejected' } : server(undefined);
+  if (OVERLOADED.test(said)) return server(problem);
+  return /invalid_request/i.test(said) ? { kind: 'rejected' } : server(problem);
 }
 
 const isClientError = (status: number | undefined) =>
   status === undefined || (status >= 400 && status < 500);
 
-const server = (status: number | undefined): ProviderFailure =>
-  status === undefined ? { kind: 'server' } : { kind: 'server', status };
+const server = ({ status, retryAfterMs }: VendorProblem): ProviderFailure => ({
+  kind: 'server',
+  ...(status === undefined ? {} : { status }),
+  ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+});
 
-const rateLimited = ({ retryAfterMs }: VendorProblem): ProviderFailure =>
-  retryAfterMs === undefined ? { kind: 'rate_limited' } : { kind: 'rate_limited', retryAfterMs };
+const rateLimited = ({ retryAfterMs }: VendorProblem): ProviderFailure => ({
+  kind: 'rate_limited',
+  ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+});
 
 const UNIT_MS = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 } as const;
 const DURATION = /(\d+(?:\.\d+)?)(ms|s|m|h)/g;
@@ -110,4 +116,10 @@ export function safeDetail(message: string, secrets: readonly string[]): string 
   }
   const oneLine = text.replace(KEY_SHAPES, '[key]').replace(/\s+/g, ' ').trim();
   return oneLine.length <= MAX_DETAIL_CHARS ? oneLine : `${oneLine.slice(0, MAX_DETAIL_CHARS)}…`;
+}
+
+/** How long the vendor asks to wait before the next call, milliseconds. */
+export function hintOf(failure: ProviderFailure): number | undefined {
+  const hints = failure.kind === 'rate_limited' || failure.kind === 'server';
+  return hints ? failure.retryAfterMs : undefined;
 }

@@ -33,7 +33,7 @@ export function sentenceFor(call: FailedCall): string {
     case 'rate_limited':
       return `${vendor} allows no more requests at the moment. ${waitHint(failure.retryAfterMs)}`;
     case 'server':
-      return `${vendor} has a problem on its side at the moment. Please try again in a few minutes.`;
+      return `${vendor} has a problem on its side at the moment. ${waitHint(failure.retryAfterMs)}`;
     case 'network':
       return call.local
         ? `The local model server at ${call.apiBase} does not answer. Start it, then send your message again.`

@@ -1,6 +1,7 @@
 // What to do after a model call failed: try again and when, let the next model answer, or give up.
 
 import type { ProviderFailure } from './errors.ts';
+import { hintOf } from './provider-failure.ts';
 
 export type RetryPolicy = {
   /** Retries of one model after its first try. */
@@ -37,7 +38,7 @@ export function decideRetry(failed: FailedTry, policy: RetryPolicy): RetryStep {
   const next: RetryStep = { action: failed.fallbackLeft ? 'fall_over' : 'give_up' };
   if (!isTransient(failure)) return next;
   if (failed.retriesUsed >= retryLimit(failure, policy)) return next;
-  const hintMs = failure.kind === 'rate_limited' ? (failure.retryAfterMs ?? 0) : 0;
+  const hintMs = hintOf(failure) ?? 0;
   if (hintMs > LONGEST_HINTED_WAIT_MS) return next;
   const backoff = backoffMs(failed.retriesUsed, failed.jitter, policy);
   return { action: 'retry', delayMs: Math.max(hintMs, backoff) };

@@ -2,6 +2,7 @@
 // the vendor sets it: one session's bad request never touches the others.
 
 import type { ProviderFailure } from '../core/errors.ts';
+import { hintOf } from '../core/provider-failure.ts';
 import { LONGEST_HINTED_WAIT_MS } from '../core/retry.ts';
 import type { Clock } from '../lib/clock.ts';
 
@@ -17,8 +18,7 @@ export function createProviderHealth(clock: Clock): ProviderHealth {
   return {
     waitMs: () => Math.max(0, quietUntil - clock.monotonic()),
     noteFailure(failure) {
-      if (failure.kind !== 'rate_limited' || failure.retryAfterMs === undefined) return;
-      const waitMs = Math.min(failure.retryAfterMs, LONGEST_HINTED_WAIT_MS);
+      const waitMs = Math.min(hintOf(failure) ?? 0, LONGEST_HINTED_WAIT_MS);
       quietUntil = Math.max(quietUntil, clock.monotonic() + waitMs);
     },
     noteSuccess() {

@@ -7,6 +7,7 @@ import {
   contextTokensOf,
   DEMO_MODEL,
   fastModelOf,
+  isDemo,
   isLocalVendor,
   LOCAL_VENDORS,
   prefixOf,
@@ -77,7 +78,7 @@ export function createModelRegistry(deps: ModelRegistryDeps): ModelRegistry {
   }
 
   function candidateFor(name: string): Candidate {
-    if (name === DEMO_MODEL) return demo;
+    if (isDemo(name)) return demo;
     const qualified = qualify(name);
     if (qualified === undefined) throw unknownModel(name);
     const { vendor, model } = qualified;
@@ -92,9 +93,9 @@ export function createModelRegistry(deps: ModelRegistryDeps): ModelRegistry {
 
   /** A misspelt fallback must not take the answer of a model that works. */
   function fallbacksFor(first: Candidate): readonly Candidate[] {
-    if (first.name === DEMO_MODEL) return [];
+    if (isDemo(first.name)) return [];
     return defaults.fallbackModels.flatMap((name) => {
-      const usable = name === DEMO_MODEL || canResolve(name);
+      const usable = isDemo(name) || canResolve(name);
       const candidate = usable ? candidateFor(name) : undefined;
       return candidate === undefined || candidate.name === first.name ? [] : [candidate];
     });
@@ -124,7 +125,7 @@ export function createModelRegistry(deps: ModelRegistryDeps): ModelRegistry {
     resolve,
     defaultModel: defaults.model || credentials.firstFound,
     fast(name) {
-      const qualified = name === DEMO_MODEL ? undefined : qualify(name);
+      const qualified = isDemo(name) ? undefined : qualify(name);
       return qualified === undefined ? name : (fastModelOf(qualified.vendor) ?? name);
     },
   };

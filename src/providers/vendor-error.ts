@@ -53,15 +53,19 @@ const fieldsOf = (value: unknown): Fields =>
 const textOf = (value: unknown): string | undefined =>
   typeof value === 'string' && value !== '' ? value : undefined;
 
+/** OpenRouter puts the status of whom it asked into the `code` of an error inside the stream. */
+const httpStatus = (value: unknown) =>
+  typeof value === 'number' && value >= 400 && value < 600 ? value : undefined;
+
 /** Both SDKs throw errors with `status`, `headers` and the parsed body in `error`. */
 function readVendorError(error: unknown, nowMs: number): VendorProblem {
   const outer = fieldsOf(error);
-  const status = typeof outer['status'] === 'number' ? outer['status'] : undefined;
+  const body = unwrapped(outer['error']);
+  const status = httpStatus(outer['status']) ?? httpStatus(body['code']);
   const message = error instanceof Error ? error.message : String(error);
   if (status === undefined && outer['error'] === undefined) {
     return { source: isUnreadable(error) ? 'parser' : 'connection', message: withCause(error) };
   }
-  const body = unwrapped(outer['error']);
   const code = textOf(body['code']) ?? textOf(body['type']) ?? textOf(outer['code']);
   const headers = outer['headers'] instanceof Headers ? outer['headers'] : new Headers();
   const retryAfterMs = retryHintMs(

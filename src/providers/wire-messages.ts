@@ -12,7 +12,9 @@ const MAX_ID_CHARS = 40;
 export function wireMessages(messages: readonly ModelMessage[]): readonly WireMessage[] {
   const ids = createSafeIds(messages);
   const out: WireMessage[] = [];
-  for (const message of messages) {
+  for (const original of messages) {
+    // Half a surrogate pair, left by a cut, is refused by vendors.
+    const message = { ...original, text: original.text.toWellFormed() };
     const last = out.at(-1);
     if (message.role === 'user') {
       if (message.text.trim() === '') continue;

@@ -41,6 +41,11 @@ const FAULTS: readonly Row[] = [
   ['402', fail(402), { kind: 'auth', reason: 'billing' }],
   ['500', fail(500), { kind: 'server', status: 500 }],
   [
+    '503 with Retry-After',
+    fail(503, { headers: { 'retry-after': '3' } }),
+    { kind: 'server', status: 503, retryAfterMs: 3000 },
+  ],
+  [
     '503 as HTML',
     fail(503, { body: '<html>Service Unavailable</html>' }),
     { kind: 'server', status: 503 },

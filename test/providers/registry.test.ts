@@ -103,6 +103,7 @@ test.each([
   ['groq/openai/gpt-oss-120b', 'groq/openai/gpt-oss-120b'],
   ['qwen3:8b', 'ollama/qwen3:8b'],
   ['vllm/my-model', 'vllm/my-model'],
+  ['demo', 'demo/demo'],
   ['zhipu-coding/glm-4.7', undefined],
   ['opus', undefined],
   ['gpt-oss-120b', undefined],

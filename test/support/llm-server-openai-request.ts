@@ -25,6 +25,7 @@ const PARAMETERS = [
   'max_completion_tokens',
   'temperature',
   'reasoning_effort',
+  'reasoning',
   'stream',
   'stream_options',
   'thinking',

@@ -51,7 +51,9 @@ function frames(reply: LlmReply, request: LlmRequest, callIds: () => string): Wi
     content.push(typeof chunk === 'string' ? delta({ content: chunk }) : chunk);
   }
   calls.forEach((call, index) => {
-    const head = { index, id: call.id, type: 'function' };
+    const signature = call.signature;
+    const signed = signature && { extra_content: { google: { thought_signature: signature } } };
+    const head = { index, id: call.id, type: 'function', ...signed };
     content.push(
       delta({ tool_calls: [{ ...head, function: { name: call.name, arguments: '' } }] }),
     );

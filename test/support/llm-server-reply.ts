@@ -8,6 +8,8 @@ export type ScriptedCall = {
   /** Minted when left out; set it to simulate duplicate or empty ids. */
   readonly id?: string;
   readonly name: string;
+  /** What Google signs a call with, in its OpenAI dialect. */
+  readonly signature?: string;
   /** An object, or the raw text a model might really write, valid JSON or not. */
   readonly arguments: string | Readonly<Record<string, unknown>>;
 };

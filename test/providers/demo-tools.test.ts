@@ -1,0 +1,41 @@
+// The demo calls the program's own tools, so every call it makes must be one they accept.
+
+import { expect, test } from 'vitest';
+import { configSchema } from '../../src/core/config.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+import { createGuardedFiles } from '../../src/lib/guarded-files.ts';
+import { silentLogger } from '../../src/lib/logger.ts';
+import { createFileMemory } from '../../src/memory/files.ts';
+import { demoReply } from '../../src/providers/demo-script.ts';
+import { createTools } from '../../src/tools/index.ts';
+import { toolboxSettings } from '../../src/tools/tool-settings.ts';
+import { createToolbox } from '../../src/tools/toolbox.ts';
+
+const files = createGuardedFiles();
+const timeZone = () => 'UTC';
+const memory = createFileMemory({
+  files,
+  workspace: () => '/nowhere',
+  clock: systemClock,
+  timeZone,
+  log: silentLogger,
+});
+const toolbox = createToolbox({
+  tools: createTools({ files, memory, timeZone }),
+  settings: () => toolboxSettings(configSchema.parse({})),
+  clock: systemClock,
+  log: silentLogger,
+});
+
+test.each([
+  ['what time is it', 'time'],
+  ['list files', 'list_dir'],
+  ['read AGENTS.md', 'read_file'],
+  ['remember I like tea', 'remember'],
+  ['recall tea', 'recall'],
+])('"%s" becomes a call that the real %s accepts', (text, name) => {
+  const reply = demoReply({ messages: [{ role: 'user', text }], tools: toolbox.specs });
+  if (reply.kind !== 'tool') throw new Error('the demo called no tool');
+  expect(reply.tool).toBe(name);
+  expect(toolbox.bind(reply.tool, reply.arguments)).toMatchObject({ kind: 'ready', name });
+});
