@@ -3,11 +3,18 @@
 
 import type { Config, ProviderName } from '../core/config.ts';
 import type { Environment } from '../core/environment.ts';
-import { CLOUD_ORDER, defaultModelOf, prefixOf, splitModelName } from '../core/model-names.ts';
+import {
+  CLOUD_ORDER,
+  DEMO_MODEL,
+  defaultModelOf,
+  prefixOf,
+  splitModelName,
+} from '../core/model-names.ts';
 import type { Clock } from '../lib/clock.ts';
 import { silentLogger } from '../lib/logger.ts';
 import { discoverLocalModels } from '../providers/local-servers.ts';
 import { type ModelProof, proveModel } from '../providers/prove-model.ts';
+import type { ModelHandle } from '../providers/provider.ts';
 import { createModelRegistry } from '../providers/registry.ts';
 import { vendorOf } from '../providers/vendors.ts';
 
@@ -81,15 +88,35 @@ export async function proveConfigured(
   clock: Clock,
   signal: AbortSignal,
 ): Promise<ModelProof & { readonly model: string }> {
-  const registry = createModelRegistry({
-    config: withoutFallbacks(config),
-    env,
-    clock,
-    log: silentLogger,
-    random: Math.random,
-  });
-  const handle = registry.resolve(registry.defaultModel);
+  const handle = await modelInForce(withoutFallbacks(config), env, clock);
   return { ...(await proveModel(handle, signal, clock)), model: handle.name };
+}
+
+/** The model in force without asking anyone: a local server may still be found at the start. */
+export function describeModel(config: Config, env: Environment, clock: Clock): string {
+  return createModelRegistry({ config, env, clock, log: silentLogger, random: Math.random })
+    .defaultModel;
+}
+
+/** The model in force, servers on this machine included. @throws ProviderError where none serves it */
+export async function resolveConfigured(
+  config: Config,
+  env: Environment,
+  clock: Clock,
+): Promise<string> {
+  return (await modelInForce(config, env, clock)).name;
+}
+
+async function modelInForce(config: Config, env: Environment, clock: Clock): Promise<ModelHandle> {
+  const deps = { config, env, clock, log: silentLogger, random: Math.random };
+  const known = createModelRegistry(deps);
+  if (known.defaultModel !== DEMO_MODEL) return known.resolve(known.defaultModel);
+  const signal = AbortSignal.timeout(DISCOVERY_DEADLINE_MS);
+  const registry = createModelRegistry({
+    ...deps,
+    discovered: await discoverLocalModels({ signal }),
+  });
+  return registry.resolve(registry.defaultModel);
 }
 
 /** A fallback that works must not hide that the model does not, nor should retries take a minute. */

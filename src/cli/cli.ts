@@ -4,13 +4,18 @@
 import { Command, CommanderError } from 'commander';
 import { programVersion } from '../app/package-files.ts';
 import { agentCommand } from './agent-command.ts';
+import { channelsCommand } from './channels-command.ts';
 import { configCommand } from './config-command.ts';
 import { deadCommand } from './dead-command.ts';
+import { doctorCommand } from './doctor-command.ts';
 import { EXIT, EXIT_MEANINGS, exitCodeOf } from './exit-codes.ts';
 import { explainError } from './explain-error.ts';
 import { gatewayCommand } from './gateway-command.ts';
+import { onboardCommand } from './onboard-command.ts';
 import { emailCommand, telegramCommand } from './one-channel-commands.ts';
 import { pairCommand } from './pair-command.ts';
+import { sessionsCommand } from './sessions-command.ts';
+import { statusCommand } from './status-command.ts';
 import type { Terminal } from './terminal.ts';
 import { traceCommand } from './trace-command.ts';
 
@@ -18,11 +23,16 @@ import { traceCommand } from './trace-command.ts';
 export type CommandFactory = (terminal: Terminal) => Command;
 
 const COMMANDS: readonly CommandFactory[] = [
+  onboardCommand,
   gatewayCommand,
   agentCommand,
   telegramCommand,
   emailCommand,
+  statusCommand,
+  doctorCommand,
+  channelsCommand,
   pairCommand,
+  sessionsCommand,
   traceCommand,
   deadCommand,
   configCommand,

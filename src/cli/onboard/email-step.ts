@@ -69,23 +69,34 @@ async function mailSettings(
       ...(initial === '' ? {} : { initial }),
       check: (answer) => (/^[^\s@]+@[^\s@]+$/.test(answer) ? undefined : 'That is no address.'),
     }));
-  const servers = await mailServers(asker, flags, address);
-  const fromEnvironment = terminal.env[PASSWORD_VARIABLE] ?? '';
-  const password =
-    flags.emailPassword ||
-    fromEnvironment ||
-    (await asker.secret({
-      message: 'Its password (an app password, where the provider has them)',
-      flag: '--email-password',
-    }));
+  const servers = await mailServers(asker, flags, address, address === initial ? known : undefined);
   const allowFrom = await allowed(asker, flags, known.allowFrom);
   return {
     ...prefixed(servers),
+    ...(await passwordSetting(terminal, asker, flags, address === initial ? known.password : '')),
     'channels.email.enabled': true,
     'channels.email.from': address,
-    'channels.email.password': password === fromEnvironment ? `\${${PASSWORD_VARIABLE}}` : password,
     'channels.email.allowFrom': allowFrom,
   };
+}
+
+/** A password in the environment is noted by its name; one that is written already stays. */
+async function passwordSetting(
+  { env }: Terminal,
+  asker: Asker,
+  flags: EmailFlags,
+  known: string,
+): Promise<Settings> {
+  const path = 'channels.email.password';
+  const given = flags.emailPassword ?? '';
+  const fromEnvironment = env[PASSWORD_VARIABLE] ?? '';
+  if (given === '' && known !== '') return {};
+  if (fromEnvironment !== '' && (given === '' || given === fromEnvironment)) {
+    return { [path]: `\${${PASSWORD_VARIABLE}}` };
+  }
+  if (given !== '') return { [path]: given };
+  const message = 'Its password (an app password, where the provider has them)';
+  return { [path]: await asker.secret({ message, flag: '--email-password' }) };
 }
 
 type Servers = Pick<
@@ -93,30 +104,51 @@ type Servers = Pick<
   'imapHost' | 'imapPort' | 'imapSecurity' | 'smtpHost' | 'smtpPort' | 'smtpSecurity' | 'username'
 >;
 
-/** What the flags say, then what is found, then what the person types. */
-async function mailServers(asker: Asker, flags: EmailFlags, address: string): Promise<Servers> {
+/** What the flags say, then what was set up before, then what is found, then what is typed. */
+async function mailServers(
+  asker: Asker,
+  flags: EmailFlags,
+  address: string,
+  known: Servers | undefined,
+): Promise<Servers> {
+  const before = known?.imapHost === '' || known?.smtpHost === '' ? undefined : known;
   const isGiven = flags.imapHost !== undefined && flags.smtpHost !== undefined;
-  const found = isGiven
-    ? undefined
-    : await asker.during(
-        `Looking for the servers of ${address}`,
-        () => discoverMailbox(address, AbortSignal.timeout(DISCOVERY_TIMEOUT_MS)),
-        (mailbox) =>
-          mailbox === undefined
-            ? 'Not found; please name them.'
-            : `Found ${mailbox.imap.host} and ${mailbox.smtp.host}.`,
-      );
+  const base = before ?? (isGiven ? undefined : await discover(asker, address));
   const host = (kind: 'IMAP' | 'SMTP', flag: string) =>
     asker.text({ message: `The ${kind} server`, flag });
-  if (found?.hint !== undefined) asker.warn(found.hint);
+  const imapSecurity = flags.imapSecurity ?? base?.imapSecurity ?? 'tls';
+  const smtpSecurity = flags.smtpSecurity ?? base?.smtpSecurity ?? 'tls';
   return {
-    imapHost: flags.imapHost ?? found?.imap.host ?? (await host('IMAP', '--imap-host')),
-    imapPort: flags.imapPort ?? found?.imap.port ?? (flags.imapSecurity === 'starttls' ? 143 : 993),
-    imapSecurity: flags.imapSecurity ?? found?.imap.security ?? 'tls',
-    smtpHost: flags.smtpHost ?? found?.smtp.host ?? (await host('SMTP', '--smtp-host')),
-    smtpPort: flags.smtpPort ?? found?.smtp.port ?? (flags.smtpSecurity === 'starttls' ? 587 : 465),
-    smtpSecurity: flags.smtpSecurity ?? found?.smtp.security ?? 'tls',
-    username: flags.emailUsername ?? found?.username ?? address,
+    imapHost: flags.imapHost ?? base?.imapHost ?? (await host('IMAP', '--imap-host')),
+    imapPort: flags.imapPort ?? base?.imapPort ?? (imapSecurity === 'starttls' ? 143 : 993),
+    imapSecurity,
+    smtpHost: flags.smtpHost ?? base?.smtpHost ?? (await host('SMTP', '--smtp-host')),
+    smtpPort: flags.smtpPort ?? base?.smtpPort ?? (smtpSecurity === 'starttls' ? 587 : 465),
+    smtpSecurity,
+    username: flags.emailUsername ?? base?.username ?? address,
+  };
+}
+
+async function discover(asker: Asker, address: string): Promise<Servers | undefined> {
+  const found = await asker.during(
+    `Looking for the servers of ${address}`,
+    () => discoverMailbox(address, AbortSignal.timeout(DISCOVERY_TIMEOUT_MS)),
+    (mailbox) =>
+      mailbox === undefined
+        ? 'Not found by itself.'
+        : `Found ${mailbox.imap.host} and ${mailbox.smtp.host}.`,
+  );
+  if (found === undefined) return undefined;
+  if (found.hint !== undefined) asker.warn(found.hint);
+  const { imap, smtp, username } = found;
+  return {
+    imapHost: imap.host,
+    imapPort: imap.port,
+    imapSecurity: imap.security,
+    smtpHost: smtp.host,
+    smtpPort: smtp.port,
+    smtpSecurity: smtp.security,
+    username,
   };
 }
 

@@ -6,7 +6,7 @@ import { issueOwnerCode, type OwnerWait, waitForOwner } from '../../app/owner-pa
 import { ChannelError } from '../../core/errors.ts';
 import type { Terminal } from '../terminal.ts';
 import type { Asker } from './asker.ts';
-import { currentConfig, save, tryOut } from './draft.ts';
+import { currentConfig, save } from './draft.ts';
 
 const PROOF_TIMEOUT_MS = 20_000;
 const PERSON_WAIT_SECS = 600;
@@ -32,7 +32,7 @@ export async function setUpTelegram(
   const wanted =
     flags.telegram !== undefined || (await asker.confirm('Connect Telegram?', known !== ''));
   if (!wanted) return;
-  const bot = await provedBot(terminal, asker, flags.telegram ?? known);
+  const bot = await provedBot(terminal, asker, flags.telegram || known);
   await pair(terminal, asker, bot, flags.pairWait);
 }
 
@@ -54,22 +54,24 @@ async function provedBot(terminal: Terminal, asker: Asker, given: string): Promi
 }
 
 async function proveAndSave(terminal: Terminal, asker: Asker, given: string): Promise<ProvenBot> {
-  const variable = terminal.env[TOKEN_VARIABLE];
-  const token = variable === given && given !== '' ? `\${${TOKEN_VARIABLE}}` : given;
-  const settings = {
-    'channels.telegram.token': token,
-    'channels.telegram.enabled': true,
-  };
-  const { apiRoot } = (await currentConfig(terminal)).channels.telegram;
+  const { apiRoot, token: known } = (await currentConfig(terminal)).channels.telegram;
   const signal = AbortSignal.timeout(PROOF_TIMEOUT_MS);
   const bot = await asker.during(
     'Asking Telegram whose token this is',
     () => proveTelegram(given, apiRoot, signal),
     (found) => `Telegram knows it: @${found.username} (${found.name}).`,
   );
-  await tryOut(terminal, settings);
-  await save(terminal, settings);
+  await save(terminal, {
+    'channels.telegram.enabled': true,
+    // What is written already may be a reference to the environment, and stays.
+    ...(given === known ? {} : { 'channels.telegram.token': tokenText(terminal, given) }),
+  });
   return bot;
+}
+
+/** A token that stands in the environment is noted by its name, not copied. */
+function tokenText({ env }: Terminal, token: string): string {
+  return env[TOKEN_VARIABLE] === token ? `\${${TOKEN_VARIABLE}}` : token;
 }
 
 /** In a script the link is printed and good for half an hour. */

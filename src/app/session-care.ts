@@ -1,0 +1,31 @@
+// The care of session files, opened for one command.
+
+import type { Environment } from '../core/environment.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { SessionMaintenance } from '../sessions/maintenance.ts';
+import { createSessionMaintenance } from '../sessions/session-maintenance.ts';
+import { loadConfig } from './config.ts';
+import type { Home } from './home.ts';
+import { hasState, openState } from './state.ts';
+
+/** Where the doors of our own keep what was said; see gateway/manager.ts. */
+const DOOR_SCOPES = ['channel:web:default', 'channel:terminal:default'];
+
+/** @throws ConfigError: the configuration says where the workspace is. */
+export async function openSessionCare(
+  home: Home,
+  env: Environment,
+  clock: Clock,
+): Promise<SessionMaintenance> {
+  const { config } = await loadConfig(home, env);
+  const { workspace } = config.agents.defaults;
+  return createSessionMaintenance({ folder: home.sessions, workspace, clock });
+}
+
+/** Deletes what the store still holds of conversations: texts that are done with, the doors' logs. */
+export async function forgetStoredTexts(home: Home, clock: Clock): Promise<void> {
+  if (!hasState(home)) return;
+  await using state = await openState(home, clock);
+  await state.store.gc(0);
+  for (const scope of DOOR_SCOPES) await state.store.scope(scope).expire('', clock.now() + 1);
+}

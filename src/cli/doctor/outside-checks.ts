@@ -1,0 +1,54 @@
+// What the doctor asks of the world: the model, Telegram, the mailbox.
+
+import { checkMailLogins, proveTelegram } from '../../app/channel-setup.ts';
+import { proveConfigured, resolveConfigured } from '../../app/model-setup.ts';
+import type { Config } from '../../core/config.ts';
+import { NanobotError } from '../../core/errors.ts';
+import { DEMO_MODEL } from '../../core/model-names.ts';
+import type { Terminal } from '../terminal.ts';
+import { type Finding, fail, ok, warn } from './finding.ts';
+
+const MODEL_TIMEOUT_MS = 60_000;
+const CHANNEL_TIMEOUT_MS = 30_000;
+const SET_UP = 'Connect one: nanobot onboard';
+
+export async function checkModel(
+  { env, clock }: Terminal,
+  config: Config,
+  isLive: boolean,
+): Promise<Finding> {
+  try {
+    const name = await resolveConfigured(config, env, clock);
+    if (name === DEMO_MODEL) return warn('model', 'none: a demo answers', SET_UP);
+    if (!isLive) return ok('model', `${name} (not asked; --live asks it)`);
+    const signal = AbortSignal.timeout(MODEL_TIMEOUT_MS);
+    const proof = await proveConfigured(config, env, clock, signal);
+    if (!proof.ok) return fail('model', `${proof.model} answered nothing`, SET_UP);
+    return ok('model', `${proof.model} answered in ${proof.latencyMs} ms`);
+  } catch (error) {
+    if (!(error instanceof NanobotError)) throw error;
+    return fail('model', error.message, error.userText ?? SET_UP);
+  }
+}
+
+export async function checkTelegram({
+  channels: { telegram },
+}: Config): Promise<readonly Finding[]> {
+  if (!telegram.enabled) return [];
+  try {
+    const signal = AbortSignal.timeout(CHANNEL_TIMEOUT_MS);
+    const bot = await proveTelegram(telegram.token, telegram.apiRoot, signal);
+    return [ok('telegram', `the token is @${bot.username}'s`)];
+  } catch (error) {
+    if (!(error instanceof NanobotError)) throw error;
+    return [fail('telegram', error.message, 'A new token: nanobot channels login telegram')];
+  }
+}
+
+export async function checkMailbox({ channels: { email } }: Config): Promise<readonly Finding[]> {
+  if (!email.enabled) return [];
+  const proof = await checkMailLogins(email, AbortSignal.timeout(CHANNEL_TIMEOUT_MS));
+  if (proof.kind === 'proven')
+    return [ok('email', `${email.imapHost} and ${email.smtpHost} take the log-in`)];
+  return [fail('email', `${proof.step}: ${proof.problem}`, proof.remedy)];
+}

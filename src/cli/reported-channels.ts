@@ -1,0 +1,24 @@
+// The channels as the running gateway reports them; without one, as the configuration has them.
+
+import { askGateway, type RunningGateway } from '../app/running-gateway.ts';
+import { CHANNELS } from '../channels/index.ts';
+import type { Config } from '../core/config.ts';
+import { type ReportedStatus, readinessSchema } from './channel-lines.ts';
+
+export type ReportedChannel = { readonly name: string; readonly status: ReportedStatus };
+
+export async function reportChannels(
+  config: Config,
+  running: RunningGateway | undefined,
+): Promise<readonly ReportedChannel[]> {
+  if (running?.address !== undefined) {
+    const answer = readinessSchema.safeParse(await askGateway(running, '/readyz'));
+    if (answer.success) return answer.data.channels;
+  }
+  return CHANNELS.map(({ name, isEnabled, howToEnable }) => {
+    if (!isEnabled(config.channels)) {
+      return { name, status: { kind: 'off', remedy: `Turn it on with: ${howToEnable}` } };
+    }
+    return { name, status: { kind: 'stopped', reason: 'the gateway does not run', remedy: '' } };
+  });
+}

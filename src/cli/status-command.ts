@@ -1,0 +1,93 @@
+// `nanobot status`: what is there and what runs, at a glance, asking nobody outside this machine.
+
+import { Command } from 'commander';
+import { type ReportedStatus, statusLine } from './channel-lines.ts';
+import { spanText } from './moment.ts';
+import type { Terminal } from './terminal.ts';
+import { textTable } from './text-table.ts';
+
+type Report = {
+  readonly home: string;
+  readonly gateway:
+    | { readonly pid: number; readonly address?: string; readonly startedAt: number }
+    | false;
+  readonly model: string;
+  readonly workspace: string;
+  readonly channels: readonly { readonly name: string; readonly status: ReportedStatus }[];
+  readonly messages?: {
+    readonly pending: number;
+    readonly running: number;
+    readonly outboundQueued: number;
+    readonly dead: number;
+    readonly unknown: number;
+  };
+};
+
+export function statusCommand(terminal: Terminal): Command {
+  return new Command('status')
+    .description('what is set up and what runs')
+    .option('--json', 'as JSON')
+    .action(async ({ json }: { readonly json?: boolean }) => {
+      const report = await makeReport(terminal);
+      if (json === true) return terminal.printJson(report);
+      for (const line of textTable(reportRows(report, terminal.clock.now()))) terminal.print(line);
+    });
+}
+
+async function makeReport(terminal: Terminal): Promise<Report> {
+  const { loadConfig } = await import('../app/config.ts');
+  const { findRunningGateway } = await import('../app/running-gateway.ts');
+  const { reportChannels } = await import('./reported-channels.ts');
+  const { describeModel } = await import('../app/model-setup.ts');
+  const { home, env, clock } = terminal;
+  const { config } = await loadConfig(home, env);
+  const running = await findRunningGateway(home);
+  const messages = await messageCounts(terminal);
+  return {
+    home: home.root,
+    gateway:
+      running === undefined
+        ? false
+        : {
+            pid: running.pid,
+            startedAt: running.startedAt,
+            ...(running.address === undefined ? {} : { address: running.address }),
+          },
+    model: describeModel(config, env, clock),
+    workspace: config.agents.defaults.workspace,
+    channels: await reportChannels(config, running),
+    ...(messages === undefined ? {} : { messages }),
+  };
+}
+
+async function messageCounts({ home, clock }: Terminal): Promise<Report['messages']> {
+  const { hasState, openState } = await import('../app/state.ts');
+  if (!hasState(home)) return undefined;
+  await using state = await openState(home, clock);
+  const { pending, running, outboundQueued, dead, unknown } = await state.store.stats();
+  return { pending, running, outboundQueued, dead, unknown };
+}
+
+function reportRows(report: Report, now: number): readonly (readonly string[])[] {
+  const { gateway, messages } = report;
+  return [
+    ['home', report.home],
+    ['gateway', gatewayText(gateway, now)],
+    ['model', report.model],
+    ['workspace', report.workspace],
+    ...report.channels.map(({ name, status }) => [name, statusLine(status, now)]),
+    ...(messages === undefined ? [] : [['messages', countsText(messages)]]),
+  ];
+}
+
+function gatewayText(gateway: Report['gateway'], now: number): string {
+  if (gateway === false) return 'does not run; start it with: nanobot gateway';
+  const where = gateway.address === undefined ? '' : ` at ${gateway.address}`;
+  return `process ${gateway.pid}${where}, up ${spanText(now - gateway.startedAt)}`;
+}
+
+function countsText(counts: NonNullable<Report['messages']>): string {
+  const aside = counts.dead + counts.unknown;
+  const more = aside === 0 ? '' : `, ${aside} set aside (nanobot dead list)`;
+  return `${counts.pending} waiting, ${counts.running} being answered, ${counts.outboundQueued} to send${more}`;
+}
