@@ -58,7 +58,6 @@ const PATTERNS: readonly NamePattern[] = [
   { pattern: /^deepseek-/, vendors: ['deepseek'] },
   { pattern: /^glm-/, vendors: ['zhipu', 'zhipuCoding'] },
   { pattern: /^llama-.*-(versatile|instant)$/, vendors: ['groq'] },
-  { pattern: /^gpt-oss-/, vendors: ['ollama', 'lmstudio'] },
   /** `maker/model` is how the two market places name what they serve. */
   { pattern: /^[\w.-]+\/[\w.:-]+$/, vendors: ['openrouter', 'huggingface'] },
 ];

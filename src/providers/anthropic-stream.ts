@@ -2,8 +2,8 @@
 
 import type { RawMessageStreamEvent } from '@anthropic-ai/sdk/resources/messages';
 import { REDACTED } from './anthropic-request.ts';
-import { createCallIds } from './call-ids.ts';
-import { createCompletion } from './completion.ts';
+import { createCallIds, type MintCallId } from './call-ids.ts';
+import { Completion, type Finished } from './completion.ts';
 import type { ModelEvent, ModelRequest, StopReason } from './provider.ts';
 import { sealed } from './seal.ts';
 
@@ -17,84 +17,98 @@ const STOPS: Readonly<Record<string, StopReason>> = {
   refusal: 'refused',
 };
 
-export interface AnthropicReader {
-  push(event: RawMessageStreamEvent): ModelEvent | undefined;
-  /** `message_stop` came. */
-  readonly ended: boolean;
-  readonly overlong: boolean;
-  finish(): ModelEvent;
-}
+type Wire<Type extends RawMessageStreamEvent['type']> = Extract<
+  RawMessageStreamEvent,
+  { type: Type }
+>;
 
-type StartEvent = Extract<RawMessageStreamEvent, { type: 'content_block_start' }>;
-type DeltaEvent = Extract<RawMessageStreamEvent, { type: 'content_block_delta' }>;
+export class AnthropicReader {
+  readonly #model: string;
+  readonly #mint: MintCallId;
+  readonly #completion = new Completion();
+  /** Tool calls and signatures of blocks, by the index of the block. */
+  readonly #callAt = new Map<number, number>();
+  readonly #signatures = new Map<number, string>();
+  #usage = { inputTokens: 0, outputTokens: 0, cachedTokens: 0 };
+  #stop: StopReason = 'end';
+  #ended = false;
 
-export function createAnthropicReader(request: ModelRequest): AnthropicReader {
-  const completion = createCompletion();
-  const mint = createCallIds(request.messages);
-  const toolAt = new Map<number, number>();
-  const signatures = new Map<number, string>();
-  let usage = { inputTokens: 0, outputTokens: 0, cachedTokens: 0 };
-  let stop: StopReason | undefined;
-  let ended = false;
-
-  function begin({ content_block: block, index }: StartEvent): ModelEvent | undefined {
-    if (block.type === 'tool_use') {
-      const { event, at } = completion.toolCall({ id: mint(block.id), name: block.name });
-      toolAt.set(index, at);
-      return event;
-    }
-    if (block.type === 'redacted_thinking') signatures.set(index, `${REDACTED}${block.data}`);
-    if (block.type === 'thinking') signatures.set(index, block.signature);
-    return block.type === 'text' && block.text !== '' ? completion.text(block.text) : undefined;
+  constructor(request: ModelRequest) {
+    this.#model = request.model;
+    this.#mint = createCallIds(request.messages);
   }
 
-  function grow({ delta, index }: DeltaEvent): ModelEvent | undefined {
-    if (delta.type === 'text_delta') return completion.text(delta.text);
-    if (delta.type === 'thinking_delta') return completion.thinking(delta.thinking);
+  /** `message_stop` came. */
+  get ended(): boolean {
+    return this.#ended;
+  }
+
+  get overlong(): boolean {
+    return this.#completion.overlong;
+  }
+
+  push(event: RawMessageStreamEvent): ModelEvent | undefined {
+    switch (event.type) {
+      case 'content_block_start':
+        return this.#begin(event);
+      case 'content_block_delta':
+        return this.#grow(event);
+      case 'content_block_stop':
+        return this.#close(event.index);
+      case 'message_start':
+        return this.#account(event.message.usage);
+      case 'message_delta':
+        this.#usage = { ...this.#usage, outputTokens: event.usage.output_tokens };
+        this.#stop = STOPS[event.delta.stop_reason ?? ''] ?? 'end';
+        return undefined;
+      case 'message_stop':
+        this.#ended = true;
+        return undefined;
+    }
+  }
+
+  finish(): Finished {
+    this.#completion.usage(this.#usage);
+    return this.#completion.finish(this.#model, this.#stop);
+  }
+
+  #begin({ content_block: block, index }: Wire<'content_block_start'>): ModelEvent | undefined {
+    if (block.type === 'tool_use') {
+      const id = this.#mint(block.id);
+      const { event, at } = this.#completion.toolCall({ id, name: block.name });
+      this.#callAt.set(index, at);
+      return event;
+    }
+    if (block.type === 'redacted_thinking') {
+      this.#signatures.set(index, `${REDACTED}${block.data}`);
+    }
+    if (block.type === 'thinking') this.#signatures.set(index, block.signature);
+    return undefined;
+  }
+
+  #grow({ delta, index }: Wire<'content_block_delta'>): ModelEvent | undefined {
+    if (delta.type === 'text_delta') return this.#completion.text(delta.text);
+    if (delta.type === 'thinking_delta') return this.#completion.thinking(delta.thinking);
     if (delta.type === 'signature_delta') {
-      signatures.set(index, (signatures.get(index) ?? '') + delta.signature);
+      this.#signatures.set(index, (this.#signatures.get(index) ?? '') + delta.signature);
     }
     if (delta.type === 'input_json_delta') {
-      completion.toolArguments(toolAt.get(index) ?? -1, delta.partial_json);
+      this.#completion.toolArguments(this.#callAt.get(index) ?? -1, delta.partial_json);
     }
     return undefined;
   }
 
-  function end(index: number) {
-    const signature = signatures.get(index);
+  #close(index: number): undefined {
+    const signature = this.#signatures.get(index);
     if (signature === undefined) return;
-    completion.sealThinking(signature === '' ? undefined : sealed(request.model, signature));
+    this.#completion.sealThinking(signature === '' ? undefined : sealed(this.#model, signature));
   }
 
-  function account(counted: Extract<RawMessageStreamEvent, { type: 'message_start' }>['message']) {
-    const cachedTokens = counted.usage.cache_read_input_tokens ?? 0;
-    const written = counted.usage.cache_creation_input_tokens ?? 0;
-    const inputTokens = counted.usage.input_tokens + cachedTokens + written;
-    usage = { inputTokens, outputTokens: counted.usage.output_tokens, cachedTokens };
+  /** What was read from the cache or written to it counts as input too. */
+  #account(usage: Wire<'message_start'>['message']['usage']): undefined {
+    const cachedTokens = usage.cache_read_input_tokens ?? 0;
+    const inputTokens =
+      usage.input_tokens + cachedTokens + (usage.cache_creation_input_tokens ?? 0);
+    this.#usage = { inputTokens, outputTokens: usage.output_tokens, cachedTokens };
   }
-
-  return {
-    push(event) {
-      if (event.type === 'content_block_start') return begin(event);
-      if (event.type === 'content_block_delta') return grow(event);
-      if (event.type === 'content_block_stop') end(event.index);
-      if (event.type === 'message_start') account(event.message);
-      if (event.type === 'message_delta') {
-        usage = { ...usage, outputTokens: event.usage.output_tokens };
-        stop = STOPS[event.delta.stop_reason ?? ''] ?? 'end';
-      }
-      if (event.type === 'message_stop') ended = true;
-      return undefined;
-    },
-    get ended() {
-      return ended;
-    },
-    get overlong() {
-      return completion.overlong;
-    },
-    finish() {
-      completion.usage(usage);
-      return completion.finish(request.model, completion.overlong ? 'length' : (stop ?? 'end'));
-    },
-  };
 }

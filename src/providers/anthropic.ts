@@ -7,8 +7,8 @@ import type {
   RawMessageStreamEvent,
 } from '@anthropic-ai/sdk/resources/messages';
 import { anthropicRequest, sendsThinking } from './anthropic-request.ts';
-import { type AnthropicReader, createAnthropicReader } from './anthropic-stream.ts';
-import { type CallDeadline, createCallDeadline } from './call-deadline.ts';
+import { AnthropicReader } from './anthropic-stream.ts';
+import { CallDeadline } from './call-deadline.ts';
 import type { LLMProvider, ModelEvent, ModelRequest } from './provider.ts';
 import type { ProviderDeps } from './provider-deps.ts';
 import { brokenStream, providerError } from './vendor-error.ts';
@@ -76,8 +76,8 @@ export function createAnthropicProvider(deps: ProviderDeps): LLMProvider {
   return {
     name: vendor.name,
     async *stream(request, signal): AsyncGenerator<ModelEvent, void, void> {
-      using deadline = createCallDeadline(timeouts, clock, signal);
-      const reader = createAnthropicReader(request);
+      using deadline = new CallDeadline(timeouts, clock, signal);
+      const reader = new AnthropicReader(request);
       const call = { provider: vendor.name, model: request.model };
       try {
         yield* read(request, reader, deadline);

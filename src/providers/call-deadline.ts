@@ -11,64 +11,67 @@ export type CallTimeouts = {
 
 export type DeadlineStage = 'first_token' | 'idle' | 'whole_call';
 
-export interface CallDeadline extends Disposable {
+export class CallDeadline implements Disposable {
+  readonly #timeouts: CallTimeouts;
+  readonly #clock: Clock;
+  readonly #outer: AbortSignal;
+  readonly #controller = new AbortController();
+  readonly #whole: Disposable;
+  readonly #first: Disposable;
+  #idle: Disposable | undefined;
+  #expired: DeadlineStage | undefined;
+  #lastProgress: number | undefined;
+
+  constructor(timeouts: CallTimeouts, clock: Clock, outer: AbortSignal) {
+    this.#timeouts = timeouts;
+    this.#clock = clock;
+    this.#outer = outer;
+    this.#whole = clock.timer(timeouts.wholeCallMs, () => this.#expire('whole_call'));
+    this.#first = clock.timer(timeouts.firstTokenMs, () => this.#expire('first_token'));
+    if (outer.aborted) this.stop();
+    outer.addEventListener('abort', this.stop, { once: true });
+  }
+
   /** Aborts with the caller's signal or when a deadline passes. */
-  readonly signal: AbortSignal;
-  readonly expired: DeadlineStage | undefined;
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  get expired(): DeadlineStage | undefined {
+    return this.#expired;
+  }
+
   /** A piece of the answer came. Keep-alives are none. */
-  progress(): void;
-  /** Ends the request: everything needed is here. */
-  stop(): void;
-}
+  progress(): void {
+    const isFirst = this.#lastProgress === undefined;
+    this.#lastProgress = this.#clock.monotonic();
+    if (!isFirst) return;
+    this.#first[Symbol.dispose]();
+    this.#watchIdle(this.#timeouts.idleMs);
+  }
 
-export function createCallDeadline(
-  timeouts: CallTimeouts,
-  clock: Clock,
-  outer: AbortSignal,
-): CallDeadline {
-  const controller = new AbortController();
-  let expired: DeadlineStage | undefined;
-  let lastProgress: number | undefined;
-  let idleTimer: Disposable | undefined;
+  /** Ends the request: nothing more of it is wanted. */
+  readonly stop = (): void => this.#controller.abort();
 
-  function expire(stage: DeadlineStage) {
-    expired ??= stage;
-    controller.abort(new Error(`model call deadline: ${stage}`));
+  [Symbol.dispose](): void {
+    this.#outer.removeEventListener('abort', this.stop);
+    this.#whole[Symbol.dispose]();
+    this.#first[Symbol.dispose]();
+    this.#idle?.[Symbol.dispose]();
+  }
+
+  #expire(stage: DeadlineStage) {
+    this.#expired ??= stage;
+    this.stop();
   }
 
   /** One timer per idle period, not one per piece: it looks when the last piece came. */
-  function watchIdle(waitMs: number) {
-    idleTimer = clock.timer(waitMs, () => {
-      const left = (lastProgress ?? 0) + timeouts.idleMs - clock.monotonic();
-      if (left <= 0) expire('idle');
-      else watchIdle(left);
+  #watchIdle(waitMs: number) {
+    this.#idle = this.#clock.timer(waitMs, () => {
+      const since = this.#clock.monotonic() - (this.#lastProgress ?? 0);
+      const leftMs = this.#timeouts.idleMs - since;
+      if (leftMs <= 0) this.#expire('idle');
+      else this.#watchIdle(leftMs);
     });
   }
-
-  const onAbort = () => controller.abort(outer.reason);
-  if (outer.aborted) onAbort();
-  outer.addEventListener('abort', onAbort, { once: true });
-  const whole = clock.timer(timeouts.wholeCallMs, () => expire('whole_call'));
-  const first = clock.timer(timeouts.firstTokenMs, () => expire('first_token'));
-
-  return {
-    signal: controller.signal,
-    get expired() {
-      return expired;
-    },
-    progress() {
-      const isFirst = lastProgress === undefined;
-      lastProgress = clock.monotonic();
-      if (!isFirst) return;
-      first[Symbol.dispose]();
-      watchIdle(timeouts.idleMs);
-    },
-    stop: () => controller.abort(),
-    [Symbol.dispose]() {
-      outer.removeEventListener('abort', onAbort);
-      whole[Symbol.dispose]();
-      first[Symbol.dispose]();
-      idleTimer?.[Symbol.dispose]();
-    },
-  };
 }

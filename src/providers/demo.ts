@@ -4,7 +4,7 @@
 import { ProviderError } from '../core/errors.ts';
 import type { Clock } from '../lib/clock.ts';
 import { createCallIds } from './call-ids.ts';
-import { createCompletion } from './completion.ts';
+import { Completion } from './completion.ts';
 import { type DemoReply, demoReply } from './demo-script.ts';
 import type { LLMProvider, ModelEvent, ModelRequest } from './provider.ts';
 
@@ -23,7 +23,7 @@ export function createDemoProvider({ clock, wordMs = WORD_MS }: DemoDeps): LLMPr
   return {
     name: 'demo',
     async *stream(request, signal): AsyncGenerator<ModelEvent, void, void> {
-      const completion = createCompletion();
+      const completion = new Completion();
       const reply = demoReply(request);
       if (reply.kind === 'tool') {
         const id = createCallIds(request.messages)('');

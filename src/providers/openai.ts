@@ -3,9 +3,9 @@
 
 import type { OpenAI } from 'openai';
 import type { ChatCompletionChunk } from 'openai/resources/chat/completions';
-import { type CallDeadline, createCallDeadline } from './call-deadline.ts';
+import { CallDeadline } from './call-deadline.ts';
 import { openaiRequest } from './openai-request.ts';
-import { createOpenaiReader, type OpenaiReader } from './openai-stream.ts';
+import { OpenaiReader } from './openai-stream.ts';
 import type { LLMProvider, ModelEvent, ModelRequest } from './provider.ts';
 import type { ProviderDeps } from './provider-deps.ts';
 import { brokenStream, providerError } from './vendor-error.ts';
@@ -48,8 +48,8 @@ export function createOpenaiProvider(deps: ProviderDeps): LLMProvider {
   return {
     name: vendor.name,
     async *stream(request, signal): AsyncGenerator<ModelEvent, void, void> {
-      using deadline = createCallDeadline(timeouts, clock, signal);
-      const reader = createOpenaiReader(request, vendor.quirks);
+      using deadline = new CallDeadline(timeouts, clock, signal);
+      const reader = new OpenaiReader(request, vendor.quirks);
       const call = { provider: vendor.name, model: request.model };
       try {
         yield* read(request, reader, deadline);

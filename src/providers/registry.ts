@@ -1,8 +1,7 @@
 // Resolves model names to models ready to be asked; the one place that knows which vendor serves what.
 // Built anew when the configuration changes, which costs nothing: clients connect at their first call.
 
-import type { Config, ProviderName } from '../core/config.ts';
-import { ProviderError } from '../core/errors.ts';
+import type { Config } from '../core/config.ts';
 import {
   contextTokensOf,
   DEMO_MODEL,
@@ -15,16 +14,18 @@ import {
   splitModelName,
   vendorsOfBareName,
 } from '../core/model-names.ts';
+import type { RetryPolicy } from '../core/retry.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
-import { createAnthropicProvider } from './anthropic.ts';
-import { createCredentials, type Environment } from './credentials.ts';
+import type { Candidate } from './candidate.ts';
+import { type Connections, createConnections } from './connections.ts';
+import { type Credentials, createCredentials, type Environment } from './credentials.ts';
 import { createDemoProvider, DEMO_CONTEXT_TOKENS } from './demo.ts';
 import type { LocalServer } from './local-servers.ts';
-import { createOpenaiProvider } from './openai.ts';
-import type { LLMProvider, ModelHandle, ModelRegistry } from './provider.ts';
-import { createProviderHealth, type ProviderHealth } from './provider-health.ts';
-import { type Candidate, type ResilientDeps, streamResilient } from './resilient.ts';
+import type { ModelHandle, ModelRegistry } from './provider.ts';
+import { createProviderHealth } from './provider-health.ts';
+import { type ResilientDeps, streamResilient } from './resilient.ts';
+import { keyMissing, unknownModel } from './unresolved.ts';
 import { vendorOf } from './vendors.ts';
 
 export type ModelRegistryDeps = {
@@ -37,154 +38,115 @@ export type ModelRegistryDeps = {
   readonly discovered?: readonly LocalServer[];
 };
 
-type Connection = {
-  readonly provider: LLMProvider;
-  readonly apiBase: string;
-  /** Vendors limit each model on its own. */
-  readonly healthOf: (model: string) => ProviderHealth;
-};
-
 export function createModelRegistry(deps: ModelRegistryDeps): ModelRegistry {
-  const { config, clock, discovered = [] } = deps;
-  const defaults = config.agents.defaults;
-  const credentials = createCredentials(config, deps.env, discovered);
-  const connections = new Map<ProviderName, Connection>();
-  const resilience = resilienceOf(deps);
-  const demo = demoCandidate(deps);
+  return new Registry(deps);
+}
 
-  function connectionTo(vendor: ProviderName): Connection | undefined {
-    const known = connections.get(vendor);
-    if (known !== undefined) return known;
-    const access = credentials.accessTo(vendor);
-    if (access === undefined) return undefined;
-    const row = vendorOf(vendor);
-    const create = row.dialect === 'anthropic' ? createAnthropicProvider : createOpenaiProvider;
-    const provider = create({ vendor: row, ...access, clock, timeouts: timeoutsOf(config) });
-    const connection = { provider, apiBase: access.apiBase, healthOf: createHealths(clock) };
-    connections.set(vendor, connection);
-    return connection;
+type Resolved = { readonly candidate: Candidate; readonly contextTokens: number };
+
+class Registry implements ModelRegistry {
+  readonly defaultModel: string;
+  readonly #config: Config;
+  readonly #discovered: readonly LocalServer[];
+  readonly #credentials: Credentials;
+  readonly #connections: Connections;
+  readonly #resilience: ResilientDeps;
+  readonly #demo: Resolved;
+
+  constructor({ config, env, clock, log, random, discovered = [] }: ModelRegistryDeps) {
+    this.#config = config;
+    this.#discovered = discovered;
+    this.#credentials = createCredentials(config, env, discovered);
+    const { timeouts } = config;
+    this.#connections = createConnections({ credentials: this.#credentials, timeouts, clock });
+    this.#resilience = { clock, log, random, policy: policyOf(config) };
+    this.#demo = { candidate: demoCandidate(clock), contextTokens: DEMO_CONTEXT_TOKENS };
+    this.defaultModel = config.agents.defaults.model || this.#credentials.firstFound;
   }
 
-  /** The vendor of a name: its prefix, a local server that lists it, or what the name itself says. */
-  function qualify(name: string): QualifiedModel | undefined {
-    const prefixed = splitModelName(name);
-    if (prefixed !== undefined) return prefixed;
-    const server = discovered.find(({ models }) => models.includes(name));
-    if (server !== undefined) return { vendor: server.vendor, model: name };
-    const vendor =
-      vendorsOfBareName(name).find((v) => !isLocalVendor(v) && credentials.accessTo(v)) ??
-      LOCAL_VENDORS.find((v) => config.providers[v].apiBase !== '');
-    return vendor === undefined ? undefined : { vendor, model: name };
-  }
-
-  function candidateFor(name: string): Candidate {
-    if (isDemo(name)) return demo;
-    const qualified = qualify(name);
-    if (qualified === undefined) throw unknownModel(name);
-    const { vendor, model } = qualified;
-    const connection = connectionTo(vendor);
-    if (connection === undefined) throw keyMissing(name, vendor);
-    const fullName = `${prefixOf(vendor)}/${model}`;
-    const local = isLocalVendor(vendor);
-    const { provider, apiBase } = connection;
-    const health = connection.healthOf(model);
-    return { name: fullName, model, vendor: vendorOf(vendor), local, provider, apiBase, health };
-  }
-
-  /** A misspelt fallback must not take the answer of a model that works. */
-  function fallbacksFor(first: Candidate): readonly Candidate[] {
-    if (isDemo(first.name)) return [];
-    return defaults.fallbackModels.flatMap((name) => {
-      const usable = isDemo(name) || canResolve(name);
-      const candidate = usable ? candidateFor(name) : undefined;
-      return candidate === undefined || candidate.name === first.name ? [] : [candidate];
-    });
-  }
-
-  function canResolve(name: string): boolean {
-    const qualified = qualify(name);
-    const usable = qualified !== undefined && connectionTo(qualified.vendor) !== undefined;
-    if (!usable) deps.log.warn('fallback model cannot be used', { model: name });
-    return usable;
-  }
-
-  function resolve(name: string): ModelHandle {
-    const first = candidateFor(name);
-    const tokens =
-      first === demo ? DEMO_CONTEXT_TOKENS : contextTokensOf(vendorNameOf(first), first.model);
+  resolve(name: string): ModelHandle {
+    const { candidate, contextTokens } = this.#find(name);
+    const resilience = this.#resilience;
     return {
-      name: first.name,
-      contextTokens: Math.min(tokens, defaults.maxContextTokens),
-      local: first.local,
+      name: candidate.name,
+      contextTokens: Math.min(contextTokens, this.#config.agents.defaults.maxContextTokens),
+      local: candidate.local,
       stream: (request, signal) =>
-        streamResilient([first, ...fallbacksFor(first)], request, signal, resilience),
+        streamResilient([candidate, ...this.#fallbacks(candidate)], request, signal, resilience),
     };
   }
 
-  return {
-    resolve,
-    defaultModel: defaults.model || credentials.firstFound,
-    fast(name) {
-      const qualified = isDemo(name) ? undefined : qualify(name);
-      return qualified === undefined ? name : (fastModelOf(qualified.vendor) ?? name);
-    },
-  };
+  fast(name: string): string {
+    const qualified = isDemo(name) ? undefined : this.#qualify(name);
+    return qualified === undefined ? name : (fastModelOf(qualified.vendor) ?? name);
+  }
+
+  #find(name: string): Resolved {
+    if (isDemo(name)) return this.#demo;
+    const qualified = this.#qualify(name);
+    if (qualified === undefined) throw unknownModel(name);
+    const { vendor, model } = qualified;
+    const connection = this.#connections.to(vendor);
+    if (connection === undefined) throw keyMissing(name, vendor);
+    const candidate: Candidate = {
+      name: `${prefixOf(vendor)}/${model}`,
+      model,
+      provider: connection.provider,
+      vendor: vendorOf(vendor),
+      local: isLocalVendor(vendor),
+      apiBase: connection.apiBase,
+      health: connection.healthOf(model),
+    };
+    return { candidate, contextTokens: contextTokensOf(vendor, model) };
+  }
+
+  /** The vendor of a name: its prefix, a local server that lists it, or what the name itself says. */
+  #qualify(name: string): QualifiedModel | undefined {
+    const prefixed = splitModelName(name);
+    if (prefixed !== undefined) return prefixed;
+    const server = this.#discovered.find(({ models }) => models.includes(name));
+    if (server !== undefined) return { vendor: server.vendor, model: name };
+    const vendor =
+      vendorsOfBareName(name).find((cloud) => this.#credentials.accessTo(cloud) !== undefined) ??
+      LOCAL_VENDORS.find((local) => this.#config.providers[local].apiBase !== '');
+    return vendor === undefined ? undefined : { vendor, model: name };
+  }
+
+  /** A misspelt fallback must not take the answer of a model that works. */
+  #fallbacks(first: Candidate): readonly Candidate[] {
+    if (isDemo(first.name)) return [];
+    return this.#config.agents.defaults.fallbackModels
+      .filter((name) => this.#canResolve(name))
+      .map((name) => this.#find(name).candidate)
+      .filter((candidate) => candidate.name !== first.name);
+  }
+
+  #canResolve(name: string): boolean {
+    if (isDemo(name)) return true;
+    const qualified = this.#qualify(name);
+    const usable = qualified !== undefined && this.#connections.to(qualified.vendor) !== undefined;
+    if (!usable) this.#resilience.log.warn('fallback model cannot be used', { model: name });
+    return usable;
+  }
 }
 
-function createHealths(clock: Clock): Connection['healthOf'] {
-  const byModel = new Map<string, ProviderHealth>();
-  return (model) => {
-    const health = byModel.get(model) ?? createProviderHealth(clock);
-    byModel.set(model, health);
-    return health;
-  };
-}
-
-const vendorNameOf = (candidate: Candidate): ProviderName => candidate.vendor.name;
-
-function demoCandidate({ clock }: ModelRegistryDeps): Candidate {
+/** Stands where a vendor stands, so that the demo is called like any model. */
+function demoCandidate(clock: Clock): Candidate {
   return {
     name: DEMO_MODEL,
     model: 'demo',
     provider: createDemoProvider({ clock }),
-    vendor: { name: 'local', label: 'The demo' },
+    vendor: { name: 'demo', label: 'The demo' },
     local: false,
     apiBase: '',
     health: createProviderHealth(clock),
   };
 }
 
-const timeoutsOf = ({ timeouts }: Config) => ({
-  firstTokenMs: timeouts.firstTokenSecs * 1000,
-  idleMs: timeouts.streamIdleSecs * 1000,
-  wholeCallMs: timeouts.modelCallSecs * 1000,
-});
-
-function resilienceOf({ config, clock, log, random }: ModelRegistryDeps): ResilientDeps {
-  const { providerAttempts, providerMinSecs, providerMaxSecs } = config.retry;
-  const policy = {
-    maxRetries: providerAttempts,
-    minMs: providerMinSecs * 1000,
-    maxMs: providerMaxSecs * 1000,
+function policyOf({ retry }: Config): RetryPolicy {
+  return {
+    maxRetries: retry.providerAttempts,
+    minMs: retry.providerMinSecs * 1000,
+    maxMs: retry.providerMaxSecs * 1000,
   };
-  return { clock, log, random, policy };
-}
-
-function unknownModel(name: string): ProviderError {
-  return new ProviderError('no vendor serves this model name', {
-    failure: { kind: 'unknown_model' },
-    provider: 'none',
-    model: name,
-    userText: `I do not know which vendor serves the model "${name}". Write it with its vendor, e.g. anthropic/${name} or ollama/${name}.`,
-  });
-}
-
-function keyMissing(name: string, vendor: ProviderName): ProviderError {
-  const { label, keyVariables } = vendorOf(vendor);
-  return new ProviderError('the vendor of this model has no key', {
-    failure: { kind: 'unknown_model' },
-    provider: vendor,
-    model: name,
-    userText: `There is no API key for ${label}, which serves "${name}". The owner can set it with \`nanobot config set providers.${vendor}.apiKey <key>\` or in the variable ${keyVariables.join(' or ')}.`,
-  });
 }

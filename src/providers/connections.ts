@@ -1,0 +1,63 @@
+// One connection per vendor, made when a model of it is first resolved. Connecting costs nothing yet:
+// the vendor's package is loaded and its HTTP agent opened by the first call.
+
+import type { Config, ProviderName } from '../core/config.ts';
+import type { Clock } from '../lib/clock.ts';
+import { createAnthropicProvider } from './anthropic.ts';
+import type { Credentials } from './credentials.ts';
+import { createOpenaiProvider } from './openai.ts';
+import type { LLMProvider } from './provider.ts';
+import { createProviderHealth, type ProviderHealth } from './provider-health.ts';
+import { vendorOf } from './vendors.ts';
+
+export type Connection = {
+  readonly provider: LLMProvider;
+  readonly apiBase: string;
+  /** Vendors limit each model on its own. */
+  healthOf(model: string): ProviderHealth;
+};
+
+export interface Connections {
+  /** Undefined when nothing is known that would let us in. */
+  to(vendor: ProviderName): Connection | undefined;
+}
+
+export type ConnectionsDeps = {
+  readonly credentials: Credentials;
+  readonly timeouts: Config['timeouts'];
+  readonly clock: Clock;
+};
+
+export function createConnections(deps: ConnectionsDeps): Connections {
+  const open = new Map<ProviderName, Connection>();
+  return {
+    to(vendor) {
+      const connection = open.get(vendor) ?? connect(vendor, deps);
+      if (connection !== undefined) open.set(vendor, connection);
+      return connection;
+    },
+  };
+}
+
+function connect(vendor: ProviderName, deps: ConnectionsDeps): Connection | undefined {
+  const { credentials, clock, timeouts } = deps;
+  const access = credentials.accessTo(vendor);
+  if (access === undefined) return undefined;
+  const row = vendorOf(vendor);
+  const create = row.dialect === 'anthropic' ? createAnthropicProvider : createOpenaiProvider;
+  const callTimeouts = {
+    firstTokenMs: timeouts.firstTokenSecs * 1000,
+    idleMs: timeouts.streamIdleSecs * 1000,
+    wholeCallMs: timeouts.modelCallSecs * 1000,
+  };
+  const healths = new Map<string, ProviderHealth>();
+  return {
+    provider: create({ vendor: row, ...access, clock, timeouts: callTimeouts }),
+    apiBase: access.apiBase,
+    healthOf(model) {
+      const health = healths.get(model) ?? createProviderHealth(clock);
+      healths.set(model, health);
+      return health;
+    },
+  };
+}

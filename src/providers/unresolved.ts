@@ -1,0 +1,24 @@
+// Why a model name leads nowhere, with what the owner can do about it.
+
+import type { ProviderName } from '../core/config.ts';
+import { ProviderError } from '../core/errors.ts';
+import { vendorOf } from './vendors.ts';
+
+export function unknownModel(name: string): ProviderError {
+  return new ProviderError('no vendor serves this model name', {
+    failure: { kind: 'unknown_model' },
+    provider: 'none',
+    model: name,
+    userText: `I do not know which vendor serves the model "${name}". Write it with its vendor, e.g. anthropic/${name} or ollama/${name}.`,
+  });
+}
+
+export function keyMissing(name: string, vendor: ProviderName): ProviderError {
+  const { label, keyVariables } = vendorOf(vendor);
+  return new ProviderError('the vendor of this model has no key', {
+    failure: { kind: 'unknown_model' },
+    provider: vendor,
+    model: name,
+    userText: `There is no API key for ${label}, which serves "${name}". The owner can set it with \`nanobot config set providers.${vendor}.apiKey <key>\` or in the variable ${keyVariables.join(' or ')}.`,
+  });
+}
