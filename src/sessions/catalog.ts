@@ -65,9 +65,15 @@ export async function listSessions(
 ): Promise<readonly SessionInfo[]> {
   const groups = [...byStem(await storedFiles(folder)).entries()]
     .map(([stem, files]) => ({ stem, files, updatedAt: latest(files) }))
-    .sort((a, b) => b.updatedAt - a.updatedAt)
+    .sort((a, b) => b.updatedAt - a.updatedAt || compareNewest(b.files, a.files))
     .slice(0, limit);
   return mapLimited(groups, MAX_OPEN_AT_ONCE, ({ stem, files }) => describe(stem, files));
+}
+
+/** File times may be as coarse as some milliseconds. */
+function compareNewest(a: readonly StoredFile[], b: readonly StoredFile[]): number {
+  const [first, second] = [a.at(-1), b.at(-1)];
+  return first === undefined || second === undefined ? 0 : compareAge(first.name, second.name);
 }
 
 const latest = (files: readonly StoredFile[]) => Math.max(...files.map((file) => file.modifiedAt));

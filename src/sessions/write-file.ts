@@ -62,7 +62,8 @@ export async function appendEntries(
     try {
       await file.appendFile(data);
     } catch (error) {
-      await file.truncate(sizeBefore);
+      // Where this fails too, the torn line is mended when the session is loaded again.
+      await file.truncate(sizeBefore).catch(() => undefined);
       throw error;
     }
     if (durable) await file.datasync();

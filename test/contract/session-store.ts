@@ -2,21 +2,14 @@
 // it again after disposing must show what was appended before.
 
 import { expect, test } from 'vitest';
-import { callId, messageId, sessionKey, turnId } from '../../src/core/ids.ts';
-import type { TranscriptEntry, UserEntry } from '../../src/core/transcript.ts';
+import { callId, sessionKey, turnId } from '../../src/core/ids.ts';
+import type { TranscriptEntry } from '../../src/core/transcript.ts';
 import type { SessionStore } from '../../src/sessions/store.ts';
+import { ENTRY_AT, userEntry } from './user-entry.ts';
 
-const AT = Date.UTC(2026, 0, 15, 12);
+const AT = ENTRY_AT;
 const KEY = sessionKey('telegram:42');
 const DURABLE = { durable: true };
-
-export const userEntry = (turn: string, text: string, at = AT): UserEntry => ({
-  role: 'user',
-  turnId: turnId(turn),
-  messageId: messageId(`telegram:default:${turn}`),
-  text,
-  at,
-});
 
 /** A whole turn with a tool call, as the agent writes it. */
 export const turnEntries = (turn: string, text: string, at = AT): readonly TranscriptEntry[] => [

@@ -1,0 +1,79 @@
+import { describe, expect, test } from 'vitest';
+import { callId, turnId } from '../../src/core/ids.ts';
+import { carryOver, isRotationDue, startsTurn, windowOf } from '../../src/core/session-carry.ts';
+import type { TranscriptEntry } from '../../src/core/transcript.ts';
+import { turnEntries } from '../contract/session-store.ts';
+import { userEntry } from '../contract/user-entry.ts';
+
+const POLICY = {
+  rotationSizeBytes: 1000,
+  rotationTokens: 100,
+  carry: 'recent' as const,
+  rotationCarryMessages: 2,
+  timeZone: '',
+};
+const summary: TranscriptEntry = { role: 'summary', text: 'before', at: 0 };
+const reset: TranscriptEntry = { role: 'reset', at: 0 };
+const result = (id: string): TranscriptEntry => ({
+  role: 'tool',
+  turnId: turnId('t'),
+  callId: callId(id),
+  name: 'time',
+  status: 'ok',
+  text: '',
+  at: 0,
+});
+
+describe('what the model may see', () => {
+  test('begins at the last summary and behind the last reset', () => {
+    const late = userEntry('t2', 'late');
+    expect(windowOf([userEntry('t1', 'early'), summary, late])).toEqual([summary, late]);
+    expect(windowOf([summary, userEntry('t1', 'early'), reset, late])).toEqual([late]);
+    expect(windowOf([reset, summary, late])).toEqual([summary, late]);
+  });
+});
+
+describe('what a new file opens with', () => {
+  const turns = [...turnEntries('t1', 'one'), ...turnEntries('t2', 'two')];
+
+  test('the running summary and the last messages, without bookkeeping', () => {
+    const carried = carryOver([summary, ...turns, userEntry('t3', 'three')], POLICY);
+    expect(carried.map((entry) => entry.role)).toEqual(['summary', 'assistant', 'user']);
+  });
+
+  test('a tool result never comes without its call', () => {
+    const [asked, called] = turnEntries('t1', 'one');
+    const window = [asked, called, result('a'), result('b'), result('c')].filter(
+      (e) => e !== undefined,
+    );
+    const carried = carryOver(window, POLICY);
+    expect(carried.map((entry) => entry.role)).toEqual(['assistant', 'tool', 'tool', 'tool']);
+  });
+
+  test('nothing where that is the setting, the summary alone where no messages are', () => {
+    expect(carryOver([summary, ...turns], { ...POLICY, carry: 'nothing' })).toEqual([]);
+    expect(carryOver([summary, ...turns], { ...POLICY, rotationCarryMessages: 0 })).toEqual([
+      summary,
+    ]);
+  });
+});
+
+describe('a new file begins', () => {
+  test.each([
+    ['the day before', '2026-01-14', { bytes: 0, tokens: 0 }, true],
+    ['today, small', '2026-01-15', { bytes: 999, tokens: 99 }, false],
+    ['today, large', '2026-01-15', { bytes: 1000, tokens: 0 }, true],
+    ['today, many tokens', '2026-01-15', { bytes: 0, tokens: 100 }, true],
+    ['tomorrow, because the clock went back', '2026-01-16', { bytes: 0, tokens: 0 }, false],
+  ])('behind a file of %s: %s %o -> %s', (_, day, growth, expected) => {
+    expect(isRotationDue(day, '2026-01-15', growth, POLICY)).toBe(expected);
+  });
+
+  test('only where a person speaks in a turn that is not known', () => {
+    const isKnown = (id: string) => id === 't1';
+    expect(startsTurn(userEntry('t2', 'new'), isKnown)).toBe(true);
+    expect(startsTurn(userEntry('t1', 'steering'), isKnown)).toBe(false);
+    expect(startsTurn(result('a'), isKnown)).toBe(false);
+    expect(startsTurn(reset, isKnown)).toBe(true);
+  });
+});

@@ -1,0 +1,47 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
+import { expect, test } from 'vitest';
+import { sessionKey } from '../../src/core/ids.ts';
+import type { TranscriptEntry } from '../../src/core/transcript.ts';
+import { createSessionFolder } from './session-folder.ts';
+
+const KEY = sessionKey('crash:1');
+const ROUNDS = 6;
+const APPENDS_PER_ROUND = 40;
+
+const numberOf = (entry: TranscriptEntry) =>
+  entry.role === 'user' ? Number.parseInt(entry.text, 10) : -1;
+
+/** Runs the writer and kills it, without warning, after some acknowledged appends. */
+async function appendUntilKilled(folder: string, start: number, appends: number): Promise<number> {
+  const script = new URL('./append-child.ts', import.meta.url).pathname;
+  const child = spawn(process.execPath, [script, folder, String(start)], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const exited = once(child, 'exit');
+  let acknowledged = start - 1;
+  for await (const line of createInterface({ input: child.stdout })) {
+    acknowledged = Number(line);
+    if (acknowledged >= start + appends) child.kill('SIGKILL');
+  }
+  await exited;
+  return acknowledged;
+}
+
+test('a writer killed in the middle of its appends loses nothing it acknowledged and doubles nothing', async () => {
+  const { folder, open } = await createSessionFolder();
+  let next = 0;
+  for (let round = 0; round < ROUNDS; round += 1) {
+    const acknowledged = await appendUntilKilled(folder, next, APPENDS_PER_ROUND + round * 7);
+    await using store = open();
+    const numbers = (await Array.fromAsync(store.read(KEY))).map(numberOf);
+    expect(numbers).toEqual(Array.from(numbers, (_, index) => index));
+    expect(numbers.length).toBeGreaterThan(acknowledged);
+    expect(numbers.length).toBeLessThanOrEqual(acknowledged + 2);
+    expect(numberOf((await store.load(KEY)).at(-1) ?? { role: 'reset', at: 0 })).toBe(
+      numbers.length - 1,
+    );
+    next = numbers.length;
+  }
+});
