@@ -55,7 +55,9 @@ class PollLoop {
   readonly #deps: PollDeps;
   readonly #signal: AbortSignal;
   #place: Place | undefined;
+  /** Failed polls in a row, conflicts apart. */
   #failures = 0;
+  #conflicts = 0;
   #hastyPolls = 0;
   #isReady = false;
 
@@ -84,7 +86,8 @@ class PollLoop {
     const { api, host } = this.#deps;
     const offset = offsetAfter(this.#place, host.clock.now());
     // The first answer, and the first after trouble, tells that we are through: it must not wait.
-    const isProbe = !this.#isReady || this.#failures > 0;
+    // Not after a conflict: a quick poll always gets through, and would only hide the other program.
+    const isProbe = this.#conflicts === 0 && (!this.#isReady || this.#failures > 0);
     const payload = {
       timeout: isProbe ? 0 : POLL_TIMEOUT_SECS,
       limit: BATCH,
@@ -111,6 +114,7 @@ class PollLoop {
   #completed() {
     const { host, account, onReady } = this.#deps;
     this.#failures = 0;
+    this.#conflicts = 0;
     const name = account();
     host.report({
       kind: 'running',
@@ -124,8 +128,11 @@ class PollLoop {
 
   async #sitOut(failure: CallFailure): Promise<void> {
     const { host, api, random } = this.#deps;
-    this.#failures += 1;
-    const verdict = judgePoll({ failure, failures: this.#failures }, random);
+    const isConflict = failure.kind === 'refused' && failure.code === 409;
+    if (isConflict) this.#conflicts += 1;
+    else this.#failures += 1;
+    const failures = isConflict ? this.#conflicts : this.#failures;
+    const verdict = judgePoll({ failure, failures }, random);
     if (verdict.kind === 'stop') {
       const { reason, remedy } = verdict;
       host.report({ kind: 'stopped', reason, remedy });
@@ -133,7 +140,7 @@ class PollLoop {
       throw new ChannelError('telegram_token_refused', reason, { remedy: NEVER });
     }
     const { waitMs, reason } = verdict;
-    host.log.warn('telegram poll failed', { reason, waitMs, failures: this.#failures });
+    host.log.warn('telegram poll failed', { reason, waitMs, failures });
     host.report({ kind: 'degraded', reason, retryAt: host.clock.now() + waitMs });
     if (verdict.alert !== undefined) host.alert(verdict.alert);
     if (verdict.clearWebhook) await this.#clearWebhook(api);

@@ -40,6 +40,24 @@ describe('another program with the same token', () => {
     expect(lastStatus(rig)?.kind).toBe('running');
   });
 
+  test('that polls all the time is noticed although some of our polls get through', async () => {
+    const clock = createMovableClock();
+    await using rig = await startRig({ clock });
+    const leave = new AbortController();
+    const other = (async () => {
+      while (!leave.signal.aborted) {
+        const url = `${rig.api.apiRoot}/bot${rig.api.token}/getUpdates`;
+        const body = JSON.stringify({ timeout: 20 });
+        await fetch(url, { method: 'POST', body, signal: leave.signal }).catch(() => undefined);
+      }
+    })();
+    rig.start();
+    await advanceUntil(clock.advance, rig, () => rig.host.alerts.length > 0);
+    leave.abort();
+    await other;
+    expect(rig.host.alerts).toEqual([expect.stringContaining('another program')]);
+  });
+
   test('a forgotten webhook is removed and messages come', async () => {
     const clock = createMovableClock();
     await using rig = await startRig({ clock });
