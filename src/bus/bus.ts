@@ -171,8 +171,12 @@ export class TurnInterrupted extends Error {
   override readonly name = 'TurnInterrupted';
 }
 
-/** Limits of what may wait; where one is reached the channels stop acknowledging. */
-export type BusLimits = { readonly maxPendingPerChat: number; readonly maxPending: number };
+/** Where one is reached the channels stop acknowledging. */
+export type BusLimits = {
+  /** Messages waiting in one session, those of its running turn not counted. */
+  readonly maxPendingPerChat: number;
+  readonly maxPending: number;
+};
 
 /** A platform message that shows a turn's answer while it is being written. */
 export type LiveDraft = {
@@ -184,7 +188,8 @@ export type LiveDraft = {
 export interface MessageBus extends AsyncDisposable {
   /**
    * Stores messages and the channel's cursor together. A known id is a duplicate and changes nothing.
-   * @throws BusFullError when a limit is reached: nothing was stored, do not acknowledge upstream.
+   * @throws BusFullError when a limit was reached before: nothing was stored, do not acknowledge
+   * upstream. A batch that begins below the limits is taken whole.
    */
   accept(
     batch: readonly InboundEntry[],

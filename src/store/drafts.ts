@@ -28,9 +28,10 @@ export function* orphanDrafts(channel: ChannelName): Operation<readonly LiveDraf
   const rows = yield* all<{ turn: TurnId; chat: string; native_id: NativeId }>(
     `SELECT turn, chat, native_id FROM draft WHERE channel = ?
        AND NOT EXISTS (SELECT 1 FROM inbound WHERE seq = first_seq AND state = 'pending')
-       AND NOT EXISTS (SELECT 1 FROM outbound WHERE finalizes = draft.turn
-         AND id >= draft.turn || '/' AND id < draft.turn || '0'
-         AND state IN ('queued', 'sending', 'unknown'))`,
+       AND NOT EXISTS (SELECT 1 FROM outbound
+         WHERE state IN ('queued', 'sending') AND finalizes = draft.turn)
+       AND NOT EXISTS (SELECT 1 FROM outbound
+         WHERE state IN ('dead', 'unknown') AND state = 'unknown' AND finalizes = draft.turn)`,
     channel,
   );
   return rows.map((row) => ({

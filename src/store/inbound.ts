@@ -21,16 +21,16 @@ export function* accept(
   now: number,
 ): Operation<readonly AcceptResult[]> {
   const results: AcceptResult[] = [];
-  const queuedIn = new Set<SessionKey>();
+  const queuedIn = new Map<SessionKey, number>();
   for (const entry of batch) {
     const session = sessionKeyOf(entry.message.chat);
     const isNew = yield* insert(entry, session, now);
     results.push(isNew ? 'accepted' : 'duplicate');
-    if (isNew && entry.kind === 'queue') queuedIn.add(session);
+    if (isNew && entry.kind === 'queue') queuedIn.set(session, (queuedIn.get(session) ?? 0) + 1);
   }
   // Counted behind the inserts: throwing undoes them, and duplicates cost no room.
   if (queuedIn.size > 0) yield* checkRoom(queuedIn, limits);
-  for (const session of queuedIn) yield* ring(session, now);
+  for (const session of queuedIn.keys()) yield* ring(session, now);
   if (cursor !== undefined) yield* saveCursor(cursor, now);
   return results;
 }
@@ -52,21 +52,28 @@ function* insert(entry: InboundEntry, session: SessionKey, now: number): Operati
   return changes > 0;
 }
 
-function* checkRoom(sessions: ReadonlySet<SessionKey>, limits: BusLimits): Operation<void> {
-  for (const session of sessions) {
+/**
+ * Full is what was full before the batch came: a batch larger than the room that is left is taken
+ * whole, since the platform would offer the same batch for ever.
+ */
+function* checkRoom(added: ReadonlyMap<SessionKey, number>, limits: BusLimits): Operation<void> {
+  let addedInAll = 0;
+  for (const [session, count] of added) {
+    addedInAll += count;
     const waiting = yield* first<{ n: number }>(
-      `SELECT count(*) AS n FROM inbound WHERE session = ? AND state = 'pending'`,
+      `SELECT count(*) AS n FROM inbound WHERE session = ?1 AND state = 'pending'
+         AND seq > coalesce((SELECT held_through FROM session_lane WHERE session = ?1), 0)`,
       session,
     );
-    if (waiting !== undefined && waiting.n > limits.maxPendingPerChat) {
-      throw new BusFullError(`more than ${limits.maxPendingPerChat} messages wait in one chat`);
+    if ((waiting?.n ?? 0) - count >= limits.maxPendingPerChat) {
+      throw new BusFullError(`${limits.maxPendingPerChat} messages wait in one chat`);
     }
   }
   const total = yield* first<{ n: number }>(
     `SELECT count(*) AS n FROM inbound WHERE state = 'pending'`,
   );
-  if (total !== undefined && total.n > limits.maxPending) {
-    throw new BusFullError(`more than ${limits.maxPending} messages wait`);
+  if ((total?.n ?? 0) - addedInAll >= limits.maxPending) {
+    throw new BusFullError(`${limits.maxPending} messages wait`);
   }
 }
 

@@ -54,6 +54,28 @@ export function inboundContract(name: string, makeBench: MakeBusBench): void {
       expect(await bus.cursor(CHANNEL, DEFAULT_ACCOUNT)).toBe('17');
     });
 
+    it('takes a batch whole that is larger than the limit, or it would be offered for ever', async () => {
+      await using bench = await makeBench({ maxPendingPerChat: 2, maxPending: 3 });
+      await using bus = await bench.open();
+      const batch = ['1', '2', '3', '4', '5'].map((native) => queued('a', native));
+      expect(await bus.accept(batch)).toHaveLength(5);
+      await expect(bus.accept([queued('a', '6')])).rejects.toThrow(BusFullError);
+    });
+
+    it('does not count what a running turn holds against its chat', async () => {
+      await using bench = await makeBench({ maxPendingPerChat: 2 });
+      await using bus = await bench.open();
+      let isRunning = false;
+      const work = startWork(bus, async (turn) => {
+        isRunning = true;
+        return untilAborted(turn.signal);
+      });
+      await bus.accept([queued('a', '1'), queued('a', '2')]);
+      await eventually(bench.clock, () => isRunning);
+      expect(await bus.accept([queued('a', '3')])).toEqual(['accepted']);
+      await work.stop();
+    });
+
     it('keeps of a refused message its id and the gate, never its text', async () => {
       await using bench = await makeBench();
       await using bus = await bench.open();
