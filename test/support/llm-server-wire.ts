@@ -82,7 +82,11 @@ async function writeChunks(chunks: readonly Chunk[], delivery: Delivery): Promis
 /** Waits for a gate, but no longer than the client and the server live. */
 function untilGone(gate: Promise<unknown>, { outgoing, closing }: Delivery): Promise<void> {
   return new Promise((resolve) => {
-    const done = () => resolve();
+    const done = () => {
+      outgoing.off('close', done);
+      closing.removeEventListener('abort', done);
+      resolve();
+    };
     outgoing.once('close', done);
     closing.addEventListener('abort', done, { once: true });
     gate.then(done, done);

@@ -1,7 +1,7 @@
 // A strict model server on loopback, speaking OpenAI chat completions and Anthropic Messages. It is
 // driven by a script or a function; an unscripted call and left-over script fail `assertDone`.
 
-import { once } from 'node:events';
+import { EventEmitter, once, setMaxListeners } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -53,128 +53,159 @@ export interface LlmServer extends AsyncDisposable {
   takeComplaints(): readonly string[];
 }
 
+const KEEP_ALIVE_MS = 60_000;
+
 const ROUTES: Readonly<Record<string, Dialect>> = {
   '/v1/chat/completions': openaiDialect,
   '/v1/messages': anthropicDialect,
 };
 
 export async function startLlmServer(options: LlmServerOptions = {}): Promise<LlmServer> {
-  const requests: LlmRequest[] = [];
-  const queue: (LlmReply | Responder)[] = [];
-  const arrivals = new Set<() => void>();
-  const closing = new AbortController();
-  let complaints: string[] = [];
-  let responder = options.respond;
-  let seen = 0;
-  let minted = 0;
+  const simulated = new SimulatedServer(options);
+  await simulated.listen();
+  return simulated;
+}
 
-  function nextReply(request: LlmRequest): LlmReply | Promise<LlmReply> {
-    const scripted = queue.shift() ?? responder;
+class SimulatedServer implements LlmServer {
+  readonly requests: LlmRequest[] = [];
+  readonly #options: LlmServerOptions;
+  readonly #queue: (LlmReply | Responder)[] = [];
+  readonly #arrivals = new EventEmitter();
+  readonly #closing = new AbortController();
+  readonly #server = createServer((incoming, outgoing) => this.#route(incoming, outgoing));
+  #complaints: string[] = [];
+  #responder: Responder | undefined;
+  #seen = 0;
+  #minted = 0;
+
+  constructor(options: LlmServerOptions) {
+    this.#options = options;
+    this.#responder = options.respond;
+    this.#server.keepAliveTimeout = KEEP_ALIVE_MS;
+    setMaxListeners(0, this.#closing.signal);
+  }
+
+  async listen(): Promise<void> {
+    this.#server.listen(this.#options.port ?? 0, '127.0.0.1');
+    await once(this.#server, 'listening');
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+  }
+
+  get openaiBase(): string {
+    return `${this.url}/v1`;
+  }
+
+  get complaints(): readonly string[] {
+    return this.#complaints;
+  }
+
+  script(...replies: readonly (LlmReply | Responder)[]): void {
+    this.#queue.push(...replies);
+  }
+
+  respond(responder: Responder): void {
+    this.#responder = responder;
+  }
+
+  async received(count: number): Promise<void> {
+    while (this.#seen < count) await once(this.#arrivals, 'request');
+  }
+
+  assertDone(): void {
+    const left = this.#queue.length;
+    const leftover = left === 0 ? [] : [`${left} scripted replies were not used`];
+    const problems = [...this.#complaints, ...leftover];
+    if (problems.length > 0) throw new Error(`model server: ${problems.join('; ')}`);
+  }
+
+  takeComplaints(): readonly string[] {
+    const taken = this.#complaints;
+    this.#complaints = [];
+    return taken;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (!this.#server.listening) return;
+    this.#closing.abort();
+    this.#server.close();
+    this.#server.closeAllConnections();
+    await once(this.#server, 'close');
+  }
+
+  #route(incoming: IncomingMessage, outgoing: ServerResponse): void {
+    const path = (incoming.url ?? '').split('?')[0] ?? '';
+    const dialect = ROUTES[path];
+    if (incoming.method === 'POST' && dialect !== undefined) {
+      this.#complete(dialect, incoming, outgoing).catch((error: unknown) =>
+        this.#refuse(dialect, error, outgoing),
+      );
+    } else if (incoming.method === 'GET' && path === '/v1/models') {
+      this.#listModels(outgoing);
+    } else {
+      this.#complaints.push(`unknown call: ${incoming.method} ${path}`);
+      outgoing.writeHead(404).end();
+    }
+  }
+
+  async #complete(dialect: Dialect, incoming: IncomingMessage, outgoing: ServerResponse) {
+    const { apiKey, models, latencyMs } = this.#options;
+    const body = JSON.parse(await bodyOf(incoming)) as Record<string, unknown>;
+    dialect.authenticate(incoming.headers, apiKey);
+    const read = dialect.read(body);
+    if (models !== undefined && !models.includes(read.model)) {
+      const message = `The model '${read.model}' does not exist`;
+      throw new Refusal(message, { status: 404, code: 'model_not_found' });
+    }
+    const { headers } = incoming;
+    const request: LlmRequest = { ...read, headers, body, abandoned: abandonedBy(outgoing) };
+    this.#noteArrival(request);
+    const reply = await this.#nextReply(request);
+    if (latencyMs !== undefined) await delay(latencyMs);
+    const callIds = () => `call_${++this.#minted}`;
+    const closing = this.#closing.signal;
+    await writeReply({ dialect, reply, request, callIds, outgoing, closing });
+  }
+
+  #noteArrival(request: LlmRequest) {
+    this.#seen += 1;
+    if (this.#options.record !== false) this.requests.push(request);
+    this.#arrivals.emit('request');
+  }
+
+  #nextReply(request: LlmRequest): LlmReply | Promise<LlmReply> {
+    const scripted = this.#queue.shift() ?? this.#responder;
     if (scripted === undefined) {
-      complaints.push(`unscripted call: ${request.lastUserText.slice(0, 80)}`);
+      this.#complaints.push(`unscripted call: ${request.lastUserText.slice(0, 80)}`);
       throw new Refusal('unscripted call', { status: 418 });
     }
     return typeof scripted === 'function' ? scripted(request) : scripted;
   }
 
-  function noteArrival(request: LlmRequest) {
-    seen += 1;
-    if (options.record !== false) requests.push(request);
-    for (const arrived of arrivals) arrived();
-  }
-
-  async function complete(dialect: Dialect, incoming: IncomingMessage, outgoing: ServerResponse) {
-    const body = JSON.parse(await bodyOf(incoming)) as Record<string, unknown>;
-    dialect.authenticate(incoming.headers, options.apiKey);
-    const read = dialect.read(body);
-    if (options.models !== undefined && !options.models.includes(read.model)) {
-      const message = `The model '${read.model}' does not exist`;
-      throw new Refusal(message, { status: 404, code: 'model_not_found' });
-    }
-    const abandoned = new Promise<void>((resolve) => {
-      outgoing.once('close', () => {
-        if (!outgoing.writableFinished) resolve();
-      });
-    });
-    const request: LlmRequest = { ...read, headers: incoming.headers, body, abandoned };
-    noteArrival(request);
-    const reply = await nextReply(request);
-    if (options.latencyMs !== undefined) await delay(options.latencyMs);
-    const callIds = () => `call_${++minted}`;
-    await writeReply({ dialect, reply, request, callIds, outgoing, closing: closing.signal });
-  }
-
-  function refuse(dialect: Dialect, error: unknown, outgoing: ServerResponse) {
+  #refuse(dialect: Dialect, error: unknown, outgoing: ServerResponse) {
     const refusal = error instanceof Refusal ? error : new Refusal(String(error), { status: 500 });
-    if (refusal.status === 400 || refusal.status === 500) complaints.push(refusal.message);
+    const { status, code, message } = refusal;
+    if (status === 400 || status === 500) this.#complaints.push(message);
     if (outgoing.headersSent) return void outgoing.destroy();
-    const body = dialect.errorBody(refusal.status, refusal.code, refusal.message);
-    outgoing.writeHead(refusal.status, { 'content-type': 'application/json' });
-    outgoing.end(JSON.stringify(body));
+    outgoing.writeHead(status, { 'content-type': 'application/json' });
+    outgoing.end(JSON.stringify(dialect.errorBody(status, code, message)));
   }
 
-  const server = createServer((incoming, outgoing) => {
-    const path = (incoming.url ?? '').split('?')[0] ?? '';
-    const dialect = ROUTES[path];
-    if (incoming.method === 'POST' && dialect !== undefined) {
-      complete(dialect, incoming, outgoing).catch((error: unknown) =>
-        refuse(dialect, error, outgoing),
-      );
-      return;
-    }
-    if (incoming.method === 'GET' && path === '/v1/models') {
-      const data = (options.models ?? ['sim-1']).map((id) => ({ id, object: 'model' }));
-      outgoing.writeHead(200, { 'content-type': 'application/json' });
-      outgoing.end(JSON.stringify({ object: 'list', data }));
-      return;
-    }
-    complaints.push(`unknown call: ${incoming.method} ${path}`);
-    outgoing.writeHead(404).end();
-  });
-  server.keepAliveTimeout = 60_000;
-  server.listen(options.port ?? 0, '127.0.0.1');
-  await once(server, 'listening');
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  #listModels(outgoing: ServerResponse) {
+    const data = (this.#options.models ?? ['sim-1']).map((id) => ({ id, object: 'model' }));
+    outgoing.writeHead(200, { 'content-type': 'application/json' });
+    outgoing.end(JSON.stringify({ object: 'list', data }));
+  }
+}
 
-  return {
-    url,
-    openaiBase: `${url}/v1`,
-    requests,
-    get complaints() {
-      return complaints;
-    },
-    script: (...replies) => void queue.push(...replies),
-    respond(next) {
-      responder = next;
-    },
-    async received(count) {
-      while (seen < count) {
-        await new Promise<void>((resolve) => {
-          const arrived = () => {
-            arrivals.delete(arrived);
-            resolve();
-          };
-          arrivals.add(arrived);
-        });
-      }
-    },
-    assertDone() {
-      const leftover = queue.length === 0 ? [] : [`${queue.length} scripted replies were not used`];
-      const problems = [...complaints, ...leftover];
-      if (problems.length > 0) throw new Error(`model server: ${problems.join('; ')}`);
-    },
-    takeComplaints() {
-      const taken = complaints;
-      complaints = [];
-      return taken;
-    },
-    async [Symbol.asyncDispose]() {
-      closing.abort();
-      server.closeAllConnections();
-      server.close();
-      await once(server, 'close');
-    },
-  };
+function abandonedBy(outgoing: ServerResponse): Promise<void> {
+  return new Promise((resolve) => {
+    outgoing.once('close', () => {
+      if (!outgoing.writableFinished) resolve();
+    });
+  });
 }
 
 async function bodyOf(incoming: IncomingMessage): Promise<string> {
