@@ -8,7 +8,7 @@ import { composeGateway } from './compose.ts';
 import { loadConfig } from './config.ts';
 import type { Home } from './home.ts';
 import { findRunningGateway } from './running-gateway.ts';
-import { openState } from './state.ts';
+import { type OpenedState, withOpenState } from './state.ts';
 
 const LOOK_MS = 300;
 
@@ -21,8 +21,8 @@ export type OwnerWait = {
 
 /** A code for the link. Only its hash is kept. */
 export async function issueOwnerCode({ home, clock, channel }: OwnerWait): Promise<string> {
-  await using state = await openState(home, clock);
-  return (await state.pairing.issueOwnerCode(channel)).code;
+  const issue = ({ pairing }: OpenedState) => pairing.issueOwnerCode(channel);
+  return (await withOpenState(home, clock, issue)).code;
 }
 
 /** The owner once someone has redeemed a code after `since`; undefined when aborted before. */
@@ -35,7 +35,7 @@ export async function waitForOwner(
   const { home, env, channel } = wait;
   const loaded = await loadConfig(home, env);
   const options = { home, env, channels: [channel], http: false, foreground: () => undefined };
-  await using gateway = await composeGateway(loaded, options);
+  const gateway = await composeGateway(loaded, options);
   const found = new AbortController();
   const run = gateway.run(AbortSignal.any([signal, found.signal]));
   try {
@@ -43,6 +43,7 @@ export async function waitForOwner(
   } finally {
     found.abort();
     await run;
+    await gateway[Symbol.asyncDispose]();
   }
 }
 
@@ -51,14 +52,15 @@ async function look(
   since: number,
   signal: AbortSignal,
 ): Promise<Approval | undefined> {
-  await using state = await openState(home, clock);
-  while (!signal.aborted) {
-    const { approved } = await state.pairing.list();
-    const owner = approved.find(
-      (person) => person.channel === channel && person.role === 'owner' && person.at >= since,
-    );
-    if (owner !== undefined) return owner;
-    await clock.sleep(LOOK_MS, signal).catch(() => undefined);
-  }
-  return undefined;
+  return withOpenState(home, clock, async ({ pairing }) => {
+    while (!signal.aborted) {
+      const { approved } = await pairing.list();
+      const owner = approved.find(
+        (person) => person.channel === channel && person.role === 'owner' && person.at >= since,
+      );
+      if (owner !== undefined) return owner;
+      await clock.sleep(LOOK_MS, signal).catch(() => undefined);
+    }
+    return undefined;
+  });
 }

@@ -6,7 +6,7 @@ import type { SessionMaintenance } from '../sessions/maintenance.ts';
 import { createSessionMaintenance } from '../sessions/session-maintenance.ts';
 import { loadConfig } from './config.ts';
 import type { Home } from './home.ts';
-import { hasState, openState } from './state.ts';
+import { hasState, withOpenState } from './state.ts';
 
 /** Where the doors of our own keep what was said; see gateway/manager.ts. */
 const DOOR_SCOPES = ['channel:web:default', 'channel:terminal:default'];
@@ -25,7 +25,8 @@ export async function openSessionCare(
 /** Deletes what the store still holds of conversations: texts that are done with, the doors' logs. */
 export async function forgetStoredTexts(home: Home, clock: Clock): Promise<void> {
   if (!hasState(home)) return;
-  await using state = await openState(home, clock);
-  await state.store.gc(0);
-  for (const scope of DOOR_SCOPES) await state.store.scope(scope).expire('', clock.now() + 1);
+  await withOpenState(home, clock, async ({ store }) => {
+    await store.gc(0);
+    for (const scope of DOOR_SCOPES) await store.scope(scope).expire('', clock.now() + 1);
+  });
 }

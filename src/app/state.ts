@@ -22,6 +22,20 @@ export function hasState(home: Home): boolean {
   return existsSync(home.state);
 }
 
+/** Opens the store, made where there is none, for as long as the work lasts. @throws StoreError */
+export async function withOpenState<Result>(
+  home: Home,
+  clock: Clock,
+  work: (state: OpenedState) => Promise<Result>,
+): Promise<Result> {
+  const state = await openState(home, clock);
+  try {
+    return await work(state);
+  } finally {
+    await state[Symbol.asyncDispose]();
+  }
+}
+
 /** Makes the store where there is none. @throws StoreError */
 export async function openState(home: Home, clock: Clock): Promise<OpenedState> {
   const store = await openEmbeddedStore({ path: home.state, clock, log: silentLogger });

@@ -62,12 +62,14 @@ async function withAttached<Result>(
 ): Promise<Result> {
   const { attach } = await import('./chat/attached.ts');
   const { loadConfig } = await import('../app/config.ts');
-  const { listenForStop } = await import('./stop-signals.ts');
+  const { untilStopped } = await import('./stop-signals.ts');
   const { config } = await loadConfig(terminal.home, terminal.env);
-  using stop = listenForStop(() => undefined);
   const { token } = config.gateway;
   const conversation = attach({ ...where, token, sleep: terminal.clock.sleep });
-  return await work(conversation, stop.signal);
+  return untilStopped(
+    () => undefined,
+    (signal) => work(conversation, signal),
+  );
 }
 
 /** Names are part of file names and addresses. */

@@ -32,10 +32,22 @@ async function examine(terminal: Terminal, { live, fix, json }: DoctorFlags) {
 }
 
 async function allFindings(terminal: Terminal, isLive: boolean): Promise<readonly Finding[]> {
+  const stack = new AsyncDisposableStack();
+  try {
+    return await look(terminal, isLive, stack);
+  } finally {
+    await stack.disposeAsync();
+  }
+}
+
+async function look(
+  terminal: Terminal,
+  isLive: boolean,
+  stack: AsyncDisposableStack,
+): Promise<readonly Finding[]> {
   const machine = await import('./doctor/machine-checks.ts');
   const gateway = await import('./doctor/gateway-checks.ts');
   const config = await import('./doctor/config-checks.ts');
-  await using stack = new AsyncDisposableStack();
   const { home } = terminal;
   const file = await config.checkConfigFile(terminal);
   const store = await gateway.checkState(terminal, stack);

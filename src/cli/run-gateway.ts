@@ -3,7 +3,7 @@
 import type { ChannelReport, Gateway } from '../app/compose.ts';
 import type { OpenedHome } from '../app/first-run.ts';
 import type { ConfigOverrides } from '../core/config-check.ts';
-import { listenForStop } from './stop-signals.ts';
+import { untilStopped } from './stop-signals.ts';
 import type { Terminal } from './terminal.ts';
 
 export type ForegroundOptions = {
@@ -20,18 +20,23 @@ export async function runGateway(terminal: Terminal, options: ForegroundOptions)
   const { composeGateway } = await import('../app/compose.ts');
   const { home, env } = terminal;
   const opened = await openHome(home, env, options.overrides);
-  using stop = listenForStop(() =>
-    terminal.note('Stopping: running answers may finish. Once more leaves at once.'),
-  );
-  await using gateway = await composeGateway(opened.loaded, {
+  const onStop = () =>
+    terminal.note('Stopping: running answers may finish. Once more leaves at once.');
+  const gateway = await composeGateway(opened.loaded, {
     home,
     env,
     channels: options.channels,
     http: options.http,
     foreground: (line) => terminal.print(line),
   });
-  for (const line of greeting(terminal, opened, gateway)) terminal.print(line);
-  await gateway.run(stop.signal);
+  try {
+    await untilStopped(onStop, async (signal) => {
+      for (const line of greeting(terminal, opened, gateway)) terminal.print(line);
+      await gateway.run(signal);
+    });
+  } finally {
+    await gateway[Symbol.asyncDispose]();
+  }
 }
 
 function greeting(terminal: Terminal, opened: OpenedHome, gateway: Gateway): readonly string[] {

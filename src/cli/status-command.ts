@@ -61,10 +61,10 @@ async function makeReport(terminal: Terminal): Promise<Report> {
 }
 
 async function messageCounts({ home, clock }: Terminal): Promise<Report['messages']> {
-  const { hasState, openState } = await import('../app/state.ts');
+  const { hasState, withOpenState } = await import('../app/state.ts');
   if (!hasState(home)) return undefined;
-  await using state = await openState(home, clock);
-  const { pending, running, outboundQueued, dead, unknown } = await state.store.stats();
+  const stats = await withOpenState(home, clock, ({ store }) => store.stats());
+  const { pending, running, outboundQueued, dead, unknown } = stats;
   return { pending, running, outboundQueued, dead, unknown };
 }
 

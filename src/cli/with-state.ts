@@ -9,11 +9,10 @@ export async function withState<Result>(
   terminal: Terminal,
   work: (state: OpenedState) => Promise<Result>,
 ): Promise<Result> {
-  const { hasState, openState } = await import('../app/state.ts');
+  const { hasState, withOpenState } = await import('../app/state.ts');
   if (!hasState(terminal.home)) {
     const message = `${terminal.home.root} has no state yet; "nanobot gateway" makes it`;
     throw new CommandFailure(EXIT.notFound, message);
   }
-  await using state = await openState(terminal.home, terminal.clock);
-  return await work(state);
+  return withOpenState(terminal.home, terminal.clock, work);
 }

@@ -32,7 +32,9 @@ export async function talk(
     const text = await nextQuestion(terminal, history, typedAhead);
     if (text === undefined || LEAVE.includes(text) || signal.aborted) return;
     await history.add(text);
-    typedAhead = await answer(terminal, conversation, text, signal);
+    const shown = await answer(terminal, conversation, text, signal);
+    if (shown === 'left') return;
+    typedAhead = shown.typedAhead;
   }
 }
 
@@ -64,36 +66,43 @@ async function nextQuestion(
   }
 }
 
-/** Shows the answer as it comes; resolves with what was typed meanwhile. */
+type Shown = { readonly typedAhead: string } | 'left';
+
+/** Shows the answer as it comes. A second Ctrl+C leaves without waiting for its end. */
 async function answer(
   terminal: Terminal,
   conversation: Conversation,
   text: string,
   signal: AbortSignal,
-): Promise<string> {
+): Promise<Shown> {
   const clientId = randomUUID();
   const reading = new AbortController();
-  let stops = 0;
-  using keys = listenForStopKeys(terminal.input, () => {
-    stops += 1;
-    // The second time the person no longer waits for what the gateway has to say.
-    if (stops > 1) reading.abort();
-    else conversation.stop().catch(() => reading.abort());
+  let isStopping = false;
+  const keys = listenForStopKeys(terminal.input, (key) => {
+    if (isStopping && key === 'interrupt') reading.abort();
+    if (!isStopping) conversation.stop().catch(() => reading.abort());
+    isStopping = true;
   });
   const whole = AbortSignal.any([signal, reading.signal]);
   const screen = createAnswerScreen({ output: terminal.output, now: terminal.clock.monotonic });
   const events = conversation.events(0, whole);
-  await conversation.submit(clientId, text);
-  for await (const event of followAnswer(events, clientId)) {
-    if (event.type === 'live') {
-      screen.show(event.update);
-      if (stops > 0 && event.update.phase === 'ended') break;
-    } else if (event.type === 'text') screen.settle(event.markdown);
-    else break;
+  try {
+    await conversation.submit(clientId, text);
+    for await (const event of followAnswer(events, clientId)) {
+      if (event.type === 'done') break;
+      if (event.type === 'text') screen.settle(event.markdown);
+      else {
+        screen.show(event.update);
+        const isCutOff = event.update.phase === 'ended' && event.update.result === undefined;
+        if (isStopping && isCutOff) break;
+      }
+    }
+    return reading.signal.aborted ? 'left' : { typedAhead: keys.typedAhead };
+  } finally {
+    screen.close();
+    reading.abort();
+    keys[Symbol.dispose]();
   }
-  screen.close();
-  reading.abort();
-  return keys.typedAhead;
 }
 
 /** Without a person there, every line of the input is one question. */

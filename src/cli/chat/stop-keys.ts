@@ -8,11 +8,15 @@ export interface StopKeys extends Disposable {
   readonly typedAhead: string;
 }
 
-export function listenForStopKeys(input: NodeJS.ReadStream, onStop: () => void): StopKeys {
+export function listenForStopKeys(
+  input: NodeJS.ReadStream,
+  onStop: (key: 'escape' | 'interrupt') => void,
+): StopKeys {
   let typedAhead = '';
   const onData = (chunk: Buffer) => {
     const text = chunk.toString();
-    if (text === ESC || text.includes(CTRL_C)) onStop();
+    if (text.includes(CTRL_C)) onStop('interrupt');
+    else if (text === ESC) onStop('escape');
     else typedAhead += text.replace(/\p{Cc}/gu, '');
   };
   input.setRawMode(true);
