@@ -19,7 +19,7 @@ import { PreparedContexts } from './prepared.ts';
 import type { PromptSources } from './prompt-sources.ts';
 import type { AgentSettings } from './settings.ts';
 import { Thread } from './thread.ts';
-import { createTokenCorrection } from './token-correction.ts';
+import { createTokenCorrection, type TokenCorrection } from './token-correction.ts';
 import type { TurnContext } from './turn-context.ts';
 
 export type AgentDeps = {
@@ -37,43 +37,19 @@ class TurnTimeUp extends Error {
   override readonly name = 'TurnTimeUp';
 }
 
+/** What outlives a turn. */
+type Lasting = { readonly contexts: PreparedContexts; readonly correction: TokenCorrection };
+
 export function createAgent(deps: AgentDeps): Agent {
   const { sessions, clock } = deps;
   const contexts = new PreparedContexts(sessions, deps.prompt);
-  const correction = createTokenCorrection();
-
-  async function open(
-    input: TurnInput,
-    context: PreparedContext,
-  ): Promise<Omit<TurnContext, 'signal'>> {
-    const settings = deps.settings();
-    const startedMs = clock.monotonic();
-    return {
-      input,
-      settings,
-      sessions,
-      correction,
-      clock,
-      limits: {
-        maxRounds: settings.maxToolIterations,
-        maxTokens: settings.maxTurnTokens,
-        maxMs: settings.maxTurnMs,
-      },
-      prepared: await contexts.current(context, input.chat),
-      models: deps.models(),
-      toolbox: deps.toolbox(),
-      thread: new Thread({ sessions, session: input.session, turnId: input.turnId }),
-      log: deps.log.child({ session: input.session, turnId: input.turnId }),
-      startedAt: clock.now(),
-      elapsedMs: () => clock.monotonic() - startedMs,
-    };
-  }
+  const lasting = { contexts, correction: createTokenCorrection() };
 
   return {
     prepare: (session, chat) => contexts.prepare(session, chat),
 
     async *run(input, context, signal) {
-      const opened = await open(input, context);
+      const opened = await openTurn(deps, lasting, input, context);
       const timeUp = new AbortController();
       const deadline = clock.timer(opened.limits.maxMs, () => timeUp.abort(new TurnTimeUp()));
       const turn = { ...opened, signal: AbortSignal.any([signal, timeUp.signal]) };
@@ -91,6 +67,36 @@ export function createAgent(deps: AgentDeps): Agent {
       await sessions.append(session, [{ role: 'reset', at: clock.now() }], { durable: true });
       contexts.outdated(session);
     },
+  };
+}
+
+async function openTurn(
+  deps: AgentDeps,
+  { contexts, correction }: Lasting,
+  input: TurnInput,
+  context: PreparedContext,
+): Promise<Omit<TurnContext, 'signal'>> {
+  const { sessions, clock } = deps;
+  const settings = deps.settings();
+  const startedMs = clock.monotonic();
+  return {
+    input,
+    settings,
+    sessions,
+    correction,
+    clock,
+    limits: {
+      maxRounds: settings.maxToolIterations,
+      maxTokens: settings.maxTurnTokens,
+      maxMs: settings.maxTurnMs,
+    },
+    prepared: await contexts.current(context, input.chat),
+    models: deps.models(),
+    toolbox: deps.toolbox(),
+    thread: new Thread({ sessions, session: input.session, turnId: input.turnId }),
+    log: deps.log.child({ session: input.session, turnId: input.turnId }),
+    startedAt: clock.now(),
+    elapsedMs: () => clock.monotonic() - startedMs,
   };
 }
 

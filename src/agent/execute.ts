@@ -6,7 +6,7 @@ import type { ToolCall } from '../core/transcript.ts';
 import { truncateText } from '../core/truncate.ts';
 import type { SignalOf, StateOf } from '../core/turn-state.ts';
 import type { BoundCall } from '../tools/tool.ts';
-import { NOT_RUN, OUTCOME_UNKNOWN, toolEntry } from './interrupted-calls.ts';
+import { toolEntry } from './interrupted-calls.ts';
 import { type CallReport, runCall } from './run-call.ts';
 import { countSent } from './sent-messages.ts';
 import type { TurnContext } from './turn-context.ts';
@@ -16,6 +16,8 @@ type Planned = { readonly call: ToolCall; readonly bound: BoundCall };
 const MAX_PARALLEL_READS = 8;
 const MAX_PREVIEW_CHARS = 120;
 const TRUNCATION_HINT = 'ask for a smaller part';
+const STOPPED_WHILE_RUNNING = '[outcome unknown: the turn was stopped while this ran]';
+const STOPPED_BEFORE = '[not run: the turn was stopped before this call began]';
 
 export async function* executeCalls(
   turn: TurnContext,
@@ -53,7 +55,7 @@ function groupsOf(planned: readonly Planned[]): readonly (readonly Planned[])[] 
 /** Known for sure here, while after a crash it could only be guessed. */
 async function recordNotRun(turn: TurnContext, planned: readonly Planned[]): Promise<void> {
   const effects = planned.filter((each) => !isRead(each));
-  const entries = effects.map(({ call }) => toolEntry(turn, call, 'failed', NOT_RUN));
+  const entries = effects.map(({ call }) => toolEntry(turn, call, 'failed', STOPPED_BEFORE));
   await turn.thread.record(entries, { durable: true });
 }
 
@@ -86,7 +88,7 @@ async function recordReport(turn: TurnContext, each: Planned, report: CallReport
   // A read that was broken off simply runs again.
   if (isBrokenOff && isRead(each)) return;
   const status = isBrokenOff ? 'unknown' : report.status;
-  const text = isBrokenOff ? OUTCOME_UNKNOWN : report.text;
+  const text = isBrokenOff ? STOPPED_WHILE_RUNNING : report.text;
   const shortened = truncateText(text, turn.settings.maxToolResultChars, TRUNCATION_HINT);
   const entry = toolEntry(turn, each.call, status, shortened);
   await turn.thread.record([entry], { durable: !isRead(each) });

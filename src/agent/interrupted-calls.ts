@@ -4,8 +4,8 @@
 import type { ToolCall, ToolEntry } from '../core/transcript.ts';
 import type { TurnContext } from './turn-context.ts';
 
-export const OUTCOME_UNKNOWN = '[outcome unknown: the process stopped while this ran]';
-export const NOT_RUN = '[not run: the process stopped before this call began]';
+const OUTCOME_UNKNOWN = '[outcome unknown: the process stopped while this ran]';
+const NOT_RUN = '[not run: the process stopped before this call began]';
 
 /** Records what is known of the others and returns the calls that may run again, in order. */
 export async function settleInterruptedCalls(turn: TurnContext): Promise<readonly ToolCall[]> {

@@ -71,7 +71,7 @@ export async function createRig(options: RigOptions = {}) {
     log: silentLogger,
   });
   const said: { markdown: string; ordinal: number }[] = [];
-  const state = { memory: '' };
+  const state: { memory: string; settings: Partial<AgentSettings> } = { memory: '', settings: {} };
 
   const open = () => {
     const sessions = home.open();
@@ -81,7 +81,7 @@ export async function createRig(options: RigOptions = {}) {
       agent: createAgent({
         models: () => options.models ?? model.models,
         toolbox: () => toolbox,
-        settings: () => settings,
+        settings: () => ({ ...settings, ...state.settings }),
         sessions,
         prompt: createPromptSources({
           workspace: () => workspace,

@@ -235,7 +235,7 @@ describe('a stop', () => {
     const results = rig.model.requests[1]?.messages.filter(({ role }) => role === 'tool');
     expect(results?.map(({ text }) => text)).toEqual([
       'pay done',
-      '[not run: the process stopped before this call began]',
+      '[not run: the turn was stopped before this call began]',
     ]);
     rig.model.assertDone();
   });

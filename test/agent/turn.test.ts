@@ -80,6 +80,19 @@ describe('a turn', () => {
     expect(second).not.toContain('for all');
   });
 
+  it('holds changed settings from the next turn on', async () => {
+    const rig = await createRig();
+    rig.model.script(says('a'), says('b'));
+    await rig.ask(1, 'one');
+    rig.state.settings = { temperature: 0, maxTokens: 99 };
+    await rig.ask(2, 'two');
+    const asked = rig.model.requests.map(({ temperature, maxTokens }) => [temperature, maxTokens]);
+    expect(asked).toEqual([
+      [0.7, 4096],
+      [0, 99],
+    ]);
+  });
+
   it('does not show the model a file from outside through a link', async () => {
     const rig = await createRig();
     await rig.write('../secret.txt', 'the key');

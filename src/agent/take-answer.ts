@@ -1,0 +1,91 @@
+// Takes what the model answered: records it, before any tool with effects may run, and tells the
+// state machine what it was.
+
+import type { AgentEvent } from '../core/event.ts';
+import { callId } from '../core/ids.ts';
+import { textTokens } from '../core/tokens.ts';
+import type { ToolCall } from '../core/transcript.ts';
+import type { SignalOf, StateOf } from '../core/turn-state.ts';
+import type { ModelEvent } from '../providers/provider.ts';
+import type { ModelCall } from './model-call.ts';
+import type { TurnContext } from './turn-context.ts';
+
+export type Finished = Extract<ModelEvent, { type: 'finished' }>;
+
+export type TakenAnswer = {
+  readonly signal: SignalOf<'streaming'>;
+  readonly event: AgentEvent;
+};
+
+export async function takeAnswer(
+  turn: TurnContext,
+  { ask }: StateOf<'streaming'>,
+  call: ModelCall,
+  finished: Finished,
+): Promise<TakenAnswer> {
+  const { thread } = turn;
+  const { usage, model } = finished;
+  const text = thread.partial?.text ?? '';
+  const isWritten = text.trim() !== '';
+  const hadText = thread.written.length > 0;
+  const toolCalls = ask.kind === 'conclude' ? [] : withOwnIds(finished.toolCalls);
+  if (isWritten || toolCalls.length > 0) await recordAnswer(turn, finished, text, toolCalls);
+  thread.partial = undefined;
+  if (usage !== undefined) {
+    const estimated = call.fixedTokens + call.threadTokens;
+    turn.correction.observe(call.handle.name, estimated, usage.inputTokens);
+  }
+  const event = { type: 'model_called' as const, model, ...(usage === undefined ? {} : { usage }) };
+  const tokens = tokensOf(call, finished);
+  const [first, ...rest] = toolCalls;
+  if (first !== undefined) {
+    return { event, signal: { type: 'called', calls: [first, ...rest], tokens } };
+  }
+  const written = isWritten ? 'now' : hadText ? 'earlier' : 'never';
+  const stop = finished.stop === 'tool_calls' ? 'end' : finished.stop;
+  return { event, signal: { type: 'answered', written, stop, tokens } };
+}
+
+async function recordAnswer(
+  turn: TurnContext,
+  { thinking, model, usage }: Finished,
+  text: string,
+  toolCalls: readonly ToolCall[],
+): Promise<void> {
+  const entry = {
+    role: 'assistant' as const,
+    turnId: turn.input.turnId,
+    text,
+    toolCalls,
+    thinking,
+    model,
+    at: turn.clock.now(),
+    ...(usage === undefined ? {} : { usage }),
+  };
+  await turn.thread.record([entry], { durable: hasEffects(turn, toolCalls) });
+}
+
+/** Some servers number calls carelessly; within one answer each id must be its own. */
+function withOwnIds(calls: readonly ToolCall[]): readonly ToolCall[] {
+  const used = new Set<string>();
+  return calls.map((call) => {
+    let id = call.id;
+    for (let copy = 2; used.has(id) || id === ''; copy += 1) id = callId(`${call.id}_${copy}`);
+    used.add(id);
+    return { ...call, id };
+  });
+}
+
+function hasEffects({ toolbox }: TurnContext, calls: readonly ToolCall[]): boolean {
+  return calls.some((call) => {
+    const bound = toolbox.bind(call.name, call.arguments);
+    return bound.kind === 'ready' && bound.access !== 'read';
+  });
+}
+
+/** Estimated where the provider did not count. */
+function tokensOf(call: ModelCall, { usage, text, toolCalls }: Finished): number {
+  if (usage !== undefined) return usage.inputTokens + usage.outputTokens;
+  const output = text + toolCalls.map((toolCall) => toolCall.arguments).join('');
+  return call.fixedTokens + call.threadTokens + textTokens(output);
+}
