@@ -120,10 +120,9 @@ export class TurnPump {
   }
 
   async #outcomeOf(turn: RunningTurn): Promise<TurnEnding> {
-    const { maxAttempts, onPoison } = this.#options;
+    const { maxAttempts } = this.#options;
     if (turn.attempt > maxAttempts) {
-      const reason = 'the process ended during each try';
-      return { kind: 'dead', reason, outbound: named(turn, onPoison(turn)) };
+      return this.#poisoned(turn, 'the process ended during each try');
     }
     try {
       const { throughSeq, outbound } = await this.#handler(turn);
@@ -145,7 +144,12 @@ export class TurnPump {
       log.warn('turn failed', { session, turnId: turn.id, attempt, waitMs, error });
       return { kind: 'retry', at: clock.now() + waitMs, reason };
     }
-    log.error('message set aside', { session, turnId: turn.id, attempt, error });
+    return this.#poisoned(turn, reason);
+  }
+
+  #poisoned(turn: RunningTurn, reason: string): TurnEnding {
+    const { id, session, attempt } = turn;
+    this.#deps.log.error('message set aside', { session, turnId: id, attempt, reason });
     return { kind: 'dead', reason, outbound: named(turn, this.#options.onPoison(turn)) };
   }
 

@@ -15,7 +15,7 @@ import * as outbound from './outbound.ts';
 import type { BusStore, EmbeddedStore, KeyValueStore } from './store.ts';
 import { traceMessage } from './trace.ts';
 import { claimTurns, endTurn, joinTurn, recoverTurns } from './turns.ts';
-import { collectGarbage, readStats } from './upkeep.ts';
+import { readStats, sweep, TOPICS } from './upkeep.ts';
 
 export type EmbeddedStoreOptions = {
   readonly path: string;
@@ -102,8 +102,22 @@ function upkeep(commits: GroupCommit, clock: Clock): Upkeep {
     drop: (ids) => commits.write(() => dropDead(ids)),
     trace: (id) => commits.read(() => traceMessage(id)),
     stats: () => commits.read(readStats),
-    gc: (windowMs) => commits.write(() => collectGarbage(clock.now() - windowMs)),
+    gc: (windowMs) => collectGarbage(commits, clock.now() - windowMs),
   };
+}
+
+/** In many short transactions, so that messages pass in between. */
+async function collectGarbage(commits: GroupCommit, before: number): Promise<number> {
+  let cleared = 0;
+  for (const topic of TOPICS) {
+    for (let from: number | undefined = 0; from !== undefined; ) {
+      const start: number = from;
+      const swept = await commits.write(() => sweep(topic, start, before));
+      cleared += swept.cleared;
+      from = swept.next;
+    }
+  }
+  return cleared;
 }
 
 function keyValueScope(commits: GroupCommit, clock: Clock, scope: string): KeyValueStore {

@@ -42,26 +42,38 @@ export function* readStats(): Operation<BusStats> {
   };
 }
 
-export function* collectGarbage(before: number): Operation<number> {
-  const texts = yield* change(
-    `UPDATE inbound SET body = NULL
-     WHERE body IS NOT NULL AND settled_at < ? AND state IN ('done', 'cancelled')`,
-    before,
+/** One of the two topics, with the column that counts its rows. */
+export type Topic = { readonly table: string; readonly place: string; readonly finished: string };
+
+export const TOPICS: readonly Topic[] = [
+  { table: 'inbound', place: 'seq', finished: `'done', 'recorded', 'cancelled', 'dropped'` },
+  { table: 'outbound', place: 'ord', finished: `'sent', 'dropped'` },
+];
+
+/** Rows looked at in one transaction: a few milliseconds. */
+const SWEEP_ROWS = 2000;
+
+/** Sweeps the rows behind `from`; `next` is where to go on, undefined at the end. */
+export function* sweep(
+  { table, place, finished }: Topic,
+  from: number,
+  before: number,
+): Operation<{ readonly cleared: number; readonly next: number | undefined }> {
+  const range = yield* first<{ upto: number | null }>(
+    `SELECT max(${place}) AS upto FROM
+       (SELECT ${place} FROM ${table} WHERE ${place} > ? ORDER BY ${place} LIMIT ?)`,
+    ...[from, SWEEP_ROWS],
   );
-  const answers = yield* change(
-    `UPDATE outbound SET body = NULL
-     WHERE body IS NOT NULL AND settled_at < ? AND state = 'sent'`,
-    before,
+  const upto = range?.upto ?? undefined;
+  if (upto === undefined) return { cleared: 0, next: undefined };
+  const isOld = `${place} > ?1 AND ${place} <= ?2 AND settled_at < ?3 AND state IN (${finished})`;
+  const cleared = yield* change(
+    `UPDATE ${table} SET body = NULL WHERE ${isOld} AND body IS NOT NULL`,
+    ...[from, upto, before],
   );
   yield* change(
-    `DELETE FROM inbound WHERE seq <= (SELECT max(seq) FROM inbound) - ? AND settled_at < ?
-     AND state IN ('done', 'recorded', 'cancelled', 'dropped')`,
-    ...[KEPT_IDS, before],
+    `DELETE FROM ${table} WHERE ${isOld} AND ${place} <= (SELECT max(${place}) FROM ${table}) - ?4`,
+    ...[from, upto, before, KEPT_IDS],
   );
-  yield* change(
-    `DELETE FROM outbound WHERE ord <= (SELECT max(ord) FROM outbound) - ? AND settled_at < ?
-     AND state IN ('sent', 'dropped')`,
-    ...[KEPT_IDS, before],
-  );
-  return texts + answers;
+  return { cleared, next: upto };
 }
