@@ -9,6 +9,7 @@ import {
   type LlmReply,
   type LlmRequest,
   Refusal,
+  type ScriptedCall,
   type WireReply,
 } from './llm-server-reply.ts';
 import type { Json } from './llm-server-strict.ts';
@@ -54,39 +55,19 @@ function toolBlock(index: number, id: string, name: string, raw: string): readon
   ];
 }
 
+type MadeCall = ScriptedCall & { readonly id: string };
+
 function frames(reply: LlmReply, request: LlmRequest, callIds: () => string): WireReply {
   const chunks = reply.chunks ?? [];
   const calls = (reply.toolCalls ?? []).map((call) => ({ ...call, id: call.id ?? callIds() }));
-  const usage = reply.usage ?? { input: 10, output: 5 };
-  const cached = usage.cached ?? 0;
-  const inputUsage = {
-    input_tokens: usage.input - cached,
-    cache_read_input_tokens: cached,
-    cache_creation_input_tokens: 0,
-  };
-  const message = {
-    id: 'msg_1',
-    type: 'message',
-    role: 'assistant',
-    model: request.model,
-    stop_sequence: null,
-  };
-  const stopReason = STOP[reply.stop ?? (calls.length > 0 ? 'tool_calls' : 'end')];
+  const stop_reason = STOP[reply.stop ?? (calls.length > 0 ? 'tool_calls' : 'end')];
   const textIndex = reply.thinking === undefined ? 0 : 1;
   const toolIndex = textIndex + (chunks.length === 0 ? 0 : 1);
-  const spoken = chunks.filter((chunk) => typeof chunk === 'string').join('');
+  const { output_tokens, ...inputUsage } = wireUsage(reply);
+  const opening = { content: [], stop_reason: null, usage: { ...inputUsage, output_tokens: 1 } };
+  const message = messageOf(request);
   return {
-    head: [
-      frame('message_start', {
-        message: {
-          ...message,
-          content: [],
-          stop_reason: null,
-          usage: { ...inputUsage, output_tokens: 1 },
-        },
-      }),
-      frame('ping'),
-    ],
+    head: [frame('message_start', { message: { ...message, ...opening } }), frame('ping')],
     content: [
       ...thinkingBlock(0, reply),
       ...textBlock(textIndex, chunks),
@@ -96,26 +77,47 @@ function frames(reply: LlmReply, request: LlmRequest, callIds: () => string): Wi
     ],
     end: [
       frame('message_delta', {
-        delta: { stop_reason: stopReason, stop_sequence: null },
-        usage: { output_tokens: usage.output },
+        delta: { stop_reason, stop_sequence: null },
+        usage: { output_tokens },
       }),
       frame('message_stop'),
     ],
     whole: () => ({
       ...message,
-      content: [
-        ...(spoken === '' ? [] : [{ type: 'text', text: spoken }]),
-        ...calls.map((call) => ({
-          type: 'tool_use',
-          id: call.id,
-          name: call.name,
-          input: JSON.parse(argumentsText(call)),
-        })),
-      ],
-      stop_reason: stopReason,
-      usage: { ...inputUsage, output_tokens: usage.output },
+      content: wholeContent(chunks, calls),
+      stop_reason,
+      usage: wireUsage(reply),
     }),
   };
+}
+
+const messageOf = ({ model }: LlmRequest) => ({
+  id: 'msg_1',
+  type: 'message',
+  role: 'assistant',
+  model,
+  stop_sequence: null,
+});
+
+function wireUsage({ usage = { input: 10, output: 5 } }: LlmReply) {
+  const cached = usage.cached ?? 0;
+  return {
+    input_tokens: usage.input - cached,
+    cache_read_input_tokens: cached,
+    cache_creation_input_tokens: 0,
+    output_tokens: usage.output,
+  };
+}
+
+function wholeContent(chunks: readonly Chunk[], calls: readonly MadeCall[]): readonly Json[] {
+  const text = chunks.filter((chunk) => typeof chunk === 'string').join('');
+  const made = calls.map(({ id, name, ...call }) => ({
+    type: 'tool_use',
+    id,
+    name,
+    input: JSON.parse(argumentsText({ name, ...call })),
+  }));
+  return text === '' ? made : [{ type: 'text', text }, ...made];
 }
 
 export const anthropicDialect: Dialect = {
