@@ -26,8 +26,9 @@ export function agentCommand(terminal: Terminal): Command {
 
 async function ask(terminal: Terminal, chat: string, text: string) {
   const { answerOnce } = await import('./chat/one-answer.ts');
+  const { createQuestions } = await import('./chat/follow-answer.ts');
   const outcome = await withConversation(terminal, chat, (conversation, signal) =>
-    answerOnce(terminal, conversation, text, signal),
+    answerOnce(terminal, createQuestions(conversation), text, signal),
   );
   if (outcome === 'failed') throw new CommandFailure(EXIT.modelFailed);
   if (outcome === 'stopped') throw new CommandFailure(EXIT.interrupted, 'the answer was stopped');

@@ -1,8 +1,10 @@
 // Follows one question through the chat's events to its last answer.
 
+import { randomUUID } from 'node:crypto';
 import type { DoorEvent } from '../../channels/door.ts';
 import type { LiveUpdate } from '../../core/event.ts';
 import type { MessageId } from '../../core/ids.ts';
+import type { Conversation } from './conversation.ts';
 
 export type AnswerEvent =
   | { readonly type: 'live'; readonly update: LiveUpdate }
@@ -11,6 +13,31 @@ export type AnswerEvent =
   | { readonly type: 'done'; readonly outcome: 'answered' | 'stopped' | 'failed' };
 
 type TurnEnd = NonNullable<LiveUpdate['result']>;
+
+/** Asks one question after the other, each followed to its last answer. */
+export interface Questions {
+  ask(text: string, signal: AbortSignal): AsyncGenerator<AnswerEvent, void, void>;
+}
+
+export function createQuestions(conversation: Conversation): Questions {
+  let lastSeq = 0;
+
+  async function* noting(events: AsyncIterable<DoorEvent>) {
+    for await (const event of events) {
+      if (event.type === 'said') lastSeq = event.seq;
+      yield event;
+    }
+  }
+
+  return {
+    async *ask(text, signal) {
+      const clientId = randomUUID();
+      const events = conversation.events(lastSeq, signal);
+      await conversation.submit(clientId, text);
+      yield* followAnswer(noting(events), clientId);
+    },
+  };
+}
 
 /** `turnId/n`; texts sent on the way are `turnId/say/n`. */
 const ANSWER_ID = /^(.*#\d+)\/(\d+)$/;

@@ -1,10 +1,8 @@
 // One question, one answer, for scripts: only the answer on stdout, what the agent does on stderr.
 
-import { randomUUID } from 'node:crypto';
 import type { Terminal } from '../terminal.ts';
 import { toolLine } from './answer-screen.ts';
-import type { Conversation } from './conversation.ts';
-import { type AnswerEvent, followAnswer } from './follow-answer.ts';
+import type { AnswerEvent, Questions } from './follow-answer.ts';
 import { renderTerminal } from './terminal-markdown.ts';
 
 export type Outcome = Extract<AnswerEvent, { type: 'done' }>['outcome'];
@@ -12,16 +10,13 @@ export type Outcome = Extract<AnswerEvent, { type: 'done' }>['outcome'];
 /** Resolves with how it ended. The answer of a failed turn is what went wrong: it goes to stderr. */
 export async function answerOnce(
   terminal: Terminal,
-  conversation: Conversation,
+  questions: Questions,
   text: string,
   signal: AbortSignal,
 ): Promise<Outcome> {
-  const clientId = randomUUID();
   const answers: string[] = [];
   const reporter = createReporter(terminal);
-  const events = conversation.events(0, signal);
-  await conversation.submit(clientId, text);
-  for await (const event of followAnswer(events, clientId)) {
+  for await (const event of questions.ask(text, signal)) {
     if (event.type === 'live') reporter(event);
     else if (event.type === 'text') answers.push(event.markdown);
     else {

@@ -1,13 +1,12 @@
 // The conversation at the terminal: question, streaming answer, next question. Commands with a slash
 // are the gateway's own, but for leaving.
 
-import { randomUUID } from 'node:crypto';
 import { createInterface } from 'node:readline';
 import { COMMANDS } from '../../gateway/commands.ts';
 import type { Terminal } from '../terminal.ts';
 import { createAnswerScreen } from './answer-screen.ts';
 import type { Conversation } from './conversation.ts';
-import { followAnswer } from './follow-answer.ts';
+import { createQuestions, type Questions } from './follow-answer.ts';
 import { type History, openHistory } from './history.ts';
 import { readQuestion } from './line-input.ts';
 import { answerOnce } from './one-answer.ts';
@@ -24,7 +23,8 @@ export async function talk(
   conversation: Conversation,
   signal: AbortSignal,
 ): Promise<void> {
-  if (!terminal.interactive) return talkByLines(terminal, conversation, signal);
+  const questions = createQuestions(conversation);
+  if (!terminal.interactive) return talkByLines(terminal, questions, signal);
   const history = await openHistory(terminal.home.history);
   terminal.print(terminal.style('dim', KEYS_HELP));
   let typedAhead = '';
@@ -32,7 +32,7 @@ export async function talk(
     const text = await nextQuestion(terminal, history, typedAhead);
     if (text === undefined || LEAVE.includes(text) || signal.aborted) return;
     await history.add(text);
-    const shown = await answer(terminal, conversation, text, signal);
+    const shown = await answer(terminal, { questions, stop: conversation.stop }, text, signal);
     if (shown === 'left') return;
     typedAhead = shown.typedAhead;
   }
@@ -71,24 +71,21 @@ type Shown = { readonly typedAhead: string } | 'left';
 /** Shows the answer as it comes. A second Ctrl+C leaves without waiting for its end. */
 async function answer(
   terminal: Terminal,
-  conversation: Conversation,
+  { questions, stop }: { readonly questions: Questions; stop(): Promise<void> },
   text: string,
   signal: AbortSignal,
 ): Promise<Shown> {
-  const clientId = randomUUID();
   const reading = new AbortController();
   let isStopping = false;
   const keys = listenForStopKeys(terminal.input, (key) => {
     if (isStopping && key === 'interrupt') reading.abort();
-    if (!isStopping) conversation.stop().catch(() => reading.abort());
+    if (!isStopping) stop().catch(() => reading.abort());
     isStopping = true;
   });
   const whole = AbortSignal.any([signal, reading.signal]);
   const screen = createAnswerScreen({ output: terminal.output, now: terminal.clock.monotonic });
-  const events = conversation.events(0, whole);
   try {
-    await conversation.submit(clientId, text);
-    for await (const event of followAnswer(events, clientId)) {
+    for await (const event of questions.ask(text, whole)) {
       if (event.type === 'done') break;
       if (event.type === 'text') screen.settle(event.markdown);
       else {
@@ -106,12 +103,12 @@ async function answer(
 }
 
 /** Without a person there, every line of the input is one question. */
-async function talkByLines(terminal: Terminal, conversation: Conversation, signal: AbortSignal) {
+async function talkByLines(terminal: Terminal, questions: Questions, signal: AbortSignal) {
   const lines = createInterface({ input: terminal.input, terminal: false });
   for await (const line of lines) {
     const text = line.trim();
     if (text === '') continue;
     if (LEAVE.includes(text) || signal.aborted) return;
-    await answerOnce(terminal, conversation, text, signal);
+    await answerOnce(terminal, questions, text, signal);
   }
 }
