@@ -1,8 +1,15 @@
 // The message bus over a store: wires accepting, working and delivering together, so that each wakes
 // the next in the same transaction. What is durable is the store's; when to claim is the pumps'.
 
-import type { ChannelName } from '../core/ids.ts';
-import { sessionKeyOf } from '../core/message.ts';
+import type {
+  AccountId,
+  ChannelName,
+  MessageId,
+  NativeId,
+  SessionKey,
+  TurnId,
+} from '../core/ids.ts';
+import { type ChatRef, type OutboundMessage, sessionKeyOf } from '../core/message.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { BusStore } from '../store/store.ts';
@@ -10,9 +17,19 @@ import { Alarm } from './alarm.ts';
 import {
   type AcceptResult,
   type BusLimits,
+  type BusStats,
+  type CancelResult,
+  type ChannelCursor,
+  type Courier,
+  type DeadLetter,
+  type DeliverOptions,
   type InboundEntry,
+  type LiveDraft,
   type MessageBus,
+  type Trace,
   TurnCancelled,
+  type TurnHandler,
+  type WorkOptions,
 } from './bus.ts';
 import { DeliveryPump } from './delivery-pump.ts';
 import { createLeadership } from './leadership.ts';
@@ -30,115 +47,160 @@ export type MessageBusDeps = {
 const OUTSIDE_CHECK_MS = 2000;
 
 export function createMessageBus(deps: MessageBusDeps): MessageBus {
-  const { store, clock, log, limits } = deps;
-  const deliveries = new Map<ChannelName, DeliveryPump>();
-  const stop = new AbortController();
-  const underWay = new Set<Promise<void>>();
-  let turns: TurnPump | undefined;
+  return new StoreBus(deps);
+}
 
-  const outside = new Alarm(clock, () => {
-    if (store.changedOutside()) {
-      turns?.onOutsideChange();
-      for (const pump of deliveries.values()) pump.pump();
-    }
-    watchOutside();
-  });
+class StoreBus implements MessageBus {
+  readonly live = createLiveTopic();
+  readonly lead: MessageBus['lead'];
+  readonly #deps: MessageBusDeps;
+  readonly #store: BusStore;
+  readonly #deliveries = new Map<ChannelName, DeliveryPump>();
+  readonly #outside: Alarm;
+  readonly #stop = new AbortController();
+  readonly #underWay = new Set<Promise<void>>();
+  #turns: TurnPump | undefined;
 
-  function watchOutside(): void {
-    const isBusy = turns !== undefined || deliveries.size > 0;
-    outside.set(isBusy ? clock.now() + OUTSIDE_CHECK_MS : undefined);
+  constructor(deps: MessageBusDeps) {
+    this.#deps = deps;
+    this.#store = deps.store;
+    this.lead = createLeadership(deps.clock);
+    this.#outside = new Alarm(deps.clock, () => this.#checkOutside());
   }
 
-  function announce(batch: readonly InboundEntry[], results: readonly AcceptResult[]): void {
+  async accept(
+    batch: readonly InboundEntry[],
+    options: { readonly cursor?: ChannelCursor } = {},
+  ): Promise<readonly AcceptResult[]> {
+    const { limits } = this.#deps;
+    const accepted = this.#store.accept(batch, { cursor: options.cursor, limits });
+    if (batch.some((entry) => entry.kind === 'queue')) this.#turns?.pump();
+    const results = await accepted;
     for (const [index, entry] of batch.entries()) {
       if (entry.kind !== 'queue' || results[index] !== 'accepted') continue;
-      turns?.turnOf(sessionKeyOf(entry.message.chat))?.announceFollower();
+      this.#turns?.turnOf(sessionKeyOf(entry.message.chat))?.announceFollower();
     }
+    return results;
   }
 
-  async function track(run: Promise<void>, onEnd: () => void): Promise<void> {
-    underWay.add(run);
-    watchOutside();
+  cursor(channel: ChannelName, account: AccountId): Promise<string | undefined> {
+    return this.#store.cursor(channel, account);
+  }
+
+  async work(handler: TurnHandler, options: WorkOptions): Promise<void> {
+    if (this.#turns !== undefined) throw new TypeError('work() is already under way');
+    const signal = AbortSignal.any([options.signal, this.#stop.signal]);
+    const turns = new TurnPump(
+      handler,
+      { ...options, signal },
+      { ...this.#deps, onQueued: (messages) => this.#pumpDeliveries(messages) },
+    );
+    this.#turns = turns;
+    await this.#track(turns.run(), () => {
+      this.#turns = undefined;
+    });
+  }
+
+  async deliver(courier: Courier, options: DeliverOptions): Promise<void> {
+    const { channel } = courier;
+    if (this.#deliveries.has(channel)) throw new TypeError(`${channel} is being delivered already`);
+    const signal = AbortSignal.any([options.signal, this.#stop.signal]);
+    const pump = new DeliveryPump(courier, { ...options, signal }, this.#deps);
+    this.#deliveries.set(channel, pump);
+    await this.#track(pump.run(), () => this.#deliveries.delete(channel));
+  }
+
+  send(message: OutboundMessage): Promise<'queued' | 'duplicate'> {
+    const queued = this.#store.queue(message);
+    this.#pumpDeliveries([message]);
+    return queued;
+  }
+
+  recordDraft(turnId: TurnId, chat: ChatRef, nativeId: NativeId): Promise<void> {
+    return this.#store.recordDraft({ turnId, chat, nativeId });
+  }
+
+  draft(turnId: TurnId): Promise<NativeId | undefined> {
+    return this.#store.draft(turnId);
+  }
+
+  orphanDrafts(channel: ChannelName): Promise<readonly LiveDraft[]> {
+    return this.#store.orphanDrafts(channel);
+  }
+
+  forgetDraft(turnId: TurnId): Promise<void> {
+    return this.#store.forgetDraft(turnId);
+  }
+
+  async cancel(session: SessionKey, reason: string): Promise<CancelResult> {
+    const abort = () => this.#turns?.turnOf(session)?.abort(new TurnCancelled(reason));
+    const cancelled = this.#store.cancel(session, reason);
+    abort();
+    const result = await cancelled;
+    // Once more for a turn whose claim was committed but not yet started.
+    if (result.running) abort();
+    return result;
+  }
+
+  dead(): Promise<readonly DeadLetter[]> {
+    return this.#store.dead();
+  }
+
+  retry(ids: readonly MessageId[]): Promise<number> {
+    const retried = this.#store.retry(ids);
+    this.#turns?.pump();
+    for (const pump of this.#deliveries.values()) pump.pump();
+    return retried;
+  }
+
+  drop(ids: readonly MessageId[]): Promise<number> {
+    return this.#store.drop(ids);
+  }
+
+  trace(id: MessageId | 'last'): Promise<Trace | undefined> {
+    return this.#store.trace(id);
+  }
+
+  stats(): Promise<BusStats> {
+    return this.#store.stats();
+  }
+
+  gc(windowMs: number): Promise<number> {
+    return this.#store.gc(windowMs);
+  }
+
+  /** Stops working and delivering; the store is its owner's to close. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#stop.abort();
+    await Promise.allSettled(this.#underWay);
+  }
+
+  #pumpDeliveries(messages: readonly OutboundMessage[]): void {
+    for (const { chat } of messages) this.#deliveries.get(chat.channel)?.pump();
+  }
+
+  async #track(run: Promise<void>, onEnd: () => void): Promise<void> {
+    this.#underWay.add(run);
+    this.#watchOutside();
     try {
       await run;
     } finally {
-      underWay.delete(run);
+      this.#underWay.delete(run);
       onEnd();
-      watchOutside();
+      this.#watchOutside();
     }
   }
 
-  return {
-    live: createLiveTopic(),
-    lead: createLeadership(clock),
+  #watchOutside(): void {
+    const isBusy = this.#underWay.size > 0;
+    this.#outside.set(isBusy ? this.#deps.clock.now() + OUTSIDE_CHECK_MS : undefined);
+  }
 
-    async accept(batch, { cursor } = {}) {
-      const accepted = store.accept(batch, { cursor, limits });
-      if (batch.some((entry) => entry.kind === 'queue')) turns?.pump();
-      const results = await accepted;
-      announce(batch, results);
-      return results;
-    },
-    cursor: (channel, account) => store.cursor(channel, account),
-
-    async work(handler, options) {
-      if (turns !== undefined) throw new TypeError('work() is already under way');
-      const signal = AbortSignal.any([options.signal, stop.signal]);
-      const onQueued = (messages: readonly { readonly chat: { channel: ChannelName } }[]) => {
-        for (const { chat } of messages) deliveries.get(chat.channel)?.pump();
-      };
-      turns = new TurnPump(handler, { ...options, signal }, { store, clock, log, onQueued });
-      await track(turns.run(), () => {
-        turns = undefined;
-      });
-    },
-
-    async deliver(courier, options) {
-      const { channel } = courier;
-      if (deliveries.has(channel)) throw new TypeError(`${channel} is being delivered already`);
-      const signal = AbortSignal.any([options.signal, stop.signal]);
-      const pump = new DeliveryPump(courier, { ...options, signal }, { store, clock, log });
-      deliveries.set(channel, pump);
-      await track(pump.run(), () => deliveries.delete(channel));
-    },
-
-    send(message) {
-      const queued = store.queue(message);
-      deliveries.get(message.chat.channel)?.pump();
-      return queued;
-    },
-
-    recordDraft: (turnId, chat, nativeId) => store.recordDraft({ turnId, chat, nativeId }),
-    draft: (turnId) => store.draft(turnId),
-    orphanDrafts: (channel) => store.orphanDrafts(channel),
-    forgetDraft: (turnId) => store.forgetDraft(turnId),
-
-    async cancel(session, reason) {
-      const abort = () => turns?.turnOf(session)?.abort(new TurnCancelled(reason));
-      const cancelled = store.cancel(session, reason);
-      abort();
-      const result = await cancelled;
-      // Once more for a turn whose claim was committed but not yet started.
-      if (result.running) abort();
-      return result;
-    },
-
-    dead: () => store.dead(),
-    async retry(ids) {
-      const retried = store.retry(ids);
-      turns?.pump();
-      for (const pump of deliveries.values()) pump.pump();
-      return retried;
-    },
-    drop: (ids) => store.drop(ids),
-    trace: (id) => store.trace(id),
-    stats: () => store.stats(),
-    gc: (windowMs) => store.gc(windowMs),
-
-    /** Stops working and delivering; the store is its owner's to close. */
-    async [Symbol.asyncDispose]() {
-      stop.abort();
-      await Promise.allSettled(underWay);
-    },
-  };
+  #checkOutside(): void {
+    if (this.#store.changedOutside()) {
+      this.#turns?.onOutsideChange();
+      for (const pump of this.#deliveries.values()) pump.pump();
+    }
+    this.#watchOutside();
+  }
 }
