@@ -39,6 +39,8 @@ class LiveScreen implements AnswerScreen {
   readonly #now: () => number;
   /** What stands for good of the answer now being written, Markdown. */
   #standing = '';
+  /** The same, as it was drawn. */
+  #pieces: string[] = [];
   #tailRows = 0;
   #drawnAt = Number.NEGATIVE_INFINITY;
   readonly #settledTools = new Set<string>();
@@ -60,11 +62,13 @@ class LiveScreen implements AnswerScreen {
 
   settle(markdown: string): void {
     this.#erase();
-    const isContinued = markdown.startsWith(this.#standing);
-    const rest = isContinued ? markdown.slice(this.#standing.length) : markdown;
-    if (rest.trim() !== '') this.#stand(rest);
+    const rest = unseenPart(this.#pieces, markdown);
+    if (rest !== '') {
+      this.#stand(rest);
+      this.#output.write('\n');
+    }
     this.#standing = '';
-    this.#output.write('\n');
+    this.#pieces = [];
   }
 
   close(): void {
@@ -74,8 +78,8 @@ class LiveScreen implements AnswerScreen {
   /** Makes the complete paragraphs stand; returns the one still open. */
   #standComplete(markdown: string): string {
     if (!markdown.startsWith(this.#standing)) {
-      this.#output.write('\n');
       this.#standing = '';
+      this.#pieces = [];
     }
     const open = markdown.slice(this.#standing.length);
     const complete = completePart(open);
@@ -83,6 +87,7 @@ class LiveScreen implements AnswerScreen {
     this.#stand(complete);
     this.#output.write('\n');
     this.#standing += complete;
+    this.#pieces.push(complete.trim());
     return open.slice(complete.length);
   }
 
@@ -146,6 +151,16 @@ export function completePart(markdown: string): string {
     if (line.trim() === '' && !isInFence && at <= markdown.length) end = at;
   }
   return markdown.slice(0, end);
+}
+
+/** What of the text in the end does not stand yet; the last pieces drawn may be its beginning. */
+export function unseenPart(pieces: readonly string[], markdown: string): string {
+  const text = markdown.trim();
+  for (let first = 0; first < pieces.length; first += 1) {
+    const shown = pieces.slice(first).join('\n\n');
+    if (text.startsWith(shown)) return text.slice(shown.length).trim();
+  }
+  return text;
 }
 
 function rowsOf(line: string, columns: number): number {
