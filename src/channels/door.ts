@@ -2,8 +2,28 @@
 // platform. It keeps its own durable log of what was said, so a page that lost its connection
 // resumes without loss.
 
+import { NanobotError } from '../core/errors.ts';
 import type { LiveUpdate } from '../core/event.ts';
 import type { MessageId } from '../core/ids.ts';
+
+/** What a chat and a client id may look like: safe in keys, URLs and file names. */
+export const DOOR_NAME = /^[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}$/;
+
+/** The gateway is starting or stopping and takes nothing in; the same message may come again. */
+export class DoorClosedError extends NanobotError {
+  override readonly name = 'DoorClosedError';
+  constructor(message: string) {
+    super('door_closed', message);
+  }
+}
+
+/** A chat or client id that is no DOOR_NAME. */
+export class DoorNameError extends NanobotError {
+  override readonly name = 'DoorNameError';
+  constructor(message: string) {
+    super('door_name', message);
+  }
+}
 
 export type DoorEvent =
   /** `seq` counts up within a chat; a reader resumes behind the last one it saw. */
@@ -24,20 +44,26 @@ export type DoorChat = {
   /** First words of the first message. */
   readonly title: string;
   readonly updatedAt: number;
+  /** Sequence number of the newest message. */
+  readonly lastSeq: number;
 };
 
 export interface Door {
   /**
    * A person said something. `clientId` is chosen by the page and makes a repeat harmless. Resolves
-   * when the message is durable. @throws BusFullError
+   * when the message is durable. @throws BusFullError, DoorClosedError, DoorNameError
    */
   submit(message: {
     readonly chat: string;
     readonly clientId: string;
     readonly text: string;
   }): Promise<'accepted' | 'duplicate'>;
-  /** Everything said after `afterSeq`, then what comes, until the signal aborts. */
+  /**
+   * Everything said after `afterSeq`, then what comes, until the signal aborts. A picture of a turn
+   * that ended comes before the answers it announces. A reader who is ahead of the log (an older one
+   * was restored) gets what comes. @throws DoorNameError
+   */
   events(chat: string, afterSeq: number, signal: AbortSignal): AsyncIterable<DoorEvent>;
-  /** Newest first. */
+  /** Newest first. @throws DoorClosedError while the gateway starts */
   chats(limit: number): Promise<readonly DoorChat[]>;
 }

@@ -1,0 +1,194 @@
+// A chat surface of our own (web page, terminal) as a channel of the bus. What is said is logged in
+// the channel's state; whoever reads follows the log. A person's message is durable twice over: an
+// intent before the bus has it, the log entry after, so a crash in between neither loses nor
+// doubles it.
+
+import type { Receipt, SendContext } from '../../bus/bus.ts';
+import { BusFullError } from '../../core/errors.ts';
+import type { LiveUpdate } from '../../core/event.ts';
+import type { ChannelName } from '../../core/ids.ts';
+import { chatId, DEFAULT_ACCOUNT, messageId, nativeId, userId } from '../../core/ids.ts';
+import type { InboundMessage, OutboundMessage } from '../../core/message.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { createLanes } from '../../lib/lanes.ts';
+import type { Channel, ChannelHost } from '../channel.ts';
+import {
+  DOOR_NAME,
+  type Door,
+  type DoorChat,
+  DoorClosedError,
+  type DoorEvent,
+  DoorNameError,
+} from '../door.ts';
+import { DoorLog, type Intent } from './door-log.ts';
+import { Readers } from './readers.ts';
+
+export type DoorOptions = {
+  readonly name: ChannelName;
+  /** Rapid messages are one question. */
+  readonly coalesces: boolean;
+  readonly clock: Clock;
+};
+
+/** Whoever writes here sits at this machine or holds the gateway's token. */
+const OWNER = userId('owner');
+/** No platform sets a limit here; the HTTP body limit lies below. */
+const TEXT_UNITS = 1_000_000;
+const LIFETIME_MS = 30 * 86_400_000;
+/** Messages read from the log at once. */
+const PAGE_MESSAGES = 100;
+/** How long a message waits for a gateway that is starting. */
+const OPENING_WAIT_MS = 10_000;
+
+export function createDoorChannel(options: DoorOptions): Channel & Door {
+  return new DoorChannel(options);
+}
+
+type Opened = { readonly host: ChannelHost; readonly log: DoorLog };
+
+class DoorChannel implements Channel, Door {
+  readonly name: ChannelName;
+  readonly account = DEFAULT_ACCOUNT;
+  readonly limits = { textUnits: TEXT_UNITS };
+  readonly onUnknown = 'idempotent';
+  readonly lifetimeMs = LIFETIME_MS;
+  readonly coalesces: boolean;
+  readonly liveView = { show: (update: LiveUpdate) => this.#readers.show(update) };
+  readonly #clock: Clock;
+  readonly #readers = new Readers();
+  /** One writer per chat. */
+  readonly #lanes = createLanes();
+  readonly #opening = Promise.withResolvers<void>();
+  #opened: Opened | undefined;
+  #isTakingIn = false;
+
+  constructor({ name, coalesces, clock }: DoorOptions) {
+    this.name = name;
+    this.coalesces = coalesces;
+    this.#clock = clock;
+  }
+
+  /** Takes messages in until aborted. Reading and sending go on after that: answers still come. */
+  async run(host: ChannelHost, signal: AbortSignal): Promise<void> {
+    const opened = { host, log: new DoorLog(host.state) };
+    for (const intent of await opened.log.intents()) await this.#complete(intent, opened);
+    this.#opened = opened;
+    this.#isTakingIn = true;
+    this.#opening.resolve();
+    host.report({ kind: 'running', activeAt: host.clock.now() });
+    await aborted(signal);
+    this.#isTakingIn = false;
+  }
+
+  async send(message: OutboundMessage, context: SendContext): Promise<Receipt> {
+    const { log } = await this.#whenOpened(context.signal);
+    const { chat } = message.chat;
+    const said = { id: message.id, from: 'agent', text: message.markdown } as const;
+    const seq = await this.#lanes.run(chat, () =>
+      log.append(chat, { ...said, at: this.#clock.now() }),
+    );
+    this.#readers.logHasGrown(chat);
+    return { nativeIds: [nativeId(String(seq))] };
+  }
+
+  async submit(message: {
+    readonly chat: string;
+    readonly clientId: string;
+    readonly text: string;
+  }): Promise<'accepted' | 'duplicate'> {
+    const { chat, clientId, text } = message;
+    checkNames(chat, clientId);
+    const opened = await this.#openedSoon();
+    if (!this.#isTakingIn) throw new DoorClosedError('The gateway is stopping.');
+    const id = messageId(`${this.name}:${this.account}:${chat}:${clientId}`);
+    return this.#lanes.run(chat, async () => {
+      if (await opened.log.has(chat, id)) return 'duplicate';
+      const intent = { id, chat, text, at: this.#clock.now() };
+      await opened.log.intend(intent);
+      await this.#complete(intent, opened);
+      return 'accepted';
+    });
+  }
+
+  async *events(chat: string, afterSeq: number, signal: AbortSignal): AsyncGenerator<DoorEvent> {
+    checkNames(chat);
+    const { log } = await this.#whenOpened(signal);
+    const reader = this.#readers.open(chat, signal);
+    try {
+      let seen = Math.min(afterSeq, await log.lastSeq(chat));
+      while (!signal.aborted) {
+        const { endings, running } = reader.takePictures();
+        for (const update of endings) yield { type: 'live', update };
+        for (;;) {
+          const { said, through } = await log.read(chat, seen, PAGE_MESSAGES);
+          for (const one of said) yield { type: 'said', ...one };
+          if (through === seen) break;
+          seen = through;
+        }
+        for (const update of running) yield { type: 'live', update };
+        await reader.arrival();
+      }
+    } finally {
+      reader[Symbol.dispose]();
+    }
+  }
+
+  async chats(limit: number): Promise<readonly DoorChat[]> {
+    const { log } = await this.#openedSoon();
+    return log.chats(limit);
+  }
+
+  /** Hands the message to the bus, then writes it down; both know a repeat when they see one. */
+  async #complete(intent: Intent, { host, log }: Opened): Promise<void> {
+    const message = this.#inbound(intent);
+    await host.receive([{ kind: 'queue', message }]).catch(async (error) => {
+      // The person is told that it was not taken; it must not come back after a restart.
+      if (error instanceof BusFullError) await log.withdraw(intent);
+      throw error;
+    });
+    const { id, chat, text, at } = intent;
+    await log.append(chat, { id, from: 'person', text, at });
+    this.#readers.logHasGrown(chat);
+  }
+
+  #inbound({ id, chat, text, at }: Intent): InboundMessage {
+    return {
+      id,
+      chat: { channel: this.name, account: this.account, chat: chatId(chat) },
+      sender: { kind: 'person', id: OWNER, verified: 'verified' },
+      addressing: 'direct',
+      text,
+      sentAt: at,
+      receivedAt: at,
+    };
+  }
+
+  async #openedSoon(): Promise<Opened> {
+    const waited = new AbortController();
+    const timer = this.#clock.timer(OPENING_WAIT_MS, () => waited.abort());
+    try {
+      return await this.#whenOpened(waited.signal);
+    } finally {
+      timer[Symbol.dispose]();
+    }
+  }
+
+  async #whenOpened(signal: AbortSignal): Promise<Opened> {
+    if (this.#opened === undefined) await Promise.race([this.#opening.promise, aborted(signal)]);
+    if (this.#opened === undefined) throw new DoorClosedError('The gateway is still starting.');
+    return this.#opened;
+  }
+}
+
+function checkNames(...names: readonly string[]): void {
+  const wrong = names.find((name) => !DOOR_NAME.test(name));
+  if (wrong === undefined) return;
+  throw new DoorNameError('A chat or client id has 1 to 64 letters, digits, ".", "_" or "-".');
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+}

@@ -1,0 +1,14 @@
+// The name of a chat in a list: the first words of what was said first.
+
+const MAX_TITLE_CHARS = 60;
+const ELLIPSIS = '…';
+
+export function titleOf(text: string): string {
+  const line = text.toWellFormed().replace(/\s+/gu, ' ').trim();
+  const letters = [...line];
+  if (letters.length <= MAX_TITLE_CHARS) return line;
+  const cut = letters.slice(0, MAX_TITLE_CHARS - 1).join('');
+  const border = cut.lastIndexOf(' ');
+  const words = border > MAX_TITLE_CHARS / 2 ? cut.slice(0, border) : cut;
+  return `${words}${ELLIPSIS}`;
+}

@@ -1,0 +1,86 @@
+// The chat API of one door, the same for the web page and for terminals:
+//   GET  /api/<door>/chats                    newest first
+//   GET  /api/<door>/chats/<chat>/events      server-sent events after ?after= or Last-Event-ID
+//   POST /api/<door>/chats/<chat>/messages    {clientId, text}; 202 once durable
+//   POST /api/<door>/chats/<chat>/stop        {}
+
+import { Readable } from 'node:stream';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { z } from 'zod';
+import { DOOR_NAME, type Door } from '../channels/door.ts';
+import type { Clock } from '../lib/clock.ts';
+import { serverSentEvents } from './event-stream.ts';
+import { Refusal } from './refusal.ts';
+
+export type ChatRoutesOptions = {
+  readonly door: Door;
+  readonly clock: Clock;
+  /** Stops what runs in a chat and withdraws what waits. */
+  readonly stop: (chat: string) => Promise<void>;
+  /** Aborts when the server closes. */
+  readonly closing: AbortSignal;
+};
+
+const MAX_CHATS = 200;
+
+const name = z.string().regex(DOOR_NAME, 'has 1 to 64 letters, digits, ".", "_" or "-"');
+const seq = z.coerce.number().int().min(0).max(Number.MAX_SAFE_INTEGER);
+const chatParams = z.object({ chat: name });
+const eventsQuery = z.object({
+  after: seq.optional(),
+  live: z.enum(['whole', 'delta']).default('whole'),
+});
+const messageBody = z.strictObject({
+  clientId: name,
+  text: z.string().refine((text) => text.trim() !== '', 'is empty'),
+});
+
+export function addChatRoutes(app: FastifyInstance, path: string, options: ChatRoutesOptions) {
+  const { door, stop } = options;
+
+  app.get(path, async (_request, reply) => {
+    reply.header('cache-control', 'no-store');
+    return { chats: await door.chats(MAX_CHATS) };
+  });
+
+  app.get(`${path}/:chat/events`, (request, reply) => follow(request, reply, options));
+
+  app.post(`${path}/:chat/messages`, async (request, reply) => {
+    const { chat } = valid(chatParams, request.params);
+    const { clientId, text } = valid(messageBody, request.body);
+    const result = await door.submit({ chat, clientId, text });
+    return reply.code(202).send({ result });
+  });
+
+  app.post(`${path}/:chat/stop`, async (request, reply) => {
+    const { chat } = valid(chatParams, request.params);
+    valid(z.strictObject({}), request.body);
+    await stop(chat);
+    return reply.code(202).send({ result: 'stopped' });
+  });
+}
+
+function follow(request: FastifyRequest, reply: FastifyReply, options: ChatRoutesOptions) {
+  const { door, clock, closing } = options;
+  const { chat } = valid(chatParams, request.params);
+  const { after, live } = valid(eventsQuery, request.query);
+  const lastEventId = valid(seq.optional(), request.headers['last-event-id']);
+  const gone = new AbortController();
+  reply.raw.on('close', () => gone.abort());
+  const signal = AbortSignal.any([gone.signal, closing]);
+  const events = door.events(chat, lastEventId ?? after ?? 0, signal);
+  return reply
+    .header('content-type', 'text/event-stream; charset=utf-8')
+    .header('cache-control', 'no-store')
+    .header('x-accel-buffering', 'no')
+    .send(Readable.from(serverSentEvents(events, { clock, signal, live })));
+}
+
+function valid<T>(schema: z.ZodType<T>, value: unknown): T {
+  const result = schema.safeParse(value);
+  if (result.success) return result.data;
+  const [issue] = result.error.issues;
+  const where = issue?.path.join('.') ?? '';
+  const what = issue?.message ?? 'is not valid';
+  throw new Refusal(400, 'invalid_request', `${where === '' ? 'The request' : where}: ${what}`);
+}

@@ -1,0 +1,148 @@
+// The HTTP server: the web page, the chat API of each door, health. Every request passes the gate
+// (gate.ts) before its body is read; what goes wrong is answered with a sentence, never with a stack.
+
+import type { AddressInfo } from 'node:net';
+import helmet from '@fastify/helmet';
+import { type FastifyInstance, fastify } from 'fastify';
+import type { Door } from '../channels/door.ts';
+import { NanobotError } from '../core/errors.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { Logger } from '../lib/logger.ts';
+import { addChatRoutes } from './chat-routes.ts';
+import { failureReply } from './failure-reply.ts';
+import { createGate } from './gate.ts';
+import { pageFiles } from './page-files.ts';
+import { assertSafeBinding } from './safe-binding.ts';
+import { SECURITY_HEADERS } from './security-headers.ts';
+import { evictSilentConnections } from './silent-connections.ts';
+import { type GatewayStatus, readinessOf } from './status.ts';
+
+export type HttpServerOptions = {
+  readonly host: string;
+  /** 0: any free port. */
+  readonly port: number;
+  /** Asked of everything but the page's own files and /healthz; empty: of nothing. */
+  readonly token: string;
+  /** Names under which the server may be reached besides its own address and loopback. */
+  readonly allowedHosts: readonly string[];
+  /** By the name in their path: /api/<name>/chats. */
+  readonly doors: Readonly<Record<string, Door>>;
+  /** Stops what runs in a chat of a door. */
+  readonly stop: (door: string, chat: string) => Promise<void>;
+  readonly status: () => GatewayStatus;
+  readonly log: Logger;
+  readonly clock: Clock;
+};
+
+export interface HttpServer extends AsyncDisposable {
+  /** @throws HttpServerError when the address cannot be had. */
+  listen(): Promise<{ readonly address: string }>;
+}
+
+export class HttpServerError extends NanobotError {
+  override readonly name = 'HttpServerError';
+  constructor(message: string, cause: unknown) {
+    super('http_server', message, { cause });
+  }
+}
+
+const MAX_BODY_BYTES = 1_048_576;
+const MAX_HEADER_BYTES = 16_384;
+/** From the first byte of a request to its last. */
+const REQUEST_TIMEOUT_MS = 10_000;
+const HEADERS_TIMEOUT_MS = 5000;
+const TIMEOUT_CHECK_MS = 1000;
+/** Longer than the heartbeat of an event stream. */
+const IDLE_SOCKET_MS = 60_000;
+const MAX_CONNECTIONS = 1024;
+
+/** @throws ConfigError when the token does not protect the address. */
+export function createHttpServer(options: HttpServerOptions): HttpServer {
+  assertSafeBinding(options.host, options.token);
+  const closing = new AbortController();
+  const app = fastify({
+    logger: false,
+    trustProxy: false,
+    exposeHeadRoutes: false,
+    bodyLimit: MAX_BODY_BYTES,
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    connectionTimeout: IDLE_SOCKET_MS,
+    forceCloseConnections: true,
+    http: {
+      headersTimeout: HEADERS_TIMEOUT_MS,
+      connectionsCheckingInterval: TIMEOUT_CHECK_MS,
+      maxHeaderSize: MAX_HEADER_BYTES,
+    },
+  });
+  app.server.maxConnections = MAX_CONNECTIONS;
+  evictSilentConnections(app.server);
+  app.register(helmet, SECURITY_HEADERS);
+  app.addHook('onRequest', createGate(options));
+  app.setErrorHandler(failureReply(options.log));
+  app.setNotFoundHandler((_request, reply) =>
+    reply.code(404).send({ error: { code: 'not_found', message: 'There is nothing here.' } }),
+  );
+  addHealthRoutes(app, options);
+  addPage(app);
+  for (const [name, door] of Object.entries(options.doors)) {
+    addChatRoutes(app, `/api/${name}/chats`, {
+      door,
+      clock: options.clock,
+      stop: (chat) => options.stop(name, chat),
+      closing: closing.signal,
+    });
+  }
+  return {
+    listen: () => listen(app, options),
+    async [Symbol.asyncDispose]() {
+      closing.abort();
+      await app.close();
+    },
+  };
+}
+
+function addHealthRoutes(app: FastifyInstance, { status, clock }: HttpServerOptions) {
+  app.get('/healthz', { config: { isOpen: true } }, async () => ({ status: 'alive' }));
+  app.get('/readyz', async (_request, reply) => {
+    const readiness = readinessOf(status(), clock.now());
+    return reply.code(readiness.ready ? 200 : 503).send(readiness);
+  });
+  app.get('/api/status', async () => status());
+}
+
+function addPage(app: FastifyInstance) {
+  for (const [path, read] of pageFiles()) {
+    app.get(path, { config: { isOpen: true } }, async (request, reply) => {
+      const { type, body, etag } = await read();
+      reply.header('etag', etag).header('cache-control', 'no-cache');
+      if (request.headers['if-none-match'] === etag) return reply.code(304).send();
+      return reply.type(type).send(body);
+    });
+  }
+}
+
+async function listen(app: FastifyInstance, { host, port }: HttpServerOptions) {
+  try {
+    await app.listen({ host, port });
+  } catch (error) {
+    throw new HttpServerError(listenProblem(error, `${host}:${port}`), error);
+  }
+  const bound = app.server.address() as AddressInfo;
+  return { address: `http://${reachableHost(bound.address)}:${bound.port}` };
+}
+
+function listenProblem(error: unknown, where: string): string {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined;
+  const remedy = 'Set gateway.port to another one, or 0 for any free port.';
+  if (code === 'EADDRINUSE') return `${where} is taken by another program. ${remedy}`;
+  if (code === 'EACCES') return `${where} may not be used by this account. ${remedy}`;
+  if (code === 'EADDRNOTAVAIL') return `${where} is no address of this machine. Set gateway.host.`;
+  return `${where} cannot be listened on: ${String(error)}`;
+}
+
+/** The address for programs on this machine. */
+function reachableHost(address: string): string {
+  if (address === '0.0.0.0') return '127.0.0.1';
+  if (address === '::') return '[::1]';
+  return address.includes(':') ? `[${address}]` : address;
+}

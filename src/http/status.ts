@@ -1,0 +1,37 @@
+// What the gateway says of itself over HTTP, and the verdict whether it is ready: a channel that
+// should run is ready while it completes polls, IDLEs or pings.
+
+import type { ChannelStatus } from '../channels/channel.ts';
+
+export type GatewayStatus = {
+  /** The model that answers unless a chat chose another. */
+  readonly model: string;
+  readonly channels: readonly {
+    readonly name: string;
+    readonly status: ChannelStatus | { readonly kind: 'off'; readonly remedy: string };
+  }[];
+};
+
+/** A channel that completed nothing for so long has stalled. */
+export const STALLED_MS = 150_000;
+
+export type Readiness = {
+  readonly ready: boolean;
+  readonly channels: readonly {
+    readonly name: string;
+    readonly ready: boolean;
+    readonly status: GatewayStatus['channels'][number]['status'];
+    /** Since the last completed poll, IDLE or ping; absent where there is none. */
+    readonly idleMs?: number;
+  }[];
+};
+
+/** A channel that is off is nobody's concern; one that is starting or failing is not ready. */
+export function readinessOf({ channels }: GatewayStatus, now: number): Readiness {
+  const judged = channels.map(({ name, status }) => {
+    if (status.kind !== 'running') return { name, ready: status.kind === 'off', status };
+    const idleMs = Math.max(0, now - status.activeAt);
+    return { name, ready: idleMs <= STALLED_MS, status, idleMs };
+  });
+  return { ready: judged.every(({ ready }) => ready), channels: judged };
+}

@@ -1,0 +1,73 @@
+// Checks the gateway's token in constant time and limits wrong ones per client, on loopback too: any
+// page in a browser there could guess.
+
+import { createHash, timingSafeEqual } from 'node:crypto';
+import type { Clock } from '../lib/clock.ts';
+
+export const MAX_WRONG_TOKENS = 10;
+export const WRONG_TOKEN_WINDOW_MS = 60_000;
+/** Clients remembered; beyond that the one that was seen first is forgotten. */
+const MAX_CLIENTS = 10_000;
+
+export type TokenVerdict =
+  | { readonly kind: 'right' }
+  | { readonly kind: 'missing' }
+  | { readonly kind: 'wrong' }
+  /** Too many wrong ones: this one was not even looked at. */
+  | { readonly kind: 'limited'; readonly retryAfterMs: number };
+
+export interface TokenGuard {
+  readonly isRequired: boolean;
+  check(authorization: string | undefined, address: string | undefined): TokenVerdict;
+}
+
+type Window = { readonly endsAt: number; readonly wrong: number };
+
+export function createTokenGuard(token: string, clock: Clock): TokenGuard {
+  const expected = digest(token);
+  const windows = new Map<string, Window>();
+
+  function windowOf(client: string): Window {
+    const window = windows.get(client);
+    const now = clock.monotonic();
+    if (window !== undefined && window.endsAt > now) return window;
+    return { endsAt: now + WRONG_TOKEN_WINDOW_MS, wrong: 0 };
+  }
+
+  function countWrong(client: string) {
+    const window = windowOf(client);
+    windows.delete(client);
+    windows.set(client, { ...window, wrong: window.wrong + 1 });
+    const [oldest] = windows.keys();
+    if (windows.size > MAX_CLIENTS && oldest !== undefined) windows.delete(oldest);
+  }
+
+  return {
+    isRequired: token !== '',
+    check(authorization, address) {
+      const offered = /^Bearer ([\x21-\x7e]+)$/i.exec(authorization ?? '')?.[1];
+      if (offered === undefined) return { kind: 'missing' };
+      const client = clientKey(address);
+      const { wrong, endsAt } = windowOf(client);
+      if (wrong >= MAX_WRONG_TOKENS) {
+        return { kind: 'limited', retryAfterMs: endsAt - clock.monotonic() };
+      }
+      if (timingSafeEqual(digest(offered), expected)) return { kind: 'right' };
+      countWrong(client);
+      return { kind: 'wrong' };
+    },
+  };
+}
+
+/** One key per client: IPv4 also where it comes mapped into IPv6, else the IPv6 network (/64). */
+export function clientKey(address: string | undefined): string {
+  const plain = (address ?? '').toLowerCase().replace(/^::ffff:(?=\d+\.)/, '');
+  if (!plain.includes(':')) return plain;
+  const [head = '', tail] = plain.split('::');
+  const groups = head.split(':').filter((group) => group !== '');
+  const rest = tail === undefined ? [] : tail.split(':').filter((group) => group !== '');
+  const zeros = Array.from({ length: 8 - groups.length - rest.length }, () => '0');
+  return [...groups, ...(tail === undefined ? [] : zeros), ...rest].slice(0, 4).join(':');
+}
+
+const digest = (text: string) => createHash('sha256').update(text).digest();
