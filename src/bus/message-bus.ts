@@ -45,6 +45,8 @@ export type MessageBusDeps = {
 
 /** How soon work is noticed that another process (a command) put into the store. */
 const OUTSIDE_CHECK_MS = 2000;
+/** A little longer than what is being sent gets when delivering stops. */
+const DISPOSE_GRACE_MS = 6000;
 
 export function createMessageBus(deps: MessageBusDeps): MessageBus {
   return new StoreBus(deps);
@@ -169,10 +171,16 @@ class StoreBus implements MessageBus {
     return this.#store.gc(windowMs);
   }
 
-  /** Stops working and delivering; the store is its owner's to close. */
+  /**
+   * Stops working and delivering. A handler that does not heed its signal is not waited for beyond
+   * a grace: its turn goes back to the queue with the next start. The store is its owner's to close.
+   */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#stop.abort();
-    await Promise.allSettled(this.#underWay);
+    const isOver = new AbortController();
+    const grace = this.#deps.clock.sleep(DISPOSE_GRACE_MS, isOver.signal).catch(() => undefined);
+    await Promise.race([Promise.allSettled(this.#underWay), grace]);
+    isOver.abort();
   }
 
   #pumpDeliveries(messages: readonly OutboundMessage[]): void {

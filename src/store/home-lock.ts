@@ -16,7 +16,7 @@ export async function holdHome(lockPath: string, info: HomeHolder): Promise<Asyn
   const lock = takeLock(lockPath);
   if (lock === undefined) {
     const holder = await readHolder(infoPath);
-    throw new HomeLockedError('another nanobot runs with this home', holder);
+    throw new HomeLockedError(`another gateway is running in this home${describe(holder)}`, holder);
   }
   await writeAtomic(infoPath, `${JSON.stringify(info)}\n`);
   return {
@@ -40,6 +40,11 @@ function takeLock(path: string): DatabaseSync | undefined {
     if (failure.code === 'store_busy') return undefined;
     throw failure;
   }
+}
+
+function describe(holder: HomeHolder): string {
+  const facts = Object.entries(holder).map(([name, value]) => `${name} ${value}`);
+  return facts.length === 0 ? '' : ` (${facts.join(', ')})`;
 }
 
 async function readHolder(path: string): Promise<HomeHolder> {

@@ -10,6 +10,7 @@ import {
   eventually,
   type MakeBusBench,
   message,
+  never,
   queued,
   resultOf,
   scriptedCourier,
@@ -382,6 +383,26 @@ export function inboundContract(name: string, makeBench: MakeBusBench): void {
       expect(attempts).toEqual([1, 1, 1, 1, 1]);
       for (const reason of reasons) expect(reason).toBeInstanceOf(TurnInterrupted);
       expect((await bus.stats()).pending).toBe(1);
+    });
+
+    it('does not wait for ever for a handler that heeds no signal', async () => {
+      await using bench = await makeBench();
+      const bus = await bench.open();
+      let isRunning = false;
+      startWork(bus, async () => {
+        isRunning = true;
+        return never;
+      });
+      await bus.accept([queued('a', '1')]);
+      await eventually(bench.clock, () => isRunning);
+      let isDisposed = false;
+      const disposed = bus[Symbol.asyncDispose]().then(() => {
+        isDisposed = true;
+      });
+      await bench.clock.advance(1000);
+      expect(isDisposed).toBe(false);
+      await bench.clock.advance(60_000);
+      await disposed;
     });
 
     it('lets running turns finish within the drain time and begins no new one', async () => {

@@ -36,6 +36,7 @@ describe('the lock of a home', () => {
     const error = await holdHome(path, { pid: process.pid }).catch((reason) => reason);
     expect(error).toBeInstanceOf(HomeLockedError);
     expect(error.holder).toEqual({ pid: holder.pid, address: 'http://127.0.0.1:18790' });
+    expect(error.message).toContain(`pid ${holder.pid}`);
     // The refusal did not loosen the lock.
     await expect(holdHome(path, {})).rejects.toThrow(HomeLockedError);
     await holder.end('SIGTERM');
