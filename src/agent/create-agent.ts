@@ -5,6 +5,7 @@
 import { TurnCancelled } from '../bus/bus.ts';
 import { ProviderError } from '../core/errors.ts';
 import type { AgentEvent } from '../core/event.ts';
+import { createTimeText, type TimeText } from '../core/identity.ts';
 import { interrupt, TURN_START } from '../core/turn.ts';
 import type { Interruption, LiveState, TurnState } from '../core/turn-state.ts';
 import type { Clock } from '../lib/clock.ts';
@@ -38,12 +39,17 @@ class TurnTimeUp extends Error {
 }
 
 /** What outlives a turn. */
-type Lasting = { readonly contexts: PreparedContexts; readonly correction: TokenCorrection };
+type Lasting = {
+  readonly contexts: PreparedContexts;
+  readonly correction: TokenCorrection;
+  readonly timeText: TimeText;
+};
 
 export function createAgent(deps: AgentDeps): Agent {
   const { sessions, clock } = deps;
   const contexts = new PreparedContexts(sessions, deps.prompt);
-  const lasting = { contexts, correction: createTokenCorrection() };
+  const correction = createTokenCorrection();
+  const lasting = { contexts, correction, timeText: createTimeText() };
 
   return {
     prepare: (session, chat) => contexts.prepare(session, chat),
@@ -72,7 +78,7 @@ export function createAgent(deps: AgentDeps): Agent {
 
 async function openTurn(
   deps: AgentDeps,
-  { contexts, correction }: Lasting,
+  { contexts, correction, timeText }: Lasting,
   input: TurnInput,
   context: PreparedContext,
 ): Promise<Omit<TurnContext, 'signal'>> {
@@ -84,6 +90,7 @@ async function openTurn(
     settings,
     sessions,
     correction,
+    timeText,
     clock,
     limits: {
       maxRounds: settings.maxToolIterations,

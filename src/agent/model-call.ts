@@ -52,7 +52,7 @@ export function expectedTokens(turn: TurnContext, call: ModelCall): number {
 }
 
 function systemPrompt(
-  { prepared, settings, toolbox, input, startedAt }: TurnContext,
+  { prepared, settings, toolbox, input, startedAt, timeText }: TurnContext,
   model: Parameters<typeof buildPrompt>[1],
 ) {
   return buildPrompt(
@@ -63,8 +63,7 @@ function systemPrompt(
       platform: process.platform,
       channel: input.chat.channel,
       chat: input.chat.chat,
-      now: startedAt,
-      timeZone: settings.timeZone,
+      time: timeText(startedAt, settings.timeZone),
     },
     model,
   );

@@ -1,5 +1,6 @@
 // What every phase of one turn works with.
 
+import type { TimeText } from '../core/identity.ts';
 import type { TurnLimits } from '../core/turn-state.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
@@ -22,6 +23,7 @@ export type TurnContext = {
   readonly sessions: SessionStore;
   readonly thread: Thread;
   readonly correction: TokenCorrection;
+  readonly timeText: TimeText;
   readonly clock: Clock;
   readonly log: Logger;
   /** Aborted by the person, at shutdown, or when the turn's time is up. */

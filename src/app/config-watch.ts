@@ -1,7 +1,7 @@
 // Notices changes of the configuration file while the gateway runs. A file that does not load keeps
 // the old configuration in force and says so; who applies a change is the caller.
 
-import { basename } from 'node:path';
+import { stat } from 'node:fs/promises';
 import { type ConfigChange, configChange, isUnchanged } from '../core/config-diff.ts';
 import type { Environment } from '../core/environment.ts';
 import { ConfigError } from '../core/errors.ts';
@@ -9,8 +9,8 @@ import type { Clock } from '../lib/clock.ts';
 import { type LoadedConfig, loadConfig } from './config.ts';
 import type { Home } from './home.ts';
 
-/** Editors write in several steps; a file is read when it has been quiet this long. */
-const QUIET_MS = 200;
+/** One look at the file's stamp; an editor's several steps fall between two looks or are seen twice. */
+const LOOK_INTERVAL_MS = 1000;
 
 export type ConfigWatch = {
   readonly home: Home;
@@ -25,38 +25,31 @@ export type ConfigWatch = {
 
 /** Runs until the signal aborts. */
 export async function watchConfig(watch: ConfigWatch, signal: AbortSignal): Promise<void> {
-  const { watch: watchFiles } = await import('chokidar');
-  signal.throwIfAborted();
-  // The folder, not the file: an atomic save replaces the file, and a watch on it would go with it.
-  const watcher = watchFiles(watch.home.root, {
-    depth: 0,
-    ignoreInitial: true,
-    ignored: (path) => path !== watch.home.root && basename(path) !== basename(watch.home.config),
-  });
   const reloader = createReloader(watch);
-  let quiet: Disposable | undefined;
-  // What changed before the watch was ready would otherwise go unseen.
-  watcher.on('ready', reloader);
-  watcher.on('all', () => {
-    quiet?.[Symbol.dispose]();
-    quiet = watch.clock.timer(QUIET_MS, reloader);
-  });
-  await new Promise<void>((resolve, reject) => {
-    watcher.on('error', reject);
-    signal.addEventListener('abort', () => resolve(), { once: true });
-  }).finally(async () => {
-    quiet?.[Symbol.dispose]();
-    await watcher.close();
-  });
+  let stamp = await stampOf(watch.home.config);
+  // What changed between the load and the first look would otherwise go unseen.
+  await reloader();
+  while (!signal.aborted) {
+    await watch.clock.sleep(LOOK_INTERVAL_MS, signal).catch(() => undefined);
+    const next = await stampOf(watch.home.config);
+    if (signal.aborted || next === stamp) continue;
+    stamp = next;
+    await reloader();
+  }
 }
 
-/** One reload after the other, each against the last configuration that loaded. */
-function createReloader(watch: ConfigWatch): () => void {
+/** Changes whenever the file does, replaced ones included; undefined where there is none. */
+async function stampOf(path: string): Promise<string | undefined> {
+  const info = await stat(path, { bigint: true }).catch(() => undefined);
+  return info === undefined ? undefined : `${info.ino} ${info.size} ${info.mtimeNs}`;
+}
+
+/** Reloads, each against the last configuration that loaded. */
+function createReloader(watch: ConfigWatch): () => Promise<void> {
   let current = watch.current;
-  let lane = Promise.resolve();
   let lastProblem = '';
 
-  async function reload() {
+  return async () => {
     try {
       const next = await loadConfig(watch.home, watch.env, current.overrides);
       lastProblem = '';
@@ -69,10 +62,6 @@ function createReloader(watch: ConfigWatch): () => void {
       if (problem !== lastProblem) watch.onInvalid(invalid);
       lastProblem = problem;
     }
-  }
-
-  return () => {
-    lane = lane.then(reload);
   };
 }
 

@@ -23,6 +23,7 @@ const PARAMETER_ALIASES: Readonly<Record<string, readonly string[]>> = {
   zones: ['zone', 'timezone', 'time_zone', 'timezones', 'tz'],
 };
 const FORBIDDEN_KEYS: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'prototype']);
+const MAX_DEPTH = 50;
 const FENCED = /^```(?:json)?\s*\n([\s\S]*?)\n?```$/;
 const NUMBER = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i;
 
@@ -83,7 +84,7 @@ function coerceRecord(
     if (FORBIDDEN_KEYS.has(key)) return [];
     const properties = schema.properties ?? {};
     const wanted = Object.hasOwn(properties, key) ? properties[key] : undefined;
-    if (wanted === undefined) return [[key, withoutForbiddenKeys(value)] as const];
+    if (wanted === undefined) return [[key, harmless(value)] as const];
     const isLeftOut = value === null || (value === '' && wanted.type !== 'string');
     if (isLeftOut && !required.includes(key)) return [];
     return [[key, coerceValue(value, wanted)] as const];
@@ -107,7 +108,7 @@ function coerceValue(value: unknown, schema: ShapeSchema): unknown {
       return isRecord(object) ? coerceRecord(object, schema) : object;
     }
     default:
-      return withoutForbiddenKeys(value);
+      return harmless(value);
   }
 }
 
@@ -115,9 +116,9 @@ function toText(value: unknown, schema: ShapeSchema): unknown {
   if (typeof value === 'number' || typeof value === 'boolean') return String(value);
   if (Array.isArray(value)) {
     const isPlain = value.every((item) => typeof item === 'string' || typeof item === 'number');
-    return isPlain ? value.join('\n') : JSON.stringify(value, undefined, 2);
+    return isPlain ? value.join('\n') : JSON.stringify(harmless(value), undefined, 2);
   }
-  if (isRecord(value)) return JSON.stringify(value, undefined, 2);
+  if (isRecord(value)) return JSON.stringify(harmless(value), undefined, 2);
   if (typeof value !== 'string' || schema.enum === undefined) return value;
   const meant = value.trim().toLowerCase();
   return schema.enum.find((option) => String(option).toLowerCase() === meant) ?? value;
@@ -141,9 +142,13 @@ function parseIf<T>(text: string, is: (value: unknown) => value is T): T | undef
   return parsed?.kind === 'parsed' && is(parsed.value) ? parsed.value : undefined;
 }
 
-function withoutForbiddenKeys(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(withoutForbiddenKeys);
-  return isRecord(value) ? coerceRecord(value, {}) : value;
+/** Without forbidden keys at any depth; what is nested deeper than any tool asks for is dropped. */
+function harmless(value: unknown, depth = 0): unknown {
+  if (depth > MAX_DEPTH) return undefined;
+  if (Array.isArray(value)) return value.map((item) => harmless(item, depth + 1));
+  if (!isRecord(value)) return value;
+  const kept = Object.entries(value).filter(([key]) => !FORBIDDEN_KEYS.has(key));
+  return Object.fromEntries(kept.map(([key, inner]) => [key, harmless(inner, depth + 1)]));
 }
 
 function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {

@@ -211,7 +211,7 @@ export const configSchema = z.strictObject({
     .prefault({}),
   timeouts: z
     .strictObject({
-      firstTokenSecs: seconds(1, 3600).default(120),
+      firstTokenSecs: seconds(1, 3600).default(90),
       streamIdleSecs: seconds(1, 3600).default(60),
       modelCallSecs: seconds(1, 7200).default(600),
     })

@@ -3,7 +3,7 @@
 // time of day comes last.
 
 import { type ModelSize, promptBudgets } from './budget.ts';
-import { identityText, timeText } from './identity.ts';
+import { identityText } from './identity.ts';
 import { CHARS_PER_TOKEN, textTokens } from './tokens.ts';
 import { keepFirstLines, keepLastLines } from './truncate.ts';
 
@@ -29,10 +29,8 @@ export type PromptParts = {
   readonly platform: string;
   readonly channel: string;
   readonly chat: string;
-  /** Epoch milliseconds. */
-  readonly now: number;
-  /** IANA name; empty = the machine's. */
-  readonly timeZone: string;
+  /** The date and time in words; the only part that changes between turns. */
+  readonly time: string;
 };
 
 export type PromptSection = { readonly text: string; readonly stable: boolean };
@@ -52,7 +50,7 @@ export const MEMORY_FILE = 'memory/MEMORY.md';
 export function buildPrompt(parts: PromptParts, model: ModelSize): readonly PromptSection[] {
   const budgets = promptBudgets(model);
   const identity = identityText(parts, model.local);
-  const time = timeText(parts.now, parts.timeZone);
+  const { time } = parts;
   const fixedTokens = textTokens(identity) + textTokens(time);
   const drafts = capWhole(
     [

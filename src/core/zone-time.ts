@@ -8,7 +8,7 @@ export function describeTime(atMs: number, timeZone: string): string | undefined
   const part = (type: Intl.DateTimeFormatPartTypes) => parts.get(type) ?? '';
   const date = `${part('year')}-${part('month')}-${part('day')}`;
   const time = `${part('hour')}:${part('minute')}:${part('second')}`;
-  const zone = formatter.resolvedOptions().timeZone;
+  const zone = timeZone === '' ? formatter.resolvedOptions().timeZone : timeZone;
   return `${part('weekday')}, ${date} ${time} (${part('timeZoneName')}, ${zone})`;
 }
 

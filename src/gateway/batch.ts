@@ -27,10 +27,6 @@ export class Batch {
     return this.#held.length > 0;
   }
 
-  get throughSeq(): number {
-    return this.#taken.at(-1)?.seq ?? this.#taken[0].seq;
-  }
-
   /** Takes what has arrived since; returns what may join the turn. */
   async join(): Promise<readonly QueuedMessage[]> {
     if (this.isClosed) return [];

@@ -114,8 +114,8 @@ class TurnRun {
       messages: this.#batch.messages.length,
     });
     const lastId = this.#batch.messages.at(-1)?.message.id ?? this.#turn.messages[0].message.id;
-    const throughSeq = Math.max(outcome.throughSeq, this.#batch.throughSeq);
-    return resultOf(this.#turn, throughSeq, outcome.answers, lastId);
+    // A replayed turn answers what it answered before; followers that joined since stay waiting.
+    return resultOf(this.#turn, outcome.throughSeq, outcome.answers, lastId);
   }
 
   /** The session's lane is held already, so a busy chat never takes another one's place. */

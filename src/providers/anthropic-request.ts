@@ -31,6 +31,9 @@ export function anthropicRequest(
     messages: messagesOf(wire, options.withThinking ? request.model : undefined),
     ...(system.length === 0 ? {} : { system }),
     ...(tools.length === 0 ? {} : { tools }),
+    ...(tools.length > 0 && request.toolChoice === 'none'
+      ? { tool_choice: { type: 'none' as const } }
+      : {}),
     ...sampling(request, wire),
   };
 }

@@ -35,9 +35,14 @@ export function openaiRequest(
     [limitField]: request.maxTokens + thinkingBudget,
     ...(quirks.noUsageOption === true ? {} : { stream_options: { include_usage: true } }),
     ...(sampled ? { temperature } : {}),
-    ...(request.tools.length === 0 ? {} : { tools: request.tools.map(wireTool) }),
+    ...(request.tools.length === 0 ? {} : toolFields(request)),
     ...quirks.extras?.(request),
   };
+}
+
+function toolFields(request: ModelRequest) {
+  const tools = request.tools.map(wireTool);
+  return request.toolChoice === undefined ? { tools } : { tools, tool_choice: request.toolChoice };
 }
 
 function systemMessages(request: ModelRequest, quirks: Quirks): ChatCompletionMessageParam[] {

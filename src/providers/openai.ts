@@ -48,7 +48,7 @@ export function createOpenaiProvider(deps: ProviderDeps): LLMProvider {
   return {
     name: vendor.name,
     async *stream(request, signal): AsyncGenerator<ModelEvent, void, void> {
-      using deadline = new CallDeadline(timeouts, clock, signal);
+      const deadline = new CallDeadline(timeouts, clock, signal);
       const reader = new OpenaiReader(request, vendor.quirks);
       const call = { provider: vendor.name, model: request.model };
       try {
@@ -59,6 +59,8 @@ export function createOpenaiProvider(deps: ProviderDeps): LLMProvider {
           const nowMs = clock.now();
           throw providerError(error, { ...call, secrets: [apiKey], nowMs, deadline, signal });
         }
+      } finally {
+        deadline[Symbol.dispose]();
       }
       if (!reader.ended && !reader.overlong) throw brokenStream(call);
       yield* reader.finish();

@@ -2,10 +2,13 @@
 
 import { describe, expect, it } from 'vitest';
 import { callBudget, promptBudgets } from '../../src/core/budget.ts';
+import { createTimeText } from '../../src/core/identity.ts';
 import { buildPrompt, type PromptParts } from '../../src/core/prompt.ts';
 import { textTokens } from '../../src/core/tokens.ts';
 
 const CLOUD = { contextTokens: 128_000, local: false };
+const NOW = Date.UTC(2026, 6, 4, 22, 5, 59);
+const timeText = createTimeText();
 const PARTS: PromptParts = {
   files: [
     { name: 'AGENTS.md', text: 'agents text' },
@@ -18,8 +21,7 @@ const PARTS: PromptParts = {
   platform: 'linux',
   channel: 'email',
   chat: 'thread-7',
-  now: Date.UTC(2026, 6, 4, 22, 5, 59),
-  timeZone: 'Europe/Berlin',
+  time: timeText(NOW, 'Europe/Berlin'),
 };
 const lines = (count: number, text: string) =>
   Array.from({ length: count }, (_, index) => `${text} ${index + 1}`).join('\n');
@@ -50,7 +52,10 @@ describe('the system prompt', () => {
 
   it('does not change in its stable part while only time passes', () => {
     const [early] = buildPrompt(PARTS, CLOUD);
-    const [late] = buildPrompt({ ...PARTS, now: PARTS.now + 3_600_000 }, CLOUD);
+    const [late] = buildPrompt(
+      { ...PARTS, time: timeText(NOW + 3_600_000, 'Europe/Berlin') },
+      CLOUD,
+    );
     expect(late).toEqual(early);
   });
 

@@ -1,0 +1,160 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { coerceArguments, parseArguments, type ShapeSchema } from '../../src/core/coerce.ts';
+
+const schemaOf = (type: z.ZodType) => z.toJSONSchema(type, { io: 'input' }) as ShapeSchema;
+const FILE = schemaOf(
+  z.object({ path: z.string(), content: z.string(), lines: z.string().optional() }),
+);
+const ZONES = schemaOf(z.object({ zones: z.array(z.string()).optional() }));
+const MIXED = schemaOf(
+  z.object({
+    count: z.int().optional(),
+    share: z.number().optional(),
+    deep: z.boolean().optional(),
+    mode: z.enum(['auto', 'keyword']).optional(),
+    inner: z.object({ count: z.int() }).optional(),
+    anything: z.unknown().optional(),
+  }),
+);
+const QUERY = schemaOf(z.object({ query: z.string(), limit: z.int().optional() }));
+
+describe('arguments as a model writes them', () => {
+  test.each([
+    ['', {}],
+    ['  \n', {}],
+    ['{"a": 1}', { a: 1 }],
+    ['```json\n{"a": 1}\n```', { a: 1 }],
+    ['```\n{"a": 1}```', { a: 1 }],
+  ])('%j is read', (text, value) =>
+    expect(parseArguments(text)).toEqual({ kind: 'parsed', value }),
+  );
+
+  test.each(['{', '{"a": }', 'path: x', "{'a': 1}", '{"a": 1} and more'])(
+    '%j is reported as unreadable',
+    (text) => expect(parseArguments(text).kind).toBe('unreadable'),
+  );
+});
+
+describe('coercion', () => {
+  test.each([
+    ['a number for a string', FILE, { path: 7, content: 1.5 }, { path: '7', content: '1.5' }],
+    ['a boolean for a string', FILE, { path: 'a', content: true }, { path: 'a', content: 'true' }],
+    [
+      'a list of lines for a string',
+      FILE,
+      { path: ['a'], content: ['x', 'y'] },
+      { path: 'a', content: 'x\ny' },
+    ],
+    [
+      'an object for a string',
+      FILE,
+      { path: 'a', content: { b: 1 } },
+      { path: 'a', content: '{\n  "b": 1\n}' },
+    ],
+    [
+      'another name',
+      FILE,
+      { file_path: 'a', text: 'b' },
+      { path: 'a', content: 'b', file_path: 'a', text: 'b' },
+    ],
+    [
+      'another name beside the right one',
+      FILE,
+      { path: 'a', file: 'b', content: '' },
+      { path: 'a', file: 'b', content: '' },
+    ],
+    [
+      'null for what is optional',
+      FILE,
+      { path: 'a', content: 'b', lines: null },
+      { path: 'a', content: 'b' },
+    ],
+    ['JSON inside a string', FILE, '{"path": "a", "content": "b"}', { path: 'a', content: 'b' }],
+    ['an object inside a list', FILE, [{ path: 'a', content: 'b' }], { path: 'a', content: 'b' }],
+    [
+      'text that looks like JSON where text is wanted',
+      FILE,
+      { path: 'a', content: '{"b": 1}' },
+      { path: 'a', content: '{"b": 1}' },
+    ],
+    ['nothing at all', ZONES, null, {}],
+    ['one value for a list', ZONES, { zones: 'UTC' }, { zones: ['UTC'] }],
+    ['a list as text', ZONES, { zones: '["UTC", "Asia/Tokyo"]' }, { zones: ['UTC', 'Asia/Tokyo'] }],
+    ['empty text for an optional list', ZONES, { zones: '' }, {}],
+    ['numbers as text', MIXED, { count: ' 12 ', share: '-.5e1' }, { count: 12, share: -5 }],
+    [
+      'what is no number',
+      MIXED,
+      { count: 'twelve', share: '0x10' },
+      { count: 'twelve', share: '0x10' },
+    ],
+    ['booleans as text', MIXED, { deep: 'True' }, { deep: true }],
+    ['booleans as numbers', MIXED, { deep: 0 }, { deep: false }],
+    ['another case of a choice', MIXED, { mode: 'AUTO' }, { mode: 'auto' }],
+    ['an object as text inside', MIXED, { inner: '{"count": "3"}' }, { inner: { count: 3 } }],
+    ['the one required value alone', QUERY, 'tea', { query: 'tea' }],
+    ['the wrong type altogether', QUERY, 42, 42],
+  ])('%s', (_, schema, given, expected) => {
+    expect(coerceArguments(given, schema)).toEqual(expected);
+  });
+
+  test('what is right already stays as it is', () => {
+    const right = fc.record({ path: fc.string(), content: fc.string() });
+    fc.assert(
+      fc.property(right, (input) => void expect(coerceArguments(input, FILE)).toEqual(input)),
+    );
+  });
+
+  test('any JSON is taken without throwing, and coercing twice changes nothing more', () => {
+    fc.assert(
+      fc.property(fc.jsonValue(), fc.constantFrom(FILE, ZONES, MIXED, QUERY), (value, schema) => {
+        const once = coerceArguments(value, schema);
+        expect(coerceArguments(once, schema)).toEqual(once);
+      }),
+    );
+  });
+});
+
+test('arguments nested a million deep are judged like any others', () => {
+  const deep = `${'['.repeat(1_000_000)}${']'.repeat(1_000_000)}`;
+  for (const text of [deep, `{"path": ${deep}}`, `{"anything": ${deep}}`]) {
+    const parsed = parseArguments(text);
+    if (parsed.kind === 'parsed') coerceArguments(parsed.value, MIXED);
+    if (parsed.kind === 'parsed') coerceArguments(parsed.value, FILE);
+  }
+});
+
+describe('keys that reach into prototypes (case X15)', () => {
+  const poison = '{"polluted": 1, "path": "x"}';
+  const texts = ['__proto__', 'constructor', 'prototype'].flatMap((key) => [
+    `{"${key}": ${poison}, "path": "a", "content": "b"}`,
+    `{"path": {"${key}": ${poison}}, "content": "b"}`,
+    `{"inner": {"${key}": ${poison}, "count": 1}}`,
+    `{"anything": {"deep": [{"${key}": ${poison}}]}}`,
+    `{"unknown": {"${key}": ${poison}}}`,
+    `[{"${key}": ${poison}}]`,
+    JSON.stringify(`{"${key}": ${poison}}`),
+    `{"inner": "{\\"${key}\\": {\\"polluted\\": 1}}"}`,
+    `{"constructor": {"prototype": {"${key}": ${poison}}}}`,
+    `{"zones": [{"${key}": ${poison}}]}`,
+  ]);
+
+  test.each(texts)('%s pollutes nothing and does not get through as a key', (text) => {
+    const parsed = parseArguments(text);
+    if (parsed.kind === 'unreadable') throw new TypeError(parsed.problem);
+    for (const schema of [FILE, ZONES, MIXED, QUERY]) {
+      const coerced = coerceArguments(parsed.value, schema);
+      expect(keysOf(coerced)).not.toContain('__proto__');
+      expect(keysOf(coerced)).not.toContain('constructor');
+    }
+    expect(Reflect.get({}, 'polluted')).toBeUndefined();
+    expect(Reflect.get([], 'polluted')).toBeUndefined();
+  });
+});
+
+function keysOf(value: unknown): readonly string[] {
+  if (typeof value !== 'object' || value === null) return [];
+  return Object.entries(value).flatMap(([key, inner]) => [key, ...keysOf(inner)]);
+}
