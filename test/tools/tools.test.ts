@@ -1,0 +1,175 @@
+import { readFile, stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { testTool } from '../contract/tool.ts';
+import { createToolSet, createWorkspace } from './workspace-fixture.ts';
+
+const GOOD: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
+  read_file: { path: 'hello.txt' },
+  write_file: { path: 'a.txt', content: '' },
+  edit_file: { path: 'a.txt', old_text: 'a', new_text: '' },
+  list_dir: {},
+  remember: { fact: 'Anna likes tea.' },
+  recall: { query: 'tea' },
+  message: { content: 'On it.' },
+  time: { zones: ['Asia/Tokyo'] },
+};
+
+for (const tool of createToolSet('/nowhere').tools) testTool(tool, GOOD[tool.name] ?? {});
+
+describe('read_file', () => {
+  test.each([
+    ['2:2', '[lines 2 to 2 of 3]\nline two'],
+    ['2:', '[lines 2 to 3 of 3]\nline two\nline three'],
+    [':1', '[lines 1 to 1 of 3]\nline one'],
+    ['2-99', '[lines 2 to 3 of 3]\nline two\nline three'],
+  ])('gives lines %s', async (lines, expected) => {
+    const { call } = await createWorkspace();
+    expect(await call('read_file', { path: 'hello.txt', lines })).toEqual({
+      status: 'ok',
+      text: expected,
+    });
+  });
+
+  test.each(['9:10', '3:2', 'abc', '1:2:3'])('refuses lines %s with a reason', async (lines) => {
+    const { call } = await createWorkspace();
+    expect(await call('read_file', { path: 'hello.txt', lines })).toMatchObject({
+      status: 'failed',
+    });
+  });
+
+  test('refuses binary files, other encodings, folders and what is missing', async () => {
+    const { call, workspace } = await createWorkspace();
+    await writeFile(join(workspace, 'image.png'), Buffer.from([0x89, 0x50, 0, 1]));
+    await writeFile(join(workspace, 'latin1.txt'), Buffer.from([0x67, 0xfc, 0x6e]));
+    const outcome = async (path: string) => (await call('read_file', { path })).text;
+    expect(await outcome('image.png')).toContain('binary');
+    expect(await outcome('latin1.txt')).toContain('UTF-8');
+    expect(await outcome('notes')).toContain('folder');
+    expect(await outcome('missing.txt')).toContain('not_found');
+  });
+
+  test('an empty file is said to be empty', async () => {
+    const { call, workspace } = await createWorkspace();
+    await writeFile(join(workspace, 'empty.txt'), '');
+    expect(await call('read_file', { path: 'empty.txt' })).toMatchObject({
+      text: '(the file is empty)',
+    });
+  });
+});
+
+describe('write_file', () => {
+  test('creates the folders on the way and keeps the mode of a file it replaces', async () => {
+    const { call, workspace } = await createWorkspace();
+    expect(await call('write_file', { path: 'a/b/c.txt', content: 'new' })).toMatchObject({
+      status: 'ok',
+      text: expect.stringContaining('Created'),
+    });
+    await writeFile(join(workspace, 'run.sh'), 'old', { mode: 0o755 });
+    await call('write_file', { path: 'run.sh', content: 'new' });
+    expect((await stat(join(workspace, 'run.sh'))).mode & 0o777).toBe(0o755);
+    expect(await readFile(join(workspace, 'run.sh'), 'utf8')).toBe('new');
+  });
+
+  test('refuses more than 5 MB', async () => {
+    const { call } = await createWorkspace();
+    const content = 'x'.repeat(5_000_001);
+    expect(await call('write_file', { path: 'big.txt', content })).toMatchObject({
+      status: 'failed',
+    });
+  });
+});
+
+describe('edit_file', () => {
+  const edit = async (content: string, old_text: string, new_text: string) => {
+    const { call, workspace } = await createWorkspace();
+    await writeFile(join(workspace, 'file.txt'), content);
+    const outcome = await call('edit_file', { path: 'file.txt', old_text, new_text });
+    return { outcome, content: await readFile(join(workspace, 'file.txt'), 'utf8') };
+  };
+
+  test('replaces the one place, taking the new text as it is', async () => {
+    const { outcome, content } = await edit('a\nb\nc\n', 'b\n', '$& $1 \\n\n');
+    expect(outcome).toEqual({ status: 'ok', text: 'Edited file.txt at line 2.' });
+    expect(content).toBe('a\n$& $1 \\n\nc\n');
+  });
+
+  test('keeps Windows line ends', async () => {
+    expect((await edit('a\r\nb\r\nc\r\n', 'a\nb', 'x\ny')).content).toBe('x\r\ny\r\nc\r\n');
+  });
+
+  test('with several places changes nothing and shows them', async () => {
+    const { outcome, content } = await edit('x = 1\ny = 2\nx = 1\n', 'x = 1', 'x = 3');
+    expect(outcome.status).toBe('failed');
+    expect(outcome.text).toContain('line 1: x = 1');
+    expect(outcome.text).toContain('line 3: x = 1');
+    expect(content).toBe('x = 1\ny = 2\nx = 1\n');
+  });
+
+  test('with no place points at the line that differs in white space only', async () => {
+    const { outcome } = await edit('if (a) {\n\treturn  1;\n}\n', '  return 1;', '  return 2;');
+    expect(outcome.text).toContain('line 2');
+  });
+
+  test('refuses an empty passage, no change and a missing file', async () => {
+    expect((await edit('a', '', 'b')).outcome.status).toBe('failed');
+    expect((await edit('a', 'a', 'a')).outcome.status).toBe('failed');
+    const { call } = await createWorkspace();
+    const missing = { path: 'no.txt', old_text: 'a', new_text: 'b' };
+    expect((await call('edit_file', missing)).text).toContain('not_found');
+  });
+
+  test('edits of one file at the same time all arrive', async () => {
+    const { call, workspace } = await createWorkspace();
+    const names = Array.from({ length: 20 }, (_, index) => `item-${index};`);
+    await writeFile(join(workspace, 'list.txt'), names.join('\n'));
+    await Promise.all(
+      names.map((name) =>
+        call('edit_file', { path: 'list.txt', old_text: name, new_text: `${name} done` }),
+      ),
+    );
+    const text = await readFile(join(workspace, 'list.txt'), 'utf8');
+    expect(text.split('\n').every((line) => line.endsWith('done'))).toBe(true);
+  });
+});
+
+describe('list_dir', () => {
+  test('sorts, tells kinds and sizes, and hides what is protected but counts it', async () => {
+    const { call, workspace } = await createWorkspace();
+    await writeFile(join(workspace, '.env'), 'KEY=1');
+    await writeFile(join(workspace, 'a.md'), 'x'.repeat(1234));
+    const { text } = await call('list_dir', {});
+    expect(text).toBe(
+      'file    a.md  (1,234 bytes)\nfile    hello.txt  (29 bytes)\nfolder  notes/\n[1 protected entries not shown]',
+    );
+  });
+
+  test('a crowded folder is cut and says so', async () => {
+    const { call, workspace } = await createWorkspace();
+    const names = Array.from({ length: 510 }, (_, index) => `f${index}`);
+    await Promise.all(names.map((name) => writeFile(join(workspace, 'notes', name), '')));
+    const { text } = await call('list_dir', { path: 'notes' });
+    expect(text).toContain('[10 more entries not shown]');
+  });
+});
+
+describe('message and time', () => {
+  test('message speaks in the current chat', async () => {
+    const { call, said } = await createWorkspace();
+    expect(
+      await call('message', { content: 'On it.', channel: 'email', chat_id: '7' }),
+    ).toMatchObject({ status: 'ok' });
+    expect(said).toEqual(['On it.']);
+  });
+
+  test('time tells the day of the week, offset and zone', async () => {
+    const { call } = await createWorkspace();
+    expect(await call('time', '')).toMatchObject({
+      text: 'Thursday, 2026-01-15 12:00:00 (GMT+00:00, UTC)',
+    });
+    expect(await call('time', { zones: ['Asia/Kolkata', 'America/New_York'] })).toMatchObject({
+      text: 'Thursday, 2026-01-15 17:30:00 (GMT+05:30, Asia/Kolkata)\nThursday, 2026-01-15 07:00:00 (GMT-05:00, America/New_York)',
+    });
+    expect(await call('time', { zones: ['Mars/Olympus'] })).toMatchObject({ status: 'failed' });
+  });
+});

@@ -1,0 +1,62 @@
+// A temporary workspace beside files that must not be reached, and a toolbox over it.
+
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { accountId, channelName, chatId, sessionKey, turnId } from '../../src/core/ids.ts';
+import { createGuardedFiles } from '../../src/lib/guarded-files.ts';
+import { silentLogger } from '../../src/lib/logger.ts';
+import { createFileMemory } from '../../src/memory/files.ts';
+import { createTools } from '../../src/tools/index.ts';
+import type { ToolContext } from '../../src/tools/tool.ts';
+import type { ToolboxSettings } from '../../src/tools/tool-settings.ts';
+import { createToolbox } from '../../src/tools/toolbox.ts';
+import { temporaryFolder } from '../sessions/session-folder.ts';
+import { createMovableClock } from '../support/movable-clock.ts';
+
+export const SECRET = 'the secret outside';
+
+/** The tools as the gateway builds them, over a workspace in the folder `home`. */
+export function createToolSet(home: string) {
+  const workspace = join(home, 'workspace');
+  const clock = createMovableClock();
+  const files = createGuardedFiles({ forbidden: [home] });
+  const timeZone = () => 'UTC';
+  const memory = createFileMemory({
+    files,
+    workspace: () => workspace,
+    clock,
+    timeZone,
+    log: silentLogger,
+  });
+  return { workspace, clock, files, memory, tools: createTools({ files, memory, timeZone }) };
+}
+
+export async function createWorkspace(settings: Partial<ToolboxSettings> = {}) {
+  const home = await temporaryFolder();
+  const { workspace, clock, files, memory, tools } = createToolSet(home);
+  await mkdir(join(workspace, 'notes'), { recursive: true });
+  await writeFile(join(workspace, 'hello.txt'), 'line one\nline two\nline three\n');
+  await writeFile(join(home, 'config.json'), SECRET);
+  const toolbox = createToolbox({
+    tools,
+    settings: () => ({ disabled: [], maxResultChars: 10_000, timeoutMs: 60_000, ...settings }),
+    clock,
+    log: silentLogger,
+  });
+  const said: string[] = [];
+  const stop = new AbortController();
+  const context: ToolContext = {
+    session: sessionKey('telegram:42'),
+    turnId: turnId('t1'),
+    chat: { channel: channelName('telegram'), account: accountId('default'), chat: chatId('42') },
+    signal: stop.signal,
+    clock,
+    workspace,
+    say: async (markdown) => void said.push(markdown),
+  };
+  async function call(name: string, input: unknown) {
+    const bound = toolbox.bind(name, typeof input === 'string' ? input : JSON.stringify(input));
+    return bound.kind === 'refused' ? bound.outcome : bound.run(context);
+  }
+  return { home, workspace, clock, files, memory, tools, toolbox, context, said, stop, call };
+}
