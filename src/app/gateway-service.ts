@@ -13,6 +13,7 @@ import type { Clock } from '../lib/clock.ts';
 import { writeAtomic } from '../lib/files.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Permits } from '../lib/permits.ts';
+import { supervise } from '../lib/supervise.ts';
 import type { Doors } from './doors.ts';
 import type { ChannelReport, Gateway, GatewayOptions } from './gateway.ts';
 import type { LiveConfig } from './live-config.ts';
@@ -42,6 +43,8 @@ const DEDUPE_WINDOW_MS = 30 * 86_400_000;
 /** After the last turn ended its answers still have to go out. */
 const DELIVERY_GRACE_MS = 5000;
 const POLL_IDLE_MS = 50;
+/** Waits of the turn pump after the store failed under it, e.g. on a full disk. */
+const WORK_RESTARTS = { minMs: 500, maxMs: 30_000, stableMs: 60_000 };
 
 export class GatewayService implements Gateway {
   readonly #parts: GatewayParts;
@@ -111,16 +114,18 @@ export class GatewayService implements Gateway {
   }
 
   async run(signal: AbortSignal): Promise<void> {
-    const { bus, dispatcher, live, log, manager } = this.#parts;
+    const { log, manager } = this.#parts;
     const stopping = new AbortController();
     const whole = AbortSignal.any([signal, stopping.signal]);
     await this.startChannels();
     log.info('gateway started', { model: this.model, address: this.#address });
-    const work = bus.work((turn) => dispatcher.handle(turn), {
+    const work = supervise((workSignal) => this.#work(workSignal), {
+      name: 'turns',
       signal: whole,
-      maxOpenTurns: MAX_OPEN_TURNS,
-      maxAttempts: MAX_ATTEMPTS,
-      onPoison: (turn) => dispatcher.onPoison(turn),
+      clock: this.#parts.clock,
+      log,
+      ...WORK_RESTARTS,
+      onFailure: () => 'restart',
     });
     const background = [followConfig(this, this.#parts, this.#options, whole), this.#tidy(whole)];
     try {
@@ -129,7 +134,8 @@ export class GatewayService implements Gateway {
       log.info('gateway stopping');
       manager.stopReceiving();
       stopping.abort();
-      await this.#drained(work, live.config.gateway.drainSecs * 1000);
+      await work;
+      await this.#delivered();
       await Promise.allSettled([...background, manager.stopAll()]);
       log.info('gateway stopped');
     }
@@ -157,21 +163,22 @@ export class GatewayService implements Gateway {
     await this.#resources.disposeAsync();
   }
 
-  /** Running turns may finish and their answers go out; what is left goes on after the next start. */
-  async #drained(work: Promise<void>, drainMs: number): Promise<void> {
-    const { clock, bus, log } = this.#parts;
-    const deadline = new AbortController();
-    const timeout = clock.sleep(drainMs, deadline.signal).then(
-      () => 'timeout' as const,
-      () => 'cancelled' as const,
-    );
-    const ended = await Promise.race([work.then(() => 'done' as const), timeout]);
-    deadline.abort();
-    if (ended === 'timeout') {
-      log.warn('turns cut off', { afterMs: drainMs });
-      return;
-    }
-    const until = clock.monotonic() + Math.min(drainMs, DELIVERY_GRACE_MS);
+  /** After the signal, running turns may go on for `drainSecs`; the rest goes on after a restart. */
+  #work(signal: AbortSignal): Promise<void> {
+    const { bus, dispatcher, live } = this.#parts;
+    return bus.work((turn) => dispatcher.handle(turn), {
+      signal,
+      maxOpenTurns: MAX_OPEN_TURNS,
+      maxAttempts: MAX_ATTEMPTS,
+      drainMs: live.config.gateway.drainSecs * 1000,
+      onPoison: (turn) => dispatcher.onPoison(turn),
+    });
+  }
+
+  /** Gives the last answers a moment to go out. */
+  async #delivered(): Promise<void> {
+    const { clock, bus } = this.#parts;
+    const until = clock.monotonic() + DELIVERY_GRACE_MS;
     while (clock.monotonic() < until && (await bus.stats()).outboundQueued > 0) {
       await clock.sleep(POLL_IDLE_MS);
     }

@@ -30,6 +30,7 @@ export function createLiveReplies(deps: LiveRepliesDeps): LiveReplies {
   const turns = new Map<TurnId, LiveTurn>();
   return {
     async run(signal) {
+      await removeOrphans(deps, signal);
       for await (const update of deps.bus.live.subscribe(deps.channel.name, signal)) {
         deps.channel.liveView?.show(update);
         let turn = turns.get(update.turnId);
@@ -51,6 +52,20 @@ export function createLiveReplies(deps: LiveRepliesDeps): LiveReplies {
       return turn === undefined ? undefined : turn.finish();
     },
   };
+}
+
+/** Drafts of an earlier process whose turn will say nothing more. */
+async function removeOrphans({ channel, bus, log }: LiveRepliesDeps, signal: AbortSignal) {
+  if (channel.editing === undefined) return;
+  for (const { turnId, chat, nativeId } of await bus.orphanDrafts(channel.name)) {
+    try {
+      await channel.editing.remove(chat, nativeId, signal);
+    } catch (error) {
+      // Left standing: a half-written text is no reason to hold up the channel.
+      log.info('draft not removed', { turnId, error });
+    }
+    await bus.forgetDraft(turnId);
+  }
 }
 
 /** One turn as one chat sees it. */
@@ -128,6 +143,8 @@ class LiveTurn {
     const signal = this.#deadline();
     // Counted from the attempt, so that a refused edit is not tried again at once.
     this.#draft = { ...this.#draft, lastEditAt: this.#deps.clock.monotonic(), shown: text };
+    // A turn that is tried again after a crash goes on in the draft it had.
+    this.#draftId ??= await this.#deps.bus.draft(turnId);
     if (this.#draftId !== undefined) return editing.edit(chat, this.#draftId, text, signal);
     const options = { signal, ...(replyTo === undefined ? {} : { replyTo }) };
     this.#draft = { ...this.#draft, isPlaced: true };
