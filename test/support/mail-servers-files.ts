@@ -27,6 +27,7 @@ ssl_key = <${root}/key.pem
 ssl_min_protocol = TLSv1.2
 disable_plaintext_auth = no
 auth_mechanisms = plain login
+auth_failure_delay = 0
 mail_location = maildir:${root}/mail/%u
 first_valid_uid = 1
 mail_max_userip_connections = 50
@@ -61,6 +62,11 @@ service lmtp {
     mode = 0666
   }
 }
+service anvil {
+  unix_listener anvil-auth-penalty {
+    mode = 0
+  }
+}
 service auth {
   unix_listener ${root}/dovecot/sasl {
     mode = 0666
@@ -90,7 +96,7 @@ smtpd_sasl_path = ${root}/dovecot/sasl
 smtpd_tls_cert_file = ${root}/cert.pem
 smtpd_tls_key_file = ${root}/key.pem
 smtpd_tls_security_level = may
-smtpd_recipient_restrictions = permit_mynetworks, reject_unauth_destination
+smtpd_recipient_restrictions = check_recipient_access regexp:${root}/refused, permit_mynetworks, reject_unauth_destination
 smtpd_client_connection_count_limit = 0
 smtpd_client_connection_rate_limit = 0
 message_size_limit = 100000000

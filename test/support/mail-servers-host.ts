@@ -1,24 +1,22 @@
-// What the email tests need around the channel: a gateway that keeps what it is handed, a state that
-// outlives restarts, people with mail programs and a signing key, and a name service that knows it.
+// What the email tests need around the channel: people with mail programs and a signing key, a name
+// service that knows it, and the channel started against the servers.
 
 import { generateKeyPairSync } from 'node:crypto';
 import { ImapFlow } from 'imapflow';
 import nodemailer from 'nodemailer';
-import type { InboundEntry, SendContext } from '../../src/bus/bus.ts';
-import type { Channel, ChannelHost, ChannelStatus } from '../../src/channels/channel.ts';
+import type { Channel } from '../../src/channels/channel.ts';
 import { createEmailChannel, type EmailDeps } from '../../src/channels/email/email.ts';
 import { configSchema, type EmailConfig } from '../../src/core/config.ts';
 import { channelName, chatId, DEFAULT_ACCOUNT, messageId, threadId } from '../../src/core/ids.ts';
 import type { InboundMessage, OutboundMessage } from '../../src/core/message.ts';
 import { type Clock, systemClock } from '../../src/lib/clock.ts';
-import { silentLogger } from '../../src/lib/logger.ts';
-import { openEmbeddedStore } from '../../src/store/embedded.ts';
-import type { EmbeddedStore } from '../../src/store/store.ts';
 import type { MailServers } from './mail-servers.ts';
+import type { MemoryHost } from './memory-host.ts';
 
 export const AGENT = 'agent@nanobot.test';
 const SIGNED_DOMAIN = 'person.test';
 const WAIT_MS = 15_000;
+const MAX_HASTY_WAIT_MS = 200;
 
 const keys = generateKeyPairSync('rsa', {
   modulusLength: 2048,
@@ -40,6 +38,12 @@ export const testLookup: NonNullable<EmailDeps['lookup']> = async (domain) => {
   throw Object.assign(new Error('no such name'), { code: 'ENOTFOUND' });
 };
 
+/** Real time with short waits, for tests of what happens after a pause. */
+export const hastyClock: Clock = {
+  ...systemClock,
+  sleep: (ms, signal) => systemClock.sleep(Math.min(ms, MAX_HASTY_WAIT_MS), signal),
+};
+
 export function emailConfig(servers: MailServers, changes: Partial<EmailConfig> = {}): EmailConfig {
   const defaults = configSchema.parse({}).channels.email;
   return {
@@ -57,80 +61,6 @@ export function emailConfig(servers: MailServers, changes: Partial<EmailConfig> 
   };
 }
 
-/** The gateway's side of the channel, kept over restarts. */
-export class MailHost {
-  readonly entries: InboundEntry[] = [];
-  readonly statuses: ChannelStatus[] = [];
-  readonly alerts: string[] = [];
-  readonly #store: EmbeddedStore;
-  readonly #waiting = new Set<() => void>();
-  readonly #clock: Clock;
-  cursor: string | undefined;
-
-  private constructor(store: EmbeddedStore, clock: Clock) {
-    this.#store = store;
-    this.#clock = clock;
-  }
-
-  static async open(clock: Clock = systemClock): Promise<MailHost> {
-    const store = await openEmbeddedStore({ path: ':memory:', clock, log: silentLogger });
-    return new MailHost(store, clock);
-  }
-
-  get queued(): readonly InboundMessage[] {
-    return this.entries.flatMap((entry) => (entry.kind === 'queue' ? [entry.message] : []));
-  }
-
-  get gates(): readonly string[] {
-    return this.entries.flatMap((entry) => (entry.kind === 'record' ? [entry.gate] : []));
-  }
-
-  contract(): ChannelHost {
-    return {
-      receive: async (batch, options) => {
-        this.entries.push(...batch);
-        if (options?.cursor !== undefined) this.cursor = options.cursor.value;
-        this.#changed();
-      },
-      cursor: async () => this.cursor,
-      report: (status) => {
-        this.statuses.push(status);
-        this.#changed();
-      },
-      alert: (text) => void this.alerts.push(text),
-      state: this.#store.scope('email'),
-      clock: this.#clock,
-      log: silentLogger,
-    };
-  }
-
-  /** Resolves once the condition holds; looked at whenever the channel did something. */
-  async until(condition: () => boolean): Promise<void> {
-    const late = AbortSignal.timeout(WAIT_MS);
-    while (!condition()) {
-      const step = Promise.withResolvers<void>();
-      this.#waiting.add(step.resolve);
-      const onLate = () => step.reject(new Error(`not reached: ${this.#describe()}`));
-      late.addEventListener('abort', onLate, { once: true });
-      await step.promise;
-      late.removeEventListener('abort', onLate);
-    }
-  }
-
-  async close(): Promise<void> {
-    await this.#store[Symbol.asyncDispose]();
-  }
-
-  #describe(): string {
-    return JSON.stringify({ statuses: this.statuses.slice(-3), gates: this.gates });
-  }
-
-  #changed(): void {
-    for (const resolve of this.#waiting) resolve();
-    this.#waiting.clear();
-  }
-}
-
 export type RunningChannel = {
   readonly channel: Channel;
   stop(): Promise<void>;
@@ -140,24 +70,27 @@ export type RunningChannel = {
 
 /** Starts the channel and waits until it follows the mailbox. */
 export async function startChannel(
-  host: MailHost,
+  host: MemoryHost,
   config: EmailConfig,
   deps: EmailDeps,
 ): Promise<RunningChannel> {
   const running = launchChannel(host, config, deps);
   const before = host.statuses.length;
-  await host.until(() => host.statuses.slice(before).some((status) => status.kind === 'running'));
+  await host.until(
+    () => host.statuses.slice(before).some(({ kind }) => kind === 'running'),
+    WAIT_MS,
+  );
   return running;
 }
 
 export function launchChannel(
-  host: MailHost,
+  host: MemoryHost,
   config: EmailConfig,
   deps: EmailDeps,
 ): RunningChannel {
   const channel = createEmailChannel(config, deps);
   const controller = new AbortController();
-  const ended = channel.run(host.contract(), controller.signal);
+  const ended = channel.run(host, controller.signal);
   ended.catch(() => undefined);
   return {
     channel,
@@ -169,14 +102,6 @@ export function launchChannel(
   };
 }
 
-export const sendContext: SendContext = {
-  signal: AbortSignal.timeout(600_000),
-  attempt: 1,
-  sentParts: [],
-  repeatsUnknown: false,
-  partSent: async () => undefined,
-};
-
 /** An answer to a mail, as the bus would hand it over. */
 export function answerTo(message: InboundMessage, markdown: string, n = 0): OutboundMessage {
   return {
@@ -186,6 +111,16 @@ export function answerTo(message: InboundMessage, markdown: string, n = 0): Outb
     replyTo: message.id,
   };
 }
+
+/** The first queued message, which the test knows to be there. */
+export function firstOf(host: MemoryHost): InboundMessage {
+  const [first] = queued(host);
+  if (first === undefined) throw new Error('nothing was queued');
+  return first;
+}
+
+export const queued = (host: MemoryHost): readonly InboundMessage[] =>
+  host.entries.flatMap((entry) => (entry.kind === 'queue' ? [entry.message] : []));
 
 export function looseMessage(to: string, thread: string, markdown: string): OutboundMessage {
   const chat = { channel: channelName('email'), account: DEFAULT_ACCOUNT, chat: chatId(to) };
@@ -252,22 +187,16 @@ export async function withMailbox<T>(
   return result;
 }
 
-/** Raw mails of a folder, oldest first, once there are `count`. */
+/** Raw mails of a folder, oldest first, once everything sent has arrived. */
 export async function mailsIn(
   servers: MailServers,
   address: string,
-  count: number,
   folder = 'INBOX',
 ): Promise<readonly string[]> {
+  await servers.settle();
   return withMailbox(servers, address, folder, async (client) => {
-    const late = AbortSignal.timeout(WAIT_MS);
-    for (;;) {
-      const found = await client.fetchAll('1:*', { source: true }).catch(() => []);
-      if (found.length >= count) return found.map((mail) => mail.source?.toString('utf8') ?? '');
-      late.throwIfAborted();
-      const news = new Promise((resolve) => client.once('exists', resolve));
-      await Promise.race([news, systemClock.sleep(200)]);
-      await client.noop();
-    }
+    if (client.mailbox === false || client.mailbox.exists === 0) return [];
+    const found = await client.fetchAll('1:*', { source: true });
+    return found.map((mail) => mail.source?.toString('utf8') ?? '');
   });
 }

@@ -5,7 +5,7 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { chmod, chown, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { chmod, chown, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { connect, createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -27,13 +27,15 @@ export interface MailServers extends AsyncDisposable {
   readonly imapsPort: number;
   readonly smtpPort: number;
   readonly smtpsPort: number;
-  /** The same for every mailbox. */
+  /** The same for every mailbox. Postfix refuses recipients that begin with `gone`. */
   readonly password: string;
   /** PEM of the authority behind the servers' certificate. */
   readonly certificate: string;
   /** Folder of one mailbox in Maildir form. */
   maildir(address: string): string;
-  /** Ends every IMAP connection, as a restart of the server does. */
+  /** Resolves when every mail handed to Postfix lies in its mailbox. */
+  settle(): Promise<void>;
+  /** Kills the IMAP server with every connection and starts it again. */
   restartImap(): Promise<void>;
 }
 
@@ -62,8 +64,9 @@ export async function startMailServers(): Promise<MailServers | { readonly absen
     password: plan.password,
     certificate: await readFile(join(root, 'cert.pem'), 'utf8'),
     maildir: (address) => join(root, 'mail', address),
+    settle: () => settle(root),
     async restartImap() {
-      await stop(dovecot);
+      await killGroup(dovecot);
       dovecot = await startDovecot(plan);
     },
     async [Symbol.asyncDispose]() {
@@ -97,6 +100,7 @@ async function makePlan(): Promise<MailServerPlan> {
   await writeFile(join(root, 'dovecot.conf'), dovecotConfig(plan));
   await writeFile(join(root, 'postfix/main.cf'), postfixMain(plan));
   await writeFile(join(root, 'postfix/master.cf'), postfixMaster(plan));
+  await writeFile(join(root, 'refused'), '/^gone/ 550 no such person\n');
   makeCertificate(root);
   return plan;
 }
@@ -113,9 +117,21 @@ function makeCertificate(root: string): void {
   });
 }
 
+async function settle(root: string): Promise<void> {
+  const deadline = performance.now() + START_DEADLINE_MS;
+  while (performance.now() < deadline) {
+    const queues = await Promise.all(
+      ['maildrop', 'incoming', 'active'].map((name) => readdir(join(root, 'queue', name))),
+    );
+    if (queues.every((files) => files.length === 0)) return;
+    await delay(POLL_MS);
+  }
+  throw new Error('Postfix still holds mail');
+}
+
 async function startDovecot(plan: MailServerPlan): Promise<ChildProcess> {
   const config = join(plan.root, 'dovecot.conf');
-  const child = spawn(DOVECOT, ['-F', '-c', config], { stdio: 'ignore' });
+  const child = spawn(DOVECOT, ['-F', '-c', config], { stdio: 'ignore', detached: true });
   await listening(plan.imapPort, child, join(plan.root, 'dovecot.log'));
   return child;
 }
@@ -125,6 +141,13 @@ async function stopPostfix(plan: MailServerPlan, child: ChildProcess): Promise<v
   const ended = once(child, 'exit');
   const pid = Number(await readFile(join(plan.root, 'queue/pid/master.pid'), 'utf8'));
   process.kill(pid, 'SIGTERM');
+  await ended;
+}
+
+/** The child leads a process group of its own. */
+async function killGroup(child: ChildProcess): Promise<void> {
+  const ended = once(child, 'exit');
+  if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL');
   await ended;
 }
 

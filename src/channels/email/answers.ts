@@ -7,6 +7,7 @@ import { after, DeliveryError, NEVER } from '../../core/errors.ts';
 import { nativeId } from '../../core/ids.ts';
 import { normalizeAddress } from '../../core/mail-address.ts';
 import { judgeReply, type SentReply } from '../../core/mail-budget.ts';
+import { renderPlain } from '../../core/markup-plain.ts';
 import type { OutboundMessage } from '../../core/message.ts';
 import type { ChannelHost } from '../channel.ts';
 import type { MailRegister, OutgoingRecord } from './mail-register.ts';
@@ -39,20 +40,23 @@ export class Answers {
 
   async send(message: OutboundMessage, context: SendContext): Promise<Receipt> {
     const { host, account, register } = this.#deps;
+    if (renderPlain(message.markdown).trim() === '') return { nativeIds: [] };
     const recipient = normalizeAddress(message.chat.chat);
     if (recipient === undefined || recipient !== message.chat.chat) {
       throw refused('recipient is not a plain mail address', 'mail_recipient');
     }
     const now = host.clock.now();
     const record = await outgoingRecord(message, account.from, now, register);
-    if (record.isSent) return receiptOf(record);
+    if (record.isSent || context.sentParts.length > 0) return receiptOf(record);
     this.#expectLogin(now);
     const reply = await this.#permit(message, recipient, now);
     const thread = threadOf(message);
     const raw = await composeMail({ message, record, thread, recipient, from: account.from });
     await this.#submit(recipient, raw, context.signal);
     await this.#note(message, record, { ...reply, at: host.clock.now() }, raw);
-    return receiptOf(record);
+    const receipt = receiptOf(record);
+    for (const id of receipt.nativeIds) await context.partSent(id);
+    return receipt;
   }
 
   /** @throws DeliveryError where a budget delays or forbids the answer. */

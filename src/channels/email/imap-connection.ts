@@ -129,10 +129,10 @@ export class ImapConnection implements AsyncDisposable {
     const mail = await this.#body(uid, { source: true });
     if (mail?.source !== undefined && mail.source.length > 0) return mail.source;
     // Some servers say OK without a body; asked for it in two pieces they have it.
-    const parts = await this.#body(uid, { bodyParts: ['HEADER', 'TEXT'] });
-    const header = parts?.bodyParts?.get('header');
-    if (header !== undefined && header.length > 0) {
-      return Buffer.concat([header, parts?.bodyParts?.get('text') ?? Buffer.alloc(0)]);
+    const parts = await this.#body(uid, { headers: true, bodyParts: ['TEXT'] });
+    const text = parts?.bodyParts?.get('text');
+    if (parts?.headers !== undefined && text !== undefined && text.length > 0) {
+      return Buffer.concat([parts.headers, text]);
     }
     if (!(await this.#search({ uid: String(uid) })).includes(uid)) return undefined;
     throw serverFault('the server answered OK without the mail');
@@ -143,7 +143,8 @@ export class ImapConnection implements AsyncDisposable {
     const mail = await this.#body(uid, {
       bodyParts: [{ key: 'HEADER', start: 0, maxLength: maxBytes }],
     });
-    return mail?.bodyParts?.values().next().value ?? Buffer.alloc(0);
+    if (mail?.headers === undefined) throw serverFault('the server left out a mail header');
+    return mail.headers;
   }
 
   /** Returns when there may be new mail, after `ms`, or when woken. */

@@ -18,7 +18,7 @@ import { chooseThread, parentIds, parseOwnMessageId } from '../../core/mail-thre
 import type { InboundMessage } from '../../core/message.ts';
 import { blankMessage, type MailArrival, parentOf, textOf, wordsOf } from './arrival.ts';
 import type { MailSummary } from './imap-connection.ts';
-import type { MailRegister } from './mail-register.ts';
+import type { KnownMail, MailRegister } from './mail-register.ts';
 
 const REPEAT_WINDOW_MS = 24 * 3_600_000;
 const EVERYBODY = '*';
@@ -69,7 +69,10 @@ export async function readIncoming(
   const sender = verify(arrival, address, settings);
   const message = blankMessage(id, address, arrival, settings.channel, sender);
   const gate = await gateOf(arrival, address, sender, id, settings, register);
-  if (gate !== undefined) return refused(message, gate, fingerprint, register, address);
+  if (gate !== undefined) {
+    const incoming = await refused(message, gate, fingerprint, register);
+    return noteBounces(incoming, arrival, register);
+  }
   const entry = await admitted(arrival, message, sender, fingerprint, register);
   return { entry, isTemporary: sender.isTemporary };
 }
@@ -122,7 +125,7 @@ async function gateOf(
   return isRepeat ? 'same words again' : undefined;
 }
 
-const isSent = (known: { readonly inbound?: MessageId } | undefined) =>
+const isSent = (known: KnownMail | undefined): known is KnownMail =>
   known !== undefined && known.inbound === undefined;
 
 async function refused(
@@ -130,15 +133,31 @@ async function refused(
   gate: string,
   fingerprint: string,
   register: MailRegister,
-  address?: string,
 ): Promise<Incoming> {
   await register.noteRefused(fingerprint);
   const isHeld = gate.startsWith('held: ');
+  const notice = `A mail from ${message.chat.chat} was not answered: it is marked as bulk.`;
   return {
     entry: { kind: 'record', message, gate },
     isTemporary: false,
-    ...(isHeld ? { notice: `A mail from ${address} was not answered: it is marked as bulk.` } : {}),
+    ...(isHeld ? { notice } : {}),
   };
+}
+
+/** A delivery report about an answer of ours counts against its address (RFC 3464). */
+async function noteBounces(
+  incoming: Incoming,
+  arrival: MailArrival,
+  register: MailRegister,
+): Promise<Incoming> {
+  const { result } = arrival.reading;
+  for (const id of result.kind === 'parsed' ? result.mail.failedIds : []) {
+    const known = await register.knownMail(id);
+    if (!isSent(known)) continue;
+    await register.noteBounce({ at: arrival.receivedAt, recipient: known.sender }, id);
+    return { ...incoming, notice: `An answer to ${known.sender} could not be delivered.` };
+  }
+  return incoming;
 }
 
 async function admitted(

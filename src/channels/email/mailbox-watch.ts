@@ -48,8 +48,9 @@ export class MailboxWatch {
       await this.#catchUp(mailbox, signal);
       this.#reportActive();
       if ((await register.pendingCopies()).length > 0) {
+        // Leaves the mailbox, so what came meanwhile is looked for before waiting.
         await storeCopies(this.#connection, register, host.log);
-        await this.#connection.open(settings.mailbox);
+        continue;
       }
       await this.#connection.waitForMail(settings.pollMs, wake, signal);
     }

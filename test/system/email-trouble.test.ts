@@ -1,0 +1,320 @@
+// What goes wrong with mail, against a real Dovecot and Postfix: machines, forgers, bombs, renumbered
+// mailboxes, refused passwords.
+
+import { readFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { proveMailbox } from '../../src/channels/email/prove.ts';
+import type { EmailConfig } from '../../src/core/config.ts';
+import { DeliveryError } from '../../src/core/errors.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+import { sending } from '../contract/channel.ts';
+import { type MailServers, mailServersAbsent, startMailServers } from '../support/mail-servers.ts';
+import {
+  AGENT,
+  answerTo,
+  emailConfig,
+  firstOf,
+  hastyClock,
+  launchChannel,
+  mailsIn,
+  type PersonMail,
+  queued,
+  type RunningChannel,
+  sendAsPerson,
+  startChannel,
+  testLookup,
+} from '../support/mail-servers-host.ts';
+import { createMemoryHost, type MemoryHost } from '../support/memory-host.ts';
+
+const WAIT_MS = 15_000;
+const absent = mailServersAbsent();
+if (absent !== undefined)
+  console.log(`skipped: mail trouble against Dovecot and Postfix (${absent})`);
+
+let people = 0;
+const somebody = () => `bob${people++}@person.test`;
+
+describe.skipIf(absent !== undefined)('mail trouble against Dovecot and Postfix', () => {
+  let servers: MailServers;
+  let host: MemoryHost;
+  let running: RunningChannel | undefined;
+
+  const deps = () => ({ lookup: testLookup, certificateAuthority: servers.certificate });
+  const start = async (changes: Partial<EmailConfig> = {}) => {
+    running = await startChannel(host, emailConfig(servers, changes), deps());
+    return running;
+  };
+  const stop = async () => {
+    await running?.stop();
+    running = undefined;
+  };
+  const count = (wanted: number) => host.until(() => host.entries.length >= wanted, WAIT_MS);
+  const fresh = () => {
+    host = createMemoryHost(systemClock);
+  };
+
+  beforeAll(async () => {
+    const started = await startMailServers();
+    if ('absent' in started) throw new Error(started.absent);
+    servers = started;
+  });
+  afterAll(async () => {
+    await servers?.[Symbol.asyncDispose]();
+  });
+  afterEach(stop);
+
+  it('records machine mail and hands none of it over', async () => {
+    fresh();
+    await start();
+    const machine: readonly PersonMail[] = [
+      { from: somebody(), subject: 'ooo', headers: { 'Auto-Submitted': 'auto-replied' } },
+      { from: somebody(), subject: 'news', headers: { 'List-Id': '<news.person.test>' } },
+      { from: 'noreply@person.test', subject: 'receipt' },
+      { from: AGENT, subject: 'from ourselves', isSigned: false },
+      { from: somebody(), subject: 'bulk', headers: { Precedence: 'bulk' } },
+      { from: 'MAILER-DAEMON@person.test', subject: 'Undelivered', envelopeFrom: '' },
+      { from: somebody(), subject: 'crm', headers: { 'X-Auto-Response-Suppress': 'All' } },
+    ];
+    for (const mail of machine) await sendAsPerson(servers, { text: 'hello', ...mail });
+    await count(machine.length);
+    expect(host.texts()).toEqual([]);
+    expect([...host.gates()].sort()).toEqual([
+      'auto-response suppressed',
+      'auto-submitted',
+      'empty return path',
+      'held: bulk precedence',
+      'machine sender',
+      'mailing list',
+      'our own mail',
+    ]);
+    await host.until(() => host.alerts.length === 1);
+  });
+
+  it('does not answer its own answer when it comes back', async () => {
+    fresh();
+    const { channel } = await start();
+    const bob = somebody();
+    await sendAsPerson(servers, { from: bob, subject: 'loop', text: 'hi' });
+    await count(1);
+    await channel.send(answerTo(firstOf(host), 'Hello.'), sending());
+    const [raw = ''] = await mailsIn(servers, bob);
+    await sendAsPerson(servers, { from: AGENT, subject: '', raw, isSigned: false });
+    await count(2);
+    expect(host.gates()).toEqual(['our own mail']);
+  });
+
+  it('notices a mail that comes twice, and words that come twice', async () => {
+    fresh();
+    await start();
+    const bob = somebody();
+    const mail = { from: bob, subject: 'pay', text: 'please', messageId: '<once@person.test>' };
+    await sendAsPerson(servers, mail);
+    await count(1);
+    await sendAsPerson(servers, { ...mail, text: 'please, now' });
+    await count(2);
+    await sendAsPerson(servers, { ...mail, messageId: '<twice@person.test>' });
+    await count(3);
+    expect(host.gates()).toEqual(['same Message-ID again', 'same words again']);
+  });
+
+  it('goes silent in a duel with a machine that looks like a person', async () => {
+    fresh();
+    const { channel } = await start();
+    const bob = somebody();
+    let sent = 0;
+    for (let round = 0; round < 4; round += 1) {
+      const mail = { from: bob, subject: 'ping', text: `ping ${round}`, isSigned: false };
+      await sendAsPerson(servers, mail);
+      await count(round + 1);
+      const question = queued(host)[round];
+      if (question === undefined) break;
+      await channel.send(answerTo(question, `pong ${round}`), sending()).then(
+        () => (sent += 1),
+        (error) => expect(error).toBeInstanceOf(DeliveryError),
+      );
+    }
+    expect(sent).toBe(1);
+  });
+
+  it('reads only what is new when the server has renumbered the mailbox', async () => {
+    fresh();
+    await start();
+    const bob = somebody();
+    for (const n of [1, 2, 3])
+      await sendAsPerson(servers, { from: bob, subject: `${n}`, text: `old ${n}` });
+    await count(3);
+    await stop();
+    for (const n of [4, 5])
+      await sendAsPerson(servers, { from: bob, subject: `${n}`, text: `new ${n}` });
+    await servers.settle();
+    await renumber(servers.maildir(AGENT));
+    await start();
+    await count(5);
+    const bodies = host.texts().map((text) => text.split('\n').at(-1));
+    expect(bodies.sort()).toEqual(['new 4', 'new 5', 'old 1', 'old 2', 'old 3']);
+    expect(host.duplicates).toBe(0);
+    await sendAsPerson(servers, { from: bob, subject: '6', text: 'after' });
+    await count(6);
+  });
+
+  it('survives bombs, says which limit they broke, and reads the next mail', async () => {
+    fresh();
+    await start();
+    const bob = somebody();
+    const head = `From: ${bob}\r\nTo: ${AGENT}\r\nDate: ${new Date().toUTCString()}\r\n`;
+    const part = (n: number) => `--b\r\nContent-Type: text/plain\r\n\r\npart ${n}\r\n`;
+    const deep = (level: number): string =>
+      level === 0
+        ? 'Content-Type: text/plain\r\n\r\nbottom\r\n'
+        : `Content-Type: multipart/mixed; boundary=b${level}\r\n\r\n--b${level}\r\n${deep(level - 1)}\r\n--b${level}--\r\n`;
+    const bombs = [
+      `${head}Subject: parts\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n${Array.from({ length: 2000 }, (_, n) => part(n)).join('')}--b--\r\n`,
+      `${head}Subject: depth\r\n${deep(40)}`,
+      `${head}Subject: header\r\n${Array.from({ length: 700 }, (_, n) => `X-H${n}: x\r\n`).join('')}\r\nhello\r\n`,
+      `${head}Subject: size\r\n\r\n${'x'.repeat(76).concat('\r\n').repeat(350_000)}`,
+    ];
+    for (const raw of bombs) {
+      await sendAsPerson(servers, { from: bob, subject: '', raw, isSigned: false });
+    }
+    await sendAsPerson(servers, { from: bob, subject: 'after', text: 'still alive' });
+    await count(5);
+    const reasons = host.texts().flatMap((text) => /not read: (.*)\]/.exec(text)?.[1] ?? []);
+    expect(host.gates()).toEqual([]);
+    expect(reasons.sort()).toEqual([
+      'mail too large',
+      'parts nested too deep',
+      'too many header lines',
+      'too many parts',
+    ]);
+    expect(host.texts().some((text) => text.endsWith('still alive'))).toBe(true);
+  });
+
+  it('stops after three refused log-ins and says what to do', async () => {
+    host = createMemoryHost(hastyClock);
+    const channel = launchChannel(host, emailConfig(servers, { password: 'wrong' }), deps());
+    await expect(channel.ended).rejects.toMatchObject({
+      code: 'mail_auth_refused',
+      remedy: { kind: 'never' },
+    });
+    expect(host.statuses.filter(({ kind }) => kind === 'degraded')).toHaveLength(2);
+    expect(host.statuses.at(-1)).toMatchObject({
+      kind: 'stopped',
+      remedy: expect.stringContaining('app password'),
+    });
+  });
+
+  it('sends no password to a server whose certificate it cannot verify', async () => {
+    fresh();
+    const channel = launchChannel(host, emailConfig(servers), { lookup: testLookup });
+    await host.until(() => host.statuses.some(({ kind }) => kind === 'degraded'), WAIT_MS);
+    expect(host.statuses.at(-1)).toMatchObject({ reason: expect.stringMatching(/certificate/i) });
+    await channel.stop();
+  });
+
+  it('works over STARTTLS both ways', async () => {
+    fresh();
+    const { imapPort, smtpPort } = servers;
+    const changes = {
+      imapPort,
+      smtpPort,
+      imapSecurity: 'starttls',
+      smtpSecurity: 'starttls',
+    } as const;
+    const { channel } = await start(changes);
+    const bob = somebody();
+    await sendAsPerson(servers, { from: bob, subject: 'starttls', text: 'hi' });
+    await count(1);
+    await channel.send(answerTo(firstOf(host), 'Hello.'), sending());
+    expect(await mailsIn(servers, bob)).toHaveLength(1);
+  });
+
+  it('refuses unencrypted mail to any host but loopback', async () => {
+    fresh();
+    const changes = { imapSecurity: 'none', imapHost: 'mail.nanobot.test' } as const;
+    const channel = launchChannel(host, emailConfig(servers, changes), deps());
+    await expect(channel.ended).rejects.toMatchObject({ code: 'mail_settings' });
+    expect(host.statuses.at(-1)?.kind).toBe('stopped');
+  });
+
+  it('gives up at once on an address the server refuses', async () => {
+    fresh();
+    const { channel } = await start();
+    await sendAsPerson(servers, { from: 'gone@person.test', subject: 'gone', text: 'hi' });
+    await count(1);
+    const sent = channel.send(answerTo(firstOf(host), 'Hello.'), sending());
+    await expect(sent).rejects.toMatchObject({ certainty: 'not_sent', remedy: { kind: 'never' } });
+  });
+
+  it('answers no bounce, and tells the owner which answer did not arrive', async () => {
+    fresh();
+    const { channel } = await start();
+    const bob = somebody();
+    await sendAsPerson(servers, { from: bob, subject: 'bounce', text: 'hi' });
+    await count(1);
+    const receipt = await channel.send(answerTo(firstOf(host), 'Hello.'), sending());
+    await sendAsPerson(servers, {
+      from: 'MAILER-DAEMON@person.test',
+      subject: '',
+      raw: bounceOf(receipt.nativeIds[0] ?? '', bob),
+      isSigned: false,
+      envelopeFrom: '',
+    });
+    await count(2);
+    await host.until(() => host.alerts.length === 1);
+    expect(host.alerts[0]).toBe(`An answer to ${bob} could not be delivered.`);
+    expect(host.gates()).toEqual(['empty return path']);
+  });
+
+  it('proves a mailbox both ways, and names the step that fails', async () => {
+    const steps: string[] = [];
+    const signal = AbortSignal.timeout(WAIT_MS);
+    const options = {
+      onStep: (step: string) => void steps.push(step),
+      clock: hastyClock,
+      certificateAuthority: servers.certificate,
+    };
+    expect(await proveMailbox(emailConfig(servers), signal, options)).toEqual({ kind: 'proven' });
+    expect(steps).toEqual(['imap', 'smtp', 'round trip']);
+    const wrong = await proveMailbox(emailConfig(servers, { password: 'no' }), signal, options);
+    expect(wrong).toMatchObject({
+      kind: 'failed',
+      step: 'imap',
+      remedy: expect.stringContaining('app password'),
+    });
+    const noSmtp = { smtpPort: servers.imapsPort };
+    const half = await proveMailbox(emailConfig(servers, noSmtp), signal, options);
+    expect(half).toMatchObject({ kind: 'failed', step: 'smtp' });
+  });
+});
+
+/** A delivery report as Postfix writes it. */
+function bounceOf(messageId: string, recipient: string): string {
+  return [
+    'From: Mail Delivery System <MAILER-DAEMON@person.test>',
+    `To: ${AGENT}`,
+    'Subject: Undelivered Mail Returned to Sender',
+    'Auto-Submitted: auto-replied',
+    'Content-Type: multipart/report; report-type=delivery-status; boundary=r',
+    '',
+    '--r\r\n\r\nI could not deliver your mail.',
+    '--r\r\nContent-Type: message/delivery-status\r\n',
+    'Reporting-MTA: dns; mx.person.test\r\n',
+    `Final-Recipient: rfc822; ${recipient}\r\nAction: failed\r\nStatus: 5.1.1`,
+    '--r\r\nContent-Type: text/rfc822-headers\r\n',
+    `Message-ID: ${messageId}\r\nSubject: Re: bounce`,
+    '--r--\r\n',
+  ].join('\r\n');
+}
+
+/** Gives a Maildir a new UIDVALIDITY, as a restored backup has. */
+async function renumber(maildir: string): Promise<void> {
+  const list = join(maildir, 'dovecot-uidlist');
+  const text = await readFile(list, 'utf8');
+  const [header = '', ...lines] = text.split('\n');
+  const renumbered = header.replace(/V\d+/, `V${Math.floor(Date.now() / 1000) + 1000}`);
+  await writeFile(list, [renumbered, ...lines].join('\n'));
+  for (const name of ['dovecot.index', 'dovecot.index.log', 'dovecot.index.cache']) {
+    await rm(join(maildir, name), { force: true });
+  }
+}
