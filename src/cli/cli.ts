@@ -46,7 +46,7 @@ export async function runCli(argv: readonly string[], terminal: Terminal): Promi
     return EXIT.ok;
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage;
-    for (const line of explainError(error, terminal.env)) terminal.note(line);
+    for (const line of explainError(error, terminal.env, terminal.home)) terminal.note(line);
     return exitCodeOf(error);
   }
 }

@@ -57,7 +57,7 @@ async function look(
     await machine.checkDisk(home),
     ...file.findings,
     ...store.findings,
-    ...(await gateway.checkGateway(terminal)),
+    ...(await gateway.checkGateway(terminal, file.loaded?.config.gateway.token ?? '')),
   ];
   if (file.loaded === undefined) return base;
   const outside = await import('./doctor/outside-checks.ts');

@@ -1,5 +1,5 @@
-// What this program's exit codes mean, in one table: scripts rely on it, and so does `nanobot help
-// exit-codes`.
+// What this program's exit codes mean, in one table: scripts rely on it, and `nanobot --help` prints
+// it.
 
 import { ConfigError, NanobotError, ProviderError } from '../core/errors.ts';
 
@@ -9,7 +9,6 @@ export const EXIT = {
   usage: 2,
   configInvalid: 3,
   homeHeld: 4,
-  notRunning: 5,
   notFound: 6,
   modelFailed: 7,
   warnings: 8,
@@ -24,11 +23,10 @@ export const EXIT_MEANINGS: readonly (readonly [code: ExitCode, meaning: string]
   [EXIT.usage, 'the command line is wrong'],
   [EXIT.configInvalid, 'the configuration has problems, each named on stderr'],
   [EXIT.homeHeld, 'another gateway holds this home'],
-  [EXIT.notRunning, 'the command needs a running gateway and there is none'],
   [EXIT.notFound, 'what the command was asked for is not there'],
   [EXIT.modelFailed, 'the model gave no answer'],
   [EXIT.warnings, 'doctor found nothing broken, but something to look at'],
-  [EXIT.interrupted, 'stopped by Ctrl+C'],
+  [EXIT.interrupted, 'a person stopped it, by Ctrl+C or by saying no'],
 ];
 
 /** Ends a command with an exit code; an empty message says that all is said already. */

@@ -1,22 +1,39 @@
 // An error in words for the person at the terminal. A stack only where NANOBOT_DEBUG asks for it.
 
+import { existsSync } from 'node:fs';
+import type { Home } from '../app/home.ts';
 import type { Environment } from '../core/environment.ts';
 import { ConfigError, type ConfigProblem, NanobotError } from '../core/errors.ts';
+import { HomeLockedError } from '../store/store.ts';
 
-export function explainError(error: unknown, env: Environment): readonly string[] {
+export function explainError(error: unknown, env: Environment, home: Home): readonly string[] {
   const debug = (env['NANOBOT_DEBUG'] ?? '') !== '';
   if (debug && error instanceof Error) return [error.stack ?? error.message];
-  if (error instanceof ConfigError) return explainConfigError(error);
+  if (error instanceof ConfigError) return explainConfigError(error, home);
+  if (error instanceof HomeLockedError) return [explainLock(error, home)];
   if (error instanceof NanobotError)
     return error.message === '' ? [] : [`nanobot: ${error.message}`];
   const message = error instanceof Error ? error.message : String(error);
   return [`nanobot: ${oneLine(message)} (NANOBOT_DEBUG=1 shows where)`];
 }
 
-export function explainConfigError(error: ConfigError): readonly string[] {
+function explainConfigError(error: ConfigError, home: Home): readonly string[] {
   if (error.problems.length === 0) return [`nanobot: ${error.message}`];
   const count = error.problems.length === 1 ? 'a problem' : `${error.problems.length} problems`;
-  return [`nanobot: the configuration has ${count}:`, ...error.problems.map(problemLine)];
+  return [
+    `nanobot: the configuration has ${count}:`,
+    ...error.problems.map(problemLine),
+    ...(existsSync(home.lastGoodConfig)
+      ? [`The last configuration that loaded is ${home.lastGoodConfig}.`]
+      : []),
+  ];
+}
+
+function explainLock({ holder }: HomeLockedError, home: Home): string {
+  const { pid, startedAt } = holder;
+  const who = pid === undefined ? 'another process' : `process ${pid}`;
+  const since = startedAt === undefined ? '' : ` since ${startedAt}`;
+  return `nanobot: ${home.root} is held by ${who}${since}, which goes on undisturbed.`;
 }
 
 export function problemLine({ path, problem, remedy, line, column }: ConfigProblem): string {

@@ -12,7 +12,9 @@ export async function reportChannels(
   running: RunningGateway | undefined,
 ): Promise<readonly ReportedChannel[]> {
   if (running?.address !== undefined) {
-    const answer = readinessSchema.safeParse(await askGateway(running, '/readyz'));
+    const answer = readinessSchema.safeParse(
+      await askGateway(running, '/readyz', config.gateway.token),
+    );
     if (answer.success) return answer.data.channels;
   }
   return CHANNELS.map(({ name, isEnabled, howToEnable }) => {

@@ -1,6 +1,7 @@
 // A conversation with the gateway that runs already, over its HTTP server on this machine.
 
 import { z } from 'zod';
+import { authorization } from '../../app/running-gateway.ts';
 import type { DoorEvent } from '../../channels/door.ts';
 import { NanobotError } from '../../core/errors.ts';
 import type { Conversation } from './conversation.ts';
@@ -25,7 +26,7 @@ const doorEvent = z.custom<DoorEvent>(
 
 export function attach(options: AttachOptions): Conversation {
   const base = `${options.address}/api/terminal/chats/${encodeURIComponent(options.chat)}`;
-  const headers = options.token === '' ? {} : { authorization: `Bearer ${options.token}` };
+  const headers = authorization(options.token);
 
   async function post(path: string, body: object) {
     const response = await fetch(`${base}/${path}`, {

@@ -13,7 +13,10 @@ import { type Finding, fail, ok, warn } from './finding.ts';
 const STALE_MS = 10 * 60_000;
 const OLD_PENDING_MS = 15 * 60_000;
 
-export async function checkGateway({ home, clock }: Terminal): Promise<readonly Finding[]> {
+export async function checkGateway(
+  { home, clock }: Terminal,
+  token: string,
+): Promise<readonly Finding[]> {
   const running = await findRunningGateway(home);
   if (running === undefined) {
     return [warn('gateway', 'no gateway runs in this home', 'Start it: nanobot gateway')];
@@ -21,7 +24,7 @@ export async function checkGateway({ home, clock }: Terminal): Promise<readonly 
   const since = spanText(clock.now() - running.startedAt);
   const alive = ok('gateway', `runs as process ${running.pid} since ${since}`);
   if (running.address === undefined) return [alive];
-  const readiness = readinessSchema.safeParse(await askGateway(running, '/readyz'));
+  const readiness = readinessSchema.safeParse(await askGateway(running, '/readyz', token));
   if (!readiness.success) {
     const remedy = 'Look at its log; if it hangs, stop it and start it again.';
     return [alive, fail('gateway', `${running.address} does not answer`, remedy)];

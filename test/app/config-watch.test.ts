@@ -1,0 +1,77 @@
+// A running gateway notices what becomes of its configuration file.
+
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { loadConfig } from '../../src/app/config.ts';
+import { saveConfig } from '../../src/app/config-store.ts';
+import { watchConfig } from '../../src/app/config-watch.ts';
+import { type Home, homeOf } from '../../src/app/home.ts';
+import type { ConfigChange } from '../../src/core/config-diff.ts';
+import type { ConfigError } from '../../src/core/errors.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+
+type Seen = { readonly change?: ConfigChange; readonly error?: ConfigError };
+
+let home: Home;
+let stop: AbortController;
+let watching: Promise<void>;
+/** What the watcher said, in order; `next` waits for it. */
+let next: () => Promise<Seen>;
+
+beforeEach(async () => {
+  home = homeOf({ NANOBOT_HOME: await mkdtemp(join(tmpdir(), 'nanobot-watch-')) });
+  await writeFile(home.config, '{"version":1}');
+  stop = new AbortController();
+  const seen: Seen[] = [];
+  let wake = () => {};
+  const tell = (one: Seen) => {
+    seen.push(one);
+    wake();
+  };
+  next = async () => {
+    for (;;) {
+      const first = seen.shift();
+      if (first !== undefined) return first;
+      await new Promise<void>((resolve) => {
+        wake = resolve;
+      });
+    }
+  };
+  watching = watchConfig(
+    {
+      home,
+      env: {},
+      clock: systemClock,
+      current: await loadConfig(home, {}),
+      onChange: (_next, change) => tell({ change }),
+      onInvalid: (error) => tell({ error }),
+    },
+    stop.signal,
+  );
+});
+
+afterEach(async () => {
+  stop.abort();
+  await watching;
+  await rm(home.root, { recursive: true, force: true });
+});
+
+test('a change is told once, with what it asks for, and an invalid file keeps the old one', async () => {
+  await saveConfig(home, { version: 1, channels: { telegram: { allowFrom: ['5'] } } }, {});
+  expect((await next()).change).toEqual({
+    nextTurn: ['channels.telegram.allowFrom'],
+    channels: [],
+    gateway: [],
+  });
+  await writeFile(home.config, '{"version":1,');
+  expect((await next()).error?.problems[0]).toMatchObject({ line: 1 });
+  await writeFile(home.config, '{"version":1,"channels":{"telegram":{"streaming":false}}}');
+  // Compared with the last file that loaded, not with the broken one.
+  expect((await next()).change).toEqual({
+    nextTurn: ['channels.telegram.allowFrom'],
+    channels: ['telegram'],
+    gateway: [],
+  });
+});

@@ -1,0 +1,55 @@
+// The real program as a child process: what it prints, what it leaves with.
+
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+
+const ROOT = join(import.meta.dirname, '../..');
+
+export type Run = {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+};
+
+export type RunOptions = {
+  readonly home: string;
+  readonly env?: Readonly<Record<string, string>>;
+  /** What stands on its standard input. */
+  readonly input?: string;
+};
+
+export async function runNanobot(args: readonly string[], options: RunOptions): Promise<Run> {
+  const { home, env = {}, input = '' } = options;
+  const child = spawn(process.execPath, ['src/main.ts', ...args], {
+    cwd: ROOT,
+    env: { PATH: process.env['PATH'] ?? '', HOME: home, NANOBOT_HOME: home, TZ: 'UTC', ...env },
+    stdio: ['pipe', 'pipe', 'pipe'],
+  });
+  child.stdin.on('error', () => undefined);
+  child.stdin.end(input);
+  const [[code], stdout, stderr] = await Promise.all([
+    once(child, 'exit'),
+    text(child.stdout),
+    text(child.stderr),
+  ]);
+  return { code: code as number | null, stdout, stderr };
+}
+
+export interface TemporaryHome extends AsyncDisposable {
+  readonly path: string;
+  writeConfig(config: unknown): Promise<void>;
+}
+
+export async function temporaryHome(): Promise<TemporaryHome> {
+  const path = await mkdtemp(join(tmpdir(), 'nanobot-cli-'));
+  return {
+    path,
+    writeConfig: (config) =>
+      writeFile(join(path, 'config.json'), JSON.stringify(config), { mode: 0o600 }),
+    [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true, maxRetries: 3 }),
+  };
+}
