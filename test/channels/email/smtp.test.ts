@@ -1,0 +1,183 @@
+// SMTP faults: what is tried again, what is given up, and when nobody knows.
+
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:net';
+import { SMTPServer, type SMTPServerOptions } from 'smtp-server';
+import { afterEach, expect, it } from 'vitest';
+import type { MailAccount } from '../../../src/channels/email/settings.ts';
+import { sendBySmtp } from '../../../src/channels/email/smtp.ts';
+
+const RAW = Buffer.from('Subject: x\r\n\r\nhello\r\n.leading dot\r\n');
+const ANNA = 'anna@person.test';
+
+let closing: (() => Promise<void>) | undefined;
+afterEach(async () => {
+  await closing?.();
+  closing = undefined;
+});
+
+const accountAt = (port: number, changes: Partial<MailAccount> = {}): MailAccount => {
+  const server = { host: '127.0.0.1', port, security: 'none' } as const;
+  return {
+    imap: server,
+    smtp: server,
+    username: 'agent',
+    password: '',
+    from: 'agent@nanobot.test',
+    own: ['agent@nanobot.test'],
+    ...changes,
+  };
+};
+
+async function listen(options: SMTPServerOptions): Promise<number> {
+  const server = new SMTPServer({
+    disabledCommands: ['STARTTLS'],
+    authOptional: true,
+    logger: false,
+    ...options,
+  });
+  server.on('error', () => undefined);
+  const net: Server = server.listen(0, '127.0.0.1');
+  await once(net, 'listening');
+  closing = () => new Promise((resolve) => server.close(() => resolve()));
+  const address = net.address();
+  if (address === null || typeof address === 'string') throw new Error('no port');
+  return address.port;
+}
+
+/** A server that follows the dialogue and closes the connection at one line. */
+async function listenUntil(cut: 'DATA' | 'dot', replyTo = ''): Promise<number> {
+  const server = createServer((socket) => {
+    socket.on('error', () => undefined);
+    socket.write('220 hello\r\n');
+    let isData = false;
+    socket.on('data', (chunk) => {
+      const text = chunk.toString();
+      if (isData) {
+        if (text.includes('\r\n.\r\n')) socket.end(replyTo);
+      } else if (text.startsWith('DATA')) {
+        if (cut === 'DATA') return socket.destroy();
+        isData = true;
+        socket.write('354 go on\r\n');
+      } else socket.write('250 ok\r\n');
+    });
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  closing = () => new Promise((resolve) => server.close(() => resolve()));
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('no port');
+  return address.port;
+}
+
+const send = (account: MailAccount) =>
+  sendBySmtp(account, ANNA, RAW, AbortSignal.timeout(10_000)).then(
+    () => 'sent',
+    (error) => error,
+  );
+
+it('hands the mail over with an explicit envelope, every byte of it', async () => {
+  const seen: { envelope: unknown; text: string }[] = [];
+  const port = await listen({
+    onData(stream, session, done) {
+      const chunks: Buffer[] = [];
+      stream.on('data', (chunk) => chunks.push(chunk));
+      stream.on('end', () => {
+        const { mailFrom, rcptTo } = session.envelope;
+        const from = mailFrom === false ? '' : mailFrom.address;
+        seen.push({
+          envelope: [from, ...rcptTo.map((to) => to.address)],
+          text: Buffer.concat(chunks).toString(),
+        });
+        done();
+      });
+    },
+  });
+  expect(await send(accountAt(port))).toBe('sent');
+  expect(seen).toEqual([{ envelope: ['agent@nanobot.test', ANNA], text: RAW.toString() }]);
+});
+
+it('is patient with a greylisting server, which takes the mail at the fourth try', async () => {
+  let tries = 0;
+  const port = await listen({
+    onRcptTo(_, __, done) {
+      tries += 1;
+      done(tries <= 3 ? Object.assign(new Error('greylisted'), { responseCode: 451 }) : null);
+    },
+  });
+  for (let n = 0; n < 3; n += 1) {
+    const error = await send(accountAt(port));
+    expect(error).toMatchObject({ certainty: 'not_sent', remedy: { kind: 'after' } });
+  }
+  expect(await send(accountAt(port))).toBe('sent');
+});
+
+it.each([550, 552, 554])('gives up at %i', async (responseCode) => {
+  const port = await listen({
+    onRcptTo: (_, __, done) => done(Object.assign(new Error('no'), { responseCode })),
+  });
+  expect(await send(accountAt(port))).toMatchObject({
+    certainty: 'not_sent',
+    remedy: { kind: 'never' },
+  });
+});
+
+it('takes a refusal behind the final dot for a refusal', async () => {
+  const port = await listen({
+    onData(stream, _, done) {
+      stream
+        .resume()
+        .on('end', () => done(Object.assign(new Error('spam'), { responseCode: 554 })));
+    },
+  });
+  expect(await send(accountAt(port))).toMatchObject({
+    certainty: 'not_sent',
+    remedy: { kind: 'never' },
+  });
+});
+
+it('does not know whether the mail arrived when the connection is lost behind the final dot', async () => {
+  const port = await listenUntil('dot');
+  expect(await send(accountAt(port))).toMatchObject({ certainty: 'unknown' });
+});
+
+it('knows that nothing arrived when the connection is lost before the text', async () => {
+  const port = await listenUntil('DATA');
+  expect(await send(accountAt(port))).toMatchObject({
+    certainty: 'not_sent',
+    remedy: { kind: 'backoff' },
+  });
+});
+
+it('tries later when nobody answers', async () => {
+  const port = await listen({});
+  await closing?.();
+  closing = undefined;
+  expect(await send(accountAt(port))).toMatchObject({
+    certainty: 'not_sent',
+    remedy: { kind: 'backoff' },
+  });
+});
+
+it('sends no password where STARTTLS was taken out of the greeting', async () => {
+  let logins = 0;
+  const port = await listen({
+    onAuth(_, __, done) {
+      logins += 1;
+      done(null, { user: 'agent' });
+    },
+    allowInsecureAuth: true,
+  });
+  const smtp = { host: '127.0.0.1', port, security: 'starttls' } as const;
+  const error = await send(accountAt(port, { smtp, password: 'secret' }));
+  expect(error).toMatchObject({ certainty: 'not_sent' });
+  expect(logins).toBe(0);
+});
+
+it('reports a refused password as such', async () => {
+  const port = await listen({
+    onAuth: (_, __, done) => done(new Error('bad password')),
+    allowInsecureAuth: true,
+  });
+  const error = await send(accountAt(port, { password: 'wrong' }));
+  expect(error).toMatchObject({ code: 'mail_auth_refused', certainty: 'not_sent' });
+});

@@ -1,0 +1,99 @@
+// IMAP servers that lie or fall silent: nothing is ever skipped, no password goes out unprotected.
+
+import { afterEach, expect, it } from 'vitest';
+import { configSchema, type EmailConfig } from '../../../src/core/config.ts';
+import { systemClock } from '../../../src/lib/clock.ts';
+import { hastyClock, launchChannel, testLookup } from '../../support/mail-servers-host.ts';
+import {
+  type ScriptedImap,
+  type ScriptedImapOptions,
+  startScriptedImap,
+} from '../../support/mail-servers-scripted.ts';
+import { createMemoryHost, type MemoryHost } from '../../support/memory-host.ts';
+
+const MAIL = [
+  'From: anna@person.test',
+  'To: agent@nanobot.test',
+  'Subject: odd server',
+  'Date: Thu, 15 Jan 2026 12:00:00 +0000',
+  'Message-ID: <scripted@person.test>',
+  '',
+  'Can you read me?',
+  '',
+].join('\r\n');
+
+let server: ScriptedImap | undefined;
+let host: MemoryHost;
+let stop: (() => Promise<void>) | undefined;
+
+afterEach(async () => {
+  await stop?.();
+  stop = undefined;
+  await server?.[Symbol.asyncDispose]();
+});
+
+async function begin(
+  options: Partial<ScriptedImapOptions>,
+  changes: Partial<EmailConfig> = {},
+  clock = hastyClock,
+): Promise<ScriptedImap> {
+  server = await startScriptedImap({ mail: MAIL, body: 'whole', ...options });
+  host = createMemoryHost(clock);
+  host.storedCursor = '7:0:0';
+  const config: EmailConfig = {
+    ...configSchema.parse({}).channels.email,
+    imapHost: '127.0.0.1',
+    imapPort: server.port,
+    imapSecurity: 'none',
+    smtpHost: '127.0.0.1',
+    smtpSecurity: 'none',
+    username: 'agent@nanobot.test',
+    password: 'secret',
+    ...changes,
+  };
+  stop = launchChannel(host, config, { lookup: testLookup }).stop;
+  return server;
+}
+
+it('reads a mail and peeks, so that it stays unread', async () => {
+  const { commands } = await begin({});
+  await host.until(() => host.texts().length === 1);
+  expect(host.texts()[0]).toContain('Can you read me?');
+  expect(host.storedCursor).toBe('7:1:0');
+  expect(commands.filter((command) => /BODY\[|STORE|SELECT/.test(command))).toEqual([]);
+});
+
+it('asks in another way where the server says OK without the mail', async () => {
+  await begin({ body: 'in two pieces' });
+  await host.until(() => host.texts().length === 1);
+  expect(host.texts()[0]).toContain('Can you read me?');
+});
+
+it('never moves on where the server says OK without the mail and has it', async () => {
+  await begin({ body: 'missing' });
+  const isTwice = () => host.statuses.filter(({ kind }) => kind === 'degraded').length >= 2;
+  await host.until(isTwice);
+  expect(host.storedCursor).toBe('7:0:0');
+  expect(host.entries).toEqual([]);
+  expect(host.statuses.at(-1)).toMatchObject({
+    reason: expect.stringContaining('without the mail'),
+  });
+});
+
+it('gives up a command that is not answered, instead of waiting for ever', async () => {
+  const impatient = {
+    ...systemClock,
+    timer: (ms: number, fn: () => void) => systemClock.timer(Math.min(ms, 1_000), fn),
+  };
+  await begin({ body: 'never' }, {}, impatient);
+  await host.until(() => host.statuses.some(({ kind }) => kind === 'degraded'));
+  expect(host.statuses.at(-1)).toMatchObject({ reason: expect.stringContaining('no answer') });
+  expect(host.storedCursor).toBe('7:0:0');
+});
+
+it('sends no password where STARTTLS was taken out of the greeting', async () => {
+  const { commands } = await begin({}, { imapSecurity: 'starttls' });
+  await host.until(() => host.statuses.some(({ kind }) => kind === 'degraded'));
+  expect(host.statuses.at(-1)).toMatchObject({ reason: expect.stringContaining('STARTTLS') });
+  expect(commands.filter((command) => /LOGIN|AUTHENTICATE/.test(command))).toEqual([]);
+});
