@@ -2,7 +2,7 @@
 // here, so that neither time nor memory of the gateway depends on what a stranger sends. Look-ups
 // go through the main thread, which owns the name service.
 
-import { parentPort } from 'node:worker_threads';
+import { type MessagePort, parentPort } from 'node:worker_threads';
 import { simpleParser } from 'mailparser';
 import { messageIdsIn } from '../../core/mail-headers.ts';
 import { type AttachedPart, partsDiffer, visibleText } from '../../core/mail-text.ts';
@@ -26,30 +26,37 @@ type Waiting = {
 const REPORT_TYPE = /^(multipart\/report|message\/delivery-status)/;
 const MAX_REPORT_CHARS = 64 * 1024;
 
-const port = parentPort;
-const waiting = new Map<number, Waiting>();
+if (parentPort !== null) serve(parentPort);
 
-const post = (message: FromParser) => port?.postMessage(message);
+function serve(port: MessagePort): void {
+  const waiting = new Map<number, Waiting>();
+  const post = (message: FromParser) => port.postMessage(message);
+  let queries = 0;
 
-const lookup: DnsLookup = (domain, type) =>
-  new Promise((resolve, reject) => {
-    const query = waiting.size === 0 ? 1 : Math.max(...waiting.keys()) + 1;
-    waiting.set(query, { resolve, reject });
-    post({ kind: 'lookup', query, domain, type });
+  const lookup: DnsLookup = (domain, type) =>
+    new Promise((resolve, reject) => {
+      queries += 1;
+      waiting.set(queries, { resolve, reject });
+      post({ kind: 'lookup', query: queries, domain, type });
+    });
+
+  port.on('message', (message: ToParser) => {
+    if (message.kind === 'read') {
+      void read(Buffer.from(message.raw), lookup, post);
+      return;
+    }
+    const asker = waiting.get(message.query);
+    waiting.delete(message.query);
+    if (message.records !== undefined) asker?.resolve(message.records);
+    else asker?.reject(Object.assign(new Error('look-up failed'), { code: message.errorCode }));
   });
+}
 
-port?.on('message', (message: ToParser) => {
-  if (message.kind === 'read') {
-    void read(Buffer.from(message.raw));
-    return;
-  }
-  const asker = waiting.get(message.query);
-  waiting.delete(message.query);
-  if (message.records !== undefined) asker?.resolve(message.records);
-  else asker?.reject(Object.assign(new Error('look-up failed'), { code: message.errorCode }));
-});
-
-async function read(raw: Buffer): Promise<void> {
+async function read(
+  raw: Buffer,
+  lookup: DnsLookup,
+  post: (message: FromParser) => void,
+): Promise<void> {
   const shape = measureMime(raw);
   if ('gate' in shape) {
     post({ kind: 'parsed', result: { kind: 'unreadable', gate: shape.gate } });
