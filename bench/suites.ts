@@ -162,7 +162,9 @@ async function size() {
     const options = { cwd: folder, stdio: 'ignore' } as const;
     execFileSync('npm', ['ci', '--omit=dev', '--ignore-scripts'], options);
     const kilobytes = execFileSync('du', ['-sk', 'node_modules'], { cwd: folder }).toString();
-    const packages = execFileSync('npm', ['ls', '--all', '--parseable', '--omit=dev'], { cwd: folder });
+    const packages = execFileSync('npm', ['ls', '--all', '--parseable', '--omit=dev'], {
+      cwd: folder,
+    });
     header('installed size MB', 'packages');
     row(
       ms(Number.parseInt(kilobytes, 10) / 1024),

@@ -66,7 +66,7 @@ async function startProcess(
   home: string,
   env: Readonly<Record<string, string>>,
 ): Promise<GatewayProcess> {
-  const child = spawn(process.execPath, ['src/main.ts', 'gateway'], {
+  const child = spawn(process.execPath, ['bin/nanobot.js', 'gateway'], {
     cwd: ROOT,
     env: { PATH: process.env['PATH'] ?? '', HOME: home, NANOBOT_HOME: home, TZ: 'UTC', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
