@@ -20,15 +20,24 @@ export type RunOptions = {
   readonly env?: Readonly<Record<string, string>>;
   /** What stands on its standard input. */
   readonly input?: string;
+  /** All of its standard output so far, each time there is more. */
+  readonly onOutput?: (printed: string) => void;
 };
 
 export async function runNanobot(args: readonly string[], options: RunOptions): Promise<Run> {
-  const { home, env = {}, input = '' } = options;
+  const { home, env = {}, input = '', onOutput } = options;
   const child = spawn(process.execPath, ['src/main.ts', ...args], {
     cwd: ROOT,
     env: { PATH: process.env['PATH'] ?? '', HOME: home, NANOBOT_HOME: home, TZ: 'UTC', ...env },
     stdio: ['pipe', 'pipe', 'pipe'],
   });
+  if (onOutput !== undefined) {
+    let printed = '';
+    child.stdout.on('data', (part: Buffer) => {
+      printed += part.toString();
+      onOutput(printed);
+    });
+  }
   child.stdin.on('error', () => undefined);
   child.stdin.end(input);
   const [[code], stdout, stderr] = await Promise.all([

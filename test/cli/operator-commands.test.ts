@@ -1,0 +1,147 @@
+// The commands of whoever runs a gateway: what became of a message, who may talk, what is on disk.
+
+import { stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { runNanobot, type TemporaryHome, temporaryHome } from './run-nanobot.ts';
+
+let home: TemporaryHome;
+const run = (...args: string[]) => runNanobot(args, { home: home.path });
+
+beforeAll(async () => {
+  home = await temporaryHome();
+  await run('agent', '-m', 'what time is it', '-s', 'clock');
+  await run('agent', '-m', 'remember the blue bicycle', '-s', 'memory');
+});
+afterAll(() => home[Symbol.asyncDispose]());
+
+describe('before anything ran', () => {
+  test.each([
+    ['trace', 'last'],
+    ['dead', 'list'],
+    ['pair', 'list'],
+  ])('%s %s says so, and makes nothing', async (...args) => {
+    const empty = await temporaryHome();
+    const { code, stderr } = await runNanobot(args, { home: empty.path });
+    expect(code).toBe(6);
+    expect(stderr).toContain('nanobot gateway');
+    await expect(stat(join(empty.path, 'state.db'))).rejects.toThrow('ENOENT');
+    await empty[Symbol.asyncDispose]();
+  });
+});
+
+describe('trace', () => {
+  test('tells the life of the newest message and of its answer', async () => {
+    const { code, stdout } = await run('trace', 'last');
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^inbound terminal:default:memory:/);
+    expect(stdout).toContain('outbound terminal:memory#');
+  });
+
+  test('as JSON, by id', async () => {
+    const last = JSON.parse((await run('trace', 'last', '--json')).stdout);
+    const same = JSON.parse((await run('trace', last.id, '--json')).stdout);
+    expect(same).toEqual(last);
+    expect(last.answers).toHaveLength(1);
+  });
+
+  test('a message nobody knows is not found', async () => {
+    expect((await run('trace', 'telegram:default:1')).code).toBe(6);
+  });
+});
+
+describe('pair', () => {
+  test('a person let in by hand is listed until revoked', async () => {
+    expect((await run('pair', 'approve', 'telegram', '42')).code).toBe(0);
+    const listed = JSON.parse((await run('pair', 'list', '--json')).stdout);
+    expect(listed.approved).toMatchObject([{ channel: 'telegram', userId: '42' }]);
+    expect((await run('pair', 'revoke', 'telegram', '42')).code).toBe(0);
+    expect((await run('pair', 'revoke', 'telegram', '42')).code).toBe(6);
+  });
+
+  test.each([
+    ['a name that can change hands', ['telegram', '@ada'], 2],
+    ['a channel that does not exist', ['telegrm', '42'], 6],
+    ['an address that is none', ['email', 'ada'], 2],
+  ])('%s is refused', async (_name, args, code) => {
+    expect((await run('pair', 'approve', ...args)).code).toBe(code);
+  });
+});
+
+describe('dead', () => {
+  test('an empty list is an empty list', async () => {
+    expect(JSON.parse((await run('dead', 'list', '--json')).stdout)).toEqual([]);
+  });
+
+  test.each([
+    ['retry without saying what', ['retry'], 2],
+    ['retry of what is not there', ['retry', 'x'], 6],
+    ['drop in a script without --yes', ['drop', 'x'], 2],
+  ])('%s changes nothing', async (_name, args, code) => {
+    expect((await run('dead', ...args)).code).toBe(code);
+  });
+});
+
+describe('sessions', () => {
+  test('lists, shows and exports conversations', async () => {
+    const keys = JSON.parse((await run('sessions', 'list', '--json')).stdout).map(
+      (session: { readonly key: string }) => session.key,
+    );
+    expect(keys).toEqual(['terminal:memory', 'terminal:clock']);
+    expect((await run('sessions', 'show', 'terminal:clock')).stdout).toContain('what time is it');
+    const { stdout } = await run('sessions', 'export', 'terminal:clock', '--format', 'jsonl');
+    const lines = stdout
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+    expect(lines.length).toBeGreaterThan(3);
+  });
+
+  test('finds text, and says by its exit code when there is none', async () => {
+    expect((await run('sessions', 'search', 'blue', 'bicycle')).stdout).toContain(
+      'terminal:memory',
+    );
+    expect((await run('sessions', 'search', 'red bicycle')).code).toBe(6);
+  });
+
+  test.each([
+    ['a session that is none', ['show', 'nonsense'], 2],
+    ['a session that is not there', ['export', 'terminal:nobody'], 6],
+    ['purging without a span', ['purge', '--yes'], 2],
+    ['purging by a span that is none', ['purge', '--older-than', 'soon', '--yes'], 2],
+    ['destroying in a script without --yes', ['nuke'], 2],
+  ])('%s is refused', async (_name, args, code) => {
+    expect((await run('sessions', ...args)).code).toBe(code);
+  });
+
+  test('nuke leaves no word of a conversation in the home', async () => {
+    expect((await run('sessions', 'nuke', '--yes')).code).toBe(0);
+    expect(JSON.parse((await run('sessions', 'list', '--json')).stdout)).toEqual([]);
+    const trace = JSON.parse((await run('trace', 'last', '--json')).stdout);
+    expect(JSON.stringify(trace)).not.toContain('bicycle');
+  });
+});
+
+describe('the command line itself', () => {
+  test.each([
+    ['--help', 0],
+    ['--version', 0],
+    ['no-such-command', 2],
+    ['config nonsense', 2],
+    ['gateway --port many', 2],
+    ['sessions list --limit x', 2],
+    ['channels login pigeon', 6],
+    ['channels login web', 0],
+  ])('%s leaves with %i', async (line, code) => {
+    expect((await run(...line.split(' '))).code).toBe(code);
+  });
+
+  test('an error is one line without a stack, unless NANOBOT_DEBUG asks for it', async () => {
+    await home.writeConfig({ version: 1, gateway: { port: 'x' } });
+    const plain = await runNanobot(['status'], { home: home.path });
+    const debug = await runNanobot(['status'], { home: home.path, env: { NANOBOT_DEBUG: '1' } });
+    expect(plain.code).toBe(3);
+    expect(plain.stderr).not.toContain('    at ');
+    expect(debug.stderr).toContain('    at ');
+  });
+});
