@@ -16,14 +16,16 @@ export type MailFacts = {
   readonly calendarMethod?: string;
   /** The Message-ID is one we made. */
   readonly isOurs: boolean;
-  /** Verified or asserted, and on the allow list. */
-  readonly isTrusted: boolean;
+  /** The sender is verified or asserted. */
+  readonly isAuthenticated: boolean;
+  /** The sender is on the allow list. */
+  readonly isListed: boolean;
 };
 
 export type MailVerdict =
   | { readonly kind: 'answer' }
   | { readonly kind: 'refuse'; readonly gate: string }
-  /** Not answered, but the owner is told: a trusted person's mail that looks like bulk. */
+  /** Not answered, but the owner is told: a listed person's mail that looks like bulk. */
   | { readonly kind: 'hold'; readonly gate: string };
 
 /** Our own mark on everything this program sends. */
@@ -144,11 +146,11 @@ const RULES: readonly Rule[] = [
   },
   {
     gate: 'read receipt',
-    applies: (facts) => /^(read|gelesen|lu)\s*:/i.test(subjectOf(facts)) && !facts.isTrusted,
+    applies: (facts) => /^(read|gelesen|lu)\s*:/i.test(subjectOf(facts)) && !facts.isAuthenticated,
   },
   {
     gate: 'automatic subject',
-    applies: (facts) => AUTO_SUBJECT.test(subjectOf(facts)) && !facts.isTrusted,
+    applies: (facts) => AUTO_SUBJECT.test(subjectOf(facts)) && !facts.isAuthenticated,
   },
 ];
 
@@ -159,7 +161,8 @@ export function judgeMail(facts: MailFacts): MailVerdict {
   if (rule !== undefined) return { kind: 'refuse', gate: rule.gate };
   if (/^(bulk|junk|auto_reply)$/.test(keyword(facts, 'precedence'))) {
     // Not a standard, and some people's mail carries it: never answered, but not lost unseen.
-    return { kind: facts.isTrusted ? 'hold' : 'refuse', gate: 'bulk precedence' };
+    const isAwaited = facts.isAuthenticated && facts.isListed;
+    return { kind: isAwaited ? 'hold' : 'refuse', gate: 'bulk precedence' };
   }
   return { kind: 'answer' };
 }

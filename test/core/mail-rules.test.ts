@@ -19,7 +19,8 @@ function factsOf(lines: readonly string[], changes: Partial<MailFacts> = {}): Ma
     own: ['agent@nanobot.test', 'helper@nanobot.test'],
     contentTypes: ['text/plain'],
     isOurs: false,
-    isTrusted: true,
+    isAuthenticated: true,
+    isListed: true,
     ...changes,
   };
 }
@@ -48,7 +49,7 @@ describe('mail that a person wrote', () => {
     }
   });
 
-  it('is answered although its subject says "Automatic reply", when the sender is trusted', () => {
+  it('is answered although its subject says "Automatic reply", when the sender is proven', () => {
     const headers = parseHeaderBlock(
       'From: anna@person.test\r\nTo: agent@nanobot.test\r\nSubject: Automatic reply: what is it?',
     );
@@ -135,7 +136,7 @@ describe('machine mail is never answered', () => {
     const headers = parseHeaderBlock(
       `From: x@y.test\r\nTo: agent@nanobot.test\r\nSubject: ${subject}`,
     );
-    const facts = factsOf([], { headers, isTrusted: false });
+    const facts = factsOf([], { headers, isAuthenticated: false });
     expect(gateOf(facts)).toBe('refuse: automatic subject');
   });
 
@@ -155,12 +156,14 @@ describe('machine mail is never answered', () => {
 });
 
 describe('bulk precedence', () => {
-  it.each(['bulk', 'junk', 'auto_reply'])('%s holds the mail of a trusted person', (value) => {
+  it.each(['bulk', 'junk', 'auto_reply'])('%s holds the mail of a listed person', (value) => {
     expect(gateOf(factsOf([`Precedence: ${value}`]))).toBe('hold: bulk precedence');
   });
 
   it('refuses anybody else', () => {
-    const facts = factsOf(['Precedence: bulk'], { isTrusted: false });
-    expect(gateOf(facts)).toBe('refuse: bulk precedence');
+    for (const change of [{ isAuthenticated: false }, { isListed: false }]) {
+      const facts = factsOf(['Precedence: bulk'], change);
+      expect(gateOf(facts)).toBe('refuse: bulk precedence');
+    }
   });
 });

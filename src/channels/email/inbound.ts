@@ -113,7 +113,8 @@ async function gateOf(
     contentTypes: mail?.contentTypes ?? [headerValue(headers, 'content-type') ?? ''],
     ...(calendarMethod === undefined ? {} : { calendarMethod }),
     isOurs: ownId !== undefined && (parseOwnMessageId(ownId) !== undefined || isSent(known)),
-    isTrusted: isListed && sender.level !== 'unverified',
+    isAuthenticated: sender.level !== 'unverified',
+    isListed,
   });
   if (verdict.kind !== 'answer')
     return verdict.kind === 'hold' ? `held: ${verdict.gate}` : verdict.gate;
