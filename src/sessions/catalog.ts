@@ -82,7 +82,7 @@ async function describe(stem: string, files: readonly StoredFile[]): Promise<Ses
   const [first] = files;
   const header = first === undefined ? undefined : await readHeader(first.path);
   let messages = 0;
-  for (const file of files) messages += await countMessages(file.path);
+  for (const file of files) messages += await countMessages(file);
   return {
     key: header?.key ?? decodeStem(stem) ?? sessionKey(stem),
     files: files.length,
@@ -108,26 +108,26 @@ export async function keyOfFile(file: Pick<StoredFile, 'path' | 'name'>): Promis
 }
 
 const COUNTED_STARTS = MESSAGE_LINE_STARTS.map((start) => Buffer.from(`\n${start}`));
-const COUNT_CHUNK_BYTES = 256 * 1024;
+const MAX_COUNT_CHUNK_BYTES = 256 * 1024;
 const OVERLAP_BYTES = Math.max(...COUNTED_STARTS.map((start) => start.length)) - 1;
 
 /** Counts by how lines begin, without parsing them. */
-async function countMessages(path: string): Promise<number> {
+async function countMessages({ path, bytes }: StoredFile): Promise<number> {
   const file = await open(path, 'r').catch(orUndefined('ENOENT'));
   if (file === undefined) return 0;
   try {
-    return await countLineStarts(file);
+    return await countLineStarts(file, Math.min(bytes, MAX_COUNT_CHUNK_BYTES));
   } finally {
     await file.close();
   }
 }
 
-async function countLineStarts(file: FileHandle): Promise<number> {
-  const buffer = Buffer.allocUnsafe(OVERLAP_BYTES + COUNT_CHUNK_BYTES);
+async function countLineStarts(file: FileHandle, chunkBytes: number): Promise<number> {
+  const buffer = Buffer.allocUnsafe(OVERLAP_BYTES + chunkBytes);
   let kept = 0;
   let messages = 0;
   for (;;) {
-    const { bytesRead } = await file.read(buffer, kept, COUNT_CHUNK_BYTES);
+    const { bytesRead } = await file.read(buffer, kept, chunkBytes);
     if (bytesRead === 0) return messages;
     const filled = buffer.subarray(0, kept + bytesRead);
     for (const start of COUNTED_STARTS) messages += endingBehind(kept, filled, start);

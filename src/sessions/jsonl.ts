@@ -159,10 +159,11 @@ class JsonlSessionStore implements SessionStore {
     const wanted = isLater ? { ...last, part: last.part + 1 } : { stem: stemOf(key), day, part: 1 };
     const carried = carryOver(before.window, policy());
     const opening = { key, createdAt: clock.now(), continues: last, carried };
+    await this.#index.record(wanted);
     const end = await beginFile(folder, wanted, opening);
+    if (end.name.part !== wanted.part) await this.#index.record(end.name);
     if (before.end !== undefined) await this.#files.close(this.#pathOf(before.end));
     this.#unsyncedNames.add(key);
-    await this.#index.record(end.name);
     return new SessionTail({ end, carried, own: [], turnBefore: before.lastTurn });
   }
 

@@ -1,10 +1,10 @@
 // Brings the tail of a session into memory: finds the newest file, mends it where needed and reads
 // it. The cost is that of one file of bounded size, whatever the age of the session.
 
-import { opendir, rm } from 'node:fs/promises';
+import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { tokensOfBytes, turnOf } from '../core/session-carry.ts';
-import { compareAge, formatName, parseName, type SessionFileName } from '../core/session-name.ts';
+import { formatName, parseName, type SessionFileName } from '../core/session-name.ts';
 import type { TranscriptEntry } from '../core/transcript.ts';
 import type { Logger } from '../lib/logger.ts';
 import { orUndefined } from './file-errors.ts';
@@ -34,7 +34,7 @@ export async function loadTail(
     if (setAside > 0) source.log.warn('damaged lines set aside', { file: path, lines: setAside });
     if (!isUnbegun(scan)) return toTail(source.folder, name, scan, size);
     await rm(path);
-    name = await newestInFolder(source.folder, stem);
+    name = await source.index.rediscover(stem);
   }
   return new SessionTail(NOTHING);
 }
@@ -66,15 +66,4 @@ async function lastTurnOf(folder: string, fileName: string): Promise<TurnRecord 
   const id = own.map(turnOf).findLast((turn) => turn !== undefined);
   if (id === undefined) return undefined;
   return { id, entries: own.filter((entry) => turnOf(entry) === id) };
-}
-
-/** The slow way, for the rare case that the index named a file without content. */
-async function newestInFolder(folder: string, stem: string): Promise<SessionFileName | undefined> {
-  let newest: SessionFileName | undefined;
-  for await (const item of await opendir(folder, { bufferSize: 1024 })) {
-    const name = parseName(item.name);
-    if (name?.stem !== stem) continue;
-    if (newest === undefined || compareAge(newest, name) < 0) newest = name;
-  }
-  return newest;
 }

@@ -1,28 +1,26 @@
 // Finds the newest file of a session without listing the folder. A symbolic link per session under
-// `.index/` names it; being a link it takes no disk block, and a crash can only leave it behind by
-// one rotation, which looking for the last days' names makes up for. Rebuilt when it is missing.
+// `.index/` names it; being a link it takes no disk block. It is placed before the file is created,
+// so the end of the program leaves at most a link to nothing, which is noticed; a power cut may lose
+// a link, which looking for the last days' names makes up for. Rebuilt when it is missing.
 
 import { createHash } from 'node:crypto';
-import { access, mkdir, opendir, readlink, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { access, mkdir, readlink, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import {
-  compareAge,
-  daysBack,
-  formatName,
-  parseName,
-  type SessionFileName,
-} from '../core/session-name.ts';
+import { daysBack, formatName, parseName, type SessionFileName } from '../core/session-name.ts';
 import type { Logger } from '../lib/logger.ts';
+import { sessionNames } from './catalog.ts';
 import { hasErrorCode, orUndefined } from './file-errors.ts';
 
 export interface NewestIndex extends AsyncDisposable {
   find(stem: string, today: string): Promise<SessionFileName | undefined>;
-  /** To be called when the file exists. */
+  /** The slow way, by reading the folder, for when the fast one led nowhere. */
+  rediscover(stem: string): Promise<SessionFileName | undefined>;
+  /** To be called before the file is created. */
   record(name: SessionFileName): Promise<void>;
 }
 
-/** A link is never further behind than a run of the program that ended between file and link. */
-const PROBED_DAYS = 8;
+/** After a power cut a session is found again by name on the day itself and the next. */
+const PROBED_DAYS = 2;
 export const INDEX_FOLDER = '.index';
 const COMPLETE_MARK = 'complete';
 
@@ -50,7 +48,15 @@ export function createNewestIndex(folder: string, log: Logger): NewestIndex {
     await writeFile(join(root, COMPLETE_MARK), '', { mode: 0o600 });
   }
 
+  async function rediscover(stem: string) {
+    const newest = await newestOf(folder, stem);
+    if (newest === undefined) await rm(linkPath(root, stem), { force: true });
+    else await link(root, newest);
+    return newest;
+  }
+
   return {
+    rediscover,
     async find(stem, today) {
       ready ??= prepare().catch((error: unknown) => {
         ready = undefined;
@@ -59,7 +65,8 @@ export function createNewestIndex(folder: string, log: Logger): NewestIndex {
       await ready;
       const linked = unlinked.get(stem) ?? (await readLink(root, stem));
       const recent = await newestOfLastDays(folder, stem, today, linked);
-      return recent === undefined ? undefined : lastPart(folder, recent);
+      if (recent !== undefined) return lastPart(folder, recent);
+      return linked === undefined ? undefined : rediscover(stem);
     },
     async record(name) {
       unlinked.delete(name.stem);
@@ -122,15 +129,14 @@ async function lastPart(folder: string, name: SessionFileName): Promise<SessionF
   }
 }
 
+async function newestOf(folder: string, stem: string): Promise<SessionFileName | undefined> {
+  return (await sessionNames(folder, (name) => name.stem === stem)).at(-1);
+}
+
 /** Reads the names in the folder, once. */
 async function newestByStem(folder: string): Promise<Map<string, SessionFileName>> {
   const newest = new Map<string, SessionFileName>();
-  for await (const item of await opendir(folder, { bufferSize: 1024 })) {
-    const name = parseName(item.name);
-    if (name === undefined) continue;
-    const known = newest.get(name.stem);
-    if (known === undefined || compareAge(known, name) < 0) newest.set(name.stem, name);
-  }
+  for (const name of await sessionNames(folder)) newest.set(name.stem, name);
   return newest;
 }
 

@@ -16,7 +16,9 @@ export type FileLine = {
 };
 
 export const MAX_LINE_BYTES = 16_000_000;
-const CHUNK_BYTES = 256 * 1024;
+/** The first piece is small, because most files are and many are read for their header alone. */
+const FIRST_CHUNK_BYTES = 8 * 1024;
+const MAX_CHUNK_BYTES = 256 * 1024;
 const NEWLINE = 10;
 
 /** @throws the error of the file system, e.g. ENOENT */
@@ -30,11 +32,11 @@ export async function* readLines(path: string): AsyncGenerator<FileLine, void, v
 }
 
 async function* linesOf(file: FileHandle): AsyncGenerator<FileLine, void, void> {
-  const chunk = Buffer.allocUnsafe(CHUNK_BYTES);
+  let chunk = Buffer.allocUnsafe(FIRST_CHUNK_BYTES);
   const line = createLineCollector();
   let position = 0;
   for (;;) {
-    const { bytesRead } = await file.read(chunk, 0, CHUNK_BYTES, position);
+    const { bytesRead } = await file.read(chunk, 0, chunk.length, position);
     if (bytesRead === 0) break;
     position += bytesRead;
     let from = 0;
@@ -46,6 +48,9 @@ async function* linesOf(file: FileHandle): AsyncGenerator<FileLine, void, void> 
       from = newline + 1;
     }
     line.add(chunk.subarray(from, bytesRead));
+    if (bytesRead === chunk.length && chunk.length < MAX_CHUNK_BYTES) {
+      chunk = Buffer.allocUnsafe(MAX_CHUNK_BYTES);
+    }
   }
   if (line.length > 0) yield line.finish(false);
 }

@@ -1,3 +1,5 @@
+import { readdir, rm, symlink } from 'node:fs/promises';
+import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { sessionKey, turnId } from '../../src/core/ids.ts';
 import { turnEntries } from '../contract/session-store.ts';
@@ -142,5 +144,55 @@ describe('session files rotate', () => {
     policy.timeZone = 'America/Los_Angeles';
     await store.append(KEY, [userEntry('t2', 'the day before in Los Angeles')], DURABLE);
     expect(await fileNames()).toEqual(['telegram%3A42_2026-01-16.jsonl']);
+  });
+});
+
+describe('the newest file is found', () => {
+  const DAY_MS = 24 * HOUR_MS;
+
+  async function createTwoDays() {
+    const session = await createSessionFolder();
+    const store = session.open();
+    await store.append(KEY, turnEntries('t1', 'first day'), DURABLE);
+    await session.clock.advance(DAY_MS);
+    await store.append(KEY, turnEntries('t2', 'second day'), DURABLE);
+    await store[Symbol.asyncDispose]();
+    const expected = [...turnEntries('t1', 'first day'), ...turnEntries('t2', 'second day')].filter(
+      (entry) => entry.role !== 'turn_end' || entry.turnId === 't2',
+    );
+    return { ...session, expected, index: join(session.folder, '.index') };
+  }
+
+  test('when the index was deleted, also long after', async () => {
+    const { open, clock, index, expected } = await createTwoDays();
+    await rm(index, { recursive: true });
+    await clock.advance(100 * DAY_MS);
+    await using store = open();
+    expect(await store.load(KEY)).toEqual(expected);
+  });
+
+  test('when a power cut lost the link of the day', async () => {
+    const { open, clock, folder, index, expected } = await createTwoDays();
+    const [link = ''] = (await readdir(index, { recursive: true })).filter((name) =>
+      name.includes('/'),
+    );
+    await rm(join(index, link));
+    await symlink('../../telegram%3A42_2026-01-15.jsonl', join(index, link));
+    await clock.advance(DAY_MS);
+    await using store = open();
+    expect(await store.load(KEY)).toEqual(expected);
+    expect(await readdir(folder)).toContain('telegram%3A42_2026-01-16.jsonl');
+  });
+
+  test('when the program ended between the link and the file, long after', async () => {
+    const { open, clock, index, expected } = await createTwoDays();
+    const [link = ''] = (await readdir(index, { recursive: true })).filter((name) =>
+      name.includes('/'),
+    );
+    await rm(join(index, link));
+    await symlink('../../telegram%3A42_2026-01-17.jsonl', join(index, link));
+    await clock.advance(100 * DAY_MS);
+    await using store = open();
+    expect(await store.load(KEY)).toEqual(expected);
   });
 });
