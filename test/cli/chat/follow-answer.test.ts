@@ -1,0 +1,96 @@
+// Which of a chat's events belong to a question, and when its answer is complete.
+
+import { describe, expect, test } from 'vitest';
+import type { DoorEvent } from '../../../src/channels/door.ts';
+import { followAnswer } from '../../../src/cli/chat/follow-answer.ts';
+import type { LiveUpdate } from '../../../src/core/event.ts';
+import { channelName, chatId, DEFAULT_ACCOUNT, messageId, turnId } from '../../../src/core/ids.ts';
+
+const CHAT = {
+  channel: channelName('terminal'),
+  account: DEFAULT_ACCOUNT,
+  chat: chatId('default'),
+};
+const MINE = 'terminal:default:default:mine';
+
+function said(id: string, text: string, from: 'person' | 'agent' = 'agent'): DoorEvent {
+  return { type: 'said', seq: 1, id: messageId(id), from, text, at: 0 };
+}
+
+function ended(result?: LiveUpdate['result']): DoorEvent {
+  const picture = {
+    turnId: turnId('s#1'),
+    chat: CHAT,
+    phase: 'ended',
+    markdown: '',
+    tools: [],
+  } as const;
+  return { type: 'live', update: result === undefined ? picture : { ...picture, result } };
+}
+
+async function follow(...events: readonly DoorEvent[]) {
+  async function* source() {
+    yield* events;
+  }
+  const texts: string[] = [];
+  for await (const event of followAnswer(source(), 'mine')) {
+    if (event.type === 'text') texts.push(event.markdown);
+    if (event.type === 'done') return { texts, outcome: event.outcome };
+  }
+  return { texts, outcome: 'open' };
+}
+
+const question = said(MINE, 'hello?', 'person');
+
+describe('an answer is complete', () => {
+  test.each([
+    [
+      'after the turn ended and its one answer was said',
+      [ended({ kind: 'answered', answers: 1 }), said('s#1/0', 'a')],
+      { texts: ['a'], outcome: 'answered' },
+    ],
+    [
+      'after all its answers',
+      [ended({ kind: 'answered', answers: 2 }), said('s#1/0', 'a'), said('s#1/1', 'b')],
+      { texts: ['a', 'b'], outcome: 'answered' },
+    ],
+    [
+      'with what was sent on the way to it',
+      [said('s#1/say/0', 'wait'), ended({ kind: 'answered', answers: 1 }), said('s#1/0', 'a')],
+      { texts: ['wait', 'a'], outcome: 'answered' },
+    ],
+    [
+      'at once, where the turn has nothing to say',
+      [ended({ kind: 'stopped', answers: 0 })],
+      { texts: [], outcome: 'stopped' },
+    ],
+    [
+      'when the turn failed, after the word about it',
+      [ended({ kind: 'failed', answers: 1 }), said('s#1/0', 'sorry')],
+      { texts: ['sorry'], outcome: 'failed' },
+    ],
+    [
+      'by the reply of a command that does not wait',
+      [said(`${MINE}/reply`, 'Stopped.')],
+      { texts: ['Stopped.'], outcome: 'answered' },
+    ],
+    [
+      'by the reply of a command in order, which is no turn',
+      [said('s#1/0', 'A new conversation begins.')],
+      { texts: ['A new conversation begins.'], outcome: 'answered' },
+    ],
+  ])('%s', async (_name, events, expected) => {
+    expect(await follow(question, ...events)).toEqual(expected);
+  });
+});
+
+test('what was said before the question is not its answer', async () => {
+  const before = [said('s#0/0', 'old'), ended({ kind: 'answered', answers: 1 })];
+  const after = [ended({ kind: 'answered', answers: 1 }), said('s#1/0', 'new')];
+  expect((await follow(...before, question, ...after)).texts).toEqual(['new']);
+});
+
+test('a turn that was cut off is waited for, because it is tried again', async () => {
+  const again = [ended({ kind: 'answered', answers: 1 }), said('s#1/0', 'a')];
+  expect(await follow(question, ended(), ...again)).toEqual({ texts: ['a'], outcome: 'answered' });
+});

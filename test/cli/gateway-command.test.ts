@@ -1,0 +1,82 @@
+// `nanobot gateway` as whoever started it sees it: what it prints, how it follows its configuration,
+// how it stops.
+
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { type GatewayProcess, makeTestHome, type TestHome } from '../support/gateway-process.ts';
+import { type LlmServer, startLlmServer } from '../support/llm-server.ts';
+import { runNanobot } from './run-nanobot.ts';
+
+const DEADLINE_MS = 10_000;
+
+let home: TestHome;
+let server: LlmServer;
+
+beforeEach(async () => {
+  server = await startLlmServer();
+  home = await makeTestHome({
+    version: 1,
+    agents: { defaults: { model: 'local/sim' } },
+    providers: { local: { apiBase: server.openaiBase } },
+    gateway: { port: 0 },
+  });
+});
+afterEach(async () => {
+  await home[Symbol.asyncDispose]();
+  await server[Symbol.asyncDispose]();
+});
+
+/** Resolves when the gateway has printed the text. */
+async function printed(gateway: GatewayProcess, text: string): Promise<void> {
+  await expect.poll(gateway.output, { timeout: DEADLINE_MS }).toContain(text);
+}
+
+test('says what is on, what is not and how to turn it on', async () => {
+  const gateway = await home.start();
+  const output = gateway.output();
+  expect(output).toContain('local/sim');
+  expect(output).toContain(gateway.address);
+  expect(output).toMatch(/telegram +off\. Turn it on with: nanobot /);
+  expect(output.split('\n').length).toBeLessThan(12);
+  expect(await gateway.stop()).toBe(0);
+});
+
+test('an invalid change keeps the old configuration in force and says so; a good one counts', async () => {
+  const gateway = await home.start();
+  await writeFile(join(home.path, 'config.json'), '{"version":1,"gatway":{}}');
+  await printed(gateway, 'Did you mean gateway?');
+  expect(gateway.output()).toContain('the old one stays in force');
+  await home.writeConfig({ version: 1, agents: { defaults: { model: 'local/other' } } });
+  await printed(gateway, 'The changed configuration is in force.');
+  expect(await gateway.stop()).toBe(0);
+});
+
+test('a second signal leaves at once, although an answer is still being written', async () => {
+  server.script({ fault: { kind: 'hang' } });
+  const gateway = await home.start();
+  await fetch(`${gateway.address}/api/web/chats/one/messages`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ clientId: 'a', text: 'hello' }),
+  });
+  await server.received(1);
+  const stopping = gateway.stop();
+  await printed(gateway, 'Stopping');
+  await gateway.stop();
+  expect(await stopping).toBe(130);
+});
+
+test('one channel alone needs its credentials', async () => {
+  const { code, stderr } = await runNanobot(['telegram'], { home: home.path });
+  expect(code).toBe(3);
+  expect(stderr).toContain('channels.telegram.token');
+});
+
+test('a broken configuration names the last one that loaded', async () => {
+  await runNanobot(['status'], { home: home.path });
+  await writeFile(join(home.path, 'config.json'), '{');
+  const { code, stderr } = await runNanobot(['gateway'], { home: home.path });
+  expect(code).toBe(3);
+  expect(stderr).toContain('config.last-good.json');
+});
