@@ -28,10 +28,14 @@ export function replaceExactly(text: string, oldText: string, newText: string): 
 const refuse = (reason: string): EditResult => ({ kind: 'refused', reason });
 const toCrlf = (text: string) => text.replace(/\r?\n/g, '\r\n');
 
-/** Where the passage begins, overlapping places included. */
+/** Where the passage begins, overlapping places included; no more than are needed to show them. */
 function placesOf(text: string, wanted: string): readonly number[] {
   const places: number[] = [];
-  for (let at = text.indexOf(wanted); at >= 0; at = text.indexOf(wanted, at + 1)) places.push(at);
+  let at = text.indexOf(wanted);
+  while (at >= 0 && places.length <= MAX_PLACES_SHOWN) {
+    places.push(at);
+    at = text.indexOf(wanted, at + 1);
+  }
   return places;
 }
 
@@ -49,12 +53,10 @@ function describePlaces(text: string, places: readonly number[]): string {
     const line = lineAt(text, place);
     return `line ${line}: ${excerpt(lines[line - 1] ?? '')}`;
   });
-  const more = places.length - shown.length;
-  return [
-    `old_text occurs ${places.length} times; add lines around it until it is unique:`,
-    ...shown,
-    ...(more > 0 ? [`and ${more} more`] : []),
-  ].join('\n');
+  const isCut = places.length > shown.length;
+  const times = isCut ? `more than ${MAX_PLACES_SHOWN} times` : `${places.length} times`;
+  const advice = `old_text occurs ${times}; add lines around it until it is unique:`;
+  return [advice, ...shown, ...(isCut ? ['[more places not shown]'] : [])].join('\n');
 }
 
 /** Points at lines that differ only in white space, the usual cause. */

@@ -18,41 +18,55 @@ const BULLET_OR_HEADING = /^\s*(?:[-*+]|\d+\.|#{1,6})\s/;
 const PART_OF_WORD_SHARE = 0.5;
 const WHOLE_PHRASE_BONUS = 1.5;
 
+type Candidate = {
+  readonly passage: Passage;
+  /** The terms it holds, with what each counts: a whole word or a part of one. */
+  readonly shares: ReadonlyMap<string, number>;
+  readonly hasPhrase: boolean;
+};
+
 /** Best first; files given first win between equals. The sum of the texts keeps to `maxChars`. */
 export function rankPassages(
   query: string,
   files: readonly NoteFile[],
   limits: RecallLimits,
 ): readonly Passage[] {
-  const terms = [...new Set(wordsOf(query))];
-  if (terms.length === 0) return [];
-  const passages = files.flatMap(passagesOf).map((passage) => ({
-    passage,
-    folded: fold(passage.text),
-    words: new Set(wordsOf(passage.text)),
-  }));
+  const terms = [...new Set(wordsOf(fold(query)))];
+  const phrase = terms.length > 1 ? fold(query).trim() : undefined;
+  const passages = files.flatMap(passagesOf);
+  const candidates = passages.flatMap((passage) => match(passage, terms, phrase));
   const rarity = new Map(
     terms.map((term) => {
-      const holding = passages.filter(({ folded }) => folded.includes(term)).length;
+      const holding = candidates.filter(({ shares }) => shares.has(term)).length;
       return [term, Math.log(1 + passages.length / Math.max(1, holding))];
     }),
   );
-  const phrase = terms.length > 1 ? fold(query).trim() : undefined;
-  const ranked = passages
-    .map(({ passage, folded, words }) => {
-      const sum = terms.reduce((total, term) => {
-        if (!folded.includes(term)) return total;
-        return total + (rarity.get(term) ?? 0) * (words.has(term) ? 1 : PART_OF_WORD_SHARE);
-      }, 0);
-      const hasPhrase = phrase !== undefined && folded.includes(phrase);
-      return { passage, score: hasPhrase ? sum * WHOLE_PHRASE_BONUS : sum };
-    })
-    .filter(({ score }) => score > 0)
+  const scoreOf = ({ shares, hasPhrase }: Candidate) => {
+    const sum = shares
+      .entries()
+      .reduce((all, [term, share]) => all + share * (rarity.get(term) ?? 0), 0);
+    return hasPhrase ? sum * WHOLE_PHRASE_BONUS : sum;
+  };
+  const ranked = candidates
+    .map((candidate) => ({ passage: candidate.passage, score: scoreOf(candidate) }))
     .sort((a, b) => b.score - a.score);
   return withinLimits(
     ranked.map(({ passage }) => passage),
     limits,
   );
+}
+
+function match(
+  passage: Passage,
+  terms: readonly string[],
+  phrase: string | undefined,
+): readonly Candidate[] {
+  const folded = fold(passage.text);
+  const held = terms.filter((term) => folded.includes(term));
+  if (held.length === 0) return [];
+  const words = new Set(wordsOf(folded));
+  const shares = new Map(held.map((term) => [term, words.has(term) ? 1 : PART_OF_WORD_SHARE]));
+  return [{ passage, shares, hasPhrase: phrase !== undefined && folded.includes(phrase) }];
 }
 
 function withinLimits(
@@ -86,4 +100,4 @@ function fold(text: string): string {
   return text.normalize('NFKD').replace(/\p{M}/gu, '').toLowerCase();
 }
 
-const wordsOf = (text: string) => fold(text).match(WORD) ?? [];
+const wordsOf = (folded: string) => folded.match(WORD) ?? [];

@@ -12,6 +12,8 @@ export type GuardedEntry = {
   readonly kind: 'file' | 'folder' | 'link' | 'other';
   /** Size of a file, bytes. */
   readonly bytes: number;
+  /** Epoch milliseconds. */
+  readonly modifiedAt: number;
 };
 
 export type GuardedListing = {
@@ -138,10 +140,14 @@ export async function listFolder(
 
 async function describeEntry(folder: GuardedFolder, name: string): Promise<GuardedEntry> {
   const info = await lstat(folder.at(name)).catch(() => undefined);
-  if (info === undefined) return { name, kind: 'other', bytes: 0 };
-  if (info.isFile()) return { name, kind: 'file', bytes: info.size };
-  if (info.isDirectory()) return { name, kind: 'folder', bytes: 0 };
-  return { name, kind: info.isSymbolicLink() ? 'link' : 'other', bytes: 0 };
+  const bytes = info?.isFile() ? info.size : 0;
+  return { name, kind: kindOf(info), bytes, modifiedAt: info?.mtimeMs ?? 0 };
+}
+
+function kindOf(info: Stats | undefined): GuardedEntry['kind'] {
+  if (info?.isFile()) return 'file';
+  if (info?.isDirectory()) return 'folder';
+  return info?.isSymbolicLink() ? 'link' : 'other';
 }
 
 export function undefinedIfMissing(error: unknown): undefined {

@@ -28,7 +28,8 @@ const NOTE_FOLDERS = ['memory', 'memory/sessions'];
 const NOTE_NAME = /^(?:\d{4}-\d{2}-\d{2}|SESSION_[\w-]+)\.md$/;
 const MAX_FILE_BYTES = 1_000_000;
 const MAX_FACT_CHARS = 2000;
-const MAX_NOTES = 200;
+/** Ranking this much takes about a tenth of a second, in which nothing else runs. */
+const MAX_SEARCHED_BYTES = 1_000_000;
 const MAX_LISTED = 10_000;
 const MAX_READ_AT_ONCE = 4;
 const RECALL_LIMITS = { maxHits: 5, maxChars: 8000 };
@@ -64,21 +65,29 @@ export function createFileMemory(deps: FileMemoryDeps): MemoryStore {
   };
 }
 
-/** Newest first within each folder, as their names tell. */
+/** The notes changed last, as many as may be searched in one go. */
 async function notePaths(files: GuardedFiles, root: string): Promise<readonly string[]> {
-  const folders = NOTE_FOLDERS.map(async (folder) => {
-    const listing = await files
-      .list(root, folder, { maxEntries: MAX_LISTED })
-      .catch((error: unknown) => {
-        if (error instanceof GuardedFileError) return { entries: [] };
-        throw error;
-      });
-    const names = listing.entries.filter(
-      ({ kind, name }) => kind === 'file' && NOTE_NAME.test(name),
-    );
-    return names.map(({ name }) => `${folder}/${name}`).reverse();
-  });
-  return (await Promise.all(folders)).flat().slice(0, MAX_NOTES);
+  const lists = await Promise.all(NOTE_FOLDERS.map((folder) => listNotes(files, root, folder)));
+  const newestFirst = lists.flat().sort((a, b) => b.modifiedAt - a.modifiedAt);
+  let bytes = 0;
+  return newestFirst
+    .filter((note) => {
+      bytes += note.bytes;
+      return bytes <= MAX_SEARCHED_BYTES;
+    })
+    .map(({ path }) => path);
+}
+
+async function listNotes(files: GuardedFiles, root: string, folder: string) {
+  const listing = await files
+    .list(root, folder, { maxEntries: MAX_LISTED })
+    .catch((error: unknown) => {
+      if (error instanceof GuardedFileError) return { entries: [] };
+      throw error;
+    });
+  return listing.entries
+    .filter(({ kind, name }) => kind === 'file' && NOTE_NAME.test(name))
+    .map(({ name, bytes, modifiedAt }) => ({ path: `${folder}/${name}`, bytes, modifiedAt }));
 }
 
 /** One unreadable note must not take the others, or a whole turn, with it. */

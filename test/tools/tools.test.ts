@@ -106,6 +106,11 @@ describe('edit_file', () => {
     expect(content).toBe('x = 1\ny = 2\nx = 1\n');
   });
 
+  test('a passage that overlaps itself a million times ends with an answer', async () => {
+    const { outcome } = await edit('a'.repeat(4_000_000), 'a'.repeat(1_000_000), 'b');
+    expect(outcome.text).toContain('more than 10 times');
+  });
+
   test('with no place points at the line that differs in white space only', async () => {
     const { outcome } = await edit('if (a) {\n\treturn  1;\n}\n', '  return 1;', '  return 2;');
     expect(outcome.text).toContain('line 2');
