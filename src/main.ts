@@ -1,10 +1,19 @@
 // The program's start: parse argv, run one command, set the exit code. The only top-level await.
 
 import { runCli } from './cli/cli.ts';
+import { EXIT } from './cli/exit-codes.ts';
+import { explainError } from './cli/explain-error.ts';
 import { createTerminal } from './cli/terminal.ts';
 
-/** How long what a command left behind (an open socket) may keep the process alive. */
-const LINGER_MS = 2000;
+const terminal = createTerminal(process);
 
-process.exitCode = await runCli(process.argv.slice(2), createTerminal(process));
-setTimeout(() => process.exit(), LINGER_MS).unref();
+process.on('uncaughtException', (error) => {
+  for (const line of explainError(error, terminal.env, terminal.home)) terminal.note(line);
+  process.exit(EXIT.failure);
+});
+// Whoever read the output has left, as `head` does.
+process.stdout.on('error', () => process.exit());
+
+process.exitCode = await runCli(process.argv.slice(2), terminal);
+// Connections kept for reuse would hold the process for seconds.
+process.stdout.write('', () => process.exit());
