@@ -52,6 +52,7 @@ class JsonlSessionStore implements SessionStore {
   /** Sessions whose newest file has a name that is not on the disk for sure. */
   readonly #unsyncedNames = new Set<SessionKey>();
   readonly #today: () => string;
+  readonly #running = new Set<Promise<unknown>>();
 
   constructor(deps: JsonlSessionStoreDeps) {
     this.#deps = deps;
@@ -87,14 +88,16 @@ class JsonlSessionStore implements SessionStore {
     return readSession(this.#deps.folder, stemOf(key));
   }
 
+  /** Waits for what was asked before. */
   async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.allSettled(this.#running);
     await this.#index[Symbol.asyncDispose]();
     await this.#files[Symbol.asyncDispose]();
   }
 
   /** One writer per session; after a failure the session is read anew from the disk. */
   #inLane<T>(key: SessionKey, task: () => Promise<T>): Promise<T> {
-    return this.#lanes.run(key, async () => {
+    const result = this.#lanes.run(key, async () => {
       try {
         return await task();
       } catch (cause) {
@@ -102,6 +105,10 @@ class JsonlSessionStore implements SessionStore {
         throw new SessionError('session file not usable', { cause });
       }
     });
+    this.#running.add(result);
+    const done = () => void this.#running.delete(result);
+    result.then(done, done);
+    return result;
   }
 
   async #tailOf(key: SessionKey): Promise<SessionTail> {

@@ -89,6 +89,16 @@ export function testSessionStore(
     expect(loaded.map((entry) => (entry.role === 'user' ? entry.text : ''))).toEqual(texts);
   });
 
+  test(`${name}: closing waits for appends that are under way`, async () => {
+    const { store, reopen } = await open();
+    const turns = Array.from({ length: 20 }, (_, index) => userEntry(`t${index}`, `${index}`));
+    const appends = turns.map((entry) => store.append(KEY, [entry], DURABLE));
+    await store[Symbol.asyncDispose]();
+    await Promise.all(appends);
+    await using again = await reopen();
+    expect(await again.load(KEY)).toEqual(turns);
+  });
+
   test(`${name}: a reset hides what was before it, a summary stands for it`, async () => {
     const { store, reopen } = await open();
     await store.append(KEY, turnEntries('t1', 'old'), DURABLE);
