@@ -1,0 +1,67 @@
+// `nanobot onboard` with a real mailbox: both directions are proved before anything is saved.
+
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { runNanobot, type TemporaryHome, temporaryHome } from '../cli/run-nanobot.ts';
+import { type MailServers, mailServersAbsent, startMailServers } from '../support/mail-servers.ts';
+import { AGENT } from '../support/mail-servers-host.ts';
+
+const absent = mailServersAbsent();
+if (absent !== undefined) console.log(`skipped: onboarding a mailbox (${absent})`);
+
+describe.skipIf(absent !== undefined)('onboarding a mailbox', () => {
+  let servers: MailServers;
+  let home: TemporaryHome;
+
+  beforeAll(async () => {
+    const started = await startMailServers();
+    if ('absent' in started) throw new Error(started.absent);
+    servers = started;
+    home = await temporaryHome();
+  });
+  afterAll(async () => {
+    await home?.[Symbol.asyncDispose]();
+    await servers?.[Symbol.asyncDispose]();
+  });
+
+  const onboard = (password: string) =>
+    runNanobot(
+      [
+        ...[
+          'onboard',
+          '--yes',
+          '--no-telegram',
+          '--email',
+          AGENT,
+          '--email-allow',
+          'ada@person.test',
+        ],
+        ...['--imap-host', '127.0.0.1', '--imap-port', String(servers.imapPort)],
+        ...['--smtp-host', '127.0.0.1', '--smtp-port', String(servers.smtpPort)],
+        ...['--imap-security', 'none', '--smtp-security', 'none'],
+      ],
+      { home: home.path, env: { EMAIL_PASSWORD: password } },
+    );
+  const onDisk = async () => JSON.parse(await readFile(join(home.path, 'config.json'), 'utf8'));
+
+  it('refuses a wrong password with its step and saves nothing', async () => {
+    const { code, stderr } = await onboard('not-the-password');
+    expect(code).toBe(1);
+    expect(stderr).toContain('the mailbox failed at imap');
+    expect(stderr).not.toContain('not-the-password');
+    expect(await onDisk()).not.toHaveProperty('channels');
+  });
+
+  it('saves a mailbox that sent a mail to itself and found it', async () => {
+    const { code, stdout, stderr } = await onboard(servers.password);
+    expect({ code, stderr }).toMatchObject({ code: 0 });
+    expect(stdout).toContain('The mailbox sends and receives.');
+    expect((await onDisk()).channels.email).toMatchObject({
+      enabled: true,
+      from: AGENT,
+      allowFrom: ['ada@person.test'],
+    });
+    expect(JSON.stringify(await onDisk())).not.toContain(servers.password);
+  });
+});
