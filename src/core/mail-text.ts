@@ -60,13 +60,19 @@ export type ReadableMail = {
 
 export type MailForModel = { readonly text: string; readonly quoted?: string };
 
+/** The subject line; a command is one whether it stands in the text or, alone, in the subject. */
+function titleOf(subject: string, isFirst: boolean, isAlone: boolean): string {
+  if (isAlone && subject.startsWith('/')) return subject;
+  return isFirst && subject !== '' ? `Subject: ${subject}` : '';
+}
+
 /** Session history holds the thread already, so quotes are shown for first mails and forwards. */
 export function composeMailText(mail: ReadableMail): MailForModel {
   const { stripped } = mail;
   const body = boundedText(stripped.text, MAX_TEXT_CHARS);
   const subject = visibleText(mail.subject).replace(/\s+/g, ' ').trim();
   const blocks = [
-    mail.isFirst && subject !== '' ? `Subject: ${subject}` : '',
+    body.startsWith('/') ? '' : titleOf(subject, mail.isFirst, body === ''),
     body,
     mail.partsDiffer ? '[the HTML version of this mail says something else]' : '',
     attachmentNotes(mail.attachments).join('\n'),

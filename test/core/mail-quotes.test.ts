@@ -170,6 +170,15 @@ describe('the text the model sees', () => {
     expect(composeMailText({ ...mail, isFirst: false })).toEqual({ text: 'Where?' });
   });
 
+  it('is a command where the person wrote one, in the text or alone in the subject', () => {
+    const command = { text: '/start 1234', isForward: false };
+    expect(composeMailText({ ...mail, stripped: command }).text).toBe('/start 1234');
+    const empty = { text: '', isForward: false };
+    const inSubject = { ...mail, subject: '/status', stripped: empty };
+    expect(composeMailText(inSubject).text).toBe('/status');
+    expect(composeMailText({ ...mail, stripped: empty }).text).toBe('Subject: Lunch?');
+  });
+
   it('says what was attached and not read', () => {
     const attachments = [{ name: 'a\u202Efdp.exe', type: 'application/pdf', bytes: 12_345 }];
     const { text } = composeMailText({ ...mail, attachments });

@@ -90,6 +90,8 @@ describe.skipIf(absent !== undefined)('mail against Dovecot and Postfix', () => 
     });
     await count(2);
     expect(queued(host)[1]).toMatchObject({ chat: question.chat, text: 'Good.' });
+    const whole = await host.state.get(`text/${queued(host)[1]?.id}`);
+    expect(whole).toContain('> At Luigi.');
 
     await host.until(() => host.statuses.length > 3, WAIT_MS);
     const copies = await mailsIn(servers, AGENT, 'Sent');

@@ -31,6 +31,8 @@ export type AnswersDeps = {
 
 export class Answers {
   readonly #deps: AnswersDeps;
+  /** Permitted, not yet in the log: counted, so that answers sent side by side keep the budget. */
+  readonly #underWay = new Set<SentReply>();
   #authFailures = 0;
   #resumeAt = 0;
 
@@ -51,9 +53,13 @@ export class Answers {
     this.#expectLogin(now);
     const reply = await this.#permit(message, recipient, now);
     const thread = threadOf(message);
-    const raw = await composeMail({ message, record, thread, recipient, from: account.from });
-    await this.#submit(recipient, raw, context.signal);
-    await this.#note(message, record, { ...reply, at: host.clock.now() }, raw);
+    try {
+      const raw = await composeMail({ message, record, thread, recipient, from: account.from });
+      await this.#submit(recipient, raw, context.signal);
+      await this.#note(message, record, { ...reply, at: host.clock.now() }, raw);
+    } finally {
+      this.#underWay.delete(reply);
+    }
     const receipt = receiptOf(record);
     for (const id of receipt.nativeIds) await context.partSent(id);
     return receipt;
@@ -72,8 +78,14 @@ export class Answers {
       isAuthenticated: known !== undefined && known.level !== 'unverified',
       lastHumanAt: known?.lastHumanAt ?? 0,
     };
-    const verdict = judgeReply(request, await register.replies(), await register.bounces(), now);
-    if (verdict.kind === 'send') return { at: now, recipient, thread, textHash };
+    const bounces = await register.bounces();
+    const logged = await register.replies();
+    const verdict = judgeReply(request, [...logged, ...this.#underWay], bounces, now);
+    if (verdict.kind === 'send') {
+      const reply = { at: now, recipient, thread, textHash };
+      this.#underWay.add(reply);
+      return reply;
+    }
     host.log.warn('answer held by a mail budget', {
       messageId: message.id,
       reason: verdict.reason,

@@ -11,12 +11,14 @@ import {
 import { headerValue, type MailHeaders, messageIdsIn } from '../../core/mail-headers.ts';
 import { stripQuotes } from '../../core/mail-quotes.ts';
 import type { SenderVerdict } from '../../core/mail-sender.ts';
-import { composeMailText, type MailForModel } from '../../core/mail-text.ts';
+import { composeMailText, type MailForModel, visibleText } from '../../core/mail-text.ts';
 import { baseSubject, type ParentMail } from '../../core/mail-threading.ts';
 import type { InboundMessage } from '../../core/message.ts';
 import type { MailSummary } from './imap-connection.ts';
 import type { MailReading } from './mail-reader.ts';
 import type { ParsedMail } from './parsed-mail.ts';
+
+const MAX_NAME_CHARS = 100;
 
 export type MailArrival = {
   readonly summary: MailSummary;
@@ -80,6 +82,9 @@ export function parentOf(arrival: MailArrival): ParentMail {
   };
 }
 
+const displayName = (text: string) =>
+  visibleText(text).replace(/\s+/g, ' ').trim().slice(0, MAX_NAME_CHARS);
+
 /** The message without its text: all that is kept of a refused mail. */
 export function blankMessage(
   id: MessageId,
@@ -89,7 +94,7 @@ export function blankMessage(
   sender?: SenderVerdict,
 ): InboundMessage {
   const { result } = arrival.reading;
-  const name = result.kind === 'parsed' ? result.mail.fromName : undefined;
+  const name = result.kind === 'parsed' ? displayName(result.mail.fromName ?? '') : '';
   const { arrivedAtMs } = arrival.summary;
   return {
     id,
@@ -97,7 +102,7 @@ export function blankMessage(
     sender: {
       kind: 'person',
       id: userId(address),
-      ...(name === undefined || name === '' ? {} : { name }),
+      ...(name === '' ? {} : { name }),
       verified: sender?.level ?? 'unverified',
     },
     addressing: 'direct',

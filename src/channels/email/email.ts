@@ -60,6 +60,6 @@ export function createEmailChannel(config: EmailConfig, deps: EmailDeps = {}): C
       }
     },
     send: async (message, context) => running().send(message, context),
-    reconcile: async (message) => running().reconcile(message),
+    reconcile: async (message, signal) => running().reconcile(message, signal),
   };
 }

@@ -53,8 +53,13 @@ export class ImapConnection implements AsyncDisposable {
     client.on('exists', () => this.#news.resolve());
   }
 
-  /** @throws ChannelError `mail_auth_refused` or `mail_server` */
-  static async connect(account: MailAccount, clock: Clock): Promise<ImapConnection> {
+  /** The signal ends the connection at once. @throws ChannelError */
+  static async connect(
+    account: MailAccount,
+    clock: Clock,
+    signal: AbortSignal,
+  ): Promise<ImapConnection> {
+    signal.throwIfAborted();
     const client = new ImapFlow({
       host: account.imap.host,
       port: account.imap.port,
@@ -73,6 +78,9 @@ export class ImapConnection implements AsyncDisposable {
       maxLineLength: MAX_LINE_BYTES,
     });
     const connection = new ImapConnection(client, clock);
+    const onAbort = () => client.close();
+    signal.addEventListener('abort', onAbort, { once: true });
+    client.once('close', () => signal.removeEventListener('abort', onAbort));
     try {
       await connection.#within(CONNECT_DEADLINE_MS, 'log in', client.connect());
     } catch (error) {

@@ -63,6 +63,7 @@ export type InboundRecord = {
   readonly level: Verification;
   readonly parent: ParentMail;
   readonly receivedAt: number;
+  /** The text with its quotes, where they were cut; kept 30 days for whoever looks into the state. */
   readonly wholeText: string | undefined;
 };
 
@@ -121,11 +122,6 @@ export class MailRegister {
 
   parent(inbound: MessageId): Promise<ParentMail | undefined> {
     return this.#read<ParentMail>(`in/${inbound}`);
-  }
-
-  /** The text of a mail with its quotes, where they were cut; kept 30 days. */
-  wholeText(inbound: MessageId): Promise<string | undefined> {
-    return this.#state.get(`text/${inbound}`);
   }
 
   /** The mail that had the same words from the same sender, and when. */

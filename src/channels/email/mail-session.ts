@@ -95,12 +95,15 @@ export class MailSession {
     return this.#answers.send(message, context);
   }
 
-  async reconcile(message: OutboundMessage): Promise<Receipt | 'absent' | undefined> {
+  async reconcile(
+    message: OutboundMessage,
+    signal: AbortSignal,
+  ): Promise<Receipt | 'absent' | undefined> {
     const { clock } = this.#deps.host;
     const record = await this.#register.outgoing(message.id);
     if (record === undefined) return 'absent';
     if (record.isSent) return receiptOf(record);
-    await using connection = await ImapConnection.connect(this.#account, clock);
+    await using connection = await ImapConnection.connect(this.#account, clock, signal);
     const found = await wasSent(connection, record.messageId);
     if (found === true) return receiptOf(record);
     return clock.now() - record.dateMs >= SENT_SETTLE_MS ? 'absent' : undefined;
@@ -108,7 +111,7 @@ export class MailSession {
 
   async #follow(reader: MailReader, signal: AbortSignal): Promise<void> {
     const { host, config, name } = this.#deps;
-    await using connection = await ImapConnection.connect(this.#account, host.clock);
+    await using connection = await ImapConnection.connect(this.#account, host.clock, signal);
     this.#isGmail = connection.isGmail;
     const settings = {
       channel: name,

@@ -80,6 +80,7 @@ export class MailboxWatch {
     let { cursor } = from;
     const uids = await this.#connection.uidsAfter(cursor.uid);
     for (const chunk of chunksOf(uids)) {
+      this.#reportActive();
       const last = chunk.at(-1) ?? cursor.uid;
       for (const summary of await this.#connection.summaries(chunk)) {
         if (signal.aborted) return;

@@ -46,6 +46,7 @@ export async function proveMailbox(
   signal: AbortSignal,
   options: ProveOptions = {},
 ): Promise<MailProof> {
+  const { clock = systemClock } = options;
   let step: MailProofStep = 'imap';
   const begin = (next: MailProofStep) => {
     signal.throwIfAborted();
@@ -55,12 +56,12 @@ export async function proveMailbox(
   try {
     begin('imap');
     const account = mailAccountOf(config, options.certificateAuthority);
-    await using connection = await ImapConnection.connect(account, options.clock ?? systemClock);
+    await using connection = await ImapConnection.connect(account, clock, signal);
     await connection.open(config.mailbox);
     begin('smtp');
     await proveSmtp(account, signal);
     begin('round trip');
-    await roundTrip(account, connection, config.mailbox, options.clock ?? systemClock, signal);
+    await roundTrip(account, connection, config.mailbox, clock, signal);
     return { kind: 'proven' };
   } catch (error) {
     signal.throwIfAborted();
