@@ -1,0 +1,201 @@
+// The page: opens the chat that the address names, and connects its parts. All its state is on the
+// gateway but the messages not sent yet, which outbox.js keeps.
+
+import { chatPath, getJson, postJson } from './api.js';
+import { createChatList } from './chat-list.js';
+import { createComposer } from './composer.js';
+import { followChat } from './connection.js';
+import { createConversation } from './conversation.js';
+import { createDrawer } from './drawer.js';
+import { element, iconButton } from './element.js';
+import { createOutbox } from './outbox.js';
+import { createScrollKeeper } from './scroll-keeper.js';
+import { welcome } from './welcome.js';
+
+/** Messages of a long chat shown at first, and more at a time. */
+const SHOWN_MESSAGES = 200;
+/** A connection back within this time is nobody's concern. */
+const LOST_NOTICE_MS = 800;
+/** What is said together refreshes the list once. */
+const REFRESH_DELAY_MS = 200;
+const CHAT_NAME = /^[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}$/;
+
+const byId = (id) => document.getElementById(id);
+
+class App {
+  #model;
+  #open;
+  #isAnswering = false;
+  #lostTimer;
+  #refreshTimer;
+  #place = createScrollKeeper(byId('scroll'), byId('to-end'));
+  #drawer = createDrawer();
+  #list = createChatList(byId('chats'), { onOpen: () => this.#drawer.close() });
+  #outbox = createOutbox({
+    onWaiting: (message, reason) => this.#shown(message)?.stillUnsent(message, reason),
+    onRefused: (message, reason) => this.#shown(message)?.refused(message, reason),
+  });
+  #composer = createComposer(
+    {
+      form: byId('composer'),
+      field: byId('text'),
+      buttons: byId('buttons'),
+      note: byId('composer-note'),
+    },
+    { onSend: (text) => this.#send(text), onStop: () => this.#stop() },
+  );
+
+  async start() {
+    byId('new-place').append(
+      iconButton('plus', 'New chat', () => this.#openNew(), 'new-chat-icon'),
+    );
+    byId('new-chat').addEventListener('click', () => this.#openNew());
+    byId('skip').addEventListener('click', () => this.#composer.focus());
+    window.addEventListener('hashchange', () => this.#openNamed());
+    document.addEventListener('keydown', (event) => {
+      if (event.key === 'Escape' && !event.isComposing) this.#escape();
+    });
+    document.addEventListener('visibilitychange', () => this.#showTitle());
+    await this.#list.refresh().catch(() => undefined);
+    this.#outbox.resume();
+    this.#openNamed();
+    this.#list.keepFresh();
+    await this.#showModel();
+  }
+
+  /** The chat in the address, else the newest, else a new one. */
+  #openNamed() {
+    const named = decodeURIComponent(location.hash.slice(1));
+    if (named === this.#open?.chat) return;
+    if (CHAT_NAME.test(named)) return this.#openChat(named);
+    const newest = this.#list.newest();
+    if (newest === undefined) this.#openNew();
+    else this.#openChat(newest.chat);
+  }
+
+  #openNew() {
+    const random = crypto.getRandomValues(new Uint32Array(2));
+    this.#openChat(`c${Date.now().toString(36)}-${random.join('')}`);
+  }
+
+  #openChat(chat, fromSeq = undefined) {
+    this.#open?.controller.abort();
+    const lastSeq = this.#list.find(chat)?.lastSeq ?? 0;
+    const afterSeq = fromSeq ?? Math.max(0, lastSeq - SHOWN_MESSAGES);
+    const controller = new AbortController();
+    const conversation = createConversation({
+      keepPlace: (change) => this.#place.keepPlace(change),
+      onAnswering: (isAnswering) => this.#setAnswering(isAnswering),
+      onTakeBack: (text) => this.#composer.takeBack(text),
+    });
+    this.#open = { chat, controller, conversation, hasHistory: lastSeq > 0 };
+    if (location.hash !== `#${chat}`) history.pushState(undefined, '', `#${chat}`);
+    for (const message of this.#outbox.waiting(chat)) conversation.addUnsent(message);
+    const earlier = afterSeq > 0 ? this.#earlierButton(chat, afterSeq) : undefined;
+    byId('conversation').replaceChildren(...[earlier, conversation.node].filter(Boolean));
+    this.#list.select(chat);
+    this.#setAnswering(false);
+    this.#showTitle();
+    this.#showWelcome();
+    this.#place.scrollToEnd();
+    this.#drawer.close();
+    this.#composer.focus();
+    this.#follow(this.#open, afterSeq);
+  }
+
+  #earlierButton(chat, afterSeq) {
+    const onClick = () => this.#openChat(chat, Math.max(0, afterSeq - SHOWN_MESSAGES));
+    const props = { type: 'button', className: 'earlier', on: { click: onClick } };
+    return element('button', props, 'Show earlier messages');
+  }
+
+  async #follow({ chat, controller: { signal }, conversation }, afterSeq) {
+    await followChat(chat, afterSeq, {
+      signal,
+      onConnected: () => {
+        this.#showLost(false);
+        conversation.connected();
+        this.#showModel();
+      },
+      onLost: () => this.#showLost(true),
+      onEvent: (event) => {
+        conversation.show(event);
+        this.#showWelcome();
+        if (event.type === 'said') this.#noteSaid();
+      },
+    });
+  }
+
+  #noteSaid() {
+    if (document.visibilityState === 'hidden') document.title = `● ${byId('title').textContent}`;
+    clearTimeout(this.#refreshTimer);
+    this.#refreshTimer = setTimeout(async () => {
+      await this.#list.refresh().catch(() => undefined);
+      this.#showTitle();
+    }, REFRESH_DELAY_MS);
+  }
+
+  #send(text) {
+    const { chat, conversation } = this.#open;
+    const message = this.#outbox.send(chat, text);
+    conversation.addUnsent(message);
+    this.#showWelcome();
+    this.#place.scrollToEnd();
+  }
+
+  async #stop() {
+    try {
+      await postJson(`${chatPath(this.#open.chat)}/stop`, {});
+    } catch (error) {
+      this.#composer.tell(`The answer could not be stopped: ${error.message}`);
+    }
+  }
+
+  #escape() {
+    if (this.#drawer.isOpen()) return this.#drawer.close();
+    if (this.#isAnswering && document.querySelector('dialog[open]') === null) this.#stop();
+  }
+
+  #setAnswering(isAnswering) {
+    this.#isAnswering = isAnswering;
+    this.#composer.setAnswering(isAnswering);
+  }
+
+  #shown({ chat }) {
+    return chat === this.#open?.chat ? this.#open.conversation : undefined;
+  }
+
+  #showTitle() {
+    const title = this.#list.find(this.#open?.chat)?.title || 'New chat';
+    byId('title').textContent = title;
+    if (document.visibilityState === 'visible') document.title = `${title} – nanobot`;
+  }
+
+  #showWelcome() {
+    const { conversation, hasHistory } = this.#open;
+    document.querySelector('.welcome')?.remove();
+    if (hasHistory || !conversation.isEmpty()) return;
+    byId('conversation').append(welcome(this.#model, (text) => this.#send(text)));
+  }
+
+  #showLost(isLost) {
+    clearTimeout(this.#lostTimer);
+    const notice = byId('connection');
+    notice.hidden = true;
+    if (!isLost) return;
+    this.#lostTimer = setTimeout(() => {
+      notice.textContent = 'Connection lost, reconnecting…';
+      notice.hidden = false;
+    }, LOST_NOTICE_MS);
+  }
+
+  async #showModel() {
+    const status = await getJson('/api/status').catch(() => undefined);
+    if (status === undefined || status.model === this.#model) return;
+    this.#model = status.model;
+    byId('model-line').replaceChildren('Model ', element('b', {}, status.model));
+    this.#showWelcome();
+  }
+}
+
+new App().start();

@@ -1,0 +1,109 @@
+// Follows one chat for as long as it is open: connects, resumes behind the last message seen when the
+// connection is lost, and lets go of it while nobody looks (a browser has few connections to share).
+
+import { openEvents } from './api.js';
+import { readEvents } from './event-reader.js';
+
+const RETRY_MIN_MS = 500;
+const RETRY_MAX_MS = 10_000;
+/** The gateway shows that it lives every 15 s. */
+const SILENCE_MS = 40_000;
+const HIDDEN_MS = 60_000;
+
+/**
+ * `onConnected` is called before the first event of each connection, `onLost` when one is lost and
+ * `onEvent` with each event, whose live pictures are differences to earlier ones of the connection.
+ */
+export async function followChat(chat, afterSeq, { signal, onConnected, onLost, onEvent }) {
+  let seen = afterSeq;
+  let failures = 0;
+  while (!signal.aborted) {
+    await visible(signal);
+    const connection = new AbortController();
+    const whole = AbortSignal.any([signal, connection.signal]);
+    const watch = watchConnection(connection);
+    try {
+      const body = await openEvents(chat, seen, whole);
+      onConnected();
+      failures = 0;
+      for await (const event of readEvents(body)) {
+        watch.alive();
+        if (event === undefined) continue;
+        if (event.type === 'said') seen = Math.max(seen, event.seq);
+        onEvent(event);
+      }
+    } catch (error) {
+      if (signal.aborted) return;
+      console.info('connection lost', error);
+    } finally {
+      watch.end();
+      connection.abort();
+    }
+    if (signal.aborted) return;
+    if (document.visibilityState === 'visible') onLost();
+    await pause(retryMs(failures), signal);
+    failures += 1;
+  }
+}
+
+const retryMs = (failures) =>
+  Math.min(RETRY_MAX_MS, RETRY_MIN_MS * 2 ** failures) * (0.75 + Math.random() / 2);
+
+/** Ends a connection that is silent, and one that nobody looks at. */
+function watchConnection(connection) {
+  let silence;
+  let hidden;
+  const alive = () => {
+    clearTimeout(silence);
+    silence = setTimeout(() => connection.abort(), SILENCE_MS);
+  };
+  const look = () => {
+    clearTimeout(hidden);
+    if (document.visibilityState === 'visible') return;
+    hidden = setTimeout(() => connection.abort(), HIDDEN_MS);
+  };
+  alive();
+  look();
+  document.addEventListener('visibilitychange', look);
+  return {
+    alive,
+    end() {
+      clearTimeout(silence);
+      clearTimeout(hidden);
+      document.removeEventListener('visibilitychange', look);
+    },
+  };
+}
+
+function visible(signal) {
+  if (document.visibilityState === 'visible') return undefined;
+  return firstEvent([
+    [document, 'visibilitychange'],
+    [signal, 'abort'],
+  ]);
+}
+
+/** Waits, but no longer than until the network is back or someone looks. */
+function pause(ms, signal) {
+  const events = [
+    [window, 'online'],
+    [document, 'visibilitychange'],
+    [signal, 'abort'],
+  ];
+  return firstEvent(events, ms);
+}
+
+function firstEvent(events, timeoutMs) {
+  const over = new AbortController();
+  return new Promise((resolve) => {
+    const done = () => {
+      over.abort();
+      resolve();
+    };
+    if (timeoutMs !== undefined) {
+      const timer = setTimeout(done, timeoutMs);
+      over.signal.addEventListener('abort', () => clearTimeout(timer));
+    }
+    for (const [target, type] of events) target.addEventListener(type, done, over);
+  });
+}

@@ -1,0 +1,117 @@
+// The messages of one chat: what was said, in order; below it the turns that run; at the end what is
+// not sent yet. Events may come again after a reconnect; a message is shown once.
+
+import { element } from './element.js';
+import { createLiveTurn, dots } from './live-turn.js';
+import { agentMessage, personMessage, unsentMessage } from './message.js';
+
+/** `turnId/n`: the n-th answer of a turn. */
+const ANSWER_ID = /^(.*#\d+)\/(\d+)$/;
+/** An answer to a message this young is on its way. */
+const RECENT_MS = 30_000;
+/** After a reconnect the gateway shows the turns that still run; the others are over. */
+const STALE_MS = 1500;
+
+export function createConversation({ keepPlace, onAnswering, onTakeBack }) {
+  const said = element('div', { className: 'said', role: 'log', aria: { label: 'Messages' } });
+  const live = element('div', { className: 'running' });
+  const unsent = element('div', { className: 'unsent-list' });
+  const waiting = element('p', { className: 'activity waiting', hidden: true }, dots());
+  const turns = new Map();
+  const over = new Set();
+  const known = new Set();
+  const pending = new Map();
+
+  function tellState() {
+    onAnswering(turns.size > 0 || !waiting.hidden);
+  }
+
+  function showSaid(event) {
+    if (known.has(event.id)) return;
+    known.add(event.id);
+    if (event.from === 'person') {
+      dropPending(event.id.slice(event.id.lastIndexOf(':') + 1));
+      said.append(personMessage(event.text, event.at));
+      waiting.hidden = turns.size > 0 || Date.now() - event.at > RECENT_MS;
+      return;
+    }
+    waiting.hidden = true;
+    const [, turnId, ordinal] = ANSWER_ID.exec(event.id) ?? [];
+    const turn = ordinal === '0' ? turns.get(turnId) : undefined;
+    if (turnId !== undefined) endTurn(turnId);
+    if (turn === undefined) return said.append(agentMessage(event.text, event.at));
+    turn.finish(event.text, event.at);
+    said.append(turn.node);
+  }
+
+  function showLive(delta) {
+    const { turnId, phase, result } = delta;
+    if (over.has(turnId)) return;
+    waiting.hidden = true;
+    const turn = turns.get(turnId) ?? startTurn(turnId);
+    turn.isStale = false;
+    turn.apply(delta);
+    if (phase !== 'ended' || result === undefined || result.answers > 0) return;
+    turn.close();
+    endTurn(turnId);
+    said.append(turn.node);
+  }
+
+  function startTurn(turnId) {
+    const turn = createLiveTurn(keepPlace);
+    turns.set(turnId, turn);
+    live.append(turn.node);
+    return turn;
+  }
+
+  function endTurn(turnId) {
+    turns.get(turnId)?.node.remove();
+    turns.delete(turnId);
+    over.add(turnId);
+  }
+
+  function dropPending(clientId) {
+    pending.get(clientId)?.node.remove();
+    pending.delete(clientId);
+  }
+
+  function dropStale() {
+    for (const [turnId, turn] of turns) {
+      if (!turn.isStale) continue;
+      turn.node.remove();
+      turns.delete(turnId);
+    }
+    tellState();
+  }
+
+  return {
+    node: element('div', { className: 'messages' }, said, live, waiting, unsent),
+    isEmpty: () => known.size + turns.size + pending.size === 0,
+    show(event) {
+      keepPlace(() => (event.type === 'said' ? showSaid(event) : showLive(event)));
+      tellState();
+    },
+    /** Differences to earlier pictures begin anew. */
+    connected() {
+      for (const turn of turns.values()) {
+        turn.restart();
+        turn.isStale = true;
+      }
+      if (turns.size > 0) setTimeout(dropStale, STALE_MS);
+    },
+    addUnsent({ clientId, text }) {
+      const message = unsentMessage(text);
+      pending.set(clientId, message);
+      unsent.append(message.node);
+    },
+    stillUnsent({ clientId }, reason) {
+      pending.get(clientId)?.wait(reason);
+    },
+    refused({ clientId, text }, reason) {
+      pending.get(clientId)?.refuse(reason, () => {
+        dropPending(clientId);
+        onTakeBack(text);
+      });
+    },
+  };
+}

@@ -1,0 +1,24 @@
+// Reads server-sent events from a response's body: yields the JSON data of each, and undefined for
+// a sign of life.
+
+export async function* readEvents(body) {
+  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = '';
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      const blocks = (rest + value).split('\n\n');
+      rest = blocks.pop();
+      for (const block of blocks) yield dataOf(block);
+    }
+  } finally {
+    reader.cancel().catch(() => undefined);
+  }
+}
+
+function dataOf(block) {
+  const lines = block.split('\n').filter((line) => line.startsWith('data: '));
+  if (lines.length === 0) return undefined;
+  return JSON.parse(lines.map((line) => line.slice('data: '.length)).join('\n'));
+}

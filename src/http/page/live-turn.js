@@ -1,0 +1,92 @@
+// A running turn as one message that grows: what the agent does, and the answer so far.
+
+import { element, icon } from './element.js';
+import { createMarkdownView } from './markdown-view.js';
+import { messageFoot } from './message.js';
+
+const TOOL_STATES = { running: 'running', ok: 'done', failed: 'failed' };
+
+export function createLiveTurn(onChange) {
+  const tools = element('ul', { className: 'tools', hidden: true, aria: { label: 'Tools used' } });
+  const body = element('div', { className: 'body' });
+  const activity = element('p', { className: 'activity' }, dots());
+  const node = element('article', { className: 'message agent live' }, tools, body, activity);
+  const view = createMarkdownView(body);
+  let markdown = '';
+  let drawing;
+
+  /** At most once per frame, whatever comes. */
+  function draw() {
+    drawing ??= requestAnimationFrame(() => {
+      drawing = undefined;
+      onChange(() => view.grow(markdown));
+    });
+  }
+
+  function showTools(list) {
+    tools.hidden = list.length === 0;
+    tools.replaceChildren(...list.map(toolLine));
+  }
+
+  function showActivity({ phase, notice, result }) {
+    const isOver = phase === 'ended';
+    if (isOver && result === undefined) return activity.replaceChildren('Interrupted. It goes on.');
+    if (isOver && result.answers === 0) return activity.replaceChildren('Stopped.');
+    const isWriting = phase === 'writing' && notice === undefined;
+    activity.hidden = isWriting || isOver;
+    activity.replaceChildren(dots(), notice ?? '');
+  }
+
+  function cancelDrawing() {
+    cancelAnimationFrame(drawing);
+    drawing = undefined;
+  }
+
+  return {
+    node,
+    /** A difference to what this connection sent before. */
+    apply(delta) {
+      markdown = markdown.slice(0, delta.keep) + delta.append;
+      if (delta.tools !== undefined) showTools(delta.tools);
+      showActivity(delta);
+      draw();
+    },
+    /** The connection is a new one: differences begin from nothing. */
+    restart() {
+      markdown = '';
+    },
+    /** The answer as it stands. */
+    finish(text, at) {
+      cancelDrawing();
+      view.finish(text);
+      activity.remove();
+      node.classList.remove('live');
+      node.append(messageFoot(at, text, body));
+    },
+    /** The turn came to its end without an answer. */
+    close() {
+      cancelDrawing();
+      if (markdown !== '') view.finish(markdown);
+      node.classList.remove('live');
+    },
+  };
+}
+
+function toolLine({ name, detail, status }) {
+  const state = TOOL_STATES[status] ?? 'running';
+  const mark = state === 'running' ? element('span', { className: 'spinner' }) : icon(state);
+  return element(
+    'li',
+    { className: state },
+    mark,
+    element('span', { className: 'tool-name' }, name),
+    element('span', { className: 'tool-detail', title: detail }, detail),
+    element('span', { className: 'unseen' }, state),
+  );
+}
+
+/** Three dots that move while the agent thinks. */
+export function dots() {
+  const props = { className: 'dots', role: 'img', aria: { label: 'thinking' } };
+  return element('span', props, ...Array.from({ length: 3 }, () => element('i')));
+}

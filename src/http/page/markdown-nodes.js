@@ -1,0 +1,149 @@
+// Markdown tokens to DOM nodes. Raw HTML is shown as it was written, pictures become links that load
+// nothing, and only addresses a reader can judge become links.
+
+import { codeBlock } from './code-block.js';
+import { element } from './element.js';
+
+const NAMED = {
+  amp: '&',
+  lt: '<',
+  gt: '>',
+  quot: '"',
+  apos: "'",
+  nbsp: '\u00a0',
+  hellip: '…',
+  mdash: '—',
+  ndash: '–',
+  rarr: '→',
+  larr: '←',
+  bull: '•',
+  deg: '°',
+  times: '×',
+  euro: '€',
+  copy: '©',
+};
+
+/** Nodes of the block tokens, one per block. */
+export function blockNodes(tokens) {
+  return tokens.filter(({ type }) => type !== 'space').map(blockNode);
+}
+
+function blockNode(token) {
+  switch (token.type) {
+    case 'heading':
+      // The page has its own title above; a message's headings come below it.
+      return element(`h${Math.min(6, token.depth + 2)}`, {}, ...inlineNodes(token.tokens));
+    case 'code':
+      return codeBlock(token.text, /^[\w+#.-]+/.exec(token.lang ?? '')?.[0]);
+    case 'blockquote':
+      return element('blockquote', {}, ...blockNodes(token.tokens));
+    case 'list':
+      return listNode(token);
+    case 'table':
+      return tableNode(token);
+    case 'hr':
+      return element('hr');
+    case 'paragraph':
+      return element('p', {}, ...inlineNodes(token.tokens));
+    case 'html':
+    case 'def':
+      return element('p', { className: 'verbatim' }, token.raw.trimEnd());
+    default:
+      return element('p', {}, ...inlineNodes([token]));
+  }
+}
+
+function listNode({ ordered, start, items }) {
+  const nodes = items.map((item) => element('li', {}, ...itemNodes(item)));
+  if (!ordered) return element('ul', {}, ...nodes);
+  return element('ol', { start: Number(start) || (start === 0 ? 0 : 1) }, ...nodes);
+}
+
+function itemNodes({ tokens }) {
+  return tokens.flatMap((token) => {
+    if (token.type === 'space') return [];
+    if (token.type === 'text' || token.type === 'checkbox') return inlineNodes([token]);
+    return [blockNode(token)];
+  });
+}
+
+function tableNode({ header, rows }) {
+  const cell = (tag) => (token) => {
+    const node = element(tag, {}, ...inlineNodes(token.tokens));
+    if (token.align) node.classList.add(`align-${token.align}`);
+    return node;
+  };
+  return element(
+    'div',
+    { className: 'table-scroll', tabIndex: 0, role: 'group', aria: { label: 'Table' } },
+    element(
+      'table',
+      {},
+      element('thead', {}, element('tr', {}, ...header.map(cell('th')))),
+      element('tbody', {}, ...rows.map((row) => element('tr', {}, ...row.map(cell('td'))))),
+    ),
+  );
+}
+
+function inlineNodes(tokens = []) {
+  return tokens.map(inlineNode);
+}
+
+function inlineNode(token) {
+  switch (token.type) {
+    case 'strong':
+    case 'em':
+    case 'del':
+      return element(token.type, {}, ...inlineNodes(token.tokens));
+    case 'codespan':
+      return element('code', {}, token.text);
+    case 'br':
+      return element('br');
+    case 'checkbox':
+      return document.createTextNode(token.checked ? '☑ ' : '☐ ');
+    case 'link':
+      return linkNode(token, inlineNodes(token.tokens));
+    case 'image':
+      return linkNode(token, [`🖼 ${token.text || token.href}`]);
+    case 'escape':
+      return document.createTextNode(token.text);
+    case 'text':
+      return textNode(token);
+    case 'html':
+      return /^<br *\/?>$/i.test(token.raw) ? element('br') : document.createTextNode(token.raw);
+    default:
+      return document.createTextNode(token.raw);
+  }
+}
+
+function textNode(token) {
+  if (token.tokens !== undefined) return element('span', {}, ...inlineNodes(token.tokens));
+  return document.createTextNode(token.escaped ? token.text : decodeReferences(token.text));
+}
+
+function linkNode({ href, title }, label) {
+  if (!isSafeHref(href)) return element('span', {}, ...label, href === '' ? '' : ` (${href})`);
+  const props = {
+    href,
+    target: '_blank',
+    rel: 'noopener noreferrer nofollow',
+    title: title ?? href,
+  };
+  return element('a', props, ...label);
+}
+
+function isSafeHref(href) {
+  return /^(?:https?:\/\/|mailto:)[^\s<>"]+$/i.test(href) && URL.canParse(href);
+}
+
+function decodeReferences(text) {
+  return text.replace(
+    /&(?:#(\d{1,7})|#[xX]([0-9a-fA-F]{1,6})|([a-z]{2,6}));/g,
+    (whole, decimal, hex, name) => {
+      if (name !== undefined) return NAMED[name] ?? whole;
+      const code = decimal === undefined ? Number.parseInt(hex, 16) : Number(decimal);
+      const isText = code >= 0x20 && code <= 0x10ffff && !(code >= 0xd800 && code <= 0xdfff);
+      return isText ? String.fromCodePoint(code) : whole;
+    },
+  );
+}

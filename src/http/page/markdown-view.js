@@ -1,0 +1,46 @@
+// Shows Markdown that grows: blocks that are complete stand, only the end is lexed and built again.
+
+import { cleanText, lexMarkdown } from './markdown-lexer.js';
+import { blockNodes } from './markdown-nodes.js';
+
+/** What comes next can still change so many blocks at the end: a list may go on after a paragraph. */
+const OPEN_BLOCKS = 2;
+
+export function createMarkdownView(container) {
+  let standing = '';
+  let standingNodes = 0;
+
+  function reset() {
+    container.replaceChildren();
+    standing = '';
+    standingNodes = 0;
+  }
+
+  return {
+    /** The text so far; a new text that does not go on from the last one replaces it. */
+    grow(text) {
+      if (!text.startsWith(standing)) reset();
+      const tokens = lexMarkdown(cleanText(text.slice(standing.length)));
+      const nodes = blockNodes(tokens);
+      const open = [...container.childNodes].slice(standingNodes);
+      for (const node of open) node.remove();
+      container.append(...nodes);
+      const blocks = tokens.filter(({ type }) => type !== 'space');
+      const firstOpen = blocks.at(-OPEN_BLOCKS);
+      if (blocks.length <= OPEN_BLOCKS) return;
+      const closed = tokens
+        .slice(0, tokens.indexOf(firstOpen))
+        .map(({ raw }) => raw)
+        .join('');
+      // The lexer rewrites some white space; a border is only safe where its text is the source.
+      if (!text.startsWith(closed, standing.length)) return;
+      standing += closed;
+      standingNodes += blocks.length - OPEN_BLOCKS;
+    },
+    /** The whole text, built anew: a reference defined at its end may change its beginning. */
+    finish(text) {
+      reset();
+      container.append(...blockNodes(lexMarkdown(cleanText(text))));
+    },
+  };
+}

@@ -1,0 +1,55 @@
+// Messages as DOM nodes: a person's text as it was typed, the agent's Markdown.
+
+import { copyButton } from './code-block.js';
+import { element, iconButton } from './element.js';
+import { createMarkdownView } from './markdown-view.js';
+
+const timeFormat = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' });
+const dayFormat = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' });
+
+export function personMessage(text, at) {
+  const body = element('div', { className: 'body' }, text);
+  return element('article', { className: 'message person' }, body, messageFoot(at, text, body));
+}
+
+export function agentMessage(markdown, at) {
+  const body = element('div', { className: 'body' });
+  createMarkdownView(body).finish(markdown);
+  return element('article', { className: 'message agent' }, body, messageFoot(at, markdown, body));
+}
+
+/** A message the gateway has not confirmed. */
+export function unsentMessage(text) {
+  const state = element('p', { className: 'state' }, 'Sending…');
+  const body = element('div', { className: 'body' }, text);
+  const node = element('article', { className: 'message person unsent' }, body, state);
+  return {
+    node,
+    wait(reason) {
+      state.replaceChildren(`Not sent yet, trying again. ${reason}`.trim());
+    },
+    /** It will not be sent; `onTakeBack` puts it into the message field. */
+    refuse(reason, onTakeBack) {
+      node.classList.add('refused');
+      state.replaceChildren(
+        `Not sent: ${reason} `,
+        iconButton('retry', 'Edit again', onTakeBack, 'small'),
+      );
+    },
+  };
+}
+
+export function messageFoot(at, text, fallback) {
+  const date = new Date(at);
+  const time = element(
+    'time',
+    { dateTime: date.toISOString(), title: dayFormat.format(date) },
+    timeFormat.format(date),
+  );
+  return element(
+    'footer',
+    {},
+    time,
+    copyButton('Copy message', () => text, fallback),
+  );
+}

@@ -1,0 +1,86 @@
+// Messages the gateway has not confirmed yet: kept in this browser, sent again under the same id until
+// it has them, also after the page was closed. The gateway knows a repeat by its id.
+
+import { chatPath, postJson, RefusedError } from './api.js';
+
+const KEY = 'nanobot.unsent';
+const RETRY_MIN_MS = 1000;
+const RETRY_MAX_MS = 15_000;
+
+export function createOutbox({ onWaiting, onRefused }) {
+  const busy = new Set();
+
+  /** One after the other per chat, so that the order stays. */
+  async function drain(chat) {
+    if (busy.has(chat)) return;
+    busy.add(chat);
+    for (let failures = 0; ; ) {
+      const [message] = read().filter((one) => one.chat === chat);
+      if (message === undefined) break;
+      try {
+        await postJson(`${chatPath(chat)}/messages`, {
+          clientId: message.clientId,
+          text: message.text,
+        });
+        failures = 0;
+        forget(message);
+      } catch (error) {
+        if (error instanceof RefusedError && error.isFinal) {
+          forget(message);
+          onRefused(message, error.message);
+          continue;
+        }
+        failures += 1;
+        onWaiting(message, error instanceof RefusedError ? error.message : '');
+        const waitMs = Math.min(RETRY_MAX_MS, RETRY_MIN_MS * 2 ** (failures - 1));
+        await pause(Math.max(waitMs, error.retryAfterMs ?? 0));
+      }
+    }
+    busy.delete(chat);
+  }
+
+  return {
+    send(chat, text) {
+      const message = {
+        chat,
+        clientId: crypto.getRandomValues(new BigUint64Array(2)).join('-'),
+        text,
+      };
+      write([...read(), message]);
+      drain(chat);
+      return message;
+    },
+    /** What waits in the chat, oldest first. */
+    waiting: (chat) => read().filter((message) => message.chat === chat),
+    /** Takes up what an earlier page left behind. */
+    resume() {
+      for (const chat of new Set(read().map((message) => message.chat))) drain(chat);
+    },
+  };
+}
+
+function read() {
+  try {
+    const stored = JSON.parse(localStorage.getItem(KEY) ?? '[]');
+    return Array.isArray(stored) ? stored : [];
+  } catch {
+    return [];
+  }
+}
+
+const write = (messages) => localStorage.setItem(KEY, JSON.stringify(messages));
+const forget = ({ clientId }) => write(read().filter((one) => one.clientId !== clientId));
+
+/** Waits, but no longer than until the network is back. */
+function pause(ms) {
+  const over = new AbortController();
+  return new Promise((resolve) => {
+    const done = () => {
+      over.abort();
+      resolve();
+    };
+    const timer = setTimeout(done, ms);
+    over.signal.addEventListener('abort', () => clearTimeout(timer));
+    window.addEventListener('online', done, over);
+  });
+}

@@ -1,0 +1,46 @@
+// What an empty chat shows: who answers, and what to try.
+
+import { element } from './element.js';
+
+const DEMO = 'demo/';
+const TRY_DEMO = ['what time is it', 'list files', 'markdown', 'connect'];
+const TRY = ['/help', 'What can you do?', 'What do you know about me?'];
+
+/** `model` is undefined while it is not known. */
+export function welcome(model, onTry) {
+  const isDemo = model?.startsWith(DEMO) ?? false;
+  const ideas = (isDemo ? TRY_DEMO : TRY).map((text) =>
+    element('button', { type: 'button', on: { click: () => onTry(text) } }, text),
+  );
+  return element(
+    'section',
+    { className: 'welcome' },
+    element('img', { src: '/logo.svg', alt: '', width: 56, height: 56 }),
+    element('h2', {}, 'What can I do for you?'),
+    model === undefined
+      ? undefined
+      : element('p', {}, 'Answers come from ', element('b', {}, model)),
+    isDemo ? demoNotice() : undefined,
+    element('div', { className: 'ideas' }, ...ideas),
+  );
+}
+
+function demoNotice() {
+  return element(
+    'div',
+    { className: 'notice' },
+    element('strong', {}, 'This is the built-in demo, a program without intelligence.'),
+    element(
+      'p',
+      {},
+      'Connect a real model on the machine where nanobot runs, then start it again:',
+    ),
+    element(
+      'ul',
+      {},
+      element('li', {}, 'set a key, such as ', element('code', {}, 'ANTHROPIC_API_KEY=…')),
+      element('li', {}, 'or start Ollama, LM Studio or llama.cpp'),
+      element('li', {}, 'or let ', element('code', {}, 'npm run nanobot -- onboard'), ' ask you'),
+    ),
+  );
+}
