@@ -67,6 +67,8 @@ export async function startMailServers(): Promise<MailServers | { readonly absen
     settle: () => settle(root),
     async restartImap() {
       await killGroup(dovecot);
+      // Processes that are still dying hold the port.
+      while (await answers(plan.imapPort)) await delay(POLL_MS);
       dovecot = await startDovecot(plan);
     },
     async [Symbol.asyncDispose]() {
