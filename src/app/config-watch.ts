@@ -51,6 +51,7 @@ function createReloader(watch: ConfigWatch): () => Promise<void> {
 
   return async () => {
     try {
+      if ((await stampOf(watch.home.config)) === undefined) throw goneError();
       const next = await loadConfig(watch.home, watch.env, current.overrides);
       lastProblem = '';
       const change = configChange(current.config, next.config);
@@ -63,6 +64,14 @@ function createReloader(watch: ConfigWatch): () => Promise<void> {
       lastProblem = problem;
     }
   };
+}
+
+/** Without the file the defaults would count, which nobody asked for. */
+function goneError(): ConfigError {
+  const remedy = 'Put it back; the last one that loaded is beside it.';
+  return new ConfigError('the configuration is gone', [
+    { path: '', problem: 'the file is gone', remedy },
+  ]);
 }
 
 /** A file that cannot be read is as good as one that is wrong. */

@@ -58,7 +58,7 @@ afterEach(async () => {
   await rm(home.root, { recursive: true, force: true });
 });
 
-test('a change is told once, with what it asks for, and an invalid file keeps the old one', async () => {
+test('a change is told once, with what it asks for, and an invalid or missing file keeps the old one', async () => {
   await saveConfig(home, { version: 1, channels: { telegram: { allowFrom: ['5'] } } }, {});
   expect((await next()).change).toEqual({
     nextTurn: ['channels.telegram.allowFrom'],
@@ -67,6 +67,8 @@ test('a change is told once, with what it asks for, and an invalid file keeps th
   });
   await writeFile(home.config, '{"version":1,');
   expect((await next()).error?.problems[0]).toMatchObject({ line: 1 });
+  await rm(home.config);
+  expect((await next()).error?.problems[0]?.problem).toContain('gone');
   await writeFile(home.config, '{"version":1,"channels":{"telegram":{"streaming":false}}}');
   // Compared with the last file that loaded, not with the broken one.
   expect((await next()).change).toEqual({

@@ -41,7 +41,10 @@ async function provedBot(terminal: Terminal, asker: Asker, given: string): Promi
   for (;;) {
     if (token === '') {
       asker.say(HOW_TO);
-      token = await asker.secret({ message: 'The bot token', flag: '--telegram' });
+      token = await asker.secret({
+        message: 'The bot token',
+        flag: '--token (in onboard: --telegram)',
+      });
     }
     try {
       return await proveAndSave(terminal, asker, token);
