@@ -16,8 +16,10 @@ export type ConfigKey = {
 
 /** Every key of the configuration, sections before what is in them. */
 export function configKeys(): readonly ConfigKey[] {
-  return keysOf(configSchema, '').slice(1);
+  return KEYS;
 }
+
+const KEYS = keysOf(configSchema, '').slice(1);
 
 function keysOf(schema: unknown, path: string): readonly ConfigKey[] {
   const layers = layersOf(schema);
