@@ -43,6 +43,8 @@ export type OutgoingRecord = {
   readonly subject: string;
   readonly inReplyTo?: string;
   readonly references: readonly string[];
+  /** Epoch milliseconds of the latest try. */
+  readonly triedAt: number;
   readonly isSent: boolean;
 };
 

@@ -106,7 +106,7 @@ export class MailSession {
     await using connection = await ImapConnection.connect(this.#account, clock, signal);
     const found = await wasSent(connection, record.messageId);
     if (found === true) return receiptOf(record);
-    return clock.now() - record.dateMs >= SENT_SETTLE_MS ? 'absent' : undefined;
+    return clock.now() - record.triedAt >= SENT_SETTLE_MS ? 'absent' : undefined;
   }
 
   async #follow(reader: MailReader, signal: AbortSignal): Promise<void> {

@@ -29,7 +29,7 @@ const digest = (text: string, hexChars: number) =>
 export const threadOf = (message: OutboundMessage): string =>
   message.chat.thread ?? digest(message.id, THREAD_HEX_CHARS);
 
-/** The record of this answer, made and stored on the first try. */
+/** The record of this answer: made on the first try, the time noted on every one. */
 export async function outgoingRecord(
   message: OutboundMessage,
   from: string,
@@ -37,22 +37,32 @@ export async function outgoingRecord(
   register: MailRegister,
 ): Promise<OutgoingRecord> {
   const known = await register.outgoing(message.id);
-  if (known !== undefined) return known;
+  if (known?.isSent) return known;
+  const record = { ...(known ?? (await newRecord(message, from, now, register))), triedAt: now };
+  await register.noteOutgoing(message.id, record);
+  return record;
+}
+
+async function newRecord(
+  message: OutboundMessage,
+  from: string,
+  now: number,
+  register: MailRegister,
+): Promise<OutgoingRecord> {
   const thread = threadOf(message);
   const answered = message.replyTo && (await register.parent(message.replyTo));
   const parent = answered ?? (await register.thread(thread))?.parent;
   const send = digest(message.id, SEND_HEX_CHARS);
   const tag = register.tag(thread, message.chat.chat);
-  const record: OutgoingRecord = {
+  return {
     messageId: formatOwnMessageId({ send, thread, tag }, from),
     dateMs: now,
     subject: parent === undefined ? opening(message.markdown) : replySubject(parent.subject),
     ...(parent?.messageId === undefined ? {} : { inReplyTo: parent.messageId }),
     references: parent === undefined ? [] : replyReferences(parent),
+    triedAt: now,
     isSent: false,
   };
-  await register.noteOutgoing(message.id, record);
-  return record;
 }
 
 function opening(markdown: string): string {
