@@ -1,7 +1,7 @@
 // Requests to the gateway this page came from, and to no other. The token, where one is needed, is
 // asked for once and kept for this tab only; it travels in a header, never in an address.
 
-import { askForToken } from './token.js';
+import { createTokenQuestion } from './token.js';
 
 const TOKEN_KEY = 'nanobot.token';
 const REQUEST_TIMEOUT_MS = 15_000;
@@ -18,28 +18,60 @@ export class RefusedError extends Error {
   }
 }
 
-/** Asks again with a token when the gateway wants one. */
-async function request(path, init) {
-  for (let problem = ''; ; ) {
-    const token = sessionStorage.getItem(TOKEN_KEY);
-    const authorization = token === null ? {} : { authorization: `Bearer ${token}` };
+export function createApi() {
+  const askForToken = createTokenQuestion();
+
+  /** Asks again with a token when the gateway wants one. `read` takes what is needed of the answer. */
+  async function request(path, init, read) {
+    for (let problem = ''; ; ) {
+      const token = sessionStorage.getItem(TOKEN_KEY);
+      const answer = await attempt(path, init, token, read);
+      if (answer.refusal === undefined) return answer.value;
+      if (answer.refusal.status !== 401) throw answer.refusal;
+      // Another request may have asked for it meanwhile.
+      if (token !== sessionStorage.getItem(TOKEN_KEY)) continue;
+      if (token !== null) problem = answer.refusal.message;
+      sessionStorage.setItem(TOKEN_KEY, await askForToken(problem));
+    }
+  }
+
+  async function getJson(path) {
+    return request(path, { method: 'GET' }, (response) => response.json());
+  }
+
+  async function postJson(path, body) {
+    const headers = { 'content-type': 'application/json' };
+    const init = { method: 'POST', headers, body: JSON.stringify(body) };
+    return request(path, init, (response) => response.json());
+  }
+
+  /** The stream of a chat's events; resolves once connected. */
+  async function openEvents(chat, afterSeq, signal) {
+    const path = `${chatPath(chat)}/events?live=delta&after=${afterSeq}`;
+    return request(path, { method: 'GET', signal }, (response) => response.body);
+  }
+
+  return { getJson, postJson, openEvents };
+}
+
+async function attempt(path, init, token, read) {
+  const late = new AbortController();
+  const timer = setTimeout(() => late.abort(), REQUEST_TIMEOUT_MS);
+  const authorization = token === null ? {} : { authorization: `Bearer ${token}` };
+  try {
     const response = await fetch(path, {
       ...init,
       headers: { ...init.headers, ...authorization },
+      signal: AbortSignal.any([late.signal, ...(init.signal === undefined ? [] : [init.signal])]),
       cache: 'no-store',
       redirect: 'error',
     });
-    if (response.ok) return response;
+    if (response.ok) return { value: await read(response) };
+    const retryAfterMs = Number(response.headers.get('retry-after') ?? 0) * 1000;
     const message = await problemOf(response);
-    if (response.status !== 401) {
-      const retryAfterMs = Number(response.headers.get('retry-after') ?? 0) * 1000;
-      throw new RefusedError(response.status, message, retryAfterMs);
-    }
-    // Another request may have asked for it meanwhile.
-    if (token === sessionStorage.getItem(TOKEN_KEY)) {
-      if (token !== null) problem = message;
-      sessionStorage.setItem(TOKEN_KEY, await askForToken(problem));
-    }
+    return { refusal: new RefusedError(response.status, message, retryAfterMs) };
+  } finally {
+    clearTimeout(timer);
   }
 }
 
@@ -50,28 +82,6 @@ async function problemOf(response) {
   } catch {
     return `The gateway answered with status ${response.status}.`;
   }
-}
-
-export async function getJson(path) {
-  const signal = AbortSignal.timeout(REQUEST_TIMEOUT_MS);
-  const response = await request(path, { method: 'GET', signal });
-  return response.json();
-}
-
-export async function postJson(path, body) {
-  const response = await request(path, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify(body),
-  });
-  return response.json();
-}
-
-/** The stream of a chat's events; resolves once connected. */
-export async function openEvents(chat, afterSeq, signal) {
-  const path = `${chatPath(chat)}/events?live=delta&after=${afterSeq}`;
-  const response = await request(path, { method: 'GET', signal });
-  return response.body;
 }
 
 export function chatPath(chat) {

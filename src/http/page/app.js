@@ -1,7 +1,7 @@
 // The page: opens the chat that the address names, and connects its parts. All its state is on the
 // gateway but the messages not sent yet, which outbox.js keeps.
 
-import { chatPath, getJson, postJson } from './api.js';
+import { chatPath, createApi, RefusedError } from './api.js';
 import { createChatList } from './chat-list.js';
 import { createComposer } from './composer.js';
 import { followChat } from './connection.js';
@@ -23,6 +23,7 @@ const CHAT_NAME = /^[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}$/;
 const byId = (id) => document.getElementById(id);
 
 class App {
+  #api = createApi();
   #model;
   #open;
   #isAnswering = false;
@@ -30,8 +31,8 @@ class App {
   #refreshTimer;
   #place = createScrollKeeper(byId('scroll'), byId('to-end'));
   #drawer = createDrawer();
-  #list = createChatList(byId('chats'), { onOpen: () => this.#drawer.close() });
-  #outbox = createOutbox({
+  #list = createChatList(this.#api, byId('chats'), { onOpen: () => this.#drawer.close() });
+  #outbox = createOutbox(this.#api, {
     onWaiting: (message, reason) => this.#shown(message)?.stillUnsent(message, reason),
     onRefused: (message, reason) => this.#shown(message)?.refused(message, reason),
   });
@@ -110,14 +111,14 @@ class App {
   }
 
   async #follow({ chat, controller: { signal }, conversation }, afterSeq) {
-    await followChat(chat, afterSeq, {
+    await followChat(this.#api, chat, afterSeq, {
       signal,
       onConnected: () => {
-        this.#showLost(false);
+        this.#showLost(undefined);
         conversation.connected();
         this.#showModel();
       },
-      onLost: () => this.#showLost(true),
+      onLost: (problem) => this.#showLost(lostText(problem)),
       onEvent: (event) => {
         conversation.show(event);
         this.#showWelcome();
@@ -145,7 +146,7 @@ class App {
 
   async #stop() {
     try {
-      await postJson(`${chatPath(this.#open.chat)}/stop`, {});
+      await this.#api.postJson(`${chatPath(this.#open.chat)}/stop`, {});
     } catch (error) {
       this.#composer.tell(`The answer could not be stopped: ${error.message}`);
     }
@@ -178,24 +179,29 @@ class App {
     byId('conversation').append(welcome(this.#model, (text) => this.#send(text)));
   }
 
-  #showLost(isLost) {
+  #showLost(text) {
     clearTimeout(this.#lostTimer);
     const notice = byId('connection');
     notice.hidden = true;
-    if (!isLost) return;
+    if (text === undefined) return;
     this.#lostTimer = setTimeout(() => {
-      notice.textContent = 'Connection lost, reconnecting…';
+      notice.textContent = text;
       notice.hidden = false;
     }, LOST_NOTICE_MS);
   }
 
   async #showModel() {
-    const status = await getJson('/api/status').catch(() => undefined);
+    const status = await this.#api.getJson('/api/status').catch(() => undefined);
     if (status === undefined || status.model === this.#model) return;
     this.#model = status.model;
     byId('model-line').replaceChildren('Model ', element('b', {}, status.model));
     this.#showWelcome();
   }
+}
+
+function lostText(problem) {
+  if (problem instanceof RefusedError) return problem.message;
+  return 'Connection lost, reconnecting…';
 }
 
 new App().start();

@@ -1,6 +1,5 @@
 // The list of chats: titles, when something was last said, which have news.
 
-import { getJson } from './api.js';
 import { element } from './element.js';
 
 const REFRESH_MS = 30_000;
@@ -10,7 +9,7 @@ const DAY_MS = 86_400_000;
 const timeFormat = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' });
 const dayFormat = new Intl.DateTimeFormat(undefined, { month: 'short', day: 'numeric' });
 
-export function createChatList(list, { onOpen }) {
+export function createChatList(api, list, { onOpen }) {
   let chats = [];
   let current;
   const seen = readSeen();
@@ -40,7 +39,7 @@ export function createChatList(list, { onOpen }) {
   }
 
   async function refresh() {
-    chats = (await getJson('/api/web/chats')).chats;
+    chats = (await api.getJson('/api/web/chats')).chats;
     noteSeen();
     draw();
   }

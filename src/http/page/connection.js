@@ -1,7 +1,6 @@
 // Follows one chat for as long as it is open: connects, resumes behind the last message seen when the
 // connection is lost, and lets go of it while nobody looks (a browser has few connections to share).
 
-import { openEvents } from './api.js';
 import { readEvents } from './event-reader.js';
 
 const RETRY_MIN_MS = 500;
@@ -11,10 +10,12 @@ const SILENCE_MS = 40_000;
 const HIDDEN_MS = 60_000;
 
 /**
- * `onConnected` is called before the first event of each connection, `onLost` when one is lost and
- * `onEvent` with each event, whose live pictures are differences to earlier ones of the connection.
+ * `onConnected` is called before the first event of each connection, `onLost` when one is lost, with
+ * what was wrong if that is known, `onEvent` with each event. Its live pictures are differences to
+ * earlier ones of the same connection.
  */
-export async function followChat(chat, afterSeq, { signal, onConnected, onLost, onEvent }) {
+export async function followChat(api, chat, afterSeq, listeners) {
+  const { signal, onConnected, onLost, onEvent } = listeners;
   let seen = afterSeq;
   let failures = 0;
   while (!signal.aborted) {
@@ -22,25 +23,27 @@ export async function followChat(chat, afterSeq, { signal, onConnected, onLost, 
     const connection = new AbortController();
     const whole = AbortSignal.any([signal, connection.signal]);
     const watch = watchConnection(connection);
+    let problem;
     try {
-      const body = await openEvents(chat, seen, whole);
+      const body = await api.openEvents(chat, seen, whole);
       onConnected();
       failures = 0;
+      watch.alive();
       for await (const event of readEvents(body)) {
         watch.alive();
         if (event === undefined) continue;
-        if (event.type === 'said') seen = Math.max(seen, event.seq);
+        if (event.type === 'said') seen = event.seq;
         onEvent(event);
       }
     } catch (error) {
       if (signal.aborted) return;
-      console.info('connection lost', error);
+      problem = error;
     } finally {
       watch.end();
       connection.abort();
     }
     if (signal.aborted) return;
-    if (document.visibilityState === 'visible') onLost();
+    if (document.visibilityState === 'visible') onLost(problem);
     await pause(retryMs(failures), signal);
     failures += 1;
   }
@@ -62,7 +65,6 @@ function watchConnection(connection) {
     if (document.visibilityState === 'visible') return;
     hidden = setTimeout(() => connection.abort(), HIDDEN_MS);
   };
-  alive();
   look();
   document.addEventListener('visibilitychange', look);
   return {

@@ -1,13 +1,13 @@
 // Messages the gateway has not confirmed yet: kept in this browser, sent again under the same id until
 // it has them, also after the page was closed. The gateway knows a repeat by its id.
 
-import { chatPath, postJson, RefusedError } from './api.js';
+import { chatPath, RefusedError } from './api.js';
 
 const KEY = 'nanobot.unsent';
 const RETRY_MIN_MS = 1000;
 const RETRY_MAX_MS = 15_000;
 
-export function createOutbox({ onWaiting, onRefused }) {
+export function createOutbox(api, { onWaiting, onRefused }) {
   const busy = new Set();
 
   /** One after the other per chat, so that the order stays. */
@@ -18,7 +18,7 @@ export function createOutbox({ onWaiting, onRefused }) {
       const [message] = read().filter((one) => one.chat === chat);
       if (message === undefined) break;
       try {
-        await postJson(`${chatPath(chat)}/messages`, {
+        await api.postJson(`${chatPath(chat)}/messages`, {
           clientId: message.clientId,
           text: message.text,
         });

@@ -2,14 +2,15 @@
 
 import { element } from './element.js';
 
-let asking;
-
-/** Resolves with what was typed; several who ask at once get one answer. */
-export function askForToken(problem) {
-  asking ??= ask(problem).finally(() => {
-    asking = undefined;
-  });
-  return asking;
+/** A question for the token; several who ask at once get one answer. */
+export function createTokenQuestion() {
+  let asking;
+  return (problem) => {
+    asking ??= ask(problem).finally(() => {
+      asking = undefined;
+    });
+    return asking;
+  };
 }
 
 function ask(problem) {
