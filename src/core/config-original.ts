@@ -49,11 +49,14 @@ const OLD_DEFAULTS = [
     path: 'gateway.host',
     value: '0.0.0.0',
     note: 'the web page is served on this machine only',
+    /** Only here has the gateway a token: whoever wrote one means the address. */
+    unless: 'gateway.token',
   },
   {
     path: 'agents.defaults.workspace',
     value: '~/.nanobot/workspace',
     note: 'it is workspace/ in the home',
+    unless: undefined,
   },
 ];
 
@@ -94,7 +97,10 @@ function dropKeys(original: JsonObject): Upgrade {
 
 /** Defaults that the original wrote into every file and that mean something else here. */
 function dropOldDefaults(original: JsonObject): Upgrade {
-  const present = OLD_DEFAULTS.filter(({ path, value }) => valueAt(original, path) === value);
+  const present = OLD_DEFAULTS.filter(({ path, value, unless }) => {
+    const isMeant = unless !== undefined && valueAt(original, unless) !== undefined;
+    return valueAt(original, path) === value && !isMeant;
+  });
   return {
     raw: present.map(({ path }) => path).reduce(withoutValue, original),
     notes: present.map(({ path, value, note }) => `${path} ${value} was dropped: ${note}`),
@@ -103,7 +109,9 @@ function dropOldDefaults(original: JsonObject): Upgrade {
 
 /** The original chose the encryption by the port; its SMTP port was 587 unless written. */
 function nameMailSecurity(original: JsonObject): Upgrade {
-  if (!isJsonObject(valueAt(original, 'channels.email'))) return { raw: original, notes: [] };
+  const email = valueAt(original, 'channels.email');
+  const isNamed = isJsonObject(email) && ('imapSecurity' in email || 'smtpSecurity' in email);
+  if (!isJsonObject(email) || isNamed) return { raw: original, notes: [] };
   const smtpPort = valueAt(original, 'channels.email.smtpPort') ?? 587;
   const settings: readonly (readonly [key: string, value: JsonValue])[] = [
     ['smtpPort', smtpPort],

@@ -55,6 +55,13 @@ describe('the original file', () => {
   });
 
   test.each([
+    ['an address with a token', { gateway: { host: '0.0.0.0', token: 'a-long-enough-token' } }],
+    ['named encryption', { channels: { email: { smtpHost: 'h', smtpSecurity: 'tls' } } }],
+  ])('a file of ours that only lacks its version keeps %s', (_name, written) => {
+    expect(migrateConfig(written).raw).toEqual({ ...written, version: 1 });
+  });
+
+  test.each([
     ['trio', { trio: { enabled: true } }],
     ['agents.defaultLane', { agents: { defaultLane: 'action' } }],
     ['channels.whatsapp', { channels: { whatsapp: { enabled: true } } }],

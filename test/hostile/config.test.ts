@@ -7,7 +7,10 @@ import { readJson } from '../../src/core/config-json.ts';
 import { ConfigError } from '../../src/core/errors.ts';
 import { withValue } from '../../src/core/json-paths.ts';
 
-const KEYS = ['__proto__', 'constructor', 'prototype'];
+const KEYS = [
+  ...['__proto__', 'constructor', 'prototype', 'toString', 'valueOf', 'hasOwnProperty'],
+  ...['__defineGetter__', '__lookupGetter__', 'isPrototypeOf', 'propertyIsEnumerable'],
+];
 const SECTIONS = ['', 'agents', 'agents.defaults', 'channels', 'channels.telegram', 'gateway'];
 
 describe('a key that reaches into object prototypes', () => {
