@@ -46,10 +46,14 @@ function greeting(terminal: Terminal, opened: OpenedHome, gateway: Gateway): rea
     ...opened.notes.map((note) => terminal.style('dim', note)),
     row('home', terminal.home.root),
     row('model', modelLine(gateway.model)),
-    ...(gateway.address === undefined ? [] : [row('web page', gateway.address)]),
+    ...(gateway.address === undefined ? [] : [row('web page', pageLine(gateway.address, opened))]),
     ...gateway.channels().map((report) => row(report.name, channelLine(report))),
     terminal.style('dim', 'Ctrl+C stops it.'),
   ];
+}
+
+function pageLine(address: string, { loaded }: OpenedHome): string {
+  return loaded.config.gateway.token === '' ? address : `${address} (asks for gateway.token)`;
 }
 
 function modelLine(model: string): string {
