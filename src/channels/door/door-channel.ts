@@ -117,15 +117,19 @@ class DoorChannel implements Channel, Door {
     try {
       let seen = Math.min(afterSeq, await log.lastSeq(chat));
       while (!signal.aborted) {
-        const { endings, running } = reader.takePictures();
-        for (const update of endings) yield { type: 'live', update };
-        for (;;) {
-          const { said, through } = await log.read(chat, seen, PAGE_MESSAGES);
-          for (const one of said) yield { type: 'said', ...one };
-          if (through === seen) break;
+        const isGrown = reader.takeGrowth();
+        const { said, through } = isGrown
+          ? await log.read(chat, seen, PAGE_MESSAGES)
+          : { said: [], through: seen };
+        // Taken after reading: an ending was shown before the answer it announces was logged.
+        for (const update of reader.takeEndings()) yield { type: 'live', update };
+        for (const one of said) yield { type: 'said', ...one };
+        if (through > seen) {
           seen = through;
+          reader.logHasGrown();
+          continue;
         }
-        for (const update of running) yield { type: 'live', update };
+        for (const update of reader.takeRunning()) yield { type: 'live', update };
         await reader.arrival();
       }
     } finally {

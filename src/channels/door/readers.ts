@@ -5,11 +5,12 @@ import type { LiveUpdate } from '../../core/event.ts';
 import type { TurnId } from '../../core/ids.ts';
 
 export interface Reader extends Disposable {
-  /** The newest pictures since last asked; endings apart, because answers follow them. */
-  takePictures(): {
-    readonly endings: readonly LiveUpdate[];
-    readonly running: readonly LiveUpdate[];
-  };
+  /** Whether there may be more in the log than when last asked. */
+  takeGrowth(): boolean;
+  logHasGrown(): void;
+  /** The newest picture of each turn since last asked: of turns that ended, of turns that run. */
+  takeEndings(): readonly LiveUpdate[];
+  takeRunning(): readonly LiveUpdate[];
   /** Resolves when there is something new, or when the reader's signal aborts. */
   arrival(): Promise<void>;
 }
@@ -41,7 +42,7 @@ export class Readers {
   }
 
   logHasGrown(chat: string): void {
-    for (const reader of this.#readers.get(chat) ?? []) reader.wake();
+    for (const reader of this.#readers.get(chat) ?? []) reader.logHasGrown();
   }
 }
 
@@ -49,7 +50,8 @@ class ChatReader implements Reader {
   readonly #pictures: Map<TurnId, LiveUpdate>;
   readonly #signal: AbortSignal;
   readonly #close: () => void;
-  readonly #onAbort = () => this.wake();
+  readonly #onAbort = () => this.#tell();
+  #hasGrown = true;
   #hasNews = false;
   #wake: (() => void) | undefined;
 
@@ -62,21 +64,26 @@ class ChatReader implements Reader {
 
   show(update: LiveUpdate): void {
     this.#pictures.set(update.turnId, update);
-    this.wake();
+    this.#tell();
   }
 
-  wake(): void {
-    this.#hasNews = true;
-    this.#wake?.();
+  logHasGrown(): void {
+    this.#hasGrown = true;
+    this.#tell();
   }
 
-  takePictures() {
-    const pictures = [...this.#pictures.values()];
-    this.#pictures.clear();
-    return {
-      endings: pictures.filter(({ phase }) => phase === 'ended'),
-      running: pictures.filter(({ phase }) => phase !== 'ended'),
-    };
+  takeGrowth(): boolean {
+    const hasGrown = this.#hasGrown;
+    this.#hasGrown = false;
+    return hasGrown;
+  }
+
+  takeEndings(): readonly LiveUpdate[] {
+    return this.#take(({ phase }) => phase === 'ended');
+  }
+
+  takeRunning(): readonly LiveUpdate[] {
+    return this.#take(({ phase }) => phase !== 'ended');
   }
 
   async arrival(): Promise<void> {
@@ -92,5 +99,16 @@ class ChatReader implements Reader {
   [Symbol.dispose](): void {
     this.#signal.removeEventListener('abort', this.#onAbort);
     this.#close();
+  }
+
+  #tell(): void {
+    this.#hasNews = true;
+    this.#wake?.();
+  }
+
+  #take(isWanted: (update: LiveUpdate) => boolean): readonly LiveUpdate[] {
+    const taken = [...this.#pictures.values()].filter(isWanted);
+    for (const { turnId } of taken) this.#pictures.delete(turnId);
+    return taken;
   }
 }

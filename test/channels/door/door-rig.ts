@@ -1,0 +1,103 @@
+// A door with a host in memory, to be stopped and started again over the same state.
+
+import type { SendContext } from '../../../src/bus/bus.ts';
+import type { Channel } from '../../../src/channels/channel.ts';
+import { createDoorChannel } from '../../../src/channels/door/door-channel.ts';
+import type { Door, DoorEvent } from '../../../src/channels/door.ts';
+import type { LiveUpdate } from '../../../src/core/event.ts';
+import {
+  callId,
+  channelName,
+  chatId,
+  DEFAULT_ACCOUNT,
+  messageId,
+  turnId,
+} from '../../../src/core/ids.ts';
+import type { ChatRef, OutboundMessage } from '../../../src/core/message.ts';
+import { createMemoryHost, type MemoryHost } from '../../support/memory-host.ts';
+import { createMovableClock, type MovableClock } from '../../support/movable-clock.ts';
+
+export const chatRef = (chat: string): ChatRef => ({
+  channel: channelName('web'),
+  account: DEFAULT_ACCOUNT,
+  chat: chatId(chat),
+});
+
+export const answer = (chat: string, id: string, markdown: string): OutboundMessage => ({
+  id: messageId(id),
+  chat: chatRef(chat),
+  markdown,
+});
+
+export const picture = (
+  chat: string,
+  turn: string,
+  markdown: string,
+  rest: Partial<LiveUpdate> = {},
+): LiveUpdate => ({
+  turnId: turnId(turn),
+  chat: chatRef(chat),
+  phase: 'writing',
+  markdown,
+  tools: [],
+  ...rest,
+});
+
+export const runningTool = (name: string) =>
+  ({ callId: callId(`call-${name}`), name, detail: '', status: 'running' }) as const;
+
+export const sendContext = (signal = new AbortController().signal): SendContext => ({
+  signal,
+  attempt: 1,
+  sentParts: [],
+  repeatsUnknown: false,
+  partSent: async () => undefined,
+});
+
+export type DoorRig = AsyncDisposable & {
+  readonly door: Channel & Door;
+  readonly host: MemoryHost;
+  readonly clock: MovableClock;
+  /** Takes nothing in any more; delivering goes on. */
+  stopIntake(): Promise<void>;
+};
+
+export function makeDoor(clock = createMovableClock()): Channel & Door {
+  return createDoorChannel({ name: channelName('web'), coalesces: true, clock });
+}
+
+export async function openDoor(host?: MemoryHost): Promise<DoorRig> {
+  const clock = createMovableClock();
+  const owned = host ?? createMemoryHost(clock);
+  const door = makeDoor(clock);
+  const intake = new AbortController();
+  const running = door.run(owned, intake.signal);
+  // Opens once it has looked through its state; a failure to open shows itself here.
+  await Promise.race([door.chats(1), running]);
+  const stopIntake = async () => {
+    intake.abort();
+    await running;
+  };
+  return { door, host: owned, clock, stopIntake, [Symbol.asyncDispose]: stopIntake };
+}
+
+/** Reads until `isLast` says so or the events end. */
+export async function readEvents(
+  events: AsyncIterable<DoorEvent>,
+  isLast: (event: DoorEvent, all: readonly DoorEvent[]) => boolean,
+): Promise<readonly DoorEvent[]> {
+  const seen: DoorEvent[] = [];
+  for await (const event of events) {
+    seen.push(event);
+    if (isLast(event, seen)) break;
+  }
+  return seen;
+}
+
+/** An iterator that can be read by hand and then on by a loop. */
+export async function* iterate<T>(items: AsyncIterable<T>): AsyncGenerator<T, void, void> {
+  yield* items;
+}
+
+export const textOf = (event: DoorEvent) =>
+  event.type === 'said' ? event.text : `${event.update.phase}:${event.update.markdown}`;

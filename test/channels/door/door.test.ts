@@ -1,0 +1,308 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { titleOf } from '../../../src/channels/door/title.ts';
+import { DoorClosedError, DoorNameError } from '../../../src/channels/door.ts';
+import { BusFullError } from '../../../src/core/errors.ts';
+import { createMovableClock } from '../../support/movable-clock.ts';
+import {
+  answer,
+  iterate,
+  makeDoor,
+  openDoor,
+  picture,
+  readEvents,
+  runningTool,
+  sendContext,
+  textOf,
+} from './door-rig.ts';
+
+const never = new AbortController().signal;
+
+describe('what a person says at a door', () => {
+  it('reaches the bus under an id that the page chose, from the owner', async () => {
+    await using rig = await openDoor();
+    expect(await rig.door.submit({ chat: 'a', clientId: 'c1', text: 'hello' })).toBe('accepted');
+    expect(rig.host.entries).toMatchObject([
+      {
+        kind: 'queue',
+        message: {
+          id: 'web:default:a:c1',
+          text: 'hello',
+          addressing: 'direct',
+          sender: { kind: 'person', id: 'owner', verified: 'verified' },
+        },
+      },
+    ]);
+  });
+
+  it('is taken once however often the page sends it, also at the same moment', async () => {
+    await using rig = await openDoor();
+    const message = { chat: 'a', clientId: 'c1', text: 'hello' };
+    const results = await Promise.all([1, 2, 3].map(() => rig.door.submit(message)));
+    expect(results.toSorted()).toEqual(['accepted', 'duplicate', 'duplicate']);
+    expect(rig.host.texts()).toEqual(['hello']);
+    expect(await rig.door.chats(9)).toMatchObject([{ chat: 'a', lastSeq: 1 }]);
+  });
+
+  it('is known as a repeat after a restart', async () => {
+    const first = await openDoor();
+    await first.door.submit({ chat: 'a', clientId: 'c1', text: 'hello' });
+    await first.stopIntake();
+    await using second = await openDoor(first.host);
+    expect(await second.door.submit({ chat: 'a', clientId: 'c1', text: 'hello' })).toBe(
+      'duplicate',
+    );
+  });
+
+  it('does not come back after a restart when it was refused because the bus was full', async () => {
+    const first = await openDoor();
+    first.host.isFull = true;
+    const message = { chat: 'a', clientId: 'c1', text: 'too much' };
+    await expect(first.door.submit(message)).rejects.toThrow(BusFullError);
+    await first.stopIntake();
+    first.host.isFull = false;
+    await using second = await openDoor(first.host);
+    expect(second.host.entries).toEqual([]);
+    expect(await second.door.chats(9)).toEqual([]);
+    expect(await second.door.submit(message)).toBe('accepted');
+  });
+
+  it.each(['', 'a/b', '..', '.', 'ü', 'a b', 'x'.repeat(65), '%2e'])(
+    'is refused in a chat called "%s"',
+    async (chat) => {
+      await using rig = await openDoor();
+      const submitted = rig.door.submit({ chat, clientId: 'c1', text: 'x' });
+      await expect(submitted).rejects.toThrow(DoorNameError);
+      const read = readEvents(rig.door.events(chat, 0, never), () => true);
+      await expect(read).rejects.toThrow(DoorNameError);
+    },
+  );
+
+  it('waits for a gateway that starts, but not for ever', async () => {
+    const clock = createMovableClock();
+    const submitted = makeDoor(clock).submit({ chat: 'a', clientId: 'c', text: 'x' });
+    const outcome = expect(submitted).rejects.toThrow(DoorClosedError);
+    await clock.advance(10_000);
+    await outcome;
+  });
+
+  it('is refused while the gateway stops, when answers still come and are read', async () => {
+    await using rig = await openDoor();
+    await rig.door.submit({ chat: 'a', clientId: 'c1', text: 'question' });
+    await rig.stopIntake();
+    await expect(rig.door.submit({ chat: 'a', clientId: 'c2', text: 'late' })).rejects.toThrow(
+      DoorClosedError,
+    );
+    const reading = readEvents(rig.door.events('a', 0, never), (_event, all) => all.length === 2);
+    await rig.door.send(answer('a', 'web:a#1/0', 'answer'), sendContext());
+    expect((await reading).map(textOf)).toEqual(['question', 'answer']);
+  });
+});
+
+describe('a crash while a message is taken in', () => {
+  /** Kills the process, so to speak, at the n-th write or at the hand-over to the bus. */
+  async function crashAt(step: number): Promise<'crashed' | 'survived'> {
+    const first = await openDoor();
+    const { host } = first;
+    let steps = 0;
+    const killed = new Error('killed');
+    const stepOn = () => {
+      steps += 1;
+      if (steps === step) throw killed;
+    };
+    const dying = <A extends unknown[], R>(work: (...args: A) => Promise<R>) => {
+      return async (...args: A): Promise<R> => {
+        stepOn();
+        const result = await work(...args);
+        stepOn();
+        return result;
+      };
+    };
+    host.state.set = dying(host.state.set);
+    host.state.setMany = dying(host.state.setMany);
+    host.receive = dying(host.receive.bind(host));
+    const message = { chat: 'a', clientId: 'c1', text: 'hello' };
+    const outcome = await first.door.submit(message).then(
+      () => 'survived' as const,
+      (error) => {
+        expect(error).toBe(killed);
+        return 'crashed' as const;
+      },
+    );
+    await first.stopIntake();
+    await using second = await openDoor(host);
+    // The page got no answer, so it sends again; or it was closed and does not.
+    if (step % 2 === 0) await second.door.submit(message);
+    const hasIntent = step > 1;
+    expect(second.host.texts()).toEqual(step % 2 === 0 || hasIntent ? ['hello'] : []);
+    const [chat] = await second.door.chats(1);
+    expect(chat?.lastSeq ?? 0).toBe(second.host.texts().length);
+    return outcome;
+  }
+
+  it('loses and doubles nothing, whichever step it cuts off', async () => {
+    const outcomes: string[] = [];
+    for (let step = 1; step <= 7; step += 1) outcomes.push(await crashAt(step));
+    expect(outcomes).toEqual([...Array.from({ length: 6 }, () => 'crashed'), 'survived']);
+  });
+});
+
+describe('what the agent says at a door', () => {
+  it('stands in the log once, however often and concurrently it is delivered', async () => {
+    await using rig = await openDoor();
+    const message = answer('a', 'web:a#1/0', 'answer');
+    const receipts = await Promise.all([1, 2, 3].map(() => rig.door.send(message, sendContext())));
+    expect(new Set(receipts.flatMap(({ nativeIds }) => nativeIds))).toEqual(new Set(['1']));
+    expect(await rig.door.chats(9)).toMatchObject([{ lastSeq: 1 }]);
+  });
+
+  it('opens a chat of its own when it comes first', async () => {
+    await using rig = await openDoor();
+    await rig.door.send(answer('notices', 'alert/1', '**email:** is down'), sendContext());
+    expect(await rig.door.chats(9)).toMatchObject([
+      { chat: 'notices', title: '**email:** is down' },
+    ]);
+  });
+});
+
+describe('reading a door', () => {
+  it('gives each message once and in order, wherever the connection was cut', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.constantFrom('person', 'agent'), { minLength: 1, maxLength: 12 }),
+        fc.array(fc.nat(5), { maxLength: 6 }),
+        async (speakers, cuts) => {
+          await using rig = await openDoor();
+          const speak = async () => {
+            for (const [index, speaker] of speakers.entries()) {
+              const text = `${speaker} ${index}`;
+              if (speaker === 'agent') {
+                await rig.door.send(answer('a', `web:a#${index}/0`, text), sendContext());
+              } else await rig.door.submit({ chat: 'a', clientId: `c${index}`, text });
+            }
+          };
+          const speaking = speak();
+          const heard: string[] = [];
+          let seen = 0;
+          for (const cut of [...cuts, 99]) {
+            const count = Math.min(cut, speakers.length - heard.length);
+            if (count === 0) continue;
+            const events = rig.door.events('a', seen, never);
+            for (const event of await readEvents(events, (_event, all) => all.length === count)) {
+              heard.push(textOf(event));
+              if (event.type === 'said') seen = event.seq;
+            }
+          }
+          await speaking;
+          expect(heard).toEqual(speakers.map((speaker, index) => `${speaker} ${index}`));
+        },
+      ),
+      { numRuns: 40 },
+    );
+  });
+
+  it('gives a slow reader every message but only the newest picture of each turn', async () => {
+    await using rig = await openDoor();
+    const events = iterate(rig.door.events('a', 0, never));
+    await rig.door.submit({ chat: 'a', clientId: 'c', text: 'question' });
+    const first = await events.next();
+    for (let words = 0; words < 5000; words += 1) {
+      rig.door.liveView?.show(picture('a', 'web:a#1', `word ${words}`));
+    }
+    for (let index = 0; index < 250; index += 1) {
+      await rig.door.send(answer('a', `web:a#0/${index}`, `text ${index}`), sendContext());
+    }
+    const rest = await readEvents(events, (event) => event.type === 'live');
+    expect(first.value).toMatchObject({ type: 'said', text: 'question' });
+    expect(rest.map(textOf)).toEqual([
+      ...Array.from({ length: 250 }, (_, index) => `text ${index}`),
+      'writing:word 4999',
+    ]);
+  });
+
+  it('shows a newcomer the turns that run, and none that ended', async () => {
+    await using rig = await openDoor();
+    const show = (...args: Parameters<typeof picture>) => rig.door.liveView?.show(picture(...args));
+    show('a', 'web:a#1', 'over', { phase: 'ended', result: { kind: 'answered', answers: 1 } });
+    show('a', 'web:a#2', 'half an answ', { tools: [runningTool('time')] });
+    show('b', 'web:b#1', 'another chat');
+    const [event] = await readEvents(rig.door.events('a', 0, never), () => true);
+    expect(event).toMatchObject({
+      type: 'live',
+      update: { turnId: 'web:a#2', markdown: 'half an answ', tools: [{ name: 'time' }] },
+    });
+  });
+
+  it('tells how a turn ended before the answer it announces', async () => {
+    await using rig = await openDoor();
+    const events = iterate(rig.door.events('a', 0, never));
+    await rig.door.submit({ chat: 'a', clientId: 'c', text: 'question' });
+    await events.next();
+    await rig.door.send(answer('a', 'web:a#1/0', 'answer'), sendContext());
+    rig.door.liveView?.show(picture('a', 'web:a#1', 'answer', { phase: 'ended' }));
+    rig.door.liveView?.show(picture('a', 'web:a#2', 'next'));
+    const rest = await readEvents(events, (_event, all) => all.length === 3);
+    expect(rest.map(textOf)).toEqual(['ended:answer', 'answer', 'writing:next']);
+  });
+
+  it('goes on for a reader who is ahead of a log that was restored', async () => {
+    await using rig = await openDoor();
+    await rig.door.submit({ chat: 'a', clientId: 'c1', text: 'old' });
+    const events = rig.door.events('a', 80, never);
+    const reading = readEvents(events, () => true);
+    await rig.clock.advance(0);
+    await rig.door.submit({ chat: 'a', clientId: 'c2', text: 'new' });
+    expect((await reading).map(textOf)).toEqual(['new']);
+  });
+
+  it('ends when its reader goes', async () => {
+    await using rig = await openDoor();
+    const gone = new AbortController();
+    const reading = readEvents(rig.door.events('a', 0, gone.signal), () => false);
+    await rig.clock.advance(0);
+    gone.abort();
+    expect(await reading).toEqual([]);
+  });
+
+  it('passes over a damaged row instead of blocking the chat', async () => {
+    await using rig = await openDoor();
+    for (const text of ['one', 'two', 'three']) {
+      await rig.door.submit({ chat: 'a', clientId: text, text });
+    }
+    const rows = await rig.host.state.list('said/a/');
+    await rig.host.state.set(rows[1]?.key ?? '', '{"torn":');
+    const read = await readEvents(
+      rig.door.events('a', 0, never),
+      (_event, all) => all.length === 2,
+    );
+    expect(read.map(textOf)).toEqual(['one', 'three']);
+  });
+});
+
+describe('the list of chats', () => {
+  it('has the newest first, titled by their first words, no more than asked for', async () => {
+    await using rig = await openDoor();
+    for (const chat of ['a', 'b', 'c', 'a']) {
+      await rig.clock.advance(1000);
+      const clientId = String(rig.clock.now());
+      await rig.door.submit({ chat, clientId, text: `words in ${chat} at ${clientId}` });
+    }
+    const chats = await rig.door.chats(2);
+    expect(chats.map(({ chat, lastSeq }) => [chat, lastSeq])).toEqual([
+      ['a', 2],
+      ['c', 1],
+    ]);
+    expect(chats[0]?.title).toMatch(/^words in a at/);
+  });
+
+  it.each([
+    ['hello', 'hello'],
+    ['  several\n\n  lines\tof text ', 'several lines of text'],
+    ['x'.repeat(80), `${'x'.repeat(59)}…`],
+    [`${'word '.repeat(20)}`, `${'word '.repeat(11).trim()}…`],
+    ['😀'.repeat(70), `${'😀'.repeat(59)}…`],
+    ['', ''],
+  ])('titles %j as %j', (text, title) => {
+    expect(titleOf(text)).toBe(title);
+  });
+});
