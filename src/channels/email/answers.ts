@@ -55,7 +55,7 @@ export class Answers {
     const thread = threadOf(message);
     try {
       const raw = await composeMail({ message, record, thread, recipient, from: account.from });
-      await this.#submit(recipient, raw, context.signal);
+      await this.#submit(recipient, raw, context);
       await this.#note(message, record, { ...reply, at: host.clock.now() }, raw);
     } finally {
       this.#underWay.delete(reply);
@@ -97,9 +97,10 @@ export class Answers {
     throw refused(`budget: ${verdict.reason}`, 'mail_budget');
   }
 
-  async #submit(recipient: string, raw: Buffer, signal: AbortSignal): Promise<void> {
+  async #submit(recipient: string, raw: Buffer, context: SendContext): Promise<void> {
+    const { signal, attempt } = context;
     try {
-      await sendBySmtp(this.#deps.account, recipient, raw, signal);
+      await sendBySmtp(this.#deps.account, recipient, raw, signal, attempt);
       this.#authFailures = 0;
     } catch (error) {
       if (error instanceof DeliveryError && error.code === SMTP_AUTH_REFUSED) this.#noteRefusal();

@@ -1,15 +1,15 @@
 // Proves a mailbox before it is saved: IMAP opens it, SMTP takes a log-in, and one mail to itself
-// arrives, so both ways are known to work.
+// arrives, so both ways are known to work. The mail libraries are loaded when it is called.
 
 import { randomUUID } from 'node:crypto';
 import type { EmailConfig } from '../../core/config.ts';
 import { ChannelError, DeliveryError } from '../../core/errors.ts';
 import { OWN_MARK_HEADER } from '../../core/mail-rules.ts';
 import { type Clock, systemClock } from '../../lib/clock.ts';
-import { ImapConnection } from './imap-connection.ts';
+import type { ImapConnection } from './imap-connection.ts';
 import { AUTH_REFUSED } from './imap-failure.ts';
 import { type MailAccount, mailAccountOf } from './settings.ts';
-import { proveSmtp, sendBySmtp } from './smtp.ts';
+import type { sendBySmtp } from './smtp.ts';
 
 /** How long the mail to itself may take. */
 const ARRIVAL_LIMIT_MS = 60_000;
@@ -55,13 +55,17 @@ export async function proveMailbox(
   };
   try {
     begin('imap');
+    const [{ ImapConnection }, { proveSmtp, sendBySmtp }] = await Promise.all([
+      import('./imap-connection.ts'),
+      import('./smtp.ts'),
+    ]);
     const account = mailAccountOf(config, options.certificateAuthority);
     await using connection = await ImapConnection.connect(account, clock, signal);
     await connection.open(config.mailbox);
     begin('smtp');
     await proveSmtp(account, signal);
     begin('round trip');
-    await roundTrip(account, connection, config.mailbox, clock, signal);
+    await roundTrip({ account, connection, mailbox: config.mailbox, clock, signal, sendBySmtp });
     return { kind: 'proven' };
   } catch (error) {
     signal.throwIfAborted();
@@ -76,16 +80,20 @@ export async function proveMailbox(
   }
 }
 
-async function roundTrip(
-  account: MailAccount,
-  connection: ImapConnection,
-  mailbox: string,
-  clock: Clock,
-  signal: AbortSignal,
-): Promise<void> {
+type RoundTrip = {
+  readonly account: MailAccount;
+  readonly connection: ImapConnection;
+  readonly mailbox: string;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+  readonly sendBySmtp: typeof sendBySmtp;
+};
+
+async function roundTrip(trip: RoundTrip): Promise<void> {
+  const { account, connection, mailbox, clock, signal } = trip;
   const { from } = account;
   const messageId = `<proof.${randomUUID()}@${from.slice(from.lastIndexOf('@') + 1)}>`;
-  await sendBySmtp(account, from, Buffer.from(testMail(from, messageId, clock.now())), signal);
+  await trip.sendBySmtp(account, from, Buffer.from(testMail(from, messageId, clock.now())), signal);
   const deadline = clock.monotonic() + ARRIVAL_LIMIT_MS;
   while (clock.monotonic() < deadline) {
     await connection.open(mailbox);

@@ -9,24 +9,27 @@ import { type MailAccount, tlsOptionsOf } from './settings.ts';
 const CONNECT_TIMEOUT_MS = 30_000;
 /** RFC 5321 section 4.5.3.2.6 grants the server ten minutes behind the final dot. */
 const SILENCE_TIMEOUT_MS = 10 * 60_000;
-/** Greylisting servers want a pause (RFC 5321 section 4.5.4.1 speaks of 30 minutes). */
-const BUSY_PAUSE_MS = 60_000;
+/** A server that says "later" wants a pause, growing to the 30 min of RFC 5321 section 4.5.4.1. */
+const MIN_BUSY_PAUSE_MS = 60_000;
+const MAX_BUSY_PAUSE_MS = 30 * 60_000;
+const MAX_DOUBLINGS = 10;
 
 export const SMTP_AUTH_REFUSED = 'mail_auth_refused';
 
-/** @throws DeliveryError */
+/** `attempt` is 1 on the first try. @throws DeliveryError */
 export async function sendBySmtp(
   account: MailAccount,
   recipient: string,
   raw: Buffer,
   signal: AbortSignal,
+  attempt = 1,
 ): Promise<void> {
   const dialogue = new Dialogue(account, signal);
   try {
     await dialogue.logIn(account);
     await dialogue.send(account.from, recipient, raw);
   } catch (error) {
-    throw smtpFailure(error, dialogue.isHandedOver);
+    throw smtpFailure(error, dialogue.isHandedOver, attempt);
   } finally {
     dialogue.end();
   }
@@ -38,7 +41,7 @@ export async function proveSmtp(account: MailAccount, signal: AbortSignal): Prom
   try {
     await dialogue.logIn(account);
   } catch (error) {
-    throw smtpFailure(error, false);
+    throw smtpFailure(error, false, 1);
   } finally {
     dialogue.end();
   }
@@ -110,7 +113,7 @@ function smtpDetails(error: unknown): { readonly code?: unknown; readonly respon
   return typeof error === 'object' && error !== null ? error : {};
 }
 
-function smtpFailure(error: unknown, isHandedOver: boolean): DeliveryError {
+function smtpFailure(error: unknown, isHandedOver: boolean, attempt: number): DeliveryError {
   const { code, responseCode } = smtpDetails(error);
   const detail = error instanceof Error ? error.message : String(error);
   const fail = (
@@ -123,5 +126,6 @@ function smtpFailure(error: unknown, isHandedOver: boolean): DeliveryError {
   if (typeof responseCode !== 'number') return fail(isHandedOver ? 'unknown' : 'not_sent', BACKOFF);
   // An answer behind the dot is an answer: the server has refused the mail.
   if (responseCode >= 500) return fail('not_sent', NEVER, 'mail_refused');
-  return fail('not_sent', after(BUSY_PAUSE_MS));
+  const pauseMs = MIN_BUSY_PAUSE_MS * 2 ** Math.min(attempt - 1, MAX_DOUBLINGS);
+  return fail('not_sent', after(Math.min(MAX_BUSY_PAUSE_MS, pauseMs)));
 }

@@ -69,8 +69,8 @@ async function listenUntil(cut: 'DATA' | 'dot', replyTo = ''): Promise<number> {
   return address.port;
 }
 
-const send = (account: MailAccount) =>
-  sendBySmtp(account, ANNA, RAW, AbortSignal.timeout(10_000)).then(
+const send = (account: MailAccount, attempt = 1) =>
+  sendBySmtp(account, ANNA, RAW, AbortSignal.timeout(10_000), attempt).then(
     () => 'sent',
     (error) => error,
   );
@@ -104,9 +104,14 @@ it('is patient with a greylisting server, which takes the mail at the fourth try
       done(tries <= 3 ? Object.assign(new Error('greylisted'), { responseCode: 451 }) : null);
     },
   });
-  for (let n = 0; n < 3; n += 1) {
-    const error = await send(accountAt(port));
-    expect(error).toMatchObject({ certainty: 'not_sent', remedy: { kind: 'after' } });
+  const pauses = new Map([
+    [1, 60_000],
+    [3, 240_000],
+    [50, 1_800_000],
+  ]);
+  for (const [attempt, delayMs] of pauses) {
+    const error = await send(accountAt(port), attempt);
+    expect(error).toMatchObject({ certainty: 'not_sent', remedy: { kind: 'after', delayMs } });
   }
   expect(await send(accountAt(port))).toBe('sent');
 });
