@@ -37,6 +37,7 @@ import { GatewayService } from './gateway-service.ts';
 import type { Home } from './home.ts';
 import { LiveConfig } from './live-config.ts';
 import { createModels } from './models.ts';
+import { PAIRING_SCOPE } from './state.ts';
 
 export type { ChannelReport, Gateway, GatewayOptions } from './gateway.ts';
 
@@ -108,7 +109,7 @@ async function build(
   const models = await createModels({ live, env: options.env, clock, log });
   const agent = buildAgent(foundations, models.current, options.home);
   const settings = createSessionSettings(store.scope('session-settings'));
-  const pairing = createPairing({ state: store.scope('people'), clock, randomBytes });
+  const pairing = createPairing({ state: store.scope(PAIRING_SCOPE), clock, randomBytes });
   const commands: CommandDeps = {
     bus,
     settings,

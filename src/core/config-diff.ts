@@ -16,7 +16,7 @@ export type ConfigChange = {
 /** Read anew for every message, although they stand in a channel's section. */
 const PER_MESSAGE = ['allowFrom', 'acceptUnverified'];
 
-/** Bound when the gateway starts: the address, the store, the log, the shape of session files. */
+/** Bound when the gateway starts: the address, the store, the log. */
 const AT_START = [
   'gateway.host',
   'gateway.port',
@@ -25,7 +25,6 @@ const AT_START = [
   'agents.defaults.workspace',
   'queue.maxPending',
   'queue.maxPendingPerChat',
-  'sessions',
   'logging',
   'channels.web',
 ];

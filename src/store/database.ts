@@ -19,6 +19,7 @@ export function openDatabase(path: string): DatabaseSync {
     database.exec(`
       PRAGMA journal_mode = WAL;
       PRAGMA synchronous = FULL;
+      PRAGMA secure_delete = ON;
       PRAGMA fullfsync = ON;
       PRAGMA checkpoint_fullfsync = ON;
     `);

@@ -34,7 +34,7 @@ describe('what a change asks for', () => {
       },
     ],
     ['the port', { gateway: { port: 1 } }, { gateway: ['gateway.port'] }],
-    ['session files', { sessions: { carry: 'nothing' } }, { gateway: ['sessions.carry'] }],
+    ['session files', { sessions: { carry: 'nothing' } }, { nextTurn: ['sessions.carry'] }],
   ])('%s', (_name, part, expected) => {
     expect(changeTo(part)).toEqual({ ...NOTHING, ...expected });
   });

@@ -217,7 +217,7 @@ export class ImapConnection implements AsyncDisposable {
 
   async #within<T>(ms: number, doing: string, work: Promise<T>): Promise<T> {
     const late = Promise.withResolvers<never>();
-    using _ = this.#clock.timer(ms, () => {
+    const deadline = this.#clock.timer(ms, () => {
       late.reject(serverFault(`${doing}: no answer within ${ms / 1000} s`));
       this.#client.close();
     });
@@ -225,6 +225,8 @@ export class ImapConnection implements AsyncDisposable {
       return await Promise.race([work, late.promise, this.#closed.promise]);
     } catch (error) {
       throw imapFailure(doing, error);
+    } finally {
+      deadline[Symbol.dispose]();
     }
   }
 }

@@ -66,10 +66,20 @@ export class MailSession {
 
   async run(signal: AbortSignal): Promise<void> {
     const { host, lookup } = this.#deps;
-    await using reader = new MailReader({
+    const reader = new MailReader({
       clock: host.clock,
       ...(lookup === undefined ? {} : { lookup }),
     });
+    try {
+      await this.#superviseMailbox(reader, signal);
+    } finally {
+      await reader[Symbol.asyncDispose]();
+    }
+    if (!signal.aborted) throw this.#refused();
+  }
+
+  async #superviseMailbox(reader: MailReader, signal: AbortSignal): Promise<void> {
+    const { host } = this.#deps;
     let authFailures = 0;
     await supervise((inner) => this.#follow(reader, inner), {
       name: 'mailbox',
@@ -88,7 +98,6 @@ export class MailSession {
         return 'restart';
       },
     });
-    if (!signal.aborted) throw this.#refused();
   }
 
   send(message: OutboundMessage, context: SendContext): Promise<Receipt> {
@@ -103,15 +112,17 @@ export class MailSession {
     const record = await this.#register.outgoing(message.id);
     if (record === undefined) return 'absent';
     if (record.isSent) return receiptOf(record);
-    await using connection = await ImapConnection.connect(this.#account, clock, signal);
-    const found = await wasSent(connection, record.messageId);
+    const connection = await ImapConnection.connect(this.#account, clock, signal);
+    const found = await wasSent(connection, record.messageId).finally(() =>
+      connection[Symbol.asyncDispose](),
+    );
     if (found === true) return receiptOf(record);
     return clock.now() - record.triedAt >= SENT_SETTLE_MS ? 'absent' : undefined;
   }
 
   async #follow(reader: MailReader, signal: AbortSignal): Promise<void> {
     const { host, config, name } = this.#deps;
-    await using connection = await ImapConnection.connect(this.#account, host.clock, signal);
+    const connection = await ImapConnection.connect(this.#account, host.clock, signal);
     this.#isGmail = connection.isGmail;
     const settings = {
       channel: name,
@@ -126,7 +137,11 @@ export class MailSession {
       return this.#wake.promise;
     };
     const deps = { host, settings, register: this.#register, reader, nextWake };
-    await new MailboxWatch(deps, connection).run(signal);
+    try {
+      await new MailboxWatch(deps, connection).run(signal);
+    } finally {
+      await connection[Symbol.asyncDispose]();
+    }
   }
 
   #refused(): ChannelError {

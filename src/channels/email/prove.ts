@@ -60,12 +60,16 @@ export async function proveMailbox(
       import('./smtp.ts'),
     ]);
     const account = mailAccountOf(config, options.certificateAuthority);
-    await using connection = await ImapConnection.connect(account, clock, signal);
-    await connection.open(config.mailbox);
-    begin('smtp');
-    await proveSmtp(account, signal);
-    begin('round trip');
-    await roundTrip({ account, connection, mailbox: config.mailbox, clock, signal, sendBySmtp });
+    const connection = await ImapConnection.connect(account, clock, signal);
+    try {
+      await connection.open(config.mailbox);
+      begin('smtp');
+      await proveSmtp(account, signal);
+      begin('round trip');
+      await roundTrip({ account, connection, mailbox: config.mailbox, clock, signal, sendBySmtp });
+    } finally {
+      await connection[Symbol.asyncDispose]();
+    }
     return { kind: 'proven' };
   } catch (error) {
     signal.throwIfAborted();
