@@ -1,0 +1,90 @@
+// A person, a mailbox and the whole program: a mail goes in, an answer comes back in its thread.
+
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { makeTestHome, type TestHome } from '../support/gateway-process.ts';
+import { type MailServers, mailServersAbsent, startMailServers } from '../support/mail-servers.ts';
+import { AGENT, sendAsPerson, withMailbox } from '../support/mail-servers-host.ts';
+
+const WAIT_MS = 20_000;
+const ANNA = 'anna@person.test';
+const absent = mailServersAbsent();
+if (absent !== undefined) console.log(`skipped: the gateway with a mailbox (${absent})`);
+
+describe.skipIf(absent !== undefined)('the gateway with a mailbox', () => {
+  let servers: MailServers;
+  let home: TestHome;
+
+  beforeAll(async () => {
+    const started = await startMailServers();
+    if ('absent' in started) throw new Error(started.absent);
+    servers = started;
+    home = await makeTestHome({
+      agents: { defaults: { model: 'demo/demo' } },
+      gateway: { port: 0 },
+      channels: {
+        email: {
+          enabled: true,
+          imapHost: '127.0.0.1',
+          imapPort: servers.imapPort,
+          imapSecurity: 'none',
+          smtpHost: '127.0.0.1',
+          smtpPort: servers.smtpPort,
+          smtpSecurity: 'none',
+          username: AGENT,
+          password: servers.password,
+          allowFrom: [ANNA],
+          acceptUnverified: true,
+        },
+      },
+    });
+  });
+  afterAll(async () => {
+    await home?.[Symbol.asyncDispose]();
+    await servers?.[Symbol.asyncDispose]();
+  });
+
+  it('answers a listed person and nobody else', async () => {
+    await using gateway = await home.start();
+    await ready(gateway.address);
+    const ask = { subject: 'Who are you?', text: 'Please tell me.', isSigned: false };
+    await sendAsPerson(servers, { ...ask, from: 'eve@stranger.test' });
+    await sendAsPerson(servers, { ...ask, from: ANNA, messageId: '<who@person.test>' });
+    const answer = await nextMail(servers, ANNA);
+    expect(answer).toMatch(/^Subject: Re: Who are you\?\r$/m);
+    expect(answer).toMatch(/^In-Reply-To: <who@person\.test>\r$/m);
+    await servers.settle();
+    const toEve = await withMailbox(servers, 'eve@stranger.test', 'INBOX', async (client) =>
+      client.mailbox === false ? 0 : client.mailbox.exists,
+    );
+    expect(toEve).toBe(0);
+    expect(await gateway.stop()).toBe(0);
+  });
+});
+
+/** Waits until the mailbox is followed: mail from before the first start is never answered. */
+async function ready(address: string): Promise<void> {
+  const late = AbortSignal.timeout(WAIT_MS);
+  for (;;) {
+    const response = await fetch(`${address}/readyz`, { signal: late });
+    const text = await response.text();
+    if (/"email".*"running"/s.test(text)) return;
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+}
+
+/** The first mail in the mailbox, as soon as it is there. */
+async function nextMail(servers: MailServers, address: string): Promise<string> {
+  return withMailbox(servers, address, 'INBOX', async (client) => {
+    const news = new Promise<void>((resolve) => client.once('exists', () => resolve()));
+    if (client.mailbox !== false && client.mailbox.exists === 0) {
+      void client.idle();
+      const late = AbortSignal.timeout(WAIT_MS);
+      const missed = new Promise<never>((_, reject) => {
+        late.addEventListener('abort', () => reject(new Error('no answer came')), { once: true });
+      });
+      await Promise.race([news, missed]);
+    }
+    const mail = await client.fetchOne('1', { source: true });
+    return mail === false || mail === undefined ? '' : (mail.source?.toString('utf8') ?? '');
+  });
+}
