@@ -18,6 +18,7 @@ const LOCAL_PART = /^[a-z0-9!#$%&'*+/=?^_`{|}~-]+(\.[a-z0-9!#$%&'*+/=?^_`{|}~-]+
 const MAX_LOCAL_CHARS = 64;
 const HOST = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$/;
 const MAX_HOST_CHARS = 253;
+const MAX_FROM_CHARS = 1000;
 
 /** The domain in lower-case A-label form, or undefined where it is no host name. */
 export function domainToAscii(domain: string): string | undefined {
@@ -52,6 +53,7 @@ export function readFrom(headers: MailHeaders): FromReading {
   const [field] = fields;
   if (field === undefined) return { kind: 'refused', gate: 'no From line' };
   if (fields.length > 1) return { kind: 'refused', gate: 'more than one From line' };
+  if (field.length > MAX_FROM_CHARS) return { kind: 'refused', gate: 'From line too long' };
   return readMailbox(field);
 }
 
@@ -84,8 +86,8 @@ function structureOf(value: string): { address: string; name: string } | undefin
 
 /** Every address-like text of a field, normalized: enough to ask "is one of these ours?". */
 export function addressesIn(value: string): readonly string[] {
-  const found = withoutComments(value).match(/[^\s<>,;:"()]+@[^\s<>,;:"()]+/g) ?? [];
-  return found.flatMap((text) => normalizeAddress(text) ?? []);
+  const words = withoutComments(value).split(/[\s<>,;:"()]+/);
+  return words.flatMap((word) => (word.includes('@') ? (normalizeAddress(word) ?? []) : []));
 }
 
 /** The mailbox behind an address: without its plus tag. */

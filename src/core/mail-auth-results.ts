@@ -12,10 +12,14 @@ export type AuthResult = {
 
 export type AuthResults = { readonly authservId: string; readonly results: readonly AuthResult[] };
 
+/** No honest server writes more; the expressions below stay fast. */
+const MAX_FIELD_CHARS = 5_000;
+
 /** One `key=value` with its rest, or undefined where there is none. */
 const PAIR = /^\s*([A-Za-z0-9._/-]+)\s*=\s*("(?:[^"\\]|\\.)*"|[^\s";]+)/;
 
 export function parseAuthResults(value: string): AuthResults | undefined {
+  if (value.length > MAX_FIELD_CHARS) return undefined;
   const [head = '', ...segments] = splitOutsideQuotes(withoutComments(value));
   const [authservId = '', version, ...extra] = head.trim().split(/\s+/);
   if (authservId === '' || extra.length > 0) return undefined;

@@ -3,6 +3,8 @@
 
 import type { StrippedMail } from './mail-quotes.ts';
 
+/** What is looked at of a mail's text before quotes are cut, characters. */
+export const MAX_WHOLE_TEXT_CHARS = 256 * 1024;
 /** Longest own text of one mail, characters. */
 export const MAX_TEXT_CHARS = 100_000;
 /** How much of a quoted mail gives context; a forwarded one is the point itself. */
@@ -14,11 +16,10 @@ const MAX_NAMED_ATTACHMENTS = 10;
 const INVISIBLE = /(?![\n\t\u200C\u200D])[\p{Cc}\p{Cf}]/gu;
 
 export function visibleText(text: string): string {
-  return text
-    .replace(/\r\n?/g, '\n')
-    .replace(INVISIBLE, '')
-    .replace(/[ \t\u00A0]+$/gm, '')
-    .replace(/\n{4,}/g, '\n\n\n');
+  const visible = text.replace(/\r\n?/g, '\n').replace(INVISIBLE, '');
+  // Line by line: an expression for blanks at line ends takes quadratic time on long runs.
+  const lines = visible.split('\n').map((line) => line.trimEnd());
+  return lines.join('\n').replace(/\n{4,}/g, '\n\n\n');
 }
 
 export function boundedText(text: string, maxChars: number): string {

@@ -9,7 +9,6 @@ import {
   userId,
 } from '../../core/ids.ts';
 import { headerValue, type MailHeaders, messageIdsIn } from '../../core/mail-headers.ts';
-import { stripQuotes } from '../../core/mail-quotes.ts';
 import type { SenderVerdict } from '../../core/mail-sender.ts';
 import { composeMailText, type MailForModel, visibleText } from '../../core/mail-text.ts';
 import { baseSubject, type ParentMail } from '../../core/mail-threading.ts';
@@ -50,7 +49,7 @@ export function textOf(
     return { text, whole: undefined, words: text };
   }
   const { mail } = result;
-  const stripped = stripQuotes(mail.text);
+  const { stripped } = mail;
   const composed = composeMailText({
     subject: mail.subject,
     stripped,

@@ -15,8 +15,6 @@ const KEEP_MAIL_MS = 30 * DAY_MS;
 /** Threads may be taken up again after a long time. */
 const KEEP_THREAD_MS = 400 * DAY_MS;
 const MAX_LOG_ROWS = 5000;
-/** The whole text of a mail whose quotes were cut, bytes. */
-const MAX_WHOLE_TEXT_CHARS = 256 * 1024;
 
 export type ThreadRecord = {
   readonly sender: string;
@@ -148,9 +146,7 @@ export class MailRegister {
     await this.#state.setMany([
       { key: `fp/${mail.fingerprint}`, value: '' },
       ...rows.map(([key, value]) => ({ key, value: JSON.stringify(value) })),
-      ...(wholeText === undefined
-        ? []
-        : [{ key: `text/${id}`, value: wholeText.slice(0, MAX_WHOLE_TEXT_CHARS) }]),
+      ...(wholeText === undefined ? [] : [{ key: `text/${id}`, value: wholeText }]),
     ]);
   }
 

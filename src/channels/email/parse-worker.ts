@@ -5,7 +5,13 @@
 import { type MessagePort, parentPort } from 'node:worker_threads';
 import { simpleParser } from 'mailparser';
 import { messageIdsIn } from '../../core/mail-headers.ts';
-import { type AttachedPart, partsDiffer, visibleText } from '../../core/mail-text.ts';
+import { stripQuotes } from '../../core/mail-quotes.ts';
+import {
+  type AttachedPart,
+  MAX_WHOLE_TEXT_CHARS,
+  partsDiffer,
+  visibleText,
+} from '../../core/mail-text.ts';
 import { type MimeShape, measureMime } from './mime-limits.ts';
 import {
   type DnsLookup,
@@ -24,6 +30,7 @@ type Waiting = {
 };
 
 const REPORT_TYPE = /^(multipart\/report|message\/delivery-status)/;
+const MAX_SUBJECT_CHARS = 1000;
 const MAX_REPORT_CHARS = 64 * 1024;
 
 if (parentPort !== null) serve(parentPort);
@@ -77,10 +84,12 @@ async function parse(raw: Buffer, shape: MimeShape): Promise<ParseResult> {
   const plain = visibleText(parsed.text ?? '');
   const html = parsed.html === false ? '' : visibleText(htmlToVisibleText(parsed.html));
   const hasPlain = plain.trim() !== '';
+  const text = (hasPlain ? plain : html).slice(0, MAX_WHOLE_TEXT_CHARS);
   const mail: ParsedMail = {
-    subject: parsed.subject ?? '',
+    subject: (parsed.subject ?? '').slice(0, MAX_SUBJECT_CHARS),
     fromName: parsed.from?.value[0]?.name,
-    text: hasPlain ? plain : html,
+    text,
+    stripped: stripQuotes(text),
     partsDiffer: hasPlain && partsDiffer(plain, html),
     contentTypes: shape.contentTypes,
     calendarMethod: shape.calendarMethod,

@@ -1,5 +1,6 @@
 // What the parsing thread makes of a raw mail, and the messages it exchanges with the main thread.
 
+import type { StrippedMail } from '../../core/mail-quotes.ts';
 import type { DmarcEvidence, SignatureEvidence } from '../../core/mail-sender.ts';
 import type { AttachedPart } from '../../core/mail-text.ts';
 
@@ -9,6 +10,8 @@ export type ParsedMail = {
   readonly fromName: string | undefined;
   /** The visible text with its quotes, from the plain part or else the HTML part. */
   readonly text: string;
+  /** The same without quotes and signature. */
+  readonly stripped: StrippedMail;
   readonly partsDiffer: boolean;
   /** Lower case, the whole mail's first. */
   readonly contentTypes: readonly string[];

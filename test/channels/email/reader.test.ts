@@ -158,6 +158,17 @@ describe('what a signature proves', () => {
   });
 });
 
+it('is not slowed down by text made to be slow', async () => {
+  const slow = [
+    `${'wrote '.repeat(40)}${'1'.repeat(150)}:\n`.repeat(2000),
+    `x${' '.repeat(500_000)}x`,
+    `"${'\\"'.repeat(100_000)}`,
+    `${'>'.repeat(200_000)}`,
+    `${'a@'.repeat(100_000)}`,
+  ];
+  for (const text of slow) expect((await textOf(`\r\n${text}`)).length).toBeGreaterThan(0);
+});
+
 it('gives up a mail that takes too long, and reads the next', async () => {
   const hurried = {
     ...systemClock,
