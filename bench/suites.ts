@@ -66,8 +66,8 @@ async function compare(options: LoadOptions, rounds: number) {
 }
 
 async function latency() {
-  const steady = { modelMs: MODEL_MS, ratePerSecond: 15 };
-  await compare({ chats: 1, turns: 60, modelMs: MODEL_MS }, 3);
+  const steady = { modelMs: MODEL_MS, ratePerSecond: 25 };
+  await compare({ chats: 1, turns: 40, modelMs: MODEL_MS }, 3);
   await compare({ chats: 100, turns: 300, ...steady }, 3);
   await compare({ chats: 1000, turns: 1000, ...steady }, 1);
 }
