@@ -1,0 +1,145 @@
+// The HTTP server over a door with a host in memory, and requests with any header one likes.
+
+import { once } from 'node:events';
+import { type IncomingHttpHeaders, request } from 'node:http';
+import { connect, type Socket } from 'node:net';
+import type { Channel } from '../../src/channels/channel.ts';
+import { createDoorChannel } from '../../src/channels/door/door-channel.ts';
+import type { Door } from '../../src/channels/door.ts';
+import { channelName } from '../../src/core/ids.ts';
+import { createHttpServer, type HttpServerOptions } from '../../src/http/server.ts';
+import { silentLogger } from '../../src/lib/logger.ts';
+import { createMemoryHost, type MemoryHost } from '../support/memory-host.ts';
+import { createMovableClock, type MovableClock } from '../support/movable-clock.ts';
+
+export type HttpRig = AsyncDisposable & {
+  readonly address: string;
+  readonly port: number;
+  readonly door: Channel & Door;
+  readonly host: MemoryHost;
+  readonly clock: MovableClock;
+  /** `door/chat` of each stop asked for. */
+  readonly stops: readonly string[];
+  ask(path: string, init?: Ask): Promise<Answer>;
+  /** Sends JSON as the page does. */
+  post(path: string, body: unknown, headers?: Headers): Promise<Answer>;
+  close(): Promise<void>;
+};
+
+type Headers = Readonly<Record<string, string>>;
+export type Ask = { readonly method?: string; readonly headers?: Headers; readonly body?: string };
+export type Answer = {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: string;
+};
+
+export async function startHttp(options: Partial<HttpServerOptions> = {}): Promise<HttpRig> {
+  const clock = createMovableClock();
+  const door = createDoorChannel({ name: channelName('web'), coalesces: true, clock });
+  const host = createMemoryHost(clock);
+  const intake = new AbortController();
+  const running = door.run(host, intake.signal);
+  const stops: string[] = [];
+  const server = createHttpServer({
+    host: '127.0.0.1',
+    port: 0,
+    token: '',
+    allowedHosts: [],
+    doors: { web: door },
+    stop: async (name, chat) => void stops.push(`${name}/${chat}`),
+    status: () => ({ model: 'demo/demo', channels: [] }),
+    log: silentLogger,
+    clock,
+    ...options,
+  });
+  const { address } = await server.listen();
+  const port = Number(new URL(address).port);
+  const close = async () => {
+    await server[Symbol.asyncDispose]();
+    intake.abort();
+    await running;
+  };
+  const ask: HttpRig['ask'] = (path, init = {}) => askPort(port, path, init);
+  return {
+    address,
+    port,
+    door,
+    host,
+    clock,
+    stops,
+    ask,
+    post: (path, body, headers = {}) =>
+      ask(path, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', ...headers },
+        body: JSON.stringify(body),
+      }),
+    close,
+    [Symbol.asyncDispose]: close,
+  };
+}
+
+async function askPort(port: number, path: string, init: Ask): Promise<Answer> {
+  const { method = 'GET', headers = {}, body } = init;
+  const target = { host: '127.0.0.1', port, path, method, agent: false } as const;
+  const outgoing = request({ ...target, headers });
+  outgoing.end(body);
+  const [response] = await once(outgoing, 'response');
+  const parts: Buffer[] = [];
+  for await (const part of response) parts.push(part);
+  const text = Buffer.concat(parts).toString();
+  return { status: response.statusCode, headers: response.headers, body: text };
+}
+
+/** A connection that speaks bytes. */
+export async function openSocket(port: number): Promise<Socket> {
+  const socket = connect(port, '127.0.0.1');
+  socket.on('error', () => undefined);
+  await once(socket, 'connect');
+  return socket;
+}
+
+/** The status of what is answered to these bytes. */
+export async function askRaw(port: number, bytes: string): Promise<number> {
+  const socket = await openSocket(port);
+  socket.write(bytes);
+  const [answer] = await once(socket, 'data');
+  socket.destroy();
+  return Number(/^HTTP\/1\.1 (\d{3})/.exec(String(answer))?.[1]);
+}
+
+export type ServerEvent = { readonly id?: string; readonly data: unknown };
+
+/** Follows a chat until `isLast`, then hangs up. Heartbeats are counted. */
+export async function followEvents(
+  address: string,
+  path: string,
+  isLast: (events: readonly ServerEvent[], heartbeats: number) => boolean,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<readonly ServerEvent[]> {
+  const hangUp = new AbortController();
+  const response = await fetch(new URL(path, address), { headers, signal: hangUp.signal });
+  if (response.body === null || !response.ok) throw new Error(`status ${response.status}`);
+  const events: ServerEvent[] = [];
+  let heartbeats = 0;
+  let rest = '';
+  const decoder = new TextDecoder();
+  for await (const piece of response.body) {
+    const blocks = (rest + decoder.decode(piece, { stream: true })).split('\n\n');
+    rest = blocks.pop() ?? '';
+    for (const block of blocks) {
+      if (block.startsWith(':')) heartbeats += 1;
+      else events.push(parseEvent(block));
+    }
+    if (isLast(events, heartbeats)) break;
+  }
+  hangUp.abort();
+  return events;
+}
+
+function parseEvent(block: string): ServerEvent {
+  const fields = Object.fromEntries(block.split('\n').map((line) => line.split(/: (.*)/s)));
+  const id = fields['id'];
+  return { data: JSON.parse(String(fields['data'])), ...(id === undefined ? {} : { id }) };
+}
