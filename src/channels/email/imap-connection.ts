@@ -99,7 +99,11 @@ export class ImapConnection implements AsyncDisposable {
       'open mailbox',
       this.#client.mailboxOpen(mailbox, { readOnly: true }),
     );
-    return { uidValidity: String(opened.uidValidity), uidNext: opened.uidNext };
+    const uidValidity = String(opened.uidValidity);
+    if (!/^\d+$/.test(uidValidity)) throw serverFault('the server gives no UIDVALIDITY');
+    if (opened.uidNext > 0) return { uidValidity, uidNext: opened.uidNext };
+    const newest = (await this.#search({ uid: '*' })).at(-1) ?? 0;
+    return { uidValidity, uidNext: newest + 1 };
   }
 
   /** UIDs above `uid`, ascending. */
