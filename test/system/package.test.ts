@@ -1,7 +1,7 @@
 // What `npm pack` gives, installed into an empty place as a stranger would, and run there.
 
 import { execFile } from 'node:child_process';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
@@ -9,6 +9,19 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 const ROOT = join(import.meta.dirname, '../..');
 const INSTALL_TIMEOUT_MS = 180_000;
+const PACKED_FROM = [
+  'bin',
+  'config',
+  'docs',
+  'scripts',
+  'src',
+  'workspace',
+  'package.json',
+  'tsconfig.json',
+  'tsconfig.build.json',
+  'LICENSE',
+  'README.md',
+];
 const execute = promisify(execFile);
 
 let folder: string;
@@ -19,10 +32,20 @@ function nanobot(...args: readonly string[]) {
   return execute(join(folder, 'node_modules/.bin/nanobot'), args, { env, cwd: folder });
 }
 
+/** Packing builds dist/, which must not appear under the tests that run beside this one. */
+async function copyCheckout(target: string): Promise<string> {
+  await mkdir(target);
+  for (const name of PACKED_FROM)
+    await cp(join(ROOT, name), join(target, name), { recursive: true });
+  await symlink(join(ROOT, 'node_modules'), join(target, 'node_modules'));
+  return target;
+}
+
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'nanobot-package-'));
+  const checkout = await copyCheckout(join(folder, 'checkout'));
   const packed = await execute('npm', ['pack', '--json', '--pack-destination', folder], {
-    cwd: ROOT,
+    cwd: checkout,
   });
   const name = /nanobot-[\w.-]+\.tgz/.exec(packed.stdout)?.[0] ?? '';
   const options = ['--prefix', folder, '--prefer-offline', '--ignore-scripts', '--no-audit'];
