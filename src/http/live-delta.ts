@@ -26,10 +26,15 @@ export function deltaOf(before: LiveUpdate | undefined, now: LiveUpdate): LiveDe
     phase,
     keep,
     append: now.markdown.slice(keep),
-    ...(before !== undefined && before.tools === tools ? {} : { tools }),
+    ...(before !== undefined && isSame(before.tools, tools) ? {} : { tools }),
     ...(notice === undefined ? {} : { notice }),
     ...(result === undefined ? {} : { result }),
   };
+}
+
+/** Whoever paints the pictures makes a new activity of one that changed. */
+function isSame(before: LiveUpdate['tools'], now: LiveUpdate['tools']): boolean {
+  return before.length === now.length && now.every((tool, index) => tool === before[index]);
 }
 
 function commonLength(before: string, now: string): number {

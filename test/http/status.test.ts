@@ -1,0 +1,56 @@
+import { describe, expect, it } from 'vitest';
+import { type GatewayStatus, readinessOf } from '../../src/http/status.ts';
+import { startHttp } from './http-rig.ts';
+
+const NOW = 1_000_000_000;
+type Status = GatewayStatus['channels'][number]['status'];
+
+describe('readiness', () => {
+  it.each<[string, Status, boolean]>([
+    ['off', { kind: 'off', remedy: 'turn it on' }, true],
+    ['running, polled just now', { kind: 'running', activeAt: NOW }, true],
+    ['running, polled 150 s ago', { kind: 'running', activeAt: NOW - 150_000 }, true],
+    ['said to run, but silent for longer', { kind: 'running', activeAt: NOW - 150_001 }, false],
+    ['running by a clock ahead of ours', { kind: 'running', activeAt: NOW + 5000 }, true],
+    ['starting', { kind: 'starting' }, false],
+    ['trying again', { kind: 'degraded', reason: 'no network' }, false],
+    ['stopped', { kind: 'stopped', reason: 'token refused', remedy: 'log in' }, false],
+  ])('of a channel that is %s', (_name, status, ready) => {
+    const channels = [{ name: 'telegram', status }];
+    expect(readinessOf({ model: 'm', channels }, NOW)).toMatchObject({
+      ready,
+      channels: [{ name: 'telegram', ready, status }],
+    });
+  });
+
+  it('turns red for the silent channel alone, and the gateway stays alive', async () => {
+    let activeAt = 0;
+    const status = (): GatewayStatus => ({
+      model: 'demo/demo',
+      channels: [
+        { name: 'telegram', status: { kind: 'running', activeAt: activeAt } },
+        { name: 'email', status: { kind: 'running', activeAt: rig.clock.now() } },
+      ],
+    });
+    await using rig = await startHttp({ status });
+    activeAt = rig.clock.now();
+    const before = await rig.ask('/readyz');
+    expect(before.status).toBe(200);
+    await rig.clock.advance(151_000);
+    const after = await rig.ask('/readyz');
+    expect(after.status).toBe(503);
+    expect(JSON.parse(after.body)).toMatchObject({
+      ready: false,
+      channels: [
+        { name: 'telegram', ready: false, idleMs: 151_000 },
+        { name: 'email', ready: true, idleMs: 0 },
+      ],
+    });
+    expect((await rig.ask('/healthz')).status).toBe(200);
+  });
+
+  it('comes with the model that answers', async () => {
+    await using rig = await startHttp();
+    expect(JSON.parse((await rig.ask('/api/status')).body)).toMatchObject({ model: 'demo/demo' });
+  });
+});
