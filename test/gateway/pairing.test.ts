@@ -1,0 +1,83 @@
+import { randomBytes } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { userId } from '../../src/core/ids.ts';
+import { createPairing, type Pairing } from '../../src/gateway/pairing.ts';
+import { silentLogger } from '../../src/lib/logger.ts';
+import { openEmbeddedStore } from '../../src/store/embedded.ts';
+import type { EmbeddedStore } from '../../src/store/store.ts';
+import { createMovableClock } from '../support/movable-clock.ts';
+
+const clock = createMovableClock();
+let folder: string;
+let store: EmbeddedStore;
+let pairing: Pairing;
+
+const person = (id: string, name = 'Ann') =>
+  ({ kind: 'person', id: userId(id), name, verified: 'verified' }) as const;
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'nanobot-pairing-'));
+  store = await openEmbeddedStore({ path: join(folder, 'state.db'), clock, log: silentLogger });
+  pairing = createPairing({ state: store.scope('people'), clock, randomBytes });
+});
+
+afterEach(async () => {
+  await store[Symbol.asyncDispose]();
+  await rm(folder, { recursive: true, force: true });
+});
+
+describe('a pairing code', () => {
+  it('makes its first sender the owner, and nobody after', async () => {
+    const { code } = await pairing.issueOwnerCode('chat');
+    expect(await pairing.redeem('chat', person('1'), '1', code.toLowerCase())).toBe(true);
+    expect(await pairing.isApproved('chat', '1')).toBe(true);
+    expect((await pairing.list()).approved).toMatchObject([{ userId: '1', role: 'owner' }]);
+    expect(await pairing.redeem('chat', person('2'), '2', code)).toBe(false);
+    expect(await pairing.isApproved('chat', '2')).toBe(false);
+  });
+
+  it('counts on its own channel only', async () => {
+    const { code } = await pairing.issueOwnerCode('chat');
+    expect(await pairing.redeem('mail', person('1'), '1', code)).toBe(false);
+  });
+
+  it('is worth nothing after half an hour', async () => {
+    const { code } = await pairing.issueOwnerCode('chat');
+    await clock.advance(31 * 60_000);
+    expect(await pairing.redeem('chat', person('1'), '1', code)).toBe(false);
+  });
+
+  it('is worth nothing after ten guesses', async () => {
+    const { code } = await pairing.issueOwnerCode('chat');
+    for (let guess = 0; guess < 10; guess += 1) {
+      expect(await pairing.redeem('chat', person('9'), '9', `WRONG${guess}`)).toBe(false);
+    }
+    expect(await pairing.redeem('chat', person('1'), '1', code)).toBe(false);
+  });
+
+  it('is not kept in clear', async () => {
+    const { code } = await pairing.issueOwnerCode('chat');
+    const rows = await store.scope('people').list('');
+    expect(JSON.stringify(rows)).not.toContain(code);
+  });
+});
+
+describe('strangers', () => {
+  it('are listed until they are approved, and out again when revoked', async () => {
+    await pairing.noteStranger('chat', person('7', 'Eve\u001b[31m\u202e'));
+    expect((await pairing.list()).pending).toMatchObject([{ userId: '7', name: 'Eve[31m' }]);
+    await pairing.approve('chat', '7');
+    expect(await pairing.list()).toMatchObject({ approved: [{ userId: '7' }], pending: [] });
+    expect(await pairing.revoke('chat', '7')).toBe(true);
+    expect(await pairing.isApproved('chat', '7')).toBe(false);
+    expect(await pairing.revoke('chat', '7')).toBe(false);
+  });
+
+  it('cannot fill the store', async () => {
+    for (let id = 0; id < 130; id += 1) await pairing.noteStranger('chat', person(`${id}`));
+    expect((await pairing.list()).pending).toHaveLength(100);
+  });
+});
