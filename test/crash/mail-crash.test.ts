@@ -1,0 +1,158 @@
+// The process dies while mail and Telegram messages are in flight, with real Dovecot and Postfix at
+// the other end: every mail gets one answer, every Telegram message one.
+
+import { existsSync, watch } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type BotApi, startBotApi } from '../support/bot-api.ts';
+import { type GatewayProcess, makeTestHome, type TestHome } from '../support/gateway-process.ts';
+import { echo, type LlmServer, startLlmServer } from '../support/llm-server.ts';
+import { type MailServers, mailServersAbsent, startMailServers } from '../support/mail-servers.ts';
+import { AGENT, mailsIn, sendAsPerson } from '../support/mail-servers-host.ts';
+
+const absent = mailServersAbsent();
+if (absent !== undefined) console.log(`skipped: kill -9 with mail in flight (${absent})`);
+
+const TEST_TIMEOUT_MS = 90_000;
+const CHAT = 901;
+
+describe.skipIf(absent !== undefined)('kill -9 with mail and Telegram in flight', () => {
+  let servers: MailServers;
+  let telegram: BotApi;
+  let model: LlmServer;
+  let home: TestHome;
+  let gateway: GatewayProcess;
+
+  beforeAll(async () => {
+    const started = await startMailServers();
+    if ('absent' in started) throw new Error(started.absent);
+    servers = started;
+    telegram = await startBotApi();
+    model = await startLlmServer({ respond: echo });
+    home = await makeTestHome({
+      agents: { defaults: { model: 'openai/sim-1' } },
+      providers: { openai: { apiKey: 'crash-test-key', apiBase: model.openaiBase } },
+      gateway: { port: 0 },
+      coalesce: { quietMs: 50 },
+      channels: {
+        telegram: {
+          enabled: true,
+          token: telegram.token,
+          apiRoot: telegram.apiRoot,
+          allowFrom: ['*'],
+        },
+        email: {
+          enabled: true,
+          imapHost: '127.0.0.1',
+          imapPort: servers.imapPort,
+          imapSecurity: 'none',
+          smtpHost: '127.0.0.1',
+          smtpPort: servers.smtpPort,
+          smtpSecurity: 'none',
+          username: AGENT,
+          password: servers.password,
+          allowFrom: ['*'],
+          acceptUnverified: true,
+          pollSecs: 5,
+        },
+      },
+    });
+    gateway = await home.start();
+    await mailboxFollowed();
+  });
+
+  afterAll(async () => {
+    await home?.[Symbol.asyncDispose]();
+    await telegram?.[Symbol.asyncDispose]();
+    await model?.[Symbol.asyncDispose]();
+    await servers?.[Symbol.asyncDispose]();
+  });
+
+  /** Mail from before the first look at the mailbox is never answered. */
+  async function mailboxFollowed() {
+    const late = AbortSignal.timeout(20_000);
+    for (;;) {
+      const response = await fetch(`${gateway.address}/readyz`, { signal: late });
+      if (/"email".*"running"/s.test(await response.text())) return;
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+  }
+
+  const addressOf = (stage: string, index: number) => `${stage}${index}@person.test`;
+  const nonceOf = (stage: string, index: number) => `nonce-${stage}${index}`;
+
+  async function write(stage: string) {
+    for (const index of [1, 2]) {
+      const from = addressOf(stage, index);
+      const text = `please repeat ${nonceOf(stage, index)}`;
+      await sendAsPerson(servers, { from, subject: `Stage ${stage}`, text, isSigned: false });
+    }
+    telegram.say(CHAT, `please repeat ${nonceOf(stage, 9)}`);
+  }
+
+  /** Resolves with every answer that lies in the person's mailbox, as soon as there is one. */
+  async function answersTo(address: string): Promise<readonly string[]> {
+    const folder = join(servers.maildir(address), 'new');
+    const late = AbortSignal.timeout(TEST_TIMEOUT_MS / 2);
+    for (;;) {
+      const mails = await mailsIn(servers, address);
+      if (mails.length > 0) return mails;
+      late.throwIfAborted();
+      await nextChange(folder, late);
+    }
+  }
+
+  const stages: Readonly<Record<string, () => Promise<unknown>>> = {
+    arrived: () => servers.settle(),
+    asked: () => model.received(model.requests.length + 1),
+    answered: () => telegram.nextMessage(CHAT),
+    sending: async () => {
+      await model.received(model.requests.length + 2);
+      await new Promise((resolve) => setImmediate(resolve));
+    },
+  };
+
+  it.each(Object.keys(stages))(
+    'answers everything once when it died as a mail was %s',
+    async (stage) => {
+      const moment = stages[stage]?.();
+      await write(stage);
+      await moment;
+      await gateway.kill();
+      gateway = await home.start();
+      for (const index of [1, 2]) {
+        const mails = await answersTo(addressOf(stage, index));
+        const answers = mails.filter((mail) => mail.includes(nonceOf(stage, index)));
+        expect(answers).toHaveLength(1);
+      }
+      const isAnswer = (text: string) => text.includes(nonceOf(stage, 9));
+      await telegram.waitFor(() =>
+        telegram.chat(CHAT).messages.find(({ from, text }) => from === 'bot' && isAnswer(text)),
+      );
+    },
+    TEST_TIMEOUT_MS,
+  );
+
+  it('has doubled nothing by the end', async () => {
+    for (const stage of Object.keys(stages)) {
+      for (const index of [1, 2]) {
+        expect(await mailsIn(servers, addressOf(stage, index))).toHaveLength(1);
+      }
+    }
+    expect(telegram.violations).toEqual([]);
+  });
+});
+
+/** The next change of a folder; a quiet second counts as one: the folder comes with its first mail. */
+function nextChange(folder: string, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const done = () => {
+      watcher?.close();
+      clearTimeout(timer);
+      resolve();
+    };
+    const watcher = existsSync(folder) ? watch(folder, { persistent: false }, done) : undefined;
+    const timer = setTimeout(done, 1000);
+    signal.addEventListener('abort', () => reject(signal.reason), { once: true });
+  });
+}
