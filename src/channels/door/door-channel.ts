@@ -75,12 +75,13 @@ class DoorChannel implements Channel, Door {
     this.#opened = opened;
     this.#isTakingIn = true;
     this.#opening.resolve();
-    host.report({ kind: 'running', activeAt: host.clock.now() });
+    this.#reportRunning(host);
     await aborted(signal);
     this.#isTakingIn = false;
   }
 
   async send(message: OutboundMessage, context: SendContext): Promise<Receipt> {
+    if (message.markdown.trim() === '') return { nativeIds: [] };
     const { log } = await this.#whenOpened(context.signal);
     const { chat } = message.chat;
     const said = { id: message.id, from: 'agent', text: message.markdown } as const;
@@ -88,7 +89,9 @@ class DoorChannel implements Channel, Door {
       log.append(chat, { ...said, at: this.#clock.now() }),
     );
     this.#readers.logHasGrown(chat);
-    return { nativeIds: [nativeId(String(seq))] };
+    const part = nativeId(String(seq));
+    if (!context.sentParts.includes(part)) await context.partSent(part);
+    return { nativeIds: [part] };
   }
 
   async submit(message: {
@@ -148,11 +151,17 @@ class DoorChannel implements Channel, Door {
     await host.receive([{ kind: 'queue', message }]).catch(async (error) => {
       // The person is told that it was not taken; it must not come back after a restart.
       if (error instanceof BusFullError) await log.withdraw(intent);
+      host.report({ kind: 'degraded', reason: 'messages cannot be taken in' });
       throw error;
     });
+    this.#reportRunning(host);
     const { id, chat, text, at } = intent;
     await log.append(chat, { id, from: 'person', text, at });
     this.#readers.logHasGrown(chat);
+  }
+
+  #reportRunning(host: ChannelHost): void {
+    host.report({ kind: 'running', activeAt: host.clock.now() });
   }
 
   #inbound({ id, chat, text, at }: Intent): InboundMessage {

@@ -1,0 +1,41 @@
+import { BusFullError } from '../../../src/core/errors.ts';
+import { renderPlain } from '../../../src/core/markup-plain.ts';
+import { channelContract } from '../../contract/channel.ts';
+import { chatRef, openDoor, readEvents } from './door-rig.ts';
+
+channelContract('a door', async () => {
+  const rig = await openDoor();
+  const { door } = rig;
+  const waiting: string[] = [];
+  let written = 0;
+
+  /** As the page does: what is refused is offered again later. */
+  async function offer(text: string) {
+    const message = { chat: 'a', clientId: `c${written++}`, text };
+    await door.submit(message).catch((error) => {
+      if (!(error instanceof BusFullError)) throw error;
+      waiting.push(text);
+    });
+  }
+
+  await offer('a first word');
+  return {
+    channel: door,
+    host: rig.host,
+    chat: chatRef('a'),
+    personWrites: offer,
+    async personSees() {
+      const [chat] = await door.chats(1);
+      const events = door.events('a', 0, new AbortController().signal);
+      const all = await readEvents(events, (_event, { length }) => length === chat?.lastSeq);
+      return all.flatMap((event) =>
+        event.type === 'said' && event.from === 'agent' ? [renderPlain(event.text)] : [],
+      );
+    },
+    stop: rig.stopIntake,
+    async passTime() {
+      for (const text of waiting.splice(0)) await offer(text);
+    },
+    [Symbol.asyncDispose]: () => rig[Symbol.asyncDispose](),
+  };
+});
