@@ -36,8 +36,16 @@ export class GroupCommit {
     return this.#enqueue(operation, place, true);
   }
 
+  /** Answered at once, unless writes wait that it has to see. */
   read<T>(operation: () => Operation<T>): Promise<T> {
-    return this.#enqueue(operation, 'in order', false);
+    if (this.#isScheduled || !this.#database.isOpen) {
+      return this.#enqueue(operation, 'in order', false);
+    }
+    try {
+      return Promise.resolve(this.#drive(operation()));
+    } catch (error) {
+      return Promise.reject(this.#named(error));
+    }
   }
 
   /** Commits what was issued, then closes the file. */
@@ -85,7 +93,11 @@ export class GroupCommit {
   #commit(jobs: readonly Job[]): readonly Outcome[] {
     // A write lock taken at the start cannot fail half-way through the batch.
     this.#execute(jobs.some((job) => job.writes) ? 'BEGIN IMMEDIATE' : 'BEGIN');
-    const outcomes = jobs.map((job) => this.#attempt(job));
+    // What stands alone is undone with the whole transaction.
+    const outcomes =
+      jobs.length === 1
+        ? jobs.map((job) => ({ job, value: this.#drive(job.operation()) }))
+        : jobs.map((job) => this.#attempt(job));
     this.#execute('COMMIT');
     return outcomes;
   }

@@ -13,8 +13,13 @@ const MIRROR = 'http://deb.debian.org/debian';
 const MAX_OUTPUT_BYTES = 64 * 1024 * 1024;
 const execute = promisify(execFile);
 
+/** The image trusts what this machine trusts: packages may come through a proxy of its own. */
+const AUTHORITIES = '/etc/ssl/certs/ca-certificates.crt';
+
 const BASE_DOCKERFILE = `FROM scratch
 ADD rootfs.tar /
+COPY authorities.crt /etc/ssl/certs/ca-certificates.crt
+ENV NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt
 COPY node /usr/local/bin/node
 COPY npm /usr/local/lib/node_modules/npm
 RUN ln -s ../lib/node_modules/npm/bin/npm-cli.js /usr/local/bin/npm \\
@@ -83,6 +88,7 @@ async function makeBaseContext(context: string): Promise<void> {
   });
   await execute('tar', ['-C', rootfs, '-cf', `${rootfs}.tar`, '--exclude=./dev', '.']);
   await rm(rootfs, { recursive: true, force: true });
+  await copyFile(AUTHORITIES, join(context, 'authorities.crt'));
   await copyFile(process.execPath, join(context, 'node'));
   const { stdout } = await execute('npm', ['root', '--global']);
   await cp(join(stdout.trim(), 'npm'), join(context, 'npm'), { recursive: true });
