@@ -36,8 +36,9 @@ export type Answer = {
 
 export async function startHttp(options: Partial<HttpServerOptions> = {}): Promise<HttpRig> {
   const clock = createMovableClock();
-  const door = createDoorChannel({ name: channelName('web'), coalesces: true, clock });
-  const host = createMemoryHost(clock);
+  const time = options.clock ?? clock;
+  const door = createDoorChannel({ name: channelName('web'), coalesces: true, clock: time });
+  const host = createMemoryHost(time);
   const intake = new AbortController();
   const running = door.run(host, intake.signal);
   const stops: string[] = [];

@@ -1,0 +1,75 @@
+// The web page and the whole program behind it, killed in the middle of an answer.
+
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { chromiumAbsent, launchChromium } from '../support/chromium.ts';
+import { makeTestHome } from '../support/gateway-process.ts';
+import { callTools, type LlmServer, say, startLlmServer } from '../support/llm-server.ts';
+import { eventually } from '../support/web-page.ts';
+
+const absent = chromiumAbsent();
+if (absent !== undefined) console.log(`skipped: the web page before the whole program (${absent})`);
+
+const LONG_MS = 60_000;
+
+const configWith = (model: LlmServer, port: number) => ({
+  agents: { defaults: { model: 'openai/sim-1' } },
+  providers: { openai: { apiKey: 'sk-page', apiBase: model.openaiBase } },
+  coalesce: { quietMs: 50 },
+  gateway: { port },
+});
+
+describe.skipIf(absent !== undefined)('the web page before the whole program', () => {
+  let browser: Browser;
+
+  beforeAll(async () => {
+    browser = await launchChromium();
+  });
+
+  afterAll(async () => {
+    await browser?.close();
+  });
+
+  it(
+    'shows one whole answer although the gateway was killed while it wrote',
+    async () => {
+      const never = new Promise(() => undefined);
+      await using model = await startLlmServer();
+      model.script(
+        callTools({ name: 'time', arguments: {} }),
+        say('It is noon.'),
+        { chunks: ['**Half** an ', never] },
+        say('**Half** an answer, and the other half.'),
+      );
+      await using home = await makeTestHome(configWith(model, 0));
+      const first = await home.start();
+      const page = await browser.newPage();
+      await page.goto(first.address);
+      await page.waitForSelector('.welcome >> text=openai/sim-1');
+      await page.fill('#text', 'what time is it');
+      await page.press('#text', 'Enter');
+      await page.waitForSelector('.said .tools >> text=time');
+      await page.fill('#text', 'and the answer?');
+      await page.press('#text', 'Enter');
+      await page.waitForSelector('.live strong >> text=Half');
+      await first.kill();
+      await page.fill('#text', '/help');
+      await page.press('#text', 'Enter');
+      await page.waitForSelector('#connection:not([hidden])');
+      await home.writeConfig(configWith(model, Number(new URL(first.address).port)));
+      await home.start();
+      const said = page.locator('.said .message.agent');
+      await said.filter({ hasText: 'Half an answer, and the other half.' }).waitFor();
+      await said.filter({ hasText: 'list the commands' }).waitFor();
+      await eventually(async () => expect(await said.count()).toBe(3));
+      const texts = await page.locator('.said .message.person .body').allInnerTexts();
+      expect(texts).toEqual(['what time is it', 'and the answer?', '/help']);
+      expect(await page.locator('.live').count()).toBe(0);
+      await page.reload();
+      await eventually(async () => expect(await said.count()).toBe(3));
+      model.assertDone();
+      await page.close();
+    },
+    LONG_MS,
+  );
+});

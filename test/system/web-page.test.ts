@@ -1,0 +1,251 @@
+// The web page in a real browser: what a person sees and does.
+
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { runningTool } from '../channels/door/door-rig.ts';
+import { chromiumAbsent, launchChromium } from '../support/chromium.ts';
+import { eventually, openPage } from '../support/web-page.ts';
+
+const absent = chromiumAbsent();
+if (absent !== undefined) console.log(`skipped: the web page (${absent})`);
+
+const PHONE = { viewport: { width: 360, height: 740 }, hasTouch: true, isMobile: true };
+
+describe.skipIf(absent !== undefined)('the web page', () => {
+  let browser: Browser;
+
+  beforeAll(async () => {
+    browser = await launchChromium();
+  });
+
+  afterAll(async () => {
+    await browser?.close();
+  });
+
+  it('sends with Enter, begins a line with Shift+Enter, and shows the answer as Markdown', async () => {
+    await using rig = await openPage({ browser });
+    await rig.page.fill('#text', 'first line');
+    await rig.page.press('#text', 'Shift+Enter');
+    await rig.page.keyboard.type('second line');
+    await rig.page.press('#text', 'Enter');
+    await rig.http.host.until((host) => host.texts().includes('first line\nsecond line'));
+    await rig.answer('web:a#1', '**bold** and `code`\n\n| a | b |\n| - | - |\n| 1 | 2 |');
+    await rig.page.waitForSelector('.agent table');
+    expect(await rig.page.innerText('.agent strong')).toBe('bold');
+    expect(await rig.page.innerText('.person .body')).toBe('first line\nsecond line');
+    expect(await rig.page.inputValue('#text')).toBe('');
+    expect(await rig.page.evaluate('document.activeElement.id')).toBe('text');
+    expect(rig.problems).toEqual([]);
+  });
+
+  it('shows the answer while it grows, what the agent does, and stops it with Esc', async () => {
+    await using rig = await openPage({ browser });
+    await rig.say('question');
+    await rig.showsMessages('question');
+    await rig.page.waitForSelector('.waiting .dots');
+    const tools = [{ ...runningTool('read_file'), detail: 'notes.md' }];
+    rig.show('web:a#1', '', { phase: 'tool', tools });
+    await rig.page.waitForSelector('.tools .running >> text=notes.md');
+    const done = tools.map((tool) => ({ ...tool, status: 'ok' as const }));
+    rig.show('web:a#1', 'It says *tw', { tools: done });
+    await rig.page.waitForSelector('.live .body >> text=It says');
+    rig.show('web:a#1', 'It says *two*, ', { tools: done });
+    await rig.page.waitForSelector('.live em >> text=two');
+    await rig.page.keyboard.press('Escape');
+    await eventually(async () => expect(await rig.http.stops).toEqual(['web/a']));
+    const ended = { phase: 'ended', tools: done, result: { kind: 'stopped', answers: 1 } } as const;
+    rig.show('web:a#1', 'It says *two*, ', ended);
+    await rig.answer('web:a#1', 'It says *two*,');
+    await rig.showsMessages('question', 'It says two,');
+    await rig.page.waitForSelector('.said .tools .done');
+    expect(await rig.page.locator('.live').count()).toBe(0);
+    expect(await rig.page.isHidden('.stop')).toBe(true);
+    expect(rig.problems).toEqual([]);
+  });
+
+  it('shows what an answer was when it is withdrawn and begun again', async () => {
+    await using rig = await openPage({ browser });
+    rig.show('web:a#1', 'A first try that');
+    await rig.page.waitForSelector('.live >> text=A first try');
+    rig.show('web:a#1', 'A second', { notice: 'The model is asked again.' });
+    await rig.page.waitForSelector('.live .activity >> text=asked again');
+    await eventually(async () => expect(await rig.page.innerText('.live .body')).toBe('A second'));
+  });
+
+  it('goes on in the middle of an answer after the connection was lost', async () => {
+    await using rig = await openPage({ browser });
+    await rig.say('question');
+    await rig.showsMessages('question');
+    rig.show('web:a#1', 'The answer is ');
+    await rig.page.waitForSelector('.live >> text=The answer is');
+    await rig.proxy.set({ kind: 'refuse' });
+    await rig.page.waitForSelector('#connection:not([hidden]) >> text=reconnecting');
+    rig.show('web:a#1', 'The answer is forty-');
+    await rig.http.post('/api/web/chats/a/messages', { clientId: 'other', text: 'said meanwhile' });
+    await rig.proxy.set({ kind: 'pass' });
+    await rig.page.waitForSelector('.live >> text=The answer is forty-');
+    await rig.answer('web:a#1', 'The answer is forty-two.');
+    await rig.showsMessages('question', 'said meanwhile', 'The answer is forty-two.');
+    expect(await rig.page.isHidden('#connection')).toBe(true);
+    expect(await rig.page.locator('.live').count()).toBe(0);
+  });
+
+  it('forgets a turn that ended while the connection was lost', async () => {
+    await using rig = await openPage({ browser });
+    rig.show('web:a#1', 'Never finished');
+    await rig.page.waitForSelector('.live >> text=Never finished');
+    await rig.proxy.set({ kind: 'refuse' });
+    rig.show('web:a#1', 'Never finished', { phase: 'ended' });
+    await rig.proxy.set({ kind: 'pass' });
+    await rig.page.waitForSelector('.live', { state: 'detached' });
+  });
+
+  it('keeps a message that could not be sent, over a reload too, and sends it once', async () => {
+    await using rig = await openPage({ browser });
+    await rig.say('already there');
+    await rig.showsMessages('already there');
+    await rig.page.route('**/messages', (route) => route.abort());
+    await rig.say('kept');
+    await rig.page.waitForSelector('.unsent >> text=Not sent yet');
+    await rig.page.reload();
+    await rig.page.waitForSelector('.unsent >> text=kept');
+    await rig.page.unroute('**/messages');
+    await rig.showsMessages('already there', 'kept');
+    expect(rig.http.host.texts()).toEqual(['already there', 'kept']);
+    expect(await rig.page.locator('.unsent').count()).toBe(0);
+  });
+
+  it('sends once what arrived although its confirmation was lost', async () => {
+    await using rig = await openPage({ browser });
+    let lost = 0;
+    await rig.page.route('**/messages', async (route) => {
+      if (lost > 0) return route.continue();
+      lost += 1;
+      await route.fetch();
+      await route.abort();
+    });
+    await rig.say('said once');
+    await eventually(async () =>
+      expect((await rig.http.host.duplicates) + rig.http.host.texts().length).toBe(1),
+    );
+    await rig.showsMessages('said once');
+    await eventually(async () =>
+      expect(await rig.page.evaluate('localStorage["nanobot.unsent"]')).toBe('[]'),
+    );
+    expect(rig.http.host.texts()).toEqual(['said once']);
+  });
+
+  it('waits with a message while the gateway has no room, and tells so', async () => {
+    await using rig = await openPage({ browser });
+    rig.http.host.isFull = true;
+    await rig.say('patient');
+    await rig.page.waitForSelector('.unsent >> text=Too many messages are waiting');
+    rig.http.host.isFull = false;
+    await rig.showsMessages('patient');
+  });
+
+  it('asks for the token once and keeps it out of addresses and off the disk', async () => {
+    const token = 'a-long-and-random-token';
+    await using rig = await openPage({ browser, token });
+    await rig.page.fill('#token', 'a-wrong-one');
+    await rig.page.keyboard.press('Enter');
+    await rig.page.waitForSelector('dialog .problem >> text=not the gateway.token');
+    await rig.page.fill('#token', token);
+    await rig.page.keyboard.press('Enter');
+    await rig.page.waitForSelector('dialog', { state: 'detached' });
+    const addresses: string[] = [];
+    rig.page.on('request', (request) => addresses.push(request.url()));
+    await rig.say('hello');
+    await rig.showsMessages('hello');
+    await rig.page.reload();
+    await rig.showsMessages('hello');
+    expect(addresses.filter((address) => address.includes(token))).toEqual([]);
+    expect(await rig.page.evaluate('JSON.stringify(localStorage)')).not.toContain(token);
+  });
+
+  it('lists the chats, opens one, begins a new one, and shows long ones by and by', async () => {
+    await using rig = await openPage({
+      browser,
+      chat: 'long',
+      async prepare(http) {
+        for (const chat of ['other', ...Array.from({ length: 230 }, () => 'long')]) {
+          const clientId = `c${http.host.entries.length}`;
+          await http.door.submit({ chat, clientId, text: `${chat} ${clientId}` });
+        }
+      },
+    });
+    await rig.page.waitForSelector('.said >> text=long c230');
+    expect(await rig.page.locator('.said .message').count()).toBe(200);
+    await rig.page.click('text=Show earlier messages');
+    await rig.page.waitForSelector('.said >> text=/^long c1$/');
+    await eventually(async () =>
+      expect(await rig.page.locator('.said .message').count()).toBe(230),
+    );
+    await rig.page.click('#chats >> text=other c0');
+    await rig.showsMessages('other c0');
+    expect(await rig.page.innerText('#title')).toBe('other c0');
+    await rig.page.click('#new-chat');
+    await rig.page.waitForSelector('.welcome');
+    await rig.say('a new beginning');
+    await rig.page.waitForSelector('#chats [aria-current] >> text=a new beginning');
+    await rig.page.goBack();
+    await rig.showsMessages('other c0');
+  });
+
+  it('tells which model answers, and how to connect one when it is the demo', async () => {
+    await using real = await openPage({ browser, model: 'anthropic/claude' });
+    await real.page.waitForSelector('.welcome >> text=anthropic/claude');
+    expect(await real.page.locator('.notice').count()).toBe(0);
+    await using demo = await openPage({ browser, model: 'demo/demo' });
+    await demo.page.waitForSelector('.notice >> text=without intelligence');
+    await demo.page.click('.ideas >> text=what time is it');
+    await demo.http.host.until((host) => host.texts().includes('what time is it'));
+    await demo.page.waitForSelector('.welcome', { state: 'detached' });
+  });
+
+  it('works on a phone: no sideways scrolling, the list of chats as a drawer', async () => {
+    await using rig = await openPage({ browser, context: PHONE });
+    await rig.say('x'.repeat(200));
+    await rig.answer(
+      'web:a#1',
+      `${'y'.repeat(300)}\n\n\`\`\`\n${'z'.repeat(300)}\n\`\`\`\n\n|${' wide |'.repeat(12)}\n|${' - |'.repeat(12)}\n|${' cell |'.repeat(12)}`,
+    );
+    await rig.page.waitForSelector('.agent table');
+    expect(await rig.page.evaluate('document.documentElement.scrollWidth')).toBe(360);
+    expect(
+      await rig.page.evaluate('document.getElementById("scroll").scrollWidth'),
+    ).toBeLessThanOrEqual(360);
+    expect(await rig.page.isVisible('#sidebar')).toBe(false);
+    await rig.page.tap('.menu');
+    await rig.page.waitForSelector('#sidebar', { state: 'visible' });
+    await rig.page.keyboard.press('Escape');
+    await rig.page.waitForSelector('#sidebar', { state: 'hidden' });
+  });
+
+  it('can be used with the keyboard alone', async () => {
+    await using rig = await openPage({ browser });
+    await rig.page.waitForSelector('.welcome');
+    // The first stop of the Tab key.
+    await rig.page.focus('body :is(a, button):first-child');
+    await rig.page.keyboard.press('Enter');
+    await rig.page.keyboard.type('typed without a mouse');
+    await rig.page.keyboard.press('Enter');
+    await rig.showsMessages('typed without a mouse');
+    const unnamed = await rig.page.evaluate(
+      `[...document.querySelectorAll('button, a, textarea')]
+        .filter((one) => !(one.getAttribute('aria-label') || one.innerText.trim())).length`,
+    );
+    expect(unnamed).toBe(0);
+  });
+
+  it('leaves whoever reads further up where they are, and offers the way down', async () => {
+    await using rig = await openPage({ browser });
+    await rig.answer('web:a#1', 'line\n\n'.repeat(80));
+    await rig.page.waitForSelector('.agent');
+    await rig.page.evaluate('document.getElementById("scroll").scrollTop = 0');
+    await rig.answer('web:a#2', 'something new');
+    await rig.page.click('#to-end');
+    await rig.page.waitForSelector('.agent >> text=something new', { state: 'visible' });
+    expect(await rig.page.isHidden('#to-end')).toBe(true);
+  });
+});
