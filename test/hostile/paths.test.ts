@@ -50,7 +50,7 @@ const ABSOLUTE = [
   '/dev/tty',
   '/dev/fd/0',
   '/sys/kernel',
-  '/root/.ssh/id_rsa',
+  '/home/ann/.ssh/id_rsa',
   '/tmp',
   '/var/run/docker.sock',
   '//etc/passwd',

@@ -108,7 +108,11 @@ describe('messages during an answer', () => {
     const gate = new Promise<void>((resolve) => {
       release = resolve;
     });
-    model.script({ toolCalls: [{ name: 'time', arguments: {} }], gate }, { chunks: ['nonce-f1'] }, echo);
+    model.script(
+      { toolCalls: [{ name: 'time', arguments: {} }], gate },
+      { chunks: ['nonce-f1'] },
+      echo,
+    );
     telegram.say(PERSON, 'first nonce-f1');
     await model.received(1);
     telegram.say(PERSON, 'second nonce-f2');
