@@ -14,7 +14,7 @@ const STALE_MS = 1500;
 
 export function createConversation({ keepPlace, onAnswering, onTakeBack }) {
   const said = element('div', { className: 'said', role: 'log', aria: { label: 'Messages' } });
-  const live = element('div', { className: 'running' });
+  const live = element('div', { className: 'live-turns' });
   const unsent = element('div', { className: 'unsent-list' });
   const waiting = element('p', { className: 'activity waiting', hidden: true }, dots());
   const turns = new Map();
