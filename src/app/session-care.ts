@@ -22,11 +22,19 @@ export async function openSessionCare(
   return createSessionMaintenance({ folder: home.sessions, workspace, clock });
 }
 
-/** Deletes what the store still holds of conversations: texts that are done with, the doors' logs. */
-export async function forgetStoredTexts(home: Home, clock: Clock): Promise<void> {
+/**
+ * Deletes what the store still holds of conversations last written before then: texts that are done
+ * with, the doors' logs. The age is in milliseconds; 0 = all of it.
+ */
+export async function forgetStoredTexts(
+  home: Home,
+  clock: Clock,
+  olderThanMs: number,
+): Promise<void> {
   if (!hasState(home)) return;
+  const before = clock.now() - olderThanMs + 1;
   await withOpenState(home, clock, async ({ store }) => {
-    await store.gc(0);
-    for (const scope of DOOR_SCOPES) await store.scope(scope).expire('', clock.now() + 1);
+    await store.gc(olderThanMs);
+    for (const scope of DOOR_SCOPES) await store.scope(scope).expire('', before);
   });
 }

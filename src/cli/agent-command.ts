@@ -2,13 +2,12 @@
 // where none does, by one started for the occasion.
 
 import { Command } from 'commander';
+import { DOOR_NAME } from '../channels/door.ts';
 import type { Conversation } from './chat/conversation.ts';
 import { CommandFailure, EXIT } from './exit-codes.ts';
 import type { Terminal } from './terminal.ts';
 
 type AgentFlags = { readonly message?: string; readonly session: string };
-
-const MAX_SESSION_CHARS = 64;
 
 export function agentCommand(terminal: Terminal): Command {
   return new Command('agent')
@@ -75,8 +74,8 @@ async function withAttached<Result>(
 
 /** Names are part of file names and addresses. */
 function chatName(name: string): string {
-  if (/^[A-Za-z0-9._-]+$/.test(name) && name.length <= MAX_SESSION_CHARS) return name;
-  const rule = `letters, digits, "." "_" and "-", at most ${MAX_SESSION_CHARS}`;
+  if (DOOR_NAME.test(name)) return name;
+  const rule = '1 to 64 letters, digits, ".", "_" and "-", the first no dot';
   throw new CommandFailure(EXIT.usage, `${name} is no session name: ${rule}`);
 }
 

@@ -135,7 +135,9 @@ async function search(
 async function purge(terminal: Terminal, olderThanMs: number, yes: boolean) {
   const age = spanText(olderThanMs);
   await confirmOrStop(terminal, `Delete all that was last written over ${age} ago?`, yes);
+  const { forgetStoredTexts } = await import('../app/session-care.ts');
   const { files, bytes } = await (await open(terminal)).purge({ olderThanMs });
+  await forgetStoredTexts(terminal.home, terminal.clock, olderThanMs);
   terminal.note(`Deleted ${files} files, ${bytes} bytes.`);
 }
 
@@ -151,7 +153,7 @@ async function nuke(terminal: Terminal, yes: boolean) {
   await confirmOrStop(terminal, 'Delete every conversation for good?', yes);
   const { forgetStoredTexts } = await import('../app/session-care.ts');
   const { sessions, files } = await (await open(terminal)).nuke();
-  await forgetStoredTexts(terminal.home, terminal.clock);
+  await forgetStoredTexts(terminal.home, terminal.clock, 0);
   terminal.note(`Deleted ${sessions} conversations, ${files} files.`);
 }
 

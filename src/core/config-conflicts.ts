@@ -5,10 +5,10 @@ import type { Config } from './config.ts';
 import type { JsonValue } from './config-json.ts';
 import { looksLikeMask, secretPaths } from './config-secrets.ts';
 import type { ConfigProblem } from './errors.ts';
+import { tokenProblem } from './gateway-token.ts';
 import { valueAt } from './json-paths.ts';
 import { isLoopbackHost } from './loopback.ts';
 
-const MIN_TOKEN_CHARS = 16;
 const TELEGRAM_TOKEN = /^\d+:[A-Za-z0-9_-]+$/;
 const ADDRESS = /^[^\s@<>]+@[^\s@<>]+$/;
 
@@ -40,15 +40,8 @@ export function maskedSecrets(value: JsonValue): readonly ConfigProblem[] {
 }
 
 function gatewayExposure({ gateway }: Config): readonly ConfigProblem[] {
-  if (isLoopbackHost(gateway.host)) return [];
-  if (gateway.token === '') {
-    const problem = `${gateway.host} lets other machines reach the gateway without a token`;
-    const remedy = 'Set gateway.token to a long random text, or gateway.host to 127.0.0.1.';
-    return [{ path: 'gateway.token', problem, remedy }];
-  }
-  if (gateway.token.length >= MIN_TOKEN_CHARS) return [];
-  const problem = 'the token is short enough to be guessed';
-  return [{ path: 'gateway.token', problem, remedy: `Use ${MIN_TOKEN_CHARS} characters or more.` }];
+  const found = tokenProblem(gateway.host, gateway.token);
+  return found === undefined ? [] : [{ path: 'gateway.token', ...found }];
 }
 
 function telegramSettings({ channels: { telegram } }: Config): readonly ConfigProblem[] {

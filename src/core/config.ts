@@ -118,7 +118,7 @@ const email = z.strictObject({
     .boolean()
     .default(false)
     .describe('Also answer mail whose sender nothing verifies. Anyone can forge a From line.'),
-  pollSecs: seconds(5, 3600).default(60).describe('Reconcile by UID at least this often.'),
+  pollSecs: seconds(5, 120).default(60).describe('Reconcile by UID at least this often.'),
 });
 
 const web = z.strictObject({ enabled: z.boolean().default(true) });
