@@ -11,6 +11,7 @@ import { type Subject, startBareBot, startGateway } from './subject.ts';
 const MODEL_MS = 50;
 const DEFAULT_WINDOW_MS = 400;
 const SETTLE_MS = 2000;
+const START_TIMEOUT_MS = 60_000;
 
 type Starter = (peers: Peers) => Promise<Subject>;
 
@@ -80,19 +81,31 @@ async function burst() {
 async function start() {
   header('bot', 'first poll ms', 'first reply ms', 'RSS idle MB', 'RSS after 1,000 chats MB');
   for (const starter of starters.slice(0, 2)) {
+    // Idle means before the first question, which is when the model's client is loaded.
+    const idleMb = await idleMemory(starter);
     await using peers = await startPeers(MODEL_MS);
     await using subject = await starter(peers);
-    const isPoll = () => peers.telegram.calls.some(({ method }) => method === 'getUpdates');
-    await peers.telegram.waitFor(isPoll, 60_000);
+    await firstPoll(peers);
     const firstPollMs = nowMs() - subject.startedAt;
     await oneTurn(peers, 1);
     const firstReplyMs = nowMs() - subject.startedAt;
-    await pause(SETTLE_MS);
-    const idleMb = subject.rssMb();
     await runLoad(subject, peers, { chats: 1000, turns: 1000, modelMs: MODEL_MS });
     await pause(SETTLE_MS);
     row(subject.name, ms(firstPollMs), ms(firstReplyMs), ms(idleMb), ms(subject.rssMb()));
   }
+}
+
+async function idleMemory(starter: Starter): Promise<number> {
+  await using peers = await startPeers(MODEL_MS);
+  await using subject = await starter(peers);
+  await firstPoll(peers);
+  await pause(SETTLE_MS);
+  return subject.rssMb();
+}
+
+async function firstPoll({ telegram }: Peers): Promise<void> {
+  const isPoll = () => telegram.calls.some(({ method }) => method === 'getUpdates');
+  await telegram.waitFor(isPoll, START_TIMEOUT_MS);
 }
 
 async function age() {
@@ -118,8 +131,7 @@ async function crowd() {
       quietMs: 0,
       prepare: (home) => writeSessions(home, sessions),
     });
-    const isPoll = () => peers.telegram.calls.some(({ method }) => method === 'getUpdates');
-    await peers.telegram.waitFor(isPoll, 60_000);
+    await firstPoll(peers);
     const firstPollMs = nowMs() - subject.startedAt;
     await warm(peers);
     const options = { chats: 20, turns: 200, ratePerSecond: 15, modelMs: MODEL_MS };
