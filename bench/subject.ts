@@ -55,7 +55,7 @@ export async function startGateway(peers: Peers, options: GatewayOptions): Promi
   };
   await writeFile(join(home, 'config.json'), JSON.stringify(config), { mode: 0o600 });
   await options.prepare?.(home);
-  const child = start(['--max-semi-space-size=4', 'bin/nanobot.js', 'gateway'], {
+  const child = start(['--max-semi-space-size=1', 'bin/nanobot.js', 'gateway'], {
     NANOBOT_HOME: home,
   });
   const name = `nanobot, window ${options.quietMs} ms`;
