@@ -3,9 +3,10 @@
 import type { RawMessageStreamEvent } from '@anthropic-ai/sdk/resources/messages';
 import { REDACTED } from './anthropic-request.ts';
 import { createCallIds, type MintCallId } from './call-ids.ts';
-import { Completion, type Finished } from './completion.ts';
+import { Completion } from './completion.ts';
 import type { ModelEvent, ModelRequest, StopReason } from './provider.ts';
 import { sealed } from './seal.ts';
+import type { StreamReader } from './stream-call.ts';
 
 const STOPS: Readonly<Record<string, StopReason>> = {
   end_turn: 'end',
@@ -22,7 +23,7 @@ type Wire<Type extends RawMessageStreamEvent['type']> = Extract<
   { type: Type }
 >;
 
-export class AnthropicReader {
+export class AnthropicReader implements StreamReader {
   readonly #model: string;
   readonly #mint: MintCallId;
   readonly #completion = new Completion();
@@ -67,9 +68,9 @@ export class AnthropicReader {
     }
   }
 
-  finish(): Finished {
+  *finish(): Generator<ModelEvent, void, void> {
     this.#completion.usage(this.#usage);
-    return this.#completion.finish(this.#model, this.#stop);
+    yield this.#completion.finish(this.#model, this.#stop);
   }
 
   #begin({ content_block: block, index }: Wire<'content_block_start'>): ModelEvent | undefined {

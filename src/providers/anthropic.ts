@@ -8,20 +8,18 @@ import type {
 } from '@anthropic-ai/sdk/resources/messages';
 import { anthropicRequest, sendsThinking } from './anthropic-request.ts';
 import { AnthropicReader } from './anthropic-stream.ts';
-import { CallDeadline } from './call-deadline.ts';
-import type { LLMProvider, ModelEvent, ModelRequest } from './provider.ts';
+import type { CallDeadline } from './call-deadline.ts';
+import type { LLMProvider, ModelRequest } from './provider.ts';
 import type { ProviderDeps } from './provider-deps.ts';
-import { brokenStream, providerError } from './vendor-error.ts';
+import { LIBRARY_TIMEOUT_MS, streamCall } from './stream-call.ts';
 
 type MessageStream = AsyncIterable<RawMessageStreamEvent>;
 
-/** Our own deadlines rule; the package's must never be the shorter one. */
-const LIBRARY_TIMEOUT_MS = 2_000_000_000;
 /** Keys of a subscription login go as a bearer token. */
 const SUBSCRIPTION_KEY = /^sk-ant-oat/;
 
 export function createAnthropicProvider(deps: ProviderDeps): LLMProvider {
-  const { vendor, apiKey, clock, timeouts } = deps;
+  const { vendor, apiKey } = deps;
   const apiBase = deps.apiBase.replace(/\/v1\/?$/, '');
   let client: Promise<Anthropic> | undefined;
 
@@ -75,23 +73,14 @@ export function createAnthropicProvider(deps: ProviderDeps): LLMProvider {
 
   return {
     name: vendor.name,
-    async *stream(request, signal): AsyncGenerator<ModelEvent, void, void> {
-      const deadline = new CallDeadline(timeouts, clock, signal);
+    stream(request, signal) {
       const reader = new AnthropicReader(request);
-      const call = { provider: vendor.name, model: request.model };
-      try {
-        yield* read(request, reader, deadline);
-      } catch (error) {
-        const complete = reader.ended && !signal.aborted;
-        if (!complete) {
-          const nowMs = clock.now();
-          throw providerError(error, { ...call, secrets: [apiKey], nowMs, deadline, signal });
-        }
-      } finally {
-        deadline[Symbol.dispose]();
-      }
-      if (!reader.ended && !reader.overlong) throw brokenStream(call);
-      yield reader.finish();
+      return streamCall(deps, {
+        request,
+        reader,
+        signal,
+        pieces: (deadline) => read(request, reader, deadline),
+      });
     },
   };
 }

@@ -1,9 +1,10 @@
 // Reads the chunks of an OpenAI stream: text, reasoning under its several names, tool calls, usage.
 
 import type { ChatCompletionChunk } from 'openai/resources/chat/completions';
-import { Completion, type Finished } from './completion.ts';
+import { Completion } from './completion.ts';
 import { ToolCallFragments } from './openai-fragments.ts';
 import type { ModelEvent, ModelRequest, StopReason } from './provider.ts';
+import type { StreamReader } from './stream-call.ts';
 import { createThinkSplitter, type Split } from './think-tags.ts';
 import type { Quirks } from './vendors.ts';
 
@@ -20,7 +21,7 @@ const STOPS: Readonly<Record<string, StopReason>> = {
   content_filter: 'refused',
 };
 
-export class OpenaiReader {
+export class OpenaiReader implements StreamReader {
   readonly #model: string;
   readonly #completion = new Completion();
   readonly #toolCalls: ToolCallFragments;
@@ -60,11 +61,7 @@ export class OpenaiReader {
   /** What was held back while it might have been a tag, then the whole. */
   *finish(): Generator<ModelEvent, void, void> {
     if (this.#splitter !== undefined) yield* this.#emit(this.#splitter.flush());
-    yield this.#whole();
-  }
-
-  #whole(): Finished {
-    return this.#completion.finish(this.#model, this.#stop ?? 'end');
+    yield this.#completion.finish(this.#model, this.#stop ?? 'end');
   }
 
   #said(piece: string) {

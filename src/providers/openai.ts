@@ -3,18 +3,15 @@
 
 import type { OpenAI } from 'openai';
 import type { ChatCompletionChunk } from 'openai/resources/chat/completions';
-import { CallDeadline } from './call-deadline.ts';
+import type { CallDeadline } from './call-deadline.ts';
 import { openaiRequest } from './openai-request.ts';
 import { OpenaiReader } from './openai-stream.ts';
-import type { LLMProvider, ModelEvent, ModelRequest } from './provider.ts';
+import type { LLMProvider, ModelRequest } from './provider.ts';
 import type { ProviderDeps } from './provider-deps.ts';
-import { brokenStream, providerError } from './vendor-error.ts';
-
-/** Our own deadlines rule; the package's must never be the shorter one. */
-const LIBRARY_TIMEOUT_MS = 2_000_000_000;
+import { LIBRARY_TIMEOUT_MS, streamCall } from './stream-call.ts';
 
 export function createOpenaiProvider(deps: ProviderDeps): LLMProvider {
-  const { vendor, apiBase, apiKey, clock, timeouts } = deps;
+  const { vendor, apiBase, apiKey } = deps;
   let client: Promise<OpenAI> | undefined;
 
   async function connect(): Promise<OpenAI> {
@@ -47,23 +44,14 @@ export function createOpenaiProvider(deps: ProviderDeps): LLMProvider {
 
   return {
     name: vendor.name,
-    async *stream(request, signal): AsyncGenerator<ModelEvent, void, void> {
-      const deadline = new CallDeadline(timeouts, clock, signal);
+    stream(request, signal) {
       const reader = new OpenaiReader(request, vendor.quirks);
-      const call = { provider: vendor.name, model: request.model };
-      try {
-        yield* read(request, reader, deadline);
-      } catch (error) {
-        const complete = reader.ended && !signal.aborted;
-        if (!complete) {
-          const nowMs = clock.now();
-          throw providerError(error, { ...call, secrets: [apiKey], nowMs, deadline, signal });
-        }
-      } finally {
-        deadline[Symbol.dispose]();
-      }
-      if (!reader.ended && !reader.overlong) throw brokenStream(call);
-      yield* reader.finish();
+      return streamCall(deps, {
+        request,
+        reader,
+        signal,
+        pieces: (deadline) => read(request, reader, deadline),
+      });
     },
   };
 }
