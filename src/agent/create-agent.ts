@@ -5,9 +5,9 @@
 import { TurnCancelled } from '../bus/bus.ts';
 import { ProviderError } from '../core/errors.ts';
 import type { AgentEvent } from '../core/event.ts';
-import { createTimeText, type TimeText } from '../core/identity.ts';
 import { interrupt, TURN_START } from '../core/turn.ts';
 import type { Interruption, LiveState, TurnState } from '../core/turn-state.ts';
+import { createTimeText, type ZonedText } from '../core/zone-time.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { ModelRegistry } from '../providers/provider.ts';
@@ -42,7 +42,7 @@ class TurnTimeUp extends Error {
 type Lasting = {
   readonly contexts: PreparedContexts;
   readonly correction: TokenCorrection;
-  readonly timeText: TimeText;
+  readonly timeText: ZonedText;
 };
 
 export function createAgent(deps: AgentDeps): Agent {

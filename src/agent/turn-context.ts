@@ -1,7 +1,7 @@
 // What every phase of one turn works with.
 
-import type { TimeText } from '../core/identity.ts';
 import type { TurnLimits } from '../core/turn-state.ts';
+import type { ZonedText } from '../core/zone-time.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { ModelRegistry } from '../providers/provider.ts';
@@ -23,7 +23,7 @@ export type TurnContext = {
   readonly sessions: SessionStore;
   readonly thread: Thread;
   readonly correction: TokenCorrection;
-  readonly timeText: TimeText;
+  readonly timeText: ZonedText;
   readonly clock: Clock;
   readonly log: Logger;
   /** Aborted by the person, at shutdown, or when the turn's time is up. */

@@ -8,6 +8,7 @@ import type { ConfigProblem } from './errors.ts';
 import { tokenProblem } from './gateway-token.ts';
 import { valueAt } from './json-paths.ts';
 import { isLoopbackHost } from './loopback.ts';
+import { isTimeZone } from './zone-time.ts';
 
 const TELEGRAM_TOKEN = /^\d+:[A-Za-z0-9_-]+$/;
 const ADDRESS = /^[^\s@<>]+@[^\s@<>]+$/;
@@ -176,7 +177,7 @@ function urls({ providers, channels }: Config): readonly ConfigProblem[] {
 const protocolOf = (url: string) => (URL.canParse(url) ? new URL(url).protocol : '');
 
 function timeZone({ sessions }: Config): readonly ConfigProblem[] {
-  if (sessions.timeZone === '' || isTimeZone(sessions.timeZone)) return [];
+  if (isTimeZone(sessions.timeZone)) return [];
   return [
     {
       path: 'sessions.timeZone',
@@ -184,13 +185,4 @@ function timeZone({ sessions }: Config): readonly ConfigProblem[] {
       remedy: 'Use an IANA name like Europe/Berlin.',
     },
   ];
-}
-
-function isTimeZone(name: string): boolean {
-  try {
-    new Intl.DateTimeFormat('en', { timeZone: name });
-    return true;
-  } catch {
-    return false;
-  }
 }

@@ -33,33 +33,3 @@ export function identityText(setting: Setting, brief: boolean): string {
     `Rules:\n${rules}`,
   ].join('\n\n');
 }
-
-/** The person's date and time, to the minute, so that it changes no more often than it must. */
-export type TimeText = (now: number, timeZone: string) => string;
-
-/** Making a formatter costs more than the rest of a prompt: the one of the last zone is kept. */
-export function createTimeText(): TimeText {
-  let last: { readonly timeZone: string; readonly format: Intl.DateTimeFormat } | undefined;
-  return (now, timeZone) => {
-    if (last?.timeZone !== timeZone) last = { timeZone, format: formatterOf(timeZone) };
-    const { format } = last;
-    const parts = new Map(format.formatToParts(now).map(({ type, value }) => [type, value]));
-    const part = (name: Intl.DateTimeFormatPartTypes) => parts.get(name) ?? '';
-    const zone = format.resolvedOptions().timeZone;
-    const date = `${part('year')}-${part('month')}-${part('day')}`;
-    return `Now: ${part('weekday')} ${date} ${part('hour')}:${part('minute')} (${zone})`;
-  };
-}
-
-function formatterOf(timeZone: string): Intl.DateTimeFormat {
-  return new Intl.DateTimeFormat('en-GB', {
-    weekday: 'long',
-    year: 'numeric',
-    month: '2-digit',
-    day: '2-digit',
-    hour: '2-digit',
-    minute: '2-digit',
-    hourCycle: 'h23',
-    ...(timeZone === '' ? {} : { timeZone }),
-  });
-}

@@ -62,23 +62,6 @@ export function compareAge(a: SessionFileName, b: SessionFileName): number {
   return a.part - b.part;
 }
 
-/** The calendar day `YYYY-MM-DD` of a moment as the formatter's zone sees it. */
-export function dayOf(formatter: Intl.DateTimeFormat, atMs: number): string {
-  const parts = new Map(formatter.formatToParts(atMs).map((part) => [part.type, part.value]));
-  const year = (parts.get('year') ?? '').padStart(4, '0');
-  return `${year}-${parts.get('month') ?? ''}-${parts.get('day') ?? ''}`;
-}
-
-/** A formatter for `dayOf`; the empty zone is the machine's. @throws RangeError unknown zone */
-export function dayFormatter(timeZone: string): Intl.DateTimeFormat {
-  return new Intl.DateTimeFormat('en-u-ca-gregory-nu-latn', {
-    year: 'numeric',
-    month: '2-digit',
-    day: '2-digit',
-    ...(timeZone === '' ? {} : { timeZone }),
-  });
-}
-
 /** The day and the `count - 1` days before it, newest first. */
 export function daysBack(day: string, count: number): readonly string[] {
   const start = Date.parse(`${day}T00:00:00Z`);

@@ -1,32 +1,71 @@
-// A moment in words that leave nothing to guess: weekday, date, time, offset and zone.
+// Moments in a time zone: the calendar day, and words that leave nothing to guess. Everywhere the
+// empty zone is the machine's, and an unknown one throws RangeError unless said otherwise.
 
-/** Undefined for an unknown zone; the empty one is the machine's. */
+/** A moment, epoch milliseconds, as the zone (an IANA name) sees it. */
+export type ZonedText = (atMs: number, timeZone: string) => string;
+
+type PartOf = (type: Intl.DateTimeFormatPartTypes) => string;
+
+const DAY = { year: 'numeric', month: '2-digit', day: '2-digit' } as const;
+const DAY_AND_TIME = {
+  ...DAY,
+  weekday: 'long',
+  hour: '2-digit',
+  minute: '2-digit',
+  second: '2-digit',
+  hourCycle: 'h23',
+  timeZoneName: 'longOffset',
+} as const;
+
+/** The calendar day, `YYYY-MM-DD`. */
+export const createDayText = (): ZonedText => zonedText(DAY, dayOf);
+
+/** The person's date and time, to the minute, so that it changes no more often than it must. */
+export const createTimeText = (): ZonedText =>
+  zonedText(
+    DAY_AND_TIME,
+    (part, zone) =>
+      `Now: ${part('weekday')} ${dayOf(part)} ${part('hour')}:${part('minute')} (${zone})`,
+  );
+
+/** Weekday, date, time, offset and zone; undefined for an unknown zone. */
 export function describeTime(atMs: number, timeZone: string): string | undefined {
-  const formatter = zonedFormatter(timeZone);
-  if (formatter === undefined) return undefined;
-  const parts = new Map(formatter.formatToParts(atMs).map((part) => [part.type, part.value]));
-  const part = (type: Intl.DateTimeFormatPartTypes) => parts.get(type) ?? '';
-  const date = `${part('year')}-${part('month')}-${part('day')}`;
-  const time = `${part('hour')}:${part('minute')}:${part('second')}`;
-  const zone = timeZone === '' ? formatter.resolvedOptions().timeZone : timeZone;
-  return `${part('weekday')}, ${date} ${time} (${part('timeZoneName')}, ${zone})`;
+  if (!isTimeZone(timeZone)) return undefined;
+  const describe = zonedText(DAY_AND_TIME, (part, zone) => {
+    const time = `${part('hour')}:${part('minute')}:${part('second')}`;
+    return `${part('weekday')}, ${dayOf(part)} ${time} (${part('timeZoneName')}, ${timeZone || zone})`;
+  });
+  return describe(atMs, timeZone);
 }
 
-function zonedFormatter(timeZone: string): Intl.DateTimeFormat | undefined {
+export function isTimeZone(name: string): boolean {
   try {
-    return new Intl.DateTimeFormat('en-u-ca-gregory-nu-latn', {
-      weekday: 'long',
-      year: 'numeric',
-      month: '2-digit',
-      day: '2-digit',
-      hour: '2-digit',
-      minute: '2-digit',
-      second: '2-digit',
-      hourCycle: 'h23',
-      timeZoneName: 'longOffset',
-      ...(timeZone === '' ? {} : { timeZone }),
-    });
+    formatterOf(DAY, name);
+    return true;
   } catch {
-    return undefined;
+    return false;
   }
+}
+
+/** Making a formatter costs more than hundreds of its uses: the one of the last zone is kept. */
+function zonedText(
+  options: Intl.DateTimeFormatOptions,
+  render: (part: PartOf, zone: string) => string,
+): ZonedText {
+  let last: { readonly timeZone: string; readonly format: Intl.DateTimeFormat } | undefined;
+  return (atMs, timeZone) => {
+    if (last?.timeZone !== timeZone) last = { timeZone, format: formatterOf(options, timeZone) };
+    const { format } = last;
+    const parts = new Map(format.formatToParts(atMs).map(({ type, value }) => [type, value]));
+    return render((type) => parts.get(type) ?? '', format.resolvedOptions().timeZone);
+  };
+}
+
+function formatterOf(options: Intl.DateTimeFormatOptions, timeZone: string) {
+  const zone = timeZone === '' ? {} : { timeZone };
+  return new Intl.DateTimeFormat('en-u-ca-gregory-nu-latn', { ...options, ...zone });
+}
+
+function dayOf(part: PartOf): string {
+  return `${part('year').padStart(4, '0')}-${part('month')}-${part('day')}`;
 }

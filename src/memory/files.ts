@@ -3,8 +3,9 @@
 
 import { NanobotError } from '../core/errors.ts';
 import { addFact } from '../core/memory-notes.ts';
+import { MEMORY_FILE } from '../core/prompt.ts';
 import { type NoteFile, rankPassages } from '../core/recall-rank.ts';
-import { dayFormatter, dayOf } from '../core/session-name.ts';
+import { createDayText } from '../core/zone-time.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { GuardedFiles } from '../lib/guarded-files.ts';
 import { GuardedFileError } from '../lib/guarded-path.ts';
@@ -23,7 +24,6 @@ export type FileMemoryDeps = {
   readonly log: Logger;
 };
 
-const FACTS = 'memory/MEMORY.md';
 const NOTE_FOLDERS = ['memory', 'memory/sessions'];
 const NOTE_NAME = /^(?:\d{4}-\d{2}-\d{2}|SESSION_[\w-]+)\.md$/;
 const MAX_FILE_BYTES = 1_000_000;
@@ -36,7 +36,8 @@ const RECALL_LIMITS = { maxHits: 5, maxChars: 8000 };
 
 export function createFileMemory(deps: FileMemoryDeps): MemoryStore {
   const { files, workspace, log } = deps;
-  const today = () => dayOf(dayFormatter(deps.timeZone()), deps.clock.now());
+  const dayOf = createDayText();
+  const today = () => dayOf(deps.clock.now(), deps.timeZone());
 
   return {
     async remember(fact) {
@@ -49,18 +50,18 @@ export function createFileMemory(deps: FileMemoryDeps): MemoryStore {
         isNew = changed !== undefined;
         return changed;
       };
-      await files.update(workspace(), FACTS, change, { maxBytes: MAX_FILE_BYTES });
+      await files.update(workspace(), MEMORY_FILE, change, { maxBytes: MAX_FILE_BYTES });
       return isNew ? 'added' : 'known';
     },
     async recall(query): Promise<readonly MemoryHit[]> {
-      const paths = [FACTS, ...(await notePaths(files, workspace()))];
+      const paths = [MEMORY_FILE, ...(await notePaths(files, workspace()))];
       const read = (path: string) => readNote(files, workspace(), path, log);
       const notes = await mapLimited(paths, MAX_READ_AT_ONCE, read);
       const found = notes.filter((note) => note !== undefined);
       return rankPassages(query, found, RECALL_LIMITS);
     },
     async promptText() {
-      return (await readNote(files, workspace(), FACTS, log))?.text.trim() ?? '';
+      return (await readNote(files, workspace(), MEMORY_FILE, log))?.text.trim() ?? '';
     },
   };
 }

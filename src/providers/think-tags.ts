@@ -1,5 +1,6 @@
 // Some local models write their thinking into the text, between think tags at its very beginning.
-// This takes it apart while it streams, wherever the pieces are cut.
+// This takes it apart while it streams, so that it is recorded as thinking and a call that broke off
+// in it may be tried again. What else a text may hide is left to core/hidden-text.ts.
 
 const OPEN = '<think>';
 const CLOSE = '</think>';

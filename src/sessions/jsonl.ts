@@ -7,8 +7,9 @@ import { join } from 'node:path';
 import { SessionError } from '../core/errors.ts';
 import type { SessionKey, TurnId } from '../core/ids.ts';
 import { carryOver, isRotationDue, type SessionPolicy, startsTurn } from '../core/session-carry.ts';
-import { dayFormatter, dayOf, formatName } from '../core/session-name.ts';
+import { formatName } from '../core/session-name.ts';
 import type { TranscriptEntry } from '../core/transcript.ts';
+import { createDayText } from '../core/zone-time.ts';
 import type { Clock } from '../lib/clock.ts';
 import { syncFolder } from '../lib/files.ts';
 import { createLanes } from '../lib/lanes.ts';
@@ -181,14 +182,6 @@ class JsonlSessionStore implements SessionStore {
 
 /** The calendar day in the configured zone, which may change while running. */
 function createToday(deps: Pick<JsonlSessionStoreDeps, 'clock' | 'policy'>): () => string {
-  let zone = deps.policy().timeZone;
-  let formatter = dayFormatter(zone);
-  return () => {
-    const wanted = deps.policy().timeZone;
-    if (wanted !== zone) {
-      formatter = dayFormatter(wanted);
-      zone = wanted;
-    }
-    return dayOf(formatter, deps.clock.now());
-  };
+  const dayOf = createDayText();
+  return () => dayOf(deps.clock.now(), deps.policy().timeZone);
 }

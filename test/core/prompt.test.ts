@@ -2,9 +2,9 @@
 
 import { describe, expect, it } from 'vitest';
 import { callBudget, promptBudgets } from '../../src/core/budget.ts';
-import { createTimeText } from '../../src/core/identity.ts';
 import { buildPrompt, type PromptParts } from '../../src/core/prompt.ts';
 import { textTokens } from '../../src/core/tokens.ts';
+import { createTimeText } from '../../src/core/zone-time.ts';
 
 const CLOUD = { contextTokens: 128_000, local: false };
 const NOW = Date.UTC(2026, 6, 4, 22, 5, 59);
