@@ -3,7 +3,6 @@
 
 import type { AgentEvent } from '../core/event.ts';
 import type { ToolCall } from '../core/transcript.ts';
-import { truncateText } from '../core/truncate.ts';
 import type { SignalOf, StateOf } from '../core/turn-state.ts';
 import type { BoundCall } from '../tools/tool.ts';
 import { toolEntry } from './interrupted-calls.ts';
@@ -15,7 +14,6 @@ type Planned = { readonly call: ToolCall; readonly bound: BoundCall };
 
 const MAX_PARALLEL_READS = 8;
 const MAX_PREVIEW_CHARS = 120;
-const TRUNCATION_HINT = 'ask for a smaller part';
 const STOPPED_WHILE_RUNNING = '[outcome unknown: the turn was stopped while this ran]';
 const STOPPED_BEFORE = '[not run: the turn was stopped before this call began]';
 
@@ -89,7 +87,6 @@ async function recordReport(turn: TurnContext, each: Planned, report: CallReport
   if (isBrokenOff && isRead(each)) return;
   const status = isBrokenOff ? 'unknown' : report.status;
   const text = isBrokenOff ? STOPPED_WHILE_RUNNING : report.text;
-  const shortened = truncateText(text, turn.settings.maxToolResultChars, TRUNCATION_HINT);
-  const entry = toolEntry(turn, each.call, status, shortened);
+  const entry = toolEntry(turn, each.call, status, text);
   await turn.thread.record([entry], { durable: !isRead(each) });
 }

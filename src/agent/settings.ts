@@ -7,7 +7,6 @@ export type AgentSettings = {
   readonly temperature: number;
   readonly maxToolIterations: number;
   readonly maxContextTokens: number;
-  readonly maxToolResultChars: number;
   readonly maxTurnTokens: number;
   readonly maxTurnMs: number;
   /** Absolute path. */
@@ -23,7 +22,6 @@ export function agentSettingsOf(config: Config, workspace: string): AgentSetting
     temperature: defaults.temperature,
     maxToolIterations: defaults.maxToolIterations,
     maxContextTokens: defaults.maxContextTokens,
-    maxToolResultChars: defaults.maxToolResultChars,
     maxTurnTokens: defaults.maxTurnTokens,
     maxTurnMs: defaults.maxTurnSecs * 1000,
     workspace,

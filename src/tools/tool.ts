@@ -35,6 +35,7 @@ export type Tool<Input = unknown> = {
   run(input: Input, context: ToolContext): Promise<string>;
 };
 
+/** `text` is no longer than the toolbox's limit. */
 export type ToolOutcome = { readonly status: 'ok' | 'failed'; readonly text: string };
 
 /** A call after lookup, coercion and validation; `run` never throws. */

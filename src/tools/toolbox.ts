@@ -1,6 +1,6 @@
 // Finds, checks and runs tools for the agent. A call never throws: an unknown tool, a wrong
-// argument, a failure or a deadline is a result that the model can act on. One of the three places
-// where errors are caught.
+// argument, a failure or a deadline is a result that the model can act on, and every result is cut
+// to the limit here. One of the three places where errors are caught.
 
 import { z } from 'zod';
 import { coerceArguments, parseArguments, type ShapeSchema } from '../core/coerce.ts';
@@ -60,7 +60,7 @@ export function createToolbox(deps: ToolboxDeps): Toolbox {
     bind(name, argumentsJson) {
       const candidates = offered();
       const found = findTool(candidates, name);
-      if (found === undefined) return refuseName(name, candidates);
+      if (found === undefined) return refused(name, unknownName(name, candidates), deps);
       return bindCall(found, argumentsJson, deps);
     },
   };
@@ -84,25 +84,33 @@ function findTool(offered: readonly Offered[], name: string): Offered | undefine
 const plainName = (name: string) =>
   (name.split(/[.:/]/).at(-1) ?? '').toLowerCase().replace(/[^a-z0-9]/g, '');
 
-function refuseName(name: string, offered: readonly Offered[]): BoundCall {
+function unknownName(name: string, offered: readonly Offered[]): string {
   const names = offered.map(({ tool }) => tool.name);
   const near = nearestName(name, names);
   const hint = near === undefined ? '' : ` Did you mean ${near}?`;
-  const text = `Error (unknown_tool): there is no tool of this name.${hint} Tools: ${names.join(', ')}.`;
-  return refused(name, text);
+  return `Error (unknown_tool): there is no tool of this name.${hint} Tools: ${names.join(', ')}.`;
 }
 
-const refused = (name: string, text: string): BoundCall => ({
+const refused = (name: string, text: string, deps: ToolboxDeps): BoundCall => ({
   kind: 'refused',
   name,
-  outcome: { status: 'failed', text },
+  outcome: outcomeOf('failed', text, deps),
 });
+
+function outcomeOf(
+  status: ToolOutcome['status'],
+  text: string,
+  { settings }: ToolboxDeps,
+): ToolOutcome {
+  return { status, text: truncateText(text, settings().maxResultChars, RESULT_HINT) };
+}
 
 function bindCall({ tool, spec }: Offered, argumentsJson: string, deps: ToolboxDeps): BoundCall {
   const explain = (problem: string) =>
     refused(
       tool.name,
       `Error (invalid_arguments): ${problem}\nExpected for ${tool.name}: ${JSON.stringify(spec.schema)}`,
+      deps,
     );
   if (argumentsJson.length > MAX_ARGUMENT_CHARS) return explain('the arguments are too long');
   const parsed = parseArguments(argumentsJson);
@@ -124,21 +132,22 @@ async function runTool(
   tool: Tool,
   input: unknown,
   context: ToolContext,
-  { settings, clock, log }: ToolboxDeps,
+  deps: ToolboxDeps,
 ): Promise<ToolOutcome> {
-  const { timeoutMs, maxResultChars } = settings();
+  const { settings, clock, log } = deps;
+  const { timeoutMs } = settings();
   try {
     const text = await runWithDeadline((signal) => tool.run(input, { ...context, signal }), {
       signal: context.signal,
       timeoutMs,
       clock,
     });
-    return { status: 'ok', text: truncateText(text, maxResultChars, RESULT_HINT) };
+    return outcomeOf('ok', text, deps);
   } catch (error) {
     const failure = describeFailure(error);
     const fields = { tool: tool.name, kind: failure.kind, session: context.session, error };
     if (failure.isExpected) log.debug('tool refused', fields);
     else log.warn('tool failed', fields);
-    return { status: 'failed', text: truncateText(failure.text, maxResultChars, RESULT_HINT) };
+    return outcomeOf('failed', failure.text, deps);
   }
 }

@@ -38,6 +38,7 @@ export type RigOptions = {
   readonly tools?: readonly RigTool[];
   /** Left out: the scripted model. */
   readonly models?: ModelRegistry;
+  readonly maxResultChars?: number;
 };
 
 const TOOL_TIMEOUT_MS = 60_000;
@@ -47,7 +48,6 @@ const SETTINGS: AgentSettings = {
   temperature: 0.7,
   maxToolIterations: 20,
   maxContextTokens: 128_000,
-  maxToolResultChars: 10_000,
   maxTurnTokens: 1_000_000,
   maxTurnMs: 600_000,
   workspace: '',
@@ -64,7 +64,7 @@ export async function createRig(options: RigOptions = {}) {
     tools: (options.tools ?? []).map(toolOf),
     settings: () => ({
       disabled: [],
-      maxResultChars: settings.maxToolResultChars,
+      maxResultChars: options.maxResultChars ?? 10_000,
       timeoutMs: TOOL_TIMEOUT_MS,
     }),
     clock: home.clock,

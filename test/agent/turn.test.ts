@@ -189,7 +189,7 @@ describe('tools', () => {
 
   it('whose result is too long show that it was cut', async () => {
     const long = { name: 'long', access: 'read' as const, run: async () => 'x'.repeat(50_000) };
-    const rig = await createRig({ tools: [long], settings: { maxToolResultChars: 1000 } });
+    const rig = await createRig({ tools: [long], maxResultChars: 1000 });
     rig.model.script(calls([{ name: 'long' }]), says('ok'));
     await rig.ask(1, 'go');
     const result = rig.model.requests[1]?.messages.at(-1)?.text ?? '';
