@@ -32,6 +32,8 @@ export type DoorEvent =
       readonly seq: number;
       readonly id: MessageId;
       readonly from: 'person' | 'agent';
+      /** The newest message that an answer answers. */
+      readonly replyTo?: MessageId;
       /** Plain text of a person, Markdown of the agent. */
       readonly text: string;
       readonly at: number;

@@ -40,7 +40,7 @@ async function showStatus(terminal: Terminal, json: boolean) {
     name,
     statusLine(status, terminal.clock.now()),
   ];
-  for (const line of textTable(channels.map(row))) terminal.print(line);
+  for (const line of textTable(channels.map(row))) terminal.tell(line);
 }
 
 async function login(terminal: Terminal, name: string, flags: LoginFlags) {

@@ -18,6 +18,7 @@ import { sessionsCommand } from './sessions-command.ts';
 import { statusCommand } from './status-command.ts';
 import type { Terminal } from './terminal.ts';
 import { traceCommand } from './trace-command.ts';
+import { asTyped } from './typed-command.ts';
 
 /** Builds one command; its action throws what goes wrong. */
 export type CommandFactory = (terminal: Terminal) => Command;
@@ -55,7 +56,7 @@ function createProgram(terminal: Terminal): Command {
   const program = new Command('nanobot')
     .description('One AI agent you reach by Telegram, email, a web page and the terminal.')
     .version(programVersion(), '-V, --version')
-    .showHelpAfterError('(nanobot --help lists the commands)')
+    .showHelpAfterError(asTyped('(nanobot --help lists the commands)', terminal.env))
     .addHelpText('after', `\nExit codes:\n${exitCodeLines().join('\n')}`);
   for (const command of COMMANDS) program.addCommand(command(terminal));
   settle(program);

@@ -83,6 +83,6 @@ async function mend(finding: Finding): Promise<Finding> {
 
 function printFinding(terminal: Terminal, { check, level, text, remedy }: Finding) {
   const sign = terminal.style(COLORS[level], SIGNS[level]);
-  terminal.print(`${sign} ${check.padEnd(CHECK_COLUMNS)} ${text}`);
-  if (remedy !== undefined) terminal.print(`${' '.repeat(CHECK_COLUMNS + 3)}${remedy}`);
+  terminal.tell(`${sign} ${check.padEnd(CHECK_COLUMNS)} ${text}`);
+  if (remedy !== undefined) terminal.tell(`${' '.repeat(CHECK_COLUMNS + 3)}${remedy}`);
 }

@@ -33,7 +33,8 @@ function explainLock({ holder }: HomeLockedError, home: Home): string {
   const { pid, startedAt } = holder;
   const who = pid === undefined ? 'another process' : `process ${pid}`;
   const since = startedAt === undefined ? '' : ` since ${startedAt}`;
-  return `nanobot: ${home.root} is held by ${who}${since}, which goes on undisturbed.`;
+  const choices = 'Use that one, stop it first, or choose another home with NANOBOT_HOME.';
+  return `nanobot: ${home.root} is held by ${who}${since}, which goes on undisturbed. ${choices}`;
 }
 
 export function problemLine({ path, problem, remedy, line, column }: ConfigProblem): string {

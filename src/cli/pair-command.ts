@@ -5,6 +5,7 @@ import { CommandFailure, EXIT } from './exit-codes.ts';
 import { momentText } from './moment.ts';
 import type { Terminal } from './terminal.ts';
 import { textTable } from './text-table.ts';
+import { asTyped } from './typed-command.ts';
 import { withState } from './with-state.ts';
 
 export function pairCommand(terminal: Terminal): Command {
@@ -18,7 +19,7 @@ export function pairCommand(terminal: Terminal): Command {
     .command('approve')
     .description('let a person in')
     .argument('<channel>', 'e.g. telegram')
-    .argument('<user>', 'their id as "nanobot pair list" shows it')
+    .argument('<user>', asTyped('their id as "nanobot pair list" shows it', terminal.env))
     .action((channel: string, user: string) => approve(terminal, channel, user));
   command
     .command('revoke')

@@ -27,11 +27,11 @@ export async function runGateway(terminal: Terminal, options: ForegroundOptions)
     env,
     channels: options.channels,
     http: options.http,
-    foreground: (line) => terminal.print(line),
+    foreground: (line) => terminal.tell(line),
   });
   try {
     await untilStopped(onStop, async (signal) => {
-      for (const line of greeting(terminal, opened, gateway)) terminal.print(line);
+      for (const line of greeting(terminal, opened, gateway)) terminal.tell(line);
       await gateway.run(signal);
     });
   } finally {

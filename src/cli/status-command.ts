@@ -30,7 +30,7 @@ export function statusCommand(terminal: Terminal): Command {
     .action(async ({ json }: { readonly json?: boolean }) => {
       const report = await makeReport(terminal);
       if (json === true) return terminal.printJson(report);
-      for (const line of textTable(reportRows(report, terminal.clock.now()))) terminal.print(line);
+      for (const line of textTable(reportRows(report, terminal.clock.now()))) terminal.tell(line);
     });
 }
 

@@ -4,6 +4,7 @@ import { styleText } from 'node:util';
 import { type Home, homeOf } from '../app/home.ts';
 import type { Environment } from '../core/environment.ts';
 import { type Clock, systemClock } from '../lib/clock.ts';
+import { asTyped } from './typed-command.ts';
 
 export type Style = 'bold' | 'dim' | 'green' | 'yellow' | 'red' | 'cyan';
 
@@ -15,8 +16,10 @@ export interface Terminal {
   readonly output: NodeJS.WriteStream;
   /** A line on stdout. */
   print(line: string): void;
-  /** A line on stderr. */
+  /** A line on stderr, in which commands stand as this person types them. */
   note(line: string): void;
+  /** A line on stdout that is no data: like `note`. */
+  tell(line: string): void;
   printJson(value: unknown): void;
   /** Plain where stdout is no terminal or NO_COLOR is set. */
   style(style: Style | readonly Style[], text: string): string;
@@ -33,7 +36,8 @@ export function createTerminal(process: NodeJS.Process): Terminal {
     input: stdin,
     output: stdout,
     print: (line) => void stdout.write(`${line}\n`),
-    note: (line) => void stderr.write(`${line}\n`),
+    note: (line) => void stderr.write(`${asTyped(line, env)}\n`),
+    tell: (line) => void stdout.write(`${asTyped(line, env)}\n`),
     printJson: (value) => void stdout.write(`${JSON.stringify(value, undefined, 2)}\n`),
     style: (style, text) =>
       styleText(typeof style === 'string' ? style : [...style], text, { stream: stdout }),

@@ -84,7 +84,13 @@ class DoorChannel implements Channel, Door {
     if (message.markdown.trim() === '') return { nativeIds: [] };
     const { log } = await this.#whenOpened(context.signal);
     const { chat } = message.chat;
-    const said = { id: message.id, from: 'agent', text: message.markdown } as const;
+    const { id, markdown: text, replyTo } = message;
+    const said = {
+      id,
+      from: 'agent',
+      text,
+      ...(replyTo === undefined ? {} : { replyTo }),
+    } as const;
     const seq = await this.#lanes.run(chat, () =>
       log.append(chat, { ...said, at: this.#clock.now() }),
     );

@@ -12,6 +12,7 @@ import { titleOf } from './title.ts';
 export type Said = {
   readonly id: MessageId;
   readonly from: 'person' | 'agent';
+  readonly replyTo?: MessageId;
   readonly text: string;
   /** Epoch milliseconds. */
   readonly at: number;
@@ -34,6 +35,7 @@ const idSchema = z.string().transform(messageId);
 const saidSchema = z.object({
   id: idSchema,
   from: z.enum(['person', 'agent']),
+  replyTo: idSchema.exactOptional(),
   text: z.string(),
   at: z.number(),
 });

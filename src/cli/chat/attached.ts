@@ -20,6 +20,14 @@ export type AttachOptions = {
   readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>;
 };
 
+class GatewayGoneError extends NanobotError {
+  override readonly name = 'GatewayGoneError';
+  constructor(address: string, cause: unknown) {
+    const kept = 'a question it has taken in is answered once it runs again';
+    super('gateway_gone', `the gateway at ${address} does not answer any more; ${kept}`, { cause });
+  }
+}
+
 const doorEvent = z.custom<DoorEvent>(
   (value) => z.object({ type: z.enum(['said', 'live']) }).safeParse(value).success,
 );
@@ -34,6 +42,8 @@ export function attach(options: AttachOptions): Conversation {
       headers: { ...headers, 'content-type': 'application/json' },
       body: JSON.stringify(body),
       signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS),
+    }).catch((error: unknown) => {
+      throw new GatewayGoneError(options.address, error);
     });
     if (response.ok) return;
     const message = `the gateway refused (${response.status}): ${await response.text()}`;
@@ -68,7 +78,7 @@ export function attach(options: AttachOptions): Conversation {
         } catch (error) {
           if (signal.aborted) return;
           failures += 1;
-          if (failures > MAX_FAILURES) throw error;
+          if (failures > MAX_FAILURES) throw new GatewayGoneError(options.address, error);
         }
         await options.sleep(RECONNECT_MS, signal).catch(() => undefined);
       }

@@ -44,34 +44,45 @@ const ANSWER_ID = /^(.*#\d+)\/(\d+)$/;
 
 /**
  * Ends with `done` once every answer to the question was said. Events before the question itself
- * are passed over.
+ * are passed over, and so is what answers only an earlier one.
  */
 export async function* followAnswer(
   events: AsyncIterable<DoorEvent>,
   clientId: string,
 ): AsyncGenerator<AnswerEvent, void, void> {
   let question: MessageId | undefined;
-  let end: TurnEnd | undefined;
+  /** The question and what persons said after it. */
+  const asked = new Set<MessageId>();
+  const isMine = (replyTo: MessageId | undefined) => replyTo === undefined || asked.has(replyTo);
+  const ends = new Map<string, TurnEnd>();
   let heard = 0;
   for await (const event of events) {
-    if (question === undefined) {
-      if (event.type === 'said' && event.from === 'person' && event.id.endsWith(clientId)) {
-        question = event.id;
+    if (event.type === 'said' && event.from === 'person') {
+      if (event.id.endsWith(clientId)) question = event.id;
+      if (question !== undefined) asked.add(event.id);
+    } else if (question === undefined) {
+    } else if (event.type === 'live') {
+      const { turnId, phase, result, replyTo } = event.update;
+      if (phase === 'ended' && result !== undefined) ends.set(turnId, result);
+      // A turn that began with an earlier question may have taken this one in: its answers tell.
+      // Where it was stopped, so was what waited behind it.
+      const isStoppedBefore = !isMine(replyTo) && result?.kind === 'stopped';
+      if (isMine(replyTo)) yield { type: 'live', update: event.update };
+      if (isStoppedBefore || (isMine(replyTo) && result?.answers === 0)) {
+        return yield { type: 'done', outcome: result.kind };
       }
-      continue;
-    }
-    if (event.type === 'live') {
-      yield { type: 'live', update: event.update };
-      if (event.update.phase === 'ended') end = event.update.result ?? end;
-    } else if (event.from === 'agent') {
-      const isAnswer = ANSWER_ID.test(event.id);
+    } else if (isMine(event.replyTo)) {
+      const turn = ANSWER_ID.exec(event.id)?.[1];
       const isReply = event.id === `${question}/reply`;
-      yield { type: 'text', markdown: event.text, final: isAnswer || isReply };
+      yield { type: 'text', markdown: event.text, final: turn !== undefined || isReply };
       if (isReply) return yield { type: 'done', outcome: 'answered' };
-      if (isAnswer) heard += 1;
+      if (turn === undefined) continue;
+      heard += 1;
       // A command's reply and the word about a message set aside come without a turn's end.
-      if (isAnswer && end === undefined) return yield { type: 'done', outcome: 'answered' };
+      const end = ends.get(turn);
+      if (heard >= (end?.answers ?? 1)) {
+        return yield { type: 'done', outcome: end?.kind ?? 'answered' };
+      }
     }
-    if (end !== undefined && heard >= end.answers) return yield { type: 'done', outcome: end.kind };
   }
 }

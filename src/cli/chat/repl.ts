@@ -13,9 +13,11 @@ import { answerOnce } from './one-answer.ts';
 import { listenForStopKeys } from './stop-keys.ts';
 
 const LEAVE = ['/exit', '/quit'];
-const KEYS_HELP =
-  'Enter sends; a \\ at the end of a line, or Alt+Enter, goes on below. ' +
-  'Esc or Ctrl+C stops an answer; Ctrl+C twice, Ctrl+D or /exit leaves. /help lists the commands.';
+const KEYS_HELP = [
+  'Enter sends; a \\ at the end of a line, or Alt+Enter, goes on below.',
+  'Esc or Ctrl+C stops an answer; Ctrl+C twice, Ctrl+D or /exit leaves.',
+  '/help lists the commands.',
+].join('\n');
 
 /** Talks until the person leaves or the signal aborts. */
 export async function talk(
@@ -86,7 +88,10 @@ async function answer(
   const screen = createAnswerScreen({ output: terminal.output, now: terminal.clock.monotonic });
   try {
     for await (const event of questions.ask(text, whole)) {
-      if (event.type === 'done') break;
+      if (event.type === 'done') {
+        if (event.outcome === 'stopped') terminal.print(terminal.style('dim', 'Stopped.'));
+        break;
+      }
       if (event.type === 'text') screen.settle(event.markdown);
       else {
         screen.show(event.update);

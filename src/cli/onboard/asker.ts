@@ -4,6 +4,7 @@
 import * as prompts from '@clack/prompts';
 import { CommandFailure, EXIT } from '../exit-codes.ts';
 import type { Terminal } from '../terminal.ts';
+import { asTyped } from '../typed-command.ts';
 
 export type Choice<Value extends string> = {
   readonly value: Value;
@@ -41,10 +42,10 @@ export interface Asker {
 }
 
 export function createAsker(terminal: Terminal, interactive: boolean): Asker {
-  return interactive ? personAsker() : scriptAsker(terminal);
+  return interactive ? personAsker(terminal) : scriptAsker(terminal);
 }
 
-function personAsker(): Asker {
+function personAsker({ env }: Terminal): Asker {
   return {
     interactive: true,
     async text({ message, initial, check }) {
@@ -80,8 +81,8 @@ function personAsker(): Asker {
         throw error;
       }
     },
-    say: (text) => prompts.log.message(text),
-    warn: (text) => prompts.log.warn(text),
+    say: (text) => prompts.log.message(asTyped(text, env)),
+    warn: (text) => prompts.log.warn(asTyped(text, env)),
   };
 }
 
@@ -99,10 +100,10 @@ function scriptAsker(terminal: Terminal): Asker {
     async during(message, work, done) {
       terminal.note(`${message} ...`);
       const result = await work();
-      terminal.print(done(result));
+      terminal.tell(done(result));
       return result;
     },
-    say: (text) => terminal.print(text),
+    say: (text) => terminal.tell(text),
     warn: (text) => terminal.note(text),
   };
 }

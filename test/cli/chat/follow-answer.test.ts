@@ -13,13 +13,20 @@ const CHAT = {
 };
 const MINE = 'terminal:default:default:mine';
 
+const EARLIER = 'terminal:default:default:earlier';
+
 function said(id: string, text: string, from: 'person' | 'agent' = 'agent'): DoorEvent {
   return { type: 'said', seq: 1, id: messageId(id), from, text, at: 0 };
 }
 
-function ended(result?: LiveUpdate['result']): DoorEvent {
+function answers(question: string, id: string, text: string): DoorEvent {
+  return { ...said(id, text), replyTo: messageId(question) } as DoorEvent;
+}
+
+function ended(result?: LiveUpdate['result'], turn = 's#1', question = MINE): DoorEvent {
   const picture = {
-    turnId: turnId('s#1'),
+    turnId: turnId(turn),
+    replyTo: messageId(question),
     chat: CHAT,
     phase: 'ended',
     markdown: '',
@@ -93,4 +100,27 @@ test('what was said before the question is not its answer', async () => {
 test('a turn that was cut off is waited for, because it is tried again', async () => {
   const again = [ended({ kind: 'answered', answers: 1 }), said('s#1/0', 'a')];
   expect(await follow(question, ended(), ...again)).toEqual({ texts: ['a'], outcome: 'answered' });
+});
+
+describe('a question asked while an earlier one is being answered', () => {
+  const earlier = said(EARLIER, 'and before?', 'person');
+  const earlierEnds = (kind: 'answered' | 'stopped') => ended({ kind, answers: 1 }, 's#0', EARLIER);
+
+  test('is not answered by the answer to the earlier one', async () => {
+    const first = [earlierEnds('answered'), answers(EARLIER, 's#0/0', 'old')];
+    const second = [ended({ kind: 'answered', answers: 1 }), answers(MINE, 's#1/0', 'new')];
+    const result = await follow(earlier, question, ...first, ...second);
+    expect(result).toEqual({ texts: ['new'], outcome: 'answered' });
+  });
+
+  test('is answered by that turn where the turn took it in', async () => {
+    const both = [earlierEnds('answered'), answers(MINE, 's#0/0', 'both')];
+    const result = await follow(earlier, question, ...both);
+    expect(result).toEqual({ texts: ['both'], outcome: 'answered' });
+  });
+
+  test('is over when that turn is stopped, which withdraws what waits', async () => {
+    const result = await follow(earlier, question, earlierEnds('stopped'));
+    expect(result).toEqual({ texts: [], outcome: 'stopped' });
+  });
 });

@@ -1,0 +1,26 @@
+// Hints name commands as the person must type them.
+
+import { expect, test } from 'vitest';
+import { asTyped } from '../../src/cli/typed-command.ts';
+import { runNanobot, temporaryHome } from './run-nanobot.ts';
+
+const IN_CHECKOUT = { npm_lifecycle_event: 'nanobot' };
+
+test.each([
+  ['Start it: nanobot gateway', 'Start it: npm run nanobot -- gateway'],
+  ['See "nanobot dead list".', 'See "npm run nanobot -- dead list".'],
+  ['nanobot: there is no key x', 'nanobot: there is no key x'],
+  ['nanobot needs Node 24', 'nanobot needs Node 24'],
+  ['/home/nanobot/config.json loads', '/home/nanobot/config.json loads'],
+])('%j is typed as %j in a checkout', (hint, typed) => {
+  expect(asTyped(hint, IN_CHECKOUT)).toBe(typed);
+  expect(asTyped(hint, {})).toBe(hint);
+});
+
+test('a status asked through npm names commands that work there', async () => {
+  await using home = await temporaryHome();
+  const installed = await runNanobot(['status'], { home: home.path });
+  const checkout = await runNanobot(['status'], { home: home.path, env: IN_CHECKOUT });
+  expect(installed.stdout).toContain('start it with: nanobot gateway');
+  expect(checkout.stdout).toContain('start it with: npm run nanobot -- gateway');
+});
