@@ -90,7 +90,6 @@ async function openTurn(
     settings,
     sessions,
     correction,
-    timeText,
     clock,
     limits: {
       maxRounds: settings.maxToolIterations,
@@ -102,7 +101,7 @@ async function openTurn(
     toolbox: deps.toolbox(),
     thread: new Thread({ sessions, session: input.session, turnId: input.turnId }),
     log: deps.log.child({ session: input.session, turnId: input.turnId }),
-    startedAt: clock.now(),
+    time: timeText(clock.now(), settings.timeZone),
     elapsedMs: () => clock.monotonic() - startedMs,
   };
 }

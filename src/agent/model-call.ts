@@ -52,7 +52,7 @@ export function expectedTokens(turn: TurnContext, call: ModelCall): number {
 }
 
 function systemPrompt(
-  { prepared, settings, toolbox, input, startedAt, timeText }: TurnContext,
+  { prepared, settings, toolbox, input, time }: TurnContext,
   model: Parameters<typeof buildPrompt>[1],
 ) {
   return buildPrompt(
@@ -63,7 +63,7 @@ function systemPrompt(
       platform: process.platform,
       channel: input.chat.channel,
       chat: input.chat.chat,
-      time: timeText(startedAt, settings.timeZone),
+      time,
     },
     model,
   );

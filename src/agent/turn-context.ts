@@ -1,7 +1,6 @@
 // What every phase of one turn works with.
 
 import type { TurnLimits } from '../core/turn-state.ts';
-import type { ZonedText } from '../core/zone-time.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { ModelRegistry } from '../providers/provider.ts';
@@ -23,12 +22,11 @@ export type TurnContext = {
   readonly sessions: SessionStore;
   readonly thread: Thread;
   readonly correction: TokenCorrection;
-  readonly timeText: ZonedText;
+  /** When the turn began, in the words of the prompt. */
+  readonly time: string;
   readonly clock: Clock;
   readonly log: Logger;
   /** Aborted by the person, at shutdown, or when the turn's time is up. */
   readonly signal: AbortSignal;
-  /** Epoch milliseconds; the time of day the prompt shows. */
-  readonly startedAt: number;
   elapsedMs(): number;
 };

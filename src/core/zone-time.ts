@@ -52,12 +52,18 @@ function zonedText(
   options: Intl.DateTimeFormatOptions,
   render: (part: PartOf, zone: string) => string,
 ): ZonedText {
-  let last: { readonly timeZone: string; readonly format: Intl.DateTimeFormat } | undefined;
+  let last: { readonly timeZone: string; readonly textAt: (atMs: number) => string } | undefined;
+  const inZone = (timeZone: string) => {
+    const format = formatterOf(options, timeZone);
+    const zone = format.resolvedOptions().timeZone;
+    return (atMs: number) => {
+      const parts = new Map(format.formatToParts(atMs).map(({ type, value }) => [type, value]));
+      return render((type) => parts.get(type) ?? '', zone);
+    };
+  };
   return (atMs, timeZone) => {
-    if (last?.timeZone !== timeZone) last = { timeZone, format: formatterOf(options, timeZone) };
-    const { format } = last;
-    const parts = new Map(format.formatToParts(atMs).map(({ type, value }) => [type, value]));
-    return render((type) => parts.get(type) ?? '', format.resolvedOptions().timeZone);
+    if (last?.timeZone !== timeZone) last = { timeZone, textAt: inZone(timeZone) };
+    return last.textAt(atMs);
   };
 }
 
