@@ -26,7 +26,6 @@ const AT_START = [
   'queue.maxPending',
   'queue.maxPendingPerChat',
   'logging',
-  'channels.web',
 ];
 
 export function configChange(before: Config, after: Config): ConfigChange {

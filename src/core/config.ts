@@ -121,8 +121,6 @@ const email = z.strictObject({
   pollSecs: seconds(5, 120).default(60).describe('Reconcile by UID at least this often.'),
 });
 
-const web = z.strictObject({ enabled: z.boolean().default(true) });
-
 export const configSchema = z.strictObject({
   $schema: z.string().optional().describe('For editors; has no effect.'),
   version: z.literal(CONFIG_VERSION).default(CONFIG_VERSION),
@@ -132,7 +130,6 @@ export const configSchema = z.strictObject({
     .strictObject({
       telegram: telegram.prefault({}),
       email: email.prefault({}),
-      web: web.prefault({}),
     })
     .prefault({}),
   gateway: z
