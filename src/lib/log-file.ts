@@ -1,6 +1,7 @@
 // The log as one file a day, `nanobot.YYYY-MM-DD.log`, mode 0600; old ones are deleted at the turn
 // of the day. Writing is buffered by pino's own destination; the newest lines survive a clean stop.
 
+import { once } from 'node:events';
 import { mkdirSync } from 'node:fs';
 import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -13,7 +14,7 @@ export type LogFileOptions = {
   keepDays(): number;
 };
 
-export interface LogFile extends DestinationStream, Disposable {}
+export interface LogFile extends DestinationStream, AsyncDisposable {}
 
 const DAY_MS = 86_400_000;
 const FILE_NAME = /^nanobot\.(\d{4}-\d{2}-\d{2})\.log$/;
@@ -28,6 +29,7 @@ export function openLogFile(options: LogFileOptions): LogFile {
     mode: 0o600,
     periodicFlush: FLUSH_INTERVAL_MS,
   });
+  const opened = once(stream, 'ready');
   void deleteOld(options, day);
   return {
     write(line) {
@@ -39,7 +41,11 @@ export function openLogFile(options: LogFileOptions): LogFile {
       }
       stream.write(line);
     },
-    [Symbol.dispose]: () => stream.flushSync(),
+    async [Symbol.asyncDispose]() {
+      // A program that leaves at once, because its port is taken, is faster than the file.
+      await opened;
+      stream.flushSync();
+    },
   };
 }
 
