@@ -2,12 +2,7 @@
 // call starts again.
 
 import type { AgentEvent } from '../core/event.ts';
-import {
-  HIDDEN_TEXT_START,
-  type HiddenTextState,
-  reveal,
-  visibleText,
-} from '../core/hidden-text.ts';
+import { HIDDEN_TEXT_START, type HiddenTextState, reveal, revealAll } from '../core/hidden-text.ts';
 import type { Thread } from './thread.ts';
 
 export class ShownText {
@@ -47,7 +42,7 @@ export class ShownText {
 
   /** Brings what is shown in line with the whole text the provider gave at the end. */
   *complete(whole: string): Iterable<AgentEvent> {
-    const text = visibleText(whole);
+    const text = revealAll(whole);
     if (!text.startsWith(this.text)) yield* this.#withdraw();
     const rest = text.slice(this.text.length);
     if (rest !== '') yield* this.#append(rest);

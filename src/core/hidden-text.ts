@@ -98,7 +98,7 @@ export function revealRest(state: HiddenTextState): string {
 }
 
 /** The whole text at once. */
-export function visibleText(text: string): string {
+export function revealAll(text: string): string {
   const { state, text: shown } = reveal(HIDDEN_TEXT_START, text);
   return shown + revealRest(state);
 }

@@ -4,7 +4,7 @@
 
 import { parseMarkup } from './markup.ts';
 import type { Markup, Run, Style } from './markup-writer.ts';
-import { visibleText } from './markup-writer.ts';
+import { runsText } from './markup-writer.ts';
 
 /** A part is at least this full before a better place to cut is preferred over a fuller part. */
 const MIN_FILL = 0.5;
@@ -24,7 +24,7 @@ export function splitMarkdown(markdown: string, maxUnits: number): readonly Part
 }
 
 export function splitMarkup(markup: Markup, maxUnits: number): readonly Part[] {
-  const text = visibleText(markup.runs);
+  const text = runsText(markup.runs);
   const slicer = new Slicer(markup.runs);
   const parts: Part[] = [];
   let start = 0;
@@ -46,7 +46,7 @@ export function splitMarkup(markup: Markup, maxUnits: number): readonly Part[] {
 
 /** The beginning of a text that fits, with an ellipsis where something is left out. */
 export function truncateMarkup(markup: Markup, maxUnits: number): readonly Run[] {
-  const text = visibleText(markup.runs);
+  const text = runsText(markup.runs);
   const slicer = new Slicer(markup.runs);
   if (text.length <= maxUnits) return slicer.take(text.length);
   const kept = slicer.take(graphemeCut(text, 0, maxUnits - ELLIPSIS.length));

@@ -4,7 +4,7 @@
 import type { MarkedToken, Tokens } from 'marked';
 import { strictTokens } from './markup-lex.ts';
 import { displayWidth } from './markup-text.ts';
-import { MarkupWriter, type Style, visibleText } from './markup-writer.ts';
+import { MarkupWriter, runsText, type Style } from './markup-writer.ts';
 
 /** A phone shows about this many fixed-width columns before lines wrap. */
 const MAX_COLUMNS = 42;
@@ -53,7 +53,7 @@ function plainCell(cell: Tokens.TableCell, writeInline: WriteInline): Cell {
   writeInline(strictTokens(cell.tokens), [], scratch);
   const { runs } = scratch.finish();
   return {
-    text: visibleText(runs).replaceAll('\n', ' '),
+    text: runsText(runs).replaceAll('\n', ' '),
     hasLink: runs.some((run) => run.styles.some(({ kind }) => kind === 'link')),
   };
 }

@@ -63,6 +63,6 @@ export function sharedStyles(left: readonly Style[], right: readonly Style[]): r
 }
 
 /** The text as a reader sees it, without styles. */
-export function visibleText(runs: readonly Run[]): string {
+export function runsText(runs: readonly Run[]): string {
   return runs.map((run) => run.text).join('');
 }

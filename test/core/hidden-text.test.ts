@@ -2,7 +2,7 @@
 
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { HIDDEN_TEXT_START, reveal, revealRest, visibleText } from '../../src/core/hidden-text.ts';
+import { HIDDEN_TEXT_START, reveal, revealAll, revealRest } from '../../src/core/hidden-text.ts';
 
 describe('hidden text', () => {
   it.each([
@@ -17,7 +17,7 @@ describe('hidden text', () => {
     ['<tool_call>{"name":"x"}</tool_call>', ''],
     ['<think>a</think>\n    indented', '    indented'],
   ])('%j is shown as %j', (text, shown) => {
-    expect(visibleText(text)).toBe(shown);
+    expect(revealAll(text)).toBe(shown);
   });
 
   it.each([
@@ -31,7 +31,7 @@ describe('hidden text', () => {
     '<<|',
     '  ',
   ])('%j is shown as it is', (text) => {
-    expect(visibleText(text)).toBe(text);
+    expect(revealAll(text)).toBe(text);
   });
 
   it('is the same however the stream is cut', () => {
@@ -66,7 +66,7 @@ describe('hidden text', () => {
           shown += step.text;
           at += length;
         }
-        expect(shown + revealRest(state)).toBe(visibleText(whole));
+        expect(shown + revealRest(state)).toBe(revealAll(whole));
       }),
       { numRuns: 2000 },
     );
@@ -76,7 +76,7 @@ describe('hidden text', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme', maxLength: 200 }), (text) => {
         fc.pre(!/<[|/a-z]/i.test(text));
-        expect(visibleText(text)).toBe(text);
+        expect(revealAll(text)).toBe(text);
       }),
     );
   });

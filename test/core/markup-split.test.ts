@@ -4,7 +4,7 @@ import { parseMarkup } from '../../src/core/markup.ts';
 import { plainText } from '../../src/core/markup-plain.ts';
 import { splitMarkdown, truncateMarkup } from '../../src/core/markup-split.ts';
 import { renderTelegramHtml } from '../../src/core/markup-telegram.ts';
-import { visibleText } from '../../src/core/markup-writer.ts';
+import { runsText } from '../../src/core/markup-writer.ts';
 import { parseHtml } from '../support/bot-api-html.ts';
 
 const LIMIT = 4096;
@@ -22,14 +22,14 @@ const squeezed = (text: string) => text.replace(/\s+/g, '');
 function checkParts(markdown: string, limit: number) {
   const parts = splitMarkdown(markdown, limit);
   for (const part of parts) {
-    const text = visibleText(part.runs);
+    const text = runsText(part.runs);
     expect(text.length).toBeLessThanOrEqual(limit);
     expect(text.isWellFormed()).toBe(true);
     const html = renderTelegramHtml(part.runs);
     expect(squeezed(seen(html))).toBe(squeezed(text));
   }
-  const joined = parts.map((part) => visibleText(part.runs).slice(part.repeatedUnits)).join('');
-  expect(squeezed(joined)).toBe(squeezed(visibleText(parseMarkup(markdown).runs)));
+  const joined = parts.map((part) => runsText(part.runs).slice(part.repeatedUnits)).join('');
+  expect(squeezed(joined)).toBe(squeezed(runsText(parseMarkup(markdown).runs)));
   return parts;
 }
 
@@ -98,7 +98,7 @@ describe('splitting', () => {
     fc.assert(
       fc.property(body, fc.integer({ min: 20, max: 200 }), (markdown, limit) => {
         const runs = truncateMarkup(parseMarkup(markdown), limit);
-        expect(visibleText(runs).length).toBeLessThanOrEqual(limit);
+        expect(runsText(runs).length).toBeLessThanOrEqual(limit);
         seen(renderTelegramHtml(runs));
       }),
       { numRuns: 300 },
@@ -128,8 +128,8 @@ describe('splitting', () => {
       const parts = checkParts(markdown, LIMIT);
       expect(parts.length).toBeLessThanOrEqual(3);
       const segmenter = new Intl.Segmenter(undefined, { granularity: 'grapheme' });
-      const whole = [...segmenter.segment(visibleText(parseMarkup(markdown).runs))].length;
-      const split = parts.map((part) => [...segmenter.segment(visibleText(part.runs))].length);
+      const whole = [...segmenter.segment(runsText(parseMarkup(markdown).runs))].length;
+      const split = parts.map((part) => [...segmenter.segment(runsText(part.runs))].length);
       expect(split.reduce((sum, count) => sum + count, 0)).toBe(whole);
     }
   });
@@ -150,7 +150,7 @@ describe('splitting', () => {
     const parts = checkParts(`| name | value |\n|---|--:|\n${rows}`, LIMIT);
     expect(parts.length).toBeGreaterThan(1);
     for (const part of parts) {
-      expect(visibleText(part.runs)).toMatch(/^name +\| value\n-+\+-+\nitem/);
+      expect(runsText(part.runs)).toMatch(/^name +\| value\n-+\+-+\nitem/);
     }
   });
 
@@ -158,8 +158,8 @@ describe('splitting', () => {
     const paragraph = 'A sentence of some words. '.repeat(60).trim();
     const parts = checkParts(Array.from({ length: 8 }, () => paragraph).join('\n\n'), LIMIT);
     for (const part of parts) {
-      expect(visibleText(part.runs).trim().split('\n\n')).toEqual(
-        visibleText(part.runs)
+      expect(runsText(part.runs).trim().split('\n\n')).toEqual(
+        runsText(part.runs)
           .trim()
           .split('\n\n')
           .map(() => paragraph),

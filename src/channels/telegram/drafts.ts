@@ -3,7 +3,7 @@
 
 import { parseMarkup } from '../../core/markup.ts';
 import { truncateMarkup } from '../../core/markup-split.ts';
-import { type Run, visibleText } from '../../core/markup-writer.ts';
+import { type Run, runsText } from '../../core/markup-writer.ts';
 import type { Editing } from '../channel.ts';
 import { BotCallError, isGone, isUnchanged, toDeliveryError } from './failures.ts';
 import { fromNativeId, telegramChatId } from './ids.ts';
@@ -58,7 +58,7 @@ export function createDrafts(deps: DraftDeps): Drafts {
     async edit(chat, draft, markdown, signal) {
       const chatNumber = telegramChatId(chat);
       const runs = beginning(markdown);
-      if (restMs(chatNumber) > 0 || visibleText(runs).trim() === '') return;
+      if (restMs(chatNumber) > 0 || runsText(runs).trim() === '') return;
       const target = {
         chat_id: chatNumber,
         message_id: fromNativeId(draft),

@@ -7,7 +7,7 @@ import type { NativeId } from '../../core/ids.ts';
 import { plainText } from '../../core/markup-plain.ts';
 import { splitMarkdown } from '../../core/markup-split.ts';
 import { renderTelegramHtml } from '../../core/markup-telegram.ts';
-import { type Run, visibleText } from '../../core/markup-writer.ts';
+import { type Run, runsText } from '../../core/markup-writer.ts';
 import type { OutboundMessage } from '../../core/message.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../lib/logger.ts';
@@ -50,7 +50,7 @@ export async function withFallback<T>(
     log.warn('telegram refused the formatting, sending plain text', { error });
   }
   const plain = plainText(runs);
-  return call({ text: plain.length <= MESSAGE_UNITS ? plain : visibleText(runs) });
+  return call({ text: plain.length <= MESSAGE_UNITS ? plain : runsText(runs) });
 }
 
 /** @throws DeliveryError */
@@ -131,7 +131,7 @@ export const NO_PREVIEW = { is_disabled: true } as const;
 /** @throws DeliveryError */
 export async function sendNew(post: Post, { api, log }: PartsDeps): Promise<NativeId> {
   const { chat, signal, replyTo } = post;
-  const fits = visibleText(post.runs).length + REPEAT_MARK.length <= MESSAGE_UNITS;
+  const fits = runsText(post.runs).length + REPEAT_MARK.length <= MESSAGE_UNITS;
   const mark: Run = { text: REPEAT_MARK, styles: [] };
   const options = {
     chat_id: chat,
