@@ -15,8 +15,8 @@ import {
 import type { TranscriptEntry } from '../core/transcript.ts';
 import { mapLimited } from '../lib/map-limited.ts';
 import { orUndefined } from './file-errors.ts';
+import type { SessionInfo } from './maintenance.ts';
 import { readLines } from './read-lines.ts';
-import type { SessionInfo } from './store.ts';
 
 export const ARCHIVE_FOLDER = 'archive';
 const MAX_OPEN_AT_ONCE = 8;

@@ -14,7 +14,6 @@ import type { Clock } from '../lib/clock.ts';
 import { syncFolder } from '../lib/files.ts';
 import { createLanes } from '../lib/lanes.ts';
 import type { Logger } from '../lib/logger.ts';
-import { listSessions, readSession } from './catalog.ts';
 import { orUndefined } from './file-errors.ts';
 import { createHotTails } from './hot-tails.ts';
 import { loadTail } from './load-tail.ts';
@@ -22,7 +21,7 @@ import { createNewestIndex, type NewestIndex } from './newest-index.ts';
 import { createOpenFiles } from './open-files.ts';
 import { shareRuns } from './shared-task.ts';
 import { stemOf } from './stem.ts';
-import type { SessionInfo, SessionStore } from './store.ts';
+import type { SessionStore } from './store.ts';
 import { type FileEnd, SessionTail } from './tail.ts';
 import { appendEntries, beginFile } from './write-file.ts';
 
@@ -79,14 +78,6 @@ class JsonlSessionStore implements SessionStore {
 
   turn(key: SessionKey, id: TurnId): Promise<readonly TranscriptEntry[]> {
     return this.#inLane(key, async () => [...((await this.#tailOf(key)).turn(id) ?? [])]);
-  }
-
-  list(): Promise<readonly SessionInfo[]> {
-    return listSessions(this.#deps.folder);
-  }
-
-  read(key: SessionKey): AsyncIterable<TranscriptEntry> {
-    return readSession(this.#deps.folder, stemOf(key));
   }
 
   /** Waits for what was asked before. */

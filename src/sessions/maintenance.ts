@@ -2,7 +2,16 @@
 // All of it streams, so that neither one long session nor 100,000 of them fill the memory.
 
 import type { SessionKey } from '../core/ids.ts';
-import type { SessionInfo } from './store.ts';
+
+export type SessionInfo = {
+  readonly key: SessionKey;
+  readonly files: number;
+  readonly bytes: number;
+  readonly messages: number;
+  /** Epoch milliseconds, as is `updatedAt`. */
+  readonly createdAt: number;
+  readonly updatedAt: number;
+};
 
 export type SearchHit = {
   readonly session: SessionKey;

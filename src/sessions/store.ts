@@ -4,15 +4,6 @@
 import type { SessionKey, TurnId } from '../core/ids.ts';
 import type { TranscriptEntry } from '../core/transcript.ts';
 
-export type SessionInfo = {
-  readonly key: SessionKey;
-  readonly files: number;
-  readonly bytes: number;
-  readonly messages: number;
-  readonly createdAt: number;
-  readonly updatedAt: number;
-};
-
 export interface SessionStore extends AsyncDisposable {
   /**
    * What the model may see: entries since the last `reset` or `summary` that the newest file holds
@@ -27,7 +18,4 @@ export interface SessionStore extends AsyncDisposable {
   ): Promise<void>;
   /** What is already recorded of a turn: its entries, in order; empty for a new one. */
   turn(session: SessionKey, turnId: TurnId): Promise<readonly TranscriptEntry[]>;
-  list(): Promise<readonly SessionInfo[]>;
-  /** Every entry of the session, oldest first, all files. */
-  read(session: SessionKey): AsyncIterable<TranscriptEntry>;
 }

@@ -158,7 +158,7 @@ export async function createRig(options: RigOptions = {}) {
       current = open();
     },
     async transcript(): Promise<readonly TranscriptEntry[]> {
-      return Array.fromAsync(current.sessions.read(SESSION));
+      return home.read(SESSION);
     },
   };
 }

@@ -30,12 +30,12 @@ async function appendUntilKilled(folder: string, start: number, appends: number)
 }
 
 test('a writer killed in the middle of its appends loses nothing it acknowledged and doubles nothing', async () => {
-  const { folder, open } = await createSessionFolder();
+  const { folder, open, read } = await createSessionFolder();
   let next = 0;
   for (let round = 0; round < ROUNDS; round += 1) {
     const acknowledged = await appendUntilKilled(folder, next, APPENDS_PER_ROUND + round * 7);
     await using store = open();
-    const numbers = (await Array.fromAsync(store.read(KEY))).map(numberOf);
+    const numbers = (await read(KEY)).map(numberOf);
     expect(numbers).toEqual(Array.from(numbers, (_, index) => index));
     expect(numbers.length).toBeGreaterThan(acknowledged);
     expect(numbers.length).toBeLessThanOrEqual(acknowledged + 2);

@@ -40,11 +40,37 @@ describe('the care of session files', () => {
     expect(await care.list({ limit: 1 })).toHaveLength(1);
   });
 
+  test('lists every session under its own key, whatever characters it has', async () => {
+    const { open, list } = await createSessionFolder();
+    await using store = open();
+    const keys = [
+      'a:b',
+      'a_b',
+      'A:b',
+      'a%3Ab',
+      'a/b',
+      '../a',
+      '.a',
+      `email:${'x'.repeat(400)}`,
+    ].map(sessionKey);
+    for (const key of keys) await store.append(key, [userEntry('t1', 'hello')], DURABLE);
+    expect((await list()).map(({ key }) => key).toSorted()).toEqual(keys.toSorted());
+  });
+
+  test('keeps what a reset hides from the model', async () => {
+    const { open, read } = await createSessionFolder();
+    await using store = open();
+    const entries = [...turnEntries('t1', 'old'), { role: 'reset', at: 1 } as const];
+    await store.append(ANNA, entries, DURABLE);
+    expect(await store.load(ANNA)).toEqual([]);
+    expect(await read(ANNA)).toEqual(entries);
+  });
+
   test('exports every entry once, as JSONL that reads like a session file', async () => {
-    const { care, store } = await createHistory();
+    const { care, read } = await createHistory();
     const text = await joined(care.export(ANNA, 'jsonl'));
     const lines = text.trimEnd().split('\n');
-    expect(lines).toHaveLength(1 + (await Array.fromAsync(store.read(ANNA))).length);
+    expect(lines).toHaveLength(1 + (await read(ANNA)).length);
     expect(JSON.parse(lines[0] ?? '')).toMatchObject({ session_key: ANNA });
     expect(text).not.toContain('carried":true');
   });

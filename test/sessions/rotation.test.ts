@@ -45,7 +45,7 @@ describe('session files rotate', () => {
     ['size', { rotationSizeBytes: 10_000 }],
     ['tokens', { rotationTokens: 2500 }],
   ])('above the threshold of %s, and no line is lost or counted twice', async (_, policy) => {
-    const { open, fileNames } = await createSessionFolder(policy);
+    const { open, fileNames, list, read } = await createSessionFolder(policy);
     await using store = open();
     for (let turn = 0; turn < 60; turn += 1) {
       await store.append(KEY, turnEntries(`t${turn}`, `question ${turn}`), DURABLE);
@@ -53,12 +53,12 @@ describe('session files rotate', () => {
     const names = await fileNames();
     expect(names.length).toBeGreaterThan(3);
     expect(names).toContain('telegram%3A42_2026-01-15_2.jsonl');
-    const all = await Array.fromAsync(store.read(KEY));
+    const all = await read(KEY);
     const expected = Array.from({ length: 60 }, (__, turn) =>
       turnEntries(`t${turn}`, `question ${turn}`),
     ).flat();
     expect(all).toEqual(expected);
-    const [info] = await store.list();
+    const [info] = await list();
     expect(info).toMatchObject({ files: names.length, messages: 180 });
   });
 

@@ -4,9 +4,12 @@ import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
+import type { SessionKey } from '../../src/core/ids.ts';
 import type { SessionPolicy } from '../../src/core/session-carry.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
+import { listSessions, readSession } from '../../src/sessions/catalog.ts';
 import { createJsonlSessionStore } from '../../src/sessions/jsonl.ts';
+import { stemOf } from '../../src/sessions/stem.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
 
 export const ROOMY: SessionPolicy = {
@@ -40,5 +43,8 @@ export async function createSessionFolder(policy: Partial<SessionPolicy> = {}) {
       .trimEnd()
       .split('\n')
       .map((line) => JSON.parse(line) as Record<string, unknown>);
-  return { folder, clock, open, fileNames, linesOf };
+  const list = () => listSessions(folder);
+  /** Every entry of the session, oldest first, all files. */
+  const read = (key: SessionKey) => Array.fromAsync(readSession(folder, stemOf(key)));
+  return { folder, clock, open, fileNames, linesOf, list, read };
 }
