@@ -102,7 +102,7 @@ async function openTurn(
     thread: new Thread({ sessions, session: input.session, turnId: input.turnId }),
     log: deps.log.child({ session: input.session, turnId: input.turnId }),
     time: timeText(clock.now(), settings.timeZone),
-    elapsedMs: () => clock.monotonic() - startedMs,
+    elapsedMs: () => Math.round(clock.monotonic() - startedMs),
   };
 }
 

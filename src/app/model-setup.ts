@@ -92,10 +92,13 @@ export async function proveConfigured(
   return { ...(await proveModel(handle, signal, clock)), model: handle.name };
 }
 
-/** The model in force without asking anyone: a local server may still be found at the start. */
-export function describeModel(config: Config, env: Environment, clock: Clock): string {
-  return createModelRegistry({ config, env, clock, log: silentLogger, random: Math.random })
-    .defaultModel;
+/** Name of the model that would answer, servers on this machine included; it need not be served. */
+export async function findDefaultModel(
+  config: Config,
+  env: Environment,
+  clock: Clock,
+): Promise<string> {
+  return (await findRegistry(config, env, clock)).defaultModel;
 }
 
 /** The model in force, servers on this machine included. @throws ProviderError where none serves it */
@@ -108,15 +111,17 @@ export async function resolveConfigured(
 }
 
 async function modelInForce(config: Config, env: Environment, clock: Clock): Promise<ModelHandle> {
+  const registry = await findRegistry(config, env, clock);
+  return registry.resolve(registry.defaultModel);
+}
+
+/** Looks for servers on this machine only where nothing else names a model. */
+async function findRegistry(config: Config, env: Environment, clock: Clock) {
   const deps = { config, env, clock, log: silentLogger, random: Math.random };
   const known = createModelRegistry(deps);
-  if (known.defaultModel !== DEMO_MODEL) return known.resolve(known.defaultModel);
+  if (known.defaultModel !== DEMO_MODEL) return known;
   const signal = AbortSignal.timeout(DISCOVERY_DEADLINE_MS);
-  const registry = createModelRegistry({
-    ...deps,
-    discovered: await discoverLocalModels({ signal }),
-  });
-  return registry.resolve(registry.defaultModel);
+  return createModelRegistry({ ...deps, discovered: await discoverLocalModels({ signal }) });
 }
 
 /** A fallback that works must not hide that the model does not, nor should retries take a minute. */

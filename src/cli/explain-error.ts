@@ -3,7 +3,7 @@
 import { existsSync } from 'node:fs';
 import type { Home } from '../app/home.ts';
 import type { Environment } from '../core/environment.ts';
-import { ConfigError, type ConfigProblem, NanobotError } from '../core/errors.ts';
+import { ConfigError, type ConfigProblem, NanobotError, ProviderError } from '../core/errors.ts';
 import { HomeLockedError } from '../store/store.ts';
 
 export function explainError(error: unknown, env: Environment, home: Home): readonly string[] {
@@ -11,6 +11,8 @@ export function explainError(error: unknown, env: Environment, home: Home): read
   if (debug && error instanceof Error) return [error.stack ?? error.message];
   if (error instanceof ConfigError) return explainConfigError(error, home);
   if (error instanceof HomeLockedError) return [explainLock(error, home)];
+  // What the person in the chat would read names the vendor and the remedy.
+  if (error instanceof ProviderError) return [`nanobot: ${error.userText ?? error.message}`];
   if (error instanceof NanobotError)
     return error.message === '' ? [] : [`nanobot: ${error.message}`];
   const message = error instanceof Error ? error.message : String(error);

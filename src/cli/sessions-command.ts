@@ -91,8 +91,8 @@ async function list(terminal: Terminal, { json, limit }: JsonFlag & { readonly l
   const now = terminal.clock.now();
   const rows = sessions.map(({ key, messages, bytes, files, updatedAt }) => [
     key,
-    `${messages} messages`,
-    `${files} files`,
+    countText(messages, 'message'),
+    countText(files, 'file'),
     `${Math.ceil(bytes / KILOBYTE)} kB`,
     `${spanText(now - updatedAt)} ago`,
   ]);
@@ -138,7 +138,7 @@ async function purge(terminal: Terminal, olderThanMs: number, yes: boolean) {
   const { forgetStoredTexts } = await import('../app/session-care.ts');
   const { files, bytes } = await (await open(terminal)).purge({ olderThanMs });
   await forgetStoredTexts(terminal.home, terminal.clock, olderThanMs);
-  terminal.note(`Deleted ${files} files, ${bytes} bytes.`);
+  terminal.note(`Deleted ${countText(files, 'file')}, ${bytes} bytes.`);
 }
 
 async function archive(terminal: Terminal, olderThanMs: number) {
@@ -161,6 +161,8 @@ async function index(terminal: Terminal) {
   const { written, present } = await (await open(terminal)).index();
   terminal.note(`Wrote ${written} extracts; ${present} were there.`);
 }
+
+const countText = (count: number, noun: string) => `${count} ${noun}${count === 1 ? '' : 's'}`;
 
 function parseAge(text: string): number {
   const ms = parseSpan(text);

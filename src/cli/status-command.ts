@@ -1,10 +1,16 @@
 // `nanobot status`: what is there and what runs, at a glance, asking nobody outside this machine.
 
 import { Command } from 'commander';
+import { z } from 'zod';
+import type { RunningGateway } from '../app/running-gateway.ts';
+import type { Config } from '../core/config.ts';
 import { type ReportedStatus, statusLine } from './channel-lines.ts';
 import { spanText } from './moment.ts';
 import type { Terminal } from './terminal.ts';
 import { textTable } from './text-table.ts';
+
+/** What is read of `/api/status`. */
+const statusSchema = z.object({ model: z.string() });
 
 type Report = {
   readonly home: string;
@@ -38,8 +44,7 @@ async function makeReport(terminal: Terminal): Promise<Report> {
   const { loadConfig } = await import('../app/config.ts');
   const { findRunningGateway } = await import('../app/running-gateway.ts');
   const { reportChannels } = await import('./reported-channels.ts');
-  const { describeModel } = await import('../app/model-setup.ts');
-  const { home, env, clock } = terminal;
+  const { home, env } = terminal;
   const { config } = await loadConfig(home, env);
   const running = await findRunningGateway(home);
   const messages = await messageCounts(terminal);
@@ -53,11 +58,28 @@ async function makeReport(terminal: Terminal): Promise<Report> {
             startedAt: running.startedAt,
             ...(running.address === undefined ? {} : { address: running.address }),
           },
-    model: describeModel(config, env, clock),
+    model: await modelInForce(terminal, config, running),
     workspace: config.agents.defaults.workspace,
     channels: await reportChannels(config, running),
     ...(messages === undefined ? {} : { messages }),
   };
+}
+
+/** The running gateway's own word counts: its environment may hold other keys than this one. */
+async function modelInForce(
+  { env, clock }: Terminal,
+  config: Config,
+  running: RunningGateway | undefined,
+): Promise<string> {
+  const { askGateway } = await import('../app/running-gateway.ts');
+  const { findDefaultModel } = await import('../app/model-setup.ts');
+  if (running !== undefined) {
+    const said = statusSchema.safeParse(
+      await askGateway(running, '/api/status', config.gateway.token),
+    );
+    if (said.success) return said.data.model;
+  }
+  return findDefaultModel(config, env, clock);
 }
 
 async function messageCounts({ home, clock }: Terminal): Promise<Report['messages']> {

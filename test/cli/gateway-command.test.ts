@@ -42,6 +42,16 @@ test('says what is on, what is not and how to turn it on', async () => {
   expect(await gateway.stop()).toBe(0);
 });
 
+test('status tells the model of the gateway, whose environment may hold other keys', async () => {
+  await home.writeConfig({ version: 1, gateway: { port: 0 } });
+  const gateway = await home.start({ OPENAI_API_KEY: 'a-key-of-the-gateway' });
+  const { stdout } = await runNanobot(['status', '--json'], { home: home.path });
+  const { model } = JSON.parse(stdout);
+  expect(model).toMatch(/^openai\//);
+  expect(gateway.output()).toContain(model);
+  expect(await gateway.stop()).toBe(0);
+});
+
 test('an invalid change keeps the old configuration in force and says so; a good one counts', async () => {
   const gateway = await home.start();
   await writeFile(join(home.path, 'config.json'), '{"version":1,"gatway":{}}');

@@ -116,3 +116,18 @@ describe('Telegram', () => {
     expect(telegram.violations).toEqual([]);
   });
 });
+
+test.each([
+  ['a model of no known vendor', ['--model', 'nonsense'], 'Write it with its vendor'],
+  ['a vendor without a key', ['--model', 'anthropic/claude'], 'providers.anthropic.apiKey'],
+])('%s is told with what to do about it', async (_name, flags, remedy) => {
+  const { code, stderr } = await onboard([...SKIP, ...flags]);
+  expect(code).toBe(7);
+  expect(stderr).toContain(remedy);
+});
+
+test('a script that leaves a question open is told the command that answers it', async () => {
+  const { code, stderr } = await runNanobot(['channels', 'login', 'email'], { home: home.path });
+  expect(code).toBe(2);
+  expect(stderr).toContain('nanobot onboard --email');
+});

@@ -14,7 +14,7 @@ export type Choice<Value extends string> = {
 
 export type Question = {
   readonly message: string;
-  /** The flag that answers it in a script. */
+  /** The flag of `nanobot onboard` that answers it in a script. */
   readonly flag: string;
   readonly initial?: string;
   /** What is wrong with an answer; undefined where nothing is. */
@@ -89,7 +89,10 @@ function personAsker({ env }: Terminal): Asker {
 function scriptAsker(terminal: Terminal): Asker {
   const missing = ({ message, flag, initial }: Question) => {
     if (initial !== undefined) return initial;
-    throw new CommandFailure(EXIT.usage, `${message} Answer it with ${flag}.`);
+    throw new CommandFailure(
+      EXIT.usage,
+      `"${message}" has no answer. In a script: nanobot onboard ${flag}`,
+    );
   };
   return {
     interactive: false,

@@ -43,7 +43,7 @@ async function provedBot(terminal: Terminal, asker: Asker, given: string): Promi
       asker.say(HOW_TO);
       token = await asker.secret({
         message: 'The bot token',
-        flag: '--token (in onboard: --telegram)',
+        flag: '--telegram',
       });
     }
     try {
