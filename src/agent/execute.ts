@@ -76,7 +76,7 @@ async function* runGroup(
     running.delete(each);
     await recordReport(turn, each, report);
     const status = report.status === 'ok' ? 'ok' : 'failed';
-    const preview = report.text.split('\n', 1).join('').slice(0, MAX_PREVIEW_CHARS);
+    const preview = report.text.split('\n', 1).join('').slice(0, MAX_PREVIEW_CHARS).toWellFormed();
     yield { type: 'tool_finished', callId: each.call.id, status, preview };
   }
 }

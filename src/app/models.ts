@@ -2,6 +2,7 @@
 // looked for only where neither the configuration nor the environment names a model.
 
 import type { Environment } from '../core/environment.ts';
+import { isDemo } from '../core/model-names.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import { createModelRegistry, discoverLocalModels } from '../providers/index.ts';
@@ -28,7 +29,7 @@ export async function createModels(deps: ModelsDeps): Promise<Models> {
 
   async function build(): Promise<ModelRegistry> {
     const registry = createModelRegistry(options());
-    if (!registry.defaultModel.startsWith('demo/')) return registry;
+    if (!isDemo(registry.defaultModel)) return registry;
     const signal = AbortSignal.timeout(DISCOVERY_DEADLINE_MS);
     const discovered = await discoverLocalModels({ signal });
     return discovered.length === 0 ? registry : createModelRegistry({ ...options(), discovered });

@@ -26,17 +26,13 @@ export async function findRunningGateway(home: Home): Promise<RunningGateway | u
   if (text === undefined) return undefined;
   const parsed = runtimeSchema.safeParse(parseJson(text));
   if (!parsed.success || !isAlive(parsed.data.pid)) return undefined;
-  return { ...parsed.data, address: reachable(parsed.data.address) };
+  const { pid, address, startedAt } = parsed.data;
+  return { pid, address, startedAt };
 }
 
 /** What a request to the gateway carries; nothing where it asks for no token. */
 export function authorization(token: string): Readonly<Record<string, string>> {
   return token === '' ? {} : { authorization: `Bearer ${token}` };
-}
-
-/** A gateway that listens on every address is reached on loopback. */
-function reachable(address: string | undefined): string | undefined {
-  return address?.replace('//0.0.0.0:', '//127.0.0.1:').replace('//[::]:', '//[::1]:');
 }
 
 /** What the gateway says on a path; undefined where it does not answer in time. */

@@ -166,5 +166,5 @@ const equal = (a: string, b: string) => timingSafeEqual(Buffer.from(a), Buffer.f
 
 /** Display names are shown in terminals and logs: control characters go. */
 function shortName(name = ''): string {
-  return name.replace(/\p{C}/gu, '').slice(0, MAX_NAME_CHARS);
+  return name.replace(/\p{C}/gu, '').slice(0, MAX_NAME_CHARS).toWellFormed();
 }

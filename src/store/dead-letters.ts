@@ -37,7 +37,7 @@ export function* listDead(): Operation<readonly DeadLetter[]> {
 }
 
 function excerptOf(message: { readonly text?: string; readonly markdown?: string }): string {
-  return (message.text ?? message.markdown ?? '').slice(0, EXCERPT_CHARS);
+  return (message.text ?? message.markdown ?? '').slice(0, EXCERPT_CHARS).toWellFormed();
 }
 
 export function* retryDead(ids: readonly MessageId[], now: number): Operation<number> {
