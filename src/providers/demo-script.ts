@@ -15,7 +15,7 @@ const CONNECT = `To connect a real model, do one of these on the machine where n
 
 - set a key and start again, e.g. \`export ANTHROPIC_API_KEY=...\` or \`export OPENAI_API_KEY=...\` (also OpenRouter, DeepSeek, Gemini, Groq, Zhipu);
 - start a model server such as Ollama or LM Studio on that machine, then start nanobot again;
-- or let \`npm run nanobot -- onboard\` ask you and check everything.`;
+- or let \`npm run nanobot -- onboard\` (installed: \`nanobot onboard\`) ask you and check everything.`;
 
 const ABILITIES = `I can show you what the gateway does. Try one of these:
 
