@@ -8,7 +8,7 @@ import { channelName } from '../core/ids.ts';
 import type { Clock } from '../lib/clock.ts';
 
 /** The sender id of whoever writes through a door of our own. */
-export const DOOR_USER = 'owner';
+const DOOR_USER = 'owner';
 
 export type Doors = {
   readonly web: ReturnType<typeof createDoorChannel>;

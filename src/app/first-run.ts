@@ -42,7 +42,7 @@ export async function openHome(
 }
 
 /** Folders, a minimal configuration and the schema that editors read beside it. */
-export async function ensureHome(home: Home): Promise<readonly string[]> {
+async function ensureHome(home: Home): Promise<readonly string[]> {
   for (const folder of [home.root, home.sessions, home.logs]) {
     await mkdir(folder, { recursive: true, mode: PRIVATE_FOLDER });
   }

@@ -2,11 +2,11 @@
 // is known of one draft. The I/O is in gateway/live-replies.ts.
 
 /** A short answer needs no draft: it arrives whole before one would help. */
-export const DRAFT_DELAY_MS = 1000;
+const DRAFT_DELAY_MS = 1000;
 /** People look at the chat header about this long after they wrote. */
 export const TYPING_DELAY_MS = 300;
 /** A first draft of a few letters only makes the phone buzz. */
-export const MIN_DRAFT_CHARS = 12;
+const MIN_DRAFT_CHARS = 12;
 
 export type DraftState = {
   /** Monotonic milliseconds at which the turn was first seen. */

@@ -6,7 +6,7 @@ import type { StrippedMail } from './mail-quotes.ts';
 /** What is looked at of a mail's text before quotes are cut, characters. */
 export const MAX_WHOLE_TEXT_CHARS = 256 * 1024;
 /** Longest own text of one mail, characters. */
-export const MAX_TEXT_CHARS = 100_000;
+const MAX_TEXT_CHARS = 100_000;
 /** How much of a quoted mail gives context; a forwarded one is the point itself. */
 const MAX_QUOTE_CHARS = 2_000;
 const MAX_FORWARD_CHARS = 20_000;
@@ -32,7 +32,7 @@ export function boundedText(text: string, maxChars: number): string {
 export type AttachedPart = { readonly name: string; readonly type: string; readonly bytes: number };
 
 /** A line per attachment, so that the model can say honestly that it has not read it. */
-export function attachmentNotes(parts: readonly AttachedPart[]): readonly string[] {
+function attachmentNotes(parts: readonly AttachedPart[]): readonly string[] {
   const named = parts.slice(0, MAX_NAMED_ATTACHMENTS).map(({ name, type, bytes }) => {
     const label = visibleText(name).replace(/\s+/g, ' ').slice(0, 100);
     return `[attachment, not read: ${label} (${type}, ${bytes.toLocaleString('en-US')} bytes)]`;

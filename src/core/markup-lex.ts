@@ -49,7 +49,7 @@ export function strictTokens(tokens: readonly Token[] | undefined): readonly Mar
 }
 
 /** One kind of line end, whole surrogate pairs, no control characters. */
-export function cleanText(text: string): string {
+function cleanText(text: string): string {
   return text.toWellFormed().replace(/\r\n?/g, '\n').replace(INVISIBLE, '');
 }
 

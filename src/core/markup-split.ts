@@ -23,7 +23,7 @@ export function splitMarkdown(markdown: string, maxUnits: number): readonly Part
   return splitMarkup(parseMarkup(markdown), maxUnits);
 }
 
-export function splitMarkup(markup: Markup, maxUnits: number): readonly Part[] {
+function splitMarkup(markup: Markup, maxUnits: number): readonly Part[] {
   const text = runsText(markup.runs);
   const slicer = new Slicer(markup.runs);
   const parts: Part[] = [];

@@ -37,6 +37,6 @@ function fenced(text: string): string {
 }
 
 /** `2026-01-15 12:00 UTC` */
-export function minuteOf(atMs: number): string {
+function minuteOf(atMs: number): string {
   return `${new Date(atMs).toISOString().slice(0, 16).replace('T', ' ')} UTC`;
 }

@@ -42,6 +42,6 @@ export class Batch {
   }
 }
 
-export function isCommand(queued: QueuedMessage): boolean {
+function isCommand(queued: QueuedMessage): boolean {
   return findCommand(parseCommand(queued.message.text)) !== undefined;
 }

@@ -7,7 +7,7 @@ import type { TurnId } from '../core/ids.ts';
 import type { Clock } from '../lib/clock.ts';
 import { deltaOf } from './live-delta.ts';
 
-export const HEARTBEAT_MS = 15_000;
+const HEARTBEAT_MS = 15_000;
 const HEARTBEAT = ': still here\n\n';
 /** Makes the client see its connection before anything is said. */
 const GREETING = ': connected\n\n';

@@ -22,7 +22,7 @@ const FORWARDING_HEADERS = [
 ] as const;
 
 /** `[::1]:18790` gives `::1`; undefined where it is no host with an optional port. */
-export function hostNameOf(host: string | undefined): string | undefined {
+function hostNameOf(host: string | undefined): string | undefined {
   const match = /^(?:\[([0-9a-f:.]+)\]|([a-z0-9_.-]+))(?::\d{1,5})?$/i.exec(host ?? '');
   return (match?.[1] ?? match?.[2])?.toLowerCase();
 }

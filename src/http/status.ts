@@ -13,7 +13,7 @@ export type GatewayStatus = {
 };
 
 /** A channel that completed nothing for so long has stalled. */
-export const STALLED_MS = 150_000;
+const STALLED_MS = 150_000;
 
 export type Readiness = {
   readonly ready: boolean;

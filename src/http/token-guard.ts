@@ -4,8 +4,8 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { Clock } from '../lib/clock.ts';
 
-export const MAX_WRONG_TOKENS = 10;
-export const WRONG_TOKEN_WINDOW_MS = 60_000;
+const MAX_WRONG_TOKENS = 10;
+const WRONG_TOKEN_WINDOW_MS = 60_000;
 /** Clients remembered; beyond that the one that was seen first is forgotten. */
 const MAX_CLIENTS = 10_000;
 

@@ -86,7 +86,7 @@ async function openStep(
 }
 
 /** Without handle paths: what was opened must lie where its path says. */
-export async function recheck(realPath: string, options: WalkOptions): Promise<void> {
+async function recheck(realPath: string, options: WalkOptions): Promise<void> {
   if (options.byHandle) return;
   if ((await realpath(realPath)) !== realPath) throw linked();
 }

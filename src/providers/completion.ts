@@ -5,7 +5,7 @@ import type { ThinkingBlock, TokenUsage, ToolCall } from '../core/transcript.ts'
 import type { ModelEvent, StopReason } from './provider.ts';
 
 /** More than any model writes: a stream beyond it is running away and is cut. */
-export const MAX_ANSWER_CHARS = 8_000_000;
+const MAX_ANSWER_CHARS = 8_000_000;
 
 type Finished = Extract<ModelEvent, { type: 'finished' }>;
 type GrowingCall = { readonly id: ToolCall['id']; readonly name: string; arguments: string };

@@ -13,7 +13,7 @@ const input = z.object({
     .array(z.string().max(64))
     .max(MAX_ZONES)
     .optional()
-    .describe('IANA zones, e.g. ["Asia/Tokyo"]; left out: the zone of the machine.'),
+    .describe('IANA zones, e.g. ["Asia/Tokyo"]; left out: the configured one.'),
 });
 type Input = z.infer<typeof input>;
 

@@ -2,10 +2,10 @@
 // in one pass over line starts.
 
 export const MAX_MAIL_BYTES = 25 * 1024 * 1024;
-export const MAX_PARTS = 200;
+const MAX_PARTS = 200;
 export const MAX_DEPTH = 10;
 export const MAX_HEADER_BYTES = 256 * 1024;
-export const MAX_HEADER_LINES = 500;
+const MAX_HEADER_LINES = 500;
 
 const LF = 0x0a;
 const MAX_PART_HEADER_BYTES = 16 * 1024;

@@ -7,7 +7,7 @@ import { isLoopbackHost } from '../../core/loopback.ts';
 import { normalizeAddress } from '../../core/mail-address.ts';
 
 /** TLS below this version is refused (case E30). */
-export const MIN_TLS_VERSION = 'TLSv1.2';
+const MIN_TLS_VERSION = 'TLSv1.2';
 
 export type MailServer = {
   readonly host: string;
