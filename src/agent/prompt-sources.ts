@@ -3,9 +3,10 @@
 // writes into this folder, and a link could show it files from outside.
 
 import { constants } from 'node:fs';
-import { type FileHandle, lstat, open } from 'node:fs/promises';
+import { type FileHandle, open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type PromptFile, WORKSPACE_FILES } from '../core/prompt.ts';
+import { fileStamp } from '../lib/file-stamp.ts';
 
 export type PromptMaterial = {
   readonly files: readonly PromptFile[];
@@ -36,7 +37,7 @@ export function createPromptSources(deps: PromptSourcesDeps): PromptSources {
 
   async function readFile(name: string): Promise<PromptFile | undefined> {
     const path = join(deps.workspace(), name);
-    const stamp = await stampOf(path);
+    const stamp = await fileStamp(path);
     if (stamp === undefined) return undefined;
     const cached = cache.get(path);
     if (cached?.stamp === stamp) return { name, text: cached.text };
@@ -62,16 +63,6 @@ export function createPromptSources(deps: PromptSourcesDeps): PromptSources {
       };
     },
   };
-}
-
-/** Changes whenever the file does; undefined where there is no regular file. */
-async function stampOf(path: string): Promise<string | undefined> {
-  try {
-    const stats = await lstat(path, { bigint: true });
-    return stats.isFile() ? `${stats.ino} ${stats.size} ${stats.mtimeNs}` : undefined;
-  } catch {
-    return undefined;
-  }
 }
 
 async function readRegular(path: string): Promise<string | undefined> {

@@ -1,17 +1,9 @@
 // Who was let in by the machine's user: one-time codes, approvals and the strangers who knocked.
 // Kept apart from the configuration, so that a tap on a link never rewrites a person's file.
 
-import { createHash, timingSafeEqual } from 'node:crypto';
 import type { PersonSender } from '../core/message.ts';
-import type { Clock } from '../lib/clock.ts';
-import type { KeyValueStore } from '../store/store.ts';
+import { type CodesDeps, createPairingCodes, type IssuedCode } from './pairing-codes.ts';
 
-/** No letters or digits that look alike. */
-const CODE_ALPHABET = 'ABCDEFGHJKMNPQRSTVWXYZ23456789';
-const CODE_LENGTH = 10;
-const CODE_LIFETIME_MS = 30 * 60_000;
-const MAX_TRIES = 10;
-const MAX_PENDING_CODES = 3;
 const MAX_STRANGERS = 100;
 const MAX_NAME_CHARS = 64;
 
@@ -32,11 +24,9 @@ export type Stranger = {
   readonly at: number;
 };
 
-type PendingCode = { readonly hash: string; readonly expiresAt: number; readonly tries: number };
-
 export interface Pairing {
   /** A code that makes the first person who sends it on this channel its owner. */
-  issueOwnerCode(channel: string): Promise<{ readonly code: string; readonly expiresAt: number }>;
+  issueOwnerCode(channel: string): Promise<IssuedCode>;
   /** True where the code was good; the sender is approved as owner from then on. */
   redeem(channel: string, sender: PersonSender, chat: string, code: string): Promise<boolean>;
   isApproved(channel: string, userId: string): Promise<boolean>;
@@ -50,18 +40,9 @@ export interface Pairing {
   revoke(channel: string, userId: string): Promise<boolean>;
 }
 
-export type PairingDeps = {
-  readonly state: KeyValueStore;
-  readonly clock: Clock;
-  randomBytes(size: number): Uint8Array;
-};
-
-export function createPairing({ state, clock, randomBytes }: PairingDeps): Pairing {
-  async function pendingCodes(channel: string): Promise<readonly PendingCode[]> {
-    const stored = await state.get(`codes:${channel}`);
-    const codes: readonly PendingCode[] = stored === undefined ? [] : JSON.parse(stored);
-    return codes.filter((code) => code.expiresAt > clock.now() && code.tries < MAX_TRIES);
-  }
+export function createPairing(deps: CodesDeps): Pairing {
+  const { state, clock } = deps;
+  const codes = createPairingCodes(deps);
 
   async function savedStranger(channel: string, userId: string): Promise<Stranger | undefined> {
     const stored = await state.get(strangerKey(channel, userId));
@@ -69,26 +50,11 @@ export function createPairing({ state, clock, randomBytes }: PairingDeps): Pairi
   }
 
   return {
-    async issueOwnerCode(channel) {
-      const code = [...randomBytes(CODE_LENGTH)]
-        .map((byte) => CODE_ALPHABET[byte % CODE_ALPHABET.length])
-        .join('');
-      const expiresAt = clock.now() + CODE_LIFETIME_MS;
-      const earlier = (await pendingCodes(channel)).slice(1 - MAX_PENDING_CODES);
-      const codes = [...earlier, { hash: hashOf(code), expiresAt, tries: 0 }];
-      await state.set(`codes:${channel}`, JSON.stringify(codes));
-      return { code, expiresAt };
-    },
+    issueOwnerCode: (channel) => codes.issue(channel),
 
     async redeem(channel, sender, chat, code) {
-      const codes = await pendingCodes(channel);
-      const hash = hashOf(code.trim().toUpperCase());
-      const match = codes.find((pending) => equal(pending.hash, hash));
-      if (match === undefined) {
-        const tried = codes.map((pending) => ({ ...pending, tries: pending.tries + 1 }));
-        if (tried.length > 0) await state.set(`codes:${channel}`, JSON.stringify(tried));
-        return false;
-      }
+      const usedUp = await codes.redeem(channel, code);
+      if (usedUp === undefined) return false;
       const approval: Approval = {
         channel,
         userId: sender.id,
@@ -100,10 +66,7 @@ export function createPairing({ state, clock, randomBytes }: PairingDeps): Pairi
       await state.setMany([
         { key: approvalKey(channel, sender.id), value: JSON.stringify(approval) },
         { key: strangerKey(channel, sender.id), value: undefined },
-        {
-          key: `codes:${channel}`,
-          value: JSON.stringify(codes.filter((pending) => pending !== match)),
-        },
+        usedUp,
       ]);
       return true;
     },
@@ -161,9 +124,6 @@ export function createPairing({ state, clock, randomBytes }: PairingDeps): Pairi
 
 const approvalKey = (channel: string, userId: string) => `approved:${channel}:${userId}`;
 const strangerKey = (channel: string, userId: string) => `stranger:${channel}:${userId}`;
-const hashOf = (code: string) => createHash('sha256').update(code).digest('hex');
-const equal = (a: string, b: string) => timingSafeEqual(Buffer.from(a), Buffer.from(b));
-
 /** Display names are shown in terminals and logs: control characters go. */
 function shortName(name = ''): string {
   return name.replace(/\p{C}/gu, '').slice(0, MAX_NAME_CHARS).toWellFormed();

@@ -1,12 +1,14 @@
 // Memory as Markdown files that a person can read and edit: memory/MEMORY.md for facts, daily notes
 // and session extracts beside it. What a fact line looks like is decided in core/memory-notes.ts.
 
+import { join } from 'node:path';
 import { NanobotError } from '../core/errors.ts';
 import { addFact } from '../core/memory-notes.ts';
 import { MEMORY_FILE } from '../core/prompt.ts';
 import { type NoteFile, rankPassages } from '../core/recall-rank.ts';
 import { createDayText } from '../core/zone-time.ts';
 import type { Clock } from '../lib/clock.ts';
+import { fileStamp } from '../lib/file-stamp.ts';
 import type { GuardedFiles } from '../lib/guarded-files.ts';
 import { GuardedFileError } from '../lib/guarded-path.ts';
 import type { Logger } from '../lib/logger.ts';
@@ -34,9 +36,17 @@ const MAX_LISTED = 10_000;
 const MAX_READ_AT_ONCE = 4;
 const RECALL_LIMITS = { maxHits: 5, maxChars: 8000 };
 
+type ShownMemory = {
+  readonly path: string;
+  readonly stamp: string | undefined;
+  readonly text: string;
+};
+
 export function createFileMemory(deps: FileMemoryDeps): MemoryStore {
   const { files, workspace, log } = deps;
   const dayOf = createDayText();
+  /** Read at every turn, changed rarely. */
+  let shown: ShownMemory | undefined;
   const today = () => dayOf(deps.clock.now(), deps.timeZone());
 
   return {
@@ -61,7 +71,12 @@ export function createFileMemory(deps: FileMemoryDeps): MemoryStore {
       return rankPassages(query, found, RECALL_LIMITS);
     },
     async promptText() {
-      return (await readNote(files, workspace(), MEMORY_FILE, log))?.text.trim() ?? '';
+      const path = join(workspace(), MEMORY_FILE);
+      const stamp = await fileStamp(path);
+      if (stamp !== undefined && shown?.path === path && shown.stamp === stamp) return shown.text;
+      const text = (await readNote(files, workspace(), MEMORY_FILE, log))?.text.trim() ?? '';
+      shown = { path, stamp, text };
+      return text;
     },
   };
 }
