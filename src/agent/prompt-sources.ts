@@ -3,15 +3,18 @@
 // writes into this folder, and a link could show it files from outside.
 
 import { constants } from 'node:fs';
-import { type FileHandle, open } from 'node:fs/promises';
+import { type FileHandle, open, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type PromptFile, WORKSPACE_FILES } from '../core/prompt.ts';
+import { type PromptFile, SKILLS_FOLDER, WORKSPACE_FILES } from '../core/prompt.ts';
+import { skillLine } from '../core/skill.ts';
 import { fileStamp } from '../lib/file-stamp.ts';
 
 export type PromptMaterial = {
   readonly files: readonly PromptFile[];
   readonly channelContext?: PromptFile;
   readonly memory: string;
+  /** One line per skill. */
+  readonly skills: string;
 };
 
 export interface PromptSources {
@@ -27,8 +30,9 @@ export type PromptSourcesDeps = {
 
 /** Far above every prompt budget; a larger file is read up to here. */
 const MAX_FILE_BYTES = 262_144;
-/** The fixed files and one context file per channel. */
-const MAX_CACHED_FILES = 64;
+const MAX_SKILLS = 200;
+/** The fixed files, one context file per channel, and the skills. */
+const MAX_CACHED_FILES = 64 + MAX_SKILLS;
 
 type Cached = { readonly stamp: string; readonly text: string };
 
@@ -48,17 +52,35 @@ export function createPromptSources(deps: PromptSourcesDeps): PromptSources {
     return { name, text };
   }
 
+  /** `skills/<name>/SKILL.md`, in the order of their names. */
+  async function readSkills(): Promise<string> {
+    const folder = join(deps.workspace(), SKILLS_FOLDER);
+    const entries = await readdir(folder, { withFileTypes: true }).catch(() => []);
+    const paths = entries
+      .filter((entry) => entry.isDirectory())
+      .map(({ name }) => `${SKILLS_FOLDER}/${name}/SKILL.md`)
+      .sort()
+      .slice(0, MAX_SKILLS);
+    const found = await Promise.all(paths.map(readFile));
+    const lines = found.flatMap((file) =>
+      file === undefined ? [] : (skillLine(file.name, file.text) ?? []),
+    );
+    return lines.join('\n');
+  }
+
   return {
     async read(channel) {
-      const [found, ownContext, memory] = await Promise.all([
+      const [found, ownContext, memory, skills] = await Promise.all([
         Promise.all(WORKSPACE_FILES.map(readFile)),
         readFile(`CONTEXT-${channel}.md`),
         deps.memoryText(),
+        readSkills(),
       ]);
       const channelContext = ownContext ?? (await readFile('CONTEXT.md'));
       return {
         files: found.filter((file) => file !== undefined),
         memory,
+        skills,
         ...(channelContext === undefined ? {} : { channelContext }),
       };
     },

@@ -23,6 +23,10 @@ const MEMORY: Budgets = {
   cloud: { divisor: 100, minTokens: 200, maxTokens: 10_000 },
   local: { divisor: 100, minTokens: 100, maxTokens: 1000 },
 };
+const SKILLS: Budgets = {
+  cloud: { divisor: 25, minTokens: 500, maxTokens: 20_000 },
+  local: { divisor: 50, minTokens: 200, maxTokens: 1500 },
+};
 /** Shares of the whole system prompt. */
 const CHANNEL_CONTEXT_SHARE = 0.08;
 const TOOL_GUIDANCE_SHARE = 0.08;
@@ -32,6 +36,7 @@ export type PromptBudgets = {
   readonly filesTokens: number;
   readonly channelContextTokens: number;
   readonly memoryTokens: number;
+  readonly skillsTokens: number;
   readonly guidanceTokens: number;
 };
 
@@ -42,6 +47,7 @@ export function promptBudgets(model: ModelSize): PromptBudgets {
     filesTokens: scale(WORKSPACE_FILES, model),
     channelContextTokens: Math.floor(wholeTokens * CHANNEL_CONTEXT_SHARE),
     memoryTokens: scale(MEMORY, model),
+    skillsTokens: scale(SKILLS, model),
     guidanceTokens: Math.floor(wholeTokens * TOOL_GUIDANCE_SHARE),
   };
 }

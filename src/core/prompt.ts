@@ -24,6 +24,8 @@ export type PromptParts = {
   /** `CONTEXT-{channel}.md`, or `CONTEXT.md`. */
   readonly channelContext?: PromptFile;
   readonly memory: string;
+  /** One line per skill of the workspace. */
+  readonly skills: string;
   readonly toolGuidance: string;
   readonly workspace: string;
   readonly platform: string;
@@ -46,6 +48,7 @@ type Draft = {
 };
 
 export const MEMORY_FILE = 'memory/MEMORY.md';
+export const SKILLS_FOLDER = 'skills';
 
 export function buildPrompt(parts: PromptParts, model: ModelSize): readonly PromptSection[] {
   const budgets = promptBudgets(model);
@@ -61,6 +64,10 @@ export function buildPrompt(parts: PromptParts, model: ModelSize): readonly Prom
       cut(
         { title: 'Memory', text: parts.memory, keep: 'last', source: MEMORY_FILE },
         budgets.memoryTokens,
+      ),
+      cut(
+        { title: 'Skills', text: parts.skills, keep: 'first', source: SKILLS_FOLDER },
+        budgets.skillsTokens,
       ),
       cut({ title: 'Tools', text: parts.toolGuidance, keep: 'first' }, budgets.guidanceTokens),
     ],

@@ -2,7 +2,7 @@
 // of tools that count what they do. `restart` stands for a killed and restarted process.
 
 import { mkdir, symlink, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { z } from 'zod';
 import type { TurnInput, TurnMessage } from '../../src/agent/agent.ts';
@@ -143,7 +143,11 @@ export async function createRig(options: RigOptions = {}) {
     run,
     /** Arguments of `agent.prepare`. */
     place: [SESSION, CHAT] as const,
-    write: (name: string, text: string) => writeFile(join(workspace, name), text),
+    async write(name: string, text: string) {
+      const path = join(workspace, name);
+      await mkdir(dirname(path), { recursive: true });
+      await writeFile(path, text);
+    },
     link: (target: string, name: string) => symlink(target, join(workspace, name)),
     ask: async (seq: number, text: string) => (await run(inputOf(seq, [text]))).outcome,
     get agent() {

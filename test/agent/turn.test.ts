@@ -67,6 +67,19 @@ describe('a turn', () => {
     expect(request).toMatchObject({ maxTokens: 4096, temperature: 0.7 });
   });
 
+  it('names the skills of the workspace, and follows no link to one', async () => {
+    const rig = await createRig();
+    await rig.write('skills/tea/SKILL.md', '---\nname: tea\ndescription: brews tea\n---\nBoil.');
+    await rig.write('hidden/SKILL.md', '---\nname: hidden\ndescription: from elsewhere\n---\n');
+    await rig.link('../hidden', 'skills/linked');
+    rig.model.script(says('Yes.'));
+    await rig.ask(1, 'what can you do?');
+    const system = rig.model.requests[0]?.system.map(({ text }) => text).join('\n') ?? '';
+    expect(system).toContain('# Skills\n\n- tea: brews tea (skills/tea/SKILL.md)');
+    expect(system).not.toContain('from elsewhere');
+    expect(system).not.toContain('Boil.');
+  });
+
   it('takes changed prompt files at the next turn, and the channel’s own context first', async () => {
     const rig = await createRig();
     await rig.write('CONTEXT.md', 'for all');

@@ -16,6 +16,7 @@ const PARTS: PromptParts = {
   ],
   channelContext: { name: 'CONTEXT-email.md', text: 'letters are formal' },
   memory: 'the cat is called Mia',
+  skills: '- tea: brews tea (skills/tea/SKILL.md)',
   toolGuidance: 'read before you write',
   workspace: '/home/ann/workspace',
   platform: 'linux',
@@ -41,6 +42,7 @@ describe('the system prompt', () => {
       'soul text',
       'letters are formal',
       'the cat is called Mia',
+      'brews tea',
       'read before you write',
       'Now: Sunday 2026-07-05 00:05 (Europe/Berlin)',
     ];
@@ -61,7 +63,7 @@ describe('the system prompt', () => {
 
   it('has no heading for what is not there', () => {
     const { channelContext: _none, ...bare } = PARTS;
-    const whole = wholeOf({ ...bare, files: [], memory: '', toolGuidance: '' });
+    const whole = wholeOf({ ...bare, files: [], memory: '', skills: '', toolGuidance: '' });
     expect(whole).not.toContain('# ');
   });
 
