@@ -77,6 +77,30 @@ export interface LiveView {
   show(update: LiveUpdate): void;
 }
 
+/** What a person who connects an account is shown, in order; the last is `done` or `failed`. */
+export type LoginStep =
+  | { readonly kind: 'progress'; readonly text: string }
+  /** Replaces the code shown before it. `expiresAt`: epoch milliseconds. */
+  | { readonly kind: 'show_qr'; readonly qr: string; readonly expiresAt: number }
+  /** To be typed on the phone that owns `phoneNumber`. */
+  | { readonly kind: 'show_code'; readonly code: string; readonly phoneNumber: string }
+  | { readonly kind: 'done'; readonly account: string }
+  | { readonly kind: 'failed'; readonly reason: string; readonly remedy: string };
+
+export type LoginOptions = {
+  /** International number, digits only: a code to type is offered beside the QR. */
+  readonly phoneNumber?: string;
+};
+
+/** An account is connected by a person's phone rather than by a credential in the configuration. */
+export interface Login {
+  /**
+   * Connects an account; an account that was stopped but is still connected is taken up again. A
+   * second call ends the first. What was half made when the signal aborts is cleaned up.
+   */
+  begin(options: LoginOptions, signal: AbortSignal): AsyncIterable<LoginStep>;
+}
+
 export interface Channel {
   readonly name: ChannelName;
   readonly account: AccountId;
@@ -100,4 +124,5 @@ export interface Channel {
   readonly editing?: Editing;
   readonly typing?: Typing;
   readonly liveView?: LiveView;
+  readonly login?: Login;
 }

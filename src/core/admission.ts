@@ -2,7 +2,7 @@
 // call. An empty allow list lets nobody in.
 
 import { parseCommand } from './command.ts';
-import type { InboundMessage } from './message.ts';
+import { type InboundMessage, idsOf } from './message.ts';
 
 /** Lets everybody in; has to be written on purpose. */
 export const EVERYBODY = '*';
@@ -29,8 +29,8 @@ export function admit(message: InboundMessage, policy: AdmissionPolicy): Verdict
   const { sender } = message;
   if (sender.kind === 'system') return { kind: 'admit' };
   if (message.addressing !== 'direct') return refuse('groups are off');
-  const allowed =
-    policy.approved || policy.allowFrom.includes(EVERYBODY) || policy.allowFrom.includes(sender.id);
+  const isListed = [EVERYBODY, ...idsOf(sender)].some((id) => policy.allowFrom.includes(id));
+  const allowed = policy.approved || isListed;
   if (sender.verified === 'unverified' && !(allowed && policy.acceptUnverified)) {
     return refuse('sender not verified');
   }

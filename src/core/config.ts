@@ -3,6 +3,8 @@
 // and logging can hide them without a list of their own.
 
 import { z } from 'zod';
+import { channelsSchema } from './config-channels.ts';
+import { count, seconds, secret } from './config-fields.ts';
 
 export const CONFIG_VERSION = 1;
 
@@ -17,14 +19,6 @@ export const TOOL_NAMES = [
   'message',
   'time',
 ] as const;
-
-const seconds = (minimum: number, maximum: number) => z.number().min(minimum).max(maximum);
-const count = (minimum: number, maximum: number) => z.int().min(minimum).max(maximum);
-const port = z.int().min(1).max(65_535);
-const secret = () => z.string().meta({ secret: true });
-const security = z
-  .enum(['tls', 'starttls', 'none'])
-  .describe('tls, starttls, or none (loopback hosts only).');
 
 const agentDefaults = z.strictObject({
   workspace: z
@@ -82,56 +76,12 @@ const providers = z.strictObject(
   >,
 );
 
-const allowFrom = z
-  .array(z.string())
-  .default([])
-  .describe('Stable sender ids that may talk to the agent; empty = nobody, "*" = everybody.');
-
-const telegram = z.strictObject({
-  enabled: z.boolean().default(false),
-  token: secret().default('').describe('From @BotFather.'),
-  apiRoot: z.string().default('https://api.telegram.org'),
-  allowFrom: allowFrom.describe('Numeric Telegram user ids; empty = nobody, "*" = everybody.'),
-  streaming: z.boolean().default(true).describe('Show the answer while it is being written.'),
-  quoteReplies: z.boolean().default(false).describe('Answers quote the question.'),
-});
-
-const email = z.strictObject({
-  enabled: z.boolean().default(false),
-  imapHost: z.string().default(''),
-  imapPort: port.default(993),
-  imapSecurity: security.default('tls'),
-  smtpHost: z.string().default(''),
-  smtpPort: port.default(465),
-  smtpSecurity: security.default('tls'),
-  username: z.string().default(''),
-  password: secret().default('').describe('An app password where the provider has them.'),
-  from: z.string().default('').describe('Our address; empty: the username.'),
-  aliases: z.array(z.string()).default([]).describe('Further addresses of this mailbox.'),
-  mailbox: z.string().default('INBOX'),
-  allowFrom: allowFrom.describe('Sender addresses; empty = nobody, "*" = everybody.'),
-  authservId: z
-    .string()
-    .default('')
-    .describe('authserv-id of the receiving server whose Authentication-Results are believed.'),
-  acceptUnverified: z
-    .boolean()
-    .default(false)
-    .describe('Also answer mail whose sender nothing verifies. Anyone can forge a From line.'),
-  pollSecs: seconds(5, 120).default(60).describe('Reconcile by UID at least this often.'),
-});
-
 export const configSchema = z.strictObject({
   $schema: z.string().optional().describe('For editors; has no effect.'),
   version: z.literal(CONFIG_VERSION).default(CONFIG_VERSION),
   agents: z.strictObject({ defaults: agentDefaults.prefault({}) }).prefault({}),
   providers: providers.prefault({}),
-  channels: z
-    .strictObject({
-      telegram: telegram.prefault({}),
-      email: email.prefault({}),
-    })
-    .prefault({}),
+  channels: channelsSchema,
   gateway: z
     .strictObject({
       host: z.string().default('127.0.0.1'),
@@ -227,3 +177,4 @@ export type Config = z.infer<typeof configSchema>;
 export type ConfigInput = z.input<typeof configSchema>;
 export type TelegramConfig = Config['channels']['telegram'];
 export type EmailConfig = Config['channels']['email'];
+export type WhatsAppConfig = Config['channels']['whatsapp'];

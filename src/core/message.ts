@@ -39,6 +39,8 @@ export type PersonSender = {
   /** Display name: shown, never trusted. */
   readonly name?: string;
   readonly verified: Verification;
+  /** Further ids of the same person, as sure as `id`: whoever is let in by one is let in by all. */
+  readonly alsoKnownAs?: readonly UserId[];
 };
 
 export type SystemSender = {
@@ -78,6 +80,11 @@ export type OutboundDraft = {
 
 /** A durable answer. Its id is `${turnId}/${n}` (or `${messageId}/reply`): the same after a crash. */
 export type OutboundMessage = OutboundDraft & { readonly id: MessageId };
+
+/** Every id this person is surely known by. */
+export function idsOf(sender: PersonSender): readonly UserId[] {
+  return [sender.id, ...(sender.alsoKnownAs ?? [])];
+}
 
 const escapePart = (part: string) => part.replace(/[%#]/g, encodeURIComponent);
 

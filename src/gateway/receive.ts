@@ -6,7 +6,7 @@ import type { AcceptResult, ChannelCursor, InboundEntry, MessageBus } from '../b
 import { type AdmissionPolicy, admit } from '../core/admission.ts';
 import { parseCommand } from '../core/command.ts';
 import { messageId } from '../core/ids.ts';
-import { type InboundMessage, type OutboundDraft, sessionKeyOf } from '../core/message.ts';
+import { type InboundMessage, idsOf, type OutboundDraft, sessionKeyOf } from '../core/message.ts';
 import type { Logger } from '../lib/logger.ts';
 import { type CommandDeps, findCommand, runCommand } from './commands.ts';
 import type { Pairing } from './pairing.ts';
@@ -100,7 +100,8 @@ export function createReceiver(deps: ReceiveDeps): Receiver {
 
 async function policyFor(message: InboundMessage, deps: ReceiveDeps): Promise<AdmissionPolicy> {
   const { channel } = message.chat;
-  const approved =
-    message.sender.kind === 'person' && (await deps.pairing.isApproved(channel, message.sender.id));
-  return { ...deps.policy(channel), approved };
+  const { sender } = message;
+  const ids = sender.kind === 'person' ? idsOf(sender) : [];
+  const approvals = await Promise.all(ids.map((id) => deps.pairing.isApproved(channel, id)));
+  return { ...deps.policy(channel), approved: approvals.includes(true) };
 }

@@ -1,0 +1,100 @@
+// The channels' part of the configuration: one schema per platform.
+
+import { z } from 'zod';
+import { count, port, seconds, secret } from './config-fields.ts';
+
+const security = z
+  .enum(['tls', 'starttls', 'none'])
+  .describe('tls, starttls, or none (loopback hosts only).');
+
+const allowFrom = z
+  .array(z.string())
+  .default([])
+  .describe('Stable sender ids that may talk to the agent; empty = nobody, "*" = everybody.');
+
+const telegram = z.strictObject({
+  enabled: z.boolean().default(false),
+  token: secret().default('').describe('From @BotFather.'),
+  apiRoot: z.string().default('https://api.telegram.org'),
+  allowFrom: allowFrom.describe('Numeric Telegram user ids; empty = nobody, "*" = everybody.'),
+  streaming: z.boolean().default(true).describe('Show the answer while it is being written.'),
+  quoteReplies: z.boolean().default(false).describe('Answers quote the question.'),
+});
+
+const email = z.strictObject({
+  enabled: z.boolean().default(false),
+  imapHost: z.string().default(''),
+  imapPort: port.default(993),
+  imapSecurity: security.default('tls'),
+  smtpHost: z.string().default(''),
+  smtpPort: port.default(465),
+  smtpSecurity: security.default('tls'),
+  username: z.string().default(''),
+  password: secret().default('').describe('An app password where the provider has them.'),
+  from: z.string().default('').describe('Our address; empty: the username.'),
+  aliases: z.array(z.string()).default([]).describe('Further addresses of this mailbox.'),
+  mailbox: z.string().default('INBOX'),
+  allowFrom: allowFrom.describe('Sender addresses; empty = nobody, "*" = everybody.'),
+  authservId: z
+    .string()
+    .default('')
+    .describe('authserv-id of the receiving server whose Authentication-Results are believed.'),
+  acceptUnverified: z
+    .boolean()
+    .default(false)
+    .describe('Also answer mail whose sender nothing verifies. Anyone can forge a From line.'),
+  pollSecs: seconds(5, 120).default(60).describe('Reconcile by UID at least this often.'),
+});
+
+const whatsappPacing = z.strictObject({
+  chatPerMinute: count(1, 1000).default(20).describe('Messages to one chat.'),
+  accountPerMinute: count(1, 1000).default(40).describe('Messages to all chats together.'),
+  minGapMs: count(0, 60_000).default(400).describe('Shortest pause between two messages.'),
+  maxGapMs: count(0, 60_000).default(1600).describe('Longest pause drawn between two messages.'),
+  firstContactsPerDay: count(0, 1000)
+    .default(10)
+    .describe('People who never wrote and may be written to in a day, with firstContact.'),
+  identicalTexts: count(1, 1000)
+    .default(4)
+    .describe('Chats that get the same text within an hour before it is slowed down.'),
+});
+
+const whatsapp = z.strictObject({
+  enabled: z.boolean().default(false),
+  allowFrom: allowFrom.describe(
+    'Phone numbers (+491511234567) or LIDs (1234@lid); empty = nobody, "*" = everybody.',
+  ),
+  phoneNumber: z
+    .string()
+    .default('')
+    .describe('International number of the account: a code to type is offered beside the QR.'),
+  socketUrl: z
+    .string()
+    .default('wss://web.whatsapp.com/ws/chat')
+    .describe('wss:, or ws: on a loopback address.'),
+  selfChat: z
+    .boolean()
+    .default(false)
+    .describe('Answer what the account’s owner writes into the chat with themself.'),
+  readReceipts: z.boolean().default(true).describe('Mark as read what the agent works on.'),
+  streaming: z.boolean().default(false).describe('Show the answer while it is written, by edits.'),
+  ownerPauseMins: count(0, 10_080)
+    .default(30)
+    .describe('Silence in a chat after its owner wrote there by hand; 0: none.'),
+  maxAgeHours: count(1, 720)
+    .default(72)
+    .describe('Older messages, delivered late, are recorded but not answered.'),
+  firstContact: z
+    .boolean()
+    .default(false)
+    .describe('Let the agent write to people who never wrote to it.'),
+  pacing: whatsappPacing.prefault({}),
+});
+
+export const channelsSchema = z
+  .strictObject({
+    telegram: telegram.prefault({}),
+    email: email.prefault({}),
+    whatsapp: whatsapp.prefault({}),
+  })
+  .prefault({});
