@@ -2,7 +2,7 @@
 // faults) carries stanzas for the people (Signal devices, messages, receipts, groups, media).
 
 import type { BinaryNode } from '@whiskeysockets/baileys';
-import type { Ending } from './contract.ts';
+import type { Contact, Ending, Group, Phone } from './contract.ts';
 
 /** The linked device as the server stored it at pairing and key upload; it survives reconnects. */
 export type LinkedDevice = {
@@ -37,6 +37,11 @@ export interface Account {
   deliver(stanza: BinaryNode): Promise<void>;
   /** The receipt or ack came: not delivered again. */
   settle(stanzaId: string): void;
+  /**
+   * One pre-key of the linked device, given away once; the device is told when few are left.
+   * Use this and not `device.preKeys`.
+   */
+  takePreKey(): { readonly id: number; readonly key: Uint8Array } | undefined;
 }
 
 /** Handles a stanza from the linked device; false: not mine. */
@@ -65,9 +70,40 @@ export interface Directory {
   keyBundle(user: string, device: number): Promise<KeyBundle | undefined>;
 }
 
+/** What the plumbing gives the people: `createPeople(plumbing: Plumbing): People` in `people.ts`. */
+export interface Plumbing {
+  /** The server's clock, epoch milliseconds; `setTime` moves it. */
+  now(): number;
+  /** A fresh id for a stanza of the server (not a message id). */
+  stanzaId(): string;
+  /** A number (the wanted one, or one nobody has) and a LID that nobody has. @throws where the number is taken */
+  assignNumber(wanted?: string): { readonly number: string; readonly lid: string };
+  /** By number or LID, digits. */
+  account(user: string): Account | undefined;
+  /** A stanza that breaks a rule: the server's dispose throws with all of these. */
+  violation(text: string): void;
+}
+
+/** What the people part knows of a phone; the rest of `Phone` is the plumbing's. */
+export type PhoneChats = Pick<
+  Phone,
+  'writesTo' | 'writesToSelf' | 'selfChat' | 'ownSent' | 'outbound'
+>;
+
 /** What the people part gives the plumbing. */
-export interface People {
+export interface People extends AsyncDisposable {
+  chats(account: Account): PhoneChats;
+  contact(
+    account: Account,
+    options: { readonly number?: string; readonly name?: string },
+  ): Promise<Contact>;
+  group(account: Account, members: readonly Contact[], subject: string | undefined): Promise<Group>;
+  /** Contacts only; the plumbing answers for linked devices of accounts and asks here for the phones (device 0). */
   readonly directory: Directory;
+  /**
+   * Asked in order before the plumbing's own. They take: message, receipt, ack, chatstate, presence
+   * with `to`, iq w:g2, iq w:m. The plumbing nacks messages by fault before they come here.
+   */
   readonly handlers: readonly StanzaHandler[];
   /** A device was paired: the phone prepares its first sync (app state keys, bootstrap history). */
   paired(account: Account): Promise<void>;
