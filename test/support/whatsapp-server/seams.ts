@@ -85,10 +85,7 @@ export interface Plumbing {
 }
 
 /** What the people part knows of a phone; the rest of `Phone` is the plumbing's. */
-export type PhoneChats = Pick<
-  Phone,
-  'writesTo' | 'writesToSelf' | 'selfChat' | 'ownSent' | 'outbound'
->;
+export type PhoneChats = Pick<Phone, 'writesTo' | 'writesToSelf' | 'selfChat' | 'ownSent'>;
 
 /** What the people part gives the plumbing. */
 export interface People extends AsyncDisposable {
@@ -98,11 +95,12 @@ export interface People extends AsyncDisposable {
     options: { readonly number?: string; readonly name?: string },
   ): Promise<Contact>;
   group(account: Account, members: readonly Contact[], subject: string | undefined): Promise<Group>;
-  /** Contacts only; the plumbing answers for linked devices of accounts and asks here for the phones (device 0). */
+  /** Contacts and the accounts' phones (device 0); the plumbing adds the linked device of an account. */
   readonly directory: Directory;
   /**
    * Asked in order before the plumbing's own. They take: message, receipt, ack, chatstate, presence
-   * with `to`, iq w:g2, iq w:m. The plumbing nacks messages by fault before they come here.
+   * with `to`, iq w:g2, iq w:m. The plumbing nacks messages by fault before they come here, and
+   * keeps `Phone.outbound` from the messages and acks that pass.
    */
   readonly handlers: readonly StanzaHandler[];
   /** A device was paired: the phone prepares its first sync (app state keys, bootstrap history). */
