@@ -3,6 +3,7 @@
 
 import { rm } from 'node:fs/promises';
 import type { MessageBus } from '../bus/bus.ts';
+import type { LoginOptions, LoginStep } from '../channels/channel.ts';
 import type { Door } from '../channels/door.ts';
 import { CHANNELS, type ChannelDefinition } from '../channels/index.ts';
 import { type ChannelName, channelName, chatId, DEFAULT_ACCOUNT } from '../core/ids.ts';
@@ -11,6 +12,7 @@ import type { Dispatcher } from '../gateway/dispatcher.ts';
 import type { ChannelManager } from '../gateway/manager.ts';
 import type { Clock } from '../lib/clock.ts';
 import { writeAtomic } from '../lib/files.ts';
+import { createLanes } from '../lib/lanes.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Permits } from '../lib/permits.ts';
 import { supervise } from '../lib/supervise.ts';
@@ -50,6 +52,8 @@ export class GatewayService implements Gateway {
   readonly #parts: GatewayParts;
   readonly #options: GatewayOptions;
   readonly #resources: AsyncDisposableStack;
+  /** Two who restart a channel at once must not both start it. */
+  readonly #restarts = createLanes();
   #address: string | undefined;
 
   constructor(parts: GatewayParts, options: GatewayOptions, resources: AsyncDisposableStack) {
@@ -86,13 +90,23 @@ export class GatewayService implements Gateway {
   channels(): readonly ChannelReport[] {
     const { live, manager } = this.#parts;
     return CHANNELS.map((definition) => {
-      const enabled = definition.isEnabled(live.config.channels);
-      const status = manager.status(channelName(definition.name));
-      if (!enabled) {
-        return { name: definition.name, enabled, status: off(definition) };
+      const { name } = definition;
+      const running = channelName(name);
+      if (!definition.isEnabled(live.config.channels)) {
+        return { name, enabled: false, status: off(definition), canLogIn: false };
       }
-      return { name: definition.name, enabled, status: status ?? { kind: 'starting' } };
+      const status = manager.status(running) ?? { kind: 'starting' };
+      const canLogIn = manager.channel(running)?.login !== undefined;
+      return { name, enabled: true, status, canLogIn };
     });
+  }
+
+  login(
+    name: string,
+    options: LoginOptions,
+    signal: AbortSignal,
+  ): AsyncIterable<LoginStep> | undefined {
+    return this.#parts.manager.channel(channelName(name))?.login?.begin(options, signal);
   }
 
   channelLines(): readonly string[] {
@@ -144,19 +158,26 @@ export class GatewayService implements Gateway {
   async startChannels(): Promise<void> {
     const { doors, manager } = this.#parts;
     await Promise.all([manager.start(doors.web), manager.start(doors.terminal)]);
-    for (const definition of CHANNELS) await this.restartChannel(definition);
+    for (const { name } of CHANNELS) await this.restartChannel(name);
   }
 
   /** Brings one channel to what the configuration in force says. */
-  async restartChannel(definition: ChannelDefinition): Promise<void> {
+  restartChannel(name: string): Promise<boolean> {
+    const definition = CHANNELS.find((channel) => channel.name === name);
+    if (definition === undefined) return Promise.resolve(false);
+    return this.#restarts.run(name, () => this.#restart(definition));
+  }
+
+  async #restart({ name, isEnabled, create }: ChannelDefinition): Promise<boolean> {
     const { live, manager, clock } = this.#parts;
-    const name = channelName(definition.name);
     const { channels } = this.#options;
-    const isWanted = channels === 'all' || channels.includes(definition.name);
-    if (!isWanted || !definition.isEnabled(live.config.channels)) return manager.stop(name);
-    await manager.start(
-      await definition.create(live.config.channels, { clock, random: Math.random }),
-    );
+    const isWanted = channels === 'all' || channels.includes(name);
+    if (!isWanted || !isEnabled(live.config.channels)) {
+      await manager.stop(channelName(name));
+      return false;
+    }
+    await manager.start(await create(live.config.channels, { clock, random: Math.random }));
+    return true;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -1,6 +1,6 @@
 // What a gateway offers the commands that start one.
 
-import type { ChannelStatus } from '../channels/channel.ts';
+import type { ChannelStatus, LoginOptions, LoginStep } from '../channels/channel.ts';
 import type { Door } from '../channels/door.ts';
 import type { Environment } from '../core/environment.ts';
 import type { Home } from './home.ts';
@@ -9,6 +9,8 @@ export type ChannelReport = {
   readonly name: string;
   readonly enabled: boolean;
   readonly status: ChannelStatus | { readonly kind: 'off'; readonly remedy: string };
+  /** It runs, and a person can connect its account with `login`. */
+  readonly canLogIn: boolean;
 };
 
 export type GatewayOptions = {
@@ -28,6 +30,14 @@ export interface Gateway extends AsyncDisposable {
   /** The model that answers unless a chat chose another. */
   readonly model: string;
   channels(): readonly ChannelReport[];
+  /** Connects a channel's account; undefined where the channel is not there or has no such power. */
+  login(
+    name: string,
+    options: LoginOptions,
+    signal: AbortSignal,
+  ): AsyncIterable<LoginStep> | undefined;
+  /** Starts the channel again, or stops it where it is off. False where it is off or unknown. */
+  restartChannel(name: string): Promise<boolean>;
   /** The door of a terminal in this process. */
   readonly terminal: Door;
   /** Stops what runs in a chat of the terminal's door. */

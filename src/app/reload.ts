@@ -1,7 +1,6 @@
 // Applies a changed configuration while the gateway runs: most of it at the next turn, a changed
 // channel by starting that channel alone.
 
-import { CHANNELS, type ChannelDefinition } from '../channels/index.ts';
 import type { ConfigChange } from '../core/config-diff.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
@@ -21,7 +20,7 @@ export type ReloadParts = {
 };
 
 export interface Reloadable {
-  restartChannel(definition: ChannelDefinition): Promise<void>;
+  restartChannel(channel: string): Promise<boolean>;
 }
 
 export async function followConfig(
@@ -34,9 +33,7 @@ export async function followConfig(
     live.replace(next);
     permits.resize(next.config.agents.defaults.maxConcurrentChats);
     await models.rebuild();
-    for (const definition of CHANNELS) {
-      if (change.channels.includes(definition.name)) await gateway.restartChannel(definition);
-    }
+    for (const channel of change.channels) await gateway.restartChannel(channel);
     const { channels, nextTurn, gateway: atStart } = change;
     log.info('configuration changed', { nextTurn, channels, atStart });
     foreground('The changed configuration is in force.');

@@ -2,11 +2,11 @@
 
 import type { ChannelName } from '../core/ids.ts';
 import { channelName } from '../core/ids.ts';
+import type { ChannelControl } from '../http/channel-routes.ts';
 import type { HttpServer } from '../http/server.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Doors } from './doors.ts';
-import type { ChannelReport } from './gateway.ts';
 import type { LiveConfig } from './live-config.ts';
 
 export type HttpParts = {
@@ -16,9 +16,8 @@ export type HttpParts = {
   readonly doors: Doors;
 };
 
-export interface Served {
+export interface Served extends ChannelControl {
   readonly model: string;
-  channels(): readonly ChannelReport[];
   stopChat(channel: ChannelName, chat: string): Promise<void>;
 }
 
@@ -37,6 +36,7 @@ export async function serveHttp(
     clock,
     log,
     stop: (door, chat) => gateway.stopChat(channelName(door), chat),
+    control: gateway,
     status: () => ({ model: gateway.model, channels: gateway.channels() }),
   });
   const { address } = await server.listen();

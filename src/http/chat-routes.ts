@@ -4,13 +4,13 @@
 //   POST /api/<door>/chats/<chat>/messages    {clientId, text}; 202 once durable
 //   POST /api/<door>/chats/<chat>/stop        {}
 
-import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { DOOR_NAME, type Door } from '../channels/door.ts';
 import type { Clock } from '../lib/clock.ts';
-import { serverSentEvents } from './event-stream.ts';
-import { Refusal } from './refusal.ts';
+import { chatEventWriter } from './chat-events.ts';
+import { replyWithEvents } from './event-reply.ts';
+import { valid } from './valid.ts';
 
 export type ChatRoutesOptions = {
   readonly door: Door;
@@ -65,22 +65,11 @@ function follow(request: FastifyRequest, reply: FastifyReply, options: ChatRoute
   const { chat } = valid(chatParams, request.params);
   const { after, live } = valid(eventsQuery, request.query);
   const lastEventId = valid(seq.optional(), request.headers['last-event-id']);
-  const gone = new AbortController();
-  reply.raw.on('close', () => gone.abort());
-  const signal = AbortSignal.any([gone.signal, closing]);
-  const events = door.events(chat, lastEventId ?? after ?? 0, signal);
-  return reply
-    .header('content-type', 'text/event-stream; charset=utf-8')
-    .header('cache-control', 'no-store')
-    .header('x-accel-buffering', 'no')
-    .send(Readable.from(serverSentEvents(events, { clock, signal, live })));
-}
-
-function valid<T>(schema: z.ZodType<T>, value: unknown): T {
-  const result = schema.safeParse(value);
-  if (result.success) return result.data;
-  const [issue] = result.error.issues;
-  const where = issue?.path.join('.') ?? '';
-  const what = issue?.message ?? 'is not valid';
-  throw new Refusal(400, 'invalid_request', `${where === '' ? 'The request' : where}: ${what}`);
+  const from = lastEventId ?? after ?? 0;
+  return replyWithEvents(reply, {
+    clock,
+    closing,
+    render: chatEventWriter(live),
+    events: (signal) => door.events(chat, from, signal),
+  });
 }

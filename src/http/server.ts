@@ -1,4 +1,4 @@
-// The HTTP server: the web page, the chat API of each door, health. Every request passes the gate
+// The HTTP server: the web page, the chat API of each door, the channels, health. Every request passes the gate
 // (gate.ts) before its body is read; what goes wrong is answered with a sentence, never with a stack.
 
 import type { AddressInfo } from 'node:net';
@@ -8,6 +8,7 @@ import type { Door } from '../channels/door.ts';
 import { NanobotError } from '../core/errors.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
+import { addChannelRoutes, type ChannelControl } from './channel-routes.ts';
 import { addChatRoutes } from './chat-routes.ts';
 import { failureReply } from './failure-reply.ts';
 import { createGate } from './gate.ts';
@@ -30,6 +31,7 @@ export type HttpServerOptions = {
   /** Stops what runs in a chat of a door. */
   readonly stop: (door: string, chat: string) => Promise<void>;
   readonly status: () => GatewayStatus;
+  readonly control: ChannelControl;
   readonly log: Logger;
   readonly clock: Clock;
 };
@@ -84,6 +86,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   );
   addHealthRoutes(app, options);
   addPage(app);
+  addChannelRoutes(app, { ...options, closing: closing.signal });
   for (const [name, door] of Object.entries(options.doors)) {
     addChatRoutes(app, `/api/${name}/chats`, {
       door,

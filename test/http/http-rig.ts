@@ -7,6 +7,7 @@ import type { Channel } from '../../src/channels/channel.ts';
 import { createDoorChannel } from '../../src/channels/door/door-channel.ts';
 import type { Door } from '../../src/channels/door.ts';
 import { channelName } from '../../src/core/ids.ts';
+import type { ChannelControl } from '../../src/http/channel-routes.ts';
 import { createHttpServer, type HttpServerOptions } from '../../src/http/server.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { createMemoryHost, type MemoryHost } from '../support/memory-host.ts';
@@ -34,6 +35,12 @@ export type Answer = {
   readonly body: string;
 };
 
+const noChannels: ChannelControl = {
+  channels: () => [],
+  login: () => undefined,
+  restartChannel: async () => false,
+};
+
 export async function startHttp(options: Partial<HttpServerOptions> = {}): Promise<HttpRig> {
   const clock = createMovableClock();
   const time = options.clock ?? clock;
@@ -50,6 +57,7 @@ export async function startHttp(options: Partial<HttpServerOptions> = {}): Promi
     doors: { web: door },
     stop: async (name, chat) => void stops.push(`${name}/${chat}`),
     status: () => ({ model: 'demo/demo', channels: [] }),
+    control: noChannels,
     log: silentLogger,
     clock,
     ...options,

@@ -34,6 +34,18 @@ export function countPrintedQr(printed: string): number {
   return codesIn(printed).length;
 }
 
+/** The text of a code in an SVG made of one path of rows, as a text or as a `data:` address. */
+export function readSvgQr(svg: string): string {
+  const base64 = /^data:image\/svg\+xml;base64,(.*)$/.exec(svg)?.[1];
+  const drawing = base64 === undefined ? svg : Buffer.from(base64, 'base64').toString();
+  const side = Number(/viewBox="0 0 (\d+) /.exec(drawing)?.[1]);
+  const modules = Array.from({ length: side }, () => Array.from({ length: side }, () => false));
+  for (const [, column, row, length] of drawing.matchAll(/M(\d+) (\d+)h(\d+)v1/g)) {
+    modules[Number(row)]?.fill(true, Number(column), Number(column) + Number(length));
+  }
+  return readQr(modules);
+}
+
 /** The text of a code; `dark` covers at least all of it, with or without light around. */
 export function readQr(dark: Modules): string {
   const modules = trimmed(dark);

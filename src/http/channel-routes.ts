@@ -1,0 +1,135 @@
+// The platform channels over HTTP: how they fare, connecting the account of one that a person's phone
+// connects, and starting one again.
+//   GET  /api/channels                  {channels: [{name, status, canLogIn}]}
+//   POST /api/channels/<name>/login     {phoneNumber?}; server-sent events, one per step; ends with it
+//   POST /api/channels/<name>/restart   {}; 202 once it was started again
+
+import type { FastifyInstance } from 'fastify';
+import { z } from 'zod';
+import type { LoginOptions, LoginStep } from '../channels/channel.ts';
+import { NanobotError } from '../core/errors.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { Logger } from '../lib/logger.ts';
+import { replyWithEvents } from './event-reply.ts';
+import { eventText } from './event-stream.ts';
+import { Refusal } from './refusal.ts';
+import type { GatewayStatus } from './status.ts';
+import { valid } from './valid.ts';
+
+export type ChannelView = GatewayStatus['channels'][number] & {
+  /** It runs, and a person can connect its account here. */
+  readonly canLogIn: boolean;
+};
+
+/** What may be done to the channels from outside, by their names. */
+export interface ChannelControl {
+  channels(): readonly ChannelView[];
+  /** Undefined where the channel is not there or connects no account so. */
+  login(
+    name: string,
+    options: LoginOptions,
+    signal: AbortSignal,
+  ): AsyncIterable<LoginStep> | undefined;
+  /** False where no such channel is on. */
+  restartChannel(name: string): Promise<boolean>;
+}
+
+export type ChannelRoutesOptions = {
+  readonly control: ChannelControl;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Aborts when the server closes. */
+  readonly closing: AbortSignal;
+};
+
+/** A step as it is sent: a QR code comes with its picture, so that nobody else has to draw it. */
+export type SentLoginStep =
+  | Exclude<LoginStep, { readonly kind: 'show_qr' }>
+  | (Extract<LoginStep, { readonly kind: 'show_qr' }> & {
+      /** An SVG as a `data:` address. */
+      readonly image: string;
+    });
+
+const channelParams = z.object({ name: z.string().regex(/^[a-z0-9-]{1,64}$/, 'is no name') });
+const loginBody = z.strictObject({
+  phoneNumber: z
+    .string()
+    .regex(/^\d{8,15}$/, 'is an international number: 8 to 15 digits and nothing else')
+    .optional(),
+});
+
+export function addChannelRoutes(app: FastifyInstance, options: ChannelRoutesOptions) {
+  const { control, clock, closing } = options;
+
+  app.get('/api/channels', async (_request, reply) => {
+    reply.header('cache-control', 'no-store');
+    return { channels: control.channels() };
+  });
+
+  app.post('/api/channels/:name/login', (request, reply) => {
+    const { name } = valid(channelParams, request.params);
+    const { phoneNumber } = valid(loginBody, request.body);
+    const view = known(control, name);
+    if (!view.canLogIn) throw new Refusal(409, 'no_login', noLoginText(view));
+    const asked = phoneNumber === undefined ? {} : { phoneNumber };
+    return replyWithEvents(reply, {
+      clock,
+      closing,
+      render: eventText,
+      events: (signal) => loginSteps(name, asked, options, signal),
+    });
+  });
+
+  app.post('/api/channels/:name/restart', async (request, reply) => {
+    const { name } = valid(channelParams, request.params);
+    valid(z.strictObject({}), request.body);
+    const view = known(control, name);
+    if (!(await control.restartChannel(name))) throw new Refusal(409, 'channel_off', offText(view));
+    return reply.code(202).send({ result: 'restarted' });
+  });
+}
+
+function known(control: ChannelControl, name: string): ChannelView {
+  const view = control.channels().find((channel) => channel.name === name);
+  if (view !== undefined) return view;
+  throw new Refusal(404, 'not_found', 'There is no channel of this name.');
+}
+
+function noLoginText(view: ChannelView): string {
+  return view.status.kind === 'off'
+    ? offText(view)
+    : `${view.name} is connected by its configuration, not here.`;
+}
+
+function offText({ name, status }: ChannelView): string {
+  const remedy = status.kind === 'off' ? status.remedy : 'Turn it on in the configuration.';
+  return `${name} is off. ${remedy}`;
+}
+
+/** An error becomes the last step, so that the person is never left with a mere silence. */
+async function* loginSteps(
+  name: string,
+  asked: LoginOptions,
+  { control, log }: ChannelRoutesOptions,
+  signal: AbortSignal,
+): AsyncGenerator<SentLoginStep, void, void> {
+  try {
+    const steps = control.login(name, asked, signal);
+    if (steps === undefined) throw new NanobotError('channel_gone', 'the channel was turned off');
+    for await (const step of steps) yield step.kind === 'show_qr' ? await withImage(step) : step;
+  } catch (error) {
+    if (signal.aborted) return;
+    log.warn('login failed', { channel: name, error });
+    const isOurs = error instanceof NanobotError;
+    const reason = isOurs ? error.message : 'something went wrong in the gateway';
+    yield { kind: 'failed', reason, remedy: 'Try again; the gateway’s log says more.' };
+  }
+}
+
+async function withImage(
+  step: Extract<LoginStep, { readonly kind: 'show_qr' }>,
+): Promise<SentLoginStep> {
+  const { qrMatrix, qrSvg } = await import('../lib/qr-code.ts');
+  const svg = Buffer.from(qrSvg(qrMatrix(step.qr))).toString('base64');
+  return { ...step, image: `data:image/svg+xml;base64,${svg}` };
+}
