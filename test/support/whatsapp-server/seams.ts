@@ -6,6 +6,8 @@ import type { Contact, Ending, Group, Phone } from './contract.ts';
 
 /** The linked device as the server stored it at pairing and key upload; it survives reconnects. */
 export type LinkedDevice = {
+  /** Device number, never 0: that is the phone. */
+  readonly id: number;
   readonly jid: string;
   readonly lidJid: string;
   readonly noiseKey: Uint8Array;
