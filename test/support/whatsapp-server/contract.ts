@@ -156,6 +156,8 @@ export interface WhatsAppServer extends AsyncDisposable {
   readonly url: string;
   /** Root public key in hex: `WA_CERT_DETAILS.PUBLIC_KEY` of a client that trusts this server. */
   readonly rootKey: string;
+  /** PEM of the media host's certificate: `tls.setDefaultCACertificates` of a client that trusts it. */
+  readonly mediaCertificate: string;
   phone(options?: { readonly number?: string; readonly name?: string }): Promise<Phone>;
   /** A person who can write with this account. */
   contact(

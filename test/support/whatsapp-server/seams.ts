@@ -18,7 +18,10 @@ export type LinkedDevice = {
   readonly preKeys: Map<number, Uint8Array>;
 };
 
-/** One logged-in connection of the linked device. `send` passes the faults. */
+/**
+ * One logged-in connection of the linked device. `send` passes the faults; a stanza that a fault
+ * delays or holds back does not hold up the caller.
+ */
 export interface DeviceConnection {
   readonly account: Account;
   send(stanza: BinaryNode): Promise<void>;
@@ -37,8 +40,11 @@ export interface Account {
   readonly queue: BinaryNode[];
   /** Sends now or, while offline, at the next login; kept until a receipt drops it. */
   deliver(stanza: BinaryNode): Promise<void>;
-  /** The receipt or ack came: not delivered again. */
-  settle(stanzaId: string): void;
+  /**
+   * The receipt or ack came: not delivered again. The oldest of that tag and id goes: a message that
+   * was encrypted anew stands in the queue beside its first version until each was answered.
+   */
+  settle(tag: string, stanzaId: string): void;
   /**
    * One pre-key of the linked device, given away once; the device is told when few are left.
    * Use this and not `device.preKeys`.
@@ -105,8 +111,16 @@ export interface People extends AsyncDisposable {
    * keeps `Phone.outbound` from the messages and acks that pass.
    */
   readonly handlers: readonly StanzaHandler[];
-  /** A device was paired: the phone prepares its first sync (app state keys, bootstrap history). */
+  /** A device was paired: the phone owes it the first sync (app state keys, bootstrap history). */
   paired(account: Account): Promise<void>;
+  /**
+   * The device asked for its messages; called once per login, after the queue and the offline
+   * marker were sent. An owed first sync goes out now: history that comes before the marker leaves
+   * Baileys waiting 20 s for it.
+   */
+  online(account: Account): Promise<void>;
   /** The phone's Signal identity: signs the device and encrypts peer messages. */
   phoneIdentity(account: Account): { readonly public: Uint8Array; readonly private: Uint8Array };
+  /** PEM of the media host's certificate, for `tls.setDefaultCACertificates` of a client. */
+  readonly mediaCertificate: string;
 }
