@@ -1,0 +1,220 @@
+// What the end of a WhatsApp connection means and what to do next, with the words a person reads:
+// one table of decisions from values. Whoever owns the connection carries them out.
+
+/** `pairing`: no account is linked yet. `opening`: linked, but this connection never opened. */
+export type WhatsAppPhase = 'pairing' | 'opening' | 'open';
+
+/** Who or what ended the connection. */
+export type WhatsAppCause =
+  /** `code` and `message` as the library gives them. */
+  | { readonly kind: 'closed'; readonly code: number; readonly message: string }
+  /** No frame came any more. */
+  | { readonly kind: 'silent' }
+  /** Frames came, but messages in them never reached us. */
+  | { readonly kind: 'stalled' }
+  /** Logging in, or waiting for a person to pair, took too long. */
+  | { readonly kind: 'overdue' }
+  /** Changed credentials could not be stored. */
+  | { readonly kind: 'unsaved' };
+
+type ClosedByServer = Extract<WhatsAppCause, { readonly kind: 'closed' }>;
+
+export type WhatsAppEnding = {
+  readonly cause: WhatsAppCause;
+  readonly phase: WhatsAppPhase;
+  /** The phone confirmed the pairing during this connection. */
+  readonly isPaired: boolean;
+  /** Other credentials, which opened a connection once, are there to go back to. */
+  readonly mayRollBack: boolean;
+};
+
+export type WhatsAppVerdict =
+  /** At once. */
+  | { readonly kind: 'reconnect'; readonly reason: string }
+  | {
+      readonly kind: 'wait';
+      readonly pace: 'backoff' | 'long_backoff';
+      readonly reason: string;
+      /** The owner is told when this many connections in a row ended so. */
+      readonly alertAfter?: number;
+    }
+  /** Back to the credentials that opened last, then at once. */
+  | { readonly kind: 'roll_back'; readonly reason: string }
+  /** Only a command or a restart goes on; the account stays linked. */
+  | { readonly kind: 'stop'; readonly reason: string; readonly remedy: string }
+  /** The credentials are worthless: set aside, and the phone has to link anew. */
+  | { readonly kind: 'relink'; readonly reason: string; readonly remedy: string }
+  /** This pairing is over; what was half made is cleaned. */
+  | { readonly kind: 'give_up'; readonly reason: string; readonly remedy: string };
+
+export const LINK_REMEDY =
+  'Run `nanobot channels login whatsapp`, or open the web page, and link the phone.';
+const TRY_AGAIN = 'Run `nanobot channels login whatsapp` again.';
+
+/** A handshake that fails is no network trouble: told at once. */
+const HANDSHAKE_ALERT = 1;
+/** An ending without a known meaning may pass by itself. */
+const UNKNOWN_ALERT = 5;
+
+/** Reference section 4, "Endings"; cases W09 to W13. */
+export function judgeEnding(ending: WhatsAppEnding): WhatsAppVerdict {
+  const { cause, phase } = ending;
+  if (cause.kind !== 'closed') return judgeOwnEnding(cause.kind, phase);
+  const refusal = transportTrouble(cause);
+  if (refusal !== undefined) return waiting(refusal);
+  if (phase === 'pairing' && !ending.isPaired) return judgePairing(cause);
+  if (mayBeBadStart(ending, cause.code)) {
+    return { kind: 'roll_back', reason: `WhatsApp did not accept the credentials (${cause.code})` };
+  }
+  return judgeLinked(cause.code);
+}
+
+function judgeOwnEnding(
+  kind: Exclude<WhatsAppCause['kind'], 'closed'>,
+  phase: WhatsAppPhase,
+): WhatsAppVerdict {
+  switch (kind) {
+    case 'silent':
+      return waiting('WhatsApp sent nothing for too long');
+    case 'stalled':
+      return waiting('messages arrived but could not be taken in', UNKNOWN_ALERT);
+    case 'unsaved':
+      return waiting('the credentials could not be stored', UNKNOWN_ALERT);
+    case 'overdue':
+      if (phase === 'pairing') return unanswered;
+      return waiting('WhatsApp did not let us in for too long');
+  }
+}
+
+/**
+ * The websocket never came about or broke: no word of WhatsApp's, whatever HTTP status a proxy in
+ * between gave (its 401 must not discard credentials).
+ */
+function transportTrouble({ message }: { readonly message: string }): string | undefined {
+  if (!message.startsWith('WebSocket Error')) return undefined;
+  const status = /Unexpected server response: (\d{3})/.exec(message)?.[1];
+  const detail = status === undefined ? '' : ` (HTTP ${status})`;
+  return `WhatsApp cannot be reached${detail}`;
+}
+
+/** Codes that damaged or outdated credentials can cause. */
+function mayBeBadStart(ending: WhatsAppEnding, code: number): boolean {
+  if (!ending.mayRollBack || ending.phase !== 'opening') return false;
+  return code === 400 || code === 401 || code === 500;
+}
+
+function judgeLinked(code: number): WhatsAppVerdict {
+  switch (code) {
+    case 515:
+      return { kind: 'reconnect', reason: 'WhatsApp asked for a new connection' };
+    case 408:
+    case 428:
+      return lost;
+    case 401:
+      return loggedOut;
+    case 440:
+      return replaced;
+    case 503:
+      return {
+        kind: 'wait',
+        pace: 'long_backoff',
+        reason: 'WhatsApp is not available at the moment (503)',
+      };
+    case 400:
+      return waiting('the handshake with WhatsApp failed (400)', HANDSHAKE_ALERT);
+    default:
+      return judgeRefusal(code) ?? unknownEnding(code);
+  }
+}
+
+/** What makes no sense to try again until a person has acted. */
+function judgeRefusal(code: number): WhatsAppVerdict | undefined {
+  switch (code) {
+    case 402:
+    case 403:
+    case 406:
+      return {
+        kind: 'stop',
+        reason: `WhatsApp refuses this account (${code}); it may be restricted or banned`,
+        remedy:
+          'Open WhatsApp on the phone and see what it says about the account; when it works ' +
+          'there again, run `nanobot channels login whatsapp`.',
+      };
+    case 405:
+    case 409:
+      return {
+        kind: 'stop',
+        reason: `WhatsApp no longer accepts this version of its web client (${code})`,
+        remedy: 'Install the newest nanobot and restart it; the phone stays linked.',
+      };
+    case 411:
+      return {
+        kind: 'stop',
+        reason: 'WhatsApp on the phone does not support linked devices (411)',
+        remedy: 'Update WhatsApp on the phone, then run `nanobot channels login whatsapp`.',
+      };
+    default:
+      return undefined;
+  }
+}
+
+function judgePairing({ code, message }: ClosedByServer): WhatsAppVerdict {
+  switch (code) {
+    case 515:
+      return { kind: 'reconnect', reason: 'WhatsApp asked for a new connection' };
+    // The library uses one number for a lost connection and for "no more QR codes".
+    case 408:
+      return message.startsWith('QR refs') ? unanswered : lost;
+    case 428:
+      return lost;
+    case 400:
+      return waiting('the handshake with WhatsApp failed (400)');
+    case 503:
+      return waiting('WhatsApp is not available at the moment (503)');
+    case 401:
+      return givingUp('WhatsApp refused to link this device (401)');
+    case 440:
+      return givingUp('another program is linking with the same keys (440)');
+    default: {
+      const refusal = judgeRefusal(code);
+      if (refusal?.kind === 'stop') return { ...refusal, kind: 'give_up' };
+      return givingUp(`the phone’s confirmation could not be used (${code})`);
+    }
+  }
+}
+
+const replaced: WhatsAppVerdict = {
+  kind: 'stop',
+  reason: 'another program took over this WhatsApp connection (440)',
+  remedy:
+    'Stop the other program that runs with the same credentials, then run ' +
+    '`nanobot channels login whatsapp`, or restart the gateway.',
+};
+
+const loggedOut: WhatsAppVerdict = {
+  kind: 'relink',
+  reason: 'WhatsApp logged this device out (401); its credentials are set aside',
+  remedy: LINK_REMEDY,
+};
+
+const unanswered: WhatsAppVerdict = {
+  kind: 'give_up',
+  reason: 'nobody scanned the QR code or typed the code in time',
+  remedy: TRY_AGAIN,
+};
+
+const givingUp = (reason: string): WhatsAppVerdict => ({
+  kind: 'give_up',
+  reason,
+  remedy: TRY_AGAIN,
+});
+
+const lost = waiting('the connection to WhatsApp was lost');
+
+const unknownEnding = (code: number): WhatsAppVerdict =>
+  waiting(`WhatsApp ended the connection for an unknown reason (${code})`, UNKNOWN_ALERT);
+
+function waiting(reason: string, alertAfter?: number): WhatsAppVerdict {
+  const alert = alertAfter === undefined ? {} : { alertAfter };
+  return { kind: 'wait', pace: 'backoff', reason, ...alert };
+}
