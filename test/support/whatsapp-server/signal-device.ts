@@ -1,0 +1,187 @@
+// A complete Signal endpoint in memory, by the library's own session repository: what stands behind
+// every person of the WhatsApp server. Whom it talks to and what about is left to its owner.
+
+import { AsyncLocalStorage } from 'node:async_hooks';
+import {
+  Curve,
+  DEFAULT_CONNECTION_CONFIG,
+  encodeWAMessage,
+  generateRegistrationId,
+  generateSignalPubKey,
+  type KeyPair,
+  proto,
+  type SignalDataSet,
+  type SignalDataTypeMap,
+  type SignalKeyStoreWithTransaction,
+  unpadRandomMax16,
+} from '@whiskeysockets/baileys';
+import type { KeyBundle } from './seams.ts';
+import { createTurns } from './turns.ts';
+
+/** A ciphertext between two devices; `pkmsg` opens a session as well. */
+export type Sealed = { readonly type: 'pkmsg' | 'msg'; readonly ciphertext: Uint8Array };
+
+export type GroupSealed = {
+  readonly ciphertext: Uint8Array;
+  /** What a member needs before it can read this sender's messages. */
+  readonly senderKey: Uint8Array;
+};
+
+/** Addresses are jids with a device; all calls of one device run one after another. */
+export interface SignalDevice {
+  readonly registrationId: number;
+  readonly identity: KeyPair;
+  /** A pre-key is made for each bundle and kept until it is used. */
+  bundle(): KeyBundle;
+  hasSession(address: string): Promise<boolean>;
+  /** A fresh session takes the place of the one in use; what comes under the old one is still read. */
+  startSession(address: string, bundle: KeyBundle): Promise<void>;
+  forgetSession(address: string): Promise<void>;
+  encrypt(address: string, message: proto.IMessage): Promise<Sealed>;
+  /** @throws where no session of this device fits */
+  decrypt(address: string, sealed: Sealed): Promise<proto.Message>;
+  encryptForGroup(group: string, self: string, message: proto.IMessage): Promise<GroupSealed>;
+  learnSenderKey(author: string, item: proto.Message.ISenderKeyDistributionMessage): Promise<void>;
+  /** @throws without the author's sender key */
+  decryptFromGroup(group: string, author: string, ciphertext: Uint8Array): Promise<proto.Message>;
+}
+
+const SIGNED_PRE_KEY_ID = 1;
+const SILENT_LOGGER = {
+  level: 'silent',
+  child: () => SILENT_LOGGER,
+  trace: () => undefined,
+  debug: () => undefined,
+  info: () => undefined,
+  warn: () => undefined,
+  error: () => undefined,
+};
+
+export function createSignalDevice(): SignalDevice {
+  silenceConsoleWhileWorking();
+  const identity = Curve.generateKeyPair();
+  const registrationId = generateRegistrationId();
+  const signedPreKey = lazySignedPreKey(identity);
+  const keys = createKeyStore();
+  const repository = DEFAULT_CONNECTION_CONFIG.makeSignalRepository(
+    { creds: { signedIdentityKey: identity, signedPreKey, registrationId }, keys },
+    SILENT_LOGGER,
+    async () => [],
+  );
+  const turns = createTurns();
+  const alone = <T>(work: () => Promise<T>) => turns(() => atWork.run(true, work));
+  let preKeys = 0;
+  return {
+    registrationId,
+    identity,
+    bundle() {
+      preKeys += 1;
+      const pair = Curve.generateKeyPair();
+      void keys.set({ 'pre-key': { [preKeys]: pair } });
+      const { keyId, keyPair, signature } = signedPreKey;
+      return {
+        registrationId,
+        identityKey: identity.public,
+        signedPreKey: { id: keyId, key: keyPair.public, signature },
+        preKey: { id: preKeys, key: pair.public },
+      };
+    },
+    hasSession: (address) => alone(async () => (await repository.validateSession(address)).exists),
+    startSession: (jid, bundle) =>
+      alone(() => repository.injectE2ESession({ jid, session: toSession(bundle) })),
+    forgetSession: (address) => alone(() => repository.deleteSession([address])),
+    encrypt: (jid, message) =>
+      alone(() => repository.encryptMessage({ jid, data: encodeWAMessage(message) })),
+    decrypt: (jid, { type, ciphertext }) =>
+      alone(async () =>
+        decode(await repository.decryptMessage({ jid, type, ciphertext: Buffer.from(ciphertext) })),
+      ),
+    encryptForGroup: (group, meId, message) =>
+      alone(async () => {
+        const data = encodeWAMessage(message);
+        const sealed = await repository.encryptGroupMessage({ group, meId, data });
+        return { ciphertext: sealed.ciphertext, senderKey: sealed.senderKeyDistributionMessage };
+      }),
+    learnSenderKey: (authorJid, item) =>
+      alone(() => repository.processSenderKeyDistributionMessage({ authorJid, item })),
+    decryptFromGroup: (group, authorJid, ciphertext) =>
+      alone(async () => {
+        const msg = Buffer.from(ciphertext);
+        return decode(await repository.decryptGroupMessage({ group, authorJid, msg }));
+      }),
+  };
+}
+
+const decode = (padded: Uint8Array) => proto.Message.decode(unpadRandomMax16(padded));
+
+const toSession = (bundle: KeyBundle) => ({
+  registrationId: bundle.registrationId,
+  identityKey: generateSignalPubKey(bundle.identityKey),
+  signedPreKey: {
+    keyId: bundle.signedPreKey.id,
+    publicKey: generateSignalPubKey(bundle.signedPreKey.key),
+    signature: bundle.signedPreKey.signature,
+  },
+  ...(bundle.preKey === undefined
+    ? {}
+    : {
+        preKey: {
+          keyId: bundle.preKey.id,
+          publicKey: generateSignalPubKey(bundle.preKey.key),
+        },
+      }),
+});
+
+/** Signing costs milliseconds, and most persons are never asked for a bundle. */
+function lazySignedPreKey(identity: KeyPair) {
+  const keyPair = Curve.generateKeyPair();
+  let signature: Uint8Array | undefined;
+  return {
+    keyId: SIGNED_PRE_KEY_ID,
+    keyPair,
+    get signature() {
+      signature ??= Curve.sign(identity.private, generateSignalPubKey(keyPair.public));
+      return signature;
+    },
+  };
+}
+
+/** Calls come one at a time, so a transaction has nothing to keep apart. */
+function createKeyStore(): SignalKeyStoreWithTransaction {
+  const rows = new Map<string, unknown>();
+  return {
+    get<T extends keyof SignalDataTypeMap>(type: T, ids: string[]) {
+      const found: { [id: string]: SignalDataTypeMap[T] } = {};
+      for (const id of ids) {
+        const value = rows.get(`${type}/${id}`);
+        if (value !== undefined) found[id] = value as SignalDataTypeMap[T];
+      }
+      return found;
+    },
+    set(data: SignalDataSet) {
+      for (const [type, values] of Object.entries(data)) {
+        for (const [id, value] of Object.entries(values)) {
+          if (value === null) rows.delete(`${type}/${id}`);
+          else rows.set(`${type}/${id}`, value);
+        }
+      }
+    },
+    isInTransaction: () => false,
+    transaction: (work) => work(),
+  };
+}
+
+const atWork = new AsyncLocalStorage<boolean>();
+const SILENCED = Symbol.for('nanobot.test.whatsapp-server.silenced-console');
+
+/** libsignal prints whole sessions; what is printed outside a device's work still comes out. */
+function silenceConsoleWhileWorking(): void {
+  for (const level of ['info', 'warn', 'error'] as const) {
+    const print = console[level];
+    if (SILENCED in print) continue;
+    const quiet = (...args: unknown[]) => {
+      if (atWork.getStore() !== true) print.apply(console, args);
+    };
+    console[level] = Object.assign(quiet, { [SILENCED]: true });
+  }
+}
