@@ -1,0 +1,158 @@
+// Everything in a WhatsApp message that is not plain text, put into words, so that nothing a person
+// sent is silently lost. What was written beside it (a caption) is its text.
+
+import type { WhatsAppContent } from './whatsapp-message.ts';
+
+export type Words = {
+  /** What was sent, for the reader of the text. */
+  readonly note?: string;
+  /** What the person wrote. */
+  readonly text?: string;
+};
+
+const MAX_FIELD_CHARS = 200;
+const MAX_LISTED = 20;
+
+/** Signs between programs, and changes of other messages: they say nothing by themselves. */
+const SILENT: ReadonlySet<string> = new Set([
+  'messageContextInfo',
+  'senderKeyDistributionMessage',
+  'fastRatchetKeySenderKeyDistributionMessage',
+  'protocolMessage',
+  'reactionMessage',
+  'encReactionMessage',
+  'pollUpdateMessage',
+  'pinInChatMessage',
+  'keepInChatMessage',
+  'encEventResponseMessage',
+  'secretEncryptedMessage',
+  'stickerSyncRmrMessage',
+  'messageHistoryBundle',
+  'messageHistoryNotice',
+  'albumMessage',
+  'chat',
+]);
+
+const NAMES: Readonly<Record<string, string>> = {
+  stickerMessage: 'a sticker',
+  ptvMessage: 'a video message',
+  call: 'a call',
+  callLogMesssage: 'a call',
+  bcallMessage: 'a call',
+  scheduledCallCreationMessage: 'a planned call',
+  placeholderMessage: 'a message that only a phone can show',
+};
+
+type Describers = {
+  readonly [Kind in keyof WhatsAppContent]?: (value: NonNullable<WhatsAppContent[Kind]>) => Words;
+};
+
+const DESCRIBERS: Describers = {
+  conversation: (text) => written(text),
+  extendedTextMessage: ({ text }) => written(text),
+  imageMessage: ({ caption }) => ({ ...unopened('a photo'), ...written(caption) }),
+  videoMessage: ({ caption, gifPlayback }) => ({
+    ...unopened(gifPlayback === true ? 'an animation' : 'a video'),
+    ...written(caption),
+  }),
+  audioMessage: ({ ptt, seconds }) => {
+    const name = ptt === true ? 'a voice message' : 'an audio file';
+    return unopened(seconds ? `${name} of ${Number(seconds)} seconds` : name);
+  },
+  documentMessage: ({ caption, fileName, title }) => {
+    const name = field(fileName) || field(title);
+    return { ...unopened(name === '' ? 'a file' : `a file (${name})`), ...written(caption) };
+  },
+  locationMessage: (place) => {
+    const name = [field(place.name), field(place.address)].filter(Boolean).join(', ');
+    const note = name === '' ? `[location: ${point(place)}]` : `[place: ${name} (${point(place)})]`;
+    return { note, ...written(place.comment) };
+  },
+  liveLocationMessage: (place) => ({
+    note: `[live location: ${point(place)}]`,
+    ...written(place.caption),
+  }),
+  contactMessage: (contact) => ({ note: contactNote(contact) }),
+  contactsArrayMessage: ({ contacts }) => ({
+    note: (contacts ?? []).slice(0, MAX_LISTED).map(contactNote).join('\n'),
+  }),
+  pollCreationMessage: (poll) => pollWords(poll),
+  pollCreationMessageV2: (poll) => pollWords(poll),
+  pollCreationMessageV3: (poll) => pollWords(poll),
+  pollCreationMessageV5: (poll) => pollWords(poll),
+  eventMessage: ({ name, description }) => ({
+    note: `[event: ${field(name)}]`,
+    ...written(description),
+  }),
+  groupInviteMessage: ({ groupName, caption }) => ({
+    note: `[invitation to the group "${field(groupName)}"]`,
+    ...written(caption),
+  }),
+  buttonsResponseMessage: (reply) => written(reply.selectedDisplayText || reply.selectedButtonId),
+  templateButtonReplyMessage: (reply) => written(reply.selectedDisplayText || reply.selectedId),
+  listResponseMessage: ({ title, description }) => written(lines(title, description)),
+  interactiveResponseMessage: ({ body }) => written(body?.text),
+  buttonsMessage: ({ contentText, footerText }) => written(lines(contentText, footerText)),
+  listMessage: ({ title, description }) => written(lines(title, description)),
+  interactiveMessage: ({ body }) => written(body?.text),
+  templateMessage: ({ hydratedTemplate }) => written(hydratedTemplate?.hydratedContentText),
+};
+
+/** One kind of a message in words; empty where it says nothing. */
+export function wordsOfKind(kind: string, content: WhatsAppContent): Words {
+  if (SILENT.has(kind)) return {};
+  const words = isDescribed(kind) ? describe(kind, content) : {};
+  if (words.note || words.text) return words;
+  if (kind === 'conversation' || kind === 'extendedTextMessage') return {};
+  return unopened(NAMES[kind] ?? `something else (${spoken(kind)})`);
+}
+
+function isDescribed(kind: string): kind is keyof WhatsAppContent {
+  return Object.hasOwn(DESCRIBERS, kind);
+}
+
+function describe<Kind extends keyof WhatsAppContent>(kind: Kind, content: WhatsAppContent): Words {
+  const value = content[kind];
+  const describer = DESCRIBERS[kind];
+  return value === undefined || value === null || describer === undefined ? {} : describer(value);
+}
+
+const unopened = (name: string): Words => ({
+  note: `[sent ${name}, which cannot be opened here yet]`,
+});
+
+function written(text: string | null | undefined): Words {
+  return text ? { text: text.toWellFormed() } : {};
+}
+
+const lines = (...texts: readonly (string | null | undefined)[]) =>
+  texts.filter(Boolean).join('\n');
+
+/** A short text for one line. */
+function field(text: string | null | undefined): string {
+  return (text ?? '').replace(/\s+/g, ' ').trim().slice(0, MAX_FIELD_CHARS).toWellFormed();
+}
+
+function point(place: NonNullable<WhatsAppContent['liveLocationMessage']>): string {
+  return `${Number(place.degreesLatitude ?? 0)}, ${Number(place.degreesLongitude ?? 0)}`;
+}
+
+function contactNote(contact: NonNullable<WhatsAppContent['contactMessage']>): string {
+  const card = (contact.vcard ?? '').split(/\r?\n/);
+  const numbers = card.flatMap((line) => /^(?:item\d+\.)?TEL[^:]*:(.+)$/i.exec(line)?.[1] ?? []);
+  const listed = numbers.slice(0, MAX_LISTED).map(field);
+  return `[contact: ${[field(contact.displayName), ...listed].filter(Boolean).join(', ')}]`;
+}
+
+function pollWords(poll: NonNullable<WhatsAppContent['pollCreationMessage']>): Words {
+  const options = (poll.options ?? []).map(({ optionName }) => field(optionName)).filter(Boolean);
+  return {
+    note: `[poll: ${field(poll.name)}; options: ${options.slice(0, MAX_LISTED).join(' / ')}]`,
+  };
+}
+
+/** `stickerPackMessage` -> `sticker pack`. */
+function spoken(kind: string): string {
+  const words = kind.replace(/Message(V\d+)?$/, '').replace(/[A-Z]/g, (letter) => ` ${letter}`);
+  return words.toLowerCase().trim().slice(0, MAX_FIELD_CHARS);
+}

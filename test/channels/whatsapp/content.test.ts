@@ -1,0 +1,262 @@
+import { proto } from '@whiskeysockets/baileys';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { readWhatsApp } from '../../../src/core/whatsapp-content.ts';
+import type { WhatsAppContent } from '../../../src/core/whatsapp-message.ts';
+
+const hello: WhatsAppContent = { conversation: 'hello' };
+const textOf = (message: WhatsAppContent) => readWhatsApp(message)?.text;
+
+/** As it comes off the wire. */
+function onTheWire(message: proto.IMessage): proto.Message {
+  return proto.Message.decode(proto.Message.encode(proto.Message.fromObject(message)).finish());
+}
+
+describe('the text of a WhatsApp message', () => {
+  it.each<[string, proto.IMessage, string]>([
+    ['plain', { conversation: 'hi' }, 'hi'],
+    [
+      'with a link',
+      { extendedTextMessage: { text: 'see https://a.example' } },
+      'see https://a.example',
+    ],
+    ['photo', { imageMessage: {} }, '[sent a photo, which cannot be opened here yet]'],
+    [
+      'photo with caption',
+      { imageMessage: { caption: 'look' } },
+      '[sent a photo, which cannot be opened here yet]\nlook',
+    ],
+    [
+      'animation',
+      { videoMessage: { gifPlayback: true } },
+      '[sent an animation, which cannot be opened here yet]',
+    ],
+    [
+      'voice message',
+      { audioMessage: { ptt: true, seconds: 12 } },
+      '[sent a voice message of 12 seconds, which cannot be opened here yet]',
+    ],
+    [
+      'file',
+      { documentMessage: { fileName: 'a.pdf' } },
+      '[sent a file (a.pdf), which cannot be opened here yet]',
+    ],
+    ['sticker', { stickerMessage: {} }, '[sent a sticker, which cannot be opened here yet]'],
+    [
+      'place',
+      {
+        locationMessage: {
+          degreesLatitude: 52.5,
+          degreesLongitude: 13.4,
+          name: 'Home',
+          address: 'Street 1',
+        },
+      },
+      '[place: Home, Street 1 (52.5, 13.4)]',
+    ],
+    [
+      'location',
+      { locationMessage: { degreesLatitude: 1, degreesLongitude: 2 } },
+      '[location: 1, 2]',
+    ],
+    [
+      'live location',
+      { liveLocationMessage: { degreesLatitude: 1, degreesLongitude: 2, caption: 'on my way' } },
+      '[live location: 1, 2]\non my way',
+    ],
+    [
+      'contact',
+      {
+        contactMessage: {
+          displayName: 'Ann\nB',
+          vcard: 'BEGIN:VCARD\nTEL;type=CELL;waid=4915:+49 15\nitem1.TEL:+1 2\nEND:VCARD',
+        },
+      },
+      '[contact: Ann B, +49 15, +1 2]',
+    ],
+    [
+      'contacts',
+      { contactsArrayMessage: { contacts: [{ displayName: 'A' }, { displayName: 'B' }] } },
+      '[contact: A]\n[contact: B]',
+    ],
+    [
+      'poll',
+      {
+        pollCreationMessageV3: {
+          name: 'When?',
+          options: [{ optionName: 'now' }, { optionName: 'later' }],
+        },
+      },
+      '[poll: When?; options: now / later]',
+    ],
+    ['event', { eventMessage: { name: 'Party', description: 'at 8' } }, '[event: Party]\nat 8'],
+    [
+      'invitation',
+      { groupInviteMessage: { groupName: 'Us', caption: 'join' } },
+      '[invitation to the group "Us"]\njoin',
+    ],
+    [
+      'button',
+      { buttonsResponseMessage: { selectedDisplayText: 'Yes', selectedButtonId: 'y' } },
+      'Yes',
+    ],
+    ['button without words', { templateButtonReplyMessage: { selectedId: 'y' } }, 'y'],
+    ['list', { listResponseMessage: { title: 'Tea', description: 'black' } }, 'Tea\nblack'],
+    ['flow', { interactiveResponseMessage: { body: { text: 'booked' } } }, 'booked'],
+    [
+      'business text',
+      { buttonsMessage: { contentText: 'Choose', footerText: 'Shop' } },
+      'Choose\nShop',
+    ],
+    [
+      'template',
+      { templateMessage: { hydratedTemplate: { hydratedContentText: 'Your parcel' } } },
+      'Your parcel',
+    ],
+    [
+      'something new',
+      { stickerPackMessage: { name: 'cats' } },
+      '[sent something else (sticker pack), which cannot be opened here yet]',
+    ],
+    [
+      'an empty list',
+      { contactsArrayMessage: { contacts: [] } },
+      '[sent something else (contacts array), which cannot be opened here yet]',
+    ],
+    [
+      'a call',
+      { callLogMesssage: { isVideo: false } },
+      '[sent a call, which cannot be opened here yet]',
+    ],
+  ])('%s', (_name, message, text) => {
+    expect(textOf(onTheWire(message))).toBe(text);
+  });
+
+  it.each<[string, proto.IMessage]>([
+    ['ephemeral', { ephemeralMessage: { message: { conversation: 'hello' } } }],
+    ['view once', { viewOnceMessageV2Extension: { message: { conversation: 'hello' } } }],
+    [
+      'document with caption',
+      { documentWithCaptionMessage: { message: { conversation: 'hello' } } },
+    ],
+    ['sent by another device', { deviceSentMessage: { message: { conversation: 'hello' } } }],
+    ['kept for groups', { groupMentionedMessage: { message: { conversation: 'hello' } } }],
+    [
+      'nested',
+      {
+        ephemeralMessage: { message: { viewOnceMessage: { message: { conversation: 'hello' } } } },
+      },
+    ],
+    ['with a sign beside it', { messageContextInfo: {}, conversation: 'hello' }],
+  ])('is found inside a container: %s', (_name, message) => {
+    expect(readWhatsApp(onTheWire(message))).toEqual({ text: 'hello', isEdit: false });
+  });
+
+  it.each<[string, proto.IMessage]>([
+    ['container', { editedMessage: { message: { conversation: 'hello' } } }],
+    [
+      'protocol message',
+      { protocolMessage: { type: 14, editedMessage: { conversation: 'hello' } } },
+    ],
+    [
+      'both',
+      {
+        editedMessage: {
+          message: { protocolMessage: { editedMessage: { conversation: 'hello' } } },
+        },
+      },
+    ],
+  ])('is known as an edit: %s', (_name, message) => {
+    expect(readWhatsApp(onTheWire(message))).toEqual({ text: 'hello', isEdit: true });
+  });
+
+  it.each<[string, proto.IMessage]>([
+    ['a reaction', { reactionMessage: { text: '👍' } }],
+    ['a vote', { pollUpdateMessage: {} }],
+    ['a deletion', { protocolMessage: { type: 0 } }],
+    ['a key', { senderKeyDistributionMessage: { groupId: '1@g.us' } }],
+    ['empty text', { conversation: '' }],
+    ['nothing', {}],
+  ])('%s says nothing', (_name, message) => {
+    expect(readWhatsApp(onTheWire(message))).toBeUndefined();
+  });
+
+  it('shows that it was forwarded', () => {
+    const contextInfo = { isForwarded: true };
+    expect(textOf({ extendedTextMessage: { text: 'news', contextInfo } } as WhatsAppContent)).toBe(
+      '[forwarded]\nnews',
+    );
+  });
+
+  it('names people by the ids they have everywhere else', () => {
+    const message = onTheWire({
+      extendedTextMessage: {
+        text: 'ask @4915112345 or @49151 or @777, mail a@4915112345.example',
+        contextInfo: { mentionedJid: ['4915112345@s.whatsapp.net', '777:2@lid', 'x@y@lid'] },
+      },
+    });
+    expect(textOf(message)).toBe(
+      'ask @+4915112345 or @49151 or @777@lid, mail a@4915112345.example',
+    );
+  });
+
+  it('tells what it quotes, and of whom', () => {
+    const message = onTheWire({
+      extendedTextMessage: {
+        text: 'yes',
+        contextInfo: {
+          stanzaId: 'ABC',
+          participant: '4915112345@s.whatsapp.net',
+          quotedMessage: { ephemeralMessage: { message: { imageMessage: { caption: 'this?' } } } },
+        },
+      },
+    });
+    expect(readWhatsApp(message)).toEqual({
+      text: 'yes',
+      isEdit: false,
+      quoted: {
+        id: 'ABC',
+        authorJid: '4915112345@s.whatsapp.net',
+        text: '[sent a photo, which cannot be opened here yet]\nthis?',
+      },
+    });
+  });
+
+  it('stops reading what is nested without end', () => {
+    const nested = Array.from({ length: 200 }).reduce<WhatsAppContent>(
+      (message) => ({ ephemeralMessage: { message } }) as WhatsAppContent,
+      hello,
+    );
+    expect(textOf(nested)).toBe(
+      '[sent something else (ephemeral), which cannot be opened here yet]',
+    );
+  });
+
+  it('keeps the words of every text, however it is packed', () => {
+    const packing = fc.constantFrom('ephemeralMessage', 'viewOnceMessage', 'anythingLater');
+    fc.assert(
+      fc.property(
+        fc.string({ minLength: 1 }),
+        fc.array(packing, { maxLength: 5 }),
+        (text, packs) => {
+          const packed = packs.reduce<WhatsAppContent>(
+            (message, name) => ({ [name]: { message } }) as WhatsAppContent,
+            { conversation: text },
+          );
+          expect(textOf(packed)).toBe(text.toWellFormed());
+        },
+      ),
+    );
+  });
+
+  it('never throws, whatever a message holds', () => {
+    fc.assert(
+      fc.property(
+        fc.dictionary(fc.constantFrom('conversation', 'x', 'message'), fc.anything()),
+        (value) => {
+          readWhatsApp({ ephemeralMessage: value } as WhatsAppContent);
+        },
+      ),
+    );
+  });
+});
