@@ -1,25 +1,24 @@
 // Settings that are each fine alone but not together, or fine for the schema but not for the world.
-// Found at load, so that nothing fails an hour later.
+// Found at load, so that nothing fails an hour later. Each channel's own are in a file of its own.
 
 import type { Config } from './config.ts';
+import { emailConflicts } from './config-conflicts-email.ts';
+import { telegramConflicts } from './config-conflicts-telegram.ts';
+import { whatsappConflicts } from './config-conflicts-whatsapp.ts';
 import type { JsonValue } from './config-json.ts';
 import { looksLikeMask, secretPaths } from './config-secrets.ts';
 import type { ConfigProblem } from './errors.ts';
 import { tokenProblem } from './gateway-token.ts';
 import { valueAt } from './json-paths.ts';
-import { isLoopbackHost } from './loopback.ts';
 import { isTimeZone } from './zone-time.ts';
-
-const TELEGRAM_TOKEN = /^\d+:[A-Za-z0-9_-]+$/;
-const ADDRESS = /^[^\s@<>]+@[^\s@<>]+$/;
 
 type Check = (config: Config) => readonly ConfigProblem[];
 
 const CHECKS: readonly Check[] = [
   gatewayExposure,
-  telegramSettings,
-  emailServers,
-  emailAddresses,
+  ({ channels: { telegram } }) => telegramConflicts(telegram),
+  ({ channels: { email } }) => emailConflicts(email),
+  ({ channels: { whatsapp } }) => whatsappConflicts(whatsapp),
   modelChoices,
   retryWaits,
   urls,
@@ -43,78 +42,6 @@ export function maskedSecrets(value: JsonValue): readonly ConfigProblem[] {
 function gatewayExposure({ gateway }: Config): readonly ConfigProblem[] {
   const found = tokenProblem(gateway.host, gateway.token);
   return found === undefined ? [] : [{ path: 'gateway.token', ...found }];
-}
-
-function telegramSettings({ channels: { telegram } }: Config): readonly ConfigProblem[] {
-  const problems = notNumericIds(telegram.allowFrom);
-  if (!telegram.enabled) return problems;
-  const path = 'channels.telegram.token';
-  const remedy = 'Ask @BotFather for one, or set channels.telegram.enabled to false.';
-  if (telegram.token === '') return [...problems, { path, problem: 'no token is set', remedy }];
-  if (TELEGRAM_TOKEN.test(telegram.token)) return problems;
-  return [...problems, { path, problem: 'this does not look like a bot token', remedy }];
-}
-
-function notNumericIds(allowFrom: readonly string[]): readonly ConfigProblem[] {
-  return allowFrom.flatMap((id, index) => {
-    if (id === '*' || /^\d+$/.test(id)) return [];
-    const problem = `"${id}" is no user id; names can change hands`;
-    const remedy = 'Write the numeric id. The bot tells it to whoever writes to it.';
-    return [{ path: `channels.telegram.allowFrom.${index}`, problem, remedy }];
-  });
-}
-
-function emailServers({ channels: { email } }: Config): readonly ConfigProblem[] {
-  const needed = email.enabled
-    ? (['imapHost', 'smtpHost', 'username', 'password'] as const)
-    : ([] as const);
-  const missing = needed
-    .filter((key) => email[key] === '')
-    .map((key) => ({
-      path: `channels.email.${key}`,
-      problem: 'needed while channels.email.enabled is true',
-      remedy: 'Set it; `nanobot onboard` finds the servers of most mailboxes.',
-    }));
-  const open = (['imap', 'smtp'] as const).filter((kind) => {
-    const host = email[`${kind}Host`];
-    return email[`${kind}Security`] === 'none' && host !== '' && !isLoopbackHost(host);
-  });
-  const unencrypted = open.map((kind) => ({
-    path: `channels.email.${kind}Security`,
-    problem: `"none" would send the password unencrypted to ${email[`${kind}Host`]}`,
-    remedy: 'Use "tls" or "starttls"; "none" is for servers on this machine.',
-  }));
-  return [...missing, ...unencrypted];
-}
-
-function emailAddresses({ channels: { email } }: Config): readonly ConfigProblem[] {
-  const senders = email.allowFrom.filter((address) => address !== '*');
-  const lists = [
-    { key: 'allowFrom', values: senders },
-    { key: 'aliases', values: email.aliases },
-    { key: 'from', values: email.from === '' ? [] : [email.from] },
-  ];
-  const wrong = lists.flatMap(({ key, values }) =>
-    values.filter((value) => !ADDRESS.test(value)).map((value) => ({ key, value })),
-  );
-  const problems: ConfigProblem[] = wrong.map(({ key, value }) => ({
-    path: `channels.email.${key}`,
-    problem: `"${value}" is no mail address`,
-    remedy: 'Write it as name@example.org, without a display name.',
-  }));
-  if (
-    email.enabled &&
-    email.from === '' &&
-    email.username !== '' &&
-    !ADDRESS.test(email.username)
-  ) {
-    problems.push({
-      path: 'channels.email.from',
-      problem: 'the username is no address, so ours is not known',
-      remedy: 'Set it to the address of this mailbox.',
-    });
-  }
-  return problems;
 }
 
 function modelChoices({ agents: { defaults } }: Config): readonly ConfigProblem[] {

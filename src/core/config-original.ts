@@ -3,6 +3,7 @@
 
 import { isJsonObject, type JsonObject, type JsonValue } from './config-json.ts';
 import { valueAt, withoutValue, withValue } from './json-paths.ts';
+import { isAllowEntry, normaliseAllowed } from './whatsapp-jid.ts';
 
 type Upgrade = { readonly raw: JsonObject; readonly notes: readonly string[] };
 
@@ -39,7 +40,8 @@ const DROPPED: readonly string[] = [
   ...named('agents.defaults.', AGENT_DEFAULTS),
   ...named('memory.', MEMORY),
   ...named('tools.', ['web exec toolsets codeExecution']),
-  ...named('channels.', ['whatsapp feishu telegram.proxy telegram.toolset']),
+  ...named('channels.', ['feishu telegram.proxy telegram.toolset']),
+  ...named('channels.whatsapp.', ['bridgeUrl bridgePort toolset']),
   ...named('timeouts.', ['lmsNativeProbeSecs lmsLoadSecs lmsUnloadSecs']),
   ...named('retry.', ['jitMinSecs jitMaxSecs']),
 ];
@@ -62,7 +64,7 @@ const OLD_DEFAULTS = [
 
 export function upgradeOriginalConfig(original: JsonObject): Upgrade {
   const withoutNulls = dropNulls(original);
-  const steps = [moveKeys, dropKeys, dropOldDefaults, nameMailSecurity, spellIds];
+  const steps = [moveKeys, dropKeys, dropOldDefaults, nameMailSecurity, spellIds, spellNumbers];
   const notes: string[] = [];
   let raw = withoutNulls;
   for (const step of steps) {
@@ -129,7 +131,7 @@ function nameMailSecurity(original: JsonObject): Upgrade {
 function spellIds(original: JsonObject): Upgrade {
   const notes: string[] = [];
   let raw = original;
-  for (const channel of ['telegram', 'email']) {
+  for (const channel of ['telegram', 'email', 'whatsapp']) {
     const path = `channels.${channel}.allowFrom`;
     const ids = valueAt(raw, path);
     if (Array.isArray(ids)) {
@@ -146,6 +148,29 @@ function spellIds(original: JsonObject): Upgrade {
   }
   return { raw, notes };
 }
+
+/** The original knew people by digits or by WhatsApp's own addresses, groups among them. */
+function spellNumbers(original: JsonObject): Upgrade {
+  const notes: string[] = [];
+  const path = 'channels.whatsapp.allowFrom';
+  const entries = valueAt(original, path);
+  let raw = original;
+  if (Array.isArray(entries)) {
+    const written = entries.map((entry) => (typeof entry === 'string' ? numberOf(entry) : entry));
+    const kept = written.filter((entry) => typeof entry !== 'string' || isAllowEntry(entry));
+    for (const entry of written.filter((one) => !kept.includes(one))) {
+      notes.push(`${path} no longer has ${JSON.stringify(entry)}: it is nobody’s number here`);
+    }
+    raw = withValue(original, path, kept);
+  }
+  if (valueAt(raw, 'channels.whatsapp.enabled') === true) {
+    notes.push('WhatsApp has to be linked anew: nanobot channels login whatsapp');
+  }
+  return { raw, notes };
+}
+
+const numberOf = (entry: string) =>
+  /^[1-9]\d{7,14}$/.test(entry) ? `+${entry}` : normaliseAllowed(entry);
 
 function dropNulls(object: JsonObject): JsonObject {
   const kept = Object.entries(object)

@@ -99,6 +99,32 @@ describe('settings that cannot both be meant are found at load', () => {
       { channels: { email: { ...EMAIL, username: 'bot' } } },
       'email.from',
     ],
+    [
+      'a WhatsApp number without its country code',
+      { channels: { whatsapp: { allowFrom: ['+491511234567', '01511234567'] } } },
+      'whatsapp.allowFrom.1',
+    ],
+    [
+      'a number with more than digits',
+      { channels: { whatsapp: { phoneNumber: '+49 151 1234567' } } },
+      'whatsapp.phoneNumber',
+    ],
+    ['a number too short', { channels: { whatsapp: { phoneNumber: '1234567' } } }, 'phoneNumber'],
+    [
+      'WhatsApp without TLS elsewhere',
+      { channels: { whatsapp: { socketUrl: 'ws://192.168.0.2/ws/chat' } } },
+      'whatsapp.socketUrl',
+    ],
+    [
+      'a socket that is none',
+      { channels: { whatsapp: { socketUrl: 'https://web.whatsapp.com' } } },
+      'whatsapp.socketUrl',
+    ],
+    [
+      'pauses the wrong way round',
+      { channels: { whatsapp: { pacing: { minGapMs: 2000, maxGapMs: 1000 } } } },
+      'pacing.minGapMs',
+    ],
     ['an open gateway without a token', { gateway: { host: '0.0.0.0' } }, 'gateway.token'],
     [
       'an open gateway with a guessable token',
@@ -135,7 +161,9 @@ describe('settings that cannot both be meant are found at load', () => {
 
   test('loopback needs no token and may go unencrypted', () => {
     const email = { ...EMAIL, imapHost: '127.0.0.1', imapSecurity: 'none' };
-    expect(problemsOf({ ...V1, gateway: { host: '::1' }, channels: { email } })).toEqual([]);
+    const whatsapp = { socketUrl: 'ws://127.0.0.1:8080/ws/chat', phoneNumber: '491511234567' };
+    const channels = { email, whatsapp: { ...whatsapp, allowFrom: ['*', '12345@lid'] } };
+    expect(problemsOf({ ...V1, gateway: { host: '::1' }, channels })).toEqual([]);
   });
 });
 

@@ -30,6 +30,19 @@ describe('the original file', () => {
       },
     ],
     [
+      'WhatsApp numbers, each with its plus',
+      {
+        channels: {
+          whatsapp: { enabled: true, allowFrom: [491511234567, '15551234567@c.us', '+4366012345'] },
+        },
+      },
+      {
+        channels: {
+          whatsapp: { enabled: true, allowFrom: ['+491511234567', '+15551234567', '+4366012345'] },
+        },
+      },
+    ],
+    [
       'session limits',
       { memory: { session: { rotationSizeBytes: 50_000 } } },
       {
@@ -64,7 +77,11 @@ describe('the original file', () => {
   test.each([
     ['trio', { trio: { enabled: true } }],
     ['agents.defaultLane', { agents: { defaultLane: 'action' } }],
-    ['channels.whatsapp', { channels: { whatsapp: { enabled: true } } }],
+    [
+      'channels.whatsapp.bridgeUrl',
+      { channels: { whatsapp: { enabled: true, bridgeUrl: 'ws://127.0.0.1:3001' } } },
+    ],
+    ['channels.whatsapp.bridgePort', { channels: { whatsapp: { bridgePort: 3001 } } }],
     ['channels.telegram.proxy', { channels: { telegram: { proxy: 'x' } } }],
     ['gateway.host', { gateway: { host: '0.0.0.0', port: 18790 } }],
     ['toolDelegation', { toolDelegation: { mode: 'trio' } }],
@@ -84,6 +101,14 @@ describe('the original file', () => {
   test('an empty allow list that used to mean everybody is pointed out', () => {
     const { notes } = migrateConfig({ channels: { telegram: { enabled: true, allowFrom: [] } } });
     expect(notes.join()).toContain('lets nobody in');
+  });
+
+  test('a group among the people of WhatsApp goes with a note, and linking anew is asked for', () => {
+    const allowFrom = ['491511234567', '120363041234567890@g.us'];
+    const { raw, notes } = migrateConfig({ channels: { whatsapp: { enabled: true, allowFrom } } });
+    expect(raw).toMatchObject({ channels: { whatsapp: { allowFrom: ['+491511234567'] } } });
+    expect(notes.join('\n')).toContain('120363041234567890@g.us');
+    expect(notes.join('\n')).toContain('nanobot channels login whatsapp');
   });
 
   test('a key that neither program knows is still reported', () => {

@@ -1,0 +1,64 @@
+// What may be wrong with the mail settings although each of them fits the schema.
+
+import type { EmailConfig } from './config.ts';
+import type { ConfigProblem } from './errors.ts';
+import { isLoopbackHost } from './loopback.ts';
+
+const ADDRESS = /^[^\s@<>]+@[^\s@<>]+$/;
+
+export function emailConflicts(email: EmailConfig): readonly ConfigProblem[] {
+  return [...emailServers(email), ...emailAddresses(email)];
+}
+
+function emailServers(email: EmailConfig): readonly ConfigProblem[] {
+  const needed = email.enabled
+    ? (['imapHost', 'smtpHost', 'username', 'password'] as const)
+    : ([] as const);
+  const missing = needed
+    .filter((key) => email[key] === '')
+    .map((key) => ({
+      path: `channels.email.${key}`,
+      problem: 'needed while channels.email.enabled is true',
+      remedy: 'Set it; `nanobot onboard` finds the servers of most mailboxes.',
+    }));
+  const open = (['imap', 'smtp'] as const).filter((kind) => {
+    const host = email[`${kind}Host`];
+    return email[`${kind}Security`] === 'none' && host !== '' && !isLoopbackHost(host);
+  });
+  const unencrypted = open.map((kind) => ({
+    path: `channels.email.${kind}Security`,
+    problem: `"none" would send the password unencrypted to ${email[`${kind}Host`]}`,
+    remedy: 'Use "tls" or "starttls"; "none" is for servers on this machine.',
+  }));
+  return [...missing, ...unencrypted];
+}
+
+function emailAddresses(email: EmailConfig): readonly ConfigProblem[] {
+  const senders = email.allowFrom.filter((address) => address !== '*');
+  const lists = [
+    { key: 'allowFrom', values: senders },
+    { key: 'aliases', values: email.aliases },
+    { key: 'from', values: email.from === '' ? [] : [email.from] },
+  ];
+  const wrong = lists.flatMap(({ key, values }) =>
+    values.filter((value) => !ADDRESS.test(value)).map((value) => ({ key, value })),
+  );
+  const problems: ConfigProblem[] = wrong.map(({ key, value }) => ({
+    path: `channels.email.${key}`,
+    problem: `"${value}" is no mail address`,
+    remedy: 'Write it as name@example.org, without a display name.',
+  }));
+  if (
+    email.enabled &&
+    email.from === '' &&
+    email.username !== '' &&
+    !ADDRESS.test(email.username)
+  ) {
+    problems.push({
+      path: 'channels.email.from',
+      problem: 'the username is no address, so ours is not known',
+      remedy: 'Set it to the address of this mailbox.',
+    });
+  }
+  return problems;
+}
