@@ -20,10 +20,18 @@ export type Part = {
 
 /** Parts of at most `maxUnits` UTF-16 units of visible text; none for a text without any. */
 export function splitMarkdown(markdown: string, maxUnits: number): readonly Part[] {
-  return splitMarkup(parseMarkup(markdown), maxUnits);
+  return splitMarkup(parseMarkup(markdown), maxUnits, visibleUnits);
 }
 
-function splitMarkup(markup: Markup, maxUnits: number): readonly Part[] {
+const visibleUnits = (runs: readonly Run[]) =>
+  runs.reduce((units, run) => units + run.text.length, 0);
+
+/** Parts of at most `maxUnits` as `unitsOf` counts them, where a dialect's marks count too. */
+export function splitMarkup(
+  markup: Markup,
+  maxUnits: number,
+  unitsOf: (runs: readonly Run[]) => number,
+): readonly Part[] {
   const text = runsText(markup.runs);
   const slicer = new Slicer(markup.runs);
   const parts: Part[] = [];
@@ -35,11 +43,20 @@ function splitMarkup(markup: Markup, maxUnits: number): readonly Part[] {
       (heading?.text.length ?? 0) <= maxUnits * MAX_HEADING_SHARE ? heading : undefined;
     const repeatedUnits = repeated?.text.length ?? 0;
     while ((markup.borders[border] ?? Number.POSITIVE_INFINITY) <= start) border += 1;
-    const end = cutBefore(text, start, start + maxUnits - repeatedUnits, markup.borders, border);
-    const runs = slicer.take(end);
-    start = end;
-    if (runs.every((run) => run.text.trim() === '')) continue;
-    parts.push({ runs: repeated === undefined ? runs : [repeated, ...runs], repeatedUnits });
+    let room = maxUnits - repeatedUnits;
+    let part: Slice;
+    for (;;) {
+      const end = cutBefore(text, start, start + room, markup.borders, border);
+      part = slicer.peek(end, repeated);
+      const units = unitsOf(part.runs);
+      const taken = end - start;
+      if (units <= maxUnits || taken <= 1) break;
+      room = Math.max(1, Math.min(taken - 1, Math.floor((taken * maxUnits) / units)));
+    }
+    const from = start;
+    start = slicer.moveTo(part);
+    if (text.slice(from, start).trim() === '') continue;
+    parts.push({ runs: part.runs, repeatedUnits });
   }
   return parts;
 }
@@ -47,10 +64,10 @@ function splitMarkup(markup: Markup, maxUnits: number): readonly Part[] {
 /** The beginning of a text that fits, with an ellipsis where something is left out. */
 export function truncateMarkup(markup: Markup, maxUnits: number): readonly Run[] {
   const text = runsText(markup.runs);
-  const slicer = new Slicer(markup.runs);
-  if (text.length <= maxUnits) return slicer.take(text.length);
-  const kept = slicer.take(graphemeCut(text, 0, maxUnits - ELLIPSIS.length));
-  return [...kept, { text: ELLIPSIS, styles: [] }];
+  if (text.length <= maxUnits) return markup.runs;
+  const end = graphemeCut(text, 0, maxUnits - ELLIPSIS.length);
+  const kept = new Slicer(markup.runs).peek(end, undefined);
+  return [...kept.runs, { text: ELLIPSIS, styles: [] }];
 }
 
 /** Where a part that begins at `start` ends, at most at `limit`. */
@@ -94,13 +111,14 @@ function graphemeCut(text: string, start: number, limit: number): number {
   return Math.max(start + 1, isPair ? limit - 1 : limit);
 }
 
+/** Where a slice ends: the run, the run's offset in the whole text, and how much of it is taken. */
+type Position = { readonly index: number; readonly offset: number; readonly taken: number };
+type Slice = { readonly runs: readonly Run[]; readonly end: Position };
+
 /** Hands out runs from left to right. */
 class Slicer {
   readonly #runs: readonly Run[];
-  #index = 0;
-  /** Offset in the whole text of the current run, and how much of it is taken. */
-  #offset = 0;
-  #taken = 0;
+  #at: Position = { index: 0, offset: 0, taken: 0 };
 
   constructor(runs: readonly Run[]) {
     this.#runs = runs;
@@ -108,28 +126,34 @@ class Slicer {
 
   /** The table header to repeat when a part begins at this offset, inside its table. */
   headingAt(offset: number): Run | undefined {
-    const run = this.#runs[this.#index];
-    if (run === undefined || offset === this.#offset) return undefined;
+    const run = this.#runs[this.#at.index];
+    if (run === undefined || offset === this.#at.offset) return undefined;
     const pre = run.styles.find((style): style is PreStyle => style.kind === 'pre');
     return pre?.heading === undefined ? undefined : { text: pre.heading, styles: run.styles };
   }
 
-  /** Everything not yet taken up to the offset. */
-  take(end: number): readonly Run[] {
-    const taken: Run[] = [];
-    for (let run = this.#runs[this.#index]; run !== undefined; run = this.#runs[this.#index]) {
-      const from = this.#taken;
-      const to = Math.min(run.text.length, end - this.#offset);
-      if (to > from) taken.push({ text: run.text.slice(from, to), styles: run.styles });
+  /** What lies between the last move and the offset, below a heading where one is given. */
+  peek(end: number, heading: Run | undefined): Slice {
+    const runs: Run[] = heading === undefined ? [] : [heading];
+    let { index, offset, taken } = this.#at;
+    for (let run = this.#runs[index]; run !== undefined; run = this.#runs[index]) {
+      const to = Math.min(run.text.length, end - offset);
+      if (to > taken) runs.push({ text: run.text.slice(taken, to), styles: run.styles });
       if (to < run.text.length) {
-        this.#taken = Math.max(from, to);
+        taken = Math.max(taken, to);
         break;
       }
-      this.#index += 1;
-      this.#offset += run.text.length;
-      this.#taken = 0;
+      index += 1;
+      offset += run.text.length;
+      taken = 0;
     }
-    return taken;
+    return { runs, end: { index, offset, taken } };
+  }
+
+  /** Everything up to the slice's end is dealt with; its offset in the whole text. */
+  moveTo(slice: Slice): number {
+    this.#at = slice.end;
+    return slice.end.offset + slice.end.taken;
   }
 }
 
