@@ -1,8 +1,10 @@
 // Proves the platform channels for a person who sets them up or looks for what is wrong. What is
 // imported here costs start-up time, so commands import this file when they need it.
 
+import type { LoginStep } from '../channels/channel.ts';
 import { type MailProof, proveMailbox } from '../channels/email/prove.ts';
 import type { EmailConfig } from '../core/config.ts';
+import { type LinkOptions, linkChannel } from './link-channel.ts';
 
 export { discoverMailbox } from '../channels/email/discover.ts';
 export type { MailProof, MailProofStep } from '../channels/email/prove.ts';
@@ -28,4 +30,12 @@ export async function checkMailLogins(
     if (error instanceof LoginsProven) return { kind: 'proven' };
     throw error;
   }
+}
+
+/**
+ * Links the WhatsApp account where no gateway runs; it holds the home meanwhile.
+ * @throws HomeLockedError, ConfigError, ChannelError
+ */
+export function linkWhatsApp(options: LinkOptions, signal: AbortSignal): AsyncIterable<LoginStep> {
+  return linkChannel('whatsapp', options, signal);
 }

@@ -2,10 +2,14 @@
 // only when its channel is on, so that a door nobody uses costs no start-up time and no memory.
 
 import type { Config } from '../core/config.ts';
+import { normaliseAllowed } from '../core/whatsapp-jid.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Channel } from './channel.ts';
 
 export type ChannelDeps = { readonly clock: Clock; readonly random: () => number };
+
+/** The id of an account's owner who writes into the chat with themself. */
+const SELF = 'self';
 
 type ChannelsConfig = Config['channels'];
 
@@ -49,5 +53,19 @@ export const CHANNELS: readonly ChannelDefinition[] = [
       return createEmailChannel(email);
     },
     howToEnable: 'nanobot channels login email',
+  },
+  {
+    name: 'whatsapp',
+    isEnabled: ({ whatsapp }) => whatsapp.enabled,
+    settings: ({ whatsapp: { allowFrom: _gate, ...settings } }) => settings,
+    policy: ({ whatsapp: { allowFrom, selfChat } }) => ({
+      allowFrom: [...allowFrom.map(normaliseAllowed), ...(selfChat ? [SELF] : [])],
+      acceptUnverified: false,
+    }),
+    async create({ whatsapp }, deps) {
+      const { createWhatsAppChannel } = await import('./whatsapp/whatsapp.ts');
+      return createWhatsAppChannel(whatsapp, deps);
+    },
+    howToEnable: 'nanobot channels login whatsapp',
   },
 ];

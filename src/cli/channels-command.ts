@@ -4,11 +4,17 @@
 import { Command } from 'commander';
 import { type ReportedStatus, statusLine } from './channel-lines.ts';
 import { CommandFailure, EXIT } from './exit-codes.ts';
-import { parseSeconds } from './flag-values.ts';
+import { parseNumbers, parsePhone, parseSeconds } from './flag-values.ts';
 import type { Terminal } from './terminal.ts';
 import { textTable } from './text-table.ts';
 
-type LoginFlags = { readonly token?: string; readonly pairWait?: number };
+type LoginFlags = {
+  readonly token?: string;
+  readonly phone?: string;
+  readonly self?: boolean;
+  readonly allow?: readonly string[];
+  readonly pairWait?: number;
+};
 
 const DOORS = ['web', 'terminal'];
 
@@ -22,10 +28,19 @@ export function channelsCommand(terminal: Terminal): Command {
   command
     .command('login')
     .description('prove a channel’s credentials and pair its owner')
-    .argument('<channel>', 'telegram or email')
+    .argument('<channel>', 'telegram, email or whatsapp')
     .option('-t, --token <token>', 'Telegram: a new bot token')
-    .option('--pair-wait <seconds>', 'Telegram: wait for the tap on the link', parseSeconds)
+    .option('--phone <number>', 'WhatsApp: its number, for a code beside the QR', parsePhone)
+    .option('--self', 'WhatsApp: the number is yours; answer in the chat with yourself')
+    .option('--no-self', 'WhatsApp: the number is the agent’s own')
+    .option('--allow <numbers>', 'WhatsApp: who may write, by commas', parseNumbers)
+    .option('--pair-wait <seconds>', 'wait for the first use of the pairing link', parseSeconds)
     .action((name: string, flags: LoginFlags) => login(terminal, name, flags));
+  command
+    .command('restart')
+    .description('start a channel of the running gateway again')
+    .argument('<channel>', 'e.g. whatsapp')
+    .action((name: string) => restart(terminal, name));
   return command;
 }
 
@@ -47,13 +62,7 @@ async function login(terminal: Terminal, name: string, flags: LoginFlags) {
   if (DOORS.includes(name)) {
     return terminal.note(`${name} needs no login: it is open to whoever sits at this machine.`);
   }
-  const { CHANNELS } = await import('../channels/index.ts');
-  const { nearestName } = await import('../core/nearest.ts');
-  const names = CHANNELS.map((channel) => channel.name);
-  if (!names.includes(name)) {
-    const near = nearestName(name, names) ?? names.join(' or ');
-    throw new CommandFailure(EXIT.notFound, `there is no channel ${name}; try ${near}`);
-  }
+  await assertKnown(name);
   const { openHome } = await import('../app/first-run.ts');
   const { createAsker } = await import('./onboard/asker.ts');
   await openHome(terminal.home, terminal.env);
@@ -61,10 +70,45 @@ async function login(terminal: Terminal, name: string, flags: LoginFlags) {
   if (name === 'telegram') {
     const { setUpTelegram } = await import('./onboard/telegram-step.ts');
     await setUpTelegram(terminal, asker, { telegram: flags.token ?? '', ...waitOf(flags) });
+  } else if (name === 'whatsapp') {
+    const { setUpWhatsApp } = await import('./onboard/whatsapp-step.ts');
+    await setUpWhatsApp(terminal, asker, { whatsapp: true, ...whatsAppFlags(flags) });
   } else {
     const { setUpEmail } = await import('./onboard/email-step.ts');
     await setUpEmail(terminal, asker, { email: '' });
   }
 }
 
+async function restart(terminal: Terminal, name: string) {
+  await assertKnown(name);
+  const { loadConfig } = await import('../app/config.ts');
+  const { findRunningGateway } = await import('../app/running-gateway.ts');
+  const { remoteGateway, restartRemote } = await import('./login/remote-login.ts');
+  const { home, env, clock } = terminal;
+  const running = await findRunningGateway(home);
+  if (running === undefined) {
+    throw new CommandFailure(EXIT.notFound, 'no gateway runs; start it: nanobot gateway');
+  }
+  const { token } = (await loadConfig(home, env)).config.gateway;
+  await restartRemote(remoteGateway(running, token, clock), name);
+  terminal.note(`${name} was started again. nanobot channels status shows how it fares.`);
+}
+
+/** @throws CommandFailure with the nearest name there is. */
+async function assertKnown(name: string) {
+  const { CHANNELS } = await import('../channels/index.ts');
+  const { nearestName } = await import('../core/nearest.ts');
+  const names = CHANNELS.map((channel) => channel.name);
+  if (names.includes(name)) return;
+  const near = nearestName(name, names) ?? names.join(' or ');
+  throw new CommandFailure(EXIT.notFound, `there is no channel ${name}; try ${near}`);
+}
+
 const waitOf = ({ pairWait }: LoginFlags) => (pairWait === undefined ? {} : { pairWait });
+
+const whatsAppFlags = (flags: LoginFlags) => ({
+  ...(flags.phone === undefined ? {} : { whatsappPhone: flags.phone }),
+  ...(flags.self === undefined ? {} : { whatsappSelf: flags.self }),
+  ...(flags.allow === undefined ? {} : { whatsappAllow: flags.allow }),
+  ...waitOf(flags),
+});

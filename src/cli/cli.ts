@@ -12,7 +12,7 @@ import { EXIT, EXIT_MEANINGS, exitCodeOf } from './exit-codes.ts';
 import { explainError } from './explain-error.ts';
 import { gatewayCommand } from './gateway-command.ts';
 import { onboardCommand } from './onboard-command.ts';
-import { emailCommand, telegramCommand } from './one-channel-commands.ts';
+import { emailCommand, telegramCommand, whatsAppCommand } from './one-channel-commands.ts';
 import { pairCommand } from './pair-command.ts';
 import { sessionsCommand } from './sessions-command.ts';
 import { statusCommand } from './status-command.ts';
@@ -29,6 +29,7 @@ const COMMANDS: readonly CommandFactory[] = [
   agentCommand,
   telegramCommand,
   emailCommand,
+  whatsAppCommand,
   statusCommand,
   doctorCommand,
   channelsCommand,
@@ -54,7 +55,9 @@ export async function runCli(argv: readonly string[], terminal: Terminal): Promi
 
 function createProgram(terminal: Terminal): Command {
   const program = new Command('nanobot')
-    .description('One AI agent you reach by Telegram, email, a web page and the terminal.')
+    .description(
+      'One AI agent you reach by Telegram, WhatsApp, email, a web page and the terminal.',
+    )
     .version(programVersion(), '-V, --version')
     .showHelpAfterError(asTyped('(nanobot --help lists the commands)', terminal.env))
     .addHelpText('after', `\nExit codes:\n${exitCodeLines().join('\n')}`);

@@ -1,6 +1,7 @@
 // Values of flags that are more than a text; a wrong one is a usage error.
 
 import { InvalidArgumentError } from 'commander';
+import { isAllowEntry, normaliseAllowed } from '../core/whatsapp-jid.ts';
 
 const MAX_PORT = 65_535;
 const MAX_WAIT_SECS = 3600;
@@ -19,6 +20,33 @@ export function parseCount(text: string): number {
 
 export function parseList(text: string): readonly string[] {
   return text.split(/[\s,;]+/).filter((item) => item !== '');
+}
+
+/** Phone numbers have spaces in them, so only commas and the like part them. */
+export function numberEntries(text: string): readonly string[] {
+  const entries = text.split(/[,;\n]+/).map((entry) => entry.trim());
+  return entries.filter((entry) => entry !== '');
+}
+
+/** Entries of an allow list. */
+export function parseNumbers(text: string): readonly string[] {
+  const entries = numberEntries(text);
+  const strange = entries.find((entry) => !isAllowEntry(entry));
+  if (strange === undefined) return entries.map(normaliseAllowed);
+  throw new InvalidArgumentError(`"${strange}" is no number with its country code.`);
+}
+
+/** An international number as digits alone. */
+export function parsePhone(text: string): string {
+  const digits = phoneDigits(text);
+  if (digits !== undefined) return digits;
+  throw new InvalidArgumentError('Write it with its country code, like +491511234567.');
+}
+
+/** With or without its plus; undefined where it is no international number. */
+export function phoneDigits(text: string): string | undefined {
+  const plain = text.replace(/[\s./()-]/g, '').replace(/^(?:\+|00)/, '');
+  return /^[1-9]\d{7,14}$/.test(plain) ? plain : undefined;
 }
 
 function wholeNumber(text: string, maximum: number): number {

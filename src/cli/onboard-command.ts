@@ -1,27 +1,31 @@
-// `nanobot onboard`: sets up model, Telegram and mail, each proved before it is saved. Every answer
-// is also a flag.
+// `nanobot onboard`: sets up model, Telegram, mail and WhatsApp, each proved before it is saved
+// (WhatsApp is linked instead). Every answer is also a flag.
 
 import { Command, Option } from 'commander';
-import { parseList, parsePort, parseSeconds } from './flag-values.ts';
+import { parseList, parseNumbers, parsePhone, parsePort, parseSeconds } from './flag-values.ts';
 import type { EmailFlags } from './onboard/email-step.ts';
 import type { ModelFlags } from './onboard/model-step.ts';
 import type { TelegramFlags } from './onboard/telegram-step.ts';
+import type { WhatsAppFlags } from './onboard/whatsapp-step.ts';
 import type { Terminal } from './terminal.ts';
 
-type OnboardFlags = ModelFlags & TelegramFlags & EmailFlags & { readonly yes?: boolean };
+type OnboardFlags = ModelFlags &
+  TelegramFlags &
+  EmailFlags &
+  WhatsAppFlags & { readonly yes?: boolean };
 
 const SECURITY = ['tls', 'starttls', 'none'];
 
 export function onboardCommand(terminal: Terminal): Command {
   return new Command('onboard')
-    .description('set up model, Telegram and mail; each is proved before it is saved')
+    .description('set up model, Telegram, mail and WhatsApp; each is proved or linked')
     .option('-y, --yes', 'ask nothing: what no flag answers is found or left out')
     .option('--model <name>', 'with its prefix, e.g. anthropic/claude-sonnet-5-5')
     .option('--api-key <key>', 'of the model’s provider')
     .option('--api-base <url>', 'of the model’s provider, instead of its own')
     .option('--telegram <token>', 'bot token from @BotFather')
     .option('--no-telegram', 'leave Telegram as it is')
-    .option('--pair-wait <seconds>', 'wait for the tap on the pairing link', parseSeconds)
+    .option('--pair-wait <seconds>', 'wait for the first use of the pairing link', parseSeconds)
     .option('--email <address>', 'the agent’s own mail address')
     .option('--no-email', 'leave mail as it is')
     .option('--email-password <password>', 'or EMAIL_PASSWORD in the environment')
@@ -33,6 +37,12 @@ export function onboardCommand(terminal: Terminal): Command {
     .option('--smtp-host <host>', 'where it is not found by itself')
     .option('--smtp-port <port>', 'default 465', parsePort)
     .addOption(new Option('--smtp-security <kind>').choices(SECURITY))
+    .option('--whatsapp', 'link WhatsApp')
+    .option('--no-whatsapp', 'leave WhatsApp as it is')
+    .option('--whatsapp-phone <number>', 'its number, for a code beside the QR', parsePhone)
+    .option('--whatsapp-self', 'the number is yours; answer in the chat with yourself')
+    .option('--no-whatsapp-self', 'the number is the agent’s own')
+    .option('--whatsapp-allow <numbers>', 'who may write, by commas', parseNumbers)
     .action((flags: OnboardFlags) => onboard(terminal, flags));
 }
 
@@ -42,6 +52,7 @@ async function onboard(terminal: Terminal, given: OnboardFlags) {
   const { setUpModel } = await import('./onboard/model-step.ts');
   const { setUpTelegram } = await import('./onboard/telegram-step.ts');
   const { setUpEmail } = await import('./onboard/email-step.ts');
+  const { setUpWhatsApp } = await import('./onboard/whatsapp-step.ts');
   const { notes } = await openHome(terminal.home, terminal.env);
   const asker = createAsker(terminal, terminal.interactive && given.yes !== true);
   for (const note of notes) asker.say(note);
@@ -49,6 +60,7 @@ async function onboard(terminal: Terminal, given: OnboardFlags) {
   await setUpModel(terminal, asker, flags);
   await setUpTelegram(terminal, asker, flags);
   await setUpEmail(terminal, asker, flags);
+  await setUpWhatsApp(terminal, asker, flags);
   asker.say('Done. "nanobot gateway" starts it; "nanobot doctor" checks it at any time.');
 }
 

@@ -1,5 +1,5 @@
-// `nanobot telegram` and `nanobot email`: one channel alone in the foreground, whether or not the
-// configuration turns it on.
+// `nanobot telegram`, `nanobot email` and `nanobot whatsapp`: one channel alone in the foreground,
+// whether or not the configuration turns it on.
 
 import { Command } from 'commander';
 import type { Terminal } from './terminal.ts';
@@ -18,6 +18,12 @@ export function emailCommand(terminal: Terminal): Command {
   return new Command('email')
     .description('run the email channel alone, in the foreground')
     .action(() => runAlone(terminal, 'email', {}));
+}
+
+export function whatsAppCommand(terminal: Terminal): Command {
+  return new Command('whatsapp')
+    .description('run the WhatsApp channel alone, in the foreground')
+    .action(() => runAlone(terminal, 'whatsapp', {}));
 }
 
 async function runAlone(terminal: Terminal, name: string, given: Readonly<Record<string, string>>) {

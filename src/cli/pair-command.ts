@@ -1,6 +1,8 @@
 // `nanobot pair`: who was let in, who knocked, and letting people in or out by hand.
 
 import { Command } from 'commander';
+import { EVERYBODY } from '../core/admission.ts';
+import { isAllowEntry, normaliseAllowed } from '../core/whatsapp-jid.ts';
 import { CommandFailure, EXIT } from './exit-codes.ts';
 import { momentText } from './moment.ts';
 import type { Terminal } from './terminal.ts';
@@ -76,7 +78,7 @@ async function checkedId(channel: string, user: string): Promise<string> {
   }
   const problem = idProblem(channel, user);
   if (problem !== undefined) throw new CommandFailure(EXIT.usage, problem);
-  return user.toLowerCase();
+  return channel === 'whatsapp' ? normaliseAllowed(user) : user.toLowerCase();
 }
 
 function idProblem(channel: string, user: string): string | undefined {
@@ -84,5 +86,8 @@ function idProblem(channel: string, user: string): string | undefined {
     return 'Telegram people are known by their numeric id; names can change hands';
   }
   if (channel === 'email' && !/^[^\s@]+@[^\s@]+$/.test(user)) return 'give the mail address';
+  if (channel === 'whatsapp' && (user === EVERYBODY || !isAllowEntry(user))) {
+    return 'give the number with its country code, like +491511234567, or the id of "pair list"';
+  }
   return undefined;
 }

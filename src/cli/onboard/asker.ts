@@ -17,6 +17,8 @@ export type Question = {
   /** The flag of `nanobot onboard` that answers it in a script. */
   readonly flag: string;
   readonly initial?: string;
+  /** An empty answer is one. */
+  readonly optional?: boolean;
   /** What is wrong with an answer; undefined where nothing is. */
   readonly check?: (answer: string) => string | undefined;
 };
@@ -48,13 +50,15 @@ export function createAsker(terminal: Terminal, interactive: boolean): Asker {
 function personAsker({ env }: Terminal): Asker {
   return {
     interactive: true,
-    async text({ message, initial, check }) {
+    async text(question) {
+      const { message, initial } = question;
       const given = initial === undefined ? {} : { initialValue: initial };
-      const answer = await prompts.text({ message, ...given, validate: validator(check) });
-      return answered(answer).trim();
+      const answer = await prompts.text({ message, ...given, validate: validator(question) });
+      return (answered(answer) ?? '').trim();
     },
-    async secret({ message, check }) {
-      return answered(await prompts.password({ message, validate: validator(check) })).trim();
+    async secret(question) {
+      const { message } = question;
+      return answered(await prompts.password({ message, validate: validator(question) })).trim();
     },
     async choose(message, choices, otherwise) {
       const options = choices.map(({ value, label, hint }) => ({
@@ -111,10 +115,11 @@ function scriptAsker(terminal: Terminal): Asker {
   };
 }
 
-function validator(check: Question['check']) {
+function validator({ optional, check }: Question) {
   return (answer: string | undefined) => {
     const text = (answer ?? '').trim();
-    return text === '' ? 'Please answer.' : check?.(text);
+    if (text !== '') return check?.(text);
+    return optional === true ? undefined : 'Please answer.';
   };
 }
 

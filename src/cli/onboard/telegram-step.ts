@@ -2,14 +2,13 @@
 // first tap makes its sender the owner.
 
 import { type ProvenBot, pairingLink, proveTelegram } from '../../app/channel-setup.ts';
-import { issueOwnerCode, type OwnerWait, waitForOwner } from '../../app/owner-pairing.ts';
 import { ChannelError } from '../../core/errors.ts';
 import type { Terminal } from '../terminal.ts';
 import type { Asker } from './asker.ts';
 import { currentConfig, save } from './draft.ts';
+import { offerPairing } from './owner-step.ts';
 
 const PROOF_TIMEOUT_MS = 20_000;
-const PERSON_WAIT_SECS = 600;
 const TOKEN_VARIABLE = 'TELEGRAM_BOT_TOKEN';
 
 export type TelegramFlags = {
@@ -33,7 +32,13 @@ export async function setUpTelegram(
     flags.telegram !== undefined || (await asker.confirm('Connect Telegram?', known !== ''));
   if (!wanted) return;
   const bot = await provedBot(terminal, asker, flags.telegram || known);
-  await pair(terminal, asker, bot, flags.pairWait);
+  await offerPairing(terminal, asker, {
+    channel: 'telegram',
+    request: 'Open this on your phone and tap Start; the first who does becomes the owner:',
+    sign: 'the tap',
+    link: (code) => pairingLink(bot.username, code),
+    ...(flags.pairWait === undefined ? {} : { waitSecs: flags.pairWait }),
+  });
 }
 
 async function provedBot(terminal: Terminal, asker: Asker, given: string): Promise<ProvenBot> {
@@ -75,30 +80,4 @@ async function proveAndSave(terminal: Terminal, asker: Asker, given: string): Pr
 /** A token that stands in the environment is noted by its name, not copied. */
 function tokenText({ env }: Terminal, token: string): string {
   return env[TOKEN_VARIABLE] === token ? `\${${TOKEN_VARIABLE}}` : token;
-}
-
-/** In a script the link is printed and good for half an hour. */
-export async function pair(
-  terminal: Terminal,
-  asker: Asker,
-  bot: ProvenBot,
-  waitSecs = asker.interactive ? PERSON_WAIT_SECS : 0,
-): Promise<void> {
-  const { home, env, clock } = terminal;
-  const wait: OwnerWait = { home, env, clock, channel: 'telegram' };
-  const since = clock.now();
-  const link = pairingLink(bot.username, await issueOwnerCode(wait));
-  asker.say(
-    `Open this on your phone and tap Start; the first who does becomes the owner:\n${link}`,
-  );
-  if (waitSecs <= 0) return;
-  const signal = AbortSignal.timeout(waitSecs * 1000);
-  await asker.during(
-    `Waiting for the tap, at most ${waitSecs} s (Ctrl+C goes on later)`,
-    () => waitForOwner(wait, since, signal),
-    (owner) =>
-      owner === undefined
-        ? 'Nobody tapped yet. The link stays good for 30 minutes.'
-        : `Paired with ${owner.name === '' ? owner.userId : owner.name}.`,
-  );
 }

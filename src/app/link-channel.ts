@@ -1,0 +1,104 @@
+// Connects a channel's account in a home where no gateway runs: the channel alone, for as long as
+// its login lasts. Messages that arrive meanwhile are refused, so they wait for the gateway.
+
+import type { Channel, ChannelHost, LoginOptions, LoginStep } from '../channels/channel.ts';
+import { CHANNELS } from '../channels/index.ts';
+import type { Environment } from '../core/environment.ts';
+import { BusFullError, NanobotError } from '../core/errors.ts';
+import type { Clock } from '../lib/clock.ts';
+import { openLogFile } from '../lib/log-file.ts';
+import { createLogger, type Logger } from '../lib/logger.ts';
+import { openEmbeddedStore } from '../store/embedded.ts';
+import { holdHome } from '../store/home-lock.ts';
+import type { EmbeddedStore } from '../store/store.ts';
+import { loadConfig } from './config.ts';
+import type { Home } from './home.ts';
+import { LiveConfig } from './live-config.ts';
+
+export type LinkOptions = {
+  readonly home: Home;
+  readonly env: Environment;
+  readonly clock: Clock;
+  readonly login: LoginOptions;
+};
+
+/**
+ * The steps of the login, the last of them `done` or `failed` unless the signal aborts first.
+ * @throws HomeLockedError where a gateway runs; ConfigError; what ends the channel's run.
+ */
+export async function* linkChannel(
+  name: string,
+  { home, env, clock, login }: LinkOptions,
+  signal: AbortSignal,
+): AsyncGenerator<LoginStep, void, void> {
+  const resources = new AsyncDisposableStack();
+  try {
+    const holder = { pid: process.pid, startedAt: new Date(clock.now()).toISOString() };
+    resources.use(await holdHome(home.lock, holder));
+    const live = new LiveConfig(await loadConfig(home, env), env);
+    const { level, keepDays } = live.config.logging;
+    const destination = resources.use(
+      openLogFile({ folder: home.logs, clock, keepDays: () => keepDays }),
+    );
+    const log = createLogger({ level, destination, redact: (line) => live.redact(line) });
+    const store = resources.use(await openEmbeddedStore({ path: home.state, clock, log }));
+    const channel = await createChannel(name, live, clock);
+    const host = hostFor(channel, store, clock, log.child({ channel: name }));
+    const over = new AbortController();
+    const run = channel.run(host, AbortSignal.any([signal, over.signal]));
+    resources.defer(async () => {
+      over.abort();
+      await run.catch(() => undefined);
+    });
+    yield* loginWhile(run, channel, login, signal);
+  } finally {
+    await resources.disposeAsync();
+  }
+}
+
+async function createChannel(name: string, live: LiveConfig, clock: Clock): Promise<Channel> {
+  const definition = CHANNELS.find((one) => one.name === name);
+  if (definition === undefined) {
+    throw new NanobotError('channel_unknown', `there is no channel ${name}`);
+  }
+  return definition.create(live.config.channels, { clock, random: Math.random });
+}
+
+function hostFor(channel: Channel, store: EmbeddedStore, clock: Clock, log: Logger): ChannelHost {
+  return {
+    receive() {
+      return Promise.reject(new BusFullError('no gateway runs yet that could answer'));
+    },
+    cursor: () => store.cursor(channel.name, channel.account),
+    report: (status) => log.debug('status while linking', { status: status.kind }),
+    alert: () => log.warn('notice while linking'),
+    state: store.scope(`channel:${channel.name}:${channel.account}`),
+    clock,
+    log,
+  };
+}
+
+/** The steps; a channel that ends before them ends the login. */
+async function* loginWhile(
+  run: Promise<void>,
+  { name, login }: Channel,
+  options: LoginOptions,
+  signal: AbortSignal,
+): AsyncGenerator<LoginStep, void, void> {
+  if (login === undefined) {
+    throw new NanobotError('no_login', `${name} is connected by its configuration`);
+  }
+  const ended = run.then(() => undefined);
+  const steps = login.begin(options, signal)[Symbol.asyncIterator]();
+  try {
+    for (;;) {
+      const next = await Promise.race([steps.next(), ended]);
+      if (next === undefined || next.done === true) return;
+      yield next.value;
+      if (next.value.kind === 'done' || next.value.kind === 'failed') return;
+    }
+  } finally {
+    // Waits for nothing: a login that hangs ends with the channel's run.
+    void Promise.resolve(steps.return?.()).catch(() => undefined);
+  }
+}

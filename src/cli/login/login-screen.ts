@@ -1,0 +1,75 @@
+// Shows a login while it is under way: on a terminal in one place that is drawn anew, elsewhere line
+// after line. The result is said by whoever began the login.
+
+import type { LoginStep } from '../../channels/channel.ts';
+import { qrMatrix } from '../../lib/qr-code.ts';
+import type { Terminal } from '../terminal.ts';
+import { type LoginView, type LoginWords, loginLines } from './login-text.ts';
+
+export interface LoginScreen extends Disposable {
+  show(step: LoginStep): void;
+}
+
+const ESCAPE = '\u001B';
+const CLEAR_BELOW = `${ESCAPE}[0J`;
+
+/** Disposing takes away what is shown, where that is possible. */
+export function createLoginScreen(terminal: Terminal, words: LoginWords): LoginScreen {
+  return terminal.interactive ? placedScreen(terminal, words) : writtenScreen(terminal, words);
+}
+
+function placedScreen(terminal: Terminal, words: LoginWords): LoginScreen {
+  const { output } = terminal;
+  let view: LoginView = {};
+  let height = 0;
+
+  function draw() {
+    const room = { columns: output.columns, rows: output.rows };
+    const bold = (text: string) => terminal.style('bold', text);
+    const lines = loginLines(view, { words, room, colors: true, bold });
+    output.write(`${takenAway()}${lines.map((line) => `${line}\n`).join('')}`);
+    height = lines.length;
+  }
+
+  const takenAway = () => (height === 0 ? '' : `${ESCAPE}[${height}A\r${CLEAR_BELOW}`);
+  output.on('resize', draw);
+  return {
+    show(step) {
+      view = after(view, step);
+      draw();
+    },
+    [Symbol.dispose]() {
+      output.off('resize', draw);
+      output.write(takenAway());
+      height = 0;
+    },
+  };
+}
+
+function writtenScreen(terminal: Terminal, words: LoginWords): LoginScreen {
+  const bold = (text: string) => text;
+  const look = { words, room: undefined, colors: false, bold };
+  return {
+    show(step) {
+      if (step.kind === 'progress') return terminal.note(step.text);
+      if (step.kind !== 'show_qr' && step.kind !== 'show_code') return;
+      for (const line of loginLines(after({}, step), look)) terminal.tell(line);
+    },
+    [Symbol.dispose]() {},
+  };
+}
+
+/** Progress means that what was shown before has done its work. */
+function after(view: LoginView, step: LoginStep): LoginView {
+  switch (step.kind) {
+    case 'show_qr':
+      return { ...view, qr: qrMatrix(step.qr) };
+    case 'show_code':
+      return { ...view, code: step.code };
+    case 'progress':
+      return { progress: step.text };
+    case 'done':
+    case 'failed':
+      return {};
+  }
+}

@@ -1,0 +1,102 @@
+// A login through the gateway that runs already, over its HTTP server on this machine; and starting
+// one of its channels again.
+
+import { z } from 'zod';
+import { authorization, type RunningGateway } from '../../app/running-gateway.ts';
+import type { LoginOptions, LoginStep } from '../../channels/channel.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { readServerEvents } from '../chat/server-events.ts';
+import { CommandFailure, EXIT } from '../exit-codes.ts';
+
+const REQUEST_TIMEOUT_MS = 10_000;
+/** The gateway notices a changed configuration within a second; the channel's start comes on top. */
+const TAKE_UP_MS = 15_000;
+const LOOK_MS = 250;
+
+export type RemoteGateway = {
+  readonly address: string;
+  readonly token: string;
+  readonly clock: Clock;
+};
+
+const stepSchema = z.discriminatedUnion('kind', [
+  z.object({ kind: z.literal('progress'), text: z.string() }),
+  z.object({ kind: z.literal('show_qr'), qr: z.string(), expiresAt: z.number() }),
+  z.object({ kind: z.literal('show_code'), code: z.string(), phoneNumber: z.string() }),
+  z.object({ kind: z.literal('done'), account: z.string() }),
+  z.object({ kind: z.literal('failed'), reason: z.string(), remedy: z.string() }),
+]);
+const channelsSchema = z.object({
+  channels: z.array(z.object({ name: z.string(), canLogIn: z.boolean() })),
+});
+const refusalSchema = z.object({ error: z.object({ message: z.string() }) });
+
+/** @throws CommandFailure where this gateway cannot be asked. */
+export function remoteGateway(
+  { address, pid }: RunningGateway,
+  token: string,
+  clock: Clock,
+): RemoteGateway {
+  if (address !== undefined) return { address, token, clock };
+  const message = `process ${pid} runs in this home without its web page; stop it first`;
+  throw new CommandFailure(EXIT.homeHeld, message);
+}
+
+/** Waits until the channel is on, as a configuration just written may say. */
+export async function* remoteLogin(
+  gateway: RemoteGateway,
+  channel: string,
+  options: LoginOptions,
+  signal: AbortSignal,
+): AsyncGenerator<LoginStep, void, void> {
+  await channelReady(gateway, channel, signal);
+  const response = await ask(gateway, `/api/channels/${channel}/login`, signal, options);
+  if (response.body === null) return;
+  for await (const data of readServerEvents(response.body)) {
+    const step = stepSchema.safeParse(data);
+    if (step.success) yield step.data;
+  }
+}
+
+export async function restartRemote(gateway: RemoteGateway, channel: string): Promise<void> {
+  const signal = AbortSignal.timeout(REQUEST_TIMEOUT_MS);
+  await ask(gateway, `/api/channels/${channel}/restart`, signal, {});
+}
+
+async function channelReady(gateway: RemoteGateway, channel: string, signal: AbortSignal) {
+  const { clock } = gateway;
+  const until = clock.monotonic() + TAKE_UP_MS;
+  for (;;) {
+    const response = await ask(gateway, '/api/channels', signal);
+    const { channels } = channelsSchema.parse(await response.json());
+    if (channels.some(({ name, canLogIn }) => name === channel && canLogIn)) return;
+    if (clock.monotonic() > until) {
+      const message = `the gateway does not run ${channel}; its log says why`;
+      throw new CommandFailure(EXIT.failure, message);
+    }
+    await clock.sleep(LOOK_MS, signal);
+  }
+}
+
+/** @throws CommandFailure with what the gateway says. */
+async function ask(
+  { address, token }: RemoteGateway,
+  path: string,
+  signal: AbortSignal,
+  body?: object,
+): Promise<Response> {
+  const post = {
+    method: 'POST',
+    headers: { ...authorization(token), 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  };
+  const init = body === undefined ? { headers: authorization(token) } : post;
+  const response = await fetch(new URL(path, address), { ...init, signal }).catch((error) => {
+    signal.throwIfAborted();
+    throw new CommandFailure(EXIT.failure, `the gateway at ${address} does not answer: ${error}`);
+  });
+  if (response.ok) return response;
+  const refusal = refusalSchema.safeParse(await response.json().catch(() => undefined));
+  const said = refusal.success ? refusal.data.error.message : `status ${response.status}`;
+  throw new CommandFailure(EXIT.failure, `the gateway refused: ${said}`);
+}
