@@ -53,6 +53,7 @@ class LoggedIn implements Session, DeviceConnection {
   readonly account: LinkedAccount;
   readonly #deps: LoginDeps;
   readonly #connection: Connection;
+  #isEnded = false;
 
   constructor(deps: LoginDeps, account: LinkedAccount, connection: Connection) {
     this.#deps = deps;
@@ -85,6 +86,7 @@ class LoggedIn implements Session, DeviceConnection {
   }
 
   ended(by: Ending | undefined): void {
+    this.#isEnded = true;
     if (this.account.connection === this) this.account.connection = undefined;
     // A silent connection is still one that the client keeps.
     if (by?.kind !== 'silence') this.account.left(this.#connection);
@@ -122,7 +124,7 @@ class LoggedIn implements Session, DeviceConnection {
 
   async #activate(iq: BinaryNode): Promise<boolean> {
     await this.send(result(iq));
-    if (this.account.connection !== this) await this.#deliverQueue();
+    if (this.account.connection !== this && !this.#isEnded) await this.#deliverQueue();
     return true;
   }
 

@@ -1,0 +1,124 @@
+// An unmodified Baileys with its credentials in memory, for tests of the server itself: links,
+// logs in, and says how a connection ended.
+
+import {
+  type AuthenticationState,
+  type ConnectionState,
+  initAuthCreds,
+  makeWASocket,
+  type SignalDataTypeMap,
+  type UserFacingSocketConfig,
+  type WASocket,
+} from '@whiskeysockets/baileys';
+import { pino } from 'pino';
+import type { Phone, WhatsAppServer } from './contract.ts';
+
+const SILENT = pino({ level: 'silent' });
+
+export function memoryAuth(): AuthenticationState {
+  const rows = new Map<string, unknown>();
+  return {
+    creds: initAuthCreds(),
+    keys: {
+      get: async <T extends keyof SignalDataTypeMap>(type: T, ids: string[]) => {
+        const found: { [id: string]: SignalDataTypeMap[T] } = {};
+        for (const id of ids) {
+          const value = rows.get(`${type}/${id}`);
+          if (value !== undefined) found[id] = value as SignalDataTypeMap[T];
+        }
+        return found;
+      },
+      set: async (data) => {
+        for (const [type, values] of Object.entries(data)) {
+          for (const [id, value] of Object.entries(values ?? {})) {
+            if (value === null) rows.delete(`${type}/${id}`);
+            else rows.set(`${type}/${id}`, value);
+          }
+        }
+      },
+    },
+  };
+}
+
+/** One socket and everything it reported. */
+export class BaileysClient implements AsyncDisposable {
+  readonly socket: WASocket;
+  readonly updates: Partial<ConnectionState>[] = [];
+  readonly #watchers = new Set<() => void>();
+
+  constructor(
+    server: WhatsAppServer,
+    auth: AuthenticationState,
+    options: Partial<UserFacingSocketConfig> = {},
+  ) {
+    this.socket = makeWASocket({
+      auth,
+      logger: SILENT,
+      waWebSocketUrl: server.url,
+      markOnlineOnConnect: false,
+      syncFullHistory: false,
+      ...options,
+    });
+    this.socket.ev.on('creds.update', (update) => void Object.assign(auth.creds, update));
+    this.socket.ev.on('connection.update', (update) => {
+      this.updates.push(update);
+      for (const look of this.#watchers) look();
+    });
+  }
+
+  /** Resolves with what is looked for in any update, past ones too. */
+  sees<T>(look: (update: Partial<ConnectionState>) => T | undefined): Promise<T> {
+    const find = () => this.updates.map(look).find((found) => found !== undefined);
+    const first = find();
+    if (first !== undefined) return Promise.resolve(first);
+    return new Promise((resolve) => {
+      const watch = () => {
+        const found = find();
+        if (found === undefined) return;
+        this.#watchers.delete(watch);
+        resolve(found);
+      };
+      this.#watchers.add(watch);
+    });
+  }
+
+  qr(): Promise<string> {
+    return this.sees(({ qr }) => qr);
+  }
+
+  async open(): Promise<this> {
+    await this.sees(({ connection }) => (connection === 'open' ? true : undefined));
+    return this;
+  }
+
+  /** Baileys' close code and words. */
+  closed(): Promise<{ readonly code: number | undefined; readonly message: string }> {
+    return this.sees(({ connection, lastDisconnect }) => {
+      if (connection !== 'close') return undefined;
+      const error = lastDisconnect?.error;
+      const output = error !== undefined && 'output' in error ? error.output : undefined;
+      return { code: statusOf(output), message: error?.message ?? '' };
+    });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.socket.end(undefined);
+  }
+}
+
+function statusOf(output: unknown): number | undefined {
+  if (typeof output !== 'object' || output === null || !('statusCode' in output)) return undefined;
+  return typeof output.statusCode === 'number' ? output.statusCode : undefined;
+}
+
+/** Links by QR; the credentials are then those of a linked device that is not connected. */
+export async function linkedAuth(
+  server: WhatsAppServer,
+  phone: Phone,
+): Promise<AuthenticationState> {
+  const auth = memoryAuth();
+  await using client = new BaileysClient(server, auth);
+  await phone.scan(await client.qr());
+  await client.closed();
+  return auth;
+}
