@@ -10,6 +10,7 @@ export { discoverMailbox } from '../channels/email/discover.ts';
 export type { MailProof, MailProofStep } from '../channels/email/prove.ts';
 export { proveMailbox } from '../channels/email/prove.ts';
 export { type ProvenBot, pairingLink, proveTelegram } from '../channels/telegram/prove.ts';
+export { readLinkHealth, reconnectsOfLastDay } from '../channels/whatsapp/link-health.ts';
 
 /** Both servers took the log-in; the mail to itself is left out. */
 class LoginsProven extends Error {

@@ -45,7 +45,8 @@ export async function* linkChannel(
     const channel = await createChannel(name, live, clock);
     const host = hostFor(channel, store, clock, log.child({ channel: name }));
     const over = new AbortController();
-    const run = channel.run(host, AbortSignal.any([signal, over.signal]));
+    // Not `signal`: a login that is given up is cleaned up by the channel, which still runs then.
+    const run = channel.run(host, over.signal);
     resources.defer(async () => {
       over.abort();
       await run.catch(() => undefined);

@@ -61,6 +61,7 @@ async function look(
   ];
   if (file.loaded === undefined) return base;
   const outside = await import('./doctor/outside-checks.ts');
+  const whatsapp = await import('./doctor/whatsapp-check.ts');
   const loaded = file.loaded.config;
   const asked = await Promise.all([
     outside.checkModel(terminal, loaded, isLive).then((finding) => [finding]),
@@ -71,6 +72,7 @@ async function look(
     ...base,
     config.checkExposure(loaded),
     ...(await config.checkAccess(loaded, store.state)),
+    ...(await whatsapp.checkWhatsAppLink(loaded, store.state, terminal.clock.now())),
     ...asked.flat(),
   ];
 }

@@ -2,8 +2,11 @@
 
 import { chmod, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Finding } from '../../src/cli/doctor/finding.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+import { silentLogger } from '../../src/lib/logger.ts';
+import { openEmbeddedStore } from '../../src/store/embedded.ts';
 import { startBotApi } from '../support/bot-api.ts';
 import { say, startLlmServer } from '../support/llm-server.ts';
 import { runNanobot, type TemporaryHome, temporaryHome } from './run-nanobot.ts';
@@ -103,3 +106,75 @@ test('a mailbox that cannot be reached is named with the step that failed', asyn
   expect(JSON.stringify(found)).toContain('imap');
   expect(JSON.stringify(found)).not.toContain('secret-of-the-mailbox');
 });
+
+describe('the WhatsApp link', () => {
+  const CHECK = 'whatsapp link';
+  const linked = { linkedNumber: '491511234567', endings: [], undecryptable: 0, status: 'running' };
+
+  async function afterNoting(health: object | undefined, settings: object = {}) {
+    await home.writeConfig({
+      version: 1,
+      channels: { whatsapp: { enabled: true, ...settings } },
+    });
+    const path = join(home.path, 'state.db');
+    const store = await openEmbeddedStore({ path, clock: systemClock, log: silentLogger });
+    const scope = store.scope('channel:whatsapp:default');
+    if (health !== undefined) await scope.set('link/health', JSON.stringify(health));
+    await store[Symbol.asyncDispose]();
+    const { found, levelOf } = await findings();
+    const finding = found.find(({ check }) => check === CHECK);
+    return { level: finding?.level, text: finding?.text, remedy: finding?.remedy, levelOf };
+  }
+
+  test('that stands is told with its number and how it held', async () => {
+    const openedAt = Date.now() - 3 * 3_600_000;
+    const hour = Math.floor(Date.now() / 3_600_000);
+    const health = { ...linked, openedAt, endings: [[hour, 2]], undecryptable: 3 };
+    const { level, text } = await afterNoting(health);
+    expect(level).toBe('ok');
+    for (const part of [
+      '+491511234567',
+      '3h ago',
+      '2 reconnects',
+      '3 messages could not be read',
+    ]) {
+      expect(text).toContain(part);
+    }
+  });
+
+  test.each([
+    ['was never made', undefined, 'no account is linked', 'nanobot channels login whatsapp'],
+    ['was logged out', ended(401), 'logged this device out', 'nanobot channels login whatsapp'],
+    ['was taken over', ended(440), 'another program', 'Stop the other program'],
+  ])('that %s is a warning with its remedy', async (_name, health, text, remedy) => {
+    const finding = await afterNoting(health);
+    expect(finding.level).toBe('warn');
+    expect(finding.text).toContain(text);
+    expect(finding.remedy).toContain(remedy);
+  });
+
+  test('that came back after its end is fine again', async () => {
+    const lastEnding = { code: 440, reason: 'taken over', at: Date.now() - 1000 };
+    const { level } = await afterNoting({ ...linked, openedAt: Date.now(), lastEnding });
+    expect(level).toBe('ok');
+  });
+
+  test('open to everybody, or to nobody, is pointed out', async () => {
+    expect((await afterNoting(linked)).levelOf('whatsapp access')).toBe('warn');
+    const open = await afterNoting(linked, { allowFrom: ['*'] });
+    expect(open.levelOf('whatsapp access')).toBe('warn');
+    const own = await afterNoting(linked, { selfChat: true });
+    expect(own.levelOf('whatsapp access')).toBe('ok');
+  });
+});
+
+function ended(code: number) {
+  const lastEnding = { code, reason: 'it ended', at: Date.now() };
+  return {
+    openedAt: Date.now() - 1000,
+    endings: [],
+    undecryptable: 0,
+    status: 'stopped',
+    lastEnding,
+  };
+}

@@ -61,7 +61,9 @@ export async function setUpWhatsApp(
   await pairOwner(terminal, asker, account, flags);
 }
 
-type Asked = Pick<WhatsAppConfig, 'selfChat' | 'allowFrom' | 'phoneNumber'>;
+type Asked = Pick<WhatsAppConfig, 'selfChat' | 'phoneNumber'> & {
+  readonly allowFrom: readonly string[];
+};
 
 async function askSettings(
   asker: Asker,
