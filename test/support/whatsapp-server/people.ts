@@ -1,34 +1,87 @@
-// Nobody but the phones: enough to pair and log in.
+// Everybody who writes with the accounts of the server: contacts, groups and the accounts' own
+// phones, found by number or LID; what the plumbing asks of them in one place.
 
-import { Curve } from '@whiskeysockets/baileys';
-import type { Account, People, Plumbing } from './seams.ts';
-export function createPeople(_plumbing: Plumbing): People {
-  const keys = new Map<string, ReturnType<typeof Curve.generateKeyPair>>();
-  const known: Account[] = [];
-  const no = () => Promise.reject(new Error('not there yet'));
+import { type ContactPhone, createContact } from './contact.ts';
+import { sendFirstSync } from './first-sync.ts';
+import { createGroup, type GroupChat, groupHandler } from './groups.ts';
+import { createMediaHost } from './media-host.ts';
+import { messageHandler, type Population, typingHandler } from './messages.ts';
+import { createOwnPhone, type OwnPhone } from './phone-chats.ts';
+import { receiptHandler } from './receipts.ts';
+import type { Account, Directory, People, Plumbing } from './seams.ts';
+
+export function createPeople(plumbing: Plumbing): People {
+  const now = () => plumbing.now();
+  const contacts = new Map<string, ContactPhone>();
+  const phones = new Map<Account, OwnPhone>();
+  const groups: GroupChat[] = [];
+  const owesFirstSync = new Set<Account>();
+  const media = createMediaHost();
+
+  const contactOf = (user: string) => {
+    const contact = contacts.get(user);
+    return contact?.hasLeft === true ? undefined : contact;
+  };
+  const phoneOf = (account: Account) => {
+    const phone = phones.get(account) ?? createOwnPhone({ account, contactOf, now });
+    phones.set(account, phone);
+    return phone;
+  };
+  const groupOf = (jid: string) => groups.find((group) => group.jid === jid);
+  const population: Population = { contactOf, phoneOf, groupOf };
+  const ownPhone = (user: string) => {
+    const account = plumbing.account(user);
+    return account === undefined ? undefined : phoneOf(account);
+  };
   return {
-    chats: (account) => {
-      known.push(account);
-      return { writesTo: no, writesToSelf: no, selfChat: [], ownSent: [] };
+    chats: (account) => phoneOf(account).chats,
+    async contact(account, { number, name }) {
+      const assigned = plumbing.assignNumber(number);
+      const who = { ...assigned, name: name ?? `Person ${assigned.number.slice(-4)}` };
+      const contact = createContact(account, who, now);
+      contacts.set(contact.number, contact).set(contact.lid, contact);
+      return contact;
     },
-    contact: no,
-    group: no,
-    directory: {
-      find: (user) => {
-        const a = known.find((x) => x.number === user || x.lid === user);
-        return a && { number: a.number, lid: a.lid, devices: [0] };
-      },
-      keyBundle: async () => undefined,
+    async group(account, members, subject = 'Group') {
+      const known = members.flatMap(({ lid }) => contacts.get(lid) ?? []);
+      const group = createGroup({ account, members: known, subject, now });
+      groups.push(group);
+      return group;
     },
-    handlers: [],
-    paired: async () => undefined,
-    online: async () => undefined,
-    phoneIdentity: (account) => {
-      const pair = keys.get(account.number) ?? Curve.generateKeyPair();
-      keys.set(account.number, pair);
-      return pair;
+    directory: directoryOf(population, plumbing),
+    handlers: [
+      messageHandler(population, plumbing),
+      receiptHandler((user) => contacts.get(user) ?? ownPhone(user)),
+      typingHandler(population),
+      groupHandler(groups),
+      media.handler,
+    ],
+    async paired(account) {
+      owesFirstSync.add(account);
     },
-    mediaCertificate: '',
-    [Symbol.asyncDispose]: async () => undefined,
+    async online(account) {
+      if (!owesFirstSync.delete(account)) return;
+      const known = [...new Set(contacts.values())].filter((one) => one.account === account);
+      await sendFirstSync(account, phoneOf(account), known, now());
+    },
+    phoneIdentity: (account) => phoneOf(account).line.device.identity,
+    get mediaCertificate() {
+      return media.certificate;
+    },
+    [Symbol.asyncDispose]: () => media[Symbol.asyncDispose](),
+  };
+}
+
+function directoryOf({ contactOf, phoneOf }: Population, plumbing: Plumbing): Directory {
+  return {
+    find(user) {
+      const known = contactOf(user) ?? plumbing.account(user);
+      return known && { number: known.number, lid: known.lid, devices: [0] };
+    },
+    async keyBundle(user, device) {
+      const account = plumbing.account(user);
+      const line = contactOf(user)?.line ?? (account && phoneOf(account).line);
+      return device === 0 ? line?.device.bundle() : undefined;
+    },
   };
 }

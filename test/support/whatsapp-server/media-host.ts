@@ -1,0 +1,104 @@
+// Where encrypted media go: an https host on loopback that takes uploads under the hash of their
+// ciphertext and gives them back. It begins to listen with the first client that asks for it.
+
+import { createHash, randomBytes } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import { createServer, type Server } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { buffer } from 'node:stream/consumers';
+import { getBinaryNodeChild } from '@whiskeysockets/baileys';
+import { result } from './answers.ts';
+import type { StanzaHandler } from './seams.ts';
+import { createSelfSigned, type SelfSigned } from './self-signed.ts';
+
+const HOST = '127.0.0.1';
+const TTL_SECONDS = '3600';
+
+export interface MediaHost extends AsyncDisposable {
+  readonly certificate: string;
+  /** Tells the linked device where to upload to. */
+  readonly handler: StanzaHandler;
+}
+
+type Reply = { readonly status: number; readonly body: Buffer };
+
+export function createMediaHost(): MediaHost {
+  const auth = randomBytes(16).toString('base64url');
+  const files = new Map<string, Buffer>();
+  let identity: SelfSigned | undefined;
+  let listening: Promise<Server> | undefined;
+  const selfSigned = () => {
+    identity ??= createSelfSigned();
+    return identity;
+  };
+  const host = async () => {
+    listening ??= listen(selfSigned(), (request) => answer(request, { auth, files }));
+    return hostOf(await listening);
+  };
+  return {
+    get certificate() {
+      return selfSigned().cert;
+    },
+    async handler(stanza, from) {
+      const asked = stanza.tag === 'iq' && stanza.attrs['xmlns'] === 'w:m';
+      if (!asked || getBinaryNodeChild(stanza, 'media_conn') === undefined) return false;
+      const content = [{ tag: 'host', attrs: { hostname: await host() } }];
+      await from.send(
+        result(stanza, [{ tag: 'media_conn', attrs: { auth, ttl: TTL_SECONDS }, content }]),
+      );
+      return true;
+    },
+    async [Symbol.asyncDispose]() {
+      const server = await listening;
+      if (server === undefined) return;
+      const closed = new Promise((resolve) => server.close(resolve));
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}
+
+const hostOf = (server: Server) => `${HOST}:${(server.address() as AddressInfo).port}`;
+
+async function listen(
+  identity: SelfSigned,
+  reply: (request: IncomingMessage) => Promise<Reply>,
+): Promise<Server> {
+  const server = createServer(identity, (request, response) => {
+    reply(request).then(
+      ({ status, body }) => response.writeHead(status).end(body),
+      () => response.destroy(),
+    );
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(0, HOST, resolve);
+  });
+  return server;
+}
+
+type Shelf = { readonly auth: string; readonly files: Map<string, Buffer> };
+
+async function answer(request: IncomingMessage, { auth, files }: Shelf): Promise<Reply> {
+  const url = new URL(request.url ?? '/', `https://${request.headers.host}`);
+  const name = url.pathname.split('/').at(-1) ?? '';
+  if (request.method === 'GET') {
+    const body = files.get(name);
+    return body === undefined ? NOT_FOUND : { status: 200, body };
+  }
+  const body = await buffer(request);
+  if (url.searchParams.get('auth') !== auth) return refusal(401, 'auth');
+  const hash = createHash('sha256').update(body).digest('base64url');
+  if (name.replace(/=+$/, '') !== hash) return refusal(400, 'hash');
+  files.set(hash, body);
+  const path = `/v/${hash}`;
+  const told = { url: `https://${url.host}${path}`, direct_path: path };
+  return { status: 200, body: Buffer.from(JSON.stringify(told)) };
+}
+
+const refusal = (status: number, error: string): Reply => ({
+  status,
+  body: Buffer.from(JSON.stringify({ error })),
+});
+
+const NOT_FOUND = refusal(404, 'not found');
