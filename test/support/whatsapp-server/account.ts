@@ -80,8 +80,8 @@ export class LinkedAccount implements Account {
   }
 
   acked(id: string): void {
-    const first = this.outbound.find((sent) => sent.id === id && !sent.acked);
-    if (first !== undefined) first.acked = true;
+    const last = this.outbound.findLast((sent) => sent.id === id && !sent.acked);
+    if (last !== undefined) last.acked = true;
     this.changed();
   }
 
@@ -121,7 +121,8 @@ export class LinkedAccount implements Account {
     if (device === undefined || next === undefined) return undefined;
     const [id, key] = next;
     device.preKeys.delete(id);
-    if (device.preKeys.size < FEW_PRE_KEYS) void this.deliver(this.#preKeysLow(device));
+    // Not queued: a device that is offline learns the count when it logs in.
+    if (device.preKeys.size < FEW_PRE_KEYS) void this.#connection?.send(this.#preKeysLow(device));
     return { id, key };
   }
 

@@ -17,7 +17,11 @@ afterAll(async () => {
   await server[Symbol.asyncDispose]();
 });
 
-type Seen = { readonly client: BaileysClient; readonly phone: Phone; readonly ibs: string[] };
+type Seen = AsyncDisposable & {
+  readonly client: BaileysClient;
+  readonly phone: Phone;
+  readonly ibs: string[];
+};
 
 /** Logged in; `ibs` are the notices that came, in order. */
 async function loggedIn(beforeLogin: () => void = () => undefined): Promise<Seen> {
@@ -32,46 +36,44 @@ async function loggedIn(beforeLogin: () => void = () => undefined): Promise<Seen
   await client.open();
   // What the server sent before this answer has come as well.
   await client.socket.fetchPrivacySettings(true);
-  return { client, phone, ibs };
+  return { client, phone, ibs, [Symbol.asyncDispose]: () => client[Symbol.asyncDispose]() };
 }
 
 test('a dropped stanza never comes', async () => {
-  const { client, ibs } = await loggedIn(() =>
+  await using seen = await loggedIn(() =>
     server.fault({ direction: 'down', stanza: 'ib edge_routing', effect: { kind: 'drop' } }),
   );
-  expect(ibs).toEqual(['offline']);
-  await client[Symbol.asyncDispose]();
+  expect(seen.ibs).toEqual(['offline']);
 });
 
 test('a duplicated stanza comes twice, as often as was asked', async () => {
-  const { client, ibs } = await loggedIn(() =>
+  await using seen = await loggedIn(() =>
     server.fault({ direction: 'down', stanza: 'ib', times: 2, effect: { kind: 'duplicate' } }),
   );
-  expect(ibs).toEqual(['edge_routing', 'edge_routing', 'offline', 'offline']);
-  await client[Symbol.asyncDispose]();
+  expect(seen.ibs).toEqual(['edge_routing', 'edge_routing', 'offline', 'offline']);
 });
 
 test('a reordered stanza comes after the next of its kind', async () => {
-  const { client, ibs } = await loggedIn(() =>
+  await using seen = await loggedIn(() =>
     server.fault({ direction: 'down', stanza: 'ib', effect: { kind: 'reorder' } }),
   );
-  expect(ibs).toEqual(['offline', 'edge_routing']);
-  await client[Symbol.asyncDispose]();
+  expect(seen.ibs).toEqual(['offline', 'edge_routing']);
 });
 
 test('a delayed stanza comes after those that followed it', async () => {
-  const { client } = await loggedIn();
+  await using seen = await loggedIn();
+  const { client } = seen;
   server.fault({ direction: 'down', stanza: 'iq', effect: { kind: 'delay', ms: 50 } });
   const order: string[] = [];
   const slow = client.socket.fetchPrivacySettings(true).then(() => order.push('first'));
   const quick = client.socket.fetchBlocklist().then(() => order.push('second'));
   await Promise.all([slow, quick]);
   expect(order).toEqual(['second', 'first']);
-  await client[Symbol.asyncDispose]();
 });
 
 test('a query that is lost on the way up is not answered, the next one is', async () => {
-  const { client } = await loggedIn();
+  await using seen = await loggedIn();
+  const { client } = seen;
   server.fault({ direction: 'up', stanza: 'iq blocklist', effect: { kind: 'drop' } });
   const ping = (timeoutMs: number) =>
     client.socket.query(
@@ -80,11 +82,11 @@ test('a query that is lost on the way up is not answered, the next one is', asyn
     );
   await expect(ping(100)).rejects.toThrow('Timed Out');
   expect((await ping(5_000)).attrs['type']).toBe('result');
-  await client[Symbol.asyncDispose]();
 });
 
 test('a refused message is answered with the error and counted as not acknowledged', async () => {
-  const { client, phone } = await loggedIn();
+  await using seen = await loggedIn();
+  const { client } = seen;
   server.fault({ direction: 'up', stanza: 'message', effect: { kind: 'nack', code: 479 } });
   const answered = new Promise<BinaryNode>((resolve) =>
     client.socket.ws.once('CB:ack,class:message', resolve),
@@ -92,16 +94,15 @@ test('a refused message is answered with the error and counted as not acknowledg
   const to = '15550009999@s.whatsapp.net';
   await client.socket.sendNode({ tag: 'message', attrs: { id: 'M1', to, type: 'text' } });
   expect((await answered).attrs).toMatchObject({ id: 'M1', from: to, error: '479' });
-  expect(phone.outbound).toMatchObject([{ id: 'M1', to, acked: false }]);
-  await client[Symbol.asyncDispose]();
+  expect(seen.phone.outbound).toMatchObject([{ id: 'M1', to, acked: false }]);
 });
 
 test('what is held back goes on when the faults are cleared', async () => {
-  const { client } = await loggedIn();
+  await using seen = await loggedIn();
+  const { client } = seen;
   server.fault({ direction: 'up', stanza: 'iq blocklist', effect: { kind: 'reorder' } });
   const asked = client.socket.fetchBlocklist();
   await client.socket.fetchPrivacySettings(true);
   server.clearFaults();
   expect(await asked).toEqual([]);
-  await client[Symbol.asyncDispose]();
 });
