@@ -1,0 +1,85 @@
+// What Baileys wants to log, cut down to what may be written: warnings and errors under one fixed
+// message each, the beginning of the library's own words, and a few harmless fields. Never keys,
+// stanzas, credentials or addresses. A line that repeats is written once a minute with its count.
+
+import type { SocketConfig } from '@whiskeysockets/baileys';
+import type { Clock } from '../../lib/clock.ts';
+import type { LogFields, Logger } from '../../lib/logger.ts';
+
+type BaileysLogger = SocketConfig['logger'];
+
+const REPEAT_MS = 60_000;
+const MAX_WORDS_CHARS = 80;
+/** Different lines remembered within a minute; the library has about a hundred. */
+const MAX_KINDS = 256;
+/** Numbers only, whatever the library puts there. */
+const NUMBER_FIELDS = ['count', 'retryCount', 'statusCode', 'version'] as const;
+const ERROR_FIELDS = ['err', 'error', 'e', 'uploadError', 'ackErr'] as const;
+/** An address, an id, a key or a quotation begins with one of these at the latest. */
+const VARIABLE_PART = /[^A-Za-z ,;'’_()[\].—-]/;
+const LONG_WORD = /\S{25,}/;
+
+export function createBaileysLogger(deps: {
+  readonly log: Logger;
+  readonly clock: Clock;
+}): BaileysLogger {
+  const repeats = new Map<string, { readonly since: number; suppressed: number }>();
+
+  function write(level: 'warn' | 'error', given: unknown, text: string | undefined) {
+    const words = staticWords(text ?? (typeof given === 'string' ? given : ''));
+    const suppressed = admit(`${level} ${words}`);
+    if (suppressed === undefined) return;
+    const fields = { words, ...harmlessFields(given), ...(suppressed === 0 ? {} : { suppressed }) };
+    if (level === 'warn') deps.log.warn('whatsapp library warns', fields);
+    else deps.log.error('whatsapp library reports an error', fields);
+  }
+
+  /** How many of the kind were left out before this one; undefined: leave this one out as well. */
+  function admit(kind: string): number | undefined {
+    const now = deps.clock.monotonic();
+    const known = repeats.get(kind);
+    if (known !== undefined && now - known.since < REPEAT_MS) {
+      known.suppressed += 1;
+      return undefined;
+    }
+    if (repeats.size >= MAX_KINDS) repeats.clear();
+    repeats.set(kind, { since: now, suppressed: 0 });
+    return known?.suppressed ?? 0;
+  }
+
+  const logger: BaileysLogger = {
+    level: 'warn',
+    child: () => logger,
+    trace() {},
+    debug() {},
+    info() {},
+    warn: (given, text) => write('warn', given, text),
+    error: (given, text) => write('error', given, text),
+  };
+  return logger;
+}
+
+/** The text up to the first thing that may be a value. */
+function staticWords(text: string): string {
+  const end = Math.min(endBefore(text, VARIABLE_PART), endBefore(text, LONG_WORD));
+  return text.slice(0, Math.min(end, MAX_WORDS_CHARS)).trim();
+}
+
+function endBefore(text: string, pattern: RegExp): number {
+  const at = text.search(pattern);
+  return at === -1 ? text.length : at;
+}
+
+function harmlessFields(given: unknown): LogFields {
+  if (typeof given !== 'object' || given === null) return {};
+  const fields: Record<string, unknown> = {};
+  for (const name of NUMBER_FIELDS) {
+    const value = Reflect.get(given, name);
+    if (typeof value === 'number') fields[name] = value;
+  }
+  const error = ERROR_FIELDS.map((name) => Reflect.get(given, name)).find(isError);
+  if (error === undefined) return fields;
+  return { ...fields, errorName: staticWords(error.name), errorWords: staticWords(error.message) };
+}
+
+const isError = (value: unknown): value is Error => value instanceof Error;

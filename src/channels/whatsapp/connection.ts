@@ -1,0 +1,217 @@
+// One socket from its making to the moment when nothing of it is left: listeners, timers, pending
+// queries and the TCP connection. What its end means and whether another follows is for the link.
+
+import { makeWASocket, type SocketConfig, type WASocket } from '@whiskeysockets/baileys';
+import { BACKOFF, ChannelError } from '../../core/errors.ts';
+import type { WhatsAppCause } from '../../core/whatsapp-endings.ts';
+import type { Clock } from '../../lib/clock.ts';
+import type { Logger } from '../../lib/logger.ts';
+import { createBaileysLogger } from './baileys-logger.ts';
+import { type Carrier, createCarrier } from './carrier.ts';
+import { socketOptions } from './socket-options.ts';
+import type { Vault } from './vault.ts';
+
+/** The library itself would wait 30 s for the other side to close. */
+const CLOSING_MS = 5000;
+/** After the connection was cut, for the library to say why it closed. */
+const LAST_WORD_MS = 1000;
+/** How long the library shows the first QR code and each further one. */
+const FIRST_QR_MS = 60_000;
+const NEXT_QR_MS = 20_000;
+/** Where the library names no code: the handshake failed, or something unknown did. */
+const HANDSHAKE_CODE = 400;
+const UNKNOWN_CODE = 500;
+/** libsignal, on a message that was read already. */
+const READ_BEFORE = /Key used already/;
+
+export type ConnectionDeps = {
+  readonly url: URL;
+  readonly vault: Pick<Vault, 'auth' | 'account' | 'save'>;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly getMessage: SocketConfig['getMessage'];
+  readonly makeSignalRepository: SocketConfig['makeSignalRepository'];
+  /** Called before the socket can deliver anything. */
+  onSocket(socket: WASocket): Disposable;
+};
+
+/** Told in order; none may throw. */
+export type ConnectionEvents = {
+  /** `expiresAt`: epoch milliseconds. */
+  onQr(text: string, expiresAt: number): void;
+  onPaired(): void;
+  onOpen(): void;
+  /** The server has delivered what waited for us. */
+  onCaughtUp(): void;
+  onFrame(): void;
+  onUndecryptable(): void;
+  /** It is no longer of use, though not yet closed. */
+  onEnding(): void;
+};
+
+export class Connection {
+  readonly socket: WASocket;
+  /** Resolves, never rejects, when the connection is closed and changed credentials are stored. */
+  readonly closed: Promise<WhatsAppCause>;
+  readonly #deps: ConnectionDeps;
+  readonly #events: ConnectionEvents;
+  readonly #carrier: Carrier;
+  readonly #auth: SocketConfig['auth'];
+  readonly #wasLinked: boolean;
+  readonly #attached: Disposable;
+  readonly #saving = new Set<Promise<unknown>>();
+  readonly #resolve: (cause: WhatsAppCause) => void;
+  #timer: Disposable | undefined;
+  #cause: WhatsAppCause | undefined;
+  #phase: 'opening' | 'open' | 'ending' | 'over' = 'opening';
+  #fallbackCode = HANDSHAKE_CODE;
+  #isPaired = false;
+  #qrCount = 0;
+
+  constructor(deps: ConnectionDeps, events: ConnectionEvents) {
+    this.#deps = deps;
+    this.#events = events;
+    this.#auth = deps.vault.auth;
+    this.#wasLinked = deps.vault.account !== undefined;
+    this.#carrier = createCarrier(deps.url);
+    const { promise, resolve } = Promise.withResolvers<WhatsAppCause>();
+    this.closed = promise;
+    this.#resolve = resolve;
+    const logger = createBaileysLogger(deps);
+    this.socket = makeWASocket(
+      socketOptions({
+        url: deps.url,
+        auth: this.#auth,
+        logger,
+        agent: this.#carrier.agent,
+        getMessage: deps.getMessage,
+        makeSignalRepository: (...given) => this.#watched(deps.makeSignalRepository(...given)),
+      }),
+    );
+    guardListeners(this.socket, (err) => logger.error({ err }, 'listener failed'));
+    this.#attached = deps.onSocket(this.socket);
+    this.#listen();
+  }
+
+  /** The phone confirmed the pairing during this connection. */
+  get isPaired(): boolean {
+    return this.#isPaired;
+  }
+
+  /** Ends it for a reason of our own; undefined: nobody needs to know. */
+  end(cause: WhatsAppCause | undefined): void {
+    this.#cause ??= cause;
+    this.socket.end(undefined).catch((error) => {
+      this.#deps.log.warn('whatsapp connection ended badly', { error });
+    });
+  }
+
+  #listen(): void {
+    const { ws, ev } = this.socket;
+    ws.on('frame', () => this.#events.onFrame());
+    ev.on('creds.update', (update) => this.#onCreds(update.account != null));
+    ev.on('connection.update', (update) => {
+      if (update.qr !== undefined) this.#onQr(update.qr);
+      if (update.isNewLogin) {
+        this.#isPaired = true;
+        this.#events.onPaired();
+      }
+      if (update.connection === 'open' && this.#phase === 'opening') {
+        this.#phase = 'open';
+        this.#events.onOpen();
+      }
+      if (update.receivedPendingNotifications) this.#events.onCaughtUp();
+      if (update.connection === 'close') this.#finish(update.lastDisconnect?.error);
+    });
+    // Turns a missed call into a message, in a listener of which nobody catches what it throws.
+    ev.removeAllListeners('call');
+  }
+
+  #onQr(text: string): void {
+    const lifetimeMs = this.#qrCount === 0 ? FIRST_QR_MS : NEXT_QR_MS;
+    this.#qrCount += 1;
+    this.#events.onQr(text, this.#deps.clock.now() + lifetimeMs);
+  }
+
+  /** Until the phone has confirmed there is nothing worth keeping. */
+  #onCreds(hasAccount: boolean): void {
+    if (this.#auth.creds.account === undefined) return;
+    const saving = this.#deps.vault.save();
+    // The confirmation goes out behind the save: a phone that thinks we are linked is right.
+    if (!this.#wasLinked && hasAccount) this.#carrier.holdDuring(saving);
+    const settled = saving.catch((error) => {
+      this.#deps.log.error('whatsapp credentials not stored', { error });
+      this.end({ kind: 'unsaved' });
+    });
+    this.#saving.add(settled);
+    settled.finally(() => this.#saving.delete(settled));
+  }
+
+  /** The library closes its repository first of all when it ends a connection. */
+  #watched(repository: ReturnType<SocketConfig['makeSignalRepository']>) {
+    const { close, decryptMessage, decryptGroupMessage } = repository;
+    const count = (error: unknown) => {
+      if (!READ_BEFORE.test(String(error))) this.#events.onUndecryptable();
+      throw error;
+    };
+    repository.decryptMessage = (given) => decryptMessage.call(repository, given).catch(count);
+    repository.decryptGroupMessage = (given) =>
+      decryptGroupMessage.call(repository, given).catch(count);
+    repository.close = () => {
+      close?.call(repository);
+      this.#onEnding();
+    };
+    return repository;
+  }
+
+  #onEnding(): void {
+    if (this.#phase === 'over') return;
+    if (this.#phase === 'open') this.#fallbackCode = UNKNOWN_CODE;
+    this.#phase = 'ending';
+    this.#events.onEnding();
+    this.#timer = this.#deps.clock.timer(CLOSING_MS, () => {
+      this.#carrier.cut();
+      this.#timer = this.#deps.clock.timer(LAST_WORD_MS, () => this.#finish(undefined));
+    });
+  }
+
+  #finish(error: unknown): void {
+    if (this.#phase === 'over') return;
+    this.#phase = 'over';
+    this.#timer?.[Symbol.dispose]();
+    const { ws } = this.socket;
+    const gone = new ChannelError('whatsapp_closed', 'the connection to WhatsApp is closed', {
+      remedy: BACKOFF,
+    });
+    // The library forgets queries under way, which then wait for a deadline of their own.
+    ws.emit('error', gone);
+    this.#attached[Symbol.dispose]();
+    ws.removeAllListeners();
+    // A late one without a listener would be thrown.
+    ws.on('error', () => undefined);
+    this.#carrier.cut();
+    const cause = this.#cause ?? causeOf(error, this.#fallbackCode);
+    Promise.allSettled(this.#saving).then(() => this.#resolve(cause));
+  }
+}
+
+function causeOf(error: unknown, fallbackCode: number): WhatsAppCause {
+  const message = error instanceof Error ? error.message : '';
+  const output = Reflect.get(Object(error), 'output');
+  const code = Reflect.get(Object(output), 'statusCode');
+  return { kind: 'closed', code: typeof code === 'number' ? code : fallbackCode, message };
+}
+
+/** Several of the library's listeners are async and may reject, which would end the process. */
+function guardListeners({ ws }: WASocket, onRejection: (error: unknown) => void): void {
+  for (const name of ws.eventNames()) {
+    const listeners = ws.listeners(name);
+    ws.removeAllListeners(name);
+    for (const listener of listeners) {
+      ws.on(name, (...values) => {
+        const result: unknown = Reflect.apply(listener, ws, values);
+        if (result instanceof Promise) result.catch(onRejection);
+      });
+    }
+  }
+}

@@ -1,0 +1,138 @@
+// What doctor shows of the link, as one row of the channel's state: written when something of it
+// changed, read by whoever asks while the channel may not even run.
+
+import { z } from 'zod';
+import type { Clock } from '../../lib/clock.ts';
+import type { Logger } from '../../lib/logger.ts';
+import type { KeyValueStore } from '../../store/store.ts';
+
+const HEALTH_KEY = 'link/health';
+const HOUR_MS = 3_600_000;
+const DAY_HOURS = 24;
+/** Unreadable messages may come by the thousand. */
+const COUNT_EVERY_MS = 60_000;
+
+const healthSchema = z.object({
+  status: z.enum(['starting', 'running', 'degraded', 'stopped']),
+  linkedNumber: z.string().exactOptional(),
+  /** Epoch milliseconds. */
+  openedAt: z.number().exactOptional(),
+  lastEnding: z
+    .object({ code: z.number().exactOptional(), reason: z.string(), at: z.number() })
+    .readonly()
+    .exactOptional(),
+  /** Hours since the epoch in which connections ended, with how many; the last day's. */
+  endings: z.array(z.tuple([z.number(), z.number()]).readonly()).readonly(),
+  /** Messages that could not be decrypted, since the account was linked. */
+  undecryptable: z.number(),
+});
+
+export type LinkHealth = Readonly<z.infer<typeof healthSchema>>;
+
+const NO_HEALTH: LinkHealth = { status: 'starting', endings: [], undecryptable: 0 };
+
+export async function readLinkHealth(
+  state: Pick<KeyValueStore, 'get'>,
+): Promise<LinkHealth | undefined> {
+  const text = await state.get(HEALTH_KEY);
+  if (text === undefined) return undefined;
+  try {
+    return healthSchema.parse(JSON.parse(text));
+  } catch {
+    // Only a report: the next change writes a new one.
+    return undefined;
+  }
+}
+
+/** New connections within 24 hours before `now` (epoch milliseconds), to the hour. */
+export function reconnectsOfLastDay(health: LinkHealth, now: number): number {
+  return lastDay(health.endings, now).reduce((sum, [, count]) => sum + count, 0);
+}
+
+function lastDay(endings: LinkHealth['endings'], now: number): LinkHealth['endings'] {
+  const firstHour = Math.floor(now / HOUR_MS) - DAY_HOURS;
+  return endings.filter(([hour]) => hour > firstHour);
+}
+
+export interface HealthRecord {
+  /** What was known before this start. */
+  load(): Promise<void>;
+  set(change: Partial<Pick<LinkHealth, 'status' | 'linkedNumber' | 'openedAt'>>): void;
+  ended(code: number | undefined, reason: string): void;
+  undecryptable(): void;
+  /** Resolves when everything said so far is written. */
+  flush(): Promise<void>;
+}
+
+export function createHealthRecord(deps: {
+  readonly state: KeyValueStore;
+  readonly clock: Clock;
+  readonly log: Logger;
+}): HealthRecord {
+  return new Record(deps);
+}
+
+class Record implements HealthRecord {
+  readonly #deps: { readonly state: KeyValueStore; readonly clock: Clock; readonly log: Logger };
+  #health = NO_HEALTH;
+  #written = '';
+  #writing: Promise<void> = Promise.resolve();
+  #counting: Disposable | undefined;
+
+  constructor(deps: {
+    readonly state: KeyValueStore;
+    readonly clock: Clock;
+    readonly log: Logger;
+  }) {
+    this.#deps = deps;
+  }
+
+  async load(): Promise<void> {
+    const { state } = this.#deps;
+    this.#health = { ...((await readLinkHealth(state)) ?? NO_HEALTH), status: 'starting' };
+  }
+
+  set(change: Partial<LinkHealth>): void {
+    this.#health = { ...this.#health, ...change };
+    this.#write();
+  }
+
+  ended(code: number | undefined, reason: string): void {
+    const at = this.#deps.clock.now();
+    const hour = Math.floor(at / HOUR_MS);
+    const endings = lastDay(this.#health.endings, at);
+    const count = endings.find(([known]) => known === hour)?.[1] ?? 0;
+    this.set({
+      lastEnding: { ...(code === undefined ? {} : { code }), reason, at },
+      endings: [...endings.filter(([known]) => known !== hour), [hour, count + 1]],
+    });
+  }
+
+  undecryptable(): void {
+    this.#health = { ...this.#health, undecryptable: this.#health.undecryptable + 1 };
+    this.#counting ??= this.#deps.clock.timer(COUNT_EVERY_MS, () => {
+      this.#counting = undefined;
+      this.#write();
+    });
+  }
+
+  async flush(): Promise<void> {
+    this.#counting?.[Symbol.dispose]();
+    this.#counting = undefined;
+    this.#write();
+    await this.#writing;
+  }
+
+  #write(): void {
+    this.#writing = this.#writing.then(async () => {
+      const value = JSON.stringify(this.#health);
+      if (value === this.#written) return;
+      this.#written = value;
+      try {
+        await this.#deps.state.set(HEALTH_KEY, value);
+      } catch (error) {
+        this.#deps.log.warn('whatsapp link health not written', { error });
+      }
+    });
+  }
+}

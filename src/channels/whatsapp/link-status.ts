@@ -1,0 +1,98 @@
+// What the link tells of itself: its status for the gateway, the row for doctor, and alerts for the
+// owner on another channel, each trouble once.
+
+import type { WhatsAppCause } from '../../core/whatsapp-endings.ts';
+import type { ChannelHost, ChannelStatus } from '../channel.ts';
+import { createHealthRecord, type HealthRecord } from './link-health.ts';
+import type { Vault } from './vault.ts';
+
+/** Frames come by the hundred. */
+const ACTIVE_EVERY_MS = 1000;
+
+export type StatusDeps = {
+  readonly host: Pick<ChannelHost, 'report' | 'alert' | 'clock' | 'log' | 'state'>;
+  readonly vault: Pick<Vault, 'account'>;
+};
+
+export class LinkStatus {
+  readonly #deps: StatusDeps;
+  readonly #health: HealthRecord;
+  /** Troubles the owner knows of. */
+  readonly #told = new Set<string>();
+  #activeAt: number | undefined;
+
+  constructor(deps: StatusDeps) {
+    this.#deps = deps;
+    this.#health = createHealthRecord(deps.host);
+  }
+
+  load(): Promise<void> {
+    return this.#health.load();
+  }
+
+  flush(): Promise<void> {
+    return this.#health.flush();
+  }
+
+  starting(): void {
+    this.#report({ kind: 'starting' });
+  }
+
+  opened(): void {
+    const { clock } = this.#deps.host;
+    const { account } = this.#deps.vault;
+    this.#running(clock.now());
+    this.#health.set({
+      openedAt: clock.now(),
+      ...(account === undefined ? {} : { linkedNumber: account.number }),
+    });
+  }
+
+  /** Something came on the connection that was reported as open. */
+  frame(): void {
+    const now = this.#deps.host.clock.now();
+    if (this.#activeAt === undefined || now - this.#activeAt < ACTIVE_EVERY_MS) return;
+    this.#running(now);
+  }
+
+  degraded(reason: string, retryAt?: number): void {
+    this.#report({ kind: 'degraded', reason, ...(retryAt === undefined ? {} : { retryAt }) });
+  }
+
+  stopped(reason: string, remedy: string): void {
+    this.#report({ kind: 'stopped', reason, remedy });
+  }
+
+  ended(cause: WhatsAppCause, reason: string): void {
+    this.#health.ended(cause.kind === 'closed' ? cause.code : undefined, reason);
+  }
+
+  undecryptable(): void {
+    this.#health.undecryptable();
+  }
+
+  /** Once per reason until `forget`. */
+  alert(reason: string, remedy = ''): void {
+    if (this.#told.has(reason)) return;
+    this.#told.add(reason);
+    this.#deps.host.alert(`WhatsApp: ${reason}. ${remedy}`.trimEnd());
+  }
+
+  /** What was told is over: the next time is news again. */
+  forget(): void {
+    this.#told.clear();
+  }
+
+  #running(activeAt: number): void {
+    const { account } = this.#deps.vault;
+    const name = account === undefined ? {} : { account: `+${account.number}` };
+    this.#report({ kind: 'running', activeAt, ...name });
+    this.#activeAt = activeAt;
+  }
+
+  #report(status: ChannelStatus): void {
+    this.#activeAt = undefined;
+    this.#deps.host.report(status);
+    this.#health.set({ status: status.kind });
+  }
+}

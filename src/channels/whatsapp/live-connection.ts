@@ -1,0 +1,127 @@
+// A connection with those who watch it, and what can be said of it at any time: how far it came,
+// whether it may be used, whether messages from before it are still coming.
+
+import type { WASocket } from '@whiskeysockets/baileys';
+import type { WhatsAppCause, WhatsAppPhase } from '../../core/whatsapp-endings.ts';
+import type { Change } from './change.ts';
+import { Connection, type ConnectionDeps } from './connection.ts';
+import { startWatchdogs, type Watchdogs } from './watchdogs.ts';
+
+export type LiveDeps = ConnectionDeps & {
+  readonly ledger: { stalledMs(): number | undefined };
+  /** Told whenever `socket` or `isCatchingUp` changed. */
+  readonly change: Change;
+};
+
+/** None may throw. */
+export type LiveEvents = {
+  /** `expiresAt`: epoch milliseconds. */
+  onQr(text: string, expiresAt: number): void;
+  onPaired(): void;
+  onOpen(): void;
+  onFrame(): void;
+  onUndecryptable(): void;
+};
+
+export class LiveConnection {
+  readonly isPairing: boolean;
+  readonly #deps: LiveDeps;
+  readonly #events: LiveEvents;
+  readonly #watch: Watchdogs;
+  readonly #connection: Connection;
+  #isUsable = false;
+  #isCatchingUp = true;
+  #openedAt: number | undefined;
+
+  constructor(deps: LiveDeps, events: LiveEvents) {
+    this.#deps = deps;
+    this.#events = events;
+    this.isPairing = deps.vault.account === undefined;
+    this.#watch = startWatchdogs({
+      clock: deps.clock,
+      isPairing: this.isPairing,
+      stalledMs: () => deps.ledger.stalledMs(),
+      onTrouble: (kind) => this.end({ kind }),
+      onMarkerMissing: () => this.#onMarkerMissing(),
+    });
+    this.#connection = new Connection(deps, {
+      ...events,
+      onOpen: () => this.#onOpen(),
+      onCaughtUp: () => this.#caughtUp(),
+      onFrame: () => this.#onFrame(),
+      onEnding: () => this.#onEnding(),
+    });
+  }
+
+  /** Whatever its state. */
+  get rawSocket(): WASocket {
+    return this.#connection.socket;
+  }
+
+  /** Open and not yet about to end. */
+  get socket(): WASocket | undefined {
+    return this.#isUsable ? this.#connection.socket : undefined;
+  }
+
+  get isCatchingUp(): boolean {
+    return this.#isCatchingUp;
+  }
+
+  get isPaired(): boolean {
+    return this.#connection.isPaired;
+  }
+
+  /** How far it came, also after its end. */
+  get phase(): WhatsAppPhase {
+    if (this.#openedAt !== undefined) return 'open';
+    return this.isPairing ? 'pairing' : 'opening';
+  }
+
+  /** Since when it is, or was, open: milliseconds until now. */
+  get openMs(): number {
+    return this.#openedAt === undefined ? 0 : this.#deps.clock.monotonic() - this.#openedAt;
+  }
+
+  /** Resolves, never rejects, when nothing of it is left. */
+  async closed(): Promise<WhatsAppCause> {
+    const cause = await this.#connection.closed;
+    this.#watch[Symbol.dispose]();
+    this.#onEnding();
+    return cause;
+  }
+
+  end(cause?: WhatsAppCause): void {
+    this.#connection.end(cause);
+  }
+
+  #onOpen(): void {
+    this.#openedAt = this.#deps.clock.monotonic();
+    this.#isUsable = true;
+    this.#watch.opened();
+    this.#events.onOpen();
+    this.#deps.change.notify();
+  }
+
+  #onFrame(): void {
+    this.#watch.frame();
+    this.#events.onFrame();
+  }
+
+  #onMarkerMissing(): void {
+    if (!this.#isCatchingUp) return;
+    this.#deps.log.warn('whatsapp never said that all waiting messages were delivered');
+    // The library holds its own events back until that marker.
+    this.#connection.socket.ev.flush();
+    this.#caughtUp();
+  }
+
+  #onEnding(): void {
+    this.#isUsable = false;
+    this.#caughtUp();
+  }
+
+  #caughtUp(): void {
+    this.#isCatchingUp = false;
+    this.#deps.change.notify();
+  }
+}

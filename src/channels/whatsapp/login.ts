@@ -1,0 +1,166 @@
+// Logins as a person sees them: each a list of steps that ends in `done` or `failed`. The newest
+// ends the one before it. Who connects, and cleans what was half made, is the link.
+
+import type { Login, LoginOptions, LoginStep } from '../channel.ts';
+
+const TRY_AGAIN = 'Run `nanobot channels login whatsapp` again.';
+/** E.164: country code first, at most 15 digits. */
+const NUMBER = /^[1-9]\d{6,14}$/;
+const SEPARATORS = /[\s+()./-]/g;
+
+export interface LoginAttempt {
+  /** Aborted when the person gave up or another login began; the reason says which. */
+  readonly signal: AbortSignal;
+  /** Digits; undefined: QR only. */
+  readonly phoneNumber: string | undefined;
+  /** The phone confirmed: what fails now fails behind the pairing. */
+  readonly isConfirmed: boolean;
+  confirmed(): void;
+  /** Until `release` it is not over when it is given up: something half made is to be cleaned. */
+  hold(): void;
+  /** Fails it where it was given up meanwhile, or with `trouble`. */
+  release(trouble: { readonly reason: string; readonly remedy: string } | undefined): void;
+  show(step: Exclude<LoginStep, { readonly kind: 'done' | 'failed' }>): void;
+  done(account: string): void;
+  fail(reason: string, remedy: string): void;
+}
+
+export interface LoginDesk extends Login {
+  /** The login under way. */
+  readonly current: LoginAttempt | undefined;
+  /** Ends the login under way. */
+  close(reason: string): void;
+}
+
+export function createLoginDesk(deps: {
+  /** From the settings; '' where none is given. */
+  readonly phoneNumber: string;
+  /** A login began or was given up. */
+  onChange(): void;
+}): LoginDesk {
+  let newest: Attempt | undefined;
+  const giveUp = (attempt: Attempt | undefined, reason: string) => {
+    if (attempt === undefined || attempt.isOver) return;
+    attempt.giveUp(reason);
+    deps.onChange();
+  };
+
+  async function* begin(options: LoginOptions, signal: AbortSignal): AsyncGenerator<LoginStep> {
+    const number = (options.phoneNumber ?? deps.phoneNumber).replaceAll(SEPARATORS, '');
+    if (number !== '' && !NUMBER.test(number)) return yield badNumber;
+    const attempt = new Attempt(number === '' ? undefined : number);
+    const earlier = newest;
+    newest = attempt;
+    giveUp(earlier, 'another login was started');
+    const onAbort = () => giveUp(attempt, 'the login was cancelled');
+    signal.addEventListener('abort', onAbort, { once: true });
+    try {
+      if (signal.aborted) onAbort();
+      else deps.onChange();
+      yield* attempt.steps();
+    } finally {
+      signal.removeEventListener('abort', onAbort);
+      onAbort();
+      await attempt.over;
+    }
+  }
+
+  return {
+    begin,
+    get current() {
+      return newest?.isOver || newest?.signal.aborted ? undefined : newest;
+    },
+    close: (reason) => giveUp(newest, reason),
+  };
+}
+
+const badNumber: LoginStep = {
+  kind: 'failed',
+  reason: 'the phone number is not an international number',
+  remedy: 'Give it with its country code, digits only, e.g. 491511234567.',
+};
+
+class Attempt implements LoginAttempt {
+  readonly phoneNumber: string | undefined;
+  readonly over: Promise<void>;
+  readonly #controller = new AbortController();
+  readonly #queue: LoginStep[] = [];
+  readonly #finished: () => void;
+  #more = Promise.withResolvers<void>();
+  #isHeld = false;
+  #isConfirmed = false;
+  #isOver = false;
+
+  constructor(phoneNumber: string | undefined) {
+    this.phoneNumber = phoneNumber;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.over = promise;
+    this.#finished = resolve;
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  get isOver(): boolean {
+    return this.#isOver;
+  }
+
+  get isConfirmed(): boolean {
+    return this.#isConfirmed;
+  }
+
+  confirmed(): void {
+    this.#isConfirmed = true;
+  }
+
+  hold(): void {
+    this.#isHeld = true;
+  }
+
+  release(trouble: { readonly reason: string; readonly remedy: string } | undefined): void {
+    this.#isHeld = false;
+    const { aborted, reason } = this.signal;
+    if (aborted) this.fail(String(reason), TRY_AGAIN);
+    else if (trouble !== undefined) this.fail(trouble.reason, trouble.remedy);
+  }
+
+  show(step: LoginStep): void {
+    if (!this.#isOver) this.#add(step);
+  }
+
+  done(account: string): void {
+    this.#end({ kind: 'done', account });
+  }
+
+  fail(reason: string, remedy: string): void {
+    this.#end({ kind: 'failed', reason, remedy });
+  }
+
+  giveUp(reason: string): void {
+    this.#controller.abort(reason);
+    if (!this.#isHeld) this.fail(reason, TRY_AGAIN);
+  }
+
+  async *steps(): AsyncGenerator<LoginStep> {
+    for (;;) {
+      const step = this.#queue.shift();
+      if (step !== undefined) yield step;
+      else if (this.#isOver) return;
+      else await this.#more.promise;
+    }
+  }
+
+  #end(step: LoginStep): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#add(step);
+    this.#finished();
+  }
+
+  #add(step: LoginStep): void {
+    this.#queue.push(step);
+    this.#more.resolve();
+    this.#more = Promise.withResolvers();
+  }
+}
