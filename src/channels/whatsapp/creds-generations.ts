@@ -1,0 +1,147 @@
+// The account's credentials, one row per generation: every change writes a new one, so that a
+// damaged or a bad newest one still has predecessors. Which generation is used is the vault's choice.
+
+import { type AuthenticationCreds, BufferJSON } from '@whiskeysockets/baileys';
+import type { KeyValueStore } from '../../store/store.ts';
+import type { Row } from './key-rows.ts';
+import { seal, unseal } from './sealed-row.ts';
+
+export const CREDS_PREFIX = 'creds/';
+const DAMAGED_PREFIX = 'creds-damaged/';
+const NUMBER_DIGITS = 12;
+/** Newest generations kept, beside the newest that opened a connection. */
+const GENERATIONS_KEPT = 3;
+
+export type Generation = {
+  readonly number: number;
+  readonly text: string;
+  /** When it opened a connection, epoch milliseconds. */
+  readonly openedAt?: number;
+};
+
+export type StoredGenerations = {
+  /** Readable ones, newest first. */
+  readonly intact: readonly Generation[];
+  /** Rows that are there and cannot be read, newest first. */
+  readonly damaged: readonly { readonly number: number; readonly row: Row }[];
+};
+
+export async function readGenerations(state: KeyValueStore): Promise<StoredGenerations> {
+  const intact: Generation[] = [];
+  const damaged: { number: number; row: Row }[] = [];
+  for (const row of await state.list(CREDS_PREFIX, { newestFirst: true })) {
+    const number = Number.parseInt(row.key.slice(CREDS_PREFIX.length), 10) || 0;
+    const read = parseRow(row.key, row.value);
+    if (read === undefined) damaged.push({ number, row });
+    else intact.push({ number, ...read });
+  }
+  return { intact, damaged };
+}
+
+export function credsOf(generation: Generation): AuthenticationCreds {
+  return JSON.parse(generation.text, BufferJSON.reviver);
+}
+
+export function textOf(creds: AuthenticationCreds): string {
+  return JSON.stringify(creds, BufferJSON.replacer);
+}
+
+/** Moves unreadable rows out of the way of later generations; they are kept for whoever looks. */
+export function setAsideRows(damaged: StoredGenerations['damaged']): readonly Row[] {
+  return damaged.flatMap(({ row: { key, value } }) => [
+    { key: DAMAGED_PREFIX + key.slice(CREDS_PREFIX.length), value },
+    { key, value: undefined },
+  ]);
+}
+
+/** Rows of a change, and what to call once they are on disk. */
+export type CredsChange = { readonly rows: readonly Row[]; applied(): void };
+
+export class CredsGenerations {
+  /** Newest first. */
+  #kept: readonly Generation[];
+  /** What the newest holds, or what is not worth a first row yet. */
+  #text: string;
+  #number: number;
+
+  /** `initialText`: content that needs no row as long as nothing changes. */
+  constructor(stored: StoredGenerations, initialText = '') {
+    const numbers = [...stored.intact, ...stored.damaged].map(({ number }) => number);
+    this.#kept = stored.intact;
+    this.#number = Math.max(0, ...numbers);
+    this.#text = stored.intact[0]?.text ?? initialText;
+  }
+
+  /** 0 while nothing was written. */
+  get number(): number {
+    return this.#number;
+  }
+
+  get newest(): Generation | undefined {
+    return this.#kept[0];
+  }
+
+  get lastOpened(): Generation | undefined {
+    return this.#kept.find(({ openedAt }) => openedAt !== undefined);
+  }
+
+  /** A new generation where the content changed. */
+  change(creds: AuthenticationCreds): CredsChange | undefined {
+    const text = textOf(creds);
+    return text === this.#text ? undefined : this.#write({ number: this.#number + 1, text });
+  }
+
+  /** The first row of an identity although nothing changed: keys must never stand without it. */
+  first(creds: AuthenticationCreds): CredsChange {
+    return this.#write({ number: this.#number + 1, text: textOf(creds) });
+  }
+
+  /** Marks the content as one that opened; nothing to do where it is marked already. */
+  confirm(creds: AuthenticationCreds, openedAt: number): CredsChange | undefined {
+    const text = textOf(creds);
+    const newest = this.newest;
+    if (text !== newest?.text) return this.#write({ number: this.#number + 1, text, openedAt });
+    return newest.openedAt === undefined ? this.#write({ ...newest, openedAt }) : undefined;
+  }
+
+  #write(generation: Generation): CredsChange {
+    const others = this.#kept.filter(({ number }) => number !== generation.number);
+    const all = [generation, ...others];
+    const opened = all.find(({ openedAt }) => openedAt !== undefined);
+    const kept = all.filter((one, place) => place < GENERATIONS_KEPT || one === opened);
+    const dropped = all.filter((one) => !kept.includes(one));
+    return {
+      rows: [
+        rowOf(generation),
+        ...dropped.map(({ number }) => ({ key: keyOf(number), value: undefined })),
+      ],
+      applied: () => {
+        this.#kept = kept;
+        this.#number = generation.number;
+        this.#text = generation.text;
+      },
+    };
+  }
+}
+
+const keyOf = (number: number) => CREDS_PREFIX + String(number).padStart(NUMBER_DIGITS, '0');
+
+function rowOf({ number, text, openedAt }: Generation): Row {
+  const key = keyOf(number);
+  return { key, value: seal(key, `${JSON.stringify({ v: 1, openedAt })}\n${text}`) };
+}
+
+function parseRow(key: string, value: string): Omit<Generation, 'number'> | undefined {
+  const sealed = unseal(key, value);
+  if (sealed === undefined) return undefined;
+  const end = sealed.indexOf('\n');
+  try {
+    const { openedAt } = JSON.parse(sealed.slice(0, end));
+    const text = sealed.slice(end + 1);
+    const creds = JSON.parse(text);
+    if (typeof creds.registrationId !== 'number' || creds.noiseKey === undefined) return undefined;
+    return { text, ...(typeof openedAt === 'number' ? { openedAt } : {}) };
+  } catch {
+    return undefined;
+  }
+}

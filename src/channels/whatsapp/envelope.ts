@@ -1,0 +1,90 @@
+// What stands outside an encrypted message: whose it is, where it belongs, when the server took it.
+// Read from the raw stanza, because a plaintext alone says none of it.
+
+import {
+  type BinaryNode,
+  decodeMessageNode,
+  isJidNewsletter,
+  isJidStatusBroadcast,
+} from '@whiskeysockets/baileys';
+
+export type MessageKey = {
+  readonly remoteJid: string;
+  /** The chat's other address (phone number for a LID and the reverse), where the server sent it. */
+  readonly remoteJidAlt?: string;
+  readonly fromMe: boolean;
+  readonly id: string;
+  readonly participant?: string;
+  readonly participantAlt?: string;
+};
+
+export type Envelope = {
+  readonly key: MessageKey;
+  /** By the server, epoch milliseconds; undefined where it said none. */
+  readonly sentAt: number | undefined;
+  readonly pushName: string | undefined;
+  /** It waited on the server while we were away. */
+  readonly offline: boolean;
+};
+
+export type OwnIds = { readonly id: string; readonly lid?: string };
+
+const SIGNAL_TYPES = new Set(['pkmsg', 'msg', 'skmsg']);
+/** Baileys leaves a message alone whose first part is of this type. */
+const LEFT_ALONE = 'msmsg';
+
+/** The ciphertexts Baileys will have decrypted, as the very buffers it passes on. */
+export function ciphertextsOf({ content }: BinaryNode): readonly Uint8Array[] {
+  const parts = Array.isArray(content) ? content.filter(({ tag }) => tag === 'enc') : [];
+  if (parts[0]?.attrs['type'] === LEFT_ALONE) return [];
+  return parts.flatMap(({ attrs, content }) =>
+    content instanceof Uint8Array && SIGNAL_TYPES.has(attrs['type'] ?? '') ? [content] : [],
+  );
+}
+
+/** undefined for a stanza that Baileys refuses as well. */
+export function envelopeOf(stanza: BinaryNode, own: OwnIds): Envelope | undefined {
+  const { attrs } = stanza;
+  const key = keyOf(stanza, own);
+  if (key === undefined) return undefined;
+  const seconds = Number(attrs['t']);
+  return {
+    key,
+    sentAt: seconds > 0 ? seconds * 1000 : undefined,
+    pushName: attrs['notify'],
+    offline: attrs['offline'] !== undefined,
+  };
+}
+
+/** Posts to everybody are not written to us. */
+export function isPublicPost({ key: { remoteJid } }: Pick<Envelope, 'key'>): boolean {
+  return isJidStatusBroadcast(remoteJid) || isJidNewsletter(remoteJid) === true;
+}
+
+function keyOf(stanza: BinaryNode, own: OwnIds): MessageKey | undefined {
+  try {
+    const { key } = decodeMessageNode(stanza, own.id, own.lid ?? '').fullMessage;
+    const { remoteJid, id, participant, participantAlt } = key;
+    if (!remoteJid || !id) return undefined;
+    const fromMe = key.fromMe === true;
+    // For what the owner wrote Baileys takes the owner's other address for the chat's.
+    const alt = fromMe ? recipientAlt(stanza) : key.remoteJidAlt;
+    return {
+      remoteJid,
+      ...(alt ? { remoteJidAlt: alt } : {}),
+      fromMe,
+      id,
+      ...(participant ? { participant } : {}),
+      ...(participantAlt ? { participantAlt } : {}),
+    };
+  } catch {
+    return undefined;
+  }
+}
+
+function recipientAlt({ attrs }: BinaryNode): string | undefined {
+  const isLid = attrs['recipient']?.endsWith('@lid') === true;
+  return isLid
+    ? (attrs['recipient_pn'] ?? attrs['peer_recipient_pn'])
+    : (attrs['recipient_lid'] ?? attrs['peer_recipient_lid']);
+}

@@ -1,0 +1,214 @@
+// The durable inbound rows: what a person wrote, stored with the ratchet that decrypted it, until it
+// was handed over. A plaintext is matched to its stanza by the ciphertext's buffer. Who may write,
+// and what is a duplicate, is the inbox's.
+
+import { type BinaryNode, proto, unpadRandomMax16 } from '@whiskeysockets/baileys';
+import { BACKOFF, ChannelError } from '../../core/errors.ts';
+import type { Clock } from '../../lib/clock.ts';
+import type { Logger } from '../../lib/logger.ts';
+import type { KeyValueEntry, KeyValueStore } from '../../store/store.ts';
+import { ciphertextsOf, type Envelope, envelopeOf, isPublicPost, type OwnIds } from './envelope.ts';
+import {
+  arrivalKey,
+  arrivalNumber,
+  decodeRow,
+  encodeRow,
+  INBOX_PREFIX,
+  type LedgerRow,
+} from './ledger-row.ts';
+import { resentByPhone } from './phone-resend.ts';
+import { isUserContent } from './user-content.ts';
+
+export type { LedgerRow } from './ledger-row.ts';
+
+const DAMAGED_PREFIX = 'inbox-damaged/';
+/** The highest arrival number that was handed over: numbers go on behind it after a restart. */
+const HANDED_OVER = 'inbox-handed-over';
+
+export type LedgerDeps = {
+  readonly state: KeyValueStore;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** The linked account's own addresses. */
+  readonly own: () => OwnIds | undefined;
+};
+
+export interface Ledger {
+  /** Remembers whose ciphertext this stanza carries; called for every raw message stanza before Baileys handles it. */
+  observe(stanza: BinaryNode): void;
+  /**
+   * The rows that store this plaintext; none where it is no user content. For the session repository,
+   * inside its unit of work.
+   * @throws ChannelError where the stanza was not observed: a message nobody could attribute
+   */
+  rowsFor(ciphertext: Uint8Array, plaintext: Uint8Array): readonly KeyValueEntry[];
+  /** Rows became durable. */
+  stored(): void;
+  /** This ciphertext was decrypted, or refused for good. */
+  settled(ciphertext: Uint8Array): void;
+  /** Waiting rows in arrival order. */
+  list(limit: number): Promise<readonly LedgerRow[]>;
+  remove(arrivals: readonly string[]): Promise<void>;
+  /** Resolves when a row was stored since the last call. @throws the signal's reason */
+  arrival(signal: AbortSignal): Promise<void>;
+  /** While message stanzas wait to be decrypted: milliseconds without any of them coming through. */
+  stalledMs(): number | undefined;
+  /** The connection ended: stanzas not decrypted yet will be sent again. */
+  disconnected(): void;
+}
+
+export async function openLedger(deps: LedgerDeps): Promise<Ledger> {
+  const [newest] = await deps.state.list(INBOX_PREFIX, { limit: 1, newestFirst: true });
+  const handedOver = (await deps.state.get(HANDED_OVER)) ?? '';
+  return new StoredLedger(deps, { newest: newest?.key ?? '', handedOver });
+}
+
+class StoredLedger implements Ledger {
+  readonly #deps: LedgerDeps;
+  readonly #envelopes = new WeakMap<Uint8Array, Envelope>();
+  /** Not decrypted yet, oldest first, with the monotonic time they came. */
+  readonly #pending = new Map<Uint8Array, number>();
+  #progressAt = 0;
+  #lastArrival: number;
+  #highestHandedOver: string;
+  #hasNew = false;
+  #wake = Promise.withResolvers<void>();
+
+  constructor(
+    deps: LedgerDeps,
+    { newest, handedOver }: { readonly newest: string; readonly handedOver: string },
+  ) {
+    this.#deps = deps;
+    this.#lastArrival = Math.max(arrivalNumber(newest), arrivalNumber(handedOver));
+    this.#highestHandedOver = handedOver;
+  }
+
+  observe(stanza: BinaryNode): void {
+    const own = this.#deps.own();
+    const envelope = own === undefined ? undefined : envelopeOf(stanza, own);
+    if (envelope === undefined) return;
+    for (const ciphertext of ciphertextsOf(stanza)) {
+      this.#envelopes.set(ciphertext, envelope);
+      this.#pending.set(ciphertext, this.#deps.clock.monotonic());
+    }
+  }
+
+  rowsFor(ciphertext: Uint8Array, plaintext: Uint8Array): readonly KeyValueEntry[] {
+    const envelope = this.#envelopes.get(ciphertext);
+    if (envelope === undefined) {
+      const problem = 'A WhatsApp message was decrypted of which no stanza was seen.';
+      throw new ChannelError('whatsapp_unattributed', problem, { remedy: BACKOFF });
+    }
+    const bytes = unpadded(plaintext);
+    const message = bytes === undefined ? undefined : decoded(bytes);
+    if (bytes === undefined || message === undefined) {
+      this.#deps.log.warn('a decrypted WhatsApp message has no readable content');
+      return [];
+    }
+    const contents = resentByPhone(envelope, message) ?? [{ envelope, message, bytes }];
+    return contents
+      .filter((one) => !isPublicPost(one.envelope) && isUserContent(one.message))
+      .map((one) => this.#newRow(one.envelope, one.bytes));
+  }
+
+  stored(): void {
+    this.#hasNew = true;
+    this.#wake.resolve();
+  }
+
+  settled(ciphertext: Uint8Array): void {
+    this.#pending.delete(ciphertext);
+    this.#progressAt = this.#deps.clock.monotonic();
+  }
+
+  async list(limit: number): Promise<readonly LedgerRow[]> {
+    const rows: LedgerRow[] = [];
+    const damaged: KeyValueEntry[] = [];
+    for (let after = ''; rows.length < limit; ) {
+      const wanted = limit - rows.length;
+      const entries = await this.#deps.state.list(INBOX_PREFIX, { limit: wanted, after });
+      for (const entry of entries) {
+        const row = decodeRow(entry.key, entry.value);
+        if (row === undefined) damaged.push(entry);
+        else rows.push(row);
+      }
+      after = entries.at(-1)?.key ?? '';
+      if (entries.length < wanted) break;
+    }
+    if (damaged.length > 0) await this.#setAside(damaged);
+    return rows;
+  }
+
+  async remove(arrivals: readonly string[]): Promise<void> {
+    await this.#takeOut(arrivals, []);
+  }
+
+  async arrival(signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted();
+    if (!this.#hasNew) {
+      const aborted = Promise.withResolvers<never>();
+      const onAbort = () => aborted.reject(signal.reason);
+      signal.addEventListener('abort', onAbort, { once: true });
+      try {
+        await Promise.race([this.#wake.promise, aborted.promise]);
+      } finally {
+        signal.removeEventListener('abort', onAbort);
+      }
+    }
+    this.#hasNew = false;
+    this.#wake = Promise.withResolvers();
+  }
+
+  stalledMs(): number | undefined {
+    const [oldest] = this.#pending.values();
+    if (oldest === undefined) return undefined;
+    return this.#deps.clock.monotonic() - Math.max(oldest, this.#progressAt);
+  }
+
+  disconnected(): void {
+    this.#pending.clear();
+  }
+
+  #newRow(envelope: Envelope, message: Uint8Array): KeyValueEntry {
+    this.#lastArrival += 1;
+    const value = encodeRow(envelope, this.#deps.clock.now(), message);
+    return { key: arrivalKey(this.#lastArrival), value };
+  }
+
+  async #setAside(damaged: readonly KeyValueEntry[]): Promise<void> {
+    this.#deps.log.error('stored WhatsApp messages cannot be read', { count: damaged.length });
+    const moved = damaged.map(({ key, value }) => ({
+      key: DAMAGED_PREFIX + key.slice(INBOX_PREFIX.length),
+      value,
+    }));
+    await this.#takeOut(
+      damaged.map(({ key }) => key),
+      moved,
+    );
+  }
+
+  /** Out of the waiting rows, and their numbers never again. */
+  async #takeOut(keys: readonly string[], moved: readonly KeyValueEntry[]): Promise<void> {
+    if (keys.length === 0) return;
+    for (const key of keys) if (key > this.#highestHandedOver) this.#highestHandedOver = key;
+    const deleted = keys.map((key) => ({ key, value: undefined }));
+    const mark = { key: HANDED_OVER, value: this.#highestHandedOver };
+    await this.#deps.state.setMany([...deleted, ...moved, mark]);
+  }
+}
+
+function unpadded(plaintext: Uint8Array): Uint8Array | undefined {
+  try {
+    return unpadRandomMax16(plaintext);
+  } catch {
+    return undefined;
+  }
+}
+
+function decoded(bytes: Uint8Array): proto.Message | undefined {
+  try {
+    return proto.Message.decode(bytes);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,121 @@
+// The key stores over the vault's rows: one for Baileys' own use, and one for libsignal whose writes
+// wait in the unit of work under way. Locking and committing is the unit queue's.
+
+import type {
+  SignalDataSet,
+  SignalDataTypeMap,
+  SignalKeyStore,
+  SignalKeyStoreWithTransaction,
+} from '@whiskeysockets/baileys';
+import type { Logger } from '../../lib/logger.ts';
+import type { KeyValueStore } from '../../store/store.ts';
+import { KEY_PREFIX, type KeyRows, type KeyType, keyRow, type Row } from './key-rows.ts';
+import type { Unit } from './unit-queue.ts';
+
+export type SignalKeysDeps = {
+  readonly state: KeyValueStore;
+  readonly rows: KeyRows;
+  readonly log: Logger;
+};
+
+type Values<T extends KeyType> = { [id: string]: SignalDataTypeMap[T] };
+
+/** For `auth.keys` of a socket: reads what is on disk, writes through `write`. */
+export function createDurableKeys(
+  deps: SignalKeysDeps,
+  write: (data: SignalDataSet) => Promise<void>,
+  clear: () => Promise<void>,
+): SignalKeyStore {
+  return { get: (type, ids) => read(deps, deps.state, type, ids), set: write, clear };
+}
+
+/** libsignal's keys, and the units of work its calls run in. */
+export interface SignalUnits {
+  readonly keys: SignalKeyStoreWithTransaction;
+  /**
+   * Runs alone. What was written is on disk when this resolves, with the credentials where they
+   * changed, in one transaction; of a task that throws nothing is.
+   * @throws ChannelError `whatsapp_not_saved`, or `whatsapp_link_replaced` after a reset
+   */
+  run<T>(task: (unit: Unit) => Promise<T>): Promise<T>;
+}
+
+/** For libsignal; `within` names the unit its reads and writes belong to. */
+export interface UnitKeys {
+  readonly store: SignalKeyStoreWithTransaction;
+  within<T>(unit: Unit, work: () => Promise<T>): Promise<T>;
+}
+
+/**
+ * Units run one at a time, so which one is meant needs no asynchronous context: libsignal's own job
+ * queue would lose it.
+ */
+export function createUnitKeys(deps: SignalKeysDeps): UnitKeys {
+  let current: Unit | undefined;
+  const store: SignalKeyStoreWithTransaction = {
+    get: (type, ids) =>
+      type === 'lid-mapping'
+        ? tolerant(deps, () => read(deps, deps.state, type, ids), {})
+        : read(deps, current ?? deps.state, type, ids),
+    async set({ 'lid-mapping': addresses, ...held }) {
+      if (addresses !== undefined) {
+        const rows = deps.rows.encode({ 'lid-mapping': addresses });
+        await tolerant(deps, () => deps.state.setMany(rows), undefined);
+      }
+      const rows = deps.rows.encode(held);
+      if (rows.length === 0) return;
+      if (current === undefined) throw new Error('a Signal key was written outside a unit of work');
+      putAll(current, rows);
+    },
+    isInTransaction: () => current !== undefined,
+    transaction: (work) => work(),
+  };
+  return {
+    store,
+    async within(unit, work) {
+      current = unit;
+      try {
+        return await work();
+      } finally {
+        current = undefined;
+      }
+    },
+  };
+}
+
+/**
+ * Which LID belongs to which number is read and written at once, in or outside a unit. It is said
+ * again with the next message, so a store that fails must not make Baileys refuse this one.
+ */
+async function tolerant<T>(deps: SignalKeysDeps, work: () => Promise<T>, otherwise: T): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    deps.log.warn('known WhatsApp addresses are out of reach', { error });
+    return otherwise;
+  }
+}
+
+export function putAll(unit: Unit, rows: readonly Row[]): void {
+  for (const { key, value } of rows) unit.put(key, value);
+}
+
+/** Deletes every key. */
+export async function clearKeys(state: KeyValueStore, unit: Unit): Promise<void> {
+  for (const { key } of await state.list(KEY_PREFIX)) unit.put(key, undefined);
+}
+
+async function read<T extends KeyType>(
+  { rows }: SignalKeysDeps,
+  source: Pick<Unit, 'get'>,
+  type: T,
+  ids: readonly string[],
+): Promise<Values<T>> {
+  const values: Values<T> = {};
+  for (const id of ids) {
+    const stored = await source.get(keyRow(type, id));
+    const value = stored === undefined ? undefined : rows.decode(type, id, stored);
+    if (value !== undefined) values[id] = value;
+  }
+  return values;
+}

@@ -1,0 +1,60 @@
+// Tells what a person wrote from what clients tell each other: keys, edits, reactions, history.
+
+import type { proto } from '@whiskeysockets/baileys';
+
+/** Nothing for the agent to read, or said again in another message. */
+const NOT_CONTENT: ReadonlySet<string> = new Set<keyof proto.IMessage>([
+  'albumMessage',
+  'bcallMessage',
+  'call',
+  'callLogMesssage',
+  'chat',
+  'encCommentMessage',
+  'encEventResponseMessage',
+  'encReactionMessage',
+  'fastRatchetKeySenderKeyDistributionMessage',
+  'keepInChatMessage',
+  'messageContextInfo',
+  'messageHistoryBundle',
+  'messageHistoryNotice',
+  'pinInChatMessage',
+  'placeholderMessage',
+  'pollResultSnapshotMessage',
+  'pollResultSnapshotMessageV3',
+  'pollUpdateMessage',
+  'protocolMessage',
+  'reactionMessage',
+  'scheduledCallEditMessage',
+  'secretEncryptedMessage',
+  'senderKeyDistributionMessage',
+  'statusNotificationMessage',
+  'stickerSyncRmrMessage',
+]);
+/** Ephemeral, view once, with caption, edited: WhatsApp nests three at most. */
+const MAX_WRAPPERS = 8;
+
+/** What the sender's own other device sent carries the message one level deeper. */
+export function messageOf(message: proto.IMessage): proto.IMessage {
+  return message.deviceSentMessage?.message ?? message;
+}
+
+/**
+ * A message of a kind this version does not know counts as content: it is for whoever answers to say
+ * that it could not be read.
+ */
+export function isUserContent(message: proto.IMessage, wrappers = 0): boolean {
+  const parts = Object.entries(message).filter(([, value]) => value != null);
+  if (parts.length === 0) return true;
+  return parts.some(([kind, value]) => {
+    if (NOT_CONTENT.has(kind)) return false;
+    const wrapped = wrappedIn(value);
+    return (
+      wrapped === undefined || (wrappers < MAX_WRAPPERS && isUserContent(wrapped, wrappers + 1))
+    );
+  });
+}
+
+function wrappedIn(value: unknown): proto.IMessage | undefined {
+  const isWrapper = typeof value === 'object' && value !== null && 'message' in value;
+  return isWrapper && typeof value.message === 'object' ? (value.message ?? undefined) : undefined;
+}

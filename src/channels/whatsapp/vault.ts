@@ -1,0 +1,247 @@
+// The linked account's credentials and Signal keys, durable and never mistaken: a damaged record is
+// not an absent one, and a new identity begins only where a person asks for it. Sessions are used
+// through session-repository.ts; connecting and logging in is link.ts.
+
+import {
+  type AuthenticationCreds,
+  type AuthenticationState,
+  initAuthCreds,
+  type SignalCreds,
+  type SignalDataSet,
+} from '@whiskeysockets/baileys';
+import { BACKOFF, ChannelError, NEVER } from '../../core/errors.ts';
+import type { Clock } from '../../lib/clock.ts';
+import type { Logger } from '../../lib/logger.ts';
+import type { KeyValueStore } from '../../store/store.ts';
+import {
+  CredsGenerations,
+  credsOf,
+  readGenerations,
+  setAsideRows,
+  textOf,
+} from './creds-generations.ts';
+import { KeyRows, type Row } from './key-rows.ts';
+import { isLinked, type LinkedAccount, linkedAccountOf } from './linked-account.ts';
+import { dropLink, setLinkAside } from './old-links.ts';
+import {
+  clearKeys,
+  createDurableKeys,
+  createUnitKeys,
+  putAll,
+  type SignalUnits,
+} from './signal-keys.ts';
+import { isSameButForCounters, skipUsedIds, spareFor } from './spare-pre-key.ts';
+import { chooseStart } from './starting-point.ts';
+import { type Unit, UnitQueue, type UnitRows } from './unit-queue.ts';
+
+export type { LinkedAccount } from './linked-account.ts';
+
+export type VaultDeps = {
+  readonly state: KeyValueStore;
+  readonly clock: Clock;
+  readonly log: Logger;
+};
+
+export type VaultHealth = {
+  /** 0 while nothing was written. */
+  readonly generation: number;
+  /** When a generation that is kept opened a connection last, epoch milliseconds. */
+  readonly openedAt?: number;
+  /** The generation that was found damaged when the vault was opened. */
+  readonly recoveredFrom?: number;
+  /** Keys found unreadable and not replaced since. */
+  readonly damagedRecords: number;
+};
+
+export interface Vault {
+  /** What Baileys runs on; replaced by reset and rollBack. `creds` is live. */
+  readonly auth: AuthenticationState;
+  /** undefined unless pairing was completed. */
+  readonly account: LinkedAccount | undefined;
+  /** Makes changed creds durable. */
+  save(): Promise<void>;
+  /** This generation opened a connection: it is one to go back to. */
+  confirm(): Promise<void>;
+  /** Back to the last generation that opened, where it differs from the one in use; false where there is none. */
+  rollBack(): Promise<boolean>;
+  /** Sets creds and keys aside under `old/<time>/` (kept, the newest 3) and begins with fresh ones. */
+  reset(): Promise<void>;
+  /** For the session repository of the socket that was made with these creds. */
+  signalUnits(creds: SignalCreds): SignalUnits;
+  health(): VaultHealth;
+}
+
+/** @throws ChannelError `whatsapp_link_damaged` where a link is stored and no generation can be read */
+export async function openVault(deps: VaultDeps): Promise<Vault> {
+  const stored = await readGenerations(deps.state);
+  const start = await chooseStart(deps.state, stored);
+  if (start.kind === 'damaged') throw linkDamaged();
+  if (start.kind === 'half_made') await deps.state.setMany(await dropLink(deps.state));
+  const isFresh = start.kind !== 'stored';
+  const creds = isFresh ? initAuthCreds() : credsOf(start.generation);
+  const generations = isFresh
+    ? new CredsGenerations({ intact: [], damaged: [] }, textOf(creds))
+    : new CredsGenerations(stored);
+  const recoveredFrom = start.kind === 'stored' ? start.recoveredFrom : undefined;
+  const vault = new LiveVault(deps, { creds, generations, recoveredFrom });
+  if (!isFresh) await vault.begin(setAsideRows(stored.damaged));
+  return vault;
+}
+
+/** For a login where `openVault` found damage: sets what is stored aside and begins anew. */
+export async function openFreshVault(deps: VaultDeps): Promise<Vault> {
+  await deps.state.setMany(await setLinkAside(deps.state, deps.clock.now()));
+  return openVault(deps);
+}
+
+function linkDamaged(): ChannelError {
+  const problem =
+    'The stored link to the WhatsApp account is damaged. Link again with `nanobot channels login whatsapp`.';
+  return new ChannelError('whatsapp_link_damaged', problem, { remedy: NEVER });
+}
+
+type Identity = {
+  readonly creds: AuthenticationCreds;
+  readonly generations: CredsGenerations;
+  readonly recoveredFrom: number | undefined;
+};
+
+class LiveVault implements Vault {
+  readonly #deps: VaultDeps;
+  readonly #rows: KeyRows;
+  readonly #queue: UnitQueue;
+  #identity: Identity;
+  #auth: AuthenticationState;
+
+  constructor(deps: VaultDeps, identity: Identity) {
+    this.#deps = deps;
+    this.#rows = new KeyRows(deps.log);
+    this.#queue = new UnitQueue({ state: deps.state, commit: (rows) => this.#commit(rows) });
+    this.#identity = identity;
+    this.#auth = this.#authOf(identity.creds);
+  }
+
+  get auth(): AuthenticationState {
+    return this.#auth;
+  }
+
+  get account(): LinkedAccount | undefined {
+    return linkedAccountOf(this.#identity.creds);
+  }
+
+  save(): Promise<void> {
+    return this.#queue.run(async () => {});
+  }
+
+  confirm(): Promise<void> {
+    return this.#queue.runAlone(async () => {
+      const { creds, generations } = this.#identity;
+      const change = generations.confirm(creds, this.#deps.clock.now());
+      if (change === undefined) return;
+      await this.#deps.state.setMany(change.rows);
+      change.applied();
+    });
+  }
+
+  rollBack(): Promise<boolean> {
+    return this.#queue.runAlone(async (unit) => {
+      const { creds, generations } = this.#identity;
+      const opened = generations.lastOpened;
+      if (opened === undefined || isSameButForCounters(creds, credsOf(opened))) return false;
+      this.#replace({ ...this.#identity, creds: credsOf(opened) });
+      await this.#makeCountersSafe(unit);
+      return true;
+    });
+  }
+
+  reset(): Promise<void> {
+    return this.#queue.runAlone(async () => {
+      const { state, clock } = this.#deps;
+      const isKept = isLinked(this.#identity.creds);
+      await state.setMany(isKept ? await setLinkAside(state, clock.now()) : await dropLink(state));
+      const creds = initAuthCreds();
+      this.#rows.forget();
+      const generations = new CredsGenerations({ intact: [], damaged: [] }, textOf(creds));
+      this.#replace({ creds, generations, recoveredFrom: undefined });
+    });
+  }
+
+  signalUnits(creds: SignalCreds): SignalUnits {
+    const unitKeys = createUnitKeys({ ...this.#deps, rows: this.#rows });
+    return {
+      keys: unitKeys.store,
+      run: (task) =>
+        this.#queue.run((unit) => {
+          this.#assertCurrent(creds);
+          return unitKeys.within(unit, () => task(unit));
+        }),
+    };
+  }
+
+  health(): VaultHealth {
+    const { generations, recoveredFrom } = this.#identity;
+    const openedAt = generations.lastOpened?.openedAt;
+    return {
+      generation: generations.number,
+      ...(openedAt === undefined ? {} : { openedAt }),
+      ...(recoveredFrom === undefined ? {} : { recoveredFrom }),
+      damagedRecords: this.#rows.damaged,
+    };
+  }
+
+  /** Once, with what was found at the start: damaged generations give way, counters are made safe. */
+  begin(setAside: readonly Row[]): Promise<void> {
+    return this.#queue.runAlone(async (unit) => {
+      putAll(unit, setAside);
+      if (this.account !== undefined) await this.#makeCountersSafe(unit);
+    });
+  }
+
+  async #makeCountersSafe(unit: Unit): Promise<void> {
+    const { creds } = this.#identity;
+    await skipUsedIds(this.#deps.state, creds);
+    // Without any the first login uploads the first ones.
+    if (creds.nextPreKeyId > 1) putAll(unit, await spareFor(unit, creds));
+  }
+
+  #replace(identity: Identity): void {
+    this.#identity = identity;
+    this.#auth = this.#authOf(identity.creds);
+  }
+
+  #authOf(creds: AuthenticationCreds): AuthenticationState {
+    const keys = createDurableKeys(
+      { ...this.#deps, rows: this.#rows },
+      (data) => this.#writeKeys(creds, data),
+      () => this.#queue.run((unit) => clearKeys(this.#deps.state, unit)),
+    );
+    return { creds, keys };
+  }
+
+  /** Behind the units of work under way, so that a session Baileys deletes stays deleted. */
+  async #writeKeys(creds: AuthenticationCreds, data: SignalDataSet): Promise<void> {
+    const rows = this.#rows.encode(data);
+    await this.#queue.run(async (unit) => {
+      // The socket of credentials that were replaced has nothing more to say.
+      if (creds !== this.#identity.creds) return;
+      putAll(unit, rows);
+      if (data['pre-key'] !== undefined) putAll(unit, await spareFor(unit, creds));
+    });
+  }
+
+  #assertCurrent(creds: SignalCreds): void {
+    if (creds === this.#identity.creds) return;
+    const problem = 'These WhatsApp credentials are not in use any more.';
+    throw new ChannelError('whatsapp_link_replaced', problem, { remedy: BACKOFF });
+  }
+
+  async #commit(rows: UnitRows): Promise<void> {
+    const { creds, generations } = this.#identity;
+    const isFirst = generations.number === 0 && rows.size > 0;
+    const change = isFirst ? generations.first(creds) : generations.change(creds);
+    const all = [...rows].map(([key, value]) => ({ key, value })).concat(change?.rows ?? []);
+    if (all.length === 0) return;
+    await this.#deps.state.setMany(all);
+    change?.applied();
+  }
+}
