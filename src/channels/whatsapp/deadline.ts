@@ -1,0 +1,36 @@
+// A deadline for calls into the vendor's library, which takes no signal and may never answer.
+
+import type { Clock } from '../../lib/clock.ts';
+
+/**
+ * The work's result; rejects with what `late` makes when the time or the signal is up before. The
+ * signal given to the work aborts then.
+ */
+export async function within<T>(
+  {
+    clock,
+    ms,
+    signal,
+  }: { readonly clock: Clock; readonly ms: number; readonly signal: AbortSignal },
+  work: (signal: AbortSignal) => Promise<T>,
+  late: () => Error,
+): Promise<T> {
+  const ending = new AbortController();
+  const inner = AbortSignal.any([signal, ending.signal]);
+  const ended = Promise.withResolvers<never>();
+  ended.promise.catch(() => undefined);
+  const end = () => ended.reject(late());
+  inner.addEventListener('abort', end, { once: true });
+  if (inner.aborted) end();
+  const timer = clock.timer(ms, () => ending.abort());
+  try {
+    const result = work(inner);
+    // Comes too late to be of interest where the deadline won.
+    result.catch(() => undefined);
+    return await Promise.race([result, ended.promise]);
+  } finally {
+    timer[Symbol.dispose]();
+    inner.removeEventListener('abort', end);
+    ending.abort();
+  }
+}

@@ -1,0 +1,145 @@
+// Keeps the pace (core/whatsapp-pacing): short waits here, long ones by the bus, which holds the
+// message durably. What must outlive a restart, first contacts and texts, is stored with each send.
+
+import { createHash } from 'node:crypto';
+import { after, BACKOFF, DeliveryError } from '../../core/errors.ts';
+import {
+  CONTACT_WINDOW_MS,
+  type PacedSend,
+  type PaceState,
+  type PacingLimits,
+  paceSent,
+  paceWait,
+  type Sighting,
+  TEXT_WINDOW_MS,
+  UNPACED,
+} from '../../core/whatsapp-pacing.ts';
+import type { Clock } from '../../lib/clock.ts';
+import type { KeyValueStore } from '../../store/store.ts';
+import type { Row } from './sent-messages.ts';
+
+export interface Pacer {
+  /**
+   * Waits for this message's turn and takes it; the rows are to be stored before it leaves.
+   * `onWait` is called once when there is something to wait for.
+   * @throws DeliveryError not_sent where the wait is long or the signal aborts
+   */
+  admit(send: PacedSend, signal: AbortSignal, onWait: () => Promise<void>): Promise<readonly Row[]>;
+  /** Takes a turn where one is free now: for what is left out otherwise. */
+  takeFree(send: PacedSend): Promise<boolean>;
+}
+
+export type PacerDeps = {
+  readonly state: KeyValueStore;
+  readonly clock: Clock;
+  readonly limits: PacingLimits;
+  /** 0 to 1. */
+  readonly random: () => number;
+};
+
+/** Longer waits are the bus's. */
+const MAX_WAIT_MS = 20_000;
+/** The bus asks again at least this often, so that no message outlives its time on a guess. */
+const MAX_HOLD_MS = 3_600_000;
+const TEXTS = 'pace/text/';
+const CONTACTS = 'pace/contact/';
+const DAY_MS = 86_400_000;
+
+/** How texts are told apart in the rows. */
+export const textName = (markdown: string) =>
+  createHash('sha256').update(markdown.trim()).digest('hex').slice(0, 24);
+
+export function createPacer({ state, clock, limits, random }: PacerDeps): Pacer {
+  let pace: PaceState = UNPACED;
+  let loading: Promise<void> | undefined;
+  let expiredAt = Number.NEGATIVE_INFINITY;
+
+  async function ready(): Promise<void> {
+    if (clock.monotonic() - expiredAt >= DAY_MS) {
+      expiredAt = clock.monotonic();
+      await state.expire(TEXTS, clock.now() - TEXT_WINDOW_MS);
+      await state.expire(CONTACTS, clock.now() - CONTACT_WINDOW_MS);
+    }
+    loading ??= load();
+    await loading.catch((error: unknown) => {
+      loading = undefined;
+      throw error;
+    });
+  }
+
+  async function load(): Promise<void> {
+    const texts = new Map<string, Sighting[]>();
+    for (const { key, value } of await state.list(TEXTS)) {
+      const [name = '', chat = ''] = splitOnce(key.slice(TEXTS.length));
+      const sightings = texts.get(name) ?? [];
+      sightings.push({ chat, at: Number(value) });
+      texts.set(name, sightings);
+    }
+    for (const sightings of texts.values()) sightings.sort(byTime);
+    const contacts = (await state.list(CONTACTS)).map(({ key, value }) => ({
+      chat: key.slice(CONTACTS.length),
+      at: Number(value),
+    }));
+    pace = { ...UNPACED, texts, firstContacts: contacts.sort(byTime) };
+  }
+
+  function take(send: PacedSend): readonly Row[] {
+    const at = clock.now();
+    pace = paceSent(pace, send, limits, at, random());
+    const isNew = (sightings: readonly Sighting[] = []) =>
+      sightings.some((sighting) => sighting.chat === send.chat && sighting.at === at);
+    const value = String(at);
+    const { text = '', chat } = send;
+    return [
+      ...(isNew(pace.texts.get(text)) ? [{ key: `${TEXTS}${text}/${chat}`, value }] : []),
+      ...(isNew(pace.firstContacts) ? [{ key: CONTACTS + chat, value }] : []),
+    ];
+  }
+
+  return {
+    async admit(send, signal, onWait) {
+      await ready();
+      const giveUpAt = clock.monotonic() + MAX_WAIT_MS;
+      let hasWaited = false;
+      for (;;) {
+        if (signal.aborted) throw stopped();
+        const { waitMs, limit } = paceWait(pace, send, limits, clock.now());
+        if (waitMs === 0) return take(send);
+        if (clock.monotonic() + waitMs > giveUpAt) throw held(waitMs, limit);
+        if (!hasWaited) {
+          hasWaited = true;
+          await onWait();
+          continue;
+        }
+        await clock.sleep(waitMs, signal).catch(() => undefined);
+      }
+    },
+    async takeFree(send) {
+      await ready();
+      if (paceWait(pace, send, limits, clock.now()).waitMs > 0) return false;
+      take(send);
+      return true;
+    },
+  };
+}
+
+const byTime = (a: Sighting, b: Sighting) => a.at - b.at;
+
+function splitOnce(text: string): readonly string[] {
+  const slash = text.indexOf('/');
+  return [text.slice(0, slash), text.slice(slash + 1)];
+}
+
+const held = (waitMs: number, limit: string) =>
+  new DeliveryError(`held back by the pace (${limit})`, {
+    certainty: 'not_sent',
+    remedy: after(Math.min(waitMs, MAX_HOLD_MS)),
+    code: 'whatsapp_pace',
+  });
+
+const stopped = () =>
+  new DeliveryError('stopped while waiting for its turn', {
+    certainty: 'not_sent',
+    remedy: BACKOFF,
+    code: 'whatsapp_stopped',
+  });

@@ -1,0 +1,86 @@
+// Everything we sent, stored before it leaves: for sending it again under the same id after a crash,
+// and for phones that ask for it again days later (case W06). Nothing of it is kept in memory.
+
+import { createHash } from 'node:crypto';
+import { proto } from '@whiskeysockets/baileys';
+import { type ChatId, chatId } from '../../core/ids.ts';
+import type { Clock } from '../../lib/clock.ts';
+import type { KeyValueStore } from '../../store/store.ts';
+
+export type Row = { readonly key: string; readonly value: string | undefined };
+
+export type SentMessage = {
+  readonly chat: ChatId;
+  /** The address it was sent to. */
+  readonly jid: string;
+  /** Epoch milliseconds of the first try. */
+  readonly at: number;
+  /** `taken`: the server acknowledged it. */
+  readonly state: 'sending' | 'taken';
+  readonly message: proto.IMessage;
+};
+
+export interface SentMessages {
+  get(id: string): Promise<SentMessage | undefined>;
+  /** Stores it, and further rows in the same transaction. */
+  store(id: string, message: SentMessage, rows?: readonly Row[]): Promise<void>;
+  /** The server has it; unknown ids are ignored. */
+  taken(id: string): Promise<void>;
+}
+
+const PREFIX = 'sent/';
+const DAY_MS = 86_400_000;
+/** Phones ask again for at least a week; a day more because of clocks. */
+const KEEP_MS = 8 * DAY_MS;
+/** The form of WhatsApp Web's own ids: by it other clients tell what device wrote. */
+const ID_PREFIX = '3EB0';
+const ID_DIGITS = 18;
+
+/** The id under which this part of a message is sent, the same on every try. */
+export function sentId(message: string, part: number | string): string {
+  const digest = createHash('sha256').update(`${message}\n${part}`).digest('hex');
+  return ID_PREFIX + digest.slice(0, ID_DIGITS).toUpperCase();
+}
+
+export function createSentMessages(deps: {
+  readonly state: KeyValueStore;
+  readonly clock: Clock;
+}): SentMessages {
+  const { state, clock } = deps;
+  let expiredAt = Number.NEGATIVE_INFINITY;
+
+  async function expireDaily(): Promise<void> {
+    if (clock.monotonic() - expiredAt < DAY_MS) return;
+    expiredAt = clock.monotonic();
+    await state.expire(PREFIX, clock.now() - KEEP_MS);
+  }
+
+  async function get(id: string): Promise<SentMessage | undefined> {
+    const value = await state.get(PREFIX + id);
+    return value === undefined ? undefined : decode(value);
+  }
+
+  return {
+    get,
+    async store(id, message, rows = []) {
+      await expireDaily();
+      await state.setMany([{ key: PREFIX + id, value: encode(message) }, ...rows]);
+    },
+    async taken(id) {
+      const message = await get(id);
+      if (message === undefined || message.state === 'taken') return;
+      await state.set(PREFIX + id, encode({ ...message, state: 'taken' }));
+    },
+  };
+}
+
+function encode(sent: SentMessage): string {
+  const bytes = proto.Message.encode(sent.message).finish();
+  return JSON.stringify({ ...sent, message: Buffer.from(bytes).toString('base64') });
+}
+
+function decode(value: string): SentMessage {
+  const { chat, jid, at, state, message } = JSON.parse(value);
+  const bytes = Buffer.from(message, 'base64');
+  return { chat: chatId(chat), jid, at, state, message: proto.Message.decode(bytes) };
+}

@@ -1,0 +1,183 @@
+// One stanza with a message on its way: stored, sent, and awaited until the server's word. What is
+// left open when it fails is told by certainty; sent again it keeps its id, so that twice is once.
+
+import {
+  type AnyMessageContent,
+  generateWAMessageContent,
+  type proto,
+  type WASocket,
+} from '@whiskeysockets/baileys';
+import { BACKOFF, DeliveryError } from '../../core/errors.ts';
+import type { ChatId } from '../../core/ids.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { type Acks, refusal } from './acks.ts';
+import { within } from './deadline.ts';
+import { requireRecipients } from './recipients.ts';
+import type { Row, SentMessages } from './sent-messages.ts';
+
+export type Stanza = {
+  readonly id: string;
+  readonly chat: ChatId;
+  readonly jid: string;
+  readonly content: AnyMessageContent;
+  /** Rows that become durable with the message, before it leaves. */
+  readonly rows?: readonly Row[];
+};
+
+/** The connection as the link has it. */
+export type OpenLink = {
+  /** Waits for an open connection. @throws the signal's reason */
+  open(signal: AbortSignal): Promise<WASocket>;
+  /** Undefined while there is none. */
+  readonly socket: WASocket | undefined;
+};
+
+export type TransmitDeps = {
+  readonly link: OpenLink;
+  readonly acks: Acks;
+  readonly sent: SentMessages;
+  readonly clock: Clock;
+};
+
+export interface Transmitter {
+  /** Resolves when there is a connection to send on. @throws DeliveryError not_sent */
+  ready(signal: AbortSignal): Promise<void>;
+  /** Resolves once the server took the message. @throws DeliveryError */
+  send(stanza: Stanza, signal: AbortSignal): Promise<void>;
+}
+
+/** A connection that is not there in this time is waited for by the bus. */
+const OPEN_MS = 20_000;
+/** Devices and keys are asked for, and the bytes leave. */
+const PREPARE_MS = 30_000;
+const ACK_MS = 20_000;
+/** After the connection was lost, for the library to say whether the bytes had left. */
+const LAST_WORD_MS = 1000;
+/** Close codes of the library for a connection that was gone before it sent. */
+const CLOSED_CODE = 428;
+const OUR_CLOSING = 'whatsapp_closed';
+
+export function createTransmitter({ link, acks, sent, clock }: TransmitDeps): Transmitter {
+  const open = (signal: AbortSignal) =>
+    until(OPEN_MS, signal, (inner) => link.open(inner).catch(offline), OFFLINE);
+
+  return {
+    async ready(signal) {
+      await open(signal);
+    },
+    async send(stanza, signal) {
+      const { id, chat, jid, rows = [] } = stanza;
+      const before = await sent.get(id);
+      // Its ack came when nobody waited for it any more, or the process ended right behind it.
+      if (before?.state === 'taken') return;
+      const socket = await open(signal);
+      await until(PREPARE_MS, signal, () => requireRecipients(socket, jid), UNPREPARED);
+      const message = before?.message ?? (await messageOf(stanza.content));
+      if (before?.jid !== jid || rows.length > 0) {
+        const at = before?.at ?? clock.now();
+        await sent.store(id, { chat, jid, at, state: 'sending', message }, rows);
+      }
+      await deliver(socket, stanza, message, signal);
+      await sent.taken(id);
+    },
+  };
+
+  async function deliver(
+    socket: WASocket,
+    { id, jid, content }: Stanza,
+    message: proto.IMessage,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const expected = acks.expect(socket, id);
+    try {
+      const relayed = socket.relayMessage(jid, message, {
+        messageId: id,
+        additionalAttributes: attributesOf(content),
+      });
+      const left = relayed.then(() => 'left' as const);
+      const either = () => Promise.race([left, expected.answer]).catch(translate);
+      const first = await until(PREPARE_MS, signal, either, UNSURE);
+      if (first !== 'left' && first.kind === 'lost') {
+        await until(LAST_WORD_MS, signal, () => left.catch(translate), UNSURE);
+      }
+      const ack =
+        first === 'left' ? await until(ACK_MS, signal, () => expected.answer, UNACKED) : first;
+      if (ack.kind === 'refused') throw refusal(ack.code);
+      if (ack.kind === 'lost') throw failure(UNSURE);
+    } finally {
+      expected[Symbol.dispose]();
+    }
+  }
+
+  function until<T>(
+    ms: number,
+    signal: AbortSignal,
+    work: (signal: AbortSignal) => Promise<T>,
+    late: Failure,
+  ): Promise<T> {
+    return within({ clock, ms, signal }, work, () => failure(late));
+  }
+}
+
+/** As the library writes texts: with the secret that every message carries, and no link preview. */
+function messageOf(content: AnyMessageContent): Promise<proto.IMessage> {
+  return generateWAMessageContent(content, {
+    upload: () => Promise.reject(new Error('texts have nothing to upload')),
+  });
+}
+
+/** The stanza says of an edit or a revoke what it is. */
+function attributesOf(content: AnyMessageContent): Record<string, string> {
+  if ('edit' in content) return { edit: '1' };
+  return 'delete' in content ? { edit: '7' } : {};
+}
+
+type Failure = {
+  readonly message: string;
+  readonly certainty: DeliveryError['certainty'];
+  readonly code: string;
+};
+
+const OFFLINE: Failure = {
+  message: 'there is no connection to WhatsApp',
+  certainty: 'not_sent',
+  code: 'whatsapp_offline',
+};
+const UNPREPARED: Failure = {
+  message: 'WhatsApp did not say in time who would get the message',
+  certainty: 'not_sent',
+  code: 'whatsapp_no_recipient',
+};
+const NOT_LEFT: Failure = {
+  message: 'the message could not be handed to the connection',
+  certainty: 'not_sent',
+  code: 'whatsapp_offline',
+};
+const UNSURE: Failure = {
+  message: 'the message was being sent when the connection or the time for it ended',
+  certainty: 'unknown',
+  code: 'whatsapp_unacked',
+};
+const UNACKED: Failure = {
+  message: 'WhatsApp did not confirm the message in time',
+  certainty: 'unknown',
+  code: 'whatsapp_unacked',
+};
+
+function failure({ message, certainty, code }: Failure, cause?: unknown): DeliveryError {
+  return new DeliveryError(message, { certainty, remedy: BACKOFF, code, cause });
+}
+
+const offline = (error: unknown) => {
+  throw failure(OFFLINE, error);
+};
+
+/** What the library throws before the bytes leave, told from what it throws while they do. */
+function translate(error: unknown): never {
+  if (error instanceof DeliveryError) throw error;
+  const status = Reflect.get(Object(Reflect.get(Object(error), 'output')), 'statusCode');
+  const isClosed = status === CLOSED_CODE || Reflect.get(Object(error), 'code') === OUR_CLOSING;
+  // A closed websocket rejects queries with its bare close code; no session means nothing was made.
+  const isEarlier = typeof error === 'number' || status === 500;
+  throw failure(isClosed || isEarlier ? NOT_LEFT : UNSURE, error);
+}
