@@ -6,6 +6,7 @@ import {
   type ConnectionState,
   initAuthCreds,
   makeWASocket,
+  type proto,
   type SignalDataTypeMap,
   type UserFacingSocketConfig,
   type WASocket,
@@ -44,7 +45,10 @@ export function memoryAuth(): AuthenticationState {
 export class BaileysClient implements AsyncDisposable {
   readonly socket: WASocket;
   readonly updates: Partial<ConnectionState>[] = [];
+  /** Texts of the messages it got, of either type, in the order they were reported. */
+  readonly reads: string[] = [];
   readonly #watchers = new Set<() => void>();
+  #histories = 0;
 
   constructor(
     server: WhatsAppServer,
@@ -62,13 +66,45 @@ export class BaileysClient implements AsyncDisposable {
     this.socket.ev.on('creds.update', (update) => void Object.assign(auth.creds, update));
     this.socket.ev.on('connection.update', (update) => {
       this.updates.push(update);
-      for (const look of this.#watchers) look();
+      this.#changed();
     });
+    this.socket.ev.on('messages.upsert', ({ messages }) => {
+      for (const { message } of messages) if (message) this.reads.push(textOf(message));
+      this.#changed();
+    });
+    this.socket.ev.on('messaging-history.set', () => {
+      this.#histories += 1;
+      this.#changed();
+    });
+  }
+
+  #changed(): void {
+    for (const look of this.#watchers) look();
   }
 
   /** Resolves with what is looked for in any update, past ones too. */
   sees<T>(look: (update: Partial<ConnectionState>) => T | undefined): Promise<T> {
-    const find = () => this.updates.map(look).find((found) => found !== undefined);
+    return this.#until(() => this.updates.map(look).find((found) => found !== undefined));
+  }
+
+  /** The text was reported, and the server knows that it came. */
+  async readsText(text: string): Promise<void> {
+    await this.#until(() => this.reads.includes(text) || undefined);
+    await this.roundTrip();
+  }
+
+  /** The first sync came, and the server knows it. */
+  async history(): Promise<void> {
+    await this.#until(() => this.#histories > 0 || undefined);
+    await this.roundTrip();
+  }
+
+  /** What either side sent before has come. */
+  async roundTrip(): Promise<void> {
+    await this.socket.fetchBlocklist();
+  }
+
+  #until<T>(find: () => T | undefined): Promise<T> {
     const first = find();
     if (first !== undefined) return Promise.resolve(first);
     return new Promise((resolve) => {
@@ -104,6 +140,10 @@ export class BaileysClient implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.socket.end(undefined);
   }
+}
+
+function textOf(message: proto.IMessage): string {
+  return message.conversation ?? message.extendedTextMessage?.text ?? '';
 }
 
 function statusOf(output: unknown): number | undefined {

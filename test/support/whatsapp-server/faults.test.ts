@@ -1,7 +1,7 @@
 // Each fault once, as an unmodified Baileys meets it.
 
 import type { BinaryNode } from '@whiskeysockets/baileys';
-import { afterAll, afterEach, expect, test } from 'vitest';
+import { afterAll, afterEach, expect, test, vi } from 'vitest';
 import { BaileysClient, linkedAuth } from './baileys-client.ts';
 import type { Phone } from './contract.ts';
 import { startWhatsAppServer } from './server.ts';
@@ -35,7 +35,7 @@ async function loggedIn(beforeLogin: () => void = () => undefined): Promise<Seen
   });
   await client.open();
   // What the server sent before this answer has come as well.
-  await client.socket.fetchPrivacySettings(true);
+  await client.roundTrip();
   return { client, phone, ibs, [Symbol.asyncDispose]: () => client[Symbol.asyncDispose]() };
 }
 
@@ -105,4 +105,22 @@ test('what is held back goes on when the faults are cleared', async () => {
   await client.socket.fetchPrivacySettings(true);
   server.clearFaults();
   expect(await asked).toEqual([]);
+});
+
+test('a message whose ciphertext was changed is asked for again, and then read', async () => {
+  // The client's libsignal prints whole sessions when one is renewed.
+  const quiet = vi.spyOn(console, 'info').mockReturnValue();
+  const mute = vi.spyOn(console, 'warn').mockReturnValue();
+  const phone = await server.phone();
+  const contact = await server.contact(phone);
+  await using client = await new BaileysClient(server, await linkedAuth(server, phone)).open();
+  await client.history();
+  await contact.writes('warm up');
+  await client.readsText('warm up');
+  server.fault({ direction: 'down', stanza: 'message', effect: { kind: 'corrupt' } });
+  const id = await contact.writes('precious');
+  await client.readsText('precious');
+  expect(contact.deliveredIds).toContain(id);
+  quiet.mockRestore();
+  mute.mockRestore();
 });

@@ -3,7 +3,7 @@
 
 import { randomBytes } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
-import { Curve } from '@whiskeysockets/baileys';
+import { type BinaryNode, Curve, getBinaryNodeChild } from '@whiskeysockets/baileys';
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import { BaileysClient, linkedAuth, memoryAuth } from './baileys-client.ts';
 import type { Ending, WhatsAppServer } from './contract.ts';
@@ -159,17 +159,79 @@ describe('logging in', () => {
     expect(second.socket.user?.id).toContain(phone.number);
   });
 
-  test('the pre-keys a client uploads are counted at the next login', async () => {
+  test('the pre-keys a client uploads are counted', async () => {
     const phone = await shared.phone();
     const auth = await linkedAuth(shared, phone);
     await using first = await new BaileysClient(shared, auth).open();
-    expect(auth.creds.nextPreKeyId).toBe(6);
-    await first.socket.uploadPreKeys(5);
-    await first.socket.rotateSignedPreKey();
+    await first.history();
     await first[Symbol.asyncDispose]();
+
     await using second = await new BaileysClient(shared, auth).open();
+    const before = await preKeysOnServer(second);
+    await second.socket.uploadPreKeys(5);
+    expect(await preKeysOnServer(second)).toBe(before + 5);
+    await second.socket.rotateSignedPreKey();
     await second.socket.digestKeyBundle();
-    expect(auth.creds.nextPreKeyId).toBe(11);
+  });
+});
+
+async function preKeysOnServer({ socket }: BaileysClient): Promise<number> {
+  const to = '@s.whatsapp.net';
+  const answer: BinaryNode = await socket.query({
+    tag: 'iq',
+    attrs: { to, type: 'get', xmlns: 'encrypt' },
+    content: [{ tag: 'count', attrs: {} }],
+  });
+  return Number(getBinaryNodeChild(answer, 'count')?.attrs['value']);
+}
+
+describe('what comes while the device is offline', () => {
+  test('waits, and is delivered in order and marked before anything live', async () => {
+    const phone = await shared.phone();
+    const contact = await shared.contact(phone);
+    const auth = await linkedAuth(shared, phone);
+    await using first = await new BaileysClient(shared, auth).open();
+    await first.history();
+    await first[Symbol.asyncDispose]();
+    await phone.offline();
+    const before = phone.queued;
+    const waiting = [];
+    for (const text of ['one', 'two', 'three']) waiting.push(await contact.writes(text));
+    expect(phone.queued).toBe(before + 3);
+
+    await using second = new BaileysClient(shared, auth);
+    const came: string[] = [];
+    second.socket.ws.on('CB:message', ({ attrs }: BinaryNode) => {
+      came.push(`${attrs['id']} offline=${attrs['offline']}`);
+    });
+    second.socket.ws.on('CB:ib,,offline', () => came.push('marker'));
+    await second.open();
+    await phone.online();
+    const live = await contact.writes('four');
+    await second.readsText('four');
+    expect(came.slice(-5)).toEqual([
+      ...waiting.map((id) => `${id} offline=1`),
+      'marker',
+      `${live} offline=undefined`,
+    ]);
+    expect(contact.deliveredIds).toEqual([...waiting, live]);
+    expect(phone.queued).toBe(0);
+  });
+
+  test('is delivered again until it was received', async () => {
+    const phone = await shared.phone();
+    const contact = await shared.contact(phone);
+    const auth = await linkedAuth(shared, phone);
+    await using first = await new BaileysClient(shared, auth).open();
+    await first.history();
+    shared.fault({ direction: 'down', stanza: 'message', effect: { kind: 'drop' } });
+    const lost = await contact.writes('into the void');
+    await first[Symbol.asyncDispose]();
+    await phone.offline();
+
+    await using second = await new BaileysClient(shared, auth).open();
+    await second.readsText('into the void');
+    expect(contact.deliveredIds).toEqual([lost]);
   });
 });
 
@@ -250,7 +312,7 @@ describe('the offline marker', () => {
     const auth = await linkedAuth(shared, phone);
     phone.withholdsOfflineMarker(true);
     await using client = await new BaileysClient(shared, auth).open();
-    await client.socket.fetchPrivacySettings(true);
+    await client.roundTrip();
     expect(client.updates.some((update) => update.receivedPendingNotifications)).toBe(false);
   });
 });
@@ -270,7 +332,7 @@ describe('strictness', () => {
     const phone = await server.phone();
     const client = await new BaileysClient(server, await linkedAuth(server, phone)).open();
     await client.socket.sendNode({ tag: 'novelty', attrs: { type: 'x' } });
-    await client.socket.fetchPrivacySettings(true);
+    await client.roundTrip();
     await client[Symbol.asyncDispose]();
     expect(server.unhandled).toEqual(['<novelty type=x>']);
     expect(await disposed(server)).toContain('unhandled stanza <novelty type=x>');
