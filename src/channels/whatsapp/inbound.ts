@@ -1,0 +1,196 @@
+// One row of the ledger to what the bus stores: where it was said, by whom, and why it is no question
+// for the agent where it is none. Pure; a row of any shape gets an answer.
+
+import type { InboundEntry } from '../../bus/bus.ts';
+import { type ChatId, chatId, DEFAULT_ACCOUNT, type UserId, userId } from '../../core/ids.ts';
+import type { InboundMessage, PersonSender, Quote } from '../../core/message.ts';
+import type { WhatsAppReading } from '../../core/whatsapp-content.ts';
+import { isPerson, type PersonJid, parseJid } from '../../core/whatsapp-jid.ts';
+import type { WhatsAppContent } from '../../core/whatsapp-message.ts';
+import { SELF, WHATSAPP, whatsappMessageId } from './ids.ts';
+import type { LinkedAccount } from './linked-account.ts';
+import { isOwnAddress } from './own-account.ts';
+
+/** A stored message as the ledger hands it out. */
+export type InboxRow = {
+  readonly arrival: string;
+  readonly key: {
+    readonly remoteJid: string;
+    readonly remoteJidAlt?: string;
+    readonly fromMe: boolean;
+    readonly id: string;
+    readonly participant?: string;
+    readonly participantAlt?: string;
+  };
+  /** Epoch milliseconds by the server's clock. */
+  readonly sentAt: number;
+  readonly receivedAt: number;
+  readonly pushName?: string;
+  readonly message: WhatsAppContent;
+};
+
+export type Address = { readonly address: PersonJid; readonly alt?: PersonJid };
+
+/** Where a message was said. */
+export type Place =
+  | (Address & { readonly kind: 'direct'; readonly fromMe: boolean })
+  /** The owner's chat with themself. */
+  | { readonly kind: 'self'; readonly address: PersonJid }
+  | (Address & { readonly kind: 'group'; readonly group: string; readonly fromMe: boolean })
+  /** A person wrote to a list of people. */
+  | (Address & { readonly kind: 'list'; readonly fromMe: boolean })
+  /** Nothing that is said to us: a status, a newsletter. */
+  | { readonly kind: 'elsewhere' }
+  | { readonly kind: 'unreadable' };
+
+export function placeOf({ key }: InboxRow, own: LinkedAccount | undefined): Place {
+  const chat = parseJid(key.remoteJid);
+  const { fromMe } = key;
+  if (isPerson(chat)) {
+    if (isOwnAddress(chat, own)) return fromMe ? { kind: 'self', address: chat } : UNREADABLE;
+    return { kind: 'direct', fromMe, ...withAlt(chat, key.remoteJidAlt) };
+  }
+  if (chat.kind === 'status' || chat.kind === 'newsletter') return { kind: 'elsewhere' };
+  if (chat.kind === 'unreadable') return UNREADABLE;
+  const author = parseJid(key.participant);
+  if (!isPerson(author)) return UNREADABLE;
+  const who = withAlt(author, key.participantAlt || key.remoteJidAlt);
+  if (chat.kind === 'broadcast') return { kind: 'list', fromMe, ...who };
+  return { kind: 'group', group: chat.jid, fromMe, ...who };
+}
+
+const UNREADABLE: Place = { kind: 'unreadable' };
+
+function withAlt(address: PersonJid, text: string | undefined): Address {
+  const alt = parseJid(text);
+  return isPerson(alt) && alt.kind !== address.kind ? { address, alt } : { address };
+}
+
+/** Server time, then arrival: how messages that waited while we were offline are put in order. */
+export function inOrder<Row extends Pick<InboxRow, 'sentAt' | 'arrival'>>(
+  rows: readonly Row[],
+): readonly Row[] {
+  return rows.toSorted((a, b) => a.sentAt - b.sentAt || (a.arrival < b.arrival ? -1 : 1));
+}
+
+export type Circumstances = {
+  /** Epoch milliseconds. */
+  readonly now: number;
+  readonly maxAgeMs: number;
+  /** The owner has the say in this chat until then; epoch milliseconds. */
+  readonly ownerUntil: number;
+};
+
+/** Why the agent does not answer this, first reason first. */
+export function gateOf(
+  row: InboxRow,
+  reading: WhatsAppReading | undefined,
+  { now, maxAgeMs, ownerUntil }: Circumstances,
+): string | undefined {
+  if (row.sentAt < now - maxAgeMs) return 'too old';
+  if (reading === undefined) return 'nothing to read';
+  if (reading.isEdit) return 'edited';
+  return row.sentAt <= ownerUntil ? 'the owner answers here' : undefined;
+}
+
+export type Speaker = {
+  readonly chat: ChatId;
+  /** How chat and author are spelled in the message's id. */
+  readonly chatThen: string;
+  readonly authorThen: string;
+  readonly id: UserId;
+  readonly alsoKnownAs: readonly UserId[];
+  readonly addressing: InboundMessage['addressing'];
+};
+
+export function toEntry(
+  row: InboxRow,
+  speaker: Speaker,
+  content: Pick<InboundMessage, 'text' | 'quoted' | 'replyTo'>,
+  gate: string | undefined,
+): InboundEntry {
+  const name = nameOf(row);
+  const { id, alsoKnownAs } = speaker;
+  const sender: PersonSender = {
+    kind: 'person',
+    id,
+    ...(name === undefined ? {} : { name }),
+    verified: 'verified',
+    ...(alsoKnownAs.length === 0 ? {} : { alsoKnownAs }),
+  };
+  const message: InboundMessage = {
+    id: whatsappMessageId(speaker.chatThen, row.key.id, speaker.authorThen),
+    chat: { channel: WHATSAPP, account: DEFAULT_ACCOUNT, chat: speaker.chat },
+    sender,
+    addressing: speaker.addressing,
+    ...content,
+    sentAt: row.sentAt,
+    receivedAt: row.receivedAt,
+  };
+  return gate === undefined ? { kind: 'queue', message } : { kind: 'record', message, gate };
+}
+
+/** A record of a row whose sender or chat cannot be known: it is answered by nobody. */
+export function unreadableEntry(row: InboxRow): InboundEntry {
+  const speaker: Speaker = {
+    chat: chatId(NOBODY),
+    chatThen: NOBODY,
+    authorThen: NOBODY,
+    id: userId(NOBODY),
+    alsoKnownAs: [],
+    addressing: 'ambient',
+  };
+  const entry = toEntry(row, speaker, { text: '' }, 'sender not readable');
+  return { ...entry, message: { ...entry.message, sender: UNKNOWN_SENDER } };
+}
+
+const NOBODY = 'unknown';
+const UNKNOWN_SENDER: PersonSender = {
+  kind: 'person',
+  id: userId(NOBODY),
+  verified: 'unverified',
+};
+
+/** Who wrote what the agent sent, in a quote. */
+const OURSELVES = 'you';
+
+/** What the message answers; `isOurs`: the agent sent the quoted one. */
+export function quoteOf(
+  row: InboxRow,
+  reading: WhatsAppReading | undefined,
+  speaker: Speaker,
+  own: LinkedAccount | undefined,
+  isOurs: boolean,
+): Pick<InboundMessage, 'quoted' | 'replyTo'> {
+  const quote = reading?.quoted;
+  if (quote === undefined) return {};
+  const author = parseJid(quote.authorJid);
+  const isByOwner = isPerson(author) && isOwnAddress(author, own);
+  const isByThem = isPerson(author) && !isByOwner && speaker.addressing === 'direct';
+  const name = isOurs ? OURSELVES : isByThem ? nameOf(row) : undefined;
+  const quoted: Quote | undefined =
+    quote.text === undefined
+      ? undefined
+      : { text: quote.text, ...(name === undefined ? {} : { author: name }) };
+  const quotedAuthor = isOurs || speaker.id === SELF ? SELF : speaker.authorThen;
+  const isKnown = isOurs || isByThem || speaker.id === SELF;
+  return {
+    ...(quoted === undefined ? {} : { quoted }),
+    ...(isKnown ? { replyTo: whatsappMessageId(speaker.chatThen, quote.id, quotedAuthor) } : {}),
+  };
+}
+
+const MAX_NAME_CHARS = 100;
+
+/** The name people chose for themselves: shown, never trusted. */
+export function nameOf({
+  pushName,
+  key,
+}: {
+  readonly pushName?: string | null | undefined;
+  readonly key: { readonly fromMe: boolean };
+}): string | undefined {
+  if (key.fromMe) return undefined;
+  const name = (pushName ?? '').replace(/[\p{Cc}\s]+/gu, ' ').trim();
+  return name === '' ? undefined : name.slice(0, MAX_NAME_CHARS).toWellFormed();
+}

@@ -1,0 +1,147 @@
+// The way in: drains the ledger in order and hands its messages over; a row goes only when the bus has
+// it. What a row means is in row-reader.ts and inbound.ts, who wrote it in people.ts.
+
+import type { WAMessageKey } from '@whiskeysockets/baileys';
+import type { ChatId } from '../../core/ids.ts';
+import { backoffMs } from '../../lib/backoff.ts';
+import type { ChannelHost } from '../channel.ts';
+import { handOver } from './hand-over.ts';
+import { type InboxRow, inOrder } from './inbound.ts';
+import { createRowReader, type ReadRow, type RowReaderDeps } from './row-reader.ts';
+import type { Undecryptable } from './undecryptable.ts';
+import { createUnread, type Unread } from './unread.ts';
+import type { Unresolved } from './unresolved.ts';
+
+export interface Inbox {
+  /** Hands over what was stored, and what will be, until aborted. */
+  run(signal: AbortSignal): Promise<void>;
+  /** Whether the owner answers in this chat by hand at the moment. */
+  isPaused(chat: ChatId): Promise<boolean>;
+  /** Messages handed over and not yet marked as read, oldest first. */
+  unread(chat: ChatId): readonly WAMessageKey[];
+  /** They were marked as read. */
+  forgetUnread(chat: ChatId, keys: readonly WAMessageKey[]): void;
+}
+
+export type InboxDeps = Omit<RowReaderDeps, 'unread' | 'clock' | 'log'> & {
+  readonly host: ChannelHost;
+  readonly ledger: {
+    list(limit: number): Promise<readonly InboxRow[]>;
+    remove(arrivals: readonly string[]): Promise<void>;
+    arrival(signal: AbortSignal): Promise<void>;
+  };
+  readonly link: {
+    readonly isCatchingUp: boolean;
+    caughtUp(signal: AbortSignal): Promise<void>;
+  };
+  readonly undecryptable: Pick<Undecryptable, 'arrived'>;
+  readonly unresolved: Unresolved;
+  /** 0 to 1; spreads the waits between tries. */
+  readonly random: () => number;
+  /** The queue takes messages again: reports how the connection is. */
+  restoreStatus(): void;
+};
+
+/** Rows read at once. Of a longer queue only the earlier half is taken, so that order is kept. */
+const WINDOW = 1000;
+/** A compressed frame is overtaken by plain ones behind it, by some milliseconds. */
+const QUIET_MS = 60;
+const MAX_SETTLE_MS = 1500;
+const FULL_MIN_MS = 1000;
+const FULL_MAX_MS = 30_000;
+
+export function createInbox(deps: InboxDeps): Inbox {
+  const { host, people, pause } = deps;
+  const unread = createUnread();
+  return {
+    run: (signal) => new Drain(deps, unread, signal).run(),
+    isPaused: async (chat) => (await pause.until(await people.namesOf(chat))) > host.clock.now(),
+    unread: (chat) => unread.of(chat),
+    forgetUnread: (chat, keys) => unread.forget(chat, keys),
+  };
+}
+
+class Drain {
+  readonly #deps: InboxDeps;
+  readonly #unread: Unread;
+  readonly #signal: AbortSignal;
+  readonly #reader: ReturnType<typeof createRowReader>;
+  #fullTries = 0;
+
+  constructor(deps: InboxDeps, unread: Unread, signal: AbortSignal) {
+    const { clock, log } = deps.host;
+    this.#deps = deps;
+    this.#unread = unread;
+    this.#signal = signal;
+    this.#reader = createRowReader({ ...deps, unread, clock, log });
+  }
+
+  async run(): Promise<void> {
+    const { link, ledger, pause, settings } = this.#deps;
+    await pause.expire(settings.maxAgeHours * 3_600_000);
+    try {
+      while (!this.#signal.aborted) {
+        await link.caughtUp(this.#signal);
+        await this.#settle();
+        if (link.isCatchingUp) continue;
+        const rows = await ledger.list(WINDOW);
+        if (rows.length === 0) await ledger.arrival(this.#signal);
+        else await this.#take(rows);
+      }
+    } catch (error) {
+      if (!this.#signal.aborted) throw error;
+    }
+  }
+
+  /** Waits until nothing has arrived for a moment. */
+  async #settle(): Promise<void> {
+    const { ledger, host } = this.#deps;
+    const startedAt = host.clock.monotonic();
+    while (host.clock.monotonic() - startedAt < MAX_SETTLE_MS) {
+      const round = new AbortController();
+      const signal = AbortSignal.any([this.#signal, round.signal]);
+      const isQuiet = await Promise.race([
+        host.clock.sleep(QUIET_MS, signal).then(
+          () => true,
+          () => true,
+        ),
+        ledger.arrival(signal).then(
+          () => false,
+          () => true,
+        ),
+      ]);
+      round.abort();
+      if (isQuiet) return;
+    }
+  }
+
+  async #take(rows: readonly InboxRow[]): Promise<void> {
+    const { undecryptable } = this.#deps;
+    const ordered = inOrder(rows);
+    const due = rows.length < WINDOW ? ordered : ordered.slice(0, WINDOW / 2);
+    undecryptable.arrived(due.map(({ key }) => key.id));
+    const { host, ledger } = this.#deps;
+    const parcels = await this.#reader.read(due);
+    const remove = (arrivals: readonly string[]) => ledger.remove(arrivals);
+    const { gone, isFull } = await handOver(parcels, { host, remove });
+    for (const one of gone) await this.#noteGone(one);
+    if (isFull) return this.#waitForRoom();
+    if (this.#fullTries > 0) this.#deps.restoreStatus();
+    this.#fullTries = 0;
+  }
+
+  async #noteGone({ entry, unread, unresolved }: ReadRow): Promise<void> {
+    if (entry !== undefined && unread !== undefined)
+      this.#unread.note(entry.message.chat.chat, unread);
+    if (unresolved !== undefined) await this.#deps.unresolved.note(unresolved.lid, unresolved.name);
+  }
+
+  async #waitForRoom(): Promise<void> {
+    const { host, random } = this.#deps;
+    this.#fullTries += 1;
+    const waitMs = backoffMs(this.#fullTries, { minMs: FULL_MIN_MS, maxMs: FULL_MAX_MS, random });
+    const reason = 'the queue is full; received messages wait on disk meanwhile';
+    host.report({ kind: 'degraded', reason, retryAt: host.clock.now() + waitMs });
+    await host.clock.sleep(waitMs, this.#signal);
+  }
+}

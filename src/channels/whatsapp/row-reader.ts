@@ -1,0 +1,186 @@
+// Rows of the ledger to what is handed over. All rows of a batch are learnt from before the first is
+// judged: a number that the last one tells, or the owner's answer by hand, counts for all.
+
+import type { WAMessageKey } from '@whiskeysockets/baileys';
+import type { InboundEntry } from '../../bus/bus.ts';
+import { chatId, userId } from '../../core/ids.ts';
+import { readWhatsApp, type WhatsAppReading } from '../../core/whatsapp-content.ts';
+import { personOfId } from '../../core/whatsapp-jid.ts';
+import type { Clock } from '../../lib/clock.ts';
+import type { Logger } from '../../lib/logger.ts';
+import type { Parcel } from './hand-over.ts';
+import { SELF, SELF_CHAT } from './ids.ts';
+import {
+  gateOf,
+  type InboxRow,
+  nameOf,
+  type Place,
+  placeOf,
+  quoteOf,
+  type Speaker,
+  toEntry,
+  unreadableEntry,
+} from './inbound.ts';
+import type { LinkedAccount } from './linked-account.ts';
+import { ownIds } from './own-account.ts';
+import type { OwnerPause } from './owner-pause.ts';
+import type { People, Person } from './people.ts';
+import type { Unread } from './unread.ts';
+
+export type RowReaderDeps = {
+  readonly people: People;
+  readonly pause: OwnerPause;
+  readonly unread: Unread;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly settings: { readonly selfChat: boolean; readonly maxAgeHours: number };
+  account(): LinkedAccount | undefined;
+  /** Whether the agent itself sent the message of this id. */
+  isOurs(id: string): Promise<boolean>;
+};
+
+export type ReadRow = Parcel & {
+  /** To be marked as read once the agent works on it. */
+  readonly unread?: WAMessageKey;
+  /** Nobody could say whose number this LID is. */
+  readonly unresolved?: { readonly lid: string; readonly name: string | undefined };
+};
+
+/** Talk to the agent, or undefined: not meant for it. */
+type Learnt = {
+  readonly row: InboxRow;
+  readonly place: Exclude<Place, { readonly kind: 'elsewhere' }> | undefined;
+  readonly reading: WhatsAppReading | undefined;
+};
+
+const HOUR_MS = 3_600_000;
+
+export function createRowReader(deps: RowReaderDeps) {
+  const { people, pause, unread, clock, log, settings } = deps;
+
+  async function learn(row: InboxRow): Promise<Learnt> {
+    const place = placeOf(row, deps.account());
+    const reading = readWhatsApp(row.message);
+    const isForUs = place.kind !== 'elsewhere' && (await isMeant(row, place, reading));
+    if (!isForUs) log.debug('whatsapp message not for the agent', { kind: place.kind });
+    return { row, place: isForUs ? place : undefined, reading };
+  }
+
+  /** Learns from the row whether or not it is meant for the agent. */
+  async function isMeant(
+    row: InboxRow,
+    place: Exclude<Place, { readonly kind: 'elsewhere' }>,
+    reading: WhatsAppReading | undefined,
+  ): Promise<boolean> {
+    const name = nameOf(row);
+    const named = name === undefined ? {} : { name };
+    switch (place.kind) {
+      case 'unreadable':
+        return true;
+      case 'self':
+        if (!settings.selfChat || (await deps.isOurs(row.key.id))) return false;
+        await people.meetSelf(place.address);
+        return true;
+      case 'direct':
+        if (place.fromMe) await noteByHand(row, place, reading);
+        else await people.meet({ ...place, role: 'wrote', ...named });
+        return !place.fromMe;
+      case 'group':
+      case 'list':
+        if (!place.fromMe) await people.meet({ ...place, role: 'seen', ...named });
+        return !place.fromMe;
+    }
+  }
+
+  async function noteByHand(
+    row: InboxRow,
+    place: Extract<Place, { readonly kind: 'direct' }>,
+    reading: WhatsAppReading | undefined,
+  ): Promise<void> {
+    if (reading === undefined || (await deps.isOurs(row.key.id))) return;
+    const { chat } = await people.meet({ ...place, role: 'written_to' });
+    await pause.note(chat, row.sentAt);
+    unread.forget(chat);
+    log.info('whatsapp owner wrote by hand', { chat });
+  }
+
+  async function judged({ row, place, reading }: Learnt): Promise<ReadRow> {
+    const { arrival } = row;
+    if (place === undefined) return { arrival };
+    if (place.kind === 'unreadable') {
+      log.warn('whatsapp sender not readable', { arrival });
+      return { arrival, entry: unreadableEntry(row) };
+    }
+    if (place.kind === 'self') {
+      return { arrival, entry: await entryOf(row, reading, ownSpeaker(deps.account()), 0) };
+    }
+    const person = await people.meet({ address: place.address, role: 'seen' });
+    const ownerUntil = place.kind === 'direct' ? await pause.until(person.names) : 0;
+    const entry = await entryOf(row, reading, speakerOf(place, person, row), ownerUntil);
+    if (place.kind === 'list') return { arrival, entry: { ...entry, ...UNDIRECTED } };
+    if (entry.kind === 'record' || place.kind === 'group') return { arrival, entry };
+    const isUnresolved = personOfId(person.id)?.kind === 'lid';
+    return {
+      arrival,
+      entry,
+      unread: keyOf(row),
+      ...(isUnresolved ? { unresolved: { lid: person.id, name: nameOf(row) } } : {}),
+    };
+  }
+
+  async function entryOf(
+    row: InboxRow,
+    reading: WhatsAppReading | undefined,
+    speaker: Speaker,
+    ownerUntil: number,
+  ): Promise<InboundEntry> {
+    const quotedId = reading?.quoted?.id;
+    const isQuoteOurs = quotedId !== undefined && (await deps.isOurs(quotedId));
+    const quote = quoteOf(row, reading, speaker, deps.account(), isQuoteOurs);
+    const maxAgeMs = settings.maxAgeHours * HOUR_MS;
+    const gate = gateOf(row, reading, { now: clock.now(), maxAgeMs, ownerUntil });
+    return toEntry(row, speaker, { text: reading?.text ?? '', ...quote }, gate);
+  }
+
+  return {
+    async read(rows: readonly InboxRow[]): Promise<readonly ReadRow[]> {
+      const learnt: Learnt[] = [];
+      for (const row of rows) learnt.push(await learn(row));
+      const result: ReadRow[] = [];
+      for (const one of learnt) result.push(await judged(one));
+      return result;
+    },
+  };
+}
+
+const UNDIRECTED = { kind: 'record', gate: 'sent to a list of people' } as const;
+
+function speakerOf(
+  place: Extract<Place, { readonly kind: 'direct' | 'group' | 'list' }>,
+  person: Person,
+  row: InboxRow,
+): Speaker {
+  const { id, alsoKnownAs } = person;
+  const authorThen = person.chatAt(row.sentAt);
+  if (place.kind === 'group') {
+    const chat = chatId(place.group);
+    return { chat, chatThen: chat, authorThen, id, alsoKnownAs, addressing: 'ambient' };
+  }
+  const chatThen = authorThen;
+  return { chat: person.chat, chatThen, authorThen, id, alsoKnownAs, addressing: 'direct' };
+}
+
+function ownSpeaker(account: LinkedAccount | undefined): Speaker {
+  return {
+    chat: SELF_CHAT,
+    chatThen: SELF,
+    authorThen: SELF,
+    id: userId(SELF),
+    alsoKnownAs: ownIds(account).map(userId),
+    addressing: 'direct',
+  };
+}
+
+function keyOf({ key }: InboxRow): WAMessageKey {
+  return { remoteJid: key.remoteJid, id: key.id, fromMe: false };
+}
