@@ -45,7 +45,6 @@ async function firstHistory(
   const history = proto.HistorySync.encode({
     syncType,
     conversations: [],
-    pushnames: acquaintances.map((who) => ({ id: lidJid(who), pushname: who.name })),
     phoneNumberToLidMappings: [account, ...acquaintances].map((who) => ({
       pnJid: numberJid(who),
       lidJid: lidJid(who),

@@ -79,19 +79,19 @@ export function createGroup({ account, members, subject, now }: GroupDeps): Grou
 
 /** Answers what a linked device asks about the groups of its account. */
 export function groupHandler(groups: readonly GroupChat[]): StanzaHandler {
-  return async (stanza, { account, send }) => {
+  return async (stanza, from) => {
     if (stanza.tag !== 'iq' || stanza.attrs['xmlns'] !== 'w:g2') return false;
     if (stanza.attrs['type'] !== 'get') return false;
-    const own = groups.filter((group) => group.account === account);
+    const own = groups.filter((group) => group.account === from.account);
     const { to = '' } = stanza.attrs;
     if (to === '@g.us' && getBinaryNodeChild(stanza, 'participating') !== undefined) {
       const content = own.map(metadata);
-      await send(answer(stanza, to, [{ tag: 'groups', attrs: {}, content }]));
+      await from.send(answer(stanza, to, [{ tag: 'groups', attrs: {}, content }]));
       return true;
     }
     if (getBinaryNodeChild(stanza, 'query') === undefined) return false;
     const group = own.find(({ jid }) => jid === to);
-    await send(
+    await from.send(
       group === undefined
         ? failedResult(stanza, 404, 'item-not-found')
         : answer(stanza, to, [metadata(group)]),

@@ -38,10 +38,7 @@ export function createLine(account: Account): Line {
     return account.device;
   };
   const begin = async (to: LinkedDevice, bundle?: KeyBundle) => {
-    await device.startSession(
-      to.lidJid,
-      bundle ?? { ...toBundle(to), preKey: account.takePreKey() },
-    );
+    await device.startSession(to.lidJid, bundle ?? linkedBundle(account, to));
     partner = to;
   };
   const encrypt = async (to: LinkedDevice, message: proto.IMessage, count?: number) =>
@@ -101,10 +98,12 @@ async function settleWithStranger(device: SignalDevice, address: string): Promis
   await device.decrypt(address, await stranger.encrypt(STRANGER, {}));
 }
 
-const toBundle = (device: LinkedDevice) => ({
+/** What the linked device offers to whoever writes to it; one of its pre-keys is used up. */
+export const linkedBundle = (account: Account, device: LinkedDevice): KeyBundle => ({
   registrationId: device.registrationId,
   identityKey: device.identityKey,
   signedPreKey: device.signedPreKey,
+  preKey: account.takePreKey(),
 });
 
 export const encNode = ({ type, ciphertext }: Sealed, count?: number): BinaryNode => ({

@@ -4,6 +4,7 @@
 import { type ContactPhone, createContact } from './contact.ts';
 import { sendFirstSync } from './first-sync.ts';
 import { createGroup, type GroupChat, groupHandler } from './groups.ts';
+import { linkedBundle } from './line.ts';
 import { createMediaHost } from './media-host.ts';
 import { messageHandler, type Population, typingHandler } from './messages.ts';
 import { createOwnPhone, type OwnPhone } from './phone-chats.ts';
@@ -80,6 +81,8 @@ function directoryOf({ contactOf, phoneOf }: Population, plumbing: Plumbing): Di
     },
     async keyBundle(user, device) {
       const account = plumbing.account(user);
+      // Baileys writes to itself where it is in a group by LID.
+      if (account?.device?.id === device) return linkedBundle(account, account.device);
       const line = contactOf(user)?.line ?? (account && phoneOf(account).line);
       return device === 0 ? line?.device.bundle() : undefined;
     },

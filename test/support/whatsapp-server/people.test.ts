@@ -1,0 +1,452 @@
+// The people of the server against an unmodified Baileys: chats, receipts, retries, the owner's
+// phone, groups, media. Connections and faults as such are tried in server.test.ts.
+
+import { AsyncLocalStorage } from 'node:async_hooks';
+import {
+  type AuthenticationState,
+  DEFAULT_CONNECTION_CONFIG,
+  downloadContentFromMessage,
+  type SocketConfig,
+  type UserFacingSocketConfig,
+  type WAMessage,
+} from '@whiskeysockets/baileys';
+import { afterAll, afterEach, describe, expect, test, vi } from 'vitest';
+import { BaileysClient, linkedAuth } from './baileys-client.ts';
+import type { Addressing, Contact, Phone } from './contract.ts';
+import { contentOf } from './message-content.ts';
+import { startWhatsAppServer } from './server.ts';
+import { trustWhatsAppServer } from './trust.ts';
+import { createTurns } from './turns.ts';
+
+const server = await startWhatsAppServer();
+const trust = trustWhatsAppServer(server.rootKey);
+
+afterEach(() => server.clearFaults());
+
+afterAll(async () => {
+  trust[Symbol.dispose]();
+  await server[Symbol.asyncDispose]();
+});
+
+/** A client that keeps what it hears and what it sent. */
+class Listener extends BaileysClient {
+  readonly heard: WAMessage[] = [];
+  readonly sent = new Map<string, WAMessage['message']>();
+  readonly #kinds: string[] = [];
+
+  constructor(auth: AuthenticationState, options: Partial<UserFacingSocketConfig> = {}) {
+    const sent = new Map<string, WAMessage['message']>();
+    super(server, auth, {
+      retryRequestDelayMs: 1,
+      getMessage: async ({ id }) => sent.get(id ?? '') ?? undefined,
+      ...options,
+    });
+    this.sent = sent;
+    this.socket.ev.on('messages.upsert', ({ messages, type }) => {
+      for (const message of messages) {
+        if (message.key.fromMe && this.sent.has(message.key.id ?? '')) continue;
+        this.heard.push(message);
+        this.#kinds.push(type);
+      }
+    });
+  }
+
+  get kinds(): readonly string[] {
+    return this.#kinds;
+  }
+
+  heardTexts(): readonly string[] {
+    return this.heard.flatMap(({ message }) => textOf(message) ?? []);
+  }
+
+  async hears(text: string, times = 1): Promise<WAMessage> {
+    const all = () => this.heard.filter(({ message }) => textOf(message) === text);
+    await vi.waitFor(() => expect(all()).toHaveLength(times), { timeout: 8000, interval: 5 });
+    const last = all().at(-1);
+    if (last === undefined) throw new Error('unreachable');
+    return last;
+  }
+
+  async says(to: string, text: string): Promise<string> {
+    const message = await this.socket.sendMessage(to, { text });
+    const id = message?.key.id ?? '';
+    this.sent.set(id, message?.message);
+    return id;
+  }
+}
+
+function textOf(message: WAMessage['message']): string | undefined {
+  const content = contentOf(message ?? {});
+  return content.kind === 'text' ? content.text : undefined;
+}
+
+async function acquainted(): Promise<{ phone: Phone; ben: Contact; auth: AuthenticationState }> {
+  const phone = await server.phone({ name: 'Ada' });
+  const ben = await server.contact(phone, { name: 'Ben' });
+  return { phone, ben, auth: await linkedAuth(server, phone) };
+}
+
+const chatWith = ({ lid }: Contact) => `${lid}@lid`;
+const eventually = (look: () => void) => vi.waitFor(look, { timeout: 8000, interval: 5 });
+
+describe('a chat of two', () => {
+  const ways: readonly (Addressing & { readonly name: string })[] = [
+    { name: 'by LID with the number', by: 'lid', withAlt: true },
+    { name: 'by LID alone', by: 'lid', withAlt: false },
+    { name: 'by number with the LID', by: 'number', withAlt: true },
+    { name: 'by number alone', by: 'number', withAlt: false },
+  ];
+
+  test.each(ways)('$name: what is written is read, and so is the answer', async (addressing) => {
+    const { phone, ben, auth } = await acquainted();
+    await using client = await new Listener(auth).open();
+    const id = await ben.writes('hello', { addressing });
+    const { key, pushName } = await client.hears('hello');
+    const [lid, number] = [chatWith(ben), `${ben.number}@s.whatsapp.net`];
+    expect(key).toMatchObject({
+      id,
+      fromMe: false,
+      remoteJid: addressing.by === 'lid' ? lid : number,
+    });
+    const alt = addressing.by === 'lid' ? number : lid;
+    expect(key.remoteJidAlt).toBe(addressing.withAlt ? alt : undefined);
+    expect(pushName).toBe('Ben');
+    const answer = await client.says(key.remoteJid ?? '', 'hello Ben');
+    const seen = await ben.sees(({ text }) => text === 'hello Ben');
+    expect(seen).toMatchObject({ id: answer, arrivals: 1, earlier: [], revoked: false });
+    await ben.writes('and again', { addressing });
+    await client.hears('and again');
+    expect(ben.undecryptable).toBe(0);
+    await eventually(() => expect(phone.ownSent.map(({ text }) => text)).toEqual(['hello Ben']));
+  });
+
+  test('a message carries its time, its id and what it quotes', async () => {
+    const { ben, auth } = await acquainted();
+    await using client = await new Listener(auth).open();
+    const at = Date.UTC(2026, 4, 1, 10);
+    const quoting = { id: 'QUOTED', text: 'which?' };
+    await ben.writes('that one', { id: 'CHOSEN', at, quoting });
+    const message = await client.hears('that one');
+    expect(message.key.id).toBe('CHOSEN');
+    expect(Number(message.messageTimestamp)).toBe(at / 1000);
+    const quote = message.message?.extendedTextMessage?.contextInfo;
+    expect(quote?.stanzaId).toBe('QUOTED');
+    expect(quote?.quotedMessage?.conversation).toBe('which?');
+  });
+
+  test('typing is seen', async () => {
+    const { ben, auth } = await acquainted();
+    await using client = await new Listener(auth).open();
+    await client.socket.sendPresenceUpdate('composing', chatWith(ben));
+    await client.socket.sendPresenceUpdate('paused', chatWith(ben));
+    await eventually(() => expect(ben.typing).toEqual(['composing', 'paused']));
+  });
+
+  test('delivery is confirmed in both directions, reading in one', async () => {
+    const { ben, auth } = await acquainted();
+    await using client = await new Listener(auth).open();
+    // Where its own message is not reported yet, Baileys puts the status there, and tells no update.
+    const confirmed: unknown[] = [];
+    client.socket.ws.on('CB:receipt', ({ attrs }) => confirmed.push(attrs.id));
+    const id = await ben.writes('hello');
+    const { key } = await client.hears('hello');
+    await eventually(() => expect(ben.deliveredIds).toEqual([id]));
+    expect(ben.readIds).toEqual([]);
+    await client.socket.readMessages([key]);
+    await eventually(() => expect(ben.readIds).toEqual([id]));
+    const answer = await client.says(chatWith(ben), 'hello Ben');
+    await eventually(() => expect(confirmed).toContain(answer));
+  });
+
+  test('edits and a revoke are seen on the message they change', async () => {
+    const { ben, auth } = await acquainted();
+    await using client = await new Listener(auth).open();
+    const jid = chatWith(ben);
+    const id = await client.says(jid, 'one');
+    const key = { remoteJid: jid, id, fromMe: true };
+    await client.socket.sendMessage(jid, { text: 'two', edit: key });
+    await client.socket.sendMessage(jid, { text: 'three', edit: key });
+    await ben.sees(({ text, earlier }) => text === 'three' && earlier.join() === 'one,two');
+    await client.socket.sendMessage(jid, { delete: key });
+    await ben.sees(({ revoked }) => revoked);
+    expect(ben.seen).toHaveLength(1);
+  });
+
+  test('what is written while the device is away waits for it, in order', async () => {
+    const { phone, ben, auth } = await acquainted();
+    {
+      await using client = await new Listener(auth).open();
+      await ben.writes('here');
+      await client.hears('here');
+      await eventually(() => expect(phone.queued).toBe(0));
+    }
+    await phone.offline();
+    const texts = Array.from({ length: 12 }, (_, n) => `away ${n}`);
+    for (const text of texts) await ben.writes(text);
+    expect(phone.queued).toBe(12);
+    await using client = await new Listener(auth).open();
+    await client.hears('away 11');
+    expect(client.heardTexts()).toEqual(texts);
+    expect(new Set(client.kinds)).toEqual(new Set(['append']));
+    await eventually(() => expect(phone.queued).toBe(0));
+  });
+
+  test('somebody who left cannot be written to, and is not found', async () => {
+    const { phone, ben, auth } = await acquainted();
+    const cleo = await server.contact(phone, { name: 'Cleo' });
+    await using client = await new Listener(auth).open();
+    const found = await client.socket.onWhatsApp(ben.number, cleo.number);
+    expect(found).toHaveLength(2);
+    ben.leaves();
+    expect(await client.socket.onWhatsApp(ben.number)).toEqual([]);
+    const refused = new Promise((resolve) => {
+      client.socket.ws.once('CB:ack,class:message', ({ attrs }) => resolve(attrs.error));
+    });
+    await client.says(`${ben.number}@s.whatsapp.net`, 'still there?');
+    expect(await refused).toBe('479');
+    expect(ben.seen).toEqual([]);
+  });
+
+  test('messages that cross in one chat are all read when session calls take turns', async () => {
+    const { ben, auth } = await acquainted();
+    await using client = await new Listener(auth, { makeSignalRepository: inTurns }).open();
+    await ben.writes('begin');
+    await client.hears('begin');
+    const rounds = Array.from({ length: 40 }, (_, n) => n);
+    const jid = chatWith(ben);
+    await Promise.all([
+      ...rounds.map((n) => ben.writes(`up ${n}`)),
+      ...rounds.map((n) => client.says(jid, `down ${n}`)),
+    ]);
+    await client.hears('up 39');
+    await eventually(() => expect(ben.seen).toHaveLength(40));
+    expect(ben.undecryptable).toBe(0);
+    expect(ben.seen.every(({ arrivals }) => arrivals === 1)).toBe(true);
+    expect(client.heardTexts()).toHaveLength(41);
+  });
+
+  test('two hundred people write at once', async () => {
+    const { phone, auth } = await acquainted();
+    await using client = await new Listener(auth).open();
+    const people = await Promise.all(Array.from({ length: 200 }, () => server.contact(phone)));
+    await Promise.all(people.map((person, n) => person.writes(`from ${n}`)));
+    await eventually(() => expect(client.heardTexts()).toHaveLength(200));
+  });
+});
+
+/** Session calls outside of the library's transaction, one at a time. */
+const inTurns: SocketConfig['makeSignalRepository'] = (auth, logger, lookUp) => {
+  const outside = AsyncLocalStorage.snapshot();
+  const turns = createTurns();
+  const repository = DEFAULT_CONNECTION_CONFIG.makeSignalRepository(auth, logger, lookUp);
+  const { encryptMessage, decryptMessage, injectE2ESession } = repository;
+  return Object.assign(repository, {
+    encryptMessage: (options: Parameters<typeof encryptMessage>[0]) =>
+      turns(() => outside(encryptMessage, options)),
+    decryptMessage: (options: Parameters<typeof decryptMessage>[0]) =>
+      turns(() => outside(decryptMessage, options)),
+    injectE2ESession: (options: Parameters<typeof injectE2ESession>[0]) =>
+      turns(() => outside(injectE2ESession, options)),
+  });
+};
+
+describe('messages that could not be read', () => {
+  test('a contact who lost the session is read after the device asked again', async () => {
+    const { ben, auth } = await acquainted();
+    await using client = await new Listener(auth).open();
+    await ben.writes('one');
+    await client.hears('one');
+    await client.says(chatWith(ben), 'two');
+    await ben.sees(({ text }) => text === 'two');
+    await ben.losesSession();
+    const id = await ben.writes('three');
+    expect((await client.hears('three')).key.id).toBe(id);
+    await client.says(chatWith(ben), 'four');
+    await ben.sees(({ text }) => text === 'four');
+  });
+
+  test('a contact who cannot read the device asks again and gets it under the same id', async () => {
+    const { ben, auth } = await acquainted();
+    await using client = await new Listener(auth).open();
+    await ben.writes('one');
+    await client.hears('one');
+    await client.says(chatWith(ben), 'two');
+    await ben.sees(({ text }) => text === 'two');
+    await ben.losesSession();
+    const id = await client.says(chatWith(ben), 'three');
+    expect(await ben.sees(({ text }) => text === 'three')).toMatchObject({ id, arrivals: 1 });
+    expect(ben.undecryptable).toBe(1);
+  });
+
+  test('a corrupted ciphertext is asked for again', async () => {
+    const { phone, ben, auth } = await acquainted();
+    await using client = await new Listener(auth).open();
+    await ben.writes('one');
+    await client.hears('one');
+    server.fault({ direction: 'down', stanza: 'message', effect: { kind: 'corrupt' } });
+    const id = await ben.writes('two');
+    expect((await client.hears('two')).key.id).toBe(id);
+    await eventually(() => expect(phone.queued).toBe(0));
+  });
+
+  test('a message asked for again is sent again, with keys from the second time on', async () => {
+    const { ben, auth } = await acquainted();
+    await using client = await new Listener(auth).open();
+    const id = await client.says(chatWith(ben), 'hello');
+    await ben.sees(({ arrivals }) => arrivals === 1);
+    for (const arrivals of [2, 3]) {
+      await ben.asksAgain(id);
+      await ben.sees((message) => message.arrivals === arrivals);
+    }
+    expect(ben.seen).toHaveLength(1);
+    await ben.writes('thank you');
+    await client.hears('thank you');
+  });
+
+  test('a stanza delivered twice is asked for again by the device, and comes with its id', async () => {
+    const { ben, auth } = await acquainted();
+    await using client = await new Listener(auth).open();
+    await ben.writes('opening');
+    await client.hears('opening');
+    await client.says(chatWith(ben), 'answer');
+    await ben.sees(() => true);
+    const id = await ben.writes('once');
+    await client.hears('once');
+    await ben.replay(id);
+    expect((await client.hears('once', 2)).key.id).toBe(id);
+  });
+
+  test('a message encrypted anew is read once more', async () => {
+    const { ben, auth } = await acquainted();
+    await using client = await new Listener(auth).open();
+    const id = await ben.writes('again');
+    await client.hears('again');
+    await ben.sendAgain(id);
+    expect((await client.hears('again', 2)).key.id).toBe(id);
+  });
+
+  test('a stanza of the device that comes twice is one message that arrived twice', async () => {
+    const { ben, auth } = await acquainted();
+    await using client = await new Listener(auth).open();
+    server.fault({ direction: 'up', stanza: 'message', effect: { kind: 'duplicate' } });
+    await client.says(chatWith(ben), 'twice');
+    await ben.sees(({ arrivals }) => arrivals === 2);
+    expect(ben.seen).toHaveLength(1);
+    expect(ben.undecryptable).toBe(0);
+  });
+
+  test('a device linked anew is written to in a session of its own', async () => {
+    const { phone, ben, auth } = await acquainted();
+    {
+      await using client = await new Listener(auth).open();
+      await ben.writes('to the first');
+      await client.hears('to the first');
+    }
+    await phone.unlink();
+    await using client = await new Listener(await linkedAuth(server, phone)).open();
+    await ben.writes('to the second');
+    await client.hears('to the second');
+    await client.says(chatWith(ben), 'from the second');
+    await ben.sees(({ text }) => text === 'from the second');
+  });
+});
+
+describe("the owner's phone", () => {
+  test('what the owner types by hand reaches the device as its own and the contact', async () => {
+    const { phone, ben, auth } = await acquainted();
+    await using client = await new Listener(auth).open();
+    const id = await phone.writesTo(ben, 'by hand');
+    const { key } = await client.hears('by hand');
+    expect(key).toMatchObject({ id, fromMe: true, remoteJid: chatWith(ben) });
+    expect(ben.seen.map(({ text }) => text)).toEqual(['by hand']);
+    await eventually(() => expect(phone.queued).toBe(0));
+  });
+
+  test.each(['lid', 'number'] as const)(
+    'the chat with oneself works both ways by %s',
+    async (by) => {
+      const { phone, auth } = await acquainted();
+      await using client = await new Listener(auth).open();
+      const id = await phone.writesToSelf('note', { addressing: { by, withAlt: true } });
+      const { key } = await client.hears('note');
+      const self = by === 'lid' ? `${phone.lid}@lid` : `${phone.number}@s.whatsapp.net`;
+      expect(key).toMatchObject({ id, fromMe: true, remoteJid: self });
+      const answer = await client.says(self, 'noted');
+      await eventually(() => expect(phone.selfChat).toMatchObject([{ id: answer, text: 'noted' }]));
+      expect(phone.ownSent).toEqual([]);
+      expect(phone.selfChat[0]?.arrivals).toBe(1);
+    },
+  );
+});
+
+describe('a group', () => {
+  test('members read the device, the device reads members', async () => {
+    const { phone, ben, auth } = await acquainted();
+    const cleo = await server.contact(phone, { name: 'Cleo' });
+    const group = await server.group(phone, [ben, cleo], 'Plans');
+    await using client = await new Listener(auth).open();
+    const metadata = await client.socket.groupMetadata(group.jid);
+    expect(metadata.subject).toBe('Plans');
+    expect(metadata.participants.map(({ id }) => id)).toContain(chatWith(cleo));
+    for (const text of ['first', 'second']) {
+      const id = await group.says(ben, text);
+      const { key } = await client.hears(text);
+      expect(key).toMatchObject({ id, remoteJid: group.jid, participant: chatWith(ben) });
+    }
+    for (const text of ['third', 'fourth']) {
+      await client.says(group.jid, text);
+      for (const member of [ben, cleo]) {
+        await eventually(() => expect(group.seenBy(member).at(-1)?.text).toBe(text));
+      }
+    }
+    expect(ben.seen).toEqual([]);
+    await eventually(() =>
+      expect(phone.ownSent.map(({ text }) => text)).toEqual(['third', 'fourth']),
+    );
+    await eventually(() => expect(phone.queued).toBe(0));
+  });
+
+  test('a member who cannot read asks again', async () => {
+    const { phone, ben, auth } = await acquainted();
+    const group = await server.group(phone, [ben]);
+    await using client = await new Listener(auth).open();
+    await client.says(group.jid, 'one');
+    await eventually(() => expect(group.seenBy(ben)).toHaveLength(1));
+    const id = await client.says(group.jid, 'two');
+    await eventually(() => expect(group.seenBy(ben)).toHaveLength(2));
+    await ben.asksAgain(id);
+    await eventually(() => expect(group.seenBy(ben)[1]?.arrivals).toBe(2));
+  });
+});
+
+test('media go up and come down again', async () => {
+  const { ben, auth } = await acquainted();
+  using _trust = trustWhatsAppServer(server.rootKey, server.mediaCertificate);
+  await using client = await new Listener(auth).open();
+  const picture = Buffer.alloc(70_000, 'pixels');
+  const message = await client.socket.sendMessage(chatWith(ben), {
+    image: picture,
+    caption: 'a picture',
+    jpegThumbnail: '',
+    width: 1,
+    height: 1,
+  });
+  await ben.sees(({ text }) => text === 'a picture');
+  const stream = await downloadContentFromMessage(message?.message?.imageMessage ?? {}, 'image');
+  expect(Buffer.concat(await stream.toArray()).equals(picture)).toBe(true);
+});
+
+test('a message with a part that no server knows is not taken', async () => {
+  const strict = await startWhatsAppServer();
+  const phone = await strict.phone();
+  const ben = await strict.contact(phone);
+  {
+    using _trust = trustWhatsAppServer(strict.rootKey);
+    await using client = await new BaileysClient(strict, await linkedAuth(strict, phone)).open();
+    const additionalNodes = [{ tag: 'novelty', attrs: {} }];
+    await client.socket.relayMessage(chatWith(ben), { conversation: 'new' }, { additionalNodes });
+    await eventually(() => expect(strict.unhandled).toHaveLength(1));
+  }
+  expect(ben.seen).toEqual([]);
+  await expect(strict[Symbol.asyncDispose]()).rejects.toThrow('unhandled stanza <message');
+});
