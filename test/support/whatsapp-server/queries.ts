@@ -9,7 +9,7 @@ import {
   jidDecode,
 } from '@whiskeysockets/baileys';
 import { result } from './answers.ts';
-import type { Directory, KeyBundle, LinkedDevice, Plumbing, StanzaHandler } from './seams.ts';
+import type { Directory, KeyBundle, Plumbing, StanzaHandler } from './seams.ts';
 
 const PRIVACY = {
   last: 'all',
@@ -24,7 +24,6 @@ type Answer = (iq: BinaryNode) => Promise<BinaryNode | undefined>;
 
 type Person = NonNullable<ReturnType<Directory['find']>>;
 type LookUp = (user: string) => Person | undefined;
-type KeysOf = Directory['keyBundle'];
 
 export function queryHandlers(directory: Directory, plumbing: Plumbing): readonly StanzaHandler[] {
   const lookUp: LookUp = (user) => {
@@ -32,12 +31,6 @@ export function queryHandlers(directory: Directory, plumbing: Plumbing): readonl
     const linked = plumbing.account(user)?.device;
     if (person === undefined || linked === undefined) return person;
     return { ...person, devices: [...person.devices, linked.id] };
-  };
-  const keysOf: KeysOf = async (user, id) => {
-    const account = plumbing.account(user);
-    // A client that writes to a group by LID asks for its own keys too.
-    if (account?.device?.id === id) return bundleOf(account.device, account.takePreKey());
-    return directory.keyBundle(user, id);
   };
   const answers: Readonly<Record<string, Answer>> = {
     'get w:p': async (iq) => result(iq),
@@ -50,7 +43,7 @@ export function queryHandlers(directory: Directory, plumbing: Plumbing): readonl
     'set urn:xmpp:whatsapp:dirty': async (iq) => result(iq),
     'get w:mex': async (iq) => result(iq, [standing()]),
     'get usync': async (iq) => usync(iq, lookUp),
-    'get encrypt': async (iq) => (hasChild(iq, 'key') ? keys(iq, keysOf) : undefined),
+    'get encrypt': async (iq) => (hasChild(iq, 'key') ? keys(iq, directory) : undefined),
   };
   return [
     async (stanza, from) => {
@@ -159,13 +152,13 @@ function devicesNode({ devices }: Person): BinaryNode {
   return { tag: 'devices', attrs: {}, content: [{ tag: 'device-list', attrs: {}, content }] };
 }
 
-async function keys(iq: BinaryNode, keysOf: KeysOf): Promise<BinaryNode> {
+async function keys(iq: BinaryNode, directory: Directory): Promise<BinaryNode> {
   const asked = getBinaryNodeChildren(getBinaryNodeChild(iq, 'key'), 'user');
   const users: BinaryNode[] = [];
   for (const { attrs } of asked) {
     const jid = attrs['jid'] ?? '';
     const decoded = jidDecode(jid);
-    const bundle = await keysOf(decoded?.user ?? '', decoded?.device ?? 0);
+    const bundle = await directory.keyBundle(decoded?.user ?? '', decoded?.device ?? 0);
     users.push({
       tag: 'user',
       attrs: { jid },
@@ -173,11 +166,6 @@ async function keys(iq: BinaryNode, keysOf: KeysOf): Promise<BinaryNode> {
     });
   }
   return result(iq, [{ tag: 'list', attrs: {}, content: users }]);
-}
-
-function bundleOf(device: LinkedDevice, preKey: KeyBundle['preKey']): KeyBundle {
-  const { registrationId, identityKey, signedPreKey } = device;
-  return { registrationId, identityKey, signedPreKey, preKey };
 }
 
 const NO_KEYS: BinaryNode = { tag: 'error', attrs: { code: '404', text: 'item-not-found' } };
