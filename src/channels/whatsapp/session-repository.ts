@@ -60,10 +60,8 @@ function serialised(
   /** The same for a call that looks the person up. */
   const addressed =
     <A extends unknown[], T>(jidOf: (...args: A) => string, call: (...args: A) => Promise<T>) =>
-    async (...args: A) => {
-      await lookUpAhead(inner, jidOf(...args));
-      return units.run(() => call(...args));
-    };
+    (...args: A) =>
+      lookedUp(inner, jidOf(...args), () => units.run(() => call(...args)));
   return {
     encryptMessage: addressed(({ jid }) => jid, inner.encryptMessage),
     injectE2ESession: addressed(({ jid }) => jid, inner.injectE2ESession),
@@ -117,10 +115,11 @@ function receiving(
 
   return {
     decryptMessage: (message) =>
-      unanswered(async () => {
-        await lookUpAhead(inner, message.jid);
-        return decrypt(message.ciphertext, () => inner.decryptMessage(message));
-      }),
+      unanswered(() =>
+        lookedUp(inner, message.jid, () =>
+          decrypt(message.ciphertext, () => inner.decryptMessage(message)),
+        ),
+      ),
     decryptGroupMessage: (message) =>
       unanswered(() => decrypt(message.msg, () => inner.decryptGroupMessage(message))),
     processSenderKeyDistributionMessage: (message) =>
@@ -134,6 +133,11 @@ function receiving(
 }
 
 /** Fills the mapping's memory before the lock is taken, so that nobody waits for the network in it. */
-async function lookUpAhead(inner: SignalRepositoryWithLIDStore, jid: string): Promise<void> {
-  if (isPnUser(jid) || isHostedPnUser(jid)) await inner.lidMapping.getLIDForPN(jid);
+async function lookedUp<T>(
+  { lidMapping }: SignalRepositoryWithLIDStore,
+  jid: string,
+  call: () => Promise<T>,
+): Promise<T> {
+  if (isPnUser(jid) || isHostedPnUser(jid)) await lidMapping.getLIDForPN(jid);
+  return call();
 }

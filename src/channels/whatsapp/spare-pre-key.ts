@@ -6,28 +6,43 @@ import { type AuthenticationCreds, Curve } from '@whiskeysockets/baileys';
 import type { KeyValueStore } from '../../store/store.ts';
 import { textOf } from './creds-generations.ts';
 import { encodeKey, keyRow, PRE_KEY_PREFIX, preKeyIdOf, type Row } from './key-rows.ts';
-import type { Unit } from './unit-queue.ts';
 
-/** The row of a spare pre-key where there is none on disk; counts it in the credentials. */
-export async function spareFor(unit: Unit, creds: AuthenticationCreds): Promise<readonly Row[]> {
-  const isCounted = creds.nextPreKeyId > creds.firstUnuploadedPreKeyId;
-  const id = String(isCounted ? creds.nextPreKeyId - 1 : creds.nextPreKeyId);
-  const key = keyRow('pre-key', id);
-  // Counted and not there: the transaction that should have written it failed.
-  if (isCounted && (await unit.get(key)) !== undefined) return [];
-  if (!isCounted) creds.nextPreKeyId += 1;
-  return [{ key, value: encodeKey('pre-key', id, Curve.generateKeyPair()) }];
+export type Spare = {
+  readonly row: Row;
+  /** It could not be stored: Baileys must not take it for there. */
+  discard(): void;
+};
+
+/** A spare pre-key where there is none; counted in the credentials from now on. */
+export function makeSpare(creds: AuthenticationCreds): Spare | undefined {
+  if (creds.nextPreKeyId > creds.firstUnuploadedPreKeyId) return undefined;
+  const id = creds.nextPreKeyId;
+  creds.nextPreKeyId = id + 1;
+  const value = encodeKey('pre-key', String(id), Curve.generateKeyPair());
+  return {
+    row: { key: keyRow('pre-key', String(id)), value },
+    discard() {
+      if (creds.nextPreKeyId === id + 1) creds.nextPreKeyId = id;
+    },
+  };
 }
 
 /**
  * Moves the counters behind every id that may be in use: older credentials count fewer, and a spare
  * of the last process may have been handed out as it died. It stays readable and is not offered again.
+ * Returns the row of a new spare.
  */
-export async function skipUsedIds(state: KeyValueStore, creds: AuthenticationCreds): Promise<void> {
+export async function skipUsedIds(
+  state: KeyValueStore,
+  creds: AuthenticationCreds,
+): Promise<readonly Row[]> {
   const [newest] = await state.list(PRE_KEY_PREFIX, { limit: 1, newestFirst: true });
   const behind = newest === undefined ? 1 : preKeyIdOf(newest.key) + 1;
   creds.nextPreKeyId = Math.max(creds.nextPreKeyId, behind);
   creds.firstUnuploadedPreKeyId = creds.nextPreKeyId;
+  // Before the first upload there is none: that one makes its own.
+  const spare = creds.nextPreKeyId === 1 ? undefined : makeSpare(creds);
+  return spare === undefined ? [] : [spare.row];
 }
 
 /** The counters move with every start; they make no other credentials. */

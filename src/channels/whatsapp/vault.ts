@@ -30,9 +30,9 @@ import {
   putAll,
   type SignalUnits,
 } from './signal-keys.ts';
-import { isSameButForCounters, skipUsedIds, spareFor } from './spare-pre-key.ts';
+import { isSameButForCounters, makeSpare, type Spare, skipUsedIds } from './spare-pre-key.ts';
 import { chooseStart } from './starting-point.ts';
-import { type Unit, UnitQueue, type UnitRows } from './unit-queue.ts';
+import { UnitQueue, type UnitRows } from './unit-queue.ts';
 
 export type { LinkedAccount } from './linked-account.ts';
 
@@ -148,8 +148,9 @@ class LiveVault implements Vault {
       const { creds, generations } = this.#identity;
       const opened = generations.lastOpened;
       if (opened === undefined || isSameButForCounters(creds, credsOf(opened))) return false;
-      this.#replace({ ...this.#identity, creds: credsOf(opened) });
-      await this.#makeCountersSafe(unit);
+      const older = credsOf(opened);
+      putAll(unit, await skipUsedIds(this.#deps.state, older));
+      this.#replace({ ...this.#identity, creds: older });
       return true;
     });
   }
@@ -193,15 +194,9 @@ class LiveVault implements Vault {
   begin(setAside: readonly Row[]): Promise<void> {
     return this.#queue.runAlone(async (unit) => {
       putAll(unit, setAside);
-      if (this.account !== undefined) await this.#makeCountersSafe(unit);
+      const { creds } = this.#identity;
+      if (isLinked(creds)) putAll(unit, await skipUsedIds(this.#deps.state, creds));
     });
-  }
-
-  async #makeCountersSafe(unit: Unit): Promise<void> {
-    const { creds } = this.#identity;
-    await skipUsedIds(this.#deps.state, creds);
-    // Without any the first login uploads the first ones.
-    if (creds.nextPreKeyId > 1) putAll(unit, await spareFor(unit, creds));
   }
 
   #replace(identity: Identity): void {
@@ -221,12 +216,19 @@ class LiveVault implements Vault {
   /** Behind the units of work under way, so that a session Baileys deletes stays deleted. */
   async #writeKeys(creds: AuthenticationCreds, data: SignalDataSet): Promise<void> {
     const rows = this.#rows.encode(data);
-    await this.#queue.run(async (unit) => {
-      // The socket of credentials that were replaced has nothing more to say.
-      if (creds !== this.#identity.creds) return;
-      putAll(unit, rows);
-      if (data['pre-key'] !== undefined) putAll(unit, await spareFor(unit, creds));
-    });
+    let spare: Spare | undefined;
+    try {
+      await this.#queue.run(async (unit) => {
+        // The socket of credentials that were replaced has nothing more to say.
+        if (creds !== this.#identity.creds) return;
+        putAll(unit, rows);
+        spare = data['pre-key'] === undefined ? undefined : makeSpare(creds);
+        if (spare !== undefined) putAll(unit, [spare.row]);
+      });
+    } catch (error) {
+      spare?.discard();
+      throw error;
+    }
   }
 
   #assertCurrent(creds: SignalCreds): void {
