@@ -90,14 +90,14 @@ export class GatewayService implements Gateway {
   channels(): readonly ChannelReport[] {
     const { live, manager } = this.#parts;
     return CHANNELS.map((definition) => {
-      const { name } = definition;
+      const { name, label } = definition;
       const running = channelName(name);
       if (!definition.isEnabled(live.config.channels)) {
-        return { name, enabled: false, status: off(definition), canLogIn: false };
+        return { name, label, enabled: false, status: off(definition), canLogIn: false };
       }
       const status = manager.status(running) ?? { kind: 'starting' };
       const canLogIn = manager.channel(running)?.login !== undefined;
-      return { name, enabled: true, status, canLogIn };
+      return { name, label, enabled: true, status, canLogIn };
     });
   }
 

@@ -7,6 +7,8 @@ import type { Home } from './home.ts';
 
 export type ChannelReport = {
   readonly name: string;
+  /** As people write it. */
+  readonly label: string;
   readonly enabled: boolean;
   readonly status: ChannelStatus | { readonly kind: 'off'; readonly remedy: string };
   /** It runs, and a person can connect its account with `login`. */

@@ -6,7 +6,12 @@ import { normaliseAllowed } from '../core/whatsapp-jid.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Channel } from './channel.ts';
 
-export type ChannelDeps = { readonly clock: Clock; readonly random: () => number };
+export type ChannelDeps = {
+  readonly clock: Clock;
+  readonly random: () => number;
+  /** The configuration in force, for what counts without a new start. */
+  current(): ChannelsConfig;
+};
 
 /** The id of an account's owner who writes into the chat with themself. */
 const SELF = 'self';
@@ -15,6 +20,8 @@ type ChannelsConfig = Config['channels'];
 
 export type ChannelDefinition = {
   readonly name: string;
+  /** As people write it. */
+  readonly label: string;
   isEnabled(config: ChannelsConfig): boolean;
   /** The part of the configuration that a change of makes the channel start anew. */
   settings(config: ChannelsConfig): unknown;
@@ -31,6 +38,7 @@ export type ChannelDefinition = {
 export const CHANNELS: readonly ChannelDefinition[] = [
   {
     name: 'telegram',
+    label: 'Telegram',
     isEnabled: ({ telegram }) => telegram.enabled,
     settings: ({ telegram: { allowFrom: _gate, ...settings } }) => settings,
     policy: ({ telegram }) => ({ allowFrom: telegram.allowFrom, acceptUnverified: false }),
@@ -42,6 +50,7 @@ export const CHANNELS: readonly ChannelDefinition[] = [
   },
   {
     name: 'email',
+    label: 'Email',
     isEnabled: ({ email }) => email.enabled,
     settings: ({ email: { allowFrom: _gate, acceptUnverified: _too, ...settings } }) => settings,
     policy: ({ email }) => ({
@@ -56,6 +65,7 @@ export const CHANNELS: readonly ChannelDefinition[] = [
   },
   {
     name: 'whatsapp',
+    label: 'WhatsApp',
     isEnabled: ({ whatsapp }) => whatsapp.enabled,
     settings: ({ whatsapp: { allowFrom: _gate, ...settings } }) => settings,
     policy: ({ whatsapp: { allowFrom, selfChat } }) => ({
@@ -64,7 +74,8 @@ export const CHANNELS: readonly ChannelDefinition[] = [
     }),
     async create({ whatsapp }, deps) {
       const { createWhatsAppChannel } = await import('./whatsapp/whatsapp.ts');
-      return createWhatsAppChannel(whatsapp, deps);
+      const allowFrom = () => deps.current().whatsapp.allowFrom;
+      return createWhatsAppChannel(whatsapp, { random: deps.random, allowFrom });
     },
     howToEnable: 'nanobot channels login whatsapp',
   },

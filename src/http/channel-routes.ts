@@ -1,6 +1,6 @@
 // The platform channels over HTTP: how they fare, connecting the account of one that a person's phone
 // connects, and starting one again.
-//   GET  /api/channels                  {channels: [{name, status, canLogIn}]}
+//   GET  /api/channels                  {channels: [{name, label, status, canLogIn}]}
 //   POST /api/channels/<name>/login     {phoneNumber?}; server-sent events, one per step; ends with it
 //   POST /api/channels/<name>/restart   {}; 202 once it was started again
 
@@ -17,6 +17,8 @@ import type { GatewayStatus } from './status.ts';
 import { valid } from './valid.ts';
 
 export type ChannelView = GatewayStatus['channels'][number] & {
+  /** The name as people write it. */
+  readonly label: string;
   /** It runs, and a person can connect its account here. */
   readonly canLogIn: boolean;
 };
@@ -98,12 +100,12 @@ function known(control: ChannelControl, name: string): ChannelView {
 function noLoginText(view: ChannelView): string {
   return view.status.kind === 'off'
     ? offText(view)
-    : `${view.name} is connected by its configuration, not here.`;
+    : `${view.label} is connected by its configuration, not here.`;
 }
 
-function offText({ name, status }: ChannelView): string {
+function offText({ label, status }: ChannelView): string {
   const remedy = status.kind === 'off' ? status.remedy : 'Turn it on in the configuration.';
-  return `${name} is off. ${remedy}`;
+  return `${label} is off. ${remedy}`;
 }
 
 /** An error becomes the last step, so that the person is never left with a mere silence. */

@@ -77,12 +77,14 @@ export function scriptedControl(...views: readonly ChannelView[]): ScriptedContr
 
 export const off = (name: string): ChannelView => ({
   name,
+  label: name.toUpperCase(),
   status: { kind: 'off', remedy: `Turn it on with: nanobot channels login ${name}` },
   canLogIn: false,
 });
 
 export const unlinked = (name: string): ChannelView => ({
   name,
+  label: name.toUpperCase(),
   status: { kind: 'stopped', reason: 'no account is linked', remedy: 'Link one.' },
   canLogIn: true,
 });

@@ -6,6 +6,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 import { expect, vi } from 'vitest';
+import type { ChannelControl } from '../../src/http/channel-routes.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { answer, picture, sendContext } from '../channels/door/door-rig.ts';
 import { type HttpRig, startHttp } from '../http/http-rig.ts';
@@ -41,6 +42,8 @@ export type PageOptions = {
   readonly token?: string;
   readonly model?: string;
   readonly context?: BrowserContextOptions;
+  /** The channels of the panel; none unless given. */
+  readonly control?: ChannelControl;
   /** Said before the page is opened. */
   readonly prepare?: (http: HttpRig) => Promise<void>;
 };
@@ -54,6 +57,7 @@ export async function openPage(options: PageOptions): Promise<PageRig> {
     token,
     clock: systemClock,
     status: () => ({ model, channels: [] }),
+    ...(options.control === undefined ? {} : { control: options.control }),
   });
   await options.prepare?.(http);
   const proxy = await startFaultProxy({ port: http.port });

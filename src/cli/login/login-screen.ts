@@ -19,9 +19,10 @@ export function createLoginScreen(terminal: Terminal, words: LoginWords): LoginS
 }
 
 function placedScreen(terminal: Terminal, words: LoginWords): LoginScreen {
-  const { output } = terminal;
+  const { output, clock } = terminal;
   let view: LoginView = {};
   let height = 0;
+  let expiry: Disposable | undefined;
 
   function draw() {
     const room = { columns: output.columns, rows: output.rows };
@@ -31,14 +32,25 @@ function placedScreen(terminal: Terminal, words: LoginWords): LoginScreen {
     height = lines.length;
   }
 
+  /** Nobody should point a phone at a code that is worth nothing any more. */
+  function expire() {
+    const { qr: _expired, ...rest } = view;
+    view = rest;
+    draw();
+  }
+
   const takenAway = () => (height === 0 ? '' : `${ESCAPE}[${height}A\r${CLEAR_BELOW}`);
   output.on('resize', draw);
   return {
     show(step) {
       view = after(view, step);
       draw();
+      if (step.kind !== 'show_qr') return;
+      expiry?.[Symbol.dispose]();
+      expiry = clock.timer(step.expiresAt - clock.now(), expire);
     },
     [Symbol.dispose]() {
+      expiry?.[Symbol.dispose]();
       output.off('resize', draw);
       output.write(takenAway());
       height = 0;
@@ -59,7 +71,6 @@ function writtenScreen(terminal: Terminal, words: LoginWords): LoginScreen {
   };
 }
 
-/** Progress means that what was shown before has done its work. */
 function after(view: LoginView, step: LoginStep): LoginView {
   switch (step.kind) {
     case 'show_qr':
@@ -67,7 +78,7 @@ function after(view: LoginView, step: LoginStep): LoginView {
     case 'show_code':
       return { ...view, code: step.code };
     case 'progress':
-      return { progress: step.text };
+      return { ...view, progress: step.text };
     case 'done':
     case 'failed':
       return {};

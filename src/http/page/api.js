@@ -51,7 +51,14 @@ export function createApi() {
     return request(path, { method: 'GET', signal }, (response) => response.body);
   }
 
-  return { getJson, postJson, openEvents };
+  /** The steps of connecting a channel's account; ending the request ends the attempt. */
+  async function openLogin(channel, options, signal) {
+    const headers = { 'content-type': 'application/json' };
+    const init = { method: 'POST', headers, body: JSON.stringify(options), signal };
+    return request(`${channelPath(channel)}/login`, init, (response) => response.body);
+  }
+
+  return { getJson, postJson, openEvents, openLogin };
 }
 
 async function attempt(path, init, token, read) {
@@ -86,4 +93,8 @@ async function problemOf(response) {
 
 export function chatPath(chat) {
   return `/api/web/chats/${encodeURIComponent(chat)}`;
+}
+
+export function channelPath(channel) {
+  return `/api/channels/${encodeURIComponent(channel)}`;
 }

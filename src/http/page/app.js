@@ -2,6 +2,7 @@
 // gateway but the messages not sent yet, which outbox.js keeps.
 
 import { chatPath, createApi, RefusedError } from './api.js';
+import { createChannelsPanel } from './channels-panel.js';
 import { createChatList } from './chat-list.js';
 import { createComposer } from './composer.js';
 import { followChat } from './connection.js';
@@ -51,6 +52,7 @@ class App {
       iconButton('plus', 'New chat', () => this.#openNew(), 'new-chat-icon'),
     );
     byId('new-chat').addEventListener('click', () => this.#openNew());
+    createChannelsPanel(this.#api, byId('channels-place'), { onOpen: () => this.#drawer.close() });
     byId('skip').addEventListener('click', () => this.#composer.focus());
     window.addEventListener('hashchange', () => this.#openNamed());
     document.addEventListener('keydown', (event) => {

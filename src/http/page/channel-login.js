@@ -1,0 +1,129 @@
+// Connecting a channel's account: shows the steps the gateway sends, the QR code and the code to type
+// among them. Leaving ends the attempt, and the gateway cleans up behind it.
+
+import { capital, withCode } from './channel-words.js';
+import { element, icon } from './element.js';
+import { readEvents } from './event-reader.js';
+import { button, instructions, numberForm, picture, spinner, typed } from './login-parts.js';
+
+/** The gateway shows that it lives every 15 s. */
+const SILENCE_MS = 40_000;
+/** The gateway's clock may differ from ours. */
+const MIN_SHOWN_MS = 15_000;
+const MAX_SHOWN_MS = 90_000;
+
+export function createChannelLogin(api, { name, label }, { onOver }) {
+  const stage = element('div', { className: 'login-stage' });
+  const code = element('div', { className: 'login-code', aria: { live: 'polite' } });
+  const progress = element('p', { className: 'login-progress', role: 'status' });
+  const number = numberForm((phoneNumber) => begin({ phoneNumber }));
+  const node = element('section', { className: 'login' });
+  let asked = {};
+  let attempt;
+  let expiry;
+
+  function frame(...parts) {
+    node.replaceChildren(...parts);
+  }
+
+  async function begin(options) {
+    attempt?.abort();
+    asked = options;
+    const current = new AbortController();
+    attempt = current;
+    frame(stage, instructions(label), number.node, code, progress);
+    stage.replaceChildren(spinner());
+    code.replaceChildren();
+    progress.textContent = 'Asking for a code…';
+    let isOver = false;
+    try {
+      for await (const step of steps(options, current)) {
+        if (current !== attempt) return;
+        isOver = step.kind === 'done' || step.kind === 'failed';
+        show(step);
+      }
+    } catch (error) {
+      if (current !== attempt) return;
+      isOver = true;
+      show({ kind: 'failed', reason: error.message, remedy: '' });
+    }
+    if (current === attempt && !isOver) {
+      show({ kind: 'failed', reason: 'The connection to the gateway was lost', remedy: '' });
+    }
+  }
+
+  async function* steps(options, current) {
+    let silence;
+    const alive = () => {
+      clearTimeout(silence);
+      silence = setTimeout(() => current.abort(), SILENCE_MS);
+    };
+    try {
+      const body = await api.openLogin(name, options, current.signal);
+      alive();
+      for await (const step of readEvents(body)) {
+        alive();
+        if (step !== undefined) yield step;
+      }
+    } finally {
+      clearTimeout(silence);
+    }
+  }
+
+  function show(step) {
+    switch (step.kind) {
+      case 'show_qr':
+        return showPicture(step);
+      case 'show_code':
+        return code.replaceChildren(...typed(step));
+      case 'progress':
+        progress.textContent = capital(step.text);
+        return;
+      case 'done':
+        return showDone(step);
+      default:
+        return showFailed(step);
+    }
+  }
+
+  /** Nobody should point a phone at a code that is worth nothing any more. */
+  function showPicture({ image, expiresAt }) {
+    clearTimeout(expiry);
+    progress.textContent = 'Waiting for the phone. The picture changes by itself.';
+    stage.replaceChildren(picture(image));
+    const leftMs = Math.min(MAX_SHOWN_MS, Math.max(MIN_SHOWN_MS, expiresAt - Date.now()));
+    expiry = setTimeout(() => stage.replaceChildren(spinner()), leftMs);
+  }
+
+  function showDone({ account }) {
+    const close = button('Done', () => onOver(), 'primary');
+    frame(
+      element('div', { className: 'login-mark good' }, icon('done')),
+      element('p', { className: 'login-result', role: 'status' }, `${label} is linked: ${account}`),
+      close,
+    );
+    close.focus();
+  }
+
+  function showFailed({ reason, remedy }) {
+    const again = button('Try again', () => begin(asked), 'primary');
+    frame(
+      element('div', { className: 'login-mark bad' }, icon('failed')),
+      element('p', { className: 'login-result', role: 'alert' }, `${capital(reason)}.`),
+      remedy === '' ? '' : element('p', { className: 'login-remedy' }, ...withCode(remedy)),
+      again,
+    );
+    again.focus();
+  }
+
+  begin(asked);
+  return {
+    node,
+    end() {
+      const current = attempt;
+      attempt = undefined;
+      clearTimeout(expiry);
+      current?.abort();
+    },
+  };
+}

@@ -1,0 +1,33 @@
+// The state of a channel in words, and texts that name commands.
+
+import { element } from './element.js';
+
+/** `tone`: good, busy, bad or off; `remedy` is undefined where there is nothing to do. */
+export function wordsOf({ status }) {
+  switch (status.kind) {
+    case 'off':
+      return { tone: 'off', text: 'Off', remedy: status.remedy };
+    case 'starting':
+      return { tone: 'busy', text: 'Starting…', remedy: undefined };
+    case 'running':
+      return { tone: 'good', text: accountText(status.account), remedy: undefined };
+    case 'degraded':
+      return { tone: 'busy', text: `Trying again: ${status.reason}`, remedy: undefined };
+    default:
+      return { tone: 'bad', text: capital(status.reason), remedy: status.remedy };
+  }
+}
+
+const accountText = (account) => (account === undefined ? 'On' : `On as ${account}`);
+
+export function capital(text) {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
+/** Parts between back quotes become code. */
+export function withCode(text) {
+  return text
+    .split('`')
+    .map((part, index) => (index % 2 === 1 ? element('code', {}, part) : part))
+    .filter((part) => part !== '');
+}

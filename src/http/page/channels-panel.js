@@ -1,0 +1,140 @@
+// The channels people write from: a dialog with their state in words, a link for the account of one
+// that a phone connects, and a way to start one again. Its button shows when one needs a person.
+
+import { channelPath } from './api.js';
+import { createChannelLogin } from './channel-login.js';
+import { withCode, wordsOf } from './channel-words.js';
+import { element, icon, iconButton } from './element.js';
+
+const REFRESH_MS = 2000;
+const LOOK_MS = 30_000;
+
+export function createChannelsPanel(api, place, { onOpen }) {
+  const list = element('ul', { className: 'channel-list' });
+  const title = element('h2', { id: 'channels-title' });
+  const back = iconButton('back', 'Back to the channels', () => showList(), 'small');
+  const body = element('div', { className: 'channels-body' });
+  const dialog = element(
+    'dialog',
+    { className: 'channels-dialog', aria: { labelledby: 'channels-title' } },
+    element(
+      'div',
+      { className: 'channels-head' },
+      back,
+      title,
+      iconButton('failed', 'Close', () => dialog.close(), 'small'),
+    ),
+    body,
+  );
+  const notice = element('span', { className: 'unseen' });
+  const button = element(
+    'button',
+    { type: 'button', id: 'channels-button', className: 'channels-button', on: { click: open } },
+    icon('channels'),
+    'Channels',
+    notice,
+  );
+  let login;
+  let shown = '';
+  let timer;
+
+  dialog.addEventListener('close', () => {
+    endLogin();
+    clearInterval(timer);
+    dialog.remove();
+  });
+  place.replaceWith(button);
+
+  function open() {
+    onOpen();
+    showList();
+    document.body.append(dialog);
+    dialog.showModal();
+    clearInterval(timer);
+    timer = setInterval(() => {
+      if (login === undefined) refresh();
+    }, REFRESH_MS);
+  }
+
+  function endLogin() {
+    login?.end();
+    login = undefined;
+  }
+
+  function showList() {
+    endLogin();
+    shown = '';
+    title.textContent = 'Channels';
+    back.hidden = true;
+    body.replaceChildren(list);
+    refresh();
+  }
+
+  function showLogin(channel) {
+    endLogin();
+    title.textContent = `Link ${channel.label}`;
+    back.hidden = false;
+    login = createChannelLogin(api, channel, { onOver: showList });
+    body.replaceChildren(login.node);
+    back.focus();
+  }
+
+  async function refresh() {
+    const channels = await fetchChannels();
+    const text = JSON.stringify(channels);
+    // What did not change keeps its place and the keyboard's.
+    if (channels === undefined || login !== undefined || text === shown) return;
+    shown = text;
+    const focused = document.activeElement?.dataset?.action;
+    list.replaceChildren(...channels.map((channel) => entry(channel)));
+    if (focused !== undefined) list.querySelector(`[data-action="${focused}"]`)?.focus();
+  }
+
+  async function fetchChannels() {
+    const answer = await api.getJson('/api/channels').catch(() => undefined);
+    if (answer === undefined) return undefined;
+    const troubled = answer.channels.filter(({ status }) => status.kind === 'stopped');
+    button.classList.toggle('news', troubled.length > 0);
+    const names = troubled.map(({ label }) => label).join(', ');
+    notice.textContent = troubled.length > 0 ? `: ${names} needs you` : '';
+    return answer.channels;
+  }
+
+  function entry(channel) {
+    const { name, label, status, canLogIn } = channel;
+    const { tone, text, remedy } = wordsOf(channel);
+    const mayLink = canLogIn && status.kind === 'stopped';
+    const isDown = !mayLink && (status.kind === 'stopped' || status.kind === 'degraded');
+    return element(
+      'li',
+      { className: 'channel', data: { tone } },
+      element('span', { className: 'channel-dot' }),
+      element(
+        'div',
+        { className: 'channel-text' },
+        element('b', {}, label),
+        element('span', { className: 'channel-state' }, ...withCode(text)),
+        remedy === undefined || mayLink
+          ? undefined
+          : element('span', { className: 'channel-remedy' }, ...withCode(remedy)),
+      ),
+      isDown ? action('Start again', `restart ${name}`, () => restart(name)) : undefined,
+      mayLink ? action('Link', `link ${name}`, () => showLogin(channel), 'primary') : undefined,
+    );
+
+    function action(label, id, onClick, className = '') {
+      const props = { type: 'button', className: `button ${className}`.trim() };
+      return element('button', { ...props, data: { action: id }, on: { click: onClick } }, label);
+    }
+  }
+
+  async function restart(name) {
+    await api.postJson(`${channelPath(name)}/restart`, {}).catch(() => undefined);
+    await refresh();
+  }
+
+  fetchChannels();
+  setInterval(() => {
+    if (document.visibilityState === 'visible' && !dialog.open) fetchChannels();
+  }, LOOK_MS);
+}
