@@ -25,6 +25,8 @@ const MAX_DEPTH = 8;
 /** A message is of one kind, with a few signs for programs beside it. */
 const MAX_KINDS = 8;
 const MAX_NAMED = 50;
+/** Of a kind that the vendor's library does not know, nothing is left but an empty message. */
+const UNKNOWN_KIND = '[sent something of a kind that is not known here yet]';
 
 /** Undefined for what says nothing by itself: reactions, votes, signs between programs. */
 export function readWhatsApp(message: WhatsAppContent): WhatsAppReading | undefined {
@@ -63,6 +65,7 @@ function innerOf(content: WhatsAppContent): WhatsAppContent | undefined {
 
 function textOf(content: WhatsAppContent): string | undefined {
   const kinds = Object.entries(content).filter(([, value]) => present(value));
+  if (kinds.length === 0) return UNKNOWN_KIND;
   const words = kinds.slice(0, MAX_KINDS).map(([kind]) => wordsOfKind(kind, content));
   const said = words.flatMap(({ note, text }) => [note, text]).filter((part) => part !== undefined);
   if (said.length === 0) return undefined;

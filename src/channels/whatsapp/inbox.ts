@@ -17,10 +17,8 @@ export interface Inbox {
   run(signal: AbortSignal): Promise<void>;
   /** Whether the owner answers in this chat by hand at the moment. */
   isPaused(chat: ChatId): Promise<boolean>;
-  /** Messages handed over and not yet marked as read, oldest first. */
-  unread(chat: ChatId): readonly WAMessageKey[];
-  /** They were marked as read. */
-  forgetUnread(chat: ChatId, keys: readonly WAMessageKey[]): void;
+  /** Takes out what was handed over in this chat and not marked as read, oldest first. */
+  takeUnread(chat: ChatId): Promise<readonly WAMessageKey[]>;
 }
 
 export type InboxDeps = Omit<RowReaderDeps, 'unread' | 'clock' | 'log'> & {
@@ -56,8 +54,7 @@ export function createInbox(deps: InboxDeps): Inbox {
   return {
     run: (signal) => new Drain(deps, unread, signal).run(),
     isPaused: async (chat) => (await pause.until(await people.namesOf(chat))) > host.clock.now(),
-    unread: (chat) => unread.of(chat),
-    forgetUnread: (chat, keys) => unread.forget(chat, keys),
+    takeUnread: async (chat) => unread.take(await people.namesOf(chat)),
   };
 }
 

@@ -98,9 +98,10 @@ export function createRowReader(deps: RowReaderDeps) {
     reading: WhatsAppReading | undefined,
   ): Promise<void> {
     if (reading === undefined || (await deps.isOurs(row.key.id))) return;
-    const { chat } = await people.meet({ ...place, role: 'written_to' });
+    const { chat, names } = await people.meet({ ...place, role: 'written_to' });
     await pause.note(chat, row.sentAt);
-    unread.forget(chat);
+    // On the phone they are read already.
+    unread.take(names);
     log.info('whatsapp owner wrote by hand', { chat });
   }
 

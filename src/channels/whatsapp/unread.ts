@@ -6,10 +6,8 @@ import type { ChatId } from '../../core/ids.ts';
 
 export interface Unread {
   note(chat: ChatId, key: WAMessageKey): void;
-  /** Oldest first. */
-  of(chat: ChatId): readonly WAMessageKey[];
-  /** They were marked as read; without keys: all of the chat. */
-  forget(chat: ChatId, keys?: readonly WAMessageKey[]): void;
+  /** Takes out what is to be marked as read in a chat of these names, oldest first. */
+  take(names: readonly ChatId[]): readonly WAMessageKey[];
 }
 
 const MAX_PER_CHAT = 100;
@@ -26,13 +24,10 @@ export function createUnread(): Unread {
       const [oldest] = chats.keys();
       if (chats.size > MAX_CHATS && oldest !== undefined) chats.delete(oldest);
     },
-    of: (chat) => chats.get(chat) ?? [],
-    forget(chat, keys) {
-      const read = new Set(keys?.map(({ id }) => id));
-      const left =
-        keys === undefined ? [] : (chats.get(chat) ?? []).filter((one) => !read.has(one.id));
-      if (left.length === 0) chats.delete(chat);
-      else chats.set(chat, left);
+    take(names) {
+      const keys = names.flatMap((name) => chats.get(name) ?? []);
+      for (const name of names) chats.delete(name);
+      return keys;
     },
   };
 }

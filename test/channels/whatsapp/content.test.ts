@@ -128,6 +128,7 @@ describe('the text of a WhatsApp message', () => {
       { callLogMesssage: { isVideo: false } },
       '[sent a call, which cannot be opened here yet]',
     ],
+    ['a kind of later', {}, '[sent something of a kind that is not known here yet]'],
   ])('%s', (_name, message, text) => {
     expect(textOf(onTheWire(message))).toBe(text);
   });
@@ -176,7 +177,6 @@ describe('the text of a WhatsApp message', () => {
     ['a deletion', { protocolMessage: { type: 0 } }],
     ['a key', { senderKeyDistributionMessage: { groupId: '1@g.us' } }],
     ['empty text', { conversation: '' }],
-    ['nothing', {}],
   ])('%s says nothing', (_name, message) => {
     expect(readWhatsApp(onTheWire(message))).toBeUndefined();
   });

@@ -1,0 +1,237 @@
+// An inbox on the real embedded store and ledger, without a connection: rows are laid into the ledger
+// by hand, the clock is moved by the test.
+
+import { randomUUID } from 'node:crypto';
+import { proto } from '@whiskeysockets/baileys';
+import { createInbox, type Inbox } from '../../../src/channels/whatsapp/inbox.ts';
+import { type Ledger, openLedger } from '../../../src/channels/whatsapp/ledger.ts';
+import { arrivalKey, encodeRow } from '../../../src/channels/whatsapp/ledger-row.ts';
+import { createLidDirectory } from '../../../src/channels/whatsapp/lid-directory.ts';
+import { createOwnerPause } from '../../../src/channels/whatsapp/owner-pause.ts';
+import { createPeople, type People } from '../../../src/channels/whatsapp/people.ts';
+import {
+  createUndecryptable,
+  type Undecryptable,
+} from '../../../src/channels/whatsapp/undecryptable.ts';
+import { createUnresolved } from '../../../src/channels/whatsapp/unresolved.ts';
+import { silentLogger } from '../../../src/lib/logger.ts';
+import { openEmbeddedStore } from '../../../src/store/embedded.ts';
+import type { KeyValueStore } from '../../../src/store/store.ts';
+import { createMemoryHost, type MemoryHost } from '../../support/memory-host.ts';
+import { createMovableClock, type MovableClock } from '../../support/movable-clock.ts';
+
+export const OWN = { number: '4917000000', lid: '90000' };
+export const HOUR_MS = 3_600_000;
+const MANY_STEPS = 2000;
+
+export type Put = {
+  /** The chat as the server names it. */
+  readonly chat: string;
+  readonly alt?: string;
+  readonly text?: string;
+  readonly message?: proto.IMessage;
+  readonly id?: string;
+  readonly fromMe?: boolean;
+  readonly participant?: string;
+  readonly participantAlt?: string;
+  /** Milliseconds before now. */
+  readonly ago?: number;
+  readonly name?: string;
+};
+
+export type InboxRig = AsyncDisposable & {
+  readonly host: MemoryHost;
+  readonly clock: MovableClock;
+  readonly inbox: Inbox;
+  readonly people: People;
+  readonly ledger: Ledger;
+  readonly state: KeyValueStore;
+  readonly undecryptable: Undecryptable;
+  /** Ids the agent itself sent. */
+  readonly ours: Set<string>;
+  /** LIDs and numbers as the vendor's library stored them. */
+  readonly mappings: Map<string, string>;
+  /** While true the inbox waits, as it does while offline messages come in. */
+  catchingUp(is: boolean): void;
+  /** How often the connection's status was asked to be reported again. */
+  readonly restored: number;
+  /** Lays messages into the ledger, in this order of arrival; their ids. */
+  put(...messages: readonly Put[]): Promise<readonly string[]>;
+  /** Lets the inbox do all it can do now. */
+  drained(): Promise<void>;
+  /** As after a crash: a new inbox on the same rows. */
+  restart(): Promise<void>;
+};
+
+export type InboxSettings = {
+  readonly allowFrom?: readonly string[];
+  readonly selfChat?: boolean;
+  readonly ownerPauseMins?: number;
+  readonly maxAgeHours?: number;
+};
+
+export async function openInboxRig(settings: InboxSettings = {}): Promise<InboxRig> {
+  const clock = createMovableClock();
+  const store = await openEmbeddedStore({ path: ':memory:', clock, log: silentLogger });
+  const state = store.scope('channel:whatsapp:default');
+  const host = Object.assign(createMemoryHost(clock), { state });
+  const ours = new Set<string>();
+  const mappings = new Map<string, string>();
+  const gate = createGate();
+  let arrivals = 0;
+  let restored = 0;
+
+  async function start() {
+    const { alert } = host;
+    const ledger = await openLedger({ state, clock, log: silentLogger, own: () => undefined });
+    const keys = { get: async (_: string, ids: string[]) => found(mappings, ids) };
+    const directory = createLidDirectory({
+      keys: () => keys,
+      mapping: () => undefined,
+      clock,
+      log: silentLogger,
+    });
+    const people = createPeople({ state, clock, directory, account: () => OWN });
+    const pauseMs = (settings.ownerPauseMins ?? 30) * 60_000;
+    const undecryptable = createUndecryptable(host);
+    const inbox = createInbox({
+      host,
+      ledger,
+      people,
+      undecryptable,
+      pause: createOwnerPause({ state, clock, pauseMs }),
+      unresolved: createUnresolved({
+        state,
+        clock,
+        allowFrom: () => settings.allowFrom ?? ['*'],
+        alert: alert.bind(host),
+      }),
+      link: gate,
+      settings: {
+        selfChat: settings.selfChat ?? false,
+        maxAgeHours: settings.maxAgeHours ?? 72,
+      },
+      account: () => OWN,
+      isOurs: async (id) => ours.has(id),
+      random: () => 0,
+      restoreStatus() {
+        restored += 1;
+      },
+    });
+    const controller = new AbortController();
+    const runs = [inbox.run(controller.signal), undecryptable.run(controller.signal)];
+    return { ledger, people, inbox, undecryptable, controller, runs };
+  }
+
+  let current = await start();
+
+  async function stop() {
+    current.controller.abort();
+    await Promise.all(current.runs);
+  }
+
+  return {
+    host,
+    clock,
+    state,
+    ours,
+    mappings,
+    get inbox() {
+      return current.inbox;
+    },
+    get people() {
+      return current.people;
+    },
+    get ledger() {
+      return current.ledger;
+    },
+    get undecryptable() {
+      return current.undecryptable;
+    },
+    get restored() {
+      return restored;
+    },
+    catchingUp: gate.set,
+    async put(...messages) {
+      const ids: string[] = [];
+      const rows = messages.map((message) => {
+        const id = message.id ?? randomUUID();
+        ids.push(id);
+        arrivals += 1;
+        return { key: arrivalKey(arrivals), value: rowOf(message, id, clock.now()) };
+      });
+      await state.setMany(rows);
+      current.ledger.stored();
+      return ids;
+    },
+    async drained() {
+      for (let step = 0; step < MANY_STEPS; step += 1) {
+        await clock.advance(70);
+        if ((await current.ledger.list(1)).length > 0) continue;
+        await clock.advance(70);
+        return;
+      }
+      throw new Error('the ledger was not emptied');
+    },
+    async restart() {
+      await stop();
+      current = await start();
+    },
+    async [Symbol.asyncDispose]() {
+      await stop();
+      await store[Symbol.asyncDispose]();
+    },
+  };
+}
+
+function rowOf(put: Put, id: string, now: number): string {
+  const { chat, alt, participant, participantAlt, text = 'hello', name, ago = 0 } = put;
+  const bytes = proto.Message.encode(
+    proto.Message.fromObject(put.message ?? { conversation: text }),
+  ).finish();
+  const envelope = {
+    key: {
+      remoteJid: chat,
+      ...(alt === undefined ? {} : { remoteJidAlt: alt }),
+      fromMe: put.fromMe ?? false,
+      id,
+      ...(participant === undefined ? {} : { participant }),
+      ...(participantAlt === undefined ? {} : { participantAlt }),
+    },
+    sentAt: now - ago,
+    pushName: name,
+    offline: false,
+  };
+  return encodeRow(envelope, now, bytes);
+}
+
+function found(mappings: ReadonlyMap<string, string>, ids: readonly string[]) {
+  const rows = ids.flatMap((id) => {
+    const value = mappings.get(id);
+    return value === undefined ? [] : [[id, value]];
+  });
+  return Object.fromEntries(rows);
+}
+
+/** A link that is catching up while the test says so. */
+function createGate() {
+  let isCatchingUp = false;
+  let changed = Promise.withResolvers<void>();
+  return {
+    get isCatchingUp() {
+      return isCatchingUp;
+    },
+    set(is: boolean) {
+      isCatchingUp = is;
+      changed.resolve();
+      changed = Promise.withResolvers();
+    },
+    async caughtUp(signal: AbortSignal) {
+      const aborted = new Promise<never>((_, reject) => {
+        signal.addEventListener('abort', () => reject(signal.reason), { once: true });
+      });
+      aborted.catch(() => undefined);
+      while (isCatchingUp) await Promise.race([changed.promise, aborted]);
+    },
+  };
+}
