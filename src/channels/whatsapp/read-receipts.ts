@@ -8,9 +8,7 @@ import { within } from './deadline.ts';
 import type { OpenLink } from './transmit.ts';
 
 /** Takes the keys of what came in this chat and was not read yet. */
-export type TakeUnread = (
-  chat: ChatId,
-) => readonly WAMessageKey[] | Promise<readonly WAMessageKey[]>;
+export type TakeUnread = (chat: ChatId) => Promise<readonly WAMessageKey[]>;
 
 export type ReadReceiptsDeps = {
   readonly link: Pick<OpenLink, 'socket'>;
