@@ -176,7 +176,8 @@ export class GatewayService implements Gateway {
       await manager.stop(channelName(name));
       return false;
     }
-    await manager.start(await create(live.config.channels, { clock, random: Math.random }));
+    const current = () => live.config.channels;
+    await manager.start(await create(current(), { clock, random: Math.random, current }));
     return true;
   }
 

@@ -62,7 +62,8 @@ async function createChannel(name: string, live: LiveConfig, clock: Clock): Prom
   if (definition === undefined) {
     throw new NanobotError('channel_unknown', `there is no channel ${name}`);
   }
-  return definition.create(live.config.channels, { clock, random: Math.random });
+  const current = () => live.config.channels;
+  return definition.create(live.config.channels, { clock, random: Math.random, current });
 }
 
 function hostFor(channel: Channel, store: EmbeddedStore, clock: Clock, log: Logger): ChannelHost {

@@ -14,7 +14,7 @@ import type { Transmitter } from './transmit.ts';
 /** Longest text of one message, UTF-16 units, marks included. */
 export const MESSAGE_UNITS = 4000;
 /** Each edit counts as a message; faster ones would only be left out. */
-const MIN_EDIT_INTERVAL_MS = 3000;
+export const MIN_EDIT_INTERVAL_MS = 3000;
 /** WhatsApp takes edits for this long after the message. */
 const EDIT_WINDOW_MS = 15 * 60_000;
 /** Source text beyond this cannot be part of one message, whatever its marks. */

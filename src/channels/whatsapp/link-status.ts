@@ -41,7 +41,7 @@ export class LinkStatus {
   opened(): void {
     const { clock } = this.#deps.host;
     const { account } = this.#deps.vault;
-    this.#running(clock.now());
+    this.running();
     this.#health.set({
       openedAt: clock.now(),
       ...(account === undefined ? {} : { linkedNumber: account.number }),
@@ -52,7 +52,7 @@ export class LinkStatus {
   frame(): void {
     const now = this.#deps.host.clock.now();
     if (this.#activeAt === undefined || now - this.#activeAt < ACTIVE_EVERY_MS) return;
-    this.#running(now);
+    this.running();
   }
 
   degraded(reason: string, retryAt?: number): void {
@@ -83,8 +83,9 @@ export class LinkStatus {
     this.#told.clear();
   }
 
-  #running(activeAt: number): void {
+  running(): void {
     const { account } = this.#deps.vault;
+    const activeAt = this.#deps.host.clock.now();
     const name = account === undefined ? {} : { account: `+${account.number}` };
     this.#report({ kind: 'running', activeAt, ...name });
     this.#activeAt = activeAt;

@@ -42,6 +42,8 @@ export interface Link {
   readonly isCatchingUp: boolean;
   /** @throws the signal's reason */
   caughtUp(signal: AbortSignal): Promise<void>;
+  /** Reports the open connection again where something else had been reported over it. */
+  restoreStatus(): void;
 }
 
 const NOT_LINKED = { reason: 'not linked', remedy: LINK_REMEDY };
@@ -88,6 +90,10 @@ class Owner implements Link {
 
   async caughtUp(signal: AbortSignal): Promise<void> {
     while (this.isCatchingUp) await this.#change.next(signal);
+  }
+
+  restoreStatus(): void {
+    if (this.socket !== undefined) this.#status.running();
   }
 
   async run(signal: AbortSignal): Promise<void> {

@@ -47,8 +47,7 @@ export type OutboxDeps = {
 export interface Outbox {
   /** @throws DeliveryError */
   send(message: OutboundMessage, context: SendContext): Promise<Receipt>;
-  /** Undefined where answers are not to be shown while they are written. */
-  readonly editing: Editing | undefined;
+  readonly edits: Editing;
   readonly typing: Typing;
   /** What a phone of this chat asks for again; undefined for everybody else. */
   getMessage(key: WAMessageKey): Promise<proto.IMessage | undefined>;
@@ -76,7 +75,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
   const parts = { ...deps, transmitter, pacer, edits, notices, markRead };
   return {
     send: (message, context) => sendParts(message, context, parts),
-    editing: settings.streaming ? edits : undefined,
+    edits,
     typing: notices,
     attach: (socket) => acks.attach(socket),
     isOurs: async (id) => (await sent.get(id)) !== undefined,

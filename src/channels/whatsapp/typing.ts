@@ -20,7 +20,7 @@ export type TypingDeps = {
 };
 
 /** Phones show one notice for about this long. */
-const SHOWN_MS = 10_000;
+export const TYPING_SHOWN_MS = 10_000;
 const DEADLINE_MS = 3000;
 
 /** None of these throws. */
@@ -49,13 +49,13 @@ export function createTypingNotices(deps: TypingDeps): TypingNotices {
 
   async function composing(jid: string, signal: AbortSignal): Promise<void> {
     const now = clock.monotonic();
-    for (const [other, at] of shown) if (now - at > 2 * SHOWN_MS) shown.delete(other);
+    for (const [other, at] of shown) if (now - at > 2 * TYPING_SHOWN_MS) shown.delete(other);
     shown.set(jid, now);
     await tell(jid, 'composing', signal);
   }
 
   return {
-    intervalMs: SHOWN_MS,
+    intervalMs: TYPING_SHOWN_MS,
     composing,
     async done(jid, signal) {
       if (shown.delete(jid)) await tell(jid, 'paused', signal);

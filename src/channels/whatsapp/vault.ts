@@ -36,6 +36,9 @@ import { UnitQueue, type UnitRows } from './unit-queue.ts';
 
 export type { LinkedAccount } from './linked-account.ts';
 
+/** Code of the error that says so. */
+export const LINK_DAMAGED = 'whatsapp_link_damaged';
+
 export type VaultDeps = {
   readonly state: KeyValueStore;
   readonly clock: Clock;
@@ -97,7 +100,7 @@ export async function openFreshVault(deps: VaultDeps): Promise<Vault> {
 function linkDamaged(): ChannelError {
   const problem =
     'The stored link to the WhatsApp account is damaged. Link again with `nanobot channels login whatsapp`.';
-  return new ChannelError('whatsapp_link_damaged', problem, { remedy: NEVER });
+  return new ChannelError(LINK_DAMAGED, problem, { remedy: NEVER });
 }
 
 type Identity = {

@@ -1,0 +1,133 @@
+// WhatsApp as a channel: one linked account. Who it is linked to is the vault's, how the connection
+// lives the link's, what comes in the inbox's and what goes out the outbox's.
+
+import type { Receipt, SendContext } from '../../bus/bus.ts';
+import type { WhatsAppConfig } from '../../core/config.ts';
+import { BACKOFF, ChannelError, DeliveryError } from '../../core/errors.ts';
+import { DEFAULT_ACCOUNT } from '../../core/ids.ts';
+import type { OutboundMessage } from '../../core/message.ts';
+import { LINK_REMEDY } from '../../core/whatsapp-endings.ts';
+import type { Channel, ChannelHost, Editing, LoginOptions, Typing } from '../channel.ts';
+import { MIN_EDIT_INTERVAL_MS } from './edits.ts';
+import { WHATSAPP } from './ids.ts';
+import { TYPING_SHOWN_MS } from './typing.ts';
+import { LINK_DAMAGED, openFreshVault, openVault, type Vault } from './vault.ts';
+import { WhatsAppSession } from './whatsapp-session.ts';
+
+export type WhatsAppDeps = {
+  /** 0 to 1; spreads waits. */
+  readonly random: () => number;
+  /** Who may write, as configured now. */
+  allowFrom(): readonly string[];
+};
+
+/** Longest text of one message a person can send, UTF-16 units. */
+const MESSAGE_UNITS = 65_536;
+/** A paced answer may wait until the next day, see `pacing.firstContactsPerDay`. */
+const LIFETIME_MS = 3 * 86_400_000;
+
+export function createWhatsAppChannel(config: WhatsAppConfig, deps: WhatsAppDeps): Channel {
+  return new WhatsAppChannel(config, deps);
+}
+
+class WhatsAppChannel implements Channel {
+  readonly name = WHATSAPP;
+  readonly account = DEFAULT_ACCOUNT;
+  readonly limits = { textUnits: MESSAGE_UNITS };
+  readonly onUnknown = 'idempotent';
+  readonly lifetimeMs = LIFETIME_MS;
+  readonly coalesces = true;
+  readonly login = { begin: this.#login.bind(this) };
+  readonly typing: Typing;
+  readonly editing?: Editing;
+  readonly #config: WhatsAppConfig;
+  readonly #deps: WhatsAppDeps;
+  /** Of the run under way, or of the next. */
+  #opened = Promise.withResolvers<WhatsAppSession>();
+  #loginWanted = Promise.withResolvers<void>();
+  #session: WhatsAppSession | undefined;
+
+  constructor(config: WhatsAppConfig, deps: WhatsAppDeps) {
+    this.#config = config;
+    this.#deps = deps;
+    this.typing = {
+      intervalMs: TYPING_SHOWN_MS,
+      show: async (chat, signal) => this.#session?.outbox.typing.show(chat, signal),
+    };
+    if (config.streaming) {
+      this.editing = {
+        minIntervalMs: MIN_EDIT_INTERVAL_MS,
+        place: (...given) => this.#drafts().place(...given),
+        edit: (...given) => this.#drafts().edit(...given),
+        remove: (...given) => this.#drafts().remove(...given),
+      };
+    }
+  }
+
+  async run(host: ChannelHost, signal: AbortSignal): Promise<void> {
+    try {
+      const vault = await this.#openVault(host, signal);
+      const session = await WhatsAppSession.open({
+        ...this.#deps,
+        config: this.#config,
+        host,
+        vault,
+      });
+      this.#session = session;
+      this.#opened.resolve(session);
+      await session.run(signal);
+    } catch (error) {
+      if (!signal.aborted) throw error;
+    } finally {
+      this.#session = undefined;
+      this.#opened = Promise.withResolvers();
+      this.#loginWanted = Promise.withResolvers();
+    }
+  }
+
+  async send(message: OutboundMessage, context: SendContext): Promise<Receipt> {
+    return this.#running().outbox.send(message, context);
+  }
+
+  async *#login(options: LoginOptions, signal: AbortSignal) {
+    this.#loginWanted.resolve();
+    const { link } = await orAborted(this.#opened.promise, signal);
+    yield* link.login.begin(options, signal);
+  }
+
+  /** Where what is stored is damaged, a person decides to begin anew: by a login. */
+  async #openVault(host: ChannelHost, signal: AbortSignal): Promise<Vault> {
+    try {
+      return await openVault(host);
+    } catch (error) {
+      if (!(error instanceof ChannelError) || error.code !== LINK_DAMAGED) throw error;
+      host.log.error('the stored whatsapp link is damaged', { error });
+      host.report({ kind: 'stopped', reason: error.message, remedy: LINK_REMEDY });
+      host.alert(`${error.message} ${LINK_REMEDY}`);
+      await orAborted(this.#loginWanted.promise, signal);
+      return openFreshVault(host);
+    }
+  }
+
+  #running(): WhatsAppSession {
+    if (this.#session !== undefined) return this.#session;
+    throw new DeliveryError('the WhatsApp channel does not run', {
+      certainty: 'not_sent',
+      remedy: BACKOFF,
+      code: 'whatsapp_stopped',
+    });
+  }
+
+  #drafts(): Editing {
+    return this.#running().outbox.edits;
+  }
+}
+
+function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const onAbort = () => reject(signal.reason);
+    if (signal.aborted) return onAbort();
+    signal.addEventListener('abort', onAbort, { once: true });
+    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort));
+  });
+}

@@ -1,0 +1,104 @@
+// The process dies between a WhatsApp message and its answer, and while the account is being linked.
+// Nothing is lost, nobody is answered twice, and the phone never has to be linked again.
+
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { loginSteps, startWhatsAppWorld, type WhatsAppWorld } from '../support/whatsapp-gateway.ts';
+import type { Contact } from '../support/whatsapp-server/contract.ts';
+
+const ANSWER_TIMEOUT_MS = 60_000;
+const KILLS = 40;
+/** From the stanza on its way to well behind the answer. */
+const LAST_KILL_MS = 600;
+
+let world: WhatsAppWorld;
+
+beforeEach(async () => {
+  world = await startWhatsAppWorld();
+});
+
+afterEach(async () => {
+  await world[Symbol.asyncDispose]();
+});
+
+const nonceOf = (who: number, turn: number) => `nonce-${who}x${turn}`;
+
+/** Messages a person sees with this word; the same message sent again under its id shows once. */
+const answersWith = (contact: Contact, nonce: string) =>
+  contact.seen.filter(({ text }) => text.includes(nonce));
+
+async function allAnsweredOnce(contacts: readonly Contact[], turns: number) {
+  for (const [who, contact] of contacts.entries()) {
+    for (let turn = 0; turn < turns; turn += 1) {
+      const nonce = nonceOf(who, turn);
+      await contact.sees(({ text }) => text.includes(nonce), ANSWER_TIMEOUT_MS);
+    }
+  }
+  for (const [who, contact] of contacts.entries()) {
+    for (let turn = 0; turn < turns; turn += 1) {
+      expect(answersWith(contact, nonceOf(who, turn))).toHaveLength(1);
+    }
+  }
+}
+
+describe('kill -9 with a linked account', () => {
+  it(`loses and doubles nothing over ${KILLS} kills between message and answer`, async () => {
+    await world.link();
+    const contacts = [
+      await world.server.contact(world.phone),
+      await world.server.contact(world.phone),
+    ];
+    for (let turn = 0; turn < KILLS; turn += 1) {
+      await world.phone.online(ANSWER_TIMEOUT_MS);
+      for (const [who, contact] of contacts.entries()) {
+        await contact.writes(`repeat ${nonceOf(who, turn)}`);
+      }
+      await delay((LAST_KILL_MS * turn) / KILLS);
+      await world.kill();
+      await world.start();
+    }
+    await allAnsweredOnce(contacts, KILLS);
+    expect(world.phone.counts.registrations).toBe(1);
+    expect(contacts.map(({ undecryptable }) => undecryptable)).toEqual([0, 0]);
+  }, 300_000);
+});
+
+describe('kill -9 while the account is being linked', () => {
+  it('leaves either a working link or none, wherever it struck', async () => {
+    let isLinked = false;
+    for (let tries = 0; tries < 12; tries += 1) {
+      isLinked = await linkAndKillAfter(tries * 25);
+      await world.start();
+      if (isLinked) break;
+      if (world.phone.linked) {
+        // The phone believes in the link: then it must work without another scan.
+        await world.phone.online(ANSWER_TIMEOUT_MS);
+        isLinked = true;
+        break;
+      }
+    }
+    if (!isLinked) await world.link();
+    const contact = await world.server.contact(world.phone);
+    await contact.writes('repeat nonce-linked');
+    await contact.sees(({ text }) => text.includes('nonce-linked'), ANSWER_TIMEOUT_MS);
+  }, 120_000);
+});
+
+/** Kills the gateway this long after the phone has scanned; true where the login was done before. */
+async function linkAndKillAfter(ms: number): Promise<boolean> {
+  const steps = loginSteps(world.gateway, {});
+  let isDone = false;
+  try {
+    for await (const step of steps) {
+      if (step.kind === 'done') isDone = true;
+      if (step.kind !== 'show_qr') continue;
+      const scanned = world.phone.scan(step.qr).catch(() => undefined);
+      await delay(ms);
+      await world.kill();
+      await scanned;
+    }
+  } catch {
+    // The gateway died under the request.
+  }
+  return isDone;
+}

@@ -1,0 +1,192 @@
+// The whole program between WhatsApp and a model, as the people in the chats see it.
+
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { echo } from '../support/llm-server.ts';
+import {
+  linkByQr,
+  loginSteps,
+  startWhatsAppWorld,
+  type WhatsAppWorld,
+} from '../support/whatsapp-gateway.ts';
+import type { Contact, Ending } from '../support/whatsapp-server/contract.ts';
+
+const ANSWER_TIMEOUT_MS = 30_000;
+
+let world: WhatsAppWorld;
+let anna: Contact;
+
+beforeAll(async () => {
+  world = await startWhatsAppWorld();
+  await world.link();
+  anna = await world.server.contact(world.phone, { name: 'Anna' });
+}, 60_000);
+
+afterAll(async () => {
+  await world[Symbol.asyncDispose]();
+});
+
+const says = (nonce: string) => (message: { readonly text: string }) =>
+  message.text.includes(nonce);
+
+async function ask(contact: Contact, nonce: string, how: Parameters<Contact['writes']>[1] = {}) {
+  await contact.writes(`please say ${nonce}`, how);
+  return contact.sees(says(nonce), ANSWER_TIMEOUT_MS);
+}
+
+const countOf = (contact: Contact, nonce: string) => contact.seen.filter(says(nonce)).length;
+
+describe('a conversation by WhatsApp', () => {
+  it('answers a question, shows that it is typing and marks the question as read', async () => {
+    const id = await anna.writes('please say nonce-hello');
+    const answer = await anna.sees(says('nonce-hello'), ANSWER_TIMEOUT_MS);
+    expect(answer.text).toBe('nonce-hello');
+    expect(anna.typing).toContain('composing');
+    expect(anna.deliveredIds).toContain(id);
+    expect(anna.readIds).toContain(id);
+  });
+
+  it('knows a person by LID and by number as one, in one conversation', async () => {
+    const ben = await world.server.contact(world.phone, { name: 'Ben' });
+    await ask(ben, 'nonce-lid', { addressing: { by: 'lid', withAlt: true } });
+    await ask(ben, 'nonce-number', { addressing: { by: 'number', withAlt: true } });
+    await ask(ben, 'nonce-bare', { addressing: { by: 'lid', withAlt: false } });
+    const request = JSON.stringify(world.model.requests.at(-1)?.body);
+    expect(request).toContain('nonce-lid');
+    expect(request).toContain('nonce-number');
+  });
+
+  it('sends nothing again for what is delivered or encrypted twice', async () => {
+    const id = await anna.writes('please say nonce-twice');
+    await anna.sees(says('nonce-twice'), ANSWER_TIMEOUT_MS);
+    await anna.replay(id);
+    await anna.sendAgain(id);
+    await ask(anna, 'nonce-after-twice');
+    expect(countOf(anna, 'nonce-twice')).toBe(1);
+  });
+
+  it('stays readable on both sides while both write at once, a hundred times', async () => {
+    const carl = await world.server.contact(world.phone, { name: 'Carl' });
+    for (let round = 0; round < 100; round += 1) {
+      await carl.writes(`please say nonce-c${round}-`);
+      await carl.sees(says(`nonce-c${Math.max(0, round - 1)}-`), ANSWER_TIMEOUT_MS);
+    }
+    await carl.sees(says('nonce-c99-'), ANSWER_TIMEOUT_MS);
+    expect(carl.undecryptable).toBe(0);
+    for (let round = 0; round < 100; round += 1) expect(countOf(carl, `nonce-c${round}-`)).toBe(1);
+  }, 120_000);
+
+  it('shows a message again to a phone that could not read it, also after a restart', async () => {
+    await ask(anna, 'nonce-again');
+    const { id } = await anna.sees(says('nonce-again'));
+    await world.gateway.stop();
+    await world.start();
+    await world.phone.online(ANSWER_TIMEOUT_MS);
+    await anna.asksAgain(id);
+    await anna.sees((message) => message.id === id && message.arrivals > 1, ANSWER_TIMEOUT_MS);
+  }, 60_000);
+});
+
+describe('while the gateway was down', () => {
+  it('200 messages are all answered, each once, in the order they were written', async () => {
+    await world.gateway.stop();
+    const people: Contact[] = [];
+    for (let index = 0; index < 20; index += 1)
+      people.push(await world.server.contact(world.phone));
+    for (let round = 0; round < 10; round += 1) {
+      for (const [who, person] of people.entries()) {
+        await person.writes(`please say nonce-q${who}x${round}-`);
+      }
+    }
+    await world.start();
+    for (const [who, person] of people.entries()) {
+      for (let round = 0; round < 10; round += 1) {
+        await person.sees(says(`nonce-q${who}x${round}-`), ANSWER_TIMEOUT_MS);
+      }
+      for (let round = 0; round < 10; round += 1) {
+        expect(countOf(person, `nonce-q${who}x${round}-`)).toBe(1);
+      }
+      const said = person.seen.map(({ text }) => text).join(' ');
+      const order = [...said.matchAll(/nonce-q\d+x(\d+)-/g)].map(([, round]) => Number(round));
+      expect(order).toEqual(order.toSorted((a, b) => a - b));
+    }
+  }, 120_000);
+
+  it('old messages that come again are never answered', async () => {
+    const dora = await world.server.contact(world.phone);
+    const asked = world.model.requests.length;
+    const weekAgo = Date.now() - 7 * 86_400_000;
+    for (let index = 0; index < 100; index += 1) {
+      await dora.writes(`please say nonce-old${index}-`, { at: weekAgo + index * 1000 });
+    }
+    await ask(dora, 'nonce-new');
+    expect(dora.seen).toHaveLength(1);
+    expect(world.model.requests.length - asked).toBe(1);
+  }, 60_000);
+});
+
+describe('when WhatsApp ends the connection', () => {
+  const passing: readonly Ending[] = [
+    { kind: 'stream_error', code: 515 },
+    { kind: 'close' },
+    { kind: 'drop' },
+    { kind: 'stream_end' },
+  ];
+  for (const ending of passing) {
+    const name = ending.kind === 'stream_error' ? `stream error ${ending.code}` : ending.kind;
+    it(`comes back after ${name} and answers what was written meanwhile`, async () => {
+      await world.phone.end(ending);
+      await ask(anna, `nonce-${name.replaceAll(' ', '-')}`);
+    }, 60_000);
+  }
+});
+
+describe('linking', () => {
+  it('can be done by typing a code on the phone', async () => {
+    await using other = await startWhatsAppWorld();
+    const { phone } = other;
+    const shown: string[] = [];
+    for await (const step of loginSteps(other.gateway, { phoneNumber: phone.number })) {
+      shown.push(step.kind);
+      if (step.kind === 'show_code') await phone.typesCode(step.code);
+    }
+    expect(shown).toContain('show_qr');
+    expect(shown.at(-1)).toBe('done');
+    const erik = await other.server.contact(phone);
+    await ask(erik, 'nonce-code');
+  }, 60_000);
+
+  it('lets in nobody who is not on the list, and tells nothing to strangers', async () => {
+    await using other = await startWhatsAppWorld({ allowFrom: [] });
+    await linkByQr(other.gateway, other.phone);
+    await other.phone.online();
+    const stranger = await other.server.contact(other.phone);
+    await stranger.writes('please say nonce-stranger');
+    await expect.poll(() => stranger.deliveredIds.length, { timeout: 10_000 }).toBe(1);
+    expect(other.model.requests).toHaveLength(0);
+    expect(stranger.seen).toEqual([]);
+    expect(stranger.readIds).toEqual([]);
+  }, 60_000);
+});
+
+describe('the owner', () => {
+  it('talks to the agent in the chat with themself', async () => {
+    await using other = await startWhatsAppWorld({ allowFrom: [], selfChat: true });
+    await linkByQr(other.gateway, other.phone);
+    await other.phone.online();
+    await other.phone.writesToSelf('please say nonce-self');
+    await expect
+      .poll(() => other.phone.selfChat.filter(says('nonce-self')).length, { timeout: 20_000 })
+      .toBe(1);
+    expect(other.model.requests).toHaveLength(1);
+  }, 60_000);
+
+  it('silences the agent in a chat by writing there by hand', async () => {
+    world.model.respond(echo);
+    const fred = await world.server.contact(world.phone);
+    await ask(fred, 'nonce-before');
+    await world.phone.writesTo(fred, 'I take over, says the owner');
+    await fred.writes('please say nonce-paused');
+    await ask(anna, 'nonce-elsewhere');
+    expect(countOf(fred, 'nonce-paused')).toBe(0);
+  }, 60_000);
+});
