@@ -56,6 +56,8 @@ export type SeenMessage = {
 
 export type WriteOptions = {
   readonly addressing?: Addressing;
+  /** One the person linked to their phone, which is 0: it stands in the jid, and has sessions of its own. */
+  readonly device?: number;
   readonly id?: string;
   /** Epoch milliseconds of the server's timestamp; seconds are what travels. */
   readonly at?: number;
@@ -69,8 +71,8 @@ export interface Contact {
   readonly lid: string;
   readonly name: string;
   /**
-   * Writes to the linked account; resolves with the message id once the server took it. It is queued
-   * while no device of the account is online.
+   * Writes to the account; resolves with the message id once the server took it. It is queued while
+   * the linked device is offline; where none is linked, it is history that the next one gets.
    */
   writes(text: string, options?: WriteOptions): Promise<string>;
   /** The same stanza, same id and same ciphertext, is delivered again. */
@@ -147,7 +149,11 @@ export interface Phone {
 export interface Group {
   readonly jid: string;
   readonly members: readonly Contact[];
-  says(member: Contact, text: string): Promise<string>;
+  says(
+    member: Contact,
+    text: string,
+    options?: Pick<WriteOptions, 'addressing' | 'device' | 'at'>,
+  ): Promise<string>;
   seenBy(member: Contact): readonly SeenMessage[];
 }
 

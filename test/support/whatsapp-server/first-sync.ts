@@ -6,19 +6,31 @@ import { promisify } from 'node:util';
 import { deflate } from 'node:zlib';
 import { proto } from '@whiskeysockets/baileys';
 import { newMessageId } from './message-content.ts';
-import type { OwnPhone } from './phone-chats.ts';
 import type { Account } from './seams.ts';
+import type { SentMail } from './sent-mail.ts';
 import { type Identity, lidJid, numberJid, peerMessage } from './stanzas.ts';
 
-export async function sendFirstSync(
-  account: Account,
-  phone: OwnPhone,
-  acquaintances: readonly Identity[],
-  now: number,
-): Promise<void> {
-  for (const content of [keyShare(now), await firstHistory(account, acquaintances)]) {
+/** A message that the phone got while no device was linked. */
+export type PastMessage = {
+  readonly id: string;
+  readonly at: number;
+  readonly from: Identity;
+  readonly message: proto.IMessage;
+};
+
+type FirstSync = {
+  readonly account: Account;
+  readonly mail: SentMail;
+  readonly acquaintances: readonly Identity[];
+  readonly past: readonly PastMessage[];
+  readonly now: number;
+};
+
+export async function sendFirstSync(sync: FirstSync): Promise<void> {
+  const { account, mail, now } = sync;
+  for (const content of [keyShare(now), await firstHistory(sync)]) {
     const id = newMessageId();
-    await phone.mail.post({
+    await mail.post({
       id,
       message: { protocolMessage: content },
       envelope: (encs) => peerMessage({ id, at: now, from: account }, encs),
@@ -37,14 +49,15 @@ function keyShare(now: number): proto.Message.IProtocolMessage {
   };
 }
 
-async function firstHistory(
-  account: Account,
-  acquaintances: readonly Identity[],
-): Promise<proto.Message.IProtocolMessage> {
+async function firstHistory({
+  account,
+  acquaintances,
+  past,
+}: FirstSync): Promise<proto.Message.IProtocolMessage> {
   const { INITIAL_BOOTSTRAP: syncType } = proto.HistorySync.HistorySyncType;
   const history = proto.HistorySync.encode({
     syncType,
-    conversations: [],
+    conversations: acquaintances.flatMap((who) => conversation(who, past)),
     phoneNumberToLidMappings: [account, ...acquaintances].map((who) => ({
       pnJid: numberJid(who),
       lidJid: lidJid(who),
@@ -61,4 +74,18 @@ async function firstHistory(
       initialHistBootstrapInlinePayload: await promisify(deflate)(history),
     },
   };
+}
+
+function conversation(who: Identity, past: readonly PastMessage[]): proto.IConversation[] {
+  const theirs = past.filter(({ from }) => from.lid === who.lid);
+  if (theirs.length === 0) return [];
+  const messages = theirs.toReversed().map(({ id, at, message }) => ({
+    message: {
+      key: { remoteJid: lidJid(who), fromMe: false, id },
+      message,
+      messageTimestamp: Math.floor(at / 1000),
+      pushName: who.name,
+    },
+  }));
+  return [{ id: lidJid(who), pnJid: numberJid(who), name: who.name, messages }];
 }

@@ -7,9 +7,10 @@ import { failedResult, seconds } from './answers.ts';
 import { type ChatView, createChatView } from './chat-view.ts';
 import type { ContactPhone } from './contact.ts';
 import type { Contact, Group } from './contract.ts';
+import { isNamed, type OutgoingMessage, sealedFor } from './device-stanzas.ts';
 import { contentOf, newMessageId, textMessage } from './message-content.ts';
 import type { Account, LinkedDevice, StanzaHandler } from './seams.ts';
-import { groupMessage, lidJid, numberJid, type OutgoingMessage } from './stanzas.ts';
+import { BY_LID, groupMessage, lidJid, numberJid } from './stanzas.ts';
 
 /** What the other parts need of a group. */
 export interface GroupChat extends Group {
@@ -31,7 +32,8 @@ type GroupDeps = {
 export function createGroup({ account, members, subject, now }: GroupDeps): GroupChat {
   const jid = `120363${randomInt(1e11, 1e12)}@g.us`;
   const views = new Map(members.map((member) => [member.lid, createChatView(now)]));
-  const holdsSenderKey = new Map<string, LinkedDevice | undefined>();
+  /** Whose sender key the linked device has. */
+  const knownTo = new Map<string, LinkedDevice | undefined>();
   const viewOf = ({ lid, name }: Pick<Contact, 'lid' | 'name'>): ChatView => {
     const view = views.get(lid);
     if (view === undefined) throw new Error(`${name} is no member of ${subject}`);
@@ -43,35 +45,39 @@ export function createGroup({ account, members, subject, now }: GroupDeps): Grou
     members,
     subject,
     createdAt: now(),
-    async says(contact, text) {
-      viewOf(contact);
+    async says(contact, text, { addressing = BY_LID, device = 0, at = now() } = {}) {
       const member = members.find(({ lid }) => lid === contact.lid);
       if (member === undefined) throw new Error(`${contact.name} is no member of ${subject}`);
-      const [id, at, message] = [newMessageId(), now(), textMessage(text)];
-      const { enc, senderKey } = await member.line.sealForGroup(jid, lidJid(member), message);
-      const isNew = holdsSenderKey.get(member.lid) !== account.device;
-      holdsSenderKey.set(member.lid, account.device);
-      await member.mail.post(
+      const { line, mail } = member.handset(device);
+      const [id, message, self] = [newMessageId(), textMessage(text), lidJid(member, device)];
+      const { enc, senderKey } = await line.sealForGroup(jid, self, message);
+      const isNew = knownTo.get(self) !== account.device;
+      knownTo.set(self, account.device);
+      const from = { from: member, device, addressing };
+      await mail.post(
         {
           id,
           message: { ...message, ...senderKey },
-          envelope: (content) => groupMessage({ id, at, from: member, group: jid }, content),
+          envelope: (content) => groupMessage({ ...from, id, at, group: jid }, content),
         },
-        isNew ? [await member.line.seal(senderKey), enc] : [enc],
+        isNew ? [await line.seal(senderKey), enc] : [enc],
       );
       return id;
     },
     seenBy: (member) => viewOf(member).seen,
-    async receives({ id, only, sealed, groupCiphertext: ciphertext }) {
+    async receives(message) {
+      const { id, only, groupCiphertext: ciphertext } = message;
       for (const member of members) {
-        if (only !== undefined && only !== member.lid && only !== member.number) continue;
-        const message = await member.reader.read({
+        if (only !== undefined && !isNamed(member, only)) continue;
+        const delivery = {
           id,
-          sealed: sealed.get(member.lid) ?? sealed.get(member.number) ?? [],
+          sealed: sealedFor(message, member),
           group: { jid, ciphertext },
           receiptFrom: { from: jid, participant: lidJid(member) },
-        });
-        if (message !== undefined) viewOf(member).arrived(id, contentOf(message));
+        };
+        await member
+          .handset(0)
+          .reader.read(delivery, (content) => viewOf(member).arrived(id, contentOf(content)));
       }
     },
   };

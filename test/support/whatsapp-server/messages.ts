@@ -4,10 +4,11 @@
 import type { BinaryNode } from '@whiskeysockets/baileys';
 import { seconds } from './answers.ts';
 import type { ContactPhone } from './contact.ts';
+import { flawOf, isFor, isNamed, type OutgoingMessage, parseMessage } from './device-stanzas.ts';
 import type { GroupChat } from './groups.ts';
 import type { OwnPhone } from './phone-chats.ts';
 import type { Account, Plumbing, StanzaHandler } from './seams.ts';
-import { flawOf, isGroup, type OutgoingMessage, parseMessage, userOf } from './stanzas.ts';
+import { isGroup, userOf } from './stanzas.ts';
 
 /** A message that is encrypted for nobody in its chat: what the real server answers is not known. */
 const NOBODY = '479';
@@ -45,38 +46,33 @@ function ackOf({ attrs }: BinaryNode, more: Readonly<Record<string, string>>): B
   return { tag: 'ack', attrs: { class: 'message', id, from: to, ...author, ...more } };
 }
 
-/** @returns undefined where the chat is none that this server keeps */
+/** @returns undefined where the chat is none that this server keeps for the account */
 function recipientsOf(
   message: OutgoingMessage,
   account: Account,
   { contactOf, phoneOf, groupOf }: Population,
 ): Recipients | undefined {
-  const { chat, sealed, groupCiphertext } = message;
+  const { chat, only, groupCiphertext } = message;
   const phone = phoneOf(account);
-  const hasPart = ({ lid, number }: Pick<Account, 'lid' | 'number'>) =>
-    sealed.has(lid) || sealed.has(number);
-  const bringCopy = async () => {
-    if (hasPart(account)) await phone.receives(message);
-  };
   if (isGroup(chat)) {
     const group = groupOf(chat);
+    if (group !== undefined && group.account !== account) return undefined;
     const bring = async () => {
       await group?.receives(message);
-      if (message.only === undefined) await phone.receives(message);
+      if (only === undefined || isNamed(account, only)) await phone.receives(message);
     };
-    return {
-      reached: group !== undefined && (groupCiphertext ?? message.only) !== undefined,
-      bring,
-    };
+    return { reached: group !== undefined && (groupCiphertext ?? only) !== undefined, bring };
   }
+  const bringCopy = async () => {
+    if (isFor(message, account)) await phone.receives(message);
+  };
   const user = userOf(chat);
-  if (user === account.lid || user === account.number) {
-    return { reached: hasPart(account), bring: bringCopy };
-  }
-  if (!/@(lid|s\.whatsapp\.net)$/.test(chat)) return undefined;
+  if (isNamed(account, user)) return { reached: isFor(message, account), bring: bringCopy };
   const contact = contactOf(user);
+  const isForeign = contact !== undefined && contact.account !== account;
+  if (isForeign || !/@(lid|s\.whatsapp\.net)$/.test(chat)) return undefined;
   return {
-    reached: contact !== undefined && hasPart(contact),
+    reached: contact !== undefined && isFor(message, contact),
     bring: async () => {
       await contact?.receives(message);
       await bringCopy();

@@ -3,91 +3,29 @@
 
 import { AsyncLocalStorage } from 'node:async_hooks';
 import {
-  type AuthenticationState,
   DEFAULT_CONNECTION_CONFIG,
   downloadContentFromMessage,
   type SocketConfig,
-  type UserFacingSocketConfig,
-  type WAMessage,
 } from '@whiskeysockets/baileys';
-import { afterAll, afterEach, describe, expect, test, vi } from 'vitest';
+import { afterAll, afterEach, describe, expect, test } from 'vitest';
 import { BaileysClient, linkedAuth } from './baileys-client.ts';
-import type { Addressing, Contact, Phone } from './contract.ts';
-import { contentOf } from './message-content.ts';
+import type { Addressing } from './contract.ts';
+import { acquainted, chatWith, eventually, Listener, silenceConsole } from './listener.ts';
 import { startWhatsAppServer } from './server.ts';
 import { trustWhatsAppServer } from './trust.ts';
 import { createTurns } from './turns.ts';
 
 const server = await startWhatsAppServer();
 const trust = trustWhatsAppServer(server.rootKey);
+const silence = silenceConsole();
 
 afterEach(() => server.clearFaults());
 
 afterAll(async () => {
+  silence[Symbol.dispose]();
   trust[Symbol.dispose]();
   await server[Symbol.asyncDispose]();
 });
-
-/** A client that keeps what it hears and what it sent. */
-class Listener extends BaileysClient {
-  readonly heard: WAMessage[] = [];
-  readonly sent = new Map<string, WAMessage['message']>();
-  readonly #kinds: string[] = [];
-
-  constructor(auth: AuthenticationState, options: Partial<UserFacingSocketConfig> = {}) {
-    const sent = new Map<string, WAMessage['message']>();
-    super(server, auth, {
-      retryRequestDelayMs: 1,
-      getMessage: async ({ id }) => sent.get(id ?? '') ?? undefined,
-      ...options,
-    });
-    this.sent = sent;
-    this.socket.ev.on('messages.upsert', ({ messages, type }) => {
-      for (const message of messages) {
-        if (message.key.fromMe && this.sent.has(message.key.id ?? '')) continue;
-        this.heard.push(message);
-        this.#kinds.push(type);
-      }
-    });
-  }
-
-  get kinds(): readonly string[] {
-    return this.#kinds;
-  }
-
-  heardTexts(): readonly string[] {
-    return this.heard.flatMap(({ message }) => textOf(message) ?? []);
-  }
-
-  async hears(text: string, times = 1): Promise<WAMessage> {
-    const all = () => this.heard.filter(({ message }) => textOf(message) === text);
-    await vi.waitFor(() => expect(all()).toHaveLength(times), { timeout: 8000, interval: 5 });
-    const last = all().at(-1);
-    if (last === undefined) throw new Error('unreachable');
-    return last;
-  }
-
-  async says(to: string, text: string): Promise<string> {
-    const message = await this.socket.sendMessage(to, { text });
-    const id = message?.key.id ?? '';
-    this.sent.set(id, message?.message);
-    return id;
-  }
-}
-
-function textOf(message: WAMessage['message']): string | undefined {
-  const content = contentOf(message ?? {});
-  return content.kind === 'text' ? content.text : undefined;
-}
-
-async function acquainted(): Promise<{ phone: Phone; ben: Contact; auth: AuthenticationState }> {
-  const phone = await server.phone({ name: 'Ada' });
-  const ben = await server.contact(phone, { name: 'Ben' });
-  return { phone, ben, auth: await linkedAuth(server, phone) };
-}
-
-const chatWith = ({ lid }: Contact) => `${lid}@lid`;
-const eventually = (look: () => void) => vi.waitFor(look, { timeout: 8000, interval: 5 });
 
 describe('a chat of two', () => {
   const ways: readonly (Addressing & { readonly name: string })[] = [
@@ -98,8 +36,8 @@ describe('a chat of two', () => {
   ];
 
   test.each(ways)('$name: what is written is read, and so is the answer', async (addressing) => {
-    const { phone, ben, auth } = await acquainted();
-    await using client = await new Listener(auth).open();
+    const { phone, ben, auth } = await acquainted(server);
+    await using client = await new Listener(server, auth).open();
     const id = await ben.writes('hello', { addressing });
     const { key, pushName } = await client.hears('hello');
     const [lid, number] = [chatWith(ben), `${ben.number}@s.whatsapp.net`];
@@ -121,8 +59,8 @@ describe('a chat of two', () => {
   });
 
   test('a message carries its time, its id and what it quotes', async () => {
-    const { ben, auth } = await acquainted();
-    await using client = await new Listener(auth).open();
+    const { ben, auth } = await acquainted(server);
+    await using client = await new Listener(server, auth).open();
     const at = Date.UTC(2026, 4, 1, 10);
     const quoting = { id: 'QUOTED', text: 'which?' };
     await ben.writes('that one', { id: 'CHOSEN', at, quoting });
@@ -135,16 +73,16 @@ describe('a chat of two', () => {
   });
 
   test('typing is seen', async () => {
-    const { ben, auth } = await acquainted();
-    await using client = await new Listener(auth).open();
+    const { ben, auth } = await acquainted(server);
+    await using client = await new Listener(server, auth).open();
     await client.socket.sendPresenceUpdate('composing', chatWith(ben));
     await client.socket.sendPresenceUpdate('paused', chatWith(ben));
     await eventually(() => expect(ben.typing).toEqual(['composing', 'paused']));
   });
 
   test('delivery is confirmed in both directions, reading in one', async () => {
-    const { ben, auth } = await acquainted();
-    await using client = await new Listener(auth).open();
+    const { ben, auth } = await acquainted(server);
+    await using client = await new Listener(server, auth).open();
     // Where its own message is not reported yet, Baileys puts the status there, and tells no update.
     const confirmed: unknown[] = [];
     client.socket.ws.on('CB:receipt', ({ attrs }) => confirmed.push(attrs.id));
@@ -159,8 +97,8 @@ describe('a chat of two', () => {
   });
 
   test('edits and a revoke are seen on the message they change', async () => {
-    const { ben, auth } = await acquainted();
-    await using client = await new Listener(auth).open();
+    const { ben, auth } = await acquainted(server);
+    await using client = await new Listener(server, auth).open();
     const jid = chatWith(ben);
     const id = await client.says(jid, 'one');
     const key = { remoteJid: jid, id, fromMe: true };
@@ -173,9 +111,9 @@ describe('a chat of two', () => {
   });
 
   test('what is written while the device is away waits for it, in order', async () => {
-    const { phone, ben, auth } = await acquainted();
+    const { phone, ben, auth } = await acquainted(server);
     {
-      await using client = await new Listener(auth).open();
+      await using client = await new Listener(server, auth).open();
       await ben.writes('here');
       await client.hears('here');
       await eventually(() => expect(phone.queued).toBe(0));
@@ -184,17 +122,48 @@ describe('a chat of two', () => {
     const texts = Array.from({ length: 12 }, (_, n) => `away ${n}`);
     for (const text of texts) await ben.writes(text);
     expect(phone.queued).toBe(12);
-    await using client = await new Listener(auth).open();
+    await using client = await new Listener(server, auth).open();
     await client.hears('away 11');
     expect(client.heardTexts()).toEqual(texts);
     expect(new Set(client.kinds)).toEqual(new Set(['append']));
     await eventually(() => expect(phone.queued).toBe(0));
   });
 
+  test('what was written before any device was linked is history, not news', async () => {
+    const phone = await server.phone();
+    const ben = await server.contact(phone, { name: 'Ben' });
+    const id = await ben.writes('before you came', { at: Date.UTC(2026, 0, 1) });
+    await using client = new Listener(server, await linkedAuth(server, phone));
+    const history = new Promise((resolve) => {
+      client.socket.ev.on('messaging-history.set', ({ messages }) =>
+        resolve(messages.map(({ key, message }) => [key.id, message?.conversation])),
+      );
+    });
+    expect(await history).toEqual([[id, 'before you came']]);
+    await ben.writes('now');
+    await client.hears('now');
+    expect(client.heardTexts()).toEqual(['now']);
+  });
+
+  test('another device of a person has sessions of its own', async () => {
+    const { ben, auth } = await acquainted(server);
+    await using client = await new Listener(server, auth).open();
+    await ben.writes('from the desk', { device: 3 });
+    const { key } = await client.hears('from the desk');
+    expect(key.remoteJid).toBe(chatWith(ben));
+    await ben.writes('from the phone');
+    await client.hears('from the phone');
+    await client.says(chatWith(ben), 'to both');
+    await ben.sees(({ text }) => text === 'to both');
+    await ben.writes('from the desk again', { device: 3 });
+    await client.hears('from the desk again');
+    expect(ben.undecryptable).toBe(0);
+  });
+
   test('somebody who left cannot be written to, and is not found', async () => {
-    const { phone, ben, auth } = await acquainted();
+    const { phone, ben, auth } = await acquainted(server);
     const cleo = await server.contact(phone, { name: 'Cleo' });
-    await using client = await new Listener(auth).open();
+    await using client = await new Listener(server, auth).open();
     const found = await client.socket.onWhatsApp(ben.number, cleo.number);
     expect(found).toHaveLength(2);
     ben.leaves();
@@ -208,8 +177,8 @@ describe('a chat of two', () => {
   });
 
   test('messages that cross in one chat are all read when session calls take turns', async () => {
-    const { ben, auth } = await acquainted();
-    await using client = await new Listener(auth, { makeSignalRepository: inTurns }).open();
+    const { ben, auth } = await acquainted(server);
+    await using client = await new Listener(server, auth, { makeSignalRepository: inTurns }).open();
     await ben.writes('begin');
     await client.hears('begin');
     const rounds = Array.from({ length: 40 }, (_, n) => n);
@@ -226,8 +195,8 @@ describe('a chat of two', () => {
   });
 
   test('two hundred people write at once', async () => {
-    const { phone, auth } = await acquainted();
-    await using client = await new Listener(auth).open();
+    const { phone, auth } = await acquainted(server);
+    await using client = await new Listener(server, auth).open();
     const people = await Promise.all(Array.from({ length: 200 }, () => server.contact(phone)));
     await Promise.all(people.map((person, n) => person.writes(`from ${n}`)));
     await eventually(() => expect(client.heardTexts()).toHaveLength(200));
@@ -250,111 +219,10 @@ const inTurns: SocketConfig['makeSignalRepository'] = (auth, logger, lookUp) => 
   });
 };
 
-describe('messages that could not be read', () => {
-  test('a contact who lost the session is read after the device asked again', async () => {
-    const { ben, auth } = await acquainted();
-    await using client = await new Listener(auth).open();
-    await ben.writes('one');
-    await client.hears('one');
-    await client.says(chatWith(ben), 'two');
-    await ben.sees(({ text }) => text === 'two');
-    await ben.losesSession();
-    const id = await ben.writes('three');
-    expect((await client.hears('three')).key.id).toBe(id);
-    await client.says(chatWith(ben), 'four');
-    await ben.sees(({ text }) => text === 'four');
-  });
-
-  test('a contact who cannot read the device asks again and gets it under the same id', async () => {
-    const { ben, auth } = await acquainted();
-    await using client = await new Listener(auth).open();
-    await ben.writes('one');
-    await client.hears('one');
-    await client.says(chatWith(ben), 'two');
-    await ben.sees(({ text }) => text === 'two');
-    await ben.losesSession();
-    const id = await client.says(chatWith(ben), 'three');
-    expect(await ben.sees(({ text }) => text === 'three')).toMatchObject({ id, arrivals: 1 });
-    expect(ben.undecryptable).toBe(1);
-  });
-
-  test('a corrupted ciphertext is asked for again', async () => {
-    const { phone, ben, auth } = await acquainted();
-    await using client = await new Listener(auth).open();
-    await ben.writes('one');
-    await client.hears('one');
-    server.fault({ direction: 'down', stanza: 'message', effect: { kind: 'corrupt' } });
-    const id = await ben.writes('two');
-    expect((await client.hears('two')).key.id).toBe(id);
-    await eventually(() => expect(phone.queued).toBe(0));
-  });
-
-  test('a message asked for again is sent again, with keys from the second time on', async () => {
-    const { ben, auth } = await acquainted();
-    await using client = await new Listener(auth).open();
-    const id = await client.says(chatWith(ben), 'hello');
-    await ben.sees(({ arrivals }) => arrivals === 1);
-    for (const arrivals of [2, 3]) {
-      await ben.asksAgain(id);
-      await ben.sees((message) => message.arrivals === arrivals);
-    }
-    expect(ben.seen).toHaveLength(1);
-    await ben.writes('thank you');
-    await client.hears('thank you');
-  });
-
-  test('a stanza delivered twice is asked for again by the device, and comes with its id', async () => {
-    const { ben, auth } = await acquainted();
-    await using client = await new Listener(auth).open();
-    await ben.writes('opening');
-    await client.hears('opening');
-    await client.says(chatWith(ben), 'answer');
-    await ben.sees(() => true);
-    const id = await ben.writes('once');
-    await client.hears('once');
-    await ben.replay(id);
-    expect((await client.hears('once', 2)).key.id).toBe(id);
-  });
-
-  test('a message encrypted anew is read once more', async () => {
-    const { ben, auth } = await acquainted();
-    await using client = await new Listener(auth).open();
-    const id = await ben.writes('again');
-    await client.hears('again');
-    await ben.sendAgain(id);
-    expect((await client.hears('again', 2)).key.id).toBe(id);
-  });
-
-  test('a stanza of the device that comes twice is one message that arrived twice', async () => {
-    const { ben, auth } = await acquainted();
-    await using client = await new Listener(auth).open();
-    server.fault({ direction: 'up', stanza: 'message', effect: { kind: 'duplicate' } });
-    await client.says(chatWith(ben), 'twice');
-    await ben.sees(({ arrivals }) => arrivals === 2);
-    expect(ben.seen).toHaveLength(1);
-    expect(ben.undecryptable).toBe(0);
-  });
-
-  test('a device linked anew is written to in a session of its own', async () => {
-    const { phone, ben, auth } = await acquainted();
-    {
-      await using client = await new Listener(auth).open();
-      await ben.writes('to the first');
-      await client.hears('to the first');
-    }
-    await phone.unlink();
-    await using client = await new Listener(await linkedAuth(server, phone)).open();
-    await ben.writes('to the second');
-    await client.hears('to the second');
-    await client.says(chatWith(ben), 'from the second');
-    await ben.sees(({ text }) => text === 'from the second');
-  });
-});
-
 describe("the owner's phone", () => {
   test('what the owner types by hand reaches the device as its own and the contact', async () => {
-    const { phone, ben, auth } = await acquainted();
-    await using client = await new Listener(auth).open();
+    const { phone, ben, auth } = await acquainted(server);
+    await using client = await new Listener(server, auth).open();
     const id = await phone.writesTo(ben, 'by hand');
     const { key } = await client.hears('by hand');
     expect(key).toMatchObject({ id, fromMe: true, remoteJid: chatWith(ben) });
@@ -365,8 +233,8 @@ describe("the owner's phone", () => {
   test.each(['lid', 'number'] as const)(
     'the chat with oneself works both ways by %s',
     async (by) => {
-      const { phone, auth } = await acquainted();
-      await using client = await new Listener(auth).open();
+      const { phone, auth } = await acquainted(server);
+      await using client = await new Listener(server, auth).open();
       const id = await phone.writesToSelf('note', { addressing: { by, withAlt: true } });
       const { key } = await client.hears('note');
       const self = by === 'lid' ? `${phone.lid}@lid` : `${phone.number}@s.whatsapp.net`;
@@ -381,10 +249,10 @@ describe("the owner's phone", () => {
 
 describe('a group', () => {
   test('members read the device, the device reads members', async () => {
-    const { phone, ben, auth } = await acquainted();
+    const { phone, ben, auth } = await acquainted(server);
     const cleo = await server.contact(phone, { name: 'Cleo' });
     const group = await server.group(phone, [ben, cleo], 'Plans');
-    await using client = await new Listener(auth).open();
+    await using client = await new Listener(server, auth).open();
     const metadata = await client.socket.groupMetadata(group.jid);
     expect(metadata.subject).toBe('Plans');
     expect(metadata.participants.map(({ id }) => id)).toContain(chatWith(cleo));
@@ -406,10 +274,22 @@ describe('a group', () => {
     await eventually(() => expect(phone.queued).toBe(0));
   });
 
-  test('a member who cannot read asks again', async () => {
-    const { phone, ben, auth } = await acquainted();
+  test('a member writes by number and from another device', async () => {
+    const { phone, ben, auth } = await acquainted(server);
     const group = await server.group(phone, [ben]);
-    await using client = await new Listener(auth).open();
+    await using client = await new Listener(server, auth).open();
+    await group.says(ben, 'by number', { addressing: { by: 'number', withAlt: true } });
+    const { key } = await client.hears('by number');
+    expect(key.participant).toBe(`${ben.number}@s.whatsapp.net`);
+    expect(key.participantAlt).toBe(chatWith(ben));
+    await group.says(ben, 'from the desk', { device: 3 });
+    await client.hears('from the desk');
+  });
+
+  test('a member who cannot read asks again', async () => {
+    const { phone, ben, auth } = await acquainted(server);
+    const group = await server.group(phone, [ben]);
+    await using client = await new Listener(server, auth).open();
     await client.says(group.jid, 'one');
     await eventually(() => expect(group.seenBy(ben)).toHaveLength(1));
     const id = await client.says(group.jid, 'two');
@@ -420,9 +300,9 @@ describe('a group', () => {
 });
 
 test('media go up and come down again', async () => {
-  const { ben, auth } = await acquainted();
+  const { ben, auth } = await acquainted(server);
   using _trust = trustWhatsAppServer(server.rootKey, server.mediaCertificate);
-  await using client = await new Listener(auth).open();
+  await using client = await new Listener(server, auth).open();
   const picture = Buffer.alloc(70_000, 'pixels');
   const message = await client.socket.sendMessage(chatWith(ben), {
     image: picture,

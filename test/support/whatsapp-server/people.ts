@@ -2,7 +2,7 @@
 // phones, found by number or LID; what the plumbing asks of them in one place.
 
 import { type ContactPhone, createContact } from './contact.ts';
-import { sendFirstSync } from './first-sync.ts';
+import { type PastMessage, sendFirstSync } from './first-sync.ts';
 import { createGroup, type GroupChat, groupHandler } from './groups.ts';
 import { linkedBundle } from './line.ts';
 import { createMediaHost } from './media-host.ts';
@@ -10,6 +10,7 @@ import { messageHandler, type Population, typingHandler } from './messages.ts';
 import { createOwnPhone, type OwnPhone } from './phone-chats.ts';
 import { receiptHandler } from './receipts.ts';
 import type { Account, Directory, People, Plumbing } from './seams.ts';
+import type { Letter } from './sent-mail.ts';
 
 export function createPeople(plumbing: Plumbing): People {
   const now = () => plumbing.now();
@@ -17,6 +18,7 @@ export function createPeople(plumbing: Plumbing): People {
   const phones = new Map<Account, OwnPhone>();
   const groups: GroupChat[] = [];
   const owesFirstSync = new Set<Account>();
+  const past = new Map<Account, PastMessage[]>();
   const media = createMediaHost();
 
   const contactOf = (user: string) => {
@@ -39,7 +41,9 @@ export function createPeople(plumbing: Plumbing): People {
     async contact(account, { number, name }) {
       const assigned = plumbing.assignNumber(number);
       const who = { ...assigned, name: name ?? `Person ${assigned.number.slice(-4)}` };
-      const contact = createContact(account, who, now);
+      const leaveToPhone = ({ id, at, message }: Letter & { readonly at: number }) =>
+        void past.set(account, [...(past.get(account) ?? []), { id, at, from: who, message }]);
+      const contact = createContact({ account, who, now, leaveToPhone });
       contacts.set(contact.number, contact).set(contact.lid, contact);
       return contact;
     },
@@ -62,10 +66,15 @@ export function createPeople(plumbing: Plumbing): People {
     },
     async online(account) {
       if (!owesFirstSync.delete(account)) return;
-      const known = [...new Set(contacts.values())].filter((one) => one.account === account);
-      await sendFirstSync(account, phoneOf(account), known, now());
+      await sendFirstSync({
+        account,
+        mail: phoneOf(account).handset.mail,
+        acquaintances: [...new Set(contacts.values())].filter((one) => one.account === account),
+        past: past.get(account) ?? [],
+        now: now(),
+      });
     },
-    phoneIdentity: (account) => phoneOf(account).line.device.identity,
+    phoneIdentity: (account) => phoneOf(account).handset.line.device.identity,
     get mediaCertificate() {
       return media.certificate;
     },
@@ -76,15 +85,18 @@ export function createPeople(plumbing: Plumbing): People {
 function directoryOf({ contactOf, phoneOf }: Population, plumbing: Plumbing): Directory {
   return {
     find(user) {
-      const known = contactOf(user) ?? plumbing.account(user);
-      return known && { number: known.number, lid: known.lid, devices: [0] };
+      const contact = contactOf(user);
+      const known = contact ?? plumbing.account(user);
+      return known && { number: known.number, lid: known.lid, devices: contact?.devices ?? [0] };
     },
     async keyBundle(user, device) {
       const account = plumbing.account(user);
       // Baileys writes to itself where it is in a group by LID.
       if (account?.device?.id === device) return linkedBundle(account, account.device);
-      const line = contactOf(user)?.line ?? (account && phoneOf(account).line);
-      return device === 0 ? line?.device.bundle() : undefined;
+      const contact = contactOf(user);
+      if (contact?.devices.includes(device)) return contact.handset(device).line.device.bundle();
+      if (account === undefined || device !== 0) return undefined;
+      return phoneOf(account).handset.line.device.bundle();
     },
   };
 }

@@ -4,19 +4,18 @@
 import { createChatView } from './chat-view.ts';
 import type { ContactPhone } from './contact.ts';
 import type { WriteOptions } from './contract.ts';
-import { createLine, type Line } from './line.ts';
+import { isNamed, type OutgoingMessage, sealedFor } from './device-stanzas.ts';
+import { createHandset, type Handset } from './handset.ts';
 import { contentOf, newMessageId, textMessage } from './message-content.ts';
-import { createReader } from './reader.ts';
-import { type Author, createReceipts } from './receipts.ts';
+import type { Author } from './receipts.ts';
 import type { Account, PhoneChats } from './seams.ts';
-import { createSentMail, type SentMail } from './sent-mail.ts';
+import type { Letter } from './sent-mail.ts';
 import {
   BY_LID,
   type Identity,
   isGroup,
   lidJid,
   numberJid,
-  type OutgoingMessage,
   ownMessage,
   type ReceiptSource,
   userOf,
@@ -24,8 +23,7 @@ import {
 
 /** What the other parts need of an account's phone. */
 export interface OwnPhone extends Author {
-  readonly line: Line;
-  readonly mail: SentMail;
+  readonly handset: Handset;
   readonly chats: PhoneChats;
   /** The phone's copy of what the linked device sent, anywhere or to it alone. */
   receives(message: OutgoingMessage): Promise<void>;
@@ -38,16 +36,12 @@ type PhoneDeps = {
 };
 
 export function createOwnPhone({ account, contactOf, now }: PhoneDeps): OwnPhone {
-  const line = createLine(account);
-  const mail = createSentMail(account, line);
-  const receipts = createReceipts(account, line, now);
-  // A phone confirms its copies to nobody.
-  const reader = createReader(line, { ...receipts, delivered: async () => undefined });
+  const handset = createHandset(account, { device: 0, now, confirms: false });
+  const { mail, reader } = handset;
   const selfChat = createChatView(now);
   const ownSent = createChatView(now);
   return {
-    line,
-    mail,
+    handset,
     chats: {
       async writesTo(contact, text) {
         const letter = letterOf(account, contact, text, { at: now() });
@@ -63,20 +57,21 @@ export function createOwnPhone({ account, contactOf, now }: PhoneDeps): OwnPhone
       selfChat: selfChat.seen,
       ownSent: ownSent.seen,
     },
-    async receives({ id, chat, sealed, groupCiphertext }) {
-      const message = await reader.read({
+    receives(message) {
+      const { id, chat, groupCiphertext: ciphertext } = message;
+      const delivery = {
         id,
-        sealed: sealed.get(account.lid) ?? sealed.get(account.number) ?? [],
+        sealed: sealedFor(message, account),
         receiptFrom: receiptSource(account, chat),
-        ...(isGroup(chat) ? { group: { jid: chat, ciphertext: groupCiphertext } } : {}),
-      });
-      if (message === undefined) return;
-      const view = userOf(chat) === account.lid || userOf(chat) === account.number;
-      const content = contentOf(message.deviceSentMessage?.message ?? message);
-      (view ? selfChat : ownSent).arrived(id, content);
+        ...(isGroup(chat) ? { group: { jid: chat, ciphertext } } : {}),
+      };
+      const view = isNamed(account, userOf(chat)) ? selfChat : ownSent;
+      return reader.read(delivery, (copy) =>
+        view.arrived(id, contentOf(copy.deviceSentMessage?.message ?? copy)),
+      );
     },
     acknowledged: () => undefined,
-    answerRetry: mail.answerRetry,
+    answerRetry: (_device, retry) => mail.answerRetry(retry),
   };
 }
 
@@ -85,15 +80,14 @@ function letterOf(
   to: Identity,
   text: string,
   options: WriteOptions & { readonly at: number },
-) {
+): Letter {
   const { at, addressing = BY_LID, id = newMessageId(), quoting } = options;
   const jidOf = addressing.by === 'lid' ? lidJid : numberJid;
   const message = textMessage(text, quoting && { ...quoting, author: jidOf(account) });
   return {
     id,
     message: { deviceSentMessage: { destinationJid: jidOf(to), message } },
-    envelope: (content: Parameters<typeof ownMessage>[1]) =>
-      ownMessage({ id, at, from: account, to, addressing }, content),
+    envelope: (content) => ownMessage({ id, at, from: account, to, addressing }, content),
   };
 }
 

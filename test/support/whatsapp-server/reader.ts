@@ -17,14 +17,14 @@ export type Delivery = {
 };
 
 export interface Reader {
-  /** @returns the message, or undefined where it could not be read and was asked for again */
-  read(delivery: Delivery): Promise<proto.Message | undefined>;
+  /** What can be read is shown and then confirmed, anything else asked for again. */
+  read(delivery: Delivery, show: (message: proto.Message) => void): Promise<void>;
   readonly undecryptable: number;
   /** Asks again for a message that arrived here, readable or not. @throws where none did */
   asksAgain(id: string): Promise<void>;
 }
 
-export function createReader(line: Line, receipts: Receipts): Reader {
+export function createReader(line: Line, receipts: Receipts, confirms: boolean): Reader {
   const opened = new Map<string, proto.Message>();
   const sources = new Map<string, ReceiptSource>();
   let undecryptable = 0;
@@ -47,17 +47,17 @@ export function createReader(line: Line, receipts: Receipts): Reader {
     return once(ciphertext, () => line.openFromGroup(group.jid, ciphertext));
   };
   return {
-    async read(delivery) {
+    async read(delivery, show) {
       const { id, receiptFrom } = delivery;
       sources.set(id, receiptFrom);
       const message = await openAll(delivery).catch(() => undefined);
-      if (message !== undefined) {
-        await receipts.delivered(receiptFrom, id);
-        return message;
+      if (message === undefined) {
+        undecryptable += 1;
+        await receipts.asksAgain(receiptFrom, id);
+        return;
       }
-      undecryptable += 1;
-      await receipts.asksAgain(receiptFrom, id);
-      return undefined;
+      show(message);
+      if (confirms) await receipts.delivered(receiptFrom, id);
     },
     get undecryptable() {
       return undecryptable;

@@ -1,17 +1,11 @@
 // Receipts in both directions: what the linked device read, got or could not read, and the same of
 // a person towards it.
 
-import { type BinaryNode, getBinaryNodeChild } from '@whiskeysockets/baileys';
+import { type BinaryNode, getBinaryNodeChild, jidDecode } from '@whiskeysockets/baileys';
+import { bundleOfRetry, receiptIds } from './device-stanzas.ts';
 import type { Line } from './line.ts';
 import type { Account, KeyBundle, StanzaHandler } from './seams.ts';
-import {
-  bundleOfRetry,
-  deliveryReceipt,
-  type ReceiptSource,
-  receiptIds,
-  retryReceipt,
-  userOf,
-} from './stanzas.ts';
+import { deliveryReceipt, type ReceiptSource, retryReceipt } from './stanzas.ts';
 
 // A phone gives up on a message after so many attempts.
 const MAX_RETRIES = 5;
@@ -20,9 +14,16 @@ const MAX_RETRIES = 5;
 export interface Author {
   /** Shown as delivered or read; where one was read it was delivered before. */
   acknowledged(what: 'delivered' | 'read', ids: readonly string[]): void;
-  /** @throws where this person sent no such message */
-  answerRetry(id: string, count: number, bundle: KeyBundle | undefined): Promise<void>;
+  /** @throws where this device of the person sent no such message */
+  answerRetry(device: number, retry: Retry): Promise<void>;
 }
+
+export type Retry = {
+  readonly id: string;
+  readonly count: number;
+  /** Of the linked device, from its second attempt on. */
+  readonly bundle: KeyBundle | undefined;
+};
 
 /** Receipts of which nobody but the server takes note. */
 const UNSEEN_TYPES = ['sender', 'peer_msg', 'hist_sync', 'read-self'];
@@ -33,23 +34,28 @@ export function receiptHandler(
   return async (stanza, { account }) => {
     if (stanza.tag !== 'receipt') return false;
     const { type, to, participant } = stanza.attrs;
-    const author = authorOf(userOf(participant ?? to), account);
+    const jid = jidDecode(participant ?? to);
+    const author = authorOf(jid?.user ?? '', account);
+    if (author === undefined) return false;
+    if (type === 'retry') {
+      const retry = retryOf(stanza);
+      if (retry !== undefined) await author.answerRetry(jid?.device ?? 0, retry);
+      return retry !== undefined;
+    }
+    const isSeen = type === undefined || type === 'inactive' || type === 'read';
+    if (!isSeen && !UNSEEN_TYPES.includes(type)) return false;
     const ids = receiptIds(stanza);
-    if (type === 'retry') return author === undefined ? false : retried(author, stanza);
     for (const id of ids) account.settle('message', id);
-    if (type === undefined || type === 'inactive') author?.acknowledged('delivered', ids);
-    else if (type === 'read') author?.acknowledged('read', ids);
-    else if (!UNSEEN_TYPES.includes(type)) return false;
-    return author !== undefined;
+    if (isSeen) author.acknowledged(type === 'read' ? 'read' : 'delivered', ids);
+    return true;
   };
 }
 
-async function retried(author: Author, receipt: BinaryNode): Promise<boolean> {
-  const retry = getBinaryNodeChild(receipt, 'retry');
-  const { id, count = '1' } = retry?.attrs ?? {};
-  if (id === undefined) return false;
-  await author.answerRetry(id, Number(count), bundleOfRetry(receipt));
-  return true;
+function retryOf(receipt: BinaryNode): Retry | undefined {
+  const { id, count = '1' } = getBinaryNodeChild(receipt, 'retry')?.attrs ?? {};
+  return id === undefined
+    ? undefined
+    : { id, count: Number(count), bundle: bundleOfRetry(receipt) };
 }
 
 /** A person's receipts to the linked device. */

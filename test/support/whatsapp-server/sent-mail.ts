@@ -3,7 +3,8 @@
 
 import type { BinaryNode, proto } from '@whiskeysockets/baileys';
 import type { Line } from './line.ts';
-import type { Account, KeyBundle } from './seams.ts';
+import type { Retry } from './receipts.ts';
+import type { Account } from './seams.ts';
 
 export type Letter = {
   readonly id: string;
@@ -17,8 +18,8 @@ export interface SentMail {
   /** The same ciphertext once more. */
   replay(id: string): Promise<void>;
   sendAgain(id: string): Promise<void>;
-  /** A retry receipt came: encrypted anew in a fresh session. */
-  answerRetry(id: string, count: number, bundle: KeyBundle | undefined): Promise<void>;
+  /** Encrypted anew in a fresh session. */
+  answerRetry(retry: Retry): Promise<void>;
   has(id: string): boolean;
 }
 
@@ -41,7 +42,7 @@ export function createSentMail(account: Account, line: Line): SentMail {
       const { letter } = known(id);
       await deliver(letter, [await line.seal(letter.message)]);
     },
-    async answerRetry(id, count, bundle) {
+    async answerRetry({ id, count, bundle }) {
       const { letter } = known(id);
       await deliver(letter, [await line.sealAnew(letter.message, count, bundle)]);
     },

@@ -1,37 +1,32 @@
-// The message and receipt stanzas between persons and the linked device: building those to it,
-// taking those from it apart. Pure; encryption and routing are left to others.
+// The message and receipt stanzas of persons to the linked device, built from what they say. Those
+// from it are taken apart in device-stanzas.ts.
 
-import {
-  type BinaryNode,
-  getBinaryNodeChild,
-  getBinaryNodeChildren,
-  jidDecode,
-  jidNormalizedUser,
-  KEY_BUNDLE_TYPE,
-} from '@whiskeysockets/baileys';
+import { type BinaryNode, jidDecode, jidEncode, KEY_BUNDLE_TYPE } from '@whiskeysockets/baileys';
 import { seconds } from './answers.ts';
 import type { Addressing } from './contract.ts';
 import type { KeyBundle } from './seams.ts';
-import type { Sealed } from './signal-device.ts';
 
 /** A person's two names on the wire. */
 export type Identity = { readonly number: string; readonly lid: string; readonly name: string };
 
-export const lidJid = ({ lid }: Pick<Identity, 'lid'>) => `${lid}@lid`;
-export const numberJid = ({ number }: Pick<Identity, 'number'>) => `${number}@s.whatsapp.net`;
+/** `device` 0 is the phone, and has no part in the jid. */
+export const lidJid = ({ lid }: Pick<Identity, 'lid'>, device = 0) => jidEncode(lid, 'lid', device);
+export const numberJid = ({ number }: Pick<Identity, 'number'>, device = 0) =>
+  jidEncode(number, 's.whatsapp.net', device);
 export const userOf = (jid: string | undefined) => jidDecode(jid)?.user ?? '';
 export const isGroup = (jid: string) => jid.endsWith('@g.us');
 
 export const BY_LID: Addressing = { by: 'lid', withAlt: true };
 
 type MessageAttributes = { readonly id: string; readonly at: number; readonly from: Identity };
+type Sender = MessageAttributes & { readonly device: number; readonly addressing: Addressing };
 
 /** Of a contact, in the chat of the two. */
 export function directMessage(
-  { from, addressing, ...message }: MessageAttributes & { readonly addressing: Addressing },
+  { from, device, addressing, ...message }: Sender,
   content: BinaryNode[],
 ): BinaryNode {
-  const { jid, mode, alt } = addressed(from, addressing, 'sender');
+  const { jid, mode, alt } = addressed(from, addressing, 'sender', device);
   const attrs = { from: jid, ...common(from, message), addressing_mode: mode, ...alt };
   return { tag: 'message', attrs, content };
 }
@@ -53,10 +48,10 @@ export function ownMessage(
 }
 
 export function groupMessage(
-  { from, group, ...message }: MessageAttributes & { readonly group: string },
+  { from, device, addressing, group, ...message }: Sender & { readonly group: string },
   content: BinaryNode[],
 ): BinaryNode {
-  const { jid, mode, alt } = addressed(from, BY_LID, 'participant');
+  const { jid, mode, alt } = addressed(from, addressing, 'participant', device);
   const attrs = { from: group, participant: jid, ...common(from, message), addressing_mode: mode };
   return { tag: 'message', attrs: { ...attrs, ...alt }, content };
 }
@@ -70,12 +65,13 @@ export function peerMessage(
   return { tag: 'message', attrs, content };
 }
 
-function addressed(who: Identity, { by, withAlt }: Addressing, role: string) {
+function addressed(who: Identity, { by, withAlt }: Addressing, role: string, device = 0) {
   const byLid = by === 'lid';
   const alt: Record<string, string> = withAlt
     ? { [`${role}_${byLid ? 'pn' : 'lid'}`]: byLid ? numberJid(who) : lidJid(who) }
     : {};
-  return { jid: byLid ? lidJid(who) : numberJid(who), mode: byLid ? 'lid' : 'pn', alt };
+  const jid = byLid ? lidJid(who, device) : numberJid(who, device);
+  return { jid, mode: byLid ? 'lid' : 'pn', alt };
 }
 
 const common = (from: Identity, { id, at }: { readonly id: string; readonly at: number }) => ({
@@ -138,103 +134,3 @@ function bigEndian(value: number, bytes: number): Uint8Array {
   buffer.writeUIntBE(value, 0, bytes);
   return buffer;
 }
-
-/** What the linked device sends in one message stanza, by recipient. */
-export type OutgoingMessage = {
-  readonly id: string;
-  /** Jid without a device. */
-  readonly chat: string;
-  readonly isPeer: boolean;
-  /** Meant for one person only: the answer to a retry receipt. */
-  readonly only: string | undefined;
-  /** By user, number or LID; several where the client encrypted twice for one device. */
-  readonly sealed: ReadonlyMap<string, readonly Sealed[]>;
-  readonly groupCiphertext: Uint8Array | undefined;
-};
-
-const KNOWN_PARTS = new Set([
-  'participants',
-  'enc',
-  'device-identity',
-  'reporting',
-  'tctoken',
-  'meta',
-]);
-
-/** @returns undefined where a part is none that a server of today knows */
-export function parseMessage(stanza: BinaryNode): OutgoingMessage | undefined {
-  const { id, to, category, participant } = stanza.attrs;
-  const parts = Array.isArray(stanza.content) ? stanza.content : [];
-  if (id === undefined || to === undefined) return undefined;
-  if (!parts.every(({ tag }) => KNOWN_PARTS.has(tag))) return undefined;
-  const direct = getBinaryNodeChildren(stanza, 'enc');
-  const only = participant ?? (direct.some(isPairwise) && !isGroup(to) ? to : undefined);
-  const sealed = new Map<string, Sealed[]>();
-  const add = (jid: string | undefined, encs: readonly BinaryNode[]) =>
-    void sealed.set(userOf(jid), [...(sealed.get(userOf(jid)) ?? []), ...encs.flatMap(toSealed)]);
-  for (const recipient of getBinaryNodeChildren(participantsOf(stanza), 'to')) {
-    add(recipient.attrs['jid'], getBinaryNodeChildren(recipient, 'enc'));
-  }
-  if (only !== undefined) add(only, direct);
-  return {
-    id,
-    chat: jidNormalizedUser(to),
-    isPeer: category === 'peer',
-    only: only === undefined ? undefined : userOf(only),
-    sealed,
-    groupCiphertext: direct.filter((enc) => !isPairwise(enc)).flatMap(bytes)[0],
-  };
-}
-
-const participantsOf = (stanza: BinaryNode) => getBinaryNodeChild(stanza, 'participants');
-const isPairwise = ({ attrs }: BinaryNode) => attrs['type'] !== 'skmsg';
-const bytes = ({ content }: BinaryNode) => (content instanceof Uint8Array ? [content] : []);
-
-function toSealed(enc: BinaryNode): Sealed[] {
-  const { type } = enc.attrs;
-  if (type !== 'pkmsg' && type !== 'msg') return [];
-  return bytes(enc).map((ciphertext) => ({ type, ciphertext }));
-}
-
-/** Says why a server would refuse it, apart from its recipients; undefined: it is in order. */
-export function flawOf(stanza: BinaryNode): string | undefined {
-  const direct = getBinaryNodeChildren(stanza, 'enc');
-  const all = getBinaryNodeChildren(participantsOf(stanza), 'to').flatMap((to) =>
-    getBinaryNodeChildren(to, 'enc'),
-  );
-  const opensSession = [...direct, ...all].some(({ attrs }) => attrs['type'] === 'pkmsg');
-  const hasIdentity = getBinaryNodeChild(stanza, 'device-identity') !== undefined;
-  return opensSession && !hasIdentity ? 'pkmsg without device-identity' : undefined;
-}
-
-/** Ids that a receipt is about: its own and those of its list. */
-export function receiptIds(receipt: BinaryNode): readonly string[] {
-  const items = getBinaryNodeChildren(getBinaryNodeChild(receipt, 'list'), 'item');
-  return [receipt, ...items].flatMap(({ attrs }) => (attrs['id'] === undefined ? [] : attrs['id']));
-}
-
-/** What the linked device says about itself in a retry receipt from its second attempt on. */
-export function bundleOfRetry(receipt: BinaryNode): KeyBundle | undefined {
-  const keys = getBinaryNodeChild(receipt, 'keys');
-  const registration = child(receipt, 'registration');
-  const identityKey = child(keys, 'identity');
-  const skey = getBinaryNodeChild(keys, 'skey');
-  const [key, signature] = [child(skey, 'value'), child(skey, 'signature')];
-  if (!registration || !identityKey || !key || !signature) return undefined;
-  const preKey = getBinaryNodeChild(keys, 'key');
-  const value = child(preKey, 'value');
-  return {
-    registrationId: uint(registration),
-    identityKey,
-    signedPreKey: { id: uint(child(skey, 'id')), key, signature },
-    preKey: value === undefined ? undefined : { id: uint(child(preKey, 'id')), key: value },
-  };
-}
-
-const child = (node: BinaryNode | undefined, tag: string) => {
-  const content = getBinaryNodeChild(node, tag)?.content;
-  return content instanceof Uint8Array ? content : undefined;
-};
-
-const uint = (value: Uint8Array | undefined) =>
-  value === undefined ? 0 : Buffer.from(value).readUIntBE(0, value.length);

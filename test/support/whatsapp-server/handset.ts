@@ -1,0 +1,33 @@
+// One device of a person towards the account's linked device: its Signal sessions, what it sent and
+// what it could read. Device 0 is the phone; others are devices the person linked to it.
+
+import { createLine, type Line } from './line.ts';
+import { createReader, type Reader } from './reader.ts';
+import { createReceipts } from './receipts.ts';
+import type { Account } from './seams.ts';
+import { createSentMail, type SentMail } from './sent-mail.ts';
+
+export type Handset = {
+  readonly device: number;
+  readonly line: Line;
+  readonly reader: Reader;
+  readonly mail: SentMail;
+};
+
+type HandsetOptions = {
+  readonly device: number;
+  readonly now: () => number;
+  /** Whether it tells the linked device what it got. */
+  readonly confirms: boolean;
+};
+
+export function createHandset(account: Account, options: HandsetOptions): Handset {
+  const line = createLine(account);
+  const receipts = createReceipts(account, line, options.now);
+  return {
+    device: options.device,
+    line,
+    reader: createReader(line, receipts, options.confirms),
+    mail: createSentMail(account, line),
+  };
+}
