@@ -1,83 +1,101 @@
 // The phone as a test holds it: linking, connections and the queue here; its chats are the people's.
 
 import type { LinkedAccount } from './account.ts';
-import type { Ending, Phone } from './contract.ts';
+import type { Contact, Ending, Phone, WriteOptions } from './contract.ts';
 import type { Registrations } from './registrations.ts';
 import type { PhoneChats } from './seams.ts';
 
 const HELLO_MS = 5_000;
+const REMOVED: Ending = { kind: 'stream_error', code: 401 };
 
-export function createPhone(
-  account: LinkedAccount,
-  registrations: Registrations,
-  chats: PhoneChats,
-): Phone {
-  return {
-    number: account.number,
-    lid: account.lid,
-    name: account.name,
-    scan: (qr) => registrations.scan(account, qr),
-    typesCode: (code) => registrations.typeCode(account, code, HELLO_MS),
-    get linked() {
-      return account.device !== undefined;
-    },
-    unlink: () => unlink(account),
-    writesTo: (contact, text) => chats.writesTo(contact, text),
-    writesToSelf: (text, options) => chats.writesToSelf(text, options),
-    get selfChat() {
-      return chats.selfChat;
-    },
-    get ownSent() {
-      return chats.ownSent;
-    },
-    online: (timeoutMs) =>
-      account
-        .until(() => account.connection && true, 'the device is online', timeoutMs)
-        .then(nothing),
-    offline: (timeoutMs) =>
-      account
-        .until(
-          () => account.connection === undefined || undefined,
-          'the device is offline',
-          timeoutMs,
-        )
-        .then(nothing),
-    get isOnline() {
-      return account.connection !== undefined;
-    },
-    end: (ending, phase = 'open') => end(account, registrations, ending, phase),
-    refuseLogins: (ending) => {
-      account.refusal = ending;
-    },
-    get queued() {
-      return account.queue.length;
-    },
-    withholdsOfflineMarker: (withheld) => {
-      account.withholdsMarker = withheld;
-    },
-    counts: account.counts,
-    outbound: account.outbound,
-  };
-}
+export class TestPhone implements Phone {
+  readonly number: string;
+  readonly lid: string;
+  readonly name: string;
+  readonly counts: Phone['counts'];
+  readonly outbound: Phone['outbound'];
+  readonly #account: LinkedAccount;
+  readonly #registrations: Registrations;
+  readonly #chats: PhoneChats;
 
-async function unlink(account: LinkedAccount): Promise<void> {
-  account.unlink();
-  for (const socket of account.sockets) await socket.end({ kind: 'stream_error', code: 401 });
-}
-
-async function end(
-  account: LinkedAccount,
-  registrations: Registrations,
-  ending: Ending,
-  phase: 'open' | 'opening',
-): Promise<void> {
-  if (phase === 'opening') {
-    account.refusalOnce = ending;
-    return;
+  constructor(account: LinkedAccount, registrations: Registrations, chats: PhoneChats) {
+    this.number = account.number;
+    this.lid = account.lid;
+    this.name = account.name;
+    this.counts = account.counts;
+    this.outbound = account.outbound;
+    this.#account = account;
+    this.#registrations = registrations;
+    this.#chats = chats;
   }
-  const socket = account.sockets.at(-1) ?? registrations.askingFor(account)?.connection;
-  if (socket === undefined) throw new Error('there is no connection to end');
-  await socket.end(ending);
-}
 
-function nothing(): void {}
+  scan(qr: string): Promise<void> {
+    return this.#registrations.scan(this.#account, qr);
+  }
+
+  typesCode(code: string): Promise<void> {
+    return this.#registrations.typeCode(this.#account, code, HELLO_MS);
+  }
+
+  get linked(): boolean {
+    return this.#account.device !== undefined;
+  }
+
+  async unlink(): Promise<void> {
+    this.#account.unlink();
+    for (const socket of this.#account.sockets) await socket.end(REMOVED);
+  }
+
+  writesTo(contact: Contact, text: string): Promise<string> {
+    return this.#chats.writesTo(contact, text);
+  }
+
+  writesToSelf(text: string, options?: WriteOptions): Promise<string> {
+    return this.#chats.writesToSelf(text, options);
+  }
+
+  get selfChat(): Phone['selfChat'] {
+    return this.#chats.selfChat;
+  }
+
+  get ownSent(): Phone['ownSent'] {
+    return this.#chats.ownSent;
+  }
+
+  async online(timeoutMs?: number): Promise<void> {
+    await this.#account.until(() => this.isOnline || undefined, 'the device is online', timeoutMs);
+  }
+
+  async offline(timeoutMs?: number): Promise<void> {
+    const isOffline = () => !this.isOnline || undefined;
+    await this.#account.until(isOffline, 'the device is offline', timeoutMs);
+  }
+
+  get isOnline(): boolean {
+    return this.#account.connection !== undefined;
+  }
+
+  /** @throws where nobody is connected, by login or to ask for a code */
+  async end(ending: Ending, phase: 'open' | 'opening' = 'open'): Promise<void> {
+    if (phase === 'opening') {
+      this.#account.refusalOnce = ending;
+      return;
+    }
+    const asking = this.#registrations.askingFor(this.#account);
+    const socket = this.#account.sockets.at(-1) ?? asking?.connection;
+    if (socket === undefined) throw new Error('there is no connection to end');
+    await socket.end(ending);
+  }
+
+  refuseLogins(ending: Ending | undefined): void {
+    this.#account.refusal = ending;
+  }
+
+  get queued(): number {
+    return this.#account.queue.length;
+  }
+
+  withholdsOfflineMarker(withheld: boolean): void {
+    this.#account.withholdsMarker = withheld;
+  }
+}

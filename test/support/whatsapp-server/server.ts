@@ -13,7 +13,7 @@ import { FaultScript } from './faults.ts';
 import { beginLogin } from './login.ts';
 import type { ClientHello } from './noise-responder.ts';
 import { createPeople } from './people.ts';
-import { createPhone } from './phone.ts';
+import { TestPhone } from './phone.ts';
 import { preKeyHandler } from './pre-keys.ts';
 import { queryHandlers } from './queries.ts';
 import { Registrations } from './registrations.ts';
@@ -95,7 +95,7 @@ class LoopbackServer implements WhatsAppServer, Plumbing {
     const who = this.assignNumber(options.number);
     const account = new LinkedAccount(this, { ...who, name: options.name ?? 'Owner' });
     this.#accounts.push(account);
-    return createPhone(account, this.#registrations, this.#people.chats(account));
+    return new TestPhone(account, this.#registrations, this.#people.chats(account));
   }
 
   contact(phone: Phone, options: { number?: string; name?: string } = {}): Promise<Contact> {
@@ -149,7 +149,7 @@ class LoopbackServer implements WhatsAppServer, Plumbing {
     this.#violations.push(text);
   }
 
-  /** @throws AggregateError of what no handler knew and what broke a rule */
+  /** @throws Error naming every stanza no handler knew and every broken rule */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#faults.stop();
     for (const connection of this.#connections) connection.cut();
