@@ -27,6 +27,8 @@ export type InboxDeps = Omit<RowReaderDeps, 'unread' | 'clock' | 'log'> & {
     list(limit: number): Promise<readonly InboxRow[]>;
     remove(arrivals: readonly string[]): Promise<void>;
     arrival(signal: AbortSignal): Promise<void>;
+    /** Undefined while none waits to be decrypted. */
+    stalledMs(): number | undefined;
   };
   readonly link: {
     readonly isCatchingUp: boolean;
@@ -42,7 +44,7 @@ export type InboxDeps = Omit<RowReaderDeps, 'unread' | 'clock' | 'log'> & {
 
 /** Rows read at once. Of a longer queue only the earlier half is taken, so that order is kept. */
 const WINDOW = 1000;
-/** A compressed frame is overtaken by plain ones behind it, by some milliseconds. */
+/** Compressed frames and first messages by LID are overtaken by those behind them. */
 const QUIET_MS = 60;
 const MAX_SETTLE_MS = 1500;
 const FULL_MIN_MS = 1000;
@@ -90,7 +92,7 @@ class Drain {
     }
   }
 
-  /** Waits until nothing has arrived for a moment. */
+  /** Waits until nothing has arrived for a moment, and all that did is decrypted. */
   async #settle(): Promise<void> {
     const { ledger, host } = this.#deps;
     const startedAt = host.clock.monotonic();
@@ -108,7 +110,7 @@ class Drain {
         ),
       ]);
       round.abort();
-      if (isQuiet) return;
+      if (isQuiet && ledger.stalledMs() === undefined) return;
     }
   }
 

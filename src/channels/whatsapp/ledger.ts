@@ -25,6 +25,9 @@ const DAMAGED_PREFIX = 'inbox-damaged/';
 /** The highest arrival number that was handed over: numbers go on behind it after a restart. */
 const HANDED_OVER = 'inbox-handed-over';
 
+/** A stanza's part that waits to be decrypted: whose it is, and its place among all that arrived. */
+type Seen = { readonly envelope: Envelope; readonly arrival: number };
+
 export type LedgerDeps = {
   readonly state: KeyValueStore;
   readonly clock: Clock;
@@ -65,7 +68,7 @@ export async function openLedger(deps: LedgerDeps): Promise<Ledger> {
 
 class StoredLedger implements Ledger {
   readonly #deps: LedgerDeps;
-  readonly #envelopes = new WeakMap<Uint8Array, Envelope>();
+  readonly #seen = new WeakMap<Uint8Array, Seen>();
   /** Not decrypted yet, oldest first, with the monotonic time they came. */
   readonly #pending = new Map<Uint8Array, number>();
   #progressAt = 0;
@@ -88,14 +91,15 @@ class StoredLedger implements Ledger {
     const envelope = own === undefined ? undefined : envelopeOf(stanza, own);
     if (envelope === undefined) return;
     for (const ciphertext of ciphertextsOf(stanza)) {
-      this.#envelopes.set(ciphertext, envelope);
+      // Counted here: the library overtakes itself, e.g. while it moves a session to a LID.
+      this.#seen.set(ciphertext, { envelope, arrival: this.#nextArrival() });
       this.#pending.set(ciphertext, this.#deps.clock.monotonic());
     }
   }
 
   rowsFor(ciphertext: Uint8Array, plaintext: Uint8Array): readonly KeyValueEntry[] {
-    const envelope = this.#envelopes.get(ciphertext);
-    if (envelope === undefined) {
+    const seen = this.#seen.get(ciphertext);
+    if (seen === undefined) {
       const problem = 'A WhatsApp message was decrypted of which no stanza was seen.';
       throw new ChannelError('whatsapp_unattributed', problem, { remedy: BACKOFF });
     }
@@ -105,10 +109,11 @@ class StoredLedger implements Ledger {
       this.#deps.log.warn('a decrypted WhatsApp message has no readable content');
       return [];
     }
+    const { envelope, arrival } = seen;
     const contents = resentByPhone(envelope, message) ?? [{ envelope, message, bytes }];
     return contents
       .filter((one) => !isPublicPost(one.envelope) && isUserContent(one.message))
-      .map((one) => this.#newRow(one.envelope, one.bytes));
+      .map((one, index) => this.#rowOf(one, index === 0 ? arrival : this.#nextArrival()));
   }
 
   stored(): void {
@@ -169,10 +174,16 @@ class StoredLedger implements Ledger {
     this.#pending.clear();
   }
 
-  #newRow(envelope: Envelope, message: Uint8Array): KeyValueEntry {
+  #nextArrival(): number {
     this.#lastArrival += 1;
-    const value = encodeRow(envelope, this.#deps.clock.now(), message);
-    return { key: arrivalKey(this.#lastArrival), value };
+    return this.#lastArrival;
+  }
+
+  #rowOf(
+    { envelope, bytes }: { readonly envelope: Envelope; readonly bytes: Uint8Array },
+    arrival: number,
+  ): KeyValueEntry {
+    return { key: arrivalKey(arrival), value: encodeRow(envelope, this.#deps.clock.now(), bytes) };
   }
 
   async #setAside(damaged: readonly KeyValueEntry[]): Promise<void> {

@@ -1,0 +1,74 @@
+// The whole WhatsApp channel on the real store, linked to a phone of the WhatsApp server, with a host
+// in memory: for tests of what comes in.
+
+import type { ChannelHost } from '../../../src/channels/channel.ts';
+import { createWhatsAppChannel } from '../../../src/channels/whatsapp/whatsapp.ts';
+import { type ConfigInput, configSchema } from '../../../src/core/config.ts';
+import { systemClock } from '../../../src/lib/clock.ts';
+import { silentLogger } from '../../../src/lib/logger.ts';
+import { openEmbeddedStore } from '../../../src/store/embedded.ts';
+import { createMemoryHost, type MemoryHost } from '../../support/memory-host.ts';
+import type { Phone, WhatsAppServer } from '../../support/whatsapp-server/contract.ts';
+
+type WhatsAppInput = NonNullable<NonNullable<ConfigInput['channels']>['whatsapp']>;
+
+export type LiveRig = AsyncDisposable & {
+  readonly host: MemoryHost;
+  readonly phone: Phone;
+  /** Ends the channel as a shutdown does; what is sent meanwhile waits on the server. */
+  stop(): Promise<void>;
+  /** Takes it up again on the same state; resolves once it is online. */
+  start(): Promise<void>;
+};
+
+export async function startLiveRig(
+  server: WhatsAppServer,
+  input: WhatsAppInput = {},
+): Promise<LiveRig> {
+  const clock = systemClock;
+  const store = await openEmbeddedStore({ path: ':memory:', clock, log: silentLogger });
+  const state = store.scope('channel:whatsapp:default');
+  const host: MemoryHost & ChannelHost = Object.assign(createMemoryHost(clock), { state });
+  const phone = await server.phone();
+  const whatsapp = { enabled: true, socketUrl: server.url, ...input };
+  const config = configSchema.parse({ channels: { whatsapp } }).channels.whatsapp;
+  let controller = new AbortController();
+  let running: Promise<void> = Promise.resolve();
+
+  function run() {
+    controller = new AbortController();
+    const channel = createWhatsAppChannel(config, {
+      random: () => 0,
+      allowFrom: () => config.allowFrom,
+    });
+    running = channel.run(host, controller.signal);
+    running.catch(() => undefined);
+    return channel;
+  }
+
+  async function stop() {
+    controller.abort();
+    await running;
+  }
+
+  const { login } = run();
+  if (login === undefined) throw new Error('the channel has no login');
+  for await (const step of login.begin({}, controller.signal)) {
+    if (step.kind === 'show_qr' && !phone.linked) await phone.scan(step.qr);
+    if (step.kind === 'failed') throw new Error(step.reason);
+  }
+  await phone.online();
+  return {
+    host,
+    phone,
+    stop,
+    async start() {
+      run();
+      await phone.online();
+    },
+    async [Symbol.asyncDispose]() {
+      await stop();
+      await store[Symbol.asyncDispose]();
+    },
+  };
+}
