@@ -230,6 +230,17 @@ describe("the owner's phone", () => {
     await eventually(() => expect(phone.queued).toBe(0));
   });
 
+  test('what the device asks of the phone alone is taken, and shown nowhere', async () => {
+    const { phone, ben, auth } = await acquainted(server);
+    await using client = await new Listener(server, auth).open();
+    const answered = new Promise((resolve) => {
+      client.socket.ws.once('CB:ack,class:message', ({ attrs }) => resolve(attrs.error));
+    });
+    await client.socket.fetchMessageHistory(1, { remoteJid: chatWith(ben), id: 'OLD' }, 0);
+    expect(await answered).toBeUndefined();
+    expect([...phone.selfChat, ...phone.ownSent]).toEqual([]);
+  });
+
   test.each(['lid', 'number'] as const)(
     'the chat with oneself works both ways by %s',
     async (by) => {
