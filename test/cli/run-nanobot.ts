@@ -20,8 +20,8 @@ export type RunOptions = {
   readonly env?: Readonly<Record<string, string>>;
   /** What stands on its standard input. */
   readonly input?: string;
-  /** All of its standard output so far, each time there is more. */
-  readonly onOutput?: (printed: string) => void;
+  /** All of its standard output so far, each time there is more; `interrupt` is Ctrl+C. */
+  readonly onOutput?: (printed: string, interrupt: () => void, pid: number | undefined) => void;
 };
 
 export async function runNanobot(args: readonly string[], options: RunOptions): Promise<Run> {
@@ -35,7 +35,7 @@ export async function runNanobot(args: readonly string[], options: RunOptions): 
     let printed = '';
     child.stdout.on('data', (part: Buffer) => {
       printed += part.toString();
-      onOutput(printed);
+      onOutput(printed, () => void child.kill('SIGINT'), child.pid);
     });
   }
   child.stdin.on('error', () => undefined);
