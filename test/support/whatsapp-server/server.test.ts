@@ -1,14 +1,16 @@
 // The server against an unmodified Baileys: linking, logins, endings and faults. What people write
 // is tried in people.test.ts.
 
+import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
+import { promisify } from 'node:util';
 import { type BinaryNode, Curve, getBinaryNodeChild } from '@whiskeysockets/baileys';
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import { BaileysClient, linkedAuth, memoryAuth } from './baileys-client.ts';
 import type { Ending, WhatsAppServer } from './contract.ts';
 import { startWhatsAppServer } from './server.ts';
-import { trustWhatsAppServer } from './trust.ts';
+import { trustVariables, trustWhatsAppServer } from './trust.ts';
 
 const shared = await startWhatsAppServer();
 const trust = trustWhatsAppServer(shared.rootKey);
@@ -315,6 +317,18 @@ describe('the offline marker', () => {
     await client.roundTrip();
     expect(client.updates.some((update) => update.receivedPendingNotifications)).toBe(false);
   });
+});
+
+test('a child process trusts the server through the preload', async () => {
+  const print = `
+    import { WA_CERT_DETAILS } from '@whiskeysockets/baileys';
+    process.stdout.write(WA_CERT_DETAILS.PUBLIC_KEY.toString('hex'));`;
+  const { stdout } = await promisify(execFile)(
+    process.execPath,
+    ['--input-type=module', '--eval', print],
+    { env: { ...process.env, ...trustVariables(shared) } },
+  );
+  expect(stdout).toBe(shared.rootKey);
 });
 
 describe('strictness', () => {
