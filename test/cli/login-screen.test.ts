@@ -75,7 +75,10 @@ test('a new code takes the place of the old one, and nothing is left behind', ()
   expect(tube.seen()).toContain('Connecting.');
   screen.show(showQr(tube, LONG));
   expect(readPrintedQr(tube.seen())).toBe(LONG);
+  expect(tube.seen()).not.toContain('Connecting.');
+  screen.show({ kind: 'progress', text: 'No code to type today.' });
   screen.show(showQr(tube, `${LONG}2`));
+  expect(tube.seen()).toContain('No code to type today.');
   expect(readPrintedQr(tube.seen())).toBe(`${LONG}2`);
   expect(countPrintedQr(tube.seen())).toBe(1);
   screen[Symbol.dispose]();

@@ -7,7 +7,7 @@ import type { LoginOptions, LoginStep } from '../../channels/channel.ts';
 import { CommandFailure, EXIT } from '../exit-codes.ts';
 import { untilStopped } from '../stop-signals.ts';
 import type { Terminal } from '../terminal.ts';
-import { createLoginScreen } from './login-screen.ts';
+import { createLoginScreen, type LoginScreen } from './login-screen.ts';
 import type { LoginWords } from './login-text.ts';
 import { remoteGateway, remoteLogin } from './remote-login.ts';
 
@@ -23,10 +23,12 @@ export type LogIn = {
 
 /** The connected account. @throws CommandFailure with reason and remedy, or where a person stopped it. */
 export async function logIn(terminal: Terminal, login: LogIn): Promise<string> {
-  const last = await untilStopped(
-    () => terminal.note('Stopping: what was begun is cleaned up.'),
-    (signal) => follow(terminal, login, signal),
-  );
+  const screen = createLoginScreen(terminal, login.words);
+  const onStop = () => {
+    screen[Symbol.dispose]();
+    terminal.note('Stopping: what was begun is cleaned up.');
+  };
+  const last = await untilStopped(onStop, (signal) => follow(terminal, login, screen, signal));
   if (last?.kind === 'done') return last.account;
   if (last?.kind === 'failed') {
     throw new CommandFailure(EXIT.failure, `${last.reason}. ${last.remedy}`);
@@ -38,11 +40,9 @@ export async function logIn(terminal: Terminal, login: LogIn): Promise<string> {
 async function follow(
   terminal: Terminal,
   login: LogIn,
+  screen: LoginScreen,
   signal: AbortSignal,
 ): Promise<LoginStep | undefined> {
-  const screen = createLoginScreen(terminal, login.words);
-  const stopped = () => screen[Symbol.dispose]();
-  signal.addEventListener('abort', stopped, { once: true });
   try {
     for await (const step of await stepsOf(terminal, login, signal)) {
       if (signal.aborted) return undefined;
@@ -52,7 +52,6 @@ async function follow(
   } catch (error) {
     if (!signal.aborted) throw error;
   } finally {
-    signal.removeEventListener('abort', stopped);
     screen[Symbol.dispose]();
   }
   if (signal.aborted) return undefined;

@@ -73,8 +73,13 @@ function writtenScreen(terminal: Terminal, words: LoginWords): LoginScreen {
 
 function after(view: LoginView, step: LoginStep): LoginView {
   switch (step.kind) {
-    case 'show_qr':
-      return { ...view, qr: qrMatrix(step.qr) };
+    case 'show_qr': {
+      const qr = qrMatrix(step.qr);
+      if (view.qr !== undefined) return { ...view, qr };
+      // What led to the first code is over with it.
+      const { progress: _over, ...rest } = view;
+      return { ...rest, qr };
+    }
     case 'show_code':
       return { ...view, code: step.code };
     case 'progress':

@@ -11,6 +11,7 @@ const SILENCE_MS = 40_000;
 /** The gateway's clock may differ from ours. */
 const MIN_SHOWN_MS = 15_000;
 const MAX_SHOWN_MS = 90_000;
+const WAITING = 'Waiting for the phone. The picture changes by itself.';
 
 export function createChannelLogin(api, { name, label }, { onOver }) {
   const stage = element('div', { className: 'login-stage' });
@@ -89,7 +90,8 @@ export function createChannelLogin(api, { name, label }, { onOver }) {
   /** Nobody should point a phone at a code that is worth nothing any more. */
   function showPicture({ image, expiresAt }) {
     clearTimeout(expiry);
-    progress.textContent = 'Waiting for the phone. The picture changes by itself.';
+    // What led to the first picture is over with it.
+    if (stage.querySelector('img') === null) progress.textContent = WAITING;
     stage.replaceChildren(picture(image));
     const leftMs = Math.min(MAX_SHOWN_MS, Math.max(MIN_SHOWN_MS, expiresAt - Date.now()));
     expiry = setTimeout(() => stage.replaceChildren(spinner()), leftMs);
