@@ -171,6 +171,9 @@ function judgePairing({ code, message }: ClosedByServer): WhatsAppVerdict {
       return waiting('the handshake with WhatsApp failed (400)');
     case 503:
       return waiting('WhatsApp is not available at the moment (503)');
+    // The library's own code for it; a wrong code typed on the phone makes the QR code useless, too.
+    case 500:
+      return waiting('the phone’s confirmation could not be used');
     case 401:
       return givingUp('WhatsApp refused to link this device (401)');
     case 440:
@@ -178,7 +181,7 @@ function judgePairing({ code, message }: ClosedByServer): WhatsAppVerdict {
     default: {
       const refusal = judgeRefusal(code);
       if (refusal?.kind === 'stop') return { ...refusal, kind: 'give_up' };
-      return givingUp(`the phone’s confirmation could not be used (${code})`);
+      return givingUp(`WhatsApp ended the pairing for an unknown reason (${code})`);
     }
   }
 }

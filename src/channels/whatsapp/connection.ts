@@ -151,7 +151,8 @@ export class Connection {
   #watched(repository: ReturnType<SocketConfig['makeSignalRepository']>) {
     const { close, decryptMessage, decryptGroupMessage } = repository;
     const count = (error: unknown) => {
-      if (!READ_BEFORE.test(String(error))) this.#events.onUndecryptable();
+      const isUnread = !(error instanceof ChannelError) && !READ_BEFORE.test(String(error));
+      if (isUnread) this.#events.onUndecryptable();
       throw error;
     };
     repository.decryptMessage = (given) => decryptMessage.call(repository, given).catch(count);

@@ -88,8 +88,7 @@ export class EndedConnections {
 
   async #verdict(ended: EndedConnection): Promise<WhatsAppVerdict> {
     const { vault, log } = this.#deps;
-    const mayRollBack = !this.#hasRolledBack && vault.health().openedAt === undefined;
-    const verdict = judgeEnding({ ...ended, mayRollBack });
+    const verdict = judgeEnding({ ...ended, mayRollBack: !this.#hasRolledBack });
     if (verdict.kind !== 'roll_back') return verdict;
     this.#hasRolledBack = true;
     if (!(await vault.rollBack())) return judgeEnding({ ...ended, mayRollBack: false });
@@ -118,7 +117,7 @@ export class EndedConnections {
   /** At once, but not again and again: only after a while of peace, or when a phone has confirmed. */
   #reconnect(reason: string, ended: EndedConnection): NextStep {
     const isAtOnce = this.#failures === 0 || ended.isPaired;
-    this.#failures += 1;
+    if (!ended.isPaired) this.#failures += 1;
     if (!isAtOnce) return this.#connectIn(this.#pauseMs(BACKOFF), reason, ended.attempt);
     this.#deps.status.starting();
     return { kind: 'connect', inMs: 0 };
@@ -159,7 +158,10 @@ export class EndedConnections {
 
   /** The person who links, or else the owner wherever they can be reached. */
   #tell({ reason, remedy }: Trouble, attempt: LoginAttempt | undefined): void {
-    if (attempt !== undefined) return attempt.fail(reason, remedy);
+    if (attempt !== undefined) {
+      attempt.fail(reason, remedy);
+      return;
+    }
     this.#deps.status.forget();
     this.#deps.status.alert(reason, remedy);
   }
