@@ -6,72 +6,76 @@ import type { Content } from './message-content.ts';
 
 const WAIT_MS = 10_000;
 
-export interface ChatView {
-  readonly seen: readonly SeenMessage[];
-  arrived(id: string, content: Content): void;
-  /** @throws after `timeoutMs`, with what was seen instead */
-  sees(match: (message: SeenMessage) => boolean, timeoutMs?: number): Promise<SeenMessage>;
-}
+export class ChatView {
+  readonly #seen: SeenMessage[] = [];
+  readonly #waiting = new Set<() => void>();
+  readonly #now: () => number;
 
-export function createChatView(now: () => number): ChatView {
-  const seen: SeenMessage[] = [];
-  const waiting = new Set<() => void>();
-  const change = (id: string, next: (message: SeenMessage) => SeenMessage) => {
-    const at = seen.findIndex((message) => message.id === id);
-    const message = seen[at];
-    if (message === undefined) return false;
-    seen[at] = next(message);
-    return true;
-  };
-  return {
-    seen,
-    arrived(id, content) {
-      apply(id, content);
-      for (const look of waiting) look();
-    },
-    sees(match, timeoutMs = WAIT_MS) {
-      return new Promise((resolve, reject) => {
-        const look = () => {
-          const found = seen.find(match);
-          if (found === undefined) return;
-          clearTimeout(timer);
-          waiting.delete(look);
-          resolve(found);
-        };
-        const timer = setTimeout(() => {
-          waiting.delete(look);
-          reject(new Error(`Nothing seen that matches within ${timeoutMs} ms: ${tell(seen)}`));
-        }, timeoutMs);
-        waiting.add(look);
-        look();
-      });
-    },
-  };
+  constructor(now: () => number) {
+    this.#now = now;
+  }
 
-  function apply(id: string, content: Content): void {
+  get seen(): readonly SeenMessage[] {
+    return this.#seen;
+  }
+
+  arrived(id: string, content: Content): void {
     switch (content.kind) {
-      case 'text': {
-        const arrivedAgain = change(id, (old) => ({ ...old, arrivals: old.arrivals + 1 }));
-        if (arrivedAgain) return;
-        const { text } = content;
-        seen.push({ id, text, earlier: [], revoked: false, arrivals: 1, at: now() });
-        return;
-      }
+      case 'text':
+        this.#write(id, content.text);
+        break;
       case 'edit':
-        change(content.of, (old) =>
-          old.text === content.text
-            ? old
-            : { ...old, text: content.text, earlier: [...old.earlier, old.text] },
-        );
-        return;
+        this.#change(content.of, (old) => edited(old, content.text));
+        break;
       case 'revoke':
-        change(content.of, (old) => ({ ...old, revoked: true }));
-        return;
+        this.#change(content.of, (old) => ({ ...old, revoked: true }));
+        break;
       case 'nothing':
-        return;
+        break;
     }
+    for (const look of this.#waiting) look();
+  }
+
+  /** @throws after `timeoutMs`, with what was seen instead */
+  sees(match: (message: SeenMessage) => boolean, timeoutMs = WAIT_MS): Promise<SeenMessage> {
+    return new Promise((resolve, reject) => {
+      const look = () => {
+        const found = this.#seen.find(match);
+        if (found === undefined) return;
+        clearTimeout(timer);
+        this.#waiting.delete(look);
+        resolve(found);
+      };
+      const timer = setTimeout(() => {
+        this.#waiting.delete(look);
+        reject(new Error(`Nothing seen that matches within ${timeoutMs} ms: ${tell(this.#seen)}`));
+      }, timeoutMs);
+      this.#waiting.add(look);
+      look();
+    });
+  }
+
+  #write(id: string, text: string): void {
+    const isKnown = this.#change(id, (old) => ({ ...old, arrivals: old.arrivals + 1 }));
+    if (isKnown) return;
+    this.#seen.push({ id, text, earlier: [], revoked: false, arrivals: 1, at: this.#now() });
+  }
+
+  #change(id: string, next: (message: SeenMessage) => SeenMessage): boolean {
+    const at = this.#seen.findIndex((message) => message.id === id);
+    const message = this.#seen[at];
+    if (message === undefined) return false;
+    this.#seen[at] = next(message);
+    return true;
   }
 }
 
-const tell = (seen: readonly SeenMessage[]) =>
-  seen.length === 0 ? 'nothing' : JSON.stringify(seen.map(({ text }) => text.slice(0, 80)));
+/** The same edit that arrives again changes nothing. */
+function edited(old: SeenMessage, text: string): SeenMessage {
+  if (old.text === text) return old;
+  return { ...old, text, earlier: [...old.earlier, old.text] };
+}
+
+function tell(seen: readonly SeenMessage[]): string {
+  return seen.length === 0 ? 'nothing' : JSON.stringify(seen.map(({ text }) => text.slice(0, 80)));
+}

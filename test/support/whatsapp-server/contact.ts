@@ -2,31 +2,17 @@
 // decrypt. Stanzas come by messages.ts and receipts.ts, groups are in groups.ts.
 
 import type { proto } from '@whiskeysockets/baileys';
-import { createChatView } from './chat-view.ts';
-import type { Contact, WriteOptions } from './contract.ts';
+import { ChatView } from './chat-view.ts';
+import type { Contact, SeenMessage, WriteOptions } from './contract.ts';
 import { type OutgoingMessage, sealedFor } from './device-stanzas.ts';
 import { createHandset, type Handset } from './handset.ts';
 import { contentOf, newMessageId, textMessage } from './message-content.ts';
-import type { Author } from './receipts.ts';
+import type { Author, Retry } from './receipts.ts';
 import type { Account } from './seams.ts';
-import type { Letter } from './sent-mail.ts';
+import type { Letter, SentMail } from './sent-mail.ts';
 import { BY_LID, directMessage, type Identity, lidJid, numberJid } from './stanzas.ts';
 
-/** What the other parts need of a contact. */
-export interface ContactPhone extends Contact, Author {
-  readonly account: Account;
-  readonly hasLeft: boolean;
-  readonly devices: readonly number[];
-  /** Made where the person had no such device. */
-  handset(device: number): Handset;
-  /** A message of the linked device in the chat of the two. */
-  receives(message: OutgoingMessage): Promise<void>;
-  /** The owner of the account wrote by hand. */
-  getsFromOwner(id: string, text: string): void;
-  types(state: string): void;
-}
-
-type ContactDeps = {
+type PersonDeps = {
   readonly account: Account;
   readonly who: Identity;
   readonly now: () => number;
@@ -34,79 +20,128 @@ type ContactDeps = {
   readonly leaveToPhone: (letter: Letter & { readonly at: number }) => void;
 };
 
-export function createContact({ account, who, now, leaveToPhone }: ContactDeps): ContactPhone {
-  const handsets = new Map<number, Handset>();
-  const view = createChatView(now);
-  const typing: string[] = [];
-  const delivered = new Set<string>();
-  const read = new Set<string>();
-  let hasLeft = false;
-  const handset = (device: number) => {
-    const known = handsets.get(device);
-    if (known !== undefined) return known;
-    const made = createHandset(account, { device, now, confirms: true });
-    handsets.set(device, made);
-    return made;
-  };
-  const phone = handset(0);
-  const mailWith = (id: string) =>
-    [...handsets.values()].find(({ mail }) => mail.has(id))?.mail ?? phone.mail;
-  return {
-    ...who,
-    account,
-    handset,
-    get devices() {
-      return [...handsets.keys()];
-    },
-    get hasLeft() {
-      return hasLeft;
-    },
-    async writes(text, options = {}) {
-      const at = options.at ?? now();
-      const letter = letterOf(account, who, text, { ...options, at });
-      if (account.device === undefined) leaveToPhone({ ...letter, at });
-      else await handset(options.device ?? 0).mail.post(letter);
-      return letter.id;
-    },
-    replay: (id) => mailWith(id).replay(id),
-    sendAgain: (id) => mailWith(id).sendAgain(id),
-    seen: view.seen,
-    sees: view.sees,
-    typing,
-    get readIds() {
-      return [...read];
-    },
-    get deliveredIds() {
-      return [...delivered];
-    },
-    asksAgain: phone.reader.asksAgain,
-    get undecryptable() {
-      return phone.reader.undecryptable;
-    },
-    losesSession: phone.line.lose,
-    leaves() {
-      hasLeft = true;
-    },
-    async receives(message) {
-      const { id, chat } = message;
-      for (const { device, reader } of handsets.values()) {
-        const sealed = sealedFor(message, who, device);
-        if (sealed.length === 0) continue;
-        const from = chat.endsWith('@lid') ? lidJid(who, device) : numberJid(who, device);
-        const show = (content: proto.Message) => view.arrived(id, contentOf(content));
-        await reader.read({ id, sealed, receiptFrom: { from } }, device === 0 ? show : ignore);
-      }
-    },
-    getsFromOwner: (id, text) => view.arrived(id, { kind: 'text', text }),
-    types: (state) => void typing.push(state),
-    acknowledged(what, ids) {
-      for (const id of ids) (what === 'read' ? read : delivered).add(id);
-    },
-    answerRetry: (device, retry) => handset(device).mail.answerRetry(retry),
-  };
-}
+export class Person implements Contact, Author {
+  readonly number: string;
+  readonly lid: string;
+  readonly name: string;
+  readonly account: Account;
+  readonly typing: string[] = [];
+  readonly #deps: PersonDeps;
+  readonly #handsets = new Map<number, Handset>();
+  readonly #phone: Handset;
+  readonly #view: ChatView;
+  readonly #delivered = new Set<string>();
+  readonly #read = new Set<string>();
+  #hasLeft = false;
 
-const ignore = () => undefined;
+  constructor(deps: PersonDeps) {
+    this.number = deps.who.number;
+    this.lid = deps.who.lid;
+    this.name = deps.who.name;
+    this.account = deps.account;
+    this.#deps = deps;
+    this.#view = new ChatView(deps.now);
+    this.#phone = this.handset(0);
+  }
+
+  get devices(): readonly number[] {
+    return [...this.#handsets.keys()];
+  }
+
+  /** Made where the person had no such device. */
+  handset(device: number): Handset {
+    const known = this.#handsets.get(device);
+    if (known !== undefined) return known;
+    const { account, now } = this.#deps;
+    const made = createHandset(account, { device, now, confirms: true });
+    this.#handsets.set(device, made);
+    return made;
+  }
+
+  async writes(text: string, options: WriteOptions = {}): Promise<string> {
+    const at = options.at ?? this.#deps.now();
+    const letter = letterOf(this.account, this, text, { ...options, at });
+    if (this.account.device === undefined) this.#deps.leaveToPhone({ ...letter, at });
+    else await this.handset(options.device ?? 0).mail.post(letter);
+    return letter.id;
+  }
+
+  replay(id: string): Promise<void> {
+    return this.#mailWith(id).replay(id);
+  }
+
+  sendAgain(id: string): Promise<void> {
+    return this.#mailWith(id).sendAgain(id);
+  }
+
+  #mailWith(id: string): SentMail {
+    const sender = [...this.#handsets.values()].find(({ mail }) => mail.has(id));
+    return (sender ?? this.#phone).mail;
+  }
+
+  get seen(): readonly SeenMessage[] {
+    return this.#view.seen;
+  }
+
+  sees(match: (message: SeenMessage) => boolean, timeoutMs?: number): Promise<SeenMessage> {
+    return this.#view.sees(match, timeoutMs);
+  }
+
+  get readIds(): readonly string[] {
+    return [...this.#read];
+  }
+
+  get deliveredIds(): readonly string[] {
+    return [...this.#delivered];
+  }
+
+  asksAgain(id: string): Promise<void> {
+    return this.#phone.reader.asksAgain(id);
+  }
+
+  get undecryptable(): number {
+    return this.#phone.reader.undecryptable;
+  }
+
+  losesSession(): Promise<void> {
+    return this.#phone.line.lose();
+  }
+
+  leaves(): void {
+    this.#hasLeft = true;
+  }
+
+  get hasLeft(): boolean {
+    return this.#hasLeft;
+  }
+
+  /** A message of the linked device in the chat of the two; what the phone can read is shown. */
+  async receives(message: OutgoingMessage): Promise<void> {
+    const { id, chat } = message;
+    for (const { device, reader } of this.#handsets.values()) {
+      const sealed = sealedFor(message, this, device);
+      if (sealed.length === 0) continue;
+      const from = chat.endsWith('@lid') ? lidJid(this, device) : numberJid(this, device);
+      await reader.read({ id, sealed, receiptFrom: { from } }, (content: proto.Message) => {
+        if (device === 0) this.#view.arrived(id, contentOf(content));
+      });
+    }
+  }
+
+  /** The owner of the account wrote by hand. */
+  getsFromOwner(id: string, text: string): void {
+    this.#view.arrived(id, { kind: 'text', text });
+  }
+
+  acknowledged(what: 'delivered' | 'read', ids: readonly string[]): void {
+    const noted = what === 'read' ? this.#read : this.#delivered;
+    for (const id of ids) noted.add(id);
+  }
+
+  answerRetry(device: number, retry: Retry): Promise<void> {
+    return this.handset(device).mail.answerRetry(retry);
+  }
+}
 
 function letterOf(
   account: Account,

@@ -4,83 +4,82 @@
 import { randomInt } from 'node:crypto';
 import { type BinaryNode, getBinaryNodeChild } from '@whiskeysockets/baileys';
 import { failedResult, seconds } from './answers.ts';
-import { type ChatView, createChatView } from './chat-view.ts';
-import type { ContactPhone } from './contact.ts';
-import type { Contact, Group } from './contract.ts';
+import { ChatView } from './chat-view.ts';
+import type { Person } from './contact.ts';
+import type { Contact, Group, SeenMessage } from './contract.ts';
 import { isNamed, type OutgoingMessage, sealedFor } from './device-stanzas.ts';
 import { contentOf, newMessageId, textMessage } from './message-content.ts';
 import type { Account, LinkedDevice, StanzaHandler } from './seams.ts';
 import { BY_LID, groupMessage, lidJid, numberJid } from './stanzas.ts';
 
-/** What the other parts need of a group. */
-export interface GroupChat extends Group {
-  readonly account: Account;
-  readonly members: readonly ContactPhone[];
-  readonly subject: string;
-  readonly createdAt: number;
-  /** A message of the linked device, for all members or for one that asked again. */
-  receives(message: OutgoingMessage): Promise<void>;
-}
-
 type GroupDeps = {
   readonly account: Account;
-  readonly members: readonly ContactPhone[];
+  readonly members: readonly Person[];
   readonly subject: string;
   readonly now: () => number;
 };
 
-export function createGroup({ account, members, subject, now }: GroupDeps): GroupChat {
-  const jid = `120363${randomInt(1e11, 1e12)}@g.us`;
-  const views = new Map(members.map((member) => [member.lid, createChatView(now)]));
+type SayOptions = Parameters<Group['says']>[2];
+
+export class GroupChat implements Group {
+  readonly jid = `120363${randomInt(1e11, 1e12)}@g.us`;
+  readonly account: Account;
+  readonly members: readonly Person[];
+  readonly subject: string;
+  readonly createdAt: number;
+  readonly #now: () => number;
+  readonly #views: ReadonlyMap<string, ChatView>;
   /** Whose sender key the linked device has. */
-  const knownTo = new Map<string, LinkedDevice | undefined>();
-  const viewOf = ({ lid, name }: Pick<Contact, 'lid' | 'name'>): ChatView => {
-    const view = views.get(lid);
-    if (view === undefined) throw new Error(`${name} is no member of ${subject}`);
-    return view;
-  };
-  return {
-    jid,
-    account,
-    members,
-    subject,
-    createdAt: now(),
-    async says(contact, text, { addressing = BY_LID, device = 0, at = now() } = {}) {
-      const member = members.find(({ lid }) => lid === contact.lid);
-      if (member === undefined) throw new Error(`${contact.name} is no member of ${subject}`);
-      const { line, mail } = member.handset(device);
-      const [id, message, self] = [newMessageId(), textMessage(text), lidJid(member, device)];
-      const { enc, senderKey } = await line.sealForGroup(jid, self, message);
-      const isNew = knownTo.get(self) !== account.device;
-      knownTo.set(self, account.device);
-      const from = { from: member, device, addressing };
-      await mail.post(
-        {
-          id,
-          message: { ...message, ...senderKey },
-          envelope: (content) => groupMessage({ ...from, id, at, group: jid }, content),
-        },
-        isNew ? [await line.seal(senderKey), enc] : [enc],
+  readonly #knownTo = new Map<string, LinkedDevice | undefined>();
+
+  constructor({ account, members, subject, now }: GroupDeps) {
+    this.account = account;
+    this.members = members;
+    this.subject = subject;
+    this.createdAt = now();
+    this.#now = now;
+    this.#views = new Map(members.map(({ lid }) => [lid, new ChatView(now)]));
+  }
+
+  async says(contact: Contact, text: string, options: SayOptions = {}): Promise<string> {
+    const { addressing = BY_LID, device = 0, at = this.#now() } = options;
+    const member = this.members.find(({ lid }) => lid === contact.lid);
+    if (member === undefined) throw new Error(`${contact.name} is no member of ${this.subject}`);
+    const { line, mail } = member.handset(device);
+    const [id, message, self] = [newMessageId(), textMessage(text), lidJid(member, device)];
+    const { enc, senderKey } = await line.sealForGroup(this.jid, self, message);
+    const isNew = this.#knownTo.get(self) !== this.account.device;
+    this.#knownTo.set(self, this.account.device);
+    const sender = { id, at, from: member, device, addressing, group: this.jid };
+    const envelope = (content: BinaryNode[]) => groupMessage(sender, content);
+    const sealed = isNew ? [await line.seal(senderKey), enc] : [enc];
+    await mail.post({ id, message: { ...message, ...senderKey }, envelope }, sealed);
+    return id;
+  }
+
+  seenBy({ lid, name }: Contact): readonly SeenMessage[] {
+    const view = this.#views.get(lid);
+    if (view === undefined) throw new Error(`${name} is no member of ${this.subject}`);
+    return view.seen;
+  }
+
+  /** A message of the linked device, for all members or for one that asked again. */
+  async receives(message: OutgoingMessage): Promise<void> {
+    const { id, only, groupCiphertext: ciphertext } = message;
+    for (const member of this.members) {
+      if (only !== undefined && !isNamed(member, only)) continue;
+      const delivery = {
+        id,
+        sealed: sealedFor(message, member),
+        group: { jid: this.jid, ciphertext },
+        receiptFrom: { from: this.jid, participant: lidJid(member) },
+      };
+      const { reader } = member.handset(0);
+      await reader.read(delivery, (content) =>
+        this.#views.get(member.lid)?.arrived(id, contentOf(content)),
       );
-      return id;
-    },
-    seenBy: (member) => viewOf(member).seen,
-    async receives(message) {
-      const { id, only, groupCiphertext: ciphertext } = message;
-      for (const member of members) {
-        if (only !== undefined && !isNamed(member, only)) continue;
-        const delivery = {
-          id,
-          sealed: sealedFor(message, member),
-          group: { jid, ciphertext },
-          receiptFrom: { from: jid, participant: lidJid(member) },
-        };
-        await member
-          .handset(0)
-          .reader.read(delivery, (content) => viewOf(member).arrived(id, contentOf(content)));
-      }
-    },
-  };
+    }
+  }
 }
 
 /** Answers what a linked device asks about the groups of its account. */

@@ -1,8 +1,8 @@
 // One device of a person towards the account's linked device: its Signal sessions, what it sent and
 // what it could read. Device 0 is the phone; others are devices the person linked to it.
 
-import { createLine, type Line } from './line.ts';
-import { createReader, type Reader } from './reader.ts';
+import { Line } from './line.ts';
+import { Reader } from './reader.ts';
 import { createReceipts } from './receipts.ts';
 import type { Account } from './seams.ts';
 import { createSentMail, type SentMail } from './sent-mail.ts';
@@ -22,12 +22,12 @@ type HandsetOptions = {
 };
 
 export function createHandset(account: Account, options: HandsetOptions): Handset {
-  const line = createLine(account);
+  const line = new Line(account);
   const receipts = createReceipts(account, line, options.now);
   return {
     device: options.device,
     line,
-    reader: createReader(line, receipts, options.confirms),
+    reader: new Reader(line, receipts, options.confirms),
     mail: createSentMail(account, line),
   };
 }

@@ -3,7 +3,7 @@
 
 import type { BinaryNode } from '@whiskeysockets/baileys';
 import { seconds } from './answers.ts';
-import type { ContactPhone } from './contact.ts';
+import type { Person } from './contact.ts';
 import { flawOf, isFor, isNamed, type OutgoingMessage, parseMessage } from './device-stanzas.ts';
 import type { GroupChat } from './groups.ts';
 import type { OwnPhone } from './phone-chats.ts';
@@ -14,7 +14,7 @@ import { isGroup, userOf } from './stanzas.ts';
 const NOBODY = '479';
 
 export type Population = {
-  readonly contactOf: (user: string) => ContactPhone | undefined;
+  readonly contactOf: (user: string) => Person | undefined;
   readonly phoneOf: (account: Account) => OwnPhone;
   readonly groupOf: (jid: string) => GroupChat | undefined;
 };
@@ -89,7 +89,7 @@ export function typingHandler({ contactOf, groupOf }: Population): StanzaHandler
     if (!states.every((state) => STATES.includes(state))) return false;
     const { to = '' } = attrs;
     const people = isGroup(to) ? groupOf(to)?.members : [contactOf(userOf(to))];
-    for (const person of people ?? []) for (const state of states) person?.types(state);
+    for (const person of people ?? []) for (const state of states) person?.typing.push(state);
     return true;
   };
 }

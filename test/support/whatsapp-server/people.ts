@@ -1,102 +1,155 @@
 // Everybody who writes with the accounts of the server: contacts, groups and the accounts' own
 // phones, found by number or LID; what the plumbing asks of them in one place.
 
-import { type ContactPhone, createContact } from './contact.ts';
+import type { KeyPair } from '@whiskeysockets/baileys';
+import { Person } from './contact.ts';
+import type { Contact } from './contract.ts';
 import { type PastMessage, sendFirstSync } from './first-sync.ts';
-import { createGroup, type GroupChat, groupHandler } from './groups.ts';
+import { GroupChat, groupHandler } from './groups.ts';
 import { linkedBundle } from './line.ts';
 import { createMediaHost } from './media-host.ts';
 import { messageHandler, type Population, typingHandler } from './messages.ts';
 import { createOwnPhone, type OwnPhone } from './phone-chats.ts';
-import { receiptHandler } from './receipts.ts';
-import type { Account, Directory, People, Plumbing } from './seams.ts';
-import type { Letter } from './sent-mail.ts';
+import { type Author, receiptHandler } from './receipts.ts';
+import type {
+  Account,
+  Directory,
+  KeyBundle,
+  People,
+  PhoneChats,
+  Plumbing,
+  StanzaHandler,
+} from './seams.ts';
 
 export function createPeople(plumbing: Plumbing): People {
-  const now = () => plumbing.now();
-  const contacts = new Map<string, ContactPhone>();
-  const phones = new Map<Account, OwnPhone>();
-  const groups: GroupChat[] = [];
-  const owesFirstSync = new Set<Account>();
-  const past = new Map<Account, PastMessage[]>();
-  const media = createMediaHost();
-
-  const contactOf = (user: string) => {
-    const contact = contacts.get(user);
-    return contact?.hasLeft === true ? undefined : contact;
-  };
-  const phoneOf = (account: Account) => {
-    const phone = phones.get(account) ?? createOwnPhone({ account, contactOf, now });
-    phones.set(account, phone);
-    return phone;
-  };
-  const groupOf = (jid: string) => groups.find((group) => group.jid === jid);
-  const population: Population = { contactOf, phoneOf, groupOf };
-  const ownPhone = (user: string) => {
-    const account = plumbing.account(user);
-    return account === undefined ? undefined : phoneOf(account);
-  };
-  return {
-    chats: (account) => phoneOf(account).chats,
-    async contact(account, { number, name }) {
-      const assigned = plumbing.assignNumber(number);
-      const who = { ...assigned, name: name ?? `Person ${assigned.number.slice(-4)}` };
-      const leaveToPhone = ({ id, at, message }: Letter & { readonly at: number }) =>
-        void past.set(account, [...(past.get(account) ?? []), { id, at, from: who, message }]);
-      const contact = createContact({ account, who, now, leaveToPhone });
-      contacts.set(contact.number, contact).set(contact.lid, contact);
-      return contact;
-    },
-    async group(account, members, subject = 'Group') {
-      const known = members.flatMap(({ lid }) => contacts.get(lid) ?? []);
-      const group = createGroup({ account, members: known, subject, now });
-      groups.push(group);
-      return group;
-    },
-    directory: directoryOf(population, plumbing),
-    handlers: [
-      messageHandler(population, plumbing),
-      receiptHandler((user) => contacts.get(user) ?? ownPhone(user)),
-      typingHandler(population),
-      groupHandler(groups),
-      media.handler,
-    ],
-    async paired(account) {
-      owesFirstSync.add(account);
-    },
-    async online(account) {
-      if (!owesFirstSync.delete(account)) return;
-      await sendFirstSync({
-        account,
-        mail: phoneOf(account).handset.mail,
-        acquaintances: [...new Set(contacts.values())].filter((one) => one.account === account),
-        past: past.get(account) ?? [],
-        now: now(),
-      });
-    },
-    phoneIdentity: (account) => phoneOf(account).handset.line.device.identity,
-    get mediaCertificate() {
-      return media.certificate;
-    },
-    [Symbol.asyncDispose]: () => media[Symbol.asyncDispose](),
-  };
+  return new Society(plumbing);
 }
 
-function directoryOf({ contactOf, phoneOf }: Population, plumbing: Plumbing): Directory {
-  return {
-    find(user) {
-      const contact = contactOf(user);
-      const known = contact ?? plumbing.account(user);
-      return known && { number: known.number, lid: known.lid, devices: contact?.devices ?? [0] };
-    },
-    async keyBundle(user, device) {
-      const account = plumbing.account(user);
-      // Baileys writes to itself where it is in a group by LID.
-      if (account?.device?.id === device) return linkedBundle(account, account.device);
-      const contact = contactOf(user);
-      if (contact?.devices.includes(device)) return contact.handset(device).line.device.bundle();
-      if (account === undefined || device !== 0) return undefined;
-      return phoneOf(account).handset.line.device.bundle();
-    },
+class Society implements People, Population {
+  readonly handlers: readonly StanzaHandler[];
+  readonly directory: Directory;
+  readonly #plumbing: Plumbing;
+  readonly #media = createMediaHost();
+  /** By number and by LID. */
+  readonly #contacts = new Map<string, Person>();
+  readonly #phones = new Map<Account, OwnPhone>();
+  readonly #groups: GroupChat[] = [];
+  readonly #past = new Map<Account, PastMessage[]>();
+  readonly #owesFirstSync = new Set<Account>();
+
+  constructor(plumbing: Plumbing) {
+    this.#plumbing = plumbing;
+    this.directory = {
+      find: (user) => this.#find(user),
+      keyBundle: async (user, device) => this.#keyBundle(user, device),
+    };
+    this.handlers = [
+      messageHandler(this, plumbing),
+      receiptHandler((user) => this.#authorOf(user)),
+      typingHandler(this),
+      groupHandler(this.#groups),
+      this.#media.handler,
+    ];
+  }
+
+  chats(account: Account): PhoneChats {
+    return this.phoneOf(account).chats;
+  }
+
+  async contact(
+    account: Account,
+    { number, name }: { readonly number?: string; readonly name?: string },
+  ): Promise<Contact> {
+    const assigned = this.#plumbing.assignNumber(number);
+    const who = { ...assigned, name: name ?? `Person ${assigned.number.slice(-4)}` };
+    const past = this.#past.get(account) ?? [];
+    this.#past.set(account, past);
+    const person = new Person({
+      account,
+      who,
+      now: this.#now,
+      leaveToPhone: ({ id, at, message }) => void past.push({ id, at, from: who, message }),
+    });
+    this.#contacts.set(person.number, person).set(person.lid, person);
+    return person;
+  }
+
+  async group(
+    account: Account,
+    members: readonly Contact[],
+    subject = 'Group',
+  ): Promise<GroupChat> {
+    const known = members.flatMap(({ lid }) => this.#contacts.get(lid) ?? []);
+    const group = new GroupChat({ account, members: known, subject, now: this.#now });
+    this.#groups.push(group);
+    return group;
+  }
+
+  async paired(account: Account): Promise<void> {
+    this.#owesFirstSync.add(account);
+  }
+
+  async online(account: Account): Promise<void> {
+    if (!this.#owesFirstSync.delete(account)) return;
+    const people = new Set(this.#contacts.values());
+    await sendFirstSync({
+      account,
+      mail: this.phoneOf(account).handset.mail,
+      acquaintances: [...people].filter((person) => person.account === account),
+      past: this.#past.get(account) ?? [],
+      now: this.#now(),
+    });
+  }
+
+  phoneIdentity(account: Account): KeyPair {
+    return this.phoneOf(account).handset.line.device.identity;
+  }
+
+  get mediaCertificate(): string {
+    return this.#media.certificate;
+  }
+
+  readonly contactOf = (user: string): Person | undefined => {
+    const person = this.#contacts.get(user);
+    return person?.hasLeft === true ? undefined : person;
   };
+
+  readonly phoneOf = (account: Account): OwnPhone => {
+    const { contactOf } = this;
+    const phone =
+      this.#phones.get(account) ?? createOwnPhone({ account, contactOf, now: this.#now });
+    this.#phones.set(account, phone);
+    return phone;
+  };
+
+  readonly groupOf = (jid: string): GroupChat | undefined =>
+    this.#groups.find((group) => group.jid === jid);
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return Promise.resolve(this.#media[Symbol.asyncDispose]());
+  }
+
+  readonly #now = (): number => this.#plumbing.now();
+
+  /** Receipts come even for somebody who left since. */
+  #authorOf(user: string): Author | undefined {
+    const account = this.#plumbing.account(user);
+    return this.#contacts.get(user) ?? (account && this.phoneOf(account));
+  }
+
+  #find(user: string): ReturnType<Directory['find']> {
+    const person = this.contactOf(user);
+    const known = person ?? this.#plumbing.account(user);
+    return known && { number: known.number, lid: known.lid, devices: person?.devices ?? [0] };
+  }
+
+  #keyBundle(user: string, device: number): KeyBundle | undefined {
+    const account = this.#plumbing.account(user);
+    // Baileys writes to itself where it is in a group by LID.
+    if (account?.device?.id === device) return linkedBundle(account, account.device);
+    const person = this.contactOf(user);
+    if (person?.devices.includes(device)) return person.handset(device).line.device.bundle();
+    if (account === undefined || device !== 0) return undefined;
+    return this.phoneOf(account).handset.line.device.bundle();
+  }
 }

@@ -1,8 +1,8 @@
 // The account's own phone as a Signal peer of its linked device: hands on what the owner writes by
 // hand, and shows what the linked device sent, from the copies that it gets of everything.
 
-import { createChatView } from './chat-view.ts';
-import type { ContactPhone } from './contact.ts';
+import { ChatView } from './chat-view.ts';
+import type { Person } from './contact.ts';
 import type { WriteOptions } from './contract.ts';
 import { isNamed, type OutgoingMessage, sealedFor } from './device-stanzas.ts';
 import { createHandset, type Handset } from './handset.ts';
@@ -31,15 +31,15 @@ export interface OwnPhone extends Author {
 
 type PhoneDeps = {
   readonly account: Account;
-  readonly contactOf: (user: string) => ContactPhone | undefined;
+  readonly contactOf: (user: string) => Person | undefined;
   readonly now: () => number;
 };
 
 export function createOwnPhone({ account, contactOf, now }: PhoneDeps): OwnPhone {
   const handset = createHandset(account, { device: 0, now, confirms: false });
   const { mail, reader } = handset;
-  const selfChat = createChatView(now);
-  const ownSent = createChatView(now);
+  const selfChat = new ChatView(now);
+  const ownSent = new ChatView(now);
   return {
     handset,
     chats: {

@@ -16,56 +16,66 @@ export type Delivery = {
   readonly receiptFrom: ReceiptSource;
 };
 
-export interface Reader {
-  /** What can be read is shown and then confirmed, anything else asked for again. */
-  read(delivery: Delivery, show: (message: proto.Message) => void): Promise<void>;
-  readonly undecryptable: number;
-  /** Asks again for a message that arrived here, readable or not. @throws where none did */
-  asksAgain(id: string): Promise<void>;
-}
+export class Reader {
+  readonly #line: Line;
+  readonly #receipts: Receipts;
+  readonly #confirms: boolean;
+  readonly #opened = new Map<string, proto.Message>();
+  readonly #sources = new Map<string, ReceiptSource>();
+  #undecryptable = 0;
 
-export function createReader(line: Line, receipts: Receipts, confirms: boolean): Reader {
-  const opened = new Map<string, proto.Message>();
-  const sources = new Map<string, ReceiptSource>();
-  let undecryptable = 0;
-  const once = async (ciphertext: Uint8Array, open: () => Promise<proto.Message>) => {
-    const hash = createHash('sha256').update(ciphertext).digest('base64');
-    const message = opened.get(hash) ?? (await open());
-    opened.set(hash, message);
-    return message;
-  };
-  const openSealed = async (sealed: readonly Sealed[]) => {
-    let message = proto.Message.create({});
-    for (const one of sealed) message = await once(one.ciphertext, () => line.open(one));
-    return message;
-  };
-  const openAll = async ({ sealed, group }: Delivery) => {
+  /** @param confirms whether it tells the linked device what it got */
+  constructor(line: Line, receipts: Receipts, confirms: boolean) {
+    this.#line = line;
+    this.#receipts = receipts;
+    this.#confirms = confirms;
+  }
+
+  get undecryptable(): number {
+    return this.#undecryptable;
+  }
+
+  /** What can be read is shown and then confirmed, anything else asked for again. */
+  async read(delivery: Delivery, show: (message: proto.Message) => void): Promise<void> {
+    const { id, receiptFrom } = delivery;
+    this.#sources.set(id, receiptFrom);
+    const message = await this.#open(delivery).catch(() => undefined);
+    if (message === undefined) {
+      this.#undecryptable += 1;
+      await this.#receipts.asksAgain(receiptFrom, id);
+      return;
+    }
+    show(message);
+    if (this.#confirms) await this.#receipts.delivered(receiptFrom, id);
+  }
+
+  /** Asks again for a message that arrived here, readable or not. @throws where none did */
+  async asksAgain(id: string): Promise<void> {
+    const source = this.#sources.get(id);
+    if (source === undefined) throw new Error(`No message ${id} came here`);
+    await this.#receipts.asksAgain(source, id);
+  }
+
+  async #open({ sealed, group }: Delivery): Promise<proto.Message> {
     const ciphertext = group?.ciphertext;
-    if (group === undefined || ciphertext === undefined) return openSealed(sealed);
+    if (group === undefined || ciphertext === undefined) return this.#openSealed(sealed);
     // A sender key that cannot be read matters only where the one before does not do.
-    await openSealed(sealed).catch(() => undefined);
-    return once(ciphertext, () => line.openFromGroup(group.jid, ciphertext));
-  };
-  return {
-    async read(delivery, show) {
-      const { id, receiptFrom } = delivery;
-      sources.set(id, receiptFrom);
-      const message = await openAll(delivery).catch(() => undefined);
-      if (message === undefined) {
-        undecryptable += 1;
-        await receipts.asksAgain(receiptFrom, id);
-        return;
-      }
-      show(message);
-      if (confirms) await receipts.delivered(receiptFrom, id);
-    },
-    get undecryptable() {
-      return undecryptable;
-    },
-    async asksAgain(id) {
-      const source = sources.get(id);
-      if (source === undefined) throw new Error(`No message ${id} came here`);
-      await receipts.asksAgain(source, id);
-    },
-  };
+    await this.#openSealed(sealed).catch(() => undefined);
+    return this.#once(ciphertext, () => this.#line.openFromGroup(group.jid, ciphertext));
+  }
+
+  async #openSealed(sealed: readonly Sealed[]): Promise<proto.Message> {
+    let message = proto.Message.create({});
+    for (const one of sealed) {
+      message = await this.#once(one.ciphertext, () => this.#line.open(one));
+    }
+    return message;
+  }
+
+  async #once(ciphertext: Uint8Array, open: () => Promise<proto.Message>): Promise<proto.Message> {
+    const hash = createHash('sha256').update(ciphertext).digest('base64');
+    const message = this.#opened.get(hash) ?? (await open());
+    this.#opened.set(hash, message);
+    return message;
+  }
 }

@@ -27,25 +27,6 @@ export type GroupSealed = {
   readonly senderKey: Uint8Array;
 };
 
-/** Addresses are jids with a device; all calls of one device run one after another. */
-export interface SignalDevice {
-  readonly registrationId: number;
-  readonly identity: KeyPair;
-  /** A pre-key is made for each bundle and kept until it is used. */
-  bundle(): KeyBundle;
-  hasSession(address: string): Promise<boolean>;
-  /** A fresh session takes the place of the one in use; what comes under the old one is still read. */
-  startSession(address: string, bundle: KeyBundle): Promise<void>;
-  forgetSession(address: string): Promise<void>;
-  encrypt(address: string, message: proto.IMessage): Promise<Sealed>;
-  /** @throws where no session of this device fits */
-  decrypt(address: string, sealed: Sealed): Promise<proto.Message>;
-  encryptForGroup(group: string, self: string, message: proto.IMessage): Promise<GroupSealed>;
-  learnSenderKey(author: string, item: proto.Message.ISenderKeyDistributionMessage): Promise<void>;
-  /** @throws without the author's sender key */
-  decryptFromGroup(group: string, author: string, ciphertext: Uint8Array): Promise<proto.Message>;
-}
-
 const SIGNED_PRE_KEY_ID = 1;
 const SILENT_LOGGER = {
   level: 'silent',
@@ -57,59 +38,110 @@ const SILENT_LOGGER = {
   error: () => undefined,
 };
 
+export type SignalDevice = Device;
+
 export function createSignalDevice(): SignalDevice {
-  silenceConsoleWhileWorking();
-  const identity = Curve.generateKeyPair();
-  const registrationId = generateRegistrationId();
-  const signedPreKey = lazySignedPreKey(identity);
-  const keys = createKeyStore();
-  const repository = DEFAULT_CONNECTION_CONFIG.makeSignalRepository(
-    { creds: { signedIdentityKey: identity, signedPreKey, registrationId }, keys },
-    SILENT_LOGGER,
-    async () => [],
-  );
-  const turns = createTurns();
-  const alone = <T>(work: () => Promise<T>) => turns(() => atWork.run(true, work));
-  let preKeys = 0;
-  return {
-    registrationId,
-    identity,
-    bundle() {
-      preKeys += 1;
-      const pair = Curve.generateKeyPair();
-      void keys.set({ 'pre-key': { [preKeys]: pair } });
-      const { keyId, keyPair, signature } = signedPreKey;
-      return {
-        registrationId,
-        identityKey: identity.public,
-        signedPreKey: { id: keyId, key: keyPair.public, signature },
-        preKey: { id: preKeys, key: pair.public },
-      };
-    },
-    hasSession: (address) => alone(async () => (await repository.validateSession(address)).exists),
-    startSession: (jid, bundle) =>
-      alone(() => repository.injectE2ESession({ jid, session: toSession(bundle) })),
-    forgetSession: (address) => alone(() => repository.deleteSession([address])),
-    encrypt: (jid, message) =>
-      alone(() => repository.encryptMessage({ jid, data: encodeWAMessage(message) })),
-    decrypt: (jid, { type, ciphertext }) =>
-      alone(async () =>
-        decode(await repository.decryptMessage({ jid, type, ciphertext: Buffer.from(ciphertext) })),
-      ),
-    encryptForGroup: (group, meId, message) =>
-      alone(async () => {
-        const data = encodeWAMessage(message);
-        const sealed = await repository.encryptGroupMessage({ group, meId, data });
-        return { ciphertext: sealed.ciphertext, senderKey: sealed.senderKeyDistributionMessage };
-      }),
-    learnSenderKey: (authorJid, item) =>
-      alone(() => repository.processSenderKeyDistributionMessage({ authorJid, item })),
-    decryptFromGroup: (group, authorJid, ciphertext) =>
-      alone(async () => {
-        const msg = Buffer.from(ciphertext);
-        return decode(await repository.decryptGroupMessage({ group, authorJid, msg }));
-      }),
-  };
+  return new Device();
+}
+
+/** Addresses are jids with a device; all calls of one device run one after another. */
+class Device {
+  readonly registrationId = generateRegistrationId();
+  readonly identity: KeyPair = Curve.generateKeyPair();
+  readonly #signedPreKey = lazySignedPreKey(this.identity);
+  readonly #keys = createKeyStore();
+  readonly #turns = createTurns();
+  readonly #repository: ReturnType<typeof DEFAULT_CONNECTION_CONFIG.makeSignalRepository>;
+  #preKeys = 0;
+
+  constructor() {
+    silenceConsoleWhileWorking();
+    const creds = {
+      signedIdentityKey: this.identity,
+      signedPreKey: this.#signedPreKey,
+      registrationId: this.registrationId,
+    };
+    this.#repository = DEFAULT_CONNECTION_CONFIG.makeSignalRepository(
+      { creds, keys: this.#keys },
+      SILENT_LOGGER,
+      async () => [],
+    );
+  }
+
+  /** A pre-key is made for each bundle and kept until it is used. */
+  bundle(): KeyBundle {
+    this.#preKeys += 1;
+    const pair = Curve.generateKeyPair();
+    void this.#keys.set({ 'pre-key': { [this.#preKeys]: pair } });
+    const { keyId, keyPair, signature } = this.#signedPreKey;
+    return {
+      registrationId: this.registrationId,
+      identityKey: this.identity.public,
+      signedPreKey: { id: keyId, key: keyPair.public, signature },
+      preKey: { id: this.#preKeys, key: pair.public },
+    };
+  }
+
+  hasSession(address: string): Promise<boolean> {
+    return this.#alone(async () => (await this.#repository.validateSession(address)).exists);
+  }
+
+  /** A fresh session takes the place of the one in use; what comes under the old one is still read. */
+  startSession(jid: string, bundle: KeyBundle): Promise<void> {
+    const session = toSession(bundle);
+    return this.#alone(() => this.#repository.injectE2ESession({ jid, session }));
+  }
+
+  forgetSession(address: string): Promise<void> {
+    return this.#alone(() => this.#repository.deleteSession([address]));
+  }
+
+  encrypt(jid: string, message: proto.IMessage): Promise<Sealed> {
+    const data = encodeWAMessage(message);
+    return this.#alone(() => this.#repository.encryptMessage({ jid, data }));
+  }
+
+  /** @throws where no session of this device fits */
+  decrypt(jid: string, sealed: Sealed): Promise<proto.Message> {
+    const { type } = sealed;
+    const ciphertext = Buffer.from(sealed.ciphertext);
+    return this.#alone(async () =>
+      decode(await this.#repository.decryptMessage({ jid, type, ciphertext })),
+    );
+  }
+
+  encryptForGroup(group: string, meId: string, message: proto.IMessage): Promise<GroupSealed> {
+    const data = encodeWAMessage(message);
+    return this.#alone(async () => {
+      const sealed = await this.#repository.encryptGroupMessage({ group, meId, data });
+      return { ciphertext: sealed.ciphertext, senderKey: sealed.senderKeyDistributionMessage };
+    });
+  }
+
+  learnSenderKey(
+    authorJid: string,
+    item: proto.Message.ISenderKeyDistributionMessage,
+  ): Promise<void> {
+    return this.#alone(() =>
+      this.#repository.processSenderKeyDistributionMessage({ authorJid, item }),
+    );
+  }
+
+  /** @throws without the author's sender key */
+  decryptFromGroup(
+    group: string,
+    authorJid: string,
+    ciphertext: Uint8Array,
+  ): Promise<proto.Message> {
+    const msg = Buffer.from(ciphertext);
+    return this.#alone(async () =>
+      decode(await this.#repository.decryptGroupMessage({ group, authorJid, msg })),
+    );
+  }
+
+  #alone<T>(work: () => Promise<T>): Promise<T> {
+    return this.#turns(() => atWork.run(true, work));
+  }
 }
 
 const decode = (padded: Uint8Array) => proto.Message.decode(unpadRandomMax16(padded));
