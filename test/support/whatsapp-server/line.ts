@@ -3,7 +3,7 @@
 
 import type { BinaryNode, proto } from '@whiskeysockets/baileys';
 import type { Account, KeyBundle, LinkedDevice } from './seams.ts';
-import { createSignalDevice, type Sealed, type SignalDevice } from './signal-device.ts';
+import { type Sealed, SignalDevice } from './signal-device.ts';
 import { createTurns } from './turns.ts';
 
 export type GroupParts = {
@@ -15,7 +15,7 @@ export type GroupParts = {
 const STRANGER = '1:1@lid';
 
 export class Line {
-  readonly device = createSignalDevice();
+  readonly device = new SignalDevice();
   readonly #account: Account;
   readonly #turns = createTurns();
   /** With whom there is a session: another one where the account was linked anew. */
@@ -98,7 +98,7 @@ export class Line {
 
 /** A session that is past its opening, but with somebody else: as after a phone's restored backup. */
 async function settleWithStranger(device: SignalDevice, address: string): Promise<void> {
-  const stranger = createSignalDevice();
+  const stranger = new SignalDevice();
   await device.startSession(address, stranger.bundle());
   await stranger.decrypt(STRANGER, await device.encrypt(address, {}));
   await device.decrypt(address, await stranger.encrypt(STRANGER, {}));

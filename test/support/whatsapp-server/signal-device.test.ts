@@ -1,15 +1,15 @@
 // The Signal endpoints of the WhatsApp server's persons, between themselves.
 
 import { describe, expect, it } from 'vitest';
-import { createSignalDevice, type SignalDevice } from './signal-device.ts';
+import { SignalDevice } from './signal-device.ts';
 
 const ANN = '111@lid';
 const BEN = '222:7@lid';
 const GROUP = '333@g.us';
 
 async function acquainted(): Promise<{ ann: SignalDevice; ben: SignalDevice }> {
-  const ann = createSignalDevice();
-  const ben = createSignalDevice();
+  const ann = new SignalDevice();
+  const ben = new SignalDevice();
   await ann.startSession(BEN, ben.bundle());
   return { ann, ben };
 }

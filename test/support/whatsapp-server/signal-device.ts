@@ -38,14 +38,8 @@ const SILENT_LOGGER = {
   error: () => undefined,
 };
 
-export type SignalDevice = Device;
-
-export function createSignalDevice(): SignalDevice {
-  return new Device();
-}
-
 /** Addresses are jids with a device; all calls of one device run one after another. */
-class Device {
+export class SignalDevice {
   readonly registrationId = generateRegistrationId();
   readonly identity: KeyPair = Curve.generateKeyPair();
   readonly #signedPreKey = lazySignedPreKey(this.identity);
