@@ -1,0 +1,100 @@
+// Linking WhatsApp on the web page: the real program, a real browser, and the simulated server with
+// the phone that scans what the browser shows.
+
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { chromiumAbsent, launchChromium } from '../support/chromium.ts';
+import { makeTestHome, type TestHome } from '../support/gateway-process.ts';
+import { readSvgQr } from '../support/qr-reader.ts';
+import { eventually } from '../support/web-page.ts';
+import type { WhatsAppServer } from '../support/whatsapp-server/contract.ts';
+import { startWhatsAppServer } from '../support/whatsapp-server/server.ts';
+import { trustVariables } from '../support/whatsapp-server/trust.ts';
+
+const absent = chromiumAbsent();
+if (absent !== undefined) console.log(`skipped: linking WhatsApp on the web page (${absent})`);
+
+const LONG_MS = 60_000;
+const LINK = '[data-action="link whatsapp"]';
+
+describe.skipIf(absent !== undefined)('linking WhatsApp on the web page', () => {
+  let browser: Browser;
+  let server: WhatsAppServer;
+
+  beforeAll(async () => {
+    browser = await launchChromium();
+    server = await startWhatsAppServer();
+  });
+
+  afterAll(async () => {
+    await browser?.close();
+    await server?.[Symbol.asyncDispose]();
+  });
+
+  const homeWithWhatsApp = () =>
+    makeTestHome({
+      channels: { whatsapp: { enabled: true, socketUrl: server.url } },
+      gateway: { port: 0 },
+    });
+
+  async function openLogin(home: TestHome): Promise<Page> {
+    const gateway = await home.start(trustVariables(server));
+    const page = await browser.newPage();
+    await page.goto(gateway.address);
+    await page.click('#channels-button');
+    await page.click(LINK);
+    return page;
+  }
+
+  it(
+    'works by scanning the picture; a phone that unlinks is told, and linked again',
+    async () => {
+      await using home = await homeWithWhatsApp();
+      const phone = await server.phone({ number: '491511234567' });
+      const page = await openLogin(home);
+      await scan(page, (qr) => phone.scan(qr));
+      await page.click('text=Done');
+      await page.waitForSelector('.channel >> text=On as +491511234567');
+      await phone.online();
+      await phone.unlink();
+      await page.waitForSelector('.channel-state >> text=logged this device out');
+      await page.click(LINK);
+      await scan(page, (qr) => phone.scan(qr));
+      expect(phone.counts.registrations).toBe(2);
+      await page.close();
+    },
+    LONG_MS,
+  );
+
+  it(
+    'works by typing the code on the phone, also after an attempt that was given up',
+    async () => {
+      await using home = await homeWithWhatsApp();
+      const phone = await server.phone({ number: '491517654321' });
+      const page = await openLogin(home);
+      await shownCode(page);
+      await page.click('[aria-label="Back to the channels"]');
+      await page.waitForSelector('.channel-state >> text=/linked/i');
+      await page.click(LINK);
+      await phone.typesCode(await shownCode(page));
+      await page.waitForSelector('text=WhatsApp is linked: +491517654321');
+      await page.close();
+    },
+    LONG_MS,
+  );
+
+  async function scan(page: Page, camera: (qr: string) => Promise<void>) {
+    await page.waitForSelector('.login-qr');
+    await camera(readSvgQr((await page.getAttribute('.login-qr', 'src')) ?? ''));
+    await page.waitForSelector('text=WhatsApp is linked: +491511234567');
+  }
+
+  async function shownCode(page: Page): Promise<string> {
+    await page.fill('#login-number', '+49 151 7654321');
+    await page.click('text=Get a code');
+    await eventually(async () =>
+      expect(await page.innerText('.login-typed')).toMatch(/^[A-Z0-9]{4}-[A-Z0-9]{4}$/),
+    );
+    return (await page.innerText('.login-typed')).replace('-', '');
+  }
+});
