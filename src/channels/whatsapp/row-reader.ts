@@ -3,6 +3,7 @@
 
 import type { WAMessageKey } from '@whiskeysockets/baileys';
 import type { InboundEntry } from '../../bus/bus.ts';
+import { parseCommand } from '../../core/command.ts';
 import { chatId, userId } from '../../core/ids.ts';
 import { readWhatsApp, type WhatsAppReading } from '../../core/whatsapp-content.ts';
 import { personOfId } from '../../core/whatsapp-jid.ts';
@@ -120,7 +121,9 @@ export function createRowReader(deps: RowReaderDeps) {
     const entry = await entryOf(row, reading, speakerOf(place, person, row), ownerUntil);
     if (place.kind === 'list') return { arrival, entry: { ...entry, ...UNDIRECTED } };
     if (entry.kind === 'record' || place.kind === 'group') return { arrival, entry };
-    const isUnresolved = personOfId(person.id)?.kind === 'lid';
+    // Who shows a pairing code is let in by it, or knows why not.
+    const isPairing = parseCommand(entry.message.text)?.name === 'start';
+    const isUnresolved = !isPairing && personOfId(person.id)?.kind === 'lid';
     return {
       arrival,
       entry,

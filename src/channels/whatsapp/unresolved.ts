@@ -14,8 +14,8 @@ export interface Unresolved {
 export type UnresolvedDeps = {
   readonly state: KeyValueStore;
   readonly clock: Clock;
-  /** As configured now. */
-  allowFrom(): readonly string[];
+  /** Who may write now. */
+  allowFrom(): readonly string[] | Promise<readonly string[]>;
   alert(text: string): void;
 };
 
@@ -28,7 +28,7 @@ export function createUnresolved({ state, clock, allowFrom, alert }: UnresolvedD
 
   return {
     async note(lid, name) {
-      if (!wouldNeedNumber(allowFrom().map(normaliseAllowed), lid)) return;
+      if (!wouldNeedNumber((await allowFrom()).map(normaliseAllowed), lid)) return;
       const key = `person/told/${lid}`;
       const now = clock.now();
       told = told.filter((at) => at > now - DAY_MS);

@@ -142,6 +142,21 @@ describe('ten thousand of them', () => {
     ]);
   });
 
+  it('over a while are not told of more than once an hour each', async () => {
+    const { clock, host, start, report } = setUp();
+    start();
+    await clock.advance(0);
+    for (let minute = 0; minute < 180; minute += 10) {
+      report(stub(`M${minute}`));
+      await clock.advance(10 * MINUTE_MS);
+    }
+    expect(host.alerts.map((text) => /read (.*) from/.exec(text)?.[1])).toEqual([
+      'one message',
+      '6 messages',
+      '6 messages',
+    ]);
+  });
+
   it('from as many people keep little, and tell the owner in one sentence', async () => {
     const { clock, host, start, report, logged } = setUp();
     start();
