@@ -21,7 +21,7 @@ afterEach(async () => {
   await world[Symbol.asyncDispose]();
 });
 
-const nonceOf = (who: number, turn: number) => `nonce-${who}x${turn}`;
+const nonceOf = (who: number, turn: number) => `nonce-${'ab'[who]}${String(turn).padStart(2, '0')}`;
 
 /** Messages a person sees with this word; the same message sent again under its id shows once. */
 const answersWith = (contact: Contact, nonce: string) =>

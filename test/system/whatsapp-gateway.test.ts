@@ -1,6 +1,6 @@
 // The whole program between WhatsApp and a model, as the people in the chats see it.
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { echo } from '../support/llm-server.ts';
 import {
   linkByQr,
@@ -21,6 +21,8 @@ beforeAll(async () => {
   anna = await world.server.contact(world.phone, { name: 'Anna' });
 }, 60_000);
 
+afterEach(() => world.model.respond(echo));
+
 afterAll(async () => {
   await world[Symbol.asyncDispose]();
 });
@@ -33,16 +35,20 @@ async function ask(contact: Contact, nonce: string, how: Parameters<Contact['wri
   return contact.sees(says(nonce), ANSWER_TIMEOUT_MS);
 }
 
+const pad = (index: number) => String(index).padStart(3, '0');
 const countOf = (contact: Contact, nonce: string) => contact.seen.filter(says(nonce)).length;
 
 describe('a conversation by WhatsApp', () => {
   it('answers a question, shows that it is typing and marks the question as read', async () => {
-    const id = await anna.writes('please say nonce-hello');
+    const thinking = Promise.withResolvers<void>();
+    world.model.respond(() => ({ chunks: [thinking.promise, 'nonce-hello'] }));
+    const id = await anna.writes('hello');
+    await expect.poll(() => anna.typing, { timeout: 10_000 }).toContain('composing');
+    expect(anna.readIds).toContain(id);
+    thinking.resolve();
     const answer = await anna.sees(says('nonce-hello'), ANSWER_TIMEOUT_MS);
     expect(answer.text).toBe('nonce-hello');
-    expect(anna.typing).toContain('composing');
     expect(anna.deliveredIds).toContain(id);
-    expect(anna.readIds).toContain(id);
   });
 
   it('knows a person by LID and by number as one, in one conversation', async () => {
@@ -60,19 +66,20 @@ describe('a conversation by WhatsApp', () => {
     await anna.sees(says('nonce-twice'), ANSWER_TIMEOUT_MS);
     await anna.replay(id);
     await anna.sendAgain(id);
-    await ask(anna, 'nonce-after-twice');
+    await ask(anna, 'nonce-later');
     expect(countOf(anna, 'nonce-twice')).toBe(1);
   });
 
   it('stays readable on both sides while both write at once, a hundred times', async () => {
     const carl = await world.server.contact(world.phone, { name: 'Carl' });
     for (let round = 0; round < 100; round += 1) {
-      await carl.writes(`please say nonce-c${round}-`);
-      await carl.sees(says(`nonce-c${Math.max(0, round - 1)}-`), ANSWER_TIMEOUT_MS);
+      await carl.writes(`please say nonce-c${pad(round)}`);
+      await carl.sees(says(`nonce-c${pad(Math.max(0, round - 1))}`), ANSWER_TIMEOUT_MS);
     }
-    await carl.sees(says('nonce-c99-'), ANSWER_TIMEOUT_MS);
+    await carl.sees(says('nonce-c099'), ANSWER_TIMEOUT_MS);
     expect(carl.undecryptable).toBe(0);
-    for (let round = 0; round < 100; round += 1) expect(countOf(carl, `nonce-c${round}-`)).toBe(1);
+    for (let round = 0; round < 100; round += 1)
+      expect(countOf(carl, `nonce-c${pad(round)}`)).toBe(1);
   }, 120_000);
 
   it('shows a message again to a phone that could not read it, also after a restart', async () => {
@@ -94,19 +101,19 @@ describe('while the gateway was down', () => {
       people.push(await world.server.contact(world.phone));
     for (let round = 0; round < 10; round += 1) {
       for (const [who, person] of people.entries()) {
-        await person.writes(`please say nonce-q${who}x${round}-`);
+        await person.writes(`please say nonce-q${who}x${round}`);
       }
     }
     await world.start();
     for (const [who, person] of people.entries()) {
       for (let round = 0; round < 10; round += 1) {
-        await person.sees(says(`nonce-q${who}x${round}-`), ANSWER_TIMEOUT_MS);
+        await person.sees(says(`nonce-q${who}x${round}`), ANSWER_TIMEOUT_MS);
       }
       for (let round = 0; round < 10; round += 1) {
-        expect(countOf(person, `nonce-q${who}x${round}-`)).toBe(1);
+        expect(countOf(person, `nonce-q${who}x${round}`)).toBe(1);
       }
       const said = person.seen.map(({ text }) => text).join(' ');
-      const order = [...said.matchAll(/nonce-q\d+x(\d+)-/g)].map(([, round]) => Number(round));
+      const order = [...said.matchAll(/nonce-q\d+x(\d+)/g)].map(([, round]) => Number(round));
       expect(order).toEqual(order.toSorted((a, b) => a - b));
     }
   }, 120_000);
@@ -116,7 +123,7 @@ describe('while the gateway was down', () => {
     const asked = world.model.requests.length;
     const weekAgo = Date.now() - 7 * 86_400_000;
     for (let index = 0; index < 100; index += 1) {
-      await dora.writes(`please say nonce-old${index}-`, { at: weekAgo + index * 1000 });
+      await dora.writes(`please say nonce-old${index}`, { at: weekAgo + index * 1000 });
     }
     await ask(dora, 'nonce-new');
     expect(dora.seen).toHaveLength(1);
@@ -125,17 +132,11 @@ describe('while the gateway was down', () => {
 });
 
 describe('when WhatsApp ends the connection', () => {
-  const passing: readonly Ending[] = [
-    { kind: 'stream_error', code: 515 },
-    { kind: 'close' },
-    { kind: 'drop' },
-    { kind: 'stream_end' },
-  ];
+  const passing: readonly Ending[] = [{ kind: 'stream_error', code: 515 }, { kind: 'drop' }];
   for (const ending of passing) {
-    const name = ending.kind === 'stream_error' ? `stream error ${ending.code}` : ending.kind;
-    it(`comes back after ${name} and answers what was written meanwhile`, async () => {
+    it(`comes back after a ${ending.kind} and answers what was written meanwhile`, async () => {
       await world.phone.end(ending);
-      await ask(anna, `nonce-${name.replaceAll(' ', '-')}`);
+      await ask(anna, `nonce-${ending.kind.replaceAll('_', '')}`);
     }, 60_000);
   }
 });
@@ -181,7 +182,6 @@ describe('the owner', () => {
   }, 60_000);
 
   it('silences the agent in a chat by writing there by hand', async () => {
-    world.model.respond(echo);
     const fred = await world.server.contact(world.phone);
     await ask(fred, 'nonce-before');
     await world.phone.writesTo(fred, 'I take over, says the owner');
