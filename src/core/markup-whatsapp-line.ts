@@ -10,7 +10,7 @@ import {
   ZERO_WIDTH,
 } from './markup-whatsapp-reader.ts';
 
-export type MarkStyle = 'bold' | 'italic' | 'strike' | 'code';
+type MarkStyle = 'bold' | 'italic' | 'strike' | 'code';
 
 export type Span = { readonly text: string; readonly styles: readonly MarkStyle[] };
 export type MarkedLine = { readonly isQuoted: boolean; readonly spans: readonly Span[] };

@@ -61,7 +61,7 @@ function addressBehind(link: LinkStyle, runs: readonly Run[], last: number): str
 }
 
 /** The text of one message. Links must have been written out before. */
-export function renderWhatsApp(runs: readonly Run[]): string {
+function renderWhatsApp(runs: readonly Run[]): string {
   const blocks: string[] = [];
   for (const { pre, runs: inside } of gathered(runs)) {
     blocks.push(pre === 'block' ? codeBlock(inside) : textLines(inside, pre === 'quoted'));

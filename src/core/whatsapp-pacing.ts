@@ -54,7 +54,7 @@ export const UNPACED: PaceState = {
   texts: new Map(),
 };
 
-export type PaceLimit = 'gap' | 'chat' | 'account' | 'first contacts' | 'identical text';
+type PaceLimit = 'gap' | 'chat' | 'account' | 'first contacts' | 'identical text';
 export type Wait = { readonly waitMs: number; readonly limit: PaceLimit };
 
 /** How long this message must wait at least, 0 when it may go now, and for which limit. */

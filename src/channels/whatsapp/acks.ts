@@ -4,7 +4,7 @@
 import type { BinaryNode, WASocket } from '@whiskeysockets/baileys';
 import { after, BACKOFF, DeliveryError, NEVER, type Remedy } from '../../core/errors.ts';
 
-export type Ack =
+type Ack =
   | { readonly kind: 'taken' }
   /** `code` as the server wrote it. */
   | { readonly kind: 'refused'; readonly code: string }

@@ -31,7 +31,7 @@ export type EditsDeps = {
   admit(chat: ChatId): Promise<string>;
 };
 
-export type FinalEdit = {
+type FinalEdit = {
   readonly draft: NativeId;
   readonly message: MessageId;
   readonly chat: ChatId;

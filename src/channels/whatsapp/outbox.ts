@@ -128,6 +128,8 @@ async function sendPart(
   };
   try {
     const rows = await deps.pacer.admit(paced, signal, () => notices.composing(jid, signal));
+    // The owner may have begun to write while it waited.
+    await requireUnpaused(chat, deps);
     if (index === 0 && draft !== undefined) {
       const final = { draft, message: message.id, chat, text, rows };
       if (await deps.edits.finish(final, signal)) return draft;
@@ -161,14 +163,18 @@ async function requireOpenChat(chat: ChatId, deps: OutboxDeps): Promise<OpenChat
   const { people, settings } = deps;
   const jid = await people.addressOf(chat);
   if (jid === undefined) throw refused('no person or group has this name', 'whatsapp_unknown_chat');
-  if (await deps.isPaused(chat)) {
-    throw refused('the owner of the account answers in this chat by hand', 'whatsapp_paused');
-  }
-  const isKnown = isOwn(jid, deps.link) || (await people.hasWritten(chat));
-  if (isKnown) return { jid, isFirstContact: false };
+  await requireUnpaused(chat, deps);
+  // The owner brought the account into its groups.
+  const isOwners = isOwn(jid, deps.link) || parseJid(jid).kind === 'group';
+  if (isOwners || (await people.hasWritten(chat))) return { jid, isFirstContact: false };
   const remedy = firstContactRemedy(settings);
   if (remedy === undefined) return { jid, isFirstContact: true };
   throw refused(`this person never wrote to the account; ${remedy}`, 'whatsapp_first_contact');
+}
+
+async function requireUnpaused(chat: ChatId, { isPaused }: OutboxDeps): Promise<void> {
+  if (!(await isPaused(chat))) return;
+  throw refused('the owner of the account answers in this chat by hand', 'whatsapp_paused');
 }
 
 function firstContactRemedy({ firstContact, pacing }: WhatsAppConfig): string | undefined {

@@ -11,7 +11,7 @@ import {
 import { BACKOFF, DeliveryError, NEVER, type Remedy } from '../../core/errors.ts';
 import { isSameAddress } from './same-address.ts';
 
-export type DeviceSource = Pick<WASocket, 'user' | 'getUSyncDevices' | 'executeUSyncQuery'>;
+type DeviceSource = Pick<WASocket, 'user' | 'getUSyncDevices' | 'executeUSyncQuery'>;
 
 /** The server's code for somebody it does not know. */
 const NOT_FOUND = 404;

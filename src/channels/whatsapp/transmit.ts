@@ -15,7 +15,7 @@ import { within } from './deadline.ts';
 import { requireRecipients } from './recipients.ts';
 import type { Row, SentMessages } from './sent-messages.ts';
 
-export type Stanza = {
+type Stanza = {
   readonly id: string;
   readonly chat: ChatId;
   readonly jid: string;

@@ -125,6 +125,20 @@ describe('the pace', () => {
     expect(rig.phone.outbound).toHaveLength(1);
   });
 
+  test('a wait ends with the owner writing there by hand', async () => {
+    const clock = createMovableClock();
+    const pacing = { minGapMs: 10_000, maxGapMs: 10_000 };
+    await using rig = await OutboxRig.start(server, { clock, settings: { pacing } });
+    const [, chat] = await rig.friend();
+    await rig.send(answer(chat, 'one', { id: messageId('t/0') }));
+    const refusal = refusalOf(rig.send(answer(chat, 'two', { id: messageId('t/1') })));
+    await clock.advance(1000);
+    rig.paused.add(chat.chat);
+    await clock.advance(10_000);
+    expect((await refusal).message).toMatch(/by hand/);
+    expect(rig.phone.outbound).toHaveLength(1);
+  });
+
   test('a long wait is the bus’s, for as long as it must be', async () => {
     const clock = createMovableClock();
     const pacing = { minGapMs: 60_000, maxGapMs: 60_000 };

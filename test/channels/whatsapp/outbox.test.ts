@@ -182,7 +182,7 @@ describe('a message of which nobody knows whether it arrived', () => {
     await using rig = await OutboxRig.start(server);
     const [ben, chat] = await rig.friend();
     // The keys are asked for right before the send.
-    server.fault({ direction: 'up', stanza: 'iq encrypt', effect: { kind: 'drop' } });
+    server.fault({ direction: 'up', stanza: 'iq key', effect: { kind: 'drop' } });
     const refusal = refusalOf(rig.send(answer(chat, 'hello')));
     await eventually(async () => {
       expect(await rig.host.state.list('sent/')).toHaveLength(1);
@@ -258,6 +258,16 @@ describe('a chat that is not the agent’s to write in', () => {
     await rig.restart({ firstContact: true });
     await rig.send(answer(chat, 'hello'));
     await stranger.sees(({ text }) => text === 'hello');
+  });
+
+  test('is a group the account is in: it may be answered at once', async () => {
+    await using rig = await OutboxRig.start(server);
+    const [ben] = await rig.friend();
+    const group = await server.group(rig.phone, [ben], 'Friends');
+    await rig.send(answer(refOf(group.jid), 'hello all'));
+    await eventually(() => {
+      expect(group.seenBy(ben).map(({ text }) => text)).toEqual(['hello all']);
+    });
   });
 
   test('has a name that is nobody’s', async () => {
