@@ -42,8 +42,11 @@ export type InboxDeps = Omit<RowReaderDeps, 'unread' | 'clock' | 'log'> & {
   restoreStatus(): void;
 };
 
-/** Rows read at once. Of a longer queue only the earlier half is taken, so that order is kept. */
-const WINDOW = 1000;
+/**
+ * Rows read at once, each with its message and the small picture in it. Of a longer queue only the
+ * earlier half is taken, so that order is kept.
+ */
+const WINDOW = 400;
 /** Compressed frames and first messages by LID are overtaken by those behind them. */
 const QUIET_MS = 60;
 const MAX_SETTLE_MS = 1500;

@@ -52,6 +52,19 @@ describe('one person under changing addresses', () => {
     }
   });
 
+  it('is one person where no message tells both ids, as the server does when asked', async () => {
+    await using rig = await startLiveRig(server);
+    const alice = await server.contact(rig.phone);
+    const { number, lid } = idsOf(alice);
+    await alice.writes('1', { addressing: NUMBER_ALONE });
+    await came(rig, 1);
+    await alice.writes('2', { addressing: LID_ALONE });
+    for (const { chat, sender } of await came(rig, 2)) {
+      expect(chat.chat).toBe(number);
+      expect(sender).toMatchObject({ id: number, alsoKnownAs: [lid] });
+    }
+  });
+
   it('is the same person in a group', async () => {
     await using rig = await startLiveRig(server);
     const alice = await server.contact(rig.phone, { name: 'Alice' });

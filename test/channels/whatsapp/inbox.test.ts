@@ -175,15 +175,15 @@ describe('order', () => {
   it('holds across more messages than are read at once', async () => {
     await using rig = await openInboxRig();
     rig.catchingUp(true);
-    const texts = Array.from({ length: 1300 }, (_, index) => String(index));
+    const texts = Array.from({ length: 900 }, (_, index) => String(index));
     const arriving = texts.map((text, index) => ({
       ...ALICE,
       text,
       ago: 2_000_000 - index * 1000,
     }));
-    const late = arriving.slice(600, 601);
-    await rig.put(...arriving.slice(0, 600), ...arriving.slice(601, 1100), ...late);
-    await rig.put(...arriving.slice(1100));
+    const late = arriving.slice(250, 251);
+    await rig.put(...arriving.slice(0, 250), ...arriving.slice(251, 440), ...late);
+    await rig.put(...arriving.slice(440));
     rig.catchingUp(false);
     await rig.drained();
     expect(rig.host.texts()).toEqual(texts);
