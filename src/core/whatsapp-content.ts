@@ -12,7 +12,7 @@ export type WhatsAppReading = {
   readonly quoted?: WhatsAppQuote;
 };
 
-export type WhatsAppQuote = {
+type WhatsAppQuote = {
   readonly id: string;
   /** As it came; missing where the quoted message is not said to be anybody's. */
   readonly authorJid?: string;

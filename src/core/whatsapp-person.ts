@@ -21,7 +21,7 @@ export type PersonRecord = {
   readonly joined?: readonly JoinedChat[];
 };
 
-export type JoinedChat = {
+type JoinedChat = {
   readonly chat: string;
   /** Whoever was seen under one of these was in that chat. */
   readonly ids: readonly string[];

@@ -8,7 +8,7 @@ import type { ChannelHost } from '../channel.ts';
 /** One row of the ledger as it leaves; without an entry there is nothing to store. */
 export type Parcel = { readonly arrival: string; readonly entry?: InboundEntry };
 
-export type HandOverDeps = {
+type HandOverDeps = {
   readonly host: Pick<ChannelHost, 'receive'>;
   remove(arrivals: readonly string[]): Promise<void>;
 };

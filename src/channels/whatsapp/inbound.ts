@@ -29,7 +29,7 @@ export type InboxRow = {
   readonly message: WhatsAppContent;
 };
 
-export type Address = { readonly address: PersonJid; readonly alt?: PersonJid };
+type Address = { readonly address: PersonJid; readonly alt?: PersonJid };
 
 /** Where a message was said. */
 export type Place =
@@ -73,7 +73,7 @@ export function inOrder<Row extends Pick<InboxRow, 'sentAt' | 'arrival'>>(
   return rows.toSorted((a, b) => a.sentAt - b.sentAt || (a.arrival < b.arrival ? -1 : 1));
 }
 
-export type Circumstances = {
+type Circumstances = {
   /** Epoch milliseconds. */
   readonly now: number;
   readonly maxAgeMs: number;

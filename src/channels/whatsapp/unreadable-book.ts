@@ -4,7 +4,7 @@
 export type Peer = { readonly id: string; readonly name: string | undefined };
 /** Messages of one person that are given up. */
 export type Missing = Peer & { readonly count: number; readonly orMore: boolean };
-export type Tally = { readonly messages: number; readonly people: number; readonly most: string };
+type Tally = { readonly messages: number; readonly people: number; readonly most: string };
 
 type Page = {
   name: string | undefined;
