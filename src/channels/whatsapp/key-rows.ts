@@ -16,6 +16,9 @@ export const PRE_KEY_PREFIX = `${KEY_PREFIX}pre-key/`;
 /** Wide enough for the three bytes a pre-key id has: rows sort by number. */
 const PRE_KEY_ID_DIGITS = 8;
 
+/** What the library's JSON writes where bytes were. */
+const BYTES = '"type":"Buffer"';
+
 export type KeyType = keyof SignalDataTypeMap;
 export type Row = { readonly key: string; readonly value: string | undefined };
 
@@ -97,7 +100,8 @@ export class KeyRows {
 function parse(text: string | undefined): Record<string, unknown> | undefined {
   if (text === undefined) return undefined;
   try {
-    return JSON.parse(text, BufferJSON.reviver);
+    // Sessions are text throughout; looking for bytes in them costs more than decrypting.
+    return JSON.parse(text, text.includes(BYTES) ? BufferJSON.reviver : undefined);
   } catch {
     return undefined;
   }

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { quietConsole } from '../../../src/channels/whatsapp/quiet-console.ts';
 import type { KeyValueStore } from '../../../src/store/store.ts';
 import { createMovableClock } from '../../support/movable-clock.ts';
-import { createSignalDevice } from '../../support/whatsapp-server/signal-device.ts';
+import { SignalDevice } from '../../support/whatsapp-server/signal-device.ts';
 import {
   acquaint,
   bundleOf,
@@ -55,21 +55,39 @@ function watched() {
   return watch;
 }
 
+/** A store whose answers are on their way for a while: what was read may be outdated. */
+function slow(state: KeyValueStore): KeyValueStore {
+  const jitter = createJitter(3);
+  return {
+    ...state,
+    async get(key) {
+      const value = await state.get(key);
+      await jitter();
+      return value;
+    },
+    async setMany(rows) {
+      await jitter();
+      await state.setMany(rows);
+    },
+  };
+}
+
 /** Pauses of none to three event-loop turns, the same in each run. */
 function createJitter(seed: number) {
   let state = seed;
   return async () => {
     state = (state * 1103515245 + 12345) % 2147483648;
-    for (let turn = state % 4; turn > 0; turn -= 1) await new Promise((next) => setImmediate(next));
+    for (let turn = (state >> 8) % 4; turn > 0; turn -= 1)
+      await new Promise((next) => setImmediate(next));
   };
 }
 
 describe('the session repository', () => {
   it('reads 600 messages each way that cross in one chat, as Baileys sends them', async () => {
     await using folder = await temporaryFolder();
-    await using rig = await linkedRig(folder.path);
+    await using rig = await linkedRig(folder.path, { wrap: slow });
     const connection = rig.connect();
-    const ben = createSignalDevice();
+    const ben = new SignalDevice();
     await acquaint(rig, connection, ben, BEN);
     const read: string[] = [];
     const readByBen: string[] = [];
@@ -88,8 +106,10 @@ describe('the session repository', () => {
       const jitter = createJitter(2);
       for (let n = 0; n < count; n += 1) {
         await jitter();
-        // Baileys holds a transaction of its own around the encryption and the send.
+        // Baileys holds a transaction of its own around everything from the first look to the send.
         const sealed = await connection.keys.transaction(async () => {
+          await connection.repository.validateSession(BEN);
+          await jitter();
           const one = await encryptFor(connection, BEN, `out ${n}`);
           await jitter();
           return one;
@@ -109,7 +129,7 @@ describe('the session repository', () => {
     const watch = watched();
     await using rig = await linkedRig(folder.path, { wrap: watch.wrap });
     const connection = rig.connect();
-    const ben = createSignalDevice();
+    const ben = new SignalDevice();
     const bundle = await bundleOf(rig.vault, connection);
     await ben.startSession(OWN.lid, bundle);
     const sealed = await ben.encrypt(OWN.lid, { conversation: 'hello' });
@@ -131,7 +151,7 @@ describe('the session repository', () => {
     await using folder = await temporaryFolder();
     await using rig = await linkedRig(folder.path);
     const connection = rig.connect();
-    const ben = createSignalDevice();
+    const ben = new SignalDevice();
     await acquaint(rig, connection, ben, BEN);
     const before = await rowsOf(rig.rows);
     const sealed = await ben.encrypt(OWN.lid, { conversation: 'torn' });
@@ -147,12 +167,12 @@ describe('the session repository', () => {
     await using folder = await temporaryFolder();
     await using rig = await linkedRig(folder.path);
     const connection = rig.connect();
-    const ben = createSignalDevice();
+    const ben = new SignalDevice();
     await acquaint(rig, connection, ben, BEN);
     const before = await rowsOf(rig.rows);
-    const stranger = createSignalDevice();
+    const stranger = new SignalDevice();
     const bundle = await bundleOf(rig.vault, connection);
-    const wrongKey = createSignalDevice().bundle().preKey;
+    const wrongKey = new SignalDevice().bundle().preKey;
     await stranger.startSession(OWN.lid, { ...bundle, preKey: wrongKey });
     const junk = await stranger.encrypt(OWN.lid, { conversation: 'junk' });
     await expect(receive(rig, connection, stanzaOf('X', BEN, junk))).rejects.toThrow();
@@ -168,7 +188,7 @@ describe('the session repository', () => {
     await using rig = await linkedRig(folder.path, { wrap: watch.wrap });
     const connection = rig.connect();
     const chats = Array.from({ length: 40 }, (_, n) => `${7100000 + n}@lid`);
-    const people = chats.map(() => createSignalDevice());
+    const people = chats.map(() => new SignalDevice());
     for (const [n, person] of people.entries()) {
       await acquaint(rig, connection, person, chats[n] ?? '');
     }
@@ -193,8 +213,8 @@ describe('the session repository', () => {
       asked.push(numbers);
       return new Promise(() => {});
     });
-    const ben = createSignalDevice();
-    const cara = createSignalDevice();
+    const ben = new SignalDevice();
+    const cara = new SignalDevice();
     await acquaint(rig, connection, cara, CARA);
     const number = '15550009@s.whatsapp.net';
     await ben.startSession(OWN.id, await bundleOf(rig.vault, connection));
@@ -211,7 +231,7 @@ describe('the session repository', () => {
     await using folder = await temporaryFolder();
     await using rig = await linkedRig(folder.path);
     const connection = rig.connect();
-    const ben = createSignalDevice();
+    const ben = new SignalDevice();
     await acquaint(rig, connection, ben, BEN);
     const address = connection.repository.jidToSignalProtocolAddress(BEN);
     const encrypting = encryptFor(connection, BEN, 'under way');
@@ -226,7 +246,7 @@ describe('the session repository', () => {
     await using folder = await temporaryFolder();
     await using rig = await linkedRig(folder.path);
     const connection = rig.connect();
-    const ben = createSignalDevice();
+    const ben = new SignalDevice();
     await acquaint(rig, connection, ben, BEN);
     const row = 'key/session/7000001_1.0';
     await rig.rows.set(row, ((await rig.rows.get(row)) ?? '').slice(0, -20));
@@ -246,7 +266,7 @@ describe('the session repository', () => {
     const watch = watched();
     await using rig = await linkedRig(folder.path, { wrap: watch.wrap });
     const connection = rig.connect();
-    const ben = createSignalDevice();
+    const ben = new SignalDevice();
     await acquaint(rig, connection, ben, BEN);
     const sealed = await ben.encrypt(OWN.lid, { conversation: 'no room' });
     watch.isFull = true;
@@ -269,7 +289,7 @@ describe('the session repository', () => {
     await using rig = await linkedRig(folder.path);
     const connection = rig.connect();
     const group = '120363@g.us';
-    const ben = createSignalDevice();
+    const ben = new SignalDevice();
     const said = await ben.encryptForGroup(group, BEN, { conversation: 'all of you' });
     await connection.repository.processSenderKeyDistributionMessage({
       authorJid: BEN,
@@ -307,7 +327,7 @@ describe('the session repository', () => {
     await using folder = await temporaryFolder();
     await using rig = await linkedRig(folder.path);
     const old = rig.connect();
-    const ben = createSignalDevice();
+    const ben = new SignalDevice();
     await acquaint(rig, old, ben, BEN);
     const sealed = await ben.encrypt(OWN.lid, { conversation: 'too late' });
     await rig.vault.reset();

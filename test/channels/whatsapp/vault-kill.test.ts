@@ -7,10 +7,7 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
 import type { KeyBundle } from '../../support/whatsapp-server/seams.ts';
-import {
-  createSignalDevice,
-  type SignalDevice,
-} from '../../support/whatsapp-server/signal-device.ts';
+import { SignalDevice } from '../../support/whatsapp-server/signal-device.ts';
 import type { ChildInput } from './vault-child.ts';
 import { OWN, openRig, temporaryFolder } from './vault-rig.ts';
 
@@ -43,7 +40,7 @@ class Outside {
 
   /** Somebody who met us by this bundle writes; so does everybody who has done so before. */
   async write(bundle: HexBundle): Promise<readonly ChildInput[]> {
-    const stranger = createSignalDevice();
+    const stranger = new SignalDevice();
     await stranger.startSession(OWN.lid, parse(bundle));
     this.givenPreKeys.push(bundle.preKey.id);
     this.#people.set(`${7000001 + this.#people.size}@lid`, stranger);
