@@ -45,6 +45,7 @@ export type Rig = AsyncDisposable & {
   readonly rows: KeyValueStore;
   readonly vault: Vault;
   readonly ledger: Ledger;
+  readonly makeRepository: SocketConfig['makeSignalRepository'];
   /** What `makeWASocket` would make of the vault's keys and repository. */
   connect(ask?: Parameters<SocketConfig['makeSignalRepository']>[2]): Connection;
 };
@@ -75,6 +76,7 @@ export async function openRig(folder: string, options: RigOptions = {}): Promise
     rows,
     vault,
     ledger,
+    makeRepository,
     connect(ask) {
       const { creds } = vault.auth;
       const retries = { maxCommitRetries: 1, delayBetweenTriesMs: 1 };
