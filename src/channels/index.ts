@@ -5,6 +5,7 @@ import type { Config } from '../core/config.ts';
 import { normaliseAllowed } from '../core/whatsapp-jid.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Channel } from './channel.ts';
+import { SELF } from './whatsapp/ids.ts';
 
 export type ChannelDeps = {
   readonly clock: Clock;
@@ -12,9 +13,6 @@ export type ChannelDeps = {
   /** The configuration in force, for what counts without a new start. */
   current(): ChannelsConfig;
 };
-
-/** The id of an account's owner who writes into the chat with themself. */
-const SELF = 'self';
 
 type ChannelsConfig = Config['channels'];
 

@@ -59,10 +59,19 @@ describe('pair', () => {
     expect((await run('pair', 'revoke', 'telegram', '42')).code).toBe(6);
   });
 
+  test('a WhatsApp number is kept in one spelling, however it was written', async () => {
+    expect((await run('pair', 'approve', 'whatsapp', '0049 151/123-4567')).code).toBe(0);
+    const listed = JSON.parse((await run('pair', 'list', '--json')).stdout);
+    expect(listed.approved).toMatchObject([{ channel: 'whatsapp', userId: '+491511234567' }]);
+    expect((await run('pair', 'revoke', 'whatsapp', '+49 151 1234567')).code).toBe(0);
+  });
+
   test.each([
     ['a name that can change hands', ['telegram', '@ada'], 2],
     ['a channel that does not exist', ['telegrm', '42'], 6],
     ['an address that is none', ['email', 'ada'], 2],
+    ['a number without its country code', ['whatsapp', '0151 1234567'], 2],
+    ['everybody at once', ['whatsapp', '*'], 2],
   ])('%s is refused', async (_name, args, code) => {
     expect((await run('pair', 'approve', ...args)).code).toBe(code);
   });

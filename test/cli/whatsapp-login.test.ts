@@ -76,6 +76,14 @@ describe('linking without a running gateway', () => {
     expect(await onDisk()).toMatchObject({ selfChat: true, phoneNumber: '491511234567' });
   });
 
+  test('as the last step of the onboarding, all by flags', async () => {
+    const scan = first(readWhole, (qr) => phone.scan(qr));
+    const flags = ['--yes', '--no-telegram', '--no-email', '--whatsapp', '--whatsapp-self'];
+    const { code, stdout } = await nanobot(['onboard', ...flags], scan);
+    expect([code, phone.linked]).toEqual([0, true]);
+    expect(stdout).toContain('Done.');
+  });
+
   test('the first who sends the pairing message becomes the owner', async () => {
     const stranger = await server.contact(phone, { name: 'Eve' });
     const owner = await server.contact(phone, { name: 'Ada', number: '491517654321' });
@@ -157,6 +165,25 @@ describe('linking through the gateway that runs', () => {
     expect(phone.counts.atOnce).toBe(1);
     expect((await fetch(`${gateway.address}/readyz`)).status).toBe(200);
     expect(await gateway.stop()).toBe(0);
+  });
+
+  test('a link that another program took over stands still until a restart is asked for', async () => {
+    await using gateways = await makeTestHome(gatewayConfig({ enabled: true, selfChat: true }));
+    const gateway = await gateways.start(trustVariables(server));
+    const inHome = { home: gateways.path, env: trustVariables(server) };
+    const scan = first(readWhole, (qr) => phone.scan(qr));
+    await runNanobot(LOGIN, { ...inHome, onOutput: scan });
+    await phone.online();
+    await phone.end({ kind: 'conflict' });
+    await phone.offline();
+    const ready = () => fetch(`${gateway.address}/readyz`).then(({ status }) => status);
+    await expect.poll(ready).toBe(503);
+    const status = () => runNanobot(['channels', 'status'], inHome);
+    expect((await status()).stdout).toMatch(/^whatsapp +stopped: another program took over/m);
+    expect((await runNanobot(['channels', 'restart', 'whatsapp'], inHome)).code).toBe(0);
+    await phone.online();
+    await expect.poll(ready).toBe(200);
+    expect((await status()).stdout).toMatch(/^whatsapp +on as/m);
   });
 
   test('Ctrl+C gives the attempt up there too', async () => {

@@ -28,7 +28,9 @@ const RISK =
   'WhatsApp offers no access for programs to private accounts: this is a client it does not know, ' +
   'and it may block the number. Use a spare one, not the one you cannot do without.';
 const WORDS = {
-  scan: 'On the phone: WhatsApp > Settings > Linked devices > Link a device. Then point it at this code.',
+  scan:
+    'On the phone: WhatsApp > Settings (Android: menu) > Linked devices > Link a device. ' +
+    'Then point it at this code.',
   type: 'Or choose "Link with phone number instead" there, and type this:',
 };
 

@@ -23,8 +23,8 @@ export function instructions(label) {
     element(
       'li',
       {},
-      'Choose ',
-      element('b', {}, 'Settings › Linked devices › Link a device'),
+      'In its settings (Android: in its menu), choose ',
+      element('b', {}, 'Linked devices › Link a device'),
       '.',
     ),
     element('li', {}, 'Point the phone at this code.'),
