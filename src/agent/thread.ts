@@ -4,6 +4,7 @@
 import { fitEntries, omissionMarker, onlyTurn } from '../core/context-fit.ts';
 import type { MessageId, SessionKey, TurnId } from '../core/ids.ts';
 import { repairThread } from '../core/thread-repair.ts';
+import { threadView } from '../core/thread-view.ts';
 import type {
   AssistantEntry,
   ModelMessage,
@@ -35,12 +36,15 @@ export class Thread {
     this.#options = options;
   }
 
-  /** `history` may hold entries of this turn; `own` is what the store recorded of it. */
-  open(history: readonly TranscriptEntry[], own: readonly TranscriptEntry[]): void {
+  /** `own` is what the store recorded of this turn, `asked` the messages this try answers. */
+  open(
+    history: readonly TranscriptEntry[],
+    own: readonly TranscriptEntry[],
+    asked: readonly MessageId[],
+  ): void {
     const { turnId } = this.#options;
     this.#own = [...own];
-    const before = history.filter((entry) => !('turnId' in entry) || entry.turnId !== turnId);
-    this.#view = [...before, ...own];
+    this.#view = threadView(history, own, { turnId, asked: new Set(asked) });
   }
 
   async record(

@@ -49,8 +49,9 @@ export interface Turn {
   readonly signal: AbortSignal;
   /**
    * Claims the session's followers that have arrived since, in order; empty when there are none. A
-   * retried turn (attempt > 1) gets none, and begins with its first message alone, so that a message
-   * that fails every turn is found out by itself.
+   * retried turn (attempt > 1) gets none: its second try has the messages of the first, so that what
+   * a dead process had recorded of them is answered once; later tries have the first message alone,
+   * so that one that fails every turn is found out by itself.
    */
   join(): Promise<readonly QueuedMessage[]>;
   /** Resolves when a follower waits that `join` would hand out; rejects when `signal` aborts. */

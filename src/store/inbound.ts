@@ -10,7 +10,7 @@ import type {
   QueuedMessage,
 } from '../bus/bus.ts';
 import { BusFullError } from '../core/errors.ts';
-import type { AccountId, ChannelName, SessionKey } from '../core/ids.ts';
+import type { AccountId, ChannelName, SessionKey, TurnId } from '../core/ids.ts';
 import { type InboundMessage, sessionKeyOf } from '../core/message.ts';
 import { all, change, first, type Operation } from './operation.ts';
 
@@ -134,6 +134,20 @@ export function* pendingAfter(
   const rows = yield* all<MessageRow>(
     `SELECT seq, body FROM inbound WHERE session = ? AND state = 'pending' AND seq > ? ORDER BY seq`,
     ...[session, seq],
+  );
+  return rows.map(queuedMessage);
+}
+
+/** Those of them that were part of this turn in an earlier try. */
+export function* joinedBefore(
+  session: SessionKey,
+  seq: number,
+  turn: TurnId,
+): Operation<readonly QueuedMessage[]> {
+  const rows = yield* all<MessageRow>(
+    `SELECT seq, body FROM inbound
+     WHERE session = ? AND state = 'pending' AND seq > ? AND turn = ? ORDER BY seq`,
+    ...[session, seq, turn],
   );
   return rows.map(queuedMessage);
 }

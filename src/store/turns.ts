@@ -2,9 +2,9 @@
 // in one fenced write that also queues the answers.
 
 import type { QueuedMessage } from '../bus/bus.ts';
-import type { SessionKey } from '../core/ids.ts';
+import type { SessionKey, TurnId } from '../core/ids.ts';
 import { turnIdOf } from '../core/turn-id.ts';
-import { pendingAfter, queuedMessage } from './inbound.ts';
+import { joinedBefore, pendingAfter, queuedMessage } from './inbound.ts';
 import { all, change, first, type Operation } from './operation.ts';
 import { queue } from './outbound.ts';
 import type { ClaimedTurn, Claims, TurnEnding, TurnHold } from './store.ts';
@@ -43,7 +43,8 @@ function* claimTurn(
     yield* change('UPDATE session_lane SET ready_at = NULL WHERE session = ?', session);
     return undefined;
   }
-  const followers = head.attempts > 0 ? [] : yield* pendingAfter(session, head.seq);
+  const id = turnIdOf(session, head.seq);
+  const followers = yield* followersOf(session, head, id);
   const lastSeq = followers.at(-1)?.seq ?? head.seq;
   const lane = yield* first<{ epoch: number }>(
     `UPDATE session_lane SET epoch = epoch + 1, owner = ?, held_through = ?, ready_at = NULL
@@ -52,8 +53,9 @@ function* claimTurn(
   );
   yield* change(
     'UPDATE inbound SET attempts = attempts + 1, claimed_at = ?, turn = ? WHERE seq = ?',
-    ...[now, turnIdOf(session, head.seq), head.seq],
+    ...[now, id, head.seq],
   );
+  if (head.attempts === 0) yield* markJoined(session, id, head.seq, lastSeq);
   return {
     session,
     epoch: lane?.epoch ?? 0,
@@ -61,6 +63,29 @@ function* claimTurn(
     attempt: head.attempts + 1,
     messages: [queuedMessage(head), ...followers],
   };
+}
+
+/** The first try takes all that waits, the second what the first one had, later ones nobody. */
+function* followersOf(
+  session: SessionKey,
+  head: { readonly seq: number; readonly attempts: number },
+  id: TurnId,
+): Operation<readonly QueuedMessage[]> {
+  if (head.attempts === 0) return yield* pendingAfter(session, head.seq);
+  return head.attempts === 1 ? yield* joinedBefore(session, head.seq, id) : [];
+}
+
+function* markJoined(
+  session: SessionKey,
+  id: TurnId,
+  after: number,
+  through: number,
+): Operation<void> {
+  if (through === after) return;
+  yield* change(
+    "UPDATE inbound SET turn = ? WHERE session = ? AND state = 'pending' AND seq > ? AND seq <= ?",
+    ...[id, session, after, through],
+  );
 }
 
 export function* joinTurn(
@@ -79,6 +104,8 @@ export function* joinTurn(
       'UPDATE session_lane SET held_through = ? WHERE session = ?',
       ...[last.seq, hold.session],
     );
+    const id = turnIdOf(hold.session, hold.firstSeq);
+    yield* markJoined(hold.session, id, lane.held_through, last.seq);
   }
   return followers;
 }
