@@ -9,6 +9,7 @@ import {
   type SignalRepositoryWithLIDStore,
   type SocketConfig,
 } from '@whiskeysockets/baileys';
+import { BACKOFF, ChannelError } from '../../core/errors.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Ledger } from './ledger.ts';
@@ -28,12 +29,22 @@ export function createSessionRepository(
   deps: SessionRepositoryDeps,
 ): SocketConfig['makeSignalRepository'] {
   return ({ creds }, logger, ask) => {
-    const units = deps.vault.signalUnits(creds);
+    const connection = new AbortController();
+    const units = untilEnd(deps.vault.signalUnits(creds), connection.signal);
     const { log, clock } = deps;
     const lookup = createLidLookup({ ask, clock, log });
     const { makeSignalRepository } = DEFAULT_CONNECTION_CONFIG;
     const inner = makeSignalRepository({ creds, keys: units.keys }, logger, lookup);
-    return { ...inner, ...serialised(inner, units), ...receiving(inner, units, deps) };
+    return {
+      ...inner,
+      ...serialised(inner, units),
+      ...receiving(inner, units, { ...deps, signal: connection.signal }),
+      close() {
+        const problem = 'This connection to WhatsApp has ended.';
+        connection.abort(new ChannelError('whatsapp_ended', problem, { remedy: BACKOFF }));
+        inner.close?.();
+      },
+    };
   };
 }
 
@@ -44,9 +55,20 @@ type Receiving = Pick<
   | 'decryptGroupMessage'
   | 'processSenderKeyDistributionMessage'
   | 'migrateSession'
-  | 'close'
 >;
-type PassedOn = 'jidToSignalProtocolAddress' | 'lidMapping';
+type PassedOn = 'jidToSignalProtocolAddress' | 'lidMapping' | 'close';
+
+/** What Baileys still does for a connection that has ended can reach nobody: no key is used up for it. */
+function untilEnd({ keys, run }: SignalUnits, signal: AbortSignal): SignalUnits {
+  return {
+    keys,
+    run: (task) =>
+      run(async (unit) => {
+        signal.throwIfAborted();
+        return task(unit);
+      }),
+  };
+}
 
 /** Everything that reads or writes a session, one at a time. */
 function serialised(
@@ -77,10 +99,8 @@ function serialised(
 function receiving(
   inner: SignalRepositoryWithLIDStore,
   units: SignalUnits,
-  { ledger, log }: SessionRepositoryDeps,
+  { ledger, log, signal }: SessionRepositoryDeps & { readonly signal: AbortSignal },
 ): Receiving {
-  const closed = Promise.withResolvers<void>();
-
   /**
    * Baileys acknowledges a message it could not handle, and the server forgets it. One that could not
    * be stored stays unanswered instead: the server sends it again on the next connection.
@@ -91,7 +111,7 @@ function receiving(
     } catch (error) {
       if (!isNotSaved(error)) throw error;
       log.error('a WhatsApp message could not be stored', { error });
-      await closed.promise;
+      await ended(signal);
       throw error;
     }
   }
@@ -125,11 +145,14 @@ function receiving(
     processSenderKeyDistributionMessage: (message) =>
       unanswered(() => units.run(() => inner.processSenderKeyDistributionMessage(message))),
     migrateSession: (from, to) => unanswered(() => units.run(() => inner.migrateSession(from, to))),
-    close() {
-      closed.resolve();
-      inner.close?.();
-    },
   };
+}
+
+function ended(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    signal.addEventListener('abort', () => resolve(), { once: true });
+  });
 }
 
 /** Fills the mapping's memory before the lock is taken, so that nobody waits for the network in it. */

@@ -323,6 +323,21 @@ describe('the session repository', () => {
     expect(heard.conversation).toBe('hi');
   });
 
+  it('uses no keys for a connection that has ended', async () => {
+    await using folder = await temporaryFolder();
+    await using rig = await linkedRig(folder.path);
+    const connection = rig.connect();
+    const ben = new SignalDevice();
+    await acquaint(rig, connection, ben, BEN);
+    const sealed = await ben.encrypt(OWN.lid, { conversation: 'just missed' });
+    const before = await rowsOf(rig.rows);
+    connection.repository.close?.();
+    await expect(encryptFor(connection, BEN, 'to nobody')).rejects.toThrow('has ended');
+    await expect(receive(rig, connection, stanzaOf('A1', BEN, sealed))).rejects.toThrow();
+    expect(await rowsOf(rig.rows)).toEqual(before);
+    expect(await receive(rig, rig.connect(), stanzaOf('A1', BEN, sealed))).toBe('just missed');
+  });
+
   it('writes nothing for credentials that were replaced', async () => {
     await using folder = await temporaryFolder();
     await using rig = await linkedRig(folder.path);
