@@ -100,8 +100,10 @@ export class EndedConnections {
     const { attempt } = ended;
     switch (verdict.kind) {
       case 'reconnect':
-      case 'roll_back':
         return this.#reconnect(verdict.reason, ended);
+      // Once until a connection opens.
+      case 'roll_back':
+        return this.#atOnce();
       case 'wait':
         return this.#wait(verdict, ended);
       case 'give_up':
@@ -119,6 +121,10 @@ export class EndedConnections {
     const isAtOnce = this.#failures === 0 || ended.isPaired;
     if (!ended.isPaired) this.#failures += 1;
     if (!isAtOnce) return this.#connectIn(this.#pauseMs(BACKOFF), reason, ended.attempt);
+    return this.#atOnce();
+  }
+
+  #atOnce(): NextStep {
     this.#deps.status.starting();
     return { kind: 'connect', inMs: 0 };
   }

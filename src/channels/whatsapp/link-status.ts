@@ -20,6 +20,7 @@ export class LinkStatus {
   /** Troubles the owner knows of. */
   readonly #told = new Set<string>();
   #activeAt: number | undefined;
+  #last: ChannelStatus | undefined;
 
   constructor(deps: StatusDeps) {
     this.#deps = deps;
@@ -38,10 +39,15 @@ export class LinkStatus {
     this.#report({ kind: 'starting' });
   }
 
+  /** Trouble that was told stays until it is over. */
+  connecting(): void {
+    if (this.#last?.kind !== 'degraded') this.starting();
+  }
+
   opened(): void {
     const { clock } = this.#deps.host;
     const { account } = this.#deps.vault;
-    this.running();
+    this.#running();
     this.#health.set({
       openedAt: clock.now(),
       ...(account === undefined ? {} : { linkedNumber: account.number }),
@@ -52,7 +58,7 @@ export class LinkStatus {
   frame(): void {
     const now = this.#deps.host.clock.now();
     if (this.#activeAt === undefined || now - this.#activeAt < ACTIVE_EVERY_MS) return;
-    this.running();
+    this.#running();
   }
 
   degraded(reason: string, retryAt?: number): void {
@@ -71,6 +77,11 @@ export class LinkStatus {
     this.#health.undecryptable();
   }
 
+  /** After another part of the channel had something to say. */
+  restore(): void {
+    if (this.#last !== undefined) this.#deps.host.report(this.#last);
+  }
+
   /** Once per reason until `forget`. */
   alert(reason: string, remedy = ''): void {
     if (this.#told.has(reason)) return;
@@ -83,7 +94,7 @@ export class LinkStatus {
     this.#told.clear();
   }
 
-  running(): void {
+  #running(): void {
     const { account } = this.#deps.vault;
     const activeAt = this.#deps.host.clock.now();
     const name = account === undefined ? {} : { account: `+${account.number}` };
@@ -93,6 +104,7 @@ export class LinkStatus {
 
   #report(status: ChannelStatus): void {
     this.#activeAt = undefined;
+    this.#last = status;
     this.#deps.host.report(status);
     this.#health.set({ status: status.kind });
   }

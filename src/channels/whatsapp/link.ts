@@ -12,7 +12,7 @@ import { EndedConnections, type NextStep } from './ended-connections.ts';
 import { LinkStatus } from './link-status.ts';
 import { LiveConnection, type LiveEvents } from './live-connection.ts';
 import { createLoginDesk, type LoginAttempt, type LoginDesk } from './login.ts';
-import { offerCode } from './phone-code.ts';
+import { pairingEvents } from './pairing.ts';
 import { quietConsole } from './quiet-console.ts';
 import { parseSocketUrl } from './socket-options.ts';
 import type { Vault } from './vault.ts';
@@ -93,7 +93,7 @@ class Owner implements Link {
   }
 
   restoreStatus(): void {
-    if (this.socket !== undefined) this.#status.running();
+    this.#status.restore();
   }
 
   async run(signal: AbortSignal): Promise<void> {
@@ -191,9 +191,10 @@ class Owner implements Link {
   #begin(url: URL, pairing: LoginAttempt | undefined): LiveConnection {
     const { host, ...deps } = this.#deps;
     const { clock, log } = host;
-    if (pairing !== undefined) this.#status.degraded('waiting for a phone to confirm the link');
+    if (pairing === undefined) this.#status.connecting();
+    else this.#status.degraded('waiting for a phone to confirm the link');
     const events: LiveEvents = {
-      ...pairingEvents(pairing, (attempt) => offerCode(live.rawSocket, attempt, log)),
+      ...pairingEvents(pairing, { log, socket: () => live.rawSocket }),
       onOpen: () => this.#onOpen(),
       onFrame: () => this.#status.frame(),
       onUndecryptable: () => this.#status.undecryptable(),
@@ -230,23 +231,4 @@ class Owner implements Link {
   #settleLogin(): void {
     this.login.current?.done(`+${this.#deps.vault.account?.number ?? ''}`);
   }
-}
-
-function pairingEvents(
-  attempt: LoginAttempt | undefined,
-  offer: (attempt: LoginAttempt) => void,
-): Pick<LiveEvents, 'onQr' | 'onPaired'> {
-  let isOffered = false;
-  return {
-    onQr(qr, expiresAt) {
-      if (attempt === undefined) return;
-      attempt.show({ kind: 'show_qr', qr, expiresAt });
-      if (!isOffered) offer(attempt);
-      isOffered = true;
-    },
-    onPaired() {
-      attempt?.confirmed();
-      attempt?.show({ kind: 'progress', text: 'The phone has confirmed; logging in.' });
-    },
-  };
 }

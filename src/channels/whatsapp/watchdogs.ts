@@ -9,10 +9,7 @@ const SILENCE_MS = 90_000;
 const LOGIN_MS = 90_000;
 /** The library shows QR codes for 160 s. */
 const PAIRING_MS = 180_000;
-/** A message that was seen must be stored by then... */
 const STALL_MS = 60_000;
-/** ...unless others before it just were: a long queue takes its time. */
-const STUCK_MS = 30_000;
 /** The library gives its own buffer 30 s. */
 const MARKER_MS = 35_000;
 const LOOK_EVERY_MS = 5000;
@@ -20,7 +17,7 @@ const LOOK_EVERY_MS = 5000;
 export type WatchdogDeps = {
   readonly clock: Clock;
   readonly isPairing: boolean;
-  /** Age of the oldest message stanza of which nothing came yet, milliseconds. */
+  /** While messages wait to be taken in: milliseconds without any of them coming through. */
   stalledMs(): number | undefined;
   /** Called once, then the watch is over. */
   onTrouble(kind: 'silent' | 'stalled' | 'overdue'): void;
@@ -38,23 +35,13 @@ export function startWatchdogs(deps: WatchdogDeps): Watchdogs {
   const timers = new DisposableStack();
   let frameAt = startedAt;
   let isOpen = false;
-  let oldest = { since: 0, seenAt: 0 };
   let look: Disposable;
-
-  function isStalled(now: number): boolean {
-    const ageMs = deps.stalledMs();
-    if (ageMs === undefined) return false;
-    const since = now - ageMs;
-    // The same stanza's age grows as the clock does; a millisecond is rounding.
-    if (Math.abs(since - oldest.since) > 1) oldest = { since, seenAt: now };
-    return ageMs >= STALL_MS && now - oldest.seenAt >= STUCK_MS;
-  }
 
   function troubleAt(now: number): 'silent' | 'stalled' | 'overdue' | undefined {
     const limitMs = deps.isPairing ? PAIRING_MS : LOGIN_MS;
     if (!isOpen && now - startedAt >= limitMs) return 'overdue';
     if (now - frameAt >= SILENCE_MS) return 'silent';
-    return isOpen && isStalled(now) ? 'stalled' : undefined;
+    return isOpen && (deps.stalledMs() ?? 0) >= STALL_MS ? 'stalled' : undefined;
   }
 
   function arm(): void {

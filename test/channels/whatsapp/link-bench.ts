@@ -1,8 +1,10 @@
 // A link with its vault on a clock that the test moves, against the WhatsApp server for tests.
 
-import { DEFAULT_CONNECTION_CONFIG, S_WHATSAPP_NET, type WASocket } from '@whiskeysockets/baileys';
+import { S_WHATSAPP_NET, type WASocket } from '@whiskeysockets/baileys';
 import type { LoginOptions, LoginStep } from '../../../src/channels/channel.ts';
+import { openLedger } from '../../../src/channels/whatsapp/ledger.ts';
 import { createLink, type Link } from '../../../src/channels/whatsapp/link.ts';
+import { createSessionRepository } from '../../../src/channels/whatsapp/session-repository.ts';
 import { openVault, type Vault } from '../../../src/channels/whatsapp/vault.ts';
 import { createMemoryHost, type MemoryHost } from '../../support/memory-host.ts';
 import { createMovableClock, type MovableClock } from '../../support/movable-clock.ts';
@@ -37,6 +39,8 @@ export type LinkBench = AsyncDisposable & {
   retry(): Promise<void>;
   /** The server has taken what the newest socket sent so far. */
   answered(): Promise<void>;
+  /** All messages that came were decrypted or refused. */
+  takenIn(): Promise<void>;
   /** Lets time pass on a connection on which the server answers now and then. */
   quiet(ms: number): Promise<void>;
   /** Keys of the channel's rows with that beginning. */
@@ -65,11 +69,19 @@ export async function createLinkBench(
     stalledSince: undefined,
     socket: undefined,
   };
-  const stalledMs = () =>
-    state.stalledSince === undefined ? undefined : clock.monotonic() - state.stalledSince;
 
   async function start() {
     const vault = await openVault(host);
+    const own = () => {
+      const { me } = vault.auth.creds;
+      if (me === undefined) return undefined;
+      return { id: me.id, ...(me.lid === undefined ? {} : { lid: me.lid }) };
+    };
+    const ledger = await openLedger({ ...host, own });
+    const stalledMs = () =>
+      state.stalledSince === undefined
+        ? ledger.stalledMs()
+        : clock.monotonic() - state.stalledSince;
     const link = createLink({
       vault,
       ledger: { stalledMs },
@@ -77,14 +89,16 @@ export async function createLinkBench(
       host,
       random: () => 0,
       getMessage: async () => undefined,
-      makeSignalRepository: DEFAULT_CONNECTION_CONFIG.makeSignalRepository,
+      makeSignalRepository: createSessionRepository({ ...host, vault, ledger }),
       onSocket(socket) {
         sockets.made += 1;
         sockets.attached += 1;
         state.socket = socket;
+        socket.ws.prependListener('CB:message', (stanza) => ledger.observe(stanza));
         return {
           [Symbol.dispose]() {
             sockets.attached -= 1;
+            ledger.disconnected();
           },
         };
       },
@@ -92,7 +106,7 @@ export async function createLinkBench(
     const controller = new AbortController();
     const done = link.run(controller.signal);
     done.catch(() => undefined);
-    return { vault, link, controller, done };
+    return { vault, ledger, link, controller, done };
   }
 
   let current = await start();
@@ -138,6 +152,10 @@ export async function createLinkBench(
         await clock.advance(Math.min(left, QUIET_STEP_MS));
         await bench.answered();
       }
+    },
+    async takenIn() {
+      await bench.answered();
+      while (current.ledger.stalledMs() !== undefined) await bench.answered();
     },
     async answered() {
       await state.socket?.query(ping());

@@ -219,3 +219,41 @@ describe('an attempt that fails leaves nothing behind', () => {
     await expectNothingLeft(bench);
   });
 });
+
+describe('the confirmation of a pairing', () => {
+  it('leaves only when the credentials are stored', async () => {
+    await using bench = await createLinkBench(server);
+    const login = bench.begin();
+    const { qr } = await login.step('show_qr');
+    const gate = Promise.withResolvers<void>();
+    const store = bench.host.state.setMany;
+    const asked = new Promise<void>((resolve) => {
+      bench.host.state.setMany = async (rows) => {
+        resolve();
+        await gate.promise;
+        return store(rows);
+      };
+    });
+    const scanned = bench.phone.scan(qr);
+    await asked;
+    await bench.clock.advance(1000);
+    expect(bench.phone.linked).toBe(false);
+    gate.resolve();
+    await scanned;
+    expect(await login.end).toEqual({ kind: 'done', account: account(bench) });
+  });
+
+  it('never leaves where they cannot be stored', async () => {
+    await using bench = await createLinkBench(server);
+    const login = bench.begin();
+    const { qr } = await login.step('show_qr');
+    const store = bench.host.state.setMany;
+    bench.host.state.setMany = async () => {
+      throw new Error('the disk is full');
+    };
+    await expect(bench.phone.scan(qr)).rejects.toThrow('the client left');
+    await login.first((s) => s.kind === 'progress' && s.text.includes('could not be stored'));
+    expect(bench.phone.linked).toBe(false);
+    bench.host.state.setMany = store;
+  });
+});
