@@ -11,6 +11,8 @@ import { startWhatsAppServer } from '../support/whatsapp-server/server.ts';
 import { trustVariables } from '../support/whatsapp-server/trust.ts';
 import { runNanobot, type TemporaryHome, temporaryHome } from './run-nanobot.ts';
 
+/** Several processes, one after the other. */
+const LONG_MS = 60_000;
 const LOGIN = ['channels', 'login', 'whatsapp'];
 
 let home: TemporaryHome;
@@ -47,7 +49,7 @@ function first<T>(find: (printed: string) => T | undefined, then: (found: T) => 
   };
 }
 
-describe('linking without a running gateway', () => {
+describe('linking without a running gateway', { timeout: LONG_MS }, () => {
   test('by the QR code: the account is linked, the settings are written, the owner is asked for', async () => {
     const scan = first(readWhole, (qr) => phone.scan(qr));
     const { code, stdout, stderr } = await nanobot([...LOGIN, '--allow', '+49 151 7654321'], scan);
@@ -139,7 +141,7 @@ describe('linking without a running gateway', () => {
   });
 });
 
-describe('linking through the gateway that runs', () => {
+describe('linking through the gateway that runs', { timeout: LONG_MS }, () => {
   const gatewayConfig = (whatsapp: object) => ({
     gateway: { port: 0 },
     channels: { whatsapp: { socketUrl: server.url, ...whatsapp } },
@@ -184,6 +186,15 @@ describe('linking through the gateway that runs', () => {
     await phone.online();
     await expect.poll(ready).toBe(200);
     expect((await status()).stdout).toMatch(/^whatsapp +on as/m);
+    const restart = () =>
+      fetch(`${gateway.address}/api/channels/whatsapp/restart`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: '{}',
+      });
+    await Promise.all(Array.from({ length: 4 }, restart));
+    await expect.poll(ready).toBe(200);
+    expect(phone.counts.atOnce).toBe(1);
   });
 
   test('Ctrl+C gives the attempt up there too', async () => {

@@ -60,7 +60,8 @@ function placedScreen(terminal: Terminal, words: LoginWords): LoginScreen {
 
 function writtenScreen(terminal: Terminal, words: LoginWords): LoginScreen {
   const bold = (text: string) => text;
-  const look = { words, room: undefined, colors: false, bold };
+  const colors = terminal.output.isTTY === true;
+  const look = { words, room: undefined, colors, bold };
   return {
     show(step) {
       if (step.kind === 'progress') return terminal.note(step.text);

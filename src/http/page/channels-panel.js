@@ -114,7 +114,7 @@ export function createChannelsPanel(api, place, { onOpen }) {
         { className: 'channel-text' },
         element('b', {}, label),
         element('span', { className: 'channel-state' }, ...withCode(text)),
-        remedy === undefined || mayLink
+        remedy === undefined
           ? undefined
           : element('span', { className: 'channel-remedy' }, ...withCode(remedy)),
       ),
