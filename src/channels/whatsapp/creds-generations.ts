@@ -1,7 +1,7 @@
 // The account's credentials, one row per generation: every change writes a new one, so that a
 // damaged or a bad newest one still has predecessors. Which generation is used is the vault's choice.
 
-import { type AuthenticationCreds, BufferJSON } from '@whiskeysockets/baileys';
+import { type AuthenticationCreds, BufferJSON, initAuthCreds } from '@whiskeysockets/baileys';
 import type { KeyValueStore } from '../../store/store.ts';
 import type { Row } from './key-rows.ts';
 import { seal, unseal } from './sealed-row.ts';
@@ -122,6 +122,21 @@ export class CredsGenerations {
       },
     };
   }
+}
+
+/** Credentials in use, and what is stored of them. */
+export type Identity = {
+  readonly creds: AuthenticationCreds;
+  readonly generations: CredsGenerations;
+  /** The newest generation, where it could not be read. */
+  readonly recoveredFrom: number | undefined;
+};
+
+/** Not worth a row as long as nothing changes. */
+export function freshIdentity(): Identity {
+  const creds = initAuthCreds();
+  const generations = new CredsGenerations({ intact: [], damaged: [] }, textOf(creds));
+  return { creds, generations, recoveredFrom: undefined };
 }
 
 const keyOf = (number: number) => CREDS_PREFIX + String(number).padStart(NUMBER_DIGITS, '0');

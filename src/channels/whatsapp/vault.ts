@@ -2,12 +2,11 @@
 // not an absent one, and a new identity begins only where a person asks for it. Sessions are used
 // through session-repository.ts; connecting and logging in is link.ts.
 
-import {
-  type AuthenticationCreds,
-  type AuthenticationState,
-  initAuthCreds,
-  type SignalCreds,
-  type SignalDataSet,
+import type {
+  AuthenticationCreds,
+  AuthenticationState,
+  SignalCreds,
+  SignalDataSet,
 } from '@whiskeysockets/baileys';
 import { BACKOFF, ChannelError, NEVER } from '../../core/errors.ts';
 import type { Clock } from '../../lib/clock.ts';
@@ -16,9 +15,10 @@ import type { KeyValueStore } from '../../store/store.ts';
 import {
   CredsGenerations,
   credsOf,
+  freshIdentity,
+  type Identity,
   readGenerations,
   setAsideRows,
-  textOf,
 } from './creds-generations.ts';
 import { KeyRows, type Row } from './key-rows.ts';
 import { isLinked, type LinkedAccount, linkedAccountOf } from './linked-account.ts';
@@ -72,6 +72,8 @@ export interface Vault {
   /** For the session repository of the socket that was made with these creds. */
   signalUnits(creds: SignalCreds): SignalUnits;
   health(): VaultHealth;
+  /** What was written is on disk; from now on nothing is: a later vault has the rows. */
+  close(): Promise<void>;
 }
 
 /** @throws ChannelError `whatsapp_link_damaged` where a link is stored and no generation can be read */
@@ -80,14 +82,11 @@ export async function openVault(deps: VaultDeps): Promise<Vault> {
   const start = await chooseStart(deps.state, stored);
   if (start.kind === 'damaged') throw linkDamaged();
   if (start.kind === 'half_made') await deps.state.setMany(await dropLink(deps.state));
-  const isFresh = start.kind !== 'stored';
-  const creds = isFresh ? initAuthCreds() : credsOf(start.generation);
-  const generations = isFresh
-    ? new CredsGenerations({ intact: [], damaged: [] }, textOf(creds))
-    : new CredsGenerations(stored);
-  const recoveredFrom = start.kind === 'stored' ? start.recoveredFrom : undefined;
-  const vault = new LiveVault(deps, { creds, generations, recoveredFrom });
-  if (!isFresh) await vault.begin(setAsideRows(stored.damaged));
+  if (start.kind !== 'stored') return new LiveVault(deps, freshIdentity());
+  const { generation, recoveredFrom } = start;
+  const generations = new CredsGenerations(stored);
+  const vault = new LiveVault(deps, { creds: credsOf(generation), generations, recoveredFrom });
+  await vault.begin(setAsideRows(stored.damaged));
   return vault;
 }
 
@@ -102,12 +101,6 @@ function linkDamaged(): ChannelError {
     'The stored link to the WhatsApp account is damaged. Link again with `nanobot channels login whatsapp`.';
   return new ChannelError(LINK_DAMAGED, problem, { remedy: NEVER });
 }
-
-type Identity = {
-  readonly creds: AuthenticationCreds;
-  readonly generations: CredsGenerations;
-  readonly recoveredFrom: number | undefined;
-};
 
 class LiveVault implements Vault {
   readonly #deps: VaultDeps;
@@ -163,11 +156,14 @@ class LiveVault implements Vault {
       const { state, clock } = this.#deps;
       const isKept = isLinked(this.#identity.creds);
       await state.setMany(isKept ? await setLinkAside(state, clock.now()) : await dropLink(state));
-      const creds = initAuthCreds();
       this.#rows.forget();
-      const generations = new CredsGenerations({ intact: [], damaged: [] }, textOf(creds));
-      this.#replace({ creds, generations, recoveredFrom: undefined });
+      this.#replace(freshIdentity());
     });
+  }
+
+  close(): Promise<void> {
+    // Whoever still holds the credentials in use holds none that count.
+    return this.#queue.runAlone(async () => this.#replace(freshIdentity()));
   }
 
   signalUnits(creds: SignalCreds): SignalUnits {

@@ -150,6 +150,26 @@ describe('credentials', () => {
     });
   });
 
+  it('are not written any more by a vault that was closed', async () => {
+    await using folder = await temporaryFolder();
+    await link(folder.path, ['1']);
+    await inOneRun(folder.path, async ({ vault, rows }) => {
+      const { creds, keys } = vault.auth;
+      creds.lastPropHash = 'still in time';
+      await Promise.all([vault.save(), vault.close()]);
+      const before = await rowsOf(rows);
+      creds.lastPropHash = 'too late';
+      await vault.save();
+      await keys.set({ session: { '1.0': Buffer.from('late') } });
+      const late = vault.signalUnits(creds).run(async () => {});
+      await expect(late).rejects.toMatchObject({ code: 'whatsapp_link_replaced' });
+      expect(await rowsOf(rows)).toEqual(before);
+    });
+    await inOneRun(folder.path, async ({ vault }) => {
+      expect(vault.auth.creds.lastPropHash).toBe('still in time');
+    });
+  });
+
   it('go back to the last generation that opened, once', async () => {
     await using folder = await temporaryFolder();
     await link(folder.path, ['opened', 'bad'], ['opened']);
