@@ -59,10 +59,11 @@ const UNKNOWN_ALERT = 5;
 /** Reference section 4, "Endings"; cases W09 to W13. */
 export function judgeEnding(ending: WhatsAppEnding): WhatsAppVerdict {
   const { cause, phase } = ending;
-  if (cause.kind !== 'closed') return judgeOwnEnding(cause.kind, phase);
+  const isUnpaired = phase === 'pairing' && !ending.isPaired;
+  if (cause.kind !== 'closed') return judgeOwnEnding(cause.kind, isUnpaired);
   const refusal = transportTrouble(cause);
   if (refusal !== undefined) return waiting(refusal);
-  if (phase === 'pairing' && !ending.isPaired) return judgePairing(cause);
+  if (isUnpaired) return judgePairing(cause);
   if (mayBeBadStart(ending, cause.code)) {
     return { kind: 'roll_back', reason: `WhatsApp did not accept the credentials (${cause.code})` };
   }
@@ -71,7 +72,7 @@ export function judgeEnding(ending: WhatsAppEnding): WhatsAppVerdict {
 
 function judgeOwnEnding(
   kind: Exclude<WhatsAppCause['kind'], 'closed'>,
-  phase: WhatsAppPhase,
+  isUnpaired: boolean,
 ): WhatsAppVerdict {
   switch (kind) {
     case 'silent':
@@ -81,7 +82,7 @@ function judgeOwnEnding(
     case 'unsaved':
       return waiting('the credentials could not be stored', UNKNOWN_ALERT);
     case 'overdue':
-      if (phase === 'pairing') return unanswered;
+      if (isUnpaired) return unanswered;
       return waiting('WhatsApp did not let us in for too long');
   }
 }

@@ -135,6 +135,10 @@ describe('the end of a pairing', () => {
     expect(kindOf(closed(code), { phase: 'pairing', isPaired: true })).toBe(kind);
   });
 
+  it('goes on when the server then says nothing more', () => {
+    expect(kindOf({ kind: 'overdue' }, { phase: 'pairing', isPaired: true })).toBe('backoff');
+  });
+
   it('gives the same reason for an outdated version as a linked connection does', () => {
     const linked = judgeEnding(ending(closed(405)));
     const pairing = judgeEnding(ending(closed(405), { phase: 'pairing' }));

@@ -89,7 +89,7 @@ export class Connection {
       }),
     );
     guardListeners(this.socket, (err) => logger.error({ err }, 'listener failed'));
-    this.#attached = deps.onSocket(this.socket);
+    this.#attached = this.#attach();
     this.#listen();
   }
 
@@ -104,6 +104,17 @@ export class Connection {
     this.socket.end(undefined).catch((error) => {
       this.#deps.log.warn('whatsapp connection ended badly', { error });
     });
+  }
+
+  /** A socket that nobody attended to must not live on. */
+  #attach(): Disposable {
+    try {
+      return this.#deps.onSocket(this.socket);
+    } catch (error) {
+      this.end(undefined);
+      this.#carrier.cut();
+      throw error;
+    }
   }
 
   #listen(): void {

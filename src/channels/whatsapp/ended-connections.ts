@@ -75,7 +75,7 @@ export class EndedConnections {
     const verdict = await this.#verdict(ended);
     const code = cause.kind === 'closed' ? cause.code : cause.kind;
     log.info('whatsapp connection ended', { code, phase, next: verdict.kind });
-    status.ended(cause, verdict.reason);
+    status.ended(cause, phase, verdict.reason);
     if (phase === 'pairing' && !ended.isPaired) await this.cleanHalfMade();
     return this.#follow(verdict, ended);
   }

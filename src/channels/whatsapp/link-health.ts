@@ -23,7 +23,7 @@ const healthSchema = z.object({
     .exactOptional(),
   /** Hours since the epoch in which connections ended, with how many; the last day's. */
   endings: z.array(z.tuple([z.number(), z.number()]).readonly()).readonly(),
-  /** Messages that could not be decrypted, since the account was linked. */
+  /** Messages that could not be decrypted, ever. */
   undecryptable: z.number(),
 });
 
@@ -54,11 +54,21 @@ function lastDay(endings: LinkHealth['endings'], now: number): LinkHealth['endin
   return endings.filter(([hour]) => hour > firstHour);
 }
 
+function counted(endings: LinkHealth['endings'], hour: number): LinkHealth['endings'] {
+  const count = endings.find(([known]) => known === hour)?.[1] ?? 0;
+  return [...endings.filter(([known]) => known !== hour), [hour, count + 1]];
+}
+
 export interface HealthRecord {
   /** What was known before this start. */
   load(): Promise<void>;
   set(change: Partial<Pick<LinkHealth, 'status' | 'linkedNumber' | 'openedAt'>>): void;
-  ended(code: number | undefined, reason: string): void;
+  /** `isLinked`: another connection of the account is due. */
+  ended(ending: {
+    readonly code?: number;
+    readonly reason: string;
+    readonly isLinked: boolean;
+  }): void;
   undecryptable(): void;
   /** Resolves when everything said so far is written. */
   flush(): Promise<void>;
@@ -97,14 +107,12 @@ class Record implements HealthRecord {
     this.#write();
   }
 
-  ended(code: number | undefined, reason: string): void {
+  ended({ isLinked, ...ending }: Parameters<HealthRecord['ended']>[0]): void {
     const at = this.#deps.clock.now();
-    const hour = Math.floor(at / HOUR_MS);
     const endings = lastDay(this.#health.endings, at);
-    const count = endings.find(([known]) => known === hour)?.[1] ?? 0;
     this.set({
-      lastEnding: { ...(code === undefined ? {} : { code }), reason, at },
-      endings: [...endings.filter(([known]) => known !== hour), [hour, count + 1]],
+      lastEnding: { ...ending, at },
+      endings: isLinked ? counted(endings, Math.floor(at / HOUR_MS)) : endings,
     });
   }
 

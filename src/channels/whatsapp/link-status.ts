@@ -1,7 +1,7 @@
 // What the link tells of itself: its status for the gateway, the row for doctor, and alerts for the
 // owner on another channel, each trouble once.
 
-import type { WhatsAppCause } from '../../core/whatsapp-endings.ts';
+import type { WhatsAppCause, WhatsAppPhase } from '../../core/whatsapp-endings.ts';
 import type { ChannelHost, ChannelStatus } from '../channel.ts';
 import { createHealthRecord, type HealthRecord } from './link-health.ts';
 import type { Vault } from './vault.ts';
@@ -69,8 +69,9 @@ export class LinkStatus {
     this.#report({ kind: 'stopped', reason, remedy });
   }
 
-  ended(cause: WhatsAppCause, reason: string): void {
-    this.#health.ended(cause.kind === 'closed' ? cause.code : undefined, reason);
+  ended(cause: WhatsAppCause, phase: WhatsAppPhase, reason: string): void {
+    const code = cause.kind === 'closed' ? { code: cause.code } : {};
+    this.#health.ended({ ...code, reason, isLinked: phase !== 'pairing' });
   }
 
   undecryptable(): void {

@@ -8,7 +8,7 @@ import { ChannelError } from '../../core/errors.ts';
 import { LINK_REMEDY } from '../../core/whatsapp-endings.ts';
 import type { ChannelHost, Login } from '../channel.ts';
 import { createChange } from './change.ts';
-import { EndedConnections, type NextStep } from './ended-connections.ts';
+import { EndedConnections } from './ended-connections.ts';
 import { LinkStatus } from './link-status.ts';
 import { LiveConnection, type LiveEvents } from './live-connection.ts';
 import { createLoginDesk, type LoginAttempt, type LoginDesk } from './login.ts';
@@ -60,6 +60,7 @@ class Owner implements Link {
   readonly #endings: EndedConnections;
   readonly #change = createChange();
   #live: LiveConnection | undefined;
+  #confirming: Promise<void> | undefined;
   /** Why nothing is tried until a person acts. */
   #standstill: { readonly reason: string; readonly remedy: string } | undefined;
 
@@ -105,6 +106,7 @@ class Owner implements Link {
     } finally {
       this.login.close(STOPPED.reason);
       quiet[Symbol.dispose]();
+      await this.#confirming;
       if (quiet.dropped > 0) {
         this.#deps.host.log.debug('libsignal console output dropped', { count: quiet.dropped });
       }
@@ -135,25 +137,19 @@ class Owner implements Link {
     }
     this.#standstill = undefined;
     if (attempt !== undefined && isPairing) await this.#pair(url, attempt, signal);
-    else await this.#take(await this.#connect(url, undefined, signal), signal);
+    else await this.#connect(url, undefined, signal);
   }
 
   /** An attempt that is given up meanwhile ends when nothing half made is left of it. */
   async #pair(url: URL, attempt: LoginAttempt, signal: AbortSignal): Promise<void> {
     attempt.hold();
     try {
-      await this.#take(await this.#connect(url, attempt, signal), signal);
+      await this.#connect(url, attempt, signal);
     } finally {
       const isOver = signal.aborted || attempt.signal.aborted;
       if (isOver) await this.#endings.cleanHalfMade();
       attempt.release(signal.aborted ? STOPPED : undefined);
     }
-  }
-
-  async #take(step: NextStep | undefined, signal: AbortSignal): Promise<void> {
-    if (step === undefined) return;
-    if (step.kind === 'stand_still') this.#standstill = step;
-    else if (step.inMs > 0) await this.#pause(step.inMs, signal);
   }
 
   /** Until the time is over, or a login begins or is given up. */
@@ -166,12 +162,8 @@ class Owner implements Link {
     await Promise.allSettled(waits);
   }
 
-  /** `pairing`: the login that wants an account. Undefined where the end means nothing. */
-  async #connect(
-    url: URL,
-    pairing: LoginAttempt | undefined,
-    signal: AbortSignal,
-  ): Promise<NextStep | undefined> {
+  /** Until it is time for the next connection. `pairing`: the login that wants an account. */
+  async #connect(url: URL, pairing: LoginAttempt | undefined, signal: AbortSignal): Promise<void> {
     const live = this.#begin(url, pairing);
     const stop = () => live.end();
     const giveUp = () => {
@@ -183,9 +175,13 @@ class Owner implements Link {
     signal.removeEventListener('abort', stop);
     pairing?.signal.removeEventListener('abort', giveUp);
     this.#live = undefined;
-    if (signal.aborted || (pairing?.signal.aborted && !live.isPaired)) return undefined;
+    if (signal.aborted || (pairing?.signal.aborted && !live.isPaired)) return;
+    const attempt = this.login.current;
     const { phase, isPaired, openMs } = live;
-    return this.#endings.after({ cause, phase, isPaired, openMs, attempt: this.login.current });
+    const step = await this.#endings.after({ cause, phase, isPaired, openMs, attempt });
+    if (step.kind === 'stand_still') this.#standstill = step;
+    // Who logged in meanwhile is not kept waiting.
+    else if (step.inMs > 0 && this.login.current === attempt) await this.#pause(step.inMs, signal);
   }
 
   #begin(url: URL, pairing: LoginAttempt | undefined): LiveConnection {
@@ -209,7 +205,7 @@ class Owner implements Link {
     this.#endings.opened();
     this.#status.opened();
     this.#settleLogin();
-    vault.confirm().catch((error) => {
+    this.#confirming = vault.confirm().catch((error) => {
       host.log.error('whatsapp credentials not stored', { error });
       this.#live?.end({ kind: 'unsaved' });
     });

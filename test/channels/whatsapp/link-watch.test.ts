@@ -1,10 +1,12 @@
 // What the link notices by itself: silence, messages that get stuck, a missing marker, a server that
 // does not even close; against the WhatsApp server and one that says nothing.
 
+import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { WebSocketServer } from 'ws';
 import { readLinkHealth } from '../../../src/channels/whatsapp/link-health.ts';
+import { createSelfSigned } from '../../support/whatsapp-server/self-signed.ts';
 import { startWhatsAppServer } from '../../support/whatsapp-server/server.ts';
 import { trustWhatsAppServer } from '../../support/whatsapp-server/trust.ts';
 import { createLinkBench, type LinkBench } from './link-bench.ts';
@@ -162,7 +164,7 @@ describe('messages that cannot be read', () => {
     const contact = await server.contact(bench.phone);
     server.fault({ direction: 'down', stanza: 'message', effect: { kind: 'corrupt' } });
     await contact.writes('hello');
-    await bench.answered();
+    await bench.takenIn();
     await bench.stop();
     expect((await readLinkHealth(bench.host.state))?.undecryptable).toBeGreaterThan(0);
   });
@@ -205,4 +207,21 @@ describe('an address that is not allowed', () => {
       expect(bench.host.statuses.at(-1)).toMatchObject({ kind: 'stopped' });
     },
   );
+});
+
+describe('a server whose certificate nobody vouches for', () => {
+  it('is never talked to, even where the environment says that checks are off', async () => {
+    const tls = createServer(createSelfSigned());
+    const upgrades: string[] = [];
+    tls.on('upgrade', (request) => void upgrades.push(request.url ?? ''));
+    await new Promise<void>((resolve) => tls.listen(0, '127.0.0.1', resolve));
+    const { port } = tls.address() as AddressInfo;
+    process.env['NODE_TLS_REJECT_UNAUTHORIZED'] = '0';
+    await using bench = await createLinkBench(server, { socketUrl: `wss://127.0.0.1:${port}/` });
+    const login = bench.begin();
+    await login.first((s) => s.kind === 'progress' && s.text.includes('cannot be reached'));
+    delete process.env['NODE_TLS_REJECT_UNAUTHORIZED'];
+    expect(upgrades).toEqual([]);
+    await new Promise((resolve) => tls.close(resolve));
+  });
 });
