@@ -11,6 +11,9 @@ import { findRunningGateway } from './running-gateway.ts';
 import { type OpenedState, withOpenState } from './state.ts';
 
 const LOOK_MS = 300;
+/** The owner is told that it worked: queued right after the pairing, and then sent. */
+const ANSWER_QUEUED_MS = 1000;
+const ANSWER_SENT_MS = 10_000;
 
 export type OwnerWait = {
   readonly home: Home;
@@ -39,7 +42,9 @@ export async function waitForOwner(
   const found = new AbortController();
   const run = gateway.run(AbortSignal.any([signal, found.signal]));
   try {
-    return await look(wait, since, signal);
+    const owner = await look(wait, since, signal);
+    if (owner !== undefined) await answered(wait, signal);
+    return owner;
   } finally {
     found.abort();
     await run;
@@ -62,5 +67,17 @@ async function look(
       await clock.sleep(LOOK_MS, signal).catch(() => undefined);
     }
     return undefined;
+  });
+}
+
+/** Whoever paired gets their answer now, not when the gateway is started. */
+async function answered({ home, clock }: OwnerWait, signal: AbortSignal): Promise<void> {
+  const until = clock.monotonic() + ANSWER_SENT_MS;
+  await clock.sleep(ANSWER_QUEUED_MS, signal).catch(() => undefined);
+  await withOpenState(home, clock, async ({ store }) => {
+    while (!signal.aborted && clock.monotonic() < until) {
+      if ((await store.stats()).outboundQueued === 0) return;
+      await clock.sleep(LOOK_MS, signal).catch(() => undefined);
+    }
   });
 }

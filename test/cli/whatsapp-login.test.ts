@@ -4,7 +4,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { makeTestHome } from '../support/gateway-process.ts';
+import { type GatewayProcess, makeTestHome } from '../support/gateway-process.ts';
 import { countPrintedQr, readPrintedQr } from '../support/qr-reader.ts';
 import type { Phone, WhatsAppServer } from '../support/whatsapp-server/contract.ts';
 import { startWhatsAppServer } from '../support/whatsapp-server/server.ts';
@@ -13,6 +13,7 @@ import { runNanobot, type TemporaryHome, temporaryHome } from './run-nanobot.ts'
 
 /** Several processes, one after the other. */
 const LONG_MS = 60_000;
+const SOON = { timeout: 10_000 };
 const LOGIN = ['channels', 'login', 'whatsapp'];
 
 let home: TemporaryHome;
@@ -163,9 +164,9 @@ describe('linking through the gateway that runs', { timeout: LONG_MS }, () => {
     expect([again.code, countPrintedQr(again.stdout)]).toEqual([0, 0]);
     const loginsBefore = phone.counts.logins;
     expect((await runNanobot(['channels', 'restart', 'whatsapp'], inHome)).code).toBe(0);
-    await expect.poll(() => phone.counts.logins).toBeGreaterThan(loginsBefore);
+    await expect.poll(() => phone.counts.logins, SOON).toBeGreaterThan(loginsBefore);
     expect(phone.counts.atOnce).toBe(1);
-    expect((await fetch(`${gateway.address}/readyz`)).status).toBe(200);
+    await expect.poll(() => readyOf(gateway), SOON).toBe(200);
     expect(await gateway.stop()).toBe(0);
   });
 
@@ -178,13 +179,13 @@ describe('linking through the gateway that runs', { timeout: LONG_MS }, () => {
     await phone.online();
     await phone.end({ kind: 'conflict' });
     await phone.offline();
-    const ready = () => fetch(`${gateway.address}/readyz`).then(({ status }) => status);
-    await expect.poll(ready).toBe(503);
+    const ready = () => readyOf(gateway);
+    await expect.poll(ready, SOON).toBe(503);
     const status = () => runNanobot(['channels', 'status'], inHome);
     expect((await status()).stdout).toMatch(/^whatsapp +stopped: another program took over/m);
     expect((await runNanobot(['channels', 'restart', 'whatsapp'], inHome)).code).toBe(0);
     await phone.online();
-    await expect.poll(ready).toBe(200);
+    await expect.poll(ready, SOON).toBe(200);
     expect((await status()).stdout).toMatch(/^whatsapp +on as/m);
     const restart = () =>
       fetch(`${gateway.address}/api/channels/whatsapp/restart`, {
@@ -193,7 +194,7 @@ describe('linking through the gateway that runs', { timeout: LONG_MS }, () => {
         body: '{}',
       });
     await Promise.all(Array.from({ length: 4 }, restart));
-    await expect.poll(ready).toBe(200);
+    await expect.poll(ready, SOON).toBe(200);
     expect(phone.counts.atOnce).toBe(1);
   });
 
@@ -227,6 +228,8 @@ describe('linking through the gateway that runs', { timeout: LONG_MS }, () => {
     expect((await nanobot(['channels', 'restart', 'whatsap'])).stderr).toContain('try whatsapp');
   });
 });
+
+const readyOf = async ({ address }: GatewayProcess) => (await fetch(`${address}/readyz`)).status;
 
 /** `nanobot whatsapp`, until disposed. */
 async function startAlone(): Promise<AsyncDisposable & { readonly pid: number | undefined }> {

@@ -7,6 +7,7 @@ import { off, type ScriptedControl, scriptedControl, unlinked } from './channel-
 import { type HttpRig, type ServerEvent, startHttp } from './http-rig.ts';
 
 const JSON_TYPE = { 'content-type': 'application/json' };
+const SOON = { timeout: 5000 };
 const LOGIN = '/api/channels/pigeon/login';
 
 /** Begins a login and reads what comes until the server ends it. */
@@ -27,7 +28,7 @@ async function stepsIn(response: Response): Promise<readonly ServerEvent['data']
 }
 
 async function started(control: ScriptedControl, count = 1) {
-  await expect.poll(() => control.logins.length).toBe(count);
+  await expect.poll(() => control.logins.length, SOON).toBe(count);
 }
 
 describe('the list of channels', () => {
@@ -71,7 +72,7 @@ describe('connecting an account', () => {
     const kept = await logIn(rig);
     await started(control, 2);
     left.hangUp();
-    await expect.poll(() => control.logins[0]?.signal.aborted).toBe(true);
+    await expect.poll(() => control.logins[0]?.signal.aborted, SOON).toBe(true);
     expect(control.logins[1]?.signal.aborted).toBe(false);
     await rig.close();
     expect(control.logins[1]?.signal.aborted).toBe(true);
