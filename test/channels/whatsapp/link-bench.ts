@@ -25,7 +25,11 @@ export type LinkBench = AsyncDisposable & {
   readonly clock: MovableClock;
   readonly phone: Phone;
   /** Sockets the link made, and how many of their attachments are not disposed. */
-  readonly sockets: { readonly made: number; readonly attached: number };
+  readonly sockets: {
+    readonly made: number;
+    readonly attached: number;
+    readonly all: readonly WASocket[];
+  };
   /** Since when the ledger has a message that reached nobody, by the clock's `monotonic`. */
   stalledSince: number | undefined;
   /** Begins a login; its steps as they come. */
@@ -64,7 +68,7 @@ export async function createLinkBench(
   const phone = await server.phone();
   const clock = createMovableClock(Date.now());
   const host = createMemoryHost(clock);
-  const sockets = { made: 0, attached: 0 };
+  const sockets = { made: 0, attached: 0, all: [] as WASocket[] };
   const state: { stalledSince: number | undefined; socket: WASocket | undefined } = {
     stalledSince: undefined,
     socket: undefined,
@@ -94,6 +98,7 @@ export async function createLinkBench(
         sockets.made += 1;
         sockets.attached += 1;
         state.socket = socket;
+        sockets.all.push(socket);
         socket.ws.prependListener('CB:message', (stanza) => ledger.observe(stanza));
         return {
           [Symbol.dispose]() {

@@ -203,6 +203,9 @@ describe('many connections', () => {
     }
     await bench.quiet(60_000);
     expect({ listeners: listeners(), timers: bench.clock.pending }).toEqual(before);
+    for (const { ws } of bench.sockets.all.slice(0, -1)) {
+      expect([ws.eventNames(), ws.listenerCount('error')]).toEqual([['error'], 1]);
+    }
     expect(bench.phone.counts.atOnce).toBe(1);
     expect(bench.sockets.attached).toBe(1);
   });
