@@ -7,6 +7,8 @@ import { readFileSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { ConfigInput } from '../src/core/config.ts';
+import type { LlmServer } from '../test/support/llm-server.ts';
 import type { Peers } from './peers.ts';
 
 const ROOT = join(import.meta.dirname, '..');
@@ -37,11 +39,8 @@ export type GatewayOptions = {
 };
 
 export async function startGateway(peers: Peers, options: GatewayOptions): Promise<Subject> {
-  const home = await mkdtemp(join(tmpdir(), 'nanobot-bench-'));
-  const config = {
-    version: 1,
-    agents: { defaults: { model: 'openai/sim-1', maxConcurrentChats: 1000 } },
-    providers: { openai: { apiKey: 'bench-key', apiBase: peers.model.openaiBase } },
+  const { subject } = await startConfigured(`nanobot, window ${options.quietMs} ms`, {
+    model: peers.model,
     channels: {
       telegram: {
         enabled: true,
@@ -50,6 +49,25 @@ export async function startGateway(peers: Peers, options: GatewayOptions): Promi
         allowFrom: ['*'],
       },
     },
+    ...options,
+  });
+  return subject;
+}
+
+/** A gateway with these channels, in a home of its own. */
+export async function startConfigured(
+  name: string,
+  options: GatewayOptions & {
+    readonly model: LlmServer;
+    readonly channels: ConfigInput['channels'];
+  },
+): Promise<{ readonly subject: Subject; readonly home: string }> {
+  const home = await mkdtemp(join(tmpdir(), 'nanobot-bench-'));
+  const config: ConfigInput = {
+    version: 1,
+    agents: { defaults: { model: 'openai/sim-1', maxConcurrentChats: 1000 } },
+    providers: { openai: { apiKey: 'bench-key', apiBase: options.model.openaiBase } },
+    channels: options.channels,
     gateway: { port: 0 },
     coalesce: { quietMs: options.quietMs },
   };
@@ -58,19 +76,26 @@ export async function startGateway(peers: Peers, options: GatewayOptions): Promi
   const child = start(['--max-semi-space-size=1', 'bin/nanobot.js', 'gateway'], {
     NANOBOT_HOME: home,
   });
-  const name = `nanobot, window ${options.quietMs} ms`;
-  return subjectOf(name, child, () => rm(home, { recursive: true, force: true }));
+  const cleanUp = () => rm(home, { recursive: true, force: true });
+  return { subject: subjectOf(name, child, cleanUp), home };
 }
 
-function start(args: readonly string[], env: Readonly<Record<string, string>>): ChildProcess {
+export function start(
+  args: readonly string[],
+  env: Readonly<Record<string, string>>,
+): ChildProcess {
   return spawn(process.execPath, args, {
     cwd: ROOT,
     env: { PATH: process.env['PATH'] ?? '', HOME: tmpdir(), ...env },
-    stdio: ['ignore', 'ignore', 'inherit'],
+    stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
   });
 }
 
-function subjectOf(name: string, child: ChildProcess, cleanUp: () => Promise<void>): Subject {
+export function subjectOf(
+  name: string,
+  child: ChildProcess,
+  cleanUp: () => Promise<void>,
+): Subject {
   const { pid } = child;
   if (pid === undefined) throw new Error(`${name} did not start`);
   return {

@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { type LoadOptions, type LoadResult, nowMs, oneTurn, percentiles, runLoad } from './load.ts';
 import { type Peers, startPeers } from './peers.ts';
 import { type Subject, startBareBot, startGateway } from './subject.ts';
+import { whatsapp } from './whatsapp.ts';
 
 const MODEL_MS = 50;
 const DEFAULT_WINDOW_MS = 400;
@@ -206,4 +207,5 @@ export const SUITES: Readonly<Record<string, () => Promise<void>>> = {
   age,
   crowd,
   size,
+  whatsapp,
 };

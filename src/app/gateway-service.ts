@@ -10,6 +10,7 @@ import { type ChannelName, channelName, chatId, DEFAULT_ACCOUNT } from '../core/
 import { sessionKeyOf } from '../core/message.ts';
 import type { Dispatcher } from '../gateway/dispatcher.ts';
 import type { ChannelManager } from '../gateway/manager.ts';
+import { aborted } from '../lib/aborted.ts';
 import type { Clock } from '../lib/clock.ts';
 import { writeAtomic } from '../lib/files.ts';
 import { createLanes } from '../lib/lanes.ts';
@@ -219,11 +220,4 @@ export class GatewayService implements Gateway {
 
 function off(definition: ChannelDefinition) {
   return { kind: 'off', remedy: `Turn it on with: ${definition.howToEnable}` } as const;
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener('abort', () => resolve(), { once: true });
-  });
 }

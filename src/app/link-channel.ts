@@ -74,6 +74,7 @@ function hostFor(channel: Channel, store: EmbeddedStore, clock: Clock, log: Logg
     cursor: () => store.cursor(channel.name, channel.account),
     report: (status) => log.debug('status while linking', { status: status.kind }),
     alert: () => log.warn('notice while linking'),
+    closing: new AbortController().signal,
     state: store.scope(`channel:${channel.name}:${channel.account}`),
     clock,
     log,

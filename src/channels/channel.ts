@@ -45,6 +45,11 @@ export interface ChannelHost {
   report(status: ChannelStatus): void;
   /** Tells the owner something on whatever door they can be reached. */
   alert(text: string): void;
+  /**
+   * Aborts at a graceful stop: nothing more is to be taken in, while answers under way may still be
+   * sent. A channel that sends without `run` returns from it then.
+   */
+  readonly closing: AbortSignal;
   readonly state: KeyValueStore;
   readonly clock: Clock;
   readonly log: Logger;
@@ -111,8 +116,8 @@ export interface Channel {
   /** Rapid messages are one question here; false where each line stands alone (terminal). */
   readonly coalesces: boolean;
   /**
-   * Receives until aborted; rejects with ChannelError when it cannot go on. `send` and the powers
-   * work only while `run` is under way.
+   * Receives until `host.closing`, and goes on until aborted where sending needs it; rejects with
+   * ChannelError when it cannot go on. `send` and the powers work only until it is aborted.
    */
   run(host: ChannelHost, signal: AbortSignal): Promise<void>;
   /** Sends or, with `context.draft`, turns the draft into the final text. @throws DeliveryError */

@@ -47,8 +47,8 @@ const email = z.strictObject({
 });
 
 const whatsappPacing = z.strictObject({
-  chatPerMinute: count(1, 1000).default(20).describe('Messages to one chat.'),
-  accountPerMinute: count(1, 1000).default(40).describe('Messages to all chats together.'),
+  chatPerMinute: count(1, 10_000).default(20).describe('Messages to one chat.'),
+  accountPerMinute: count(1, 10_000).default(40).describe('Messages to all chats together.'),
   minGapMs: count(0, 60_000).default(400).describe('Shortest pause between two messages.'),
   maxGapMs: count(0, 60_000).default(1600).describe('Longest pause drawn between two messages.'),
   firstContactsPerDay: count(0, 1000)

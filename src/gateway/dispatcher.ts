@@ -197,7 +197,13 @@ class TurnRun {
       steer: async (): Promise<readonly TurnMessage[]> =>
         mode === 'steer' && this.#turn.attempt === 1 ? this.#batch.join() : [],
       say: async (markdown, ordinal) => {
-        await this.#deps.bus.send({ id: messageId(`${id}/say/${ordinal}`), chat, markdown });
+        const replyTo = first.message.id;
+        await this.#deps.bus.send({
+          id: messageId(`${id}/say/${ordinal}`),
+          chat,
+          markdown,
+          replyTo,
+        });
       },
     };
   }

@@ -95,7 +95,7 @@ async function runChannel(
 ): Promise<void> {
   const log = deps.log.child({ channel: channel.name });
   const live = createLiveReplies({ ...deps, channel, log });
-  const host = hostFor(channel, deps, report, log);
+  const host = hostFor(channel, deps, { report, log, closing: signals.intake });
   const supervised = (
     name: string,
     signal: AbortSignal,
@@ -112,7 +112,7 @@ async function runChannel(
       onFailure: (error, waitMs) => reactTo(error, waitMs, deps, report),
     });
   await Promise.all([
-    supervised('receive', signals.intake, (runSignal) =>
+    supervised('receive', signals.whole, (runSignal) =>
       deps.bus.lead(
         `${channel.name}:${channel.account}`,
         (leadSignal) => channel.run(host, leadSignal),
@@ -147,17 +147,15 @@ function reactTo(
 function hostFor(
   channel: Channel,
   deps: ManagerDeps,
-  report: (status: ChannelStatus) => void,
-  log: Logger,
+  own: Pick<ChannelHost, 'report' | 'log' | 'closing'>,
 ): ChannelHost {
   return {
+    ...own,
     receive: (batch, options) => deps.receiver.receive(batch, options),
     cursor: () => deps.bus.cursor(channel.name, channel.account),
-    report,
     alert: (text) => deps.alert(channel.name, text),
     state: deps.state.scope(`channel:${channel.name}:${channel.account}`),
     clock: deps.clock,
-    log,
   };
 }
 

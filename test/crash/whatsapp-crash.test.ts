@@ -36,7 +36,8 @@ async function allAnsweredOnce(contacts: readonly Contact[], turns: number) {
   }
   for (const [who, contact] of contacts.entries()) {
     for (let turn = 0; turn < turns; turn += 1) {
-      expect(answersWith(contact, nonceOf(who, turn))).toHaveLength(1);
+      const answers = answersWith(contact, nonceOf(who, turn));
+      expect(answers, JSON.stringify(answers)).toHaveLength(1);
     }
   }
 }

@@ -21,6 +21,8 @@ export type MemoryHost = ChannelHost & {
   isFull: boolean;
   /** Awaited before a batch is stored. */
   beforeStore: ((batch: readonly InboundEntry[]) => Promise<void>) | undefined;
+  /** Takes nothing more in, as at a graceful stop. */
+  close(): void;
   texts(): readonly string[];
   gates(): readonly string[];
   /** Resolves when `look` gives something; looks again after every report and batch. */
@@ -37,7 +39,9 @@ class Host implements MemoryHost {
   readonly statuses: ChannelStatus[] = [];
   readonly alerts: string[] = [];
   readonly logged: { message: string; fields: LogFields }[] = [];
+  readonly closing: AbortSignal;
   readonly state = createMemoryStore();
+  readonly #closing = new AbortController();
   readonly log: Logger;
   duplicates = 0;
   storedCursor: string | undefined;
@@ -47,6 +51,7 @@ class Host implements MemoryHost {
 
   constructor(clock: Clock) {
     this.clock = clock;
+    this.closing = this.#closing.signal;
     const note = (message: string, fields: LogFields = {}) =>
       void this.logged.push({ message, fields });
     const noting = { debug: note, info: note, warn: note, error: note };
@@ -79,6 +84,10 @@ class Host implements MemoryHost {
   report(status: ChannelStatus): void {
     this.statuses.push(status);
     this.#changed();
+  }
+
+  close(): void {
+    this.#closing.abort();
   }
 
   alert(text: string): void {

@@ -1,17 +1,14 @@
 // The whole program as a child process between the WhatsApp test server and a scripted model: a home
 // with WhatsApp on, and its account linked as a person does it, through the gateway's HTTP API.
 
-import { join } from 'node:path';
-import { pathToFileURL } from 'node:url';
 import type { ConfigInput } from '../../src/core/config.ts';
 import type { SentLoginStep } from '../../src/http/channel-routes.ts';
 import { type GatewayProcess, makeTestHome, type TestHome } from './gateway-process.ts';
 import { echo, type LlmServer, startLlmServer } from './llm-server.ts';
 import type { Phone, WhatsAppServer } from './whatsapp-server/contract.ts';
 import { startWhatsAppServer } from './whatsapp-server/server.ts';
-import { TRUST_VARIABLE } from './whatsapp-server/trust.ts';
+import { trustVariables } from './whatsapp-server/trust.ts';
 
-const TRUST = pathToFileURL(join(import.meta.dirname, 'whatsapp-server/trust.ts')).href;
 const LOGIN_TIMEOUT_MS = 30_000;
 
 type WhatsAppInput = NonNullable<NonNullable<ConfigInput['channels']>['whatsapp']>;
@@ -52,8 +49,7 @@ export async function startWhatsAppWorld(whatsapp: WhatsAppInput = {}): Promise<
     coalesce: { quietMs: 50 },
   });
   const home = stack.use(await makeTestHome(configOf(whatsapp)));
-  const start = () =>
-    home.start({ NODE_OPTIONS: `--import ${TRUST}`, [TRUST_VARIABLE]: server.rootKey });
+  const start = () => home.start(trustVariables(server));
   let gateway = await start();
 
   return {
@@ -98,7 +94,7 @@ export async function linkByQr(
 
 /** The steps of a login as the gateway's API sends them. */
 export async function* loginSteps(
-  gateway: GatewayProcess,
+  gateway: Pick<GatewayProcess, 'address'>,
   body: { readonly phoneNumber?: string },
   signal: AbortSignal = AbortSignal.timeout(LOGIN_TIMEOUT_MS),
 ): AsyncGenerator<SentLoginStep, void, void> {

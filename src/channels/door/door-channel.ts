@@ -9,6 +9,7 @@ import type { LiveUpdate } from '../../core/event.ts';
 import type { ChannelName } from '../../core/ids.ts';
 import { chatId, DEFAULT_ACCOUNT, messageId, nativeId, userId } from '../../core/ids.ts';
 import type { InboundMessage, OutboundMessage } from '../../core/message.ts';
+import { aborted } from '../../lib/aborted.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { createLanes } from '../../lib/lanes.ts';
 import type { Channel, ChannelHost } from '../channel.ts';
@@ -76,7 +77,7 @@ class DoorChannel implements Channel, Door {
     this.#isTakingIn = true;
     this.#opening.resolve();
     this.#reportRunning(host);
-    await aborted(signal);
+    await aborted(AbortSignal.any([signal, host.closing]));
     this.#isTakingIn = false;
   }
 
@@ -203,11 +204,4 @@ function checkNames(...names: readonly string[]): void {
   const wrong = names.find((name) => !DOOR_NAME.test(name));
   if (wrong === undefined) return;
   throw new DoorNameError('A chat or client id has 1 to 64 letters, digits, ".", "_" or "-".');
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener('abort', () => resolve(), { once: true });
-  });
 }

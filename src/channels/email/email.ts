@@ -4,6 +4,7 @@
 import type { EmailConfig } from '../../core/config.ts';
 import { BACKOFF, ChannelError, DeliveryError } from '../../core/errors.ts';
 import { channelName, DEFAULT_ACCOUNT } from '../../core/ids.ts';
+import { aborted } from '../../lib/aborted.ts';
 import type { Channel, ChannelHost } from '../channel.ts';
 import type { MailSession } from './mail-session.ts';
 import type { DnsLookup } from './parsed-mail.ts';
@@ -48,7 +49,8 @@ export function createEmailChannel(config: EmailConfig, deps: EmailDeps = {}): C
       host.report({ kind: 'starting' });
       try {
         session = await open(host);
-        await session.run(signal);
+        await session.run(AbortSignal.any([signal, host.closing]));
+        if (!signal.aborted) await aborted(signal);
       } catch (error) {
         if (error instanceof ChannelError && error.code === 'mail_settings') {
           const remedy = 'correct channels.email in the configuration';

@@ -49,7 +49,8 @@ export function createTelegramChannel(config: TelegramConfig, deps: TelegramDeps
     ...(config.streaming ? { editing: drafts } : {}),
     async run(givenHost, signal) {
       host = givenHost;
-      await runChannel({ api, bot, host, random: deps.random }, signal);
+      const receiving = AbortSignal.any([signal, host.closing]);
+      await runChannel({ api, bot, host, random: deps.random }, receiving);
     },
     async send(message, context) {
       const restMs = drafts.restMs(telegramChatId(message.chat));

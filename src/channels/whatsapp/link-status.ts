@@ -87,7 +87,7 @@ export class LinkStatus {
   alert(reason: string, remedy = ''): void {
     if (this.#told.has(reason)) return;
     this.#told.add(reason);
-    this.#deps.host.alert(`WhatsApp: ${reason}. ${remedy}`.trimEnd());
+    this.#deps.host.alert(`${reason}. ${remedy}`.trimEnd());
   }
 
   /** What was told is over: the next time is news again. */

@@ -84,9 +84,7 @@ function peerOf(message: WAMessage): Peer {
 function noticesOf(missing: readonly Missing[]): readonly string[] {
   if (missing.length <= MAX_NOTICES) return missing.map(noticeOf);
   const named = missing.slice(0, MAX_NOTICES).map(whoOf).join(', ');
-  return [
-    `WhatsApp: could not read messages from ${missing.length} people, among them ${named}. ${ADVICE}`,
-  ];
+  return [`could not read messages from ${missing.length} people, among them ${named}. ${ADVICE}`];
 }
 
 const ADVICE = 'They were asked for again and did not come: ask for them to be sent once more.';
@@ -97,7 +95,7 @@ function noticeOf(one: Missing): string {
   const advice = isOne
     ? 'It was asked for again and did not come: ask for it to be sent once more.'
     : ADVICE;
-  return `WhatsApp: could not read ${count} from ${whoOf(one)}. ${advice}`;
+  return `could not read ${count} from ${whoOf(one)}. ${advice}`;
 }
 
 const whoOf = ({ id, name }: Peer) => (name === undefined ? id : `${name} (${id})`);

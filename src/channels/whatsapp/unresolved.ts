@@ -48,7 +48,7 @@ function wouldNeedNumber(allowed: readonly string[], lid: string): boolean {
 function noticeOf(lid: string, name: string | undefined): string {
   const who = name === undefined ? lid : `"${name}" (${lid})`;
   return (
-    `WhatsApp: ${who} wrote, and WhatsApp does not say which phone number that is, so the allow list ` +
+    `${who} wrote, and WhatsApp does not say which phone number that is, so the allow list ` +
     `cannot let them in. If you know them: nanobot pair approve whatsapp ${lid}`
   );
 }

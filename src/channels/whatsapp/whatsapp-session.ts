@@ -67,14 +67,17 @@ export class WhatsAppSession {
   async run(signal: AbortSignal): Promise<void> {
     const failing = new AbortController();
     const whole = AbortSignal.any([signal, failing.signal]);
-    const parts = [this.link, this.#inbox, this.#undecryptable].map(async (part) => {
-      try {
-        await part.run(whole);
-      } catch (error) {
+    const taking = AbortSignal.any([whole, this.#deps.host.closing]);
+    const parts = [
+      this.link.run(whole),
+      this.#inbox.run(taking),
+      this.#undecryptable.run(taking),
+    ].map((part) =>
+      part.catch((error) => {
         failing.abort();
         throw error;
-      }
-    });
+      }),
+    );
     await Promise.allSettled(parts);
     await Promise.all(parts);
   }

@@ -7,6 +7,7 @@ import { BACKOFF, ChannelError, DeliveryError } from '../../core/errors.ts';
 import { DEFAULT_ACCOUNT } from '../../core/ids.ts';
 import type { OutboundMessage } from '../../core/message.ts';
 import { LINK_REMEDY } from '../../core/whatsapp-endings.ts';
+import { orAborted } from '../../lib/aborted.ts';
 import type { Channel, ChannelHost, Editing, LoginOptions, Typing } from '../channel.ts';
 import { MIN_EDIT_INTERVAL_MS } from './edits.ts';
 import { WHATSAPP } from './ids.ts';
@@ -65,8 +66,9 @@ class WhatsAppChannel implements Channel {
   }
 
   async run(host: ChannelHost, signal: AbortSignal): Promise<void> {
+    let vault: Vault | undefined;
     try {
-      const vault = await this.#openVault(host, signal);
+      vault = await this.#openVault(host, signal);
       const session = await WhatsAppSession.open({
         ...this.#deps,
         config: this.#config,
@@ -82,6 +84,7 @@ class WhatsAppChannel implements Channel {
       this.#session = undefined;
       this.#opened = Promise.withResolvers();
       this.#loginWanted = Promise.withResolvers();
+      await vault?.close();
     }
   }
 
@@ -121,13 +124,4 @@ class WhatsAppChannel implements Channel {
   #drafts(): Editing {
     return this.#running().outbox.edits;
   }
-}
-
-function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const onAbort = () => reject(signal.reason);
-    if (signal.aborted) return onAbort();
-    signal.addEventListener('abort', onAbort, { once: true });
-    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort));
-  });
 }

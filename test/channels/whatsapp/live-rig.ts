@@ -1,7 +1,10 @@
 // The whole WhatsApp channel on the real store, linked to a phone of the WhatsApp server, with a host
 // in memory: for tests of what comes in.
 
-import type { ChannelHost } from '../../../src/channels/channel.ts';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Channel, ChannelHost } from '../../../src/channels/channel.ts';
 import { createWhatsAppChannel } from '../../../src/channels/whatsapp/whatsapp.ts';
 import { type ConfigInput, configSchema } from '../../../src/core/config.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
@@ -15,6 +18,8 @@ type WhatsAppInput = NonNullable<NonNullable<ConfigInput['channels']>['whatsapp'
 export type LiveRig = AsyncDisposable & {
   readonly host: MemoryHost;
   readonly phone: Phone;
+  /** Of the run of now. */
+  readonly channel: Channel;
   /** Ends the channel as a shutdown does; what is sent meanwhile waits on the server. */
   stop(): Promise<void>;
   /** Takes it up again on the same state; resolves once it is online. */
@@ -26,7 +31,9 @@ export async function startLiveRig(
   input: WhatsAppInput = {},
 ): Promise<LiveRig> {
   const clock = systemClock;
-  const store = await openEmbeddedStore({ path: ':memory:', clock, log: silentLogger });
+  const folder = await mkdtemp(join(tmpdir(), 'nanobot-whatsapp-'));
+  const path = join(folder, 'state.db');
+  const store = await openEmbeddedStore({ path, clock, log: silentLogger });
   const state = store.scope('channel:whatsapp:default');
   const host: MemoryHost & ChannelHost = Object.assign(createMemoryHost(clock), { state });
   const phone = await server.phone();
@@ -34,16 +41,16 @@ export async function startLiveRig(
   const config = configSchema.parse({ channels: { whatsapp } }).channels.whatsapp;
   let controller = new AbortController();
   let running: Promise<void> = Promise.resolve();
+  let channel: Channel | undefined;
 
   function run() {
     controller = new AbortController();
-    const channel = createWhatsAppChannel(config, {
+    channel = createWhatsAppChannel(config, {
       random: () => 0,
       allowFrom: () => config.allowFrom,
     });
     running = channel.run(host, controller.signal);
     running.catch(() => undefined);
-    return channel;
   }
 
   async function stop() {
@@ -51,9 +58,13 @@ export async function startLiveRig(
     await running;
   }
 
-  const { login } = run();
-  if (login === undefined) throw new Error('the channel has no login');
-  for await (const step of login.begin({}, controller.signal)) {
+  const current = () => {
+    if (channel === undefined) throw new Error('the channel was not started');
+    return channel;
+  };
+
+  run();
+  for await (const step of current().login?.begin({}, controller.signal) ?? []) {
     if (step.kind === 'show_qr' && !phone.linked) await phone.scan(step.qr);
     if (step.kind === 'failed') throw new Error(step.reason);
   }
@@ -61,6 +72,9 @@ export async function startLiveRig(
   return {
     host,
     phone,
+    get channel() {
+      return current();
+    },
     stop,
     async start() {
       run();
@@ -69,6 +83,7 @@ export async function startLiveRig(
     async [Symbol.asyncDispose]() {
       await stop();
       await store[Symbol.asyncDispose]();
+      await rm(folder, { recursive: true, force: true });
     },
   };
 }

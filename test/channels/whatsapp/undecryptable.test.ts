@@ -57,7 +57,7 @@ describe('a message that could not be decrypted', () => {
     expect(host.alerts).toEqual([]);
     await clock.advance(2 * MINUTE_MS);
     expect(host.alerts).toEqual([
-      'WhatsApp: could not read one message from Alice (+4915112345). It was asked for again and ' +
+      'could not read one message from Alice (+4915112345). It was asked for again and ' +
         'did not come: ask for it to be sent once more.',
     ]);
     await clock.advance(100 * MINUTE_MS);

@@ -1,0 +1,103 @@
+// One linked WhatsApp account under load: memory and processor time of the whole gateway, beside a
+// bare Baileys bot in the same run. The server's certificate root is not installed: this version of
+// Baileys takes any, and a preload would change what is measured.
+
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type LlmServer, startLlmServer } from '../test/support/llm-server.ts';
+import { loginSteps } from '../test/support/whatsapp-gateway.ts';
+import type { Contact, Phone, WhatsAppServer } from '../test/support/whatsapp-server/contract.ts';
+import { startWhatsAppServer } from '../test/support/whatsapp-server/server.ts';
+import { type Subject, start, startConfigured, subjectOf } from './subject.ts';
+
+const MESSAGES = 10_000;
+const CONTACTS = 100;
+const AT_ONCE = 10;
+const SETTLE_MS = 3000;
+const ANSWER_TIMEOUT_MS = 60_000;
+const START_TIMEOUT_MS = 30_000;
+
+const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+const row = (...cells: readonly (string | number)[]) => console.log(`| ${cells.join(' | ')} |`);
+
+type World = { readonly server: WhatsAppServer; readonly model: LlmServer; readonly phone: Phone };
+
+export async function whatsapp(): Promise<void> {
+  row('bot', 'RSS linked MB', `RSS after ${MESSAGES} messages MB`, 'CPU ms/message');
+  row('---', '---', '---', '---');
+  for (const startSubject of [startBare, startNanobot]) {
+    await using server = await startWhatsAppServer();
+    await using model = await startLlmServer({ record: false, respond: answer });
+    const world = { server, model, phone: await server.phone() };
+    await using subject = await startSubject(world);
+    await world.phone.online(START_TIMEOUT_MS);
+    await pause(SETTLE_MS);
+    const linkedMb = subject.rssMb();
+    const cpuBefore = subject.cpuMs();
+    await converse(world);
+    const perMessage = (subject.cpuMs() - cpuBefore) / MESSAGES;
+    await pause(SETTLE_MS);
+    row(subject.name, linkedMb.toFixed(1), subject.rssMb().toFixed(1), perMessage.toFixed(1));
+  }
+}
+
+function answer({ lastUserText }: { readonly lastUserText: string }) {
+  return { chunks: [`You said ${/nonce-\w+/.exec(lastUserText)?.[0] ?? 'nothing'}.`] };
+}
+
+/** A few people at once, each with the next message when the last one was answered. */
+async function converse({ server, phone }: World): Promise<void> {
+  const contacts: Contact[] = [];
+  for (let index = 0; index < CONTACTS; index += 1) contacts.push(await server.contact(phone));
+  let next = 0;
+  async function lane() {
+    for (let number = next++; number < MESSAGES; number = next++) {
+      const contact = contacts[number % CONTACTS];
+      const nonce = `nonce-${number}x`;
+      await contact?.writes(`please say ${nonce}`);
+      await contact?.sees(({ text }) => text.includes(nonce), ANSWER_TIMEOUT_MS);
+    }
+  }
+  await Promise.all(Array.from({ length: AT_ONCE }, lane));
+}
+
+async function startBare({ server, model, phone }: World): Promise<Subject> {
+  const child = start(['bench/bare-whatsapp-bot.ts'], {
+    BENCH_SOCKET_URL: server.url,
+    BENCH_MODEL_BASE: model.openaiBase,
+  });
+  const qr = new Promise<string>((resolve) => {
+    child.on('message', (message) => resolve(String(Reflect.get(Object(message), 'qr'))));
+  });
+  await phone.scan(await qr);
+  return subjectOf('bare Baileys bot', child, async () => undefined);
+}
+
+async function startNanobot({ server, model, phone }: World): Promise<Subject> {
+  const { subject, home } = await startConfigured('nanobot', {
+    model,
+    quietMs: 0,
+    channels: {
+      whatsapp: {
+        enabled: true,
+        socketUrl: server.url,
+        allowFrom: ['*'],
+        pacing: { chatPerMinute: 10_000, accountPerMinute: 10_000, minGapMs: 0, maxGapMs: 0 },
+      },
+    },
+  });
+  for await (const step of loginSteps({ address: await addressIn(home) }, {})) {
+    if (step.kind === 'show_qr') await phone.scan(step.qr);
+  }
+  return subject;
+}
+
+/** Where the gateway of this home listens. */
+async function addressIn(home: string): Promise<string> {
+  for (const until = Date.now() + START_TIMEOUT_MS; Date.now() < until; await pause(50)) {
+    const text = await readFile(join(home, 'gateway.json'), 'utf8').catch(() => '{}');
+    const { address } = JSON.parse(text);
+    if (typeof address === 'string') return address;
+  }
+  throw new Error(`no gateway in ${home}`);
+}

@@ -1,0 +1,51 @@
+import { afterAll, beforeAll } from 'vitest';
+import { quietConsole } from '../../../src/channels/whatsapp/quiet-console.ts';
+import { channelContract } from '../../contract/channel.ts';
+import type { WhatsAppServer } from '../../support/whatsapp-server/contract.ts';
+import { startWhatsAppServer } from '../../support/whatsapp-server/server.ts';
+import { startLiveRig } from './live-rig.ts';
+
+let server: WhatsAppServer;
+const quiet = quietConsole();
+
+beforeAll(async () => {
+  server = await startWhatsAppServer();
+});
+
+afterAll(async () => {
+  quiet[Symbol.dispose]();
+  await server[Symbol.asyncDispose]();
+});
+
+const UNPACED = {
+  chatPerMinute: 1000,
+  accountPerMinute: 1000,
+  minGapMs: 0,
+  maxGapMs: 0,
+  identicalTexts: 1000,
+};
+/** WhatsApp's marks, as far as the contract's texts have any. */
+const withoutMarks = (text: string) => text.replaceAll('*', '');
+
+channelContract('whatsapp', async () => {
+  const rig = await startLiveRig(server, { allowFrom: ['*'], streaming: true, pacing: UNPACED });
+  const anna = await server.contact(rig.phone, { name: 'Anna' });
+  await anna.writes('a first word');
+  const chat = await rig.host.until(({ entries }) => entries[0]?.message.chat);
+  return {
+    channel: rig.channel,
+    host: rig.host,
+    chat,
+    personWrites: async (text) => void (await anna.writes(text)),
+    personSees: () =>
+      anna.seen.filter(({ revoked }) => !revoked).map(({ text }) => withoutMarks(text)),
+    stop: () => rig.stop(),
+    refuseNextSend: () =>
+      server.fault({
+        direction: 'up',
+        stanza: 'message',
+        effect: { kind: 'nack', code: 403 },
+      }),
+    [Symbol.asyncDispose]: () => rig[Symbol.asyncDispose](),
+  };
+});
