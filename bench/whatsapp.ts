@@ -2,18 +2,22 @@
 // bare Baileys bot in the same run. The server's certificate root is not installed: this version of
 // Baileys takes any, and a preload would change what is measured.
 
-import { readFile } from 'node:fs/promises';
+import type { ChildProcess } from 'node:child_process';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type LlmServer, startLlmServer } from '../test/support/llm-server.ts';
 import { loginSteps } from '../test/support/whatsapp-gateway.ts';
 import type { Contact, Phone, WhatsAppServer } from '../test/support/whatsapp-server/contract.ts';
 import { startWhatsAppServer } from '../test/support/whatsapp-server/server.ts';
 import { type Subject, start, startConfigured, subjectOf } from './subject.ts';
+import { nonceAnswer, UNPACED } from './whatsapp-load.ts';
 
 const MESSAGES = 10_000;
 const CONTACTS = 100;
 const AT_ONCE = 10;
-const SETTLE_MS = 3000;
+/** An idle process gives memory back after some seconds. */
+const SETTLE_MS = 45_000;
 const ANSWER_TIMEOUT_MS = 60_000;
 const START_TIMEOUT_MS = 30_000;
 
@@ -23,9 +27,9 @@ const row = (...cells: readonly (string | number)[]) => console.log(`| ${cells.j
 type World = { readonly server: WhatsAppServer; readonly model: LlmServer; readonly phone: Phone };
 
 export async function whatsapp(): Promise<void> {
-  row('bot', 'RSS linked MB', `RSS after ${MESSAGES} messages MB`, 'CPU ms/message');
-  row('---', '---', '---', '---');
-  for (const startSubject of [startBare, startNanobot]) {
+  row('process', 'RSS linked MB', 'RSS at the last message MB', 'at rest MB', 'CPU ms/message');
+  row('---', '---', '---', '---', '---');
+  for (const startSubject of [startBare, startAccount, startNanobot]) {
     await using server = await startWhatsAppServer();
     await using model = await startLlmServer({ record: false, respond: answer });
     const world = { server, model, phone: await server.phone() };
@@ -36,14 +40,16 @@ export async function whatsapp(): Promise<void> {
     const cpuBefore = subject.cpuMs();
     await converse(world);
     const perMessage = (subject.cpuMs() - cpuBefore) / MESSAGES;
+    const loadedMb = subject.rssMb();
     await pause(SETTLE_MS);
-    row(subject.name, linkedMb.toFixed(1), subject.rssMb().toFixed(1), perMessage.toFixed(1));
+    const figures = [linkedMb, loadedMb, subject.rssMb(), perMessage];
+    row(subject.name, ...figures.map((figure) => figure.toFixed(1)));
   }
 }
 
-function answer({ lastUserText }: { readonly lastUserText: string }) {
-  return { chunks: [`You said ${/nonce-\w+/.exec(lastUserText)?.[0] ?? 'nothing'}.`] };
-}
+const answer = ({ lastUserText }: { readonly lastUserText: string }) => ({
+  chunks: [nonceAnswer(lastUserText)],
+});
 
 /** A few people at once, each with the next message when the last one was answered. */
 async function converse({ server, phone }: World): Promise<void> {
@@ -66,11 +72,26 @@ async function startBare({ server, model, phone }: World): Promise<Subject> {
     BENCH_SOCKET_URL: server.url,
     BENCH_MODEL_BASE: model.openaiBase,
   });
+  await scan(child, phone);
+  return subjectOf('bare Baileys bot', child, async () => undefined);
+}
+
+async function startAccount({ server, phone }: World): Promise<Subject> {
+  const folder = await mkdtemp(join(tmpdir(), 'nanobot-bench-'));
+  const child = start(['--max-semi-space-size=1', 'bench/whatsapp-account.ts'], {
+    BENCH_SOCKET_URL: server.url,
+    BENCH_FOLDER: folder,
+  });
+  await scan(child, phone);
+  const cleanUp = () => rm(folder, { recursive: true, force: true });
+  return subjectOf('the account alone', child, cleanUp);
+}
+
+async function scan(child: ChildProcess, phone: Phone): Promise<void> {
   const qr = new Promise<string>((resolve) => {
     child.on('message', (message) => resolve(String(Reflect.get(Object(message), 'qr'))));
   });
   await phone.scan(await qr);
-  return subjectOf('bare Baileys bot', child, async () => undefined);
 }
 
 async function startNanobot({ server, model, phone }: World): Promise<Subject> {
@@ -82,7 +103,7 @@ async function startNanobot({ server, model, phone }: World): Promise<Subject> {
         enabled: true,
         socketUrl: server.url,
         allowFrom: ['*'],
-        pacing: { chatPerMinute: 10_000, accountPerMinute: 10_000, minGapMs: 0, maxGapMs: 0 },
+        pacing: UNPACED,
       },
     },
   });

@@ -2,6 +2,9 @@
 // by hand, the clock is moved by the test.
 
 import { randomUUID } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { proto } from '@whiskeysockets/baileys';
 import { createInbox, type Inbox } from '../../../src/channels/whatsapp/inbox.ts';
 import { type Ledger, openLedger } from '../../../src/channels/whatsapp/ledger.ts';
@@ -72,7 +75,9 @@ export type InboxSettings = {
 
 export async function openInboxRig(settings: InboxSettings = {}): Promise<InboxRig> {
   const clock = createMovableClock();
-  const store = await openEmbeddedStore({ path: ':memory:', clock, log: silentLogger });
+  const folder = await mkdtemp(join(tmpdir(), 'nanobot-inbox-'));
+  const path = join(folder, 'state.db');
+  const store = await openEmbeddedStore({ path, clock, log: silentLogger });
   const state = store.scope('channel:whatsapp:default');
   const host = Object.assign(createMemoryHost(clock), { state });
   const ours = new Set<string>();
@@ -180,6 +185,7 @@ export async function openInboxRig(settings: InboxSettings = {}): Promise<InboxR
     async [Symbol.asyncDispose]() {
       await stop();
       await store[Symbol.asyncDispose]();
+      await rm(folder, { recursive: true, force: true });
     },
   };
 }
