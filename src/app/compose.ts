@@ -8,8 +8,9 @@ import { createPromptSources } from '../agent/prompt-sources.ts';
 import { agentSettingsOf } from '../agent/settings.ts';
 import type { MessageBus } from '../bus/bus.ts';
 import { createMessageBus } from '../bus/message-bus.ts';
-import type { CommandDeps } from '../gateway/commands.ts';
+import type { CommandDeps } from '../gateway/command.ts';
 import { createDispatcher } from '../gateway/dispatcher.ts';
+import { createJudge } from '../gateway/judge.ts';
 import { createChannelManager } from '../gateway/manager.ts';
 import { createPairing } from '../gateway/pairing.ts';
 import { createReceiver } from '../gateway/receive.ts';
@@ -121,8 +122,8 @@ async function build(
     channelLines: () => gateway.channelLines(),
     resetSession: (session) => agent.reset(session),
   };
-  const policy = (channel: string) => policyOf(channel, live.config);
-  const receiver = createReceiver({ bus, pairing, commands, log, policy });
+  const judge = createJudge({ pairing, policy: (channel) => policyOf(channel, live.config) });
+  const receiver = createReceiver({ bus, pairing, commands, log, judge });
   const isRunning = (name: Parameters<typeof manager.status>[0]) =>
     manager.status(name)?.kind === 'running';
   const alert = createAlerts({ bus, pairing, clock, log, isRunning });
@@ -132,6 +133,7 @@ async function build(
     agent,
     bus,
     commands,
+    judge,
     permits,
     clock,
     log,

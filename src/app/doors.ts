@@ -24,5 +24,11 @@ export function createDoors(clock: Clock): Doors {
 
 export function policyOf(channel: string, config: Config) {
   const definition = CHANNELS.find(({ name }) => name === channel);
-  return definition?.policy(config.channels) ?? { allowFrom: [DOOR_USER], acceptUnverified: false };
+  return (
+    definition?.policy(config.channels) ?? {
+      allowFrom: [],
+      owners: [DOOR_USER],
+      acceptUnverified: false,
+    }
+  );
 }

@@ -26,6 +26,8 @@ export type ChannelDefinition = {
   /** The configured part of the gate. */
   policy(config: ChannelsConfig): {
     readonly allowFrom: readonly string[];
+    /** Ids of whoever linked the account. */
+    readonly owners: readonly string[];
     readonly acceptUnverified: boolean;
   };
   create(config: ChannelsConfig, deps: ChannelDeps): Promise<Channel>;
@@ -39,7 +41,11 @@ export const CHANNELS: readonly ChannelDefinition[] = [
     label: 'Telegram',
     isEnabled: ({ telegram }) => telegram.enabled,
     settings: ({ telegram: { allowFrom: _gate, ...settings } }) => settings,
-    policy: ({ telegram }) => ({ allowFrom: telegram.allowFrom, acceptUnverified: false }),
+    policy: ({ telegram }) => ({
+      allowFrom: telegram.allowFrom,
+      owners: [],
+      acceptUnverified: false,
+    }),
     async create({ telegram }, deps) {
       const { createTelegramChannel } = await import('./telegram/telegram.ts');
       return createTelegramChannel(telegram, deps);
@@ -53,6 +59,7 @@ export const CHANNELS: readonly ChannelDefinition[] = [
     settings: ({ email: { allowFrom: _gate, acceptUnverified: _too, ...settings } }) => settings,
     policy: ({ email }) => ({
       allowFrom: email.allowFrom.map((address) => address.toLowerCase()),
+      owners: [],
       acceptUnverified: email.acceptUnverified,
     }),
     async create({ email }) {
@@ -67,7 +74,8 @@ export const CHANNELS: readonly ChannelDefinition[] = [
     isEnabled: ({ whatsapp }) => whatsapp.enabled,
     settings: ({ whatsapp: { allowFrom: _gate, ...settings } }) => settings,
     policy: ({ whatsapp: { allowFrom, selfChat } }) => ({
-      allowFrom: [...allowFrom.map(normaliseAllowed), ...(selfChat ? [SELF] : [])],
+      allowFrom: allowFrom.map(normaliseAllowed),
+      owners: selfChat ? [SELF] : [],
       acceptUnverified: false,
     }),
     async create({ whatsapp }, deps) {

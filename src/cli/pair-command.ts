@@ -1,7 +1,7 @@
 // `nanobot pair`: who was let in, who knocked, and letting people in or out by hand.
 
-import { Command } from 'commander';
-import { EVERYBODY } from '../core/admission.ts';
+import { Command, Option } from 'commander';
+import { ADMITTED_ROLES, type AdmittedRole, EVERYBODY } from '../core/admission.ts';
 import { isAllowEntry, normaliseAllowed } from '../core/whatsapp-jid.ts';
 import { CommandFailure, EXIT } from './exit-codes.ts';
 import { momentText } from './moment.ts';
@@ -22,10 +22,23 @@ export function pairCommand(terminal: Terminal): Command {
     .description('let a person in')
     .argument('<channel>', 'e.g. telegram')
     .argument('<user>', asTyped('their id as "nanobot pair list" shows it', terminal.env))
-    .action((channel: string, user: string) => approve(terminal, channel, user));
+    .addOption(
+      new Option('--role <role>', 'what they are to the agent')
+        .choices(ADMITTED_ROLES)
+        .default('trusted'),
+    )
+    .action((channel: string, user: string, { role }: { readonly role: AdmittedRole }) =>
+      approve(terminal, channel, user, role),
+    );
+  command
+    .command('block')
+    .description('refuse a person for good, whatever the allow lists say')
+    .argument('<channel>', 'e.g. telegram')
+    .argument('<user>', 'their id')
+    .action((channel: string, user: string) => block(terminal, channel, user));
   command
     .command('revoke')
-    .description('let a person in no longer')
+    .description('take back what was approved or blocked')
     .argument('<channel>', 'e.g. telegram')
     .argument('<user>', 'their id')
     .action((channel: string, user: string) => revoke(terminal, channel, user));
@@ -54,17 +67,23 @@ async function listPairs(terminal: Terminal, json: boolean) {
   if (rows.length === 0) terminal.note('Nobody was let in by hand, and nobody is waiting.');
 }
 
-async function approve(terminal: Terminal, channel: string, user: string) {
+async function approve(terminal: Terminal, channel: string, user: string, role: AdmittedRole) {
   const id = await checkedId(channel, user);
-  await withState(terminal, ({ pairing }) => pairing.approve(channel, id));
-  terminal.note(`${id} may talk to the agent on ${channel}.`);
+  await withState(terminal, ({ pairing }) => pairing.approve(channel, id, role));
+  terminal.note(`${id} may talk to the agent on ${channel}, as ${role}.`);
+}
+
+async function block(terminal: Terminal, channel: string, user: string) {
+  const id = await checkedId(channel, user);
+  await withState(terminal, ({ pairing }) => pairing.block(channel, [id]));
+  terminal.note(`${id} is refused on ${channel} until "nanobot pair revoke ${channel} ${id}".`);
 }
 
 async function revoke(terminal: Terminal, channel: string, user: string) {
   const id = await checkedId(channel, user);
   const revoked = await withState(terminal, ({ pairing }) => pairing.revoke(channel, id));
   if (!revoked) throw new CommandFailure(EXIT.notFound, `${id} was not let in on ${channel}`);
-  terminal.note(`${id} is out. An entry in channels.${channel}.allowFrom would still let them in.`);
+  terminal.note(`Nothing is decided about ${id} now; channels.${channel}.allowFrom counts alone.`);
 }
 
 /** The id as the channel spells it. @throws CommandFailure where it can be nobody's there. */

@@ -1,23 +1,33 @@
-// The gate: who may talk to the agent. Decided from stable ids alone, before anything costs a model
-// call. An empty allow list lets nobody in.
+// The gate: who may talk to the agent, and as what. Decided from stable ids alone, before anything
+// costs a model call. An empty allow list lets nobody in; whoever is blocked stays out whatever else
+// is configured.
 
 import { parseCommand } from './command.ts';
-import { type InboundMessage, idsOf } from './message.ts';
+import { type InboundMessage, idsOf, type PersonSender } from './message.ts';
 
 /** Lets everybody in; has to be written on purpose. */
 export const EVERYBODY = '*';
 
+/** What somebody who is let in may be; only the machine's user makes an owner. */
+export const ADMITTED_ROLES = ['owner', 'trusted', 'guest'] as const;
+export type AdmittedRole = (typeof ADMITTED_ROLES)[number];
+/** What the machine's user or an owner decided about a person. */
+export type Role = AdmittedRole | 'blocked';
+
 export type AdmissionPolicy = {
   /** Stable sender ids, spelled as the channel spells them. */
   readonly allowFrom: readonly string[];
-  /** Whether the machine's user let this sender in by a code or by hand. */
-  readonly approved: boolean;
+  /** Ids of whoever sits at this machine or linked the account: owners without an approval. */
+  readonly owners: readonly string[];
+  /** What was decided about the sender by a code or by hand; undefined: nothing. */
+  readonly role: Role | undefined;
   /** Whether a sender whom nothing verifies may be answered. */
   readonly acceptUnverified: boolean;
 };
 
 export type Verdict =
-  | { readonly kind: 'admit' }
+  /** `role` is undefined for our own machinery. */
+  | { readonly kind: 'admit'; readonly role: AdmittedRole | undefined }
   /** Not let in; `gate` is the reason that `nanobot trace` shows. */
   | { readonly kind: 'refuse'; readonly gate: string; readonly stranger: boolean }
   /** Not known yet, but shows a pairing code. */
@@ -27,17 +37,32 @@ const refuse = (gate: string, stranger = false): Verdict => ({ kind: 'refuse', g
 
 export function admit(message: InboundMessage, policy: AdmissionPolicy): Verdict {
   const { sender } = message;
-  if (sender.kind === 'system') return { kind: 'admit' };
+  if (sender.kind === 'system') return { kind: 'admit', role: undefined };
+  if (policy.role === 'blocked') return refuse('sender is blocked');
   if (message.addressing !== 'direct') return refuse('groups are off');
-  const isListed = [EVERYBODY, ...idsOf(sender)].some((id) => policy.allowFrom.includes(id));
-  const allowed = policy.approved || isListed;
-  if (sender.verified === 'unverified' && !(allowed && policy.acceptUnverified)) {
+  const role = policy.role ?? configuredRole(sender, policy);
+  if (sender.verified === 'unverified' && !(role !== undefined && policy.acceptUnverified)) {
     return refuse('sender not verified');
   }
-  if (allowed) return { kind: 'admit' };
+  if (role !== undefined) return { kind: 'admit', role };
   const command = parseCommand(message.text);
   if (command?.name === 'start' && command.argument !== '') {
     return { kind: 'redeem', code: command.argument };
   }
   return refuse('sender not on the allow list', true);
+}
+
+function configuredRole(
+  sender: PersonSender,
+  { owners, allowFrom }: AdmissionPolicy,
+): AdmittedRole | undefined {
+  const ids: readonly string[] = idsOf(sender);
+  if (owners.some((id) => ids.includes(id))) return 'owner';
+  return allowFrom.some((id) => id === EVERYBODY || ids.includes(id)) ? 'trusted' : undefined;
+}
+
+/** What counts where a person has several ids: blocked before all, then the highest. */
+export function joinRoles(roles: readonly (Role | undefined)[]): Role | undefined {
+  const order: readonly Role[] = ['blocked', ...ADMITTED_ROLES];
+  return order.find((role) => roles.includes(role));
 }

@@ -1,30 +1,12 @@
 // The table of `/commands`. An immediate one is answered at once, even while a turn runs; the
 // others take their place in the session's order.
 
-import type { MessageBus } from '../bus/bus.ts';
-import type { ParsedCommand } from '../core/command.ts';
+import { type ParsedCommand, parseCommand } from '../core/command.ts';
 import { NanobotError } from '../core/errors.ts';
-import type { SessionKey } from '../core/ids.ts';
-import type { ModelRegistry } from '../providers/provider.ts';
-import type { SessionSettings, SessionSettingsStore } from './session-settings.ts';
-
-export type CommandDeps = {
-  readonly bus: MessageBus;
-  readonly settings: SessionSettingsStore;
-  models(): ModelRegistry;
-  defaults(): { readonly thinkingBudget: number; readonly queueMode: 'steer' | 'followup' };
-  /** One line per channel: name and state in words. */
-  channelLines(): readonly string[];
-  resetSession(session: SessionKey): Promise<void>;
-};
-
-export type Command = {
-  readonly name: string;
-  readonly summary: string;
-  readonly usage?: string;
-  readonly timing: 'immediate' | 'in_order';
-  run(session: SessionKey, argument: string, deps: CommandDeps): Promise<string>;
-};
+import { sessionKeyOf } from '../core/message.ts';
+import type { Command, CommandDeps, CommandOrigin } from './command.ts';
+import { PEOPLE_COMMANDS } from './people-commands.ts';
+import type { SessionSettings } from './session-settings.ts';
 
 const THINK_ON_TOKENS = 10_000;
 const THINK_MIN_TOKENS = 1024;
@@ -46,7 +28,7 @@ export const COMMANDS: readonly Command[] = [
     name: 'new',
     summary: 'begin a new conversation',
     timing: 'in_order',
-    async run(session, _argument, deps) {
+    async run({ session }, _argument, deps) {
       await deps.resetSession(session);
       return 'A new conversation begins. What was said before stays on disk, out of my sight.';
     },
@@ -55,7 +37,7 @@ export const COMMANDS: readonly Command[] = [
     name: 'stop',
     summary: 'stop the answer and drop what waits',
     timing: 'immediate',
-    async run(session, _argument, deps) {
+    async run({ session }, _argument, deps) {
       const { running, withdrawn } = await deps.bus.cancel(session, 'stopped by /stop');
       if (!running && withdrawn === 0) return 'Nothing is running.';
       const dropped = withdrawn === 0 ? '' : ` ${countOf(withdrawn, 'waiting message')} dropped.`;
@@ -84,6 +66,7 @@ export const COMMANDS: readonly Command[] = [
     timing: 'in_order',
     run: changeQueue,
   },
+  ...PEOPLE_COMMANDS,
 ];
 
 export function findCommand(parsed: ParsedCommand | undefined): Command | undefined {
@@ -93,12 +76,14 @@ export function findCommand(parsed: ParsedCommand | undefined): Command | undefi
 /** The command's answer; where it failed in a way people can understand, that in words. */
 export async function runCommand(
   command: Command,
-  session: SessionKey,
-  argument: string,
+  { message, role }: Omit<CommandOrigin, 'session'>,
   deps: CommandDeps,
 ): Promise<string> {
+  if (command.access === 'owner' && role !== 'owner') return 'Only my owner can do that.';
+  const origin = { session: sessionKeyOf(message.chat), message, role };
+  const argument = parseCommand(message.text)?.argument ?? '';
   try {
-    return await command.run(session, argument, deps);
+    return await command.run(origin, argument, deps);
   } catch (error) {
     if (error instanceof NanobotError && error.userText !== undefined) return error.userText;
     throw error;
@@ -112,7 +97,7 @@ function helpText(): string {
   return `Commands:\n${lines.join('\n')}`;
 }
 
-async function showStatus(session: SessionKey, _argument: string, deps: CommandDeps) {
+async function showStatus({ session }: CommandOrigin, _argument: string, deps: CommandDeps) {
   const chosen = await deps.settings.get(session);
   const stats = await deps.bus.stats();
   const thinking = chosen.thinkingBudget ?? deps.defaults().thinkingBudget;
@@ -129,7 +114,7 @@ async function showStatus(session: SessionKey, _argument: string, deps: CommandD
   ].join('\n');
 }
 
-async function changeModel(session: SessionKey, argument: string, deps: CommandDeps) {
+async function changeModel({ session }: CommandOrigin, argument: string, deps: CommandDeps) {
   const chosen = await deps.settings.get(session);
   const current = chosen.model ?? deps.models().defaultModel;
   if (argument === '') return `The model is ${current}. Change it with /model <name>.`;
@@ -143,7 +128,7 @@ async function changeModel(session: SessionKey, argument: string, deps: CommandD
   return `From the next message on the model is ${handle.name}.`;
 }
 
-async function changeThinking(session: SessionKey, argument: string, deps: CommandDeps) {
+async function changeThinking({ session }: CommandOrigin, argument: string, deps: CommandDeps) {
   const chosen = await deps.settings.get(session);
   if (argument === '') {
     const budget = chosen.thinkingBudget ?? deps.defaults().thinkingBudget;
@@ -163,7 +148,7 @@ function thinkingBudgetOf(argument: string): number | undefined {
   return tokens === 0 ? 0 : Math.min(THINK_MAX_TOKENS, Math.max(THINK_MIN_TOKENS, tokens));
 }
 
-async function changeQueue(session: SessionKey, argument: string, deps: CommandDeps) {
+async function changeQueue({ session }: CommandOrigin, argument: string, deps: CommandDeps) {
   const chosen: SessionSettings = await deps.settings.get(session);
   if (argument === 'steer' || argument === 'followup') {
     await deps.settings.set(session, { ...chosen, queueMode: argument });

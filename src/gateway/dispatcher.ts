@@ -16,7 +16,9 @@ import type { Logger } from '../lib/logger.ts';
 import type { Permits } from '../lib/permits.ts';
 import { Batch } from './batch.ts';
 import { Coalescer } from './coalescer.ts';
-import { type CommandDeps, findCommand, runCommand } from './commands.ts';
+import type { CommandDeps } from './command.ts';
+import { findCommand, runCommand } from './commands.ts';
+import type { Judge } from './judge.ts';
 import type { SessionSettings } from './session-settings.ts';
 import { createTurnView, type TurnView } from './turn-view.ts';
 
@@ -30,6 +32,8 @@ export type DispatcherDeps = {
   readonly agent: Agent;
   readonly bus: MessageBus;
   readonly commands: CommandDeps;
+  /** Asked again before a command that waited in line. */
+  readonly judge: Judge;
   readonly permits: Permits;
   readonly clock: Clock;
   readonly log: Logger;
@@ -57,11 +61,12 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   return {
     async handle(turn) {
       const [first] = turn.messages;
-      const parsed = parseCommand(first.message.text);
-      const command = findCommand(parsed);
+      const command = findCommand(parseCommand(first.message.text));
       if (command !== undefined) {
-        const argument = parsed?.argument ?? '';
-        const markdown = await runCommand(command, turn.session, argument, deps.commands);
+        const verdict = await deps.judge(first.message);
+        const role = verdict.kind === 'admit' ? verdict.role : undefined;
+        const origin = { message: first.message, role };
+        const markdown = await runCommand(command, origin, deps.commands);
         return resultOf(turn, first.seq, [markdown], first.message.id);
       }
       return new TurnRun(turn, deps).run();

@@ -1,6 +1,7 @@
 // Who was let in by the machine's user: one-time codes, approvals and the strangers who knocked.
 // Kept apart from the configuration, so that a tap on a link never rewrites a person's file.
 
+import { type AdmittedRole, joinRoles, type Role } from '../core/admission.ts';
 import type { PersonSender } from '../core/message.ts';
 import { type CodesDeps, createPairingCodes, type IssuedCode } from './pairing-codes.ts';
 
@@ -11,7 +12,7 @@ export type Approval = {
   readonly channel: string;
   readonly userId: string;
   readonly name: string;
-  readonly role: 'owner' | 'trusted';
+  readonly role: Role;
   readonly at: number;
   /** Where this person can be reached, once they have written. */
   readonly chat?: string;
@@ -27,16 +28,19 @@ export type Stranger = {
 export interface Pairing {
   /** A code that makes the first person who sends it on this channel its owner. */
   issueOwnerCode(channel: string): Promise<IssuedCode>;
-  /** True where the code was good; the sender is approved as owner from then on. */
+  /** True where the code was good; the sender is an owner from then on. */
   redeem(channel: string, sender: PersonSender, chat: string, code: string): Promise<boolean>;
-  isApproved(channel: string, userId: string): Promise<boolean>;
+  /** What was decided about a person of these ids; undefined: nothing. */
+  roleOf(channel: string, userIds: readonly string[]): Promise<Role | undefined>;
   noteStranger(channel: string, sender: PersonSender): Promise<void>;
   list(): Promise<{
     readonly approved: readonly Approval[];
     readonly pending: readonly Stranger[];
   }>;
-  approve(channel: string, userId: string): Promise<void>;
-  /** True where there was something to revoke. */
+  approve(channel: string, userId: string, role: AdmittedRole): Promise<void>;
+  /** Refused for good under each of these ids, whatever else is configured. */
+  block(channel: string, userIds: readonly string[]): Promise<void>;
+  /** Takes back an approval or a block. True where there was something to take back. */
   revoke(channel: string, userId: string): Promise<boolean>;
 }
 
@@ -47,6 +51,20 @@ export function createPairing(deps: CodesDeps): Pairing {
   async function savedStranger(channel: string, userId: string): Promise<Stranger | undefined> {
     const stored = await state.get(strangerKey(channel, userId));
     return stored === undefined ? undefined : JSON.parse(stored);
+  }
+
+  async function decide(channel: string, userIds: readonly string[], role: Role) {
+    const rows = await Promise.all(
+      userIds.map(async (userId) => {
+        const name = (await savedStranger(channel, userId))?.name ?? '';
+        const approval: Approval = { channel, userId, name, role, at: clock.now() };
+        return [
+          { key: approvalKey(channel, userId), value: JSON.stringify(approval) },
+          { key: strangerKey(channel, userId), value: undefined },
+        ];
+      }),
+    );
+    await state.setMany(rows.flat());
   }
 
   return {
@@ -71,8 +89,13 @@ export function createPairing(deps: CodesDeps): Pairing {
       return true;
     },
 
-    isApproved: async (channel, userId) =>
-      (await state.get(approvalKey(channel, userId))) !== undefined,
+    async roleOf(channel, userIds) {
+      const rows = await Promise.all(userIds.map((id) => state.get(approvalKey(channel, id))));
+      const found: readonly Approval[] = rows
+        .flatMap((row) => row ?? [])
+        .map((row) => JSON.parse(row));
+      return joinRoles(found.map(({ role }) => role));
+    },
 
     async noteStranger(channel, sender) {
       if ((await savedStranger(channel, sender.id)) !== undefined) return;
@@ -98,20 +121,8 @@ export function createPairing(deps: CodesDeps): Pairing {
       };
     },
 
-    async approve(channel, userId) {
-      const stranger = await savedStranger(channel, userId);
-      const approval: Approval = {
-        channel,
-        userId,
-        name: stranger?.name ?? '',
-        role: 'trusted',
-        at: clock.now(),
-      };
-      await state.setMany([
-        { key: approvalKey(channel, userId), value: JSON.stringify(approval) },
-        { key: strangerKey(channel, userId), value: undefined },
-      ]);
-    },
+    approve: (channel, userId, role) => decide(channel, [userId], role),
+    block: (channel, userIds) => decide(channel, userIds, 'blocked'),
 
     async revoke(channel, userId) {
       const keys = [approvalKey(channel, userId), strangerKey(channel, userId)];

@@ -3,12 +3,13 @@
 // carried out here.
 
 import type { AcceptResult, ChannelCursor, InboundEntry, MessageBus } from '../bus/bus.ts';
-import { type AdmissionPolicy, admit } from '../core/admission.ts';
 import { parseCommand } from '../core/command.ts';
 import { messageId } from '../core/ids.ts';
-import { type InboundMessage, idsOf, type OutboundDraft, sessionKeyOf } from '../core/message.ts';
+import type { InboundMessage, OutboundDraft } from '../core/message.ts';
 import type { Logger } from '../lib/logger.ts';
-import { type CommandDeps, findCommand, runCommand } from './commands.ts';
+import type { CommandDeps } from './command.ts';
+import { findCommand, runCommand } from './commands.ts';
+import type { Judge } from './judge.ts';
 import type { Pairing } from './pairing.ts';
 
 export type ReceiveDeps = {
@@ -16,8 +17,7 @@ export type ReceiveDeps = {
   readonly pairing: Pairing;
   readonly commands: CommandDeps;
   readonly log: Logger;
-  /** The configured part of the gate, per channel. */
-  policy(channel: string): Omit<AdmissionPolicy, 'approved'>;
+  readonly judge: Judge;
 };
 
 export interface Receiver {
@@ -42,21 +42,18 @@ export function createReceiver(deps: ReceiveDeps): Receiver {
   async function gate(entry: InboundEntry): Promise<Gated> {
     const { message } = entry;
     if (entry.kind === 'record') return { entry };
-    const policy = await policyFor(message, deps);
-    const verdict = admit(message, policy);
+    const verdict = await deps.judge(message);
     if (verdict.kind === 'redeem') return redeem(message, verdict.code);
     if (verdict.kind === 'refuse') {
       return refused(message, verdict.gate, verdict.stranger);
     }
-    const parsed = parseCommand(message.text);
-    const command = findCommand(parsed);
+    const command = findCommand(parseCommand(message.text));
     if (command?.timing !== 'immediate') return { entry };
     return {
       entry: { kind: 'record', message, gate: `command /${command.name}` },
       afterwards: async () => {
-        const session = sessionKeyOf(message.chat);
-        const argument = parsed?.argument ?? '';
-        await reply(message, await runCommand(command, session, argument, deps.commands));
+        const { role } = verdict;
+        await reply(message, await runCommand(command, { message, role }, deps.commands));
       },
     };
   }
@@ -96,12 +93,4 @@ export function createReceiver(deps: ReceiveDeps): Receiver {
       }
     },
   };
-}
-
-async function policyFor(message: InboundMessage, deps: ReceiveDeps): Promise<AdmissionPolicy> {
-  const { channel } = message.chat;
-  const { sender } = message;
-  const ids = sender.kind === 'person' ? idsOf(sender) : [];
-  const approvals = await Promise.all(ids.map((id) => deps.pairing.isApproved(channel, id)));
-  return { ...deps.policy(channel), approved: approvals.includes(true) };
 }

@@ -59,6 +59,15 @@ describe('pair', () => {
     expect((await run('pair', 'revoke', 'telegram', '42')).code).toBe(6);
   });
 
+  test('the machine’s user says what a person is, or that they stay out', async () => {
+    expect((await run('pair', 'approve', 'telegram', '43', '--role', 'owner')).code).toBe(0);
+    expect((await run('pair', 'list')).stdout).toMatch(/owner +telegram +43/);
+    expect((await run('pair', 'block', 'telegram', '43')).code).toBe(0);
+    expect((await run('pair', 'list')).stdout).toMatch(/blocked +telegram +43/);
+    expect((await run('pair', 'approve', 'telegram', '43', '--role', 'king')).code).toBe(2);
+    expect((await run('pair', 'revoke', 'telegram', '43')).code).toBe(0);
+  });
+
   test('a WhatsApp number is kept in one spelling, however it was written', async () => {
     expect((await run('pair', 'approve', 'whatsapp', '0049 151/123-4567')).code).toBe(0);
     const listed = JSON.parse((await run('pair', 'list', '--json')).stdout);

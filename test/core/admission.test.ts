@@ -3,7 +3,12 @@ import { type AdmissionPolicy, admit } from '../../src/core/admission.ts';
 import { channelName, chatId, DEFAULT_ACCOUNT, messageId, userId } from '../../src/core/ids.ts';
 import type { InboundMessage } from '../../src/core/message.ts';
 
-const closed: AdmissionPolicy = { allowFrom: [], approved: false, acceptUnverified: false };
+const closed: AdmissionPolicy = {
+  allowFrom: [],
+  owners: [],
+  role: undefined,
+  acceptUnverified: false,
+};
 
 function message(overrides: Partial<InboundMessage> = {}): InboundMessage {
   return {
@@ -40,7 +45,13 @@ describe('the gate', () => {
     ],
     ['an empty entry lets nobody in', from('123'), { ...closed, allowFrom: [''] }, 'refuse'],
     ['a star lets everybody in', from('123'), { ...closed, allowFrom: ['*'] }, 'admit'],
-    ['an approved sender is let in', from('123'), { ...closed, approved: true }, 'admit'],
+    ['an approved sender is let in', from('123'), { ...closed, role: 'guest' }, 'admit'],
+    [
+      'a blocked sender is not, though listed',
+      from('123'),
+      { ...closed, role: 'blocked', allowFrom: ['*', '123'], owners: ['123'] },
+      'refuse',
+    ],
     [
       'an asserted sender is let in',
       from('123', 'asserted'),

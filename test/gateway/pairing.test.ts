@@ -33,10 +33,10 @@ describe('a pairing code', () => {
   it('makes its first sender the owner, and nobody after', async () => {
     const { code } = await pairing.issueOwnerCode('chat');
     expect(await pairing.redeem('chat', person('1'), '1', code.toLowerCase())).toBe(true);
-    expect(await pairing.isApproved('chat', '1')).toBe(true);
+    expect(await pairing.roleOf('chat', ['1'])).toBe('owner');
     expect((await pairing.list()).approved).toMatchObject([{ userId: '1', role: 'owner' }]);
     expect(await pairing.redeem('chat', person('2'), '2', code)).toBe(false);
-    expect(await pairing.isApproved('chat', '2')).toBe(false);
+    expect(await pairing.roleOf('chat', ['2'])).toBeUndefined();
   });
 
   it('counts on its own channel only', async () => {
@@ -69,11 +69,22 @@ describe('strangers', () => {
   it('are listed until they are approved, and out again when revoked', async () => {
     await pairing.noteStranger('chat', person('7', 'Eve\u001b[31m\u202e'));
     expect((await pairing.list()).pending).toMatchObject([{ userId: '7', name: 'Eve[31m' }]);
-    await pairing.approve('chat', '7');
-    expect(await pairing.list()).toMatchObject({ approved: [{ userId: '7' }], pending: [] });
+    await pairing.approve('chat', '7', 'guest');
+    expect(await pairing.list()).toMatchObject({
+      approved: [{ userId: '7', role: 'guest' }],
+      pending: [],
+    });
     expect(await pairing.revoke('chat', '7')).toBe(true);
-    expect(await pairing.isApproved('chat', '7')).toBe(false);
+    expect(await pairing.roleOf('chat', ['7'])).toBeUndefined();
     expect(await pairing.revoke('chat', '7')).toBe(false);
+  });
+
+  it('stay out under every id once one of them is blocked', async () => {
+    await pairing.approve('chat', '7', 'trusted');
+    await pairing.block('chat', ['8', '9']);
+    expect(await pairing.roleOf('chat', ['7'])).toBe('trusted');
+    expect(await pairing.roleOf('chat', ['7', '8'])).toBe('blocked');
+    expect(await pairing.roleOf('chat', ['9'])).toBe('blocked');
   });
 
   it('cannot fill the store', async () => {

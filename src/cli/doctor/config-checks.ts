@@ -48,7 +48,9 @@ export async function checkAccess(
   const people = (await state?.pairing.list())?.approved ?? [];
   return CHANNELS.filter((channel) => channel.isEnabled(config.channels)).map((channel) => {
     const { allowFrom } = channel.policy(config.channels);
-    const paired = people.filter((person) => person.channel === channel.name).length;
+    const paired = people.filter(
+      ({ channel: door, role }) => door === channel.name && role !== 'blocked',
+    ).length;
     return accessFinding(channel.name, allowFrom, paired);
   });
 }

@@ -1,0 +1,36 @@
+// What a `/command` is: who may give it, when it is carried out, and what it works with.
+
+import type { MessageBus } from '../bus/bus.ts';
+import type { AdmittedRole } from '../core/admission.ts';
+import type { SessionKey } from '../core/ids.ts';
+import type { InboundMessage } from '../core/message.ts';
+import type { ModelRegistry } from '../providers/provider.ts';
+import type { SessionSettingsStore } from './session-settings.ts';
+
+export type CommandDeps = {
+  readonly bus: MessageBus;
+  readonly settings: SessionSettingsStore;
+  models(): ModelRegistry;
+  defaults(): { readonly thinkingBudget: number; readonly queueMode: 'steer' | 'followup' };
+  /** One line per channel: name and state in words. */
+  channelLines(): readonly string[];
+  resetSession(session: SessionKey): Promise<void>;
+};
+
+/** Who gave a command, and where. */
+export type CommandOrigin = {
+  readonly session: SessionKey;
+  readonly message: InboundMessage;
+  /** Undefined where the sender was let in for one message only. */
+  readonly role: AdmittedRole | undefined;
+};
+
+export type Command = {
+  readonly name: string;
+  readonly summary: string;
+  readonly usage?: string;
+  readonly timing: 'immediate' | 'in_order';
+  /** Who may give it; everybody unless said. */
+  readonly access?: 'owner';
+  run(origin: CommandOrigin, argument: string, deps: CommandDeps): Promise<string>;
+};
