@@ -49,7 +49,7 @@ export type WhatsAppVerdict =
 
 export const LINK_REMEDY =
   'Run `nanobot channels login whatsapp`, or open the web page, and link the phone.';
-const TRY_AGAIN = 'Run `nanobot channels login whatsapp` again.';
+export const TRY_AGAIN = 'Run `nanobot channels login whatsapp` again.';
 
 /** A handshake that fails is no network trouble: told at once. */
 const HANDSHAKE_ALERT = 1;
@@ -192,7 +192,7 @@ const replaced: WhatsAppVerdict = {
   reason: 'another program took over this WhatsApp connection (440)',
   remedy:
     'Stop the other program that runs with the same credentials, then run ' +
-    '`nanobot channels login whatsapp`, or restart the gateway.',
+    '`nanobot channels restart whatsapp`.',
 };
 
 const loggedOut: WhatsAppVerdict = {

@@ -7,6 +7,7 @@ import { backoffMs } from '../../lib/backoff.ts';
 import type { ChannelHost } from '../channel.ts';
 import { handOver } from './hand-over.ts';
 import { type InboxRow, inOrder } from './inbound.ts';
+import type { PassingTrouble } from './link-status.ts';
 import { createRowReader, type ReadRow, type RowReaderDeps } from './row-reader.ts';
 import type { Undecryptable } from './undecryptable.ts';
 import { createUnread, type Unread } from './unread.ts';
@@ -38,8 +39,8 @@ export type InboxDeps = Omit<RowReaderDeps, 'unread' | 'clock' | 'log'> & {
   readonly unresolved: Unresolved;
   /** 0 to 1; spreads the waits between tries. */
   readonly random: () => number;
-  /** The queue takes messages again: reports how the connection is. */
-  restoreStatus(): void;
+  /** Tells, while the connection is open, why nothing comes through; undefined: it does again. */
+  noteTrouble(trouble: PassingTrouble | undefined): void;
 };
 
 /**
@@ -47,8 +48,13 @@ export type InboxDeps = Omit<RowReaderDeps, 'unread' | 'clock' | 'log'> & {
  * earlier half is taken, so that order is kept.
  */
 const WINDOW = 400;
-/** Compressed frames and first messages by LID are overtaken by those behind them. */
-const QUIET_MS = 60;
+/**
+ * A compressed frame is overtaken by those behind it while it is inflated: by a few milliseconds, most
+ * of which passed until the overtaking message was on disk.
+ */
+const QUIET_MS = 8;
+/** Among several messages the process may be too busy to see the overtaken one so soon. */
+const BUSY_QUIET_MS = 60;
 const MAX_SETTLE_MS = 1500;
 const FULL_MIN_MS = 1000;
 const FULL_MAX_MS = 30_000;
@@ -99,11 +105,13 @@ class Drain {
   async #settle(): Promise<void> {
     const { ledger, host } = this.#deps;
     const startedAt = host.clock.monotonic();
+    let quietMs = QUIET_MS;
     while (host.clock.monotonic() - startedAt < MAX_SETTLE_MS) {
+      if (ledger.stalledMs() !== undefined) quietMs = BUSY_QUIET_MS;
       const round = new AbortController();
       const signal = AbortSignal.any([this.#signal, round.signal]);
       const isQuiet = await Promise.race([
-        host.clock.sleep(QUIET_MS, signal).then(
+        host.clock.sleep(quietMs, signal).then(
           () => true,
           () => true,
         ),
@@ -114,6 +122,7 @@ class Drain {
       ]);
       round.abort();
       if (isQuiet && ledger.stalledMs() === undefined) return;
+      quietMs = BUSY_QUIET_MS;
     }
   }
 
@@ -128,7 +137,7 @@ class Drain {
     const { gone, isFull } = await handOver(parcels, { host, remove });
     for (const one of gone) await this.#noteGone(one);
     if (isFull) return this.#waitForRoom();
-    if (this.#fullTries > 0) this.#deps.restoreStatus();
+    if (this.#fullTries > 0) this.#deps.noteTrouble(undefined);
     this.#fullTries = 0;
   }
 
@@ -139,11 +148,11 @@ class Drain {
   }
 
   async #waitForRoom(): Promise<void> {
-    const { host, random } = this.#deps;
+    const { host, random, noteTrouble } = this.#deps;
     this.#fullTries += 1;
     const waitMs = backoffMs(this.#fullTries, { minMs: FULL_MIN_MS, maxMs: FULL_MAX_MS, random });
     const reason = 'the queue is full; received messages wait on disk meanwhile';
-    host.report({ kind: 'degraded', reason, retryAt: host.clock.now() + waitMs });
+    noteTrouble({ reason, retryAt: host.clock.now() + waitMs });
     await host.clock.sleep(waitMs, this.#signal);
   }
 }

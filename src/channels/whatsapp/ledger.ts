@@ -7,6 +7,7 @@ import { BACKOFF, ChannelError } from '../../core/errors.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { KeyValueEntry, KeyValueStore } from '../../store/store.ts';
+import { createChange } from './change.ts';
 import { ciphertextsOf, type Envelope, envelopeOf, isPublicPost, type OwnIds } from './envelope.ts';
 import {
   arrivalKey,
@@ -75,7 +76,7 @@ class StoredLedger implements Ledger {
   #lastArrival: number;
   #highestHandedOver: string;
   #hasNew = false;
-  #wake = Promise.withResolvers<void>();
+  readonly #arrived = createChange();
 
   constructor(
     deps: LedgerDeps,
@@ -118,7 +119,7 @@ class StoredLedger implements Ledger {
 
   stored(): void {
     this.#hasNew = true;
-    this.#wake.resolve();
+    this.#arrived.notify();
   }
 
   settled(ciphertext: Uint8Array): void {
@@ -150,18 +151,8 @@ class StoredLedger implements Ledger {
 
   async arrival(signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
-    if (!this.#hasNew) {
-      const aborted = Promise.withResolvers<never>();
-      const onAbort = () => aborted.reject(signal.reason);
-      signal.addEventListener('abort', onAbort, { once: true });
-      try {
-        await Promise.race([this.#wake.promise, aborted.promise]);
-      } finally {
-        signal.removeEventListener('abort', onAbort);
-      }
-    }
+    if (!this.#hasNew) await this.#arrived.next(signal);
     this.#hasNew = false;
-    this.#wake = Promise.withResolvers();
   }
 
   stalledMs(): number | undefined {

@@ -14,6 +14,9 @@ export type StatusDeps = {
   readonly vault: Pick<Vault, 'account'>;
 };
 
+/** `retryAt`: epoch milliseconds. */
+export type PassingTrouble = { readonly reason: string; readonly retryAt: number };
+
 export class LinkStatus {
   readonly #deps: StatusDeps;
   readonly #health: HealthRecord;
@@ -21,6 +24,7 @@ export class LinkStatus {
   readonly #told = new Set<string>();
   #activeAt: number | undefined;
   #last: ChannelStatus | undefined;
+  #trouble: PassingTrouble | undefined;
 
   constructor(deps: StatusDeps) {
     this.#deps = deps;
@@ -39,7 +43,7 @@ export class LinkStatus {
     this.#report({ kind: 'starting' });
   }
 
-  /** Trouble that was told stays until it is over. */
+  /** PassingTrouble that was told stays until it is over. */
   connecting(): void {
     if (this.#last?.kind !== 'degraded') this.starting();
   }
@@ -78,16 +82,17 @@ export class LinkStatus {
     this.#health.undecryptable();
   }
 
-  /** After another part of the channel had something to say. */
-  restore(): void {
-    if (this.#last !== undefined) this.#deps.host.report(this.#last);
+  /** Of another part of the channel: shown while the connection itself is open, until it is over. */
+  trouble(trouble: PassingTrouble | undefined): void {
+    this.#trouble = trouble;
+    if (this.#last?.kind === 'running') this.#running();
   }
 
   /** Once per reason until `forget`. */
-  alert(reason: string, remedy = ''): void {
+  alert(reason: string, remedy: string): void {
     if (this.#told.has(reason)) return;
     this.#told.add(reason);
-    this.#deps.host.alert(`${reason}. ${remedy}`.trimEnd());
+    this.#deps.host.alert(`${reason}. ${remedy}`);
   }
 
   /** What was told is over: the next time is news again. */
@@ -106,7 +111,8 @@ export class LinkStatus {
   #report(status: ChannelStatus): void {
     this.#activeAt = undefined;
     this.#last = status;
-    this.#deps.host.report(status);
+    const trouble = status.kind === 'running' ? this.#trouble : undefined;
+    this.#deps.host.report(trouble === undefined ? status : { kind: 'degraded', ...trouble });
     this.#health.set({ status: status.kind });
   }
 }

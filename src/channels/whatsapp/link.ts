@@ -9,7 +9,7 @@ import { LINK_REMEDY } from '../../core/whatsapp-endings.ts';
 import type { ChannelHost, Login } from '../channel.ts';
 import { createChange } from './change.ts';
 import { EndedConnections } from './ended-connections.ts';
-import { LinkStatus } from './link-status.ts';
+import { LinkStatus, type PassingTrouble } from './link-status.ts';
 import { LiveConnection, type LiveEvents } from './live-connection.ts';
 import { createLoginDesk, type LoginAttempt, type LoginDesk } from './login.ts';
 import { pairingEvents } from './pairing.ts';
@@ -42,18 +42,18 @@ export interface Link {
   readonly isCatchingUp: boolean;
   /** @throws the signal's reason */
   caughtUp(signal: AbortSignal): Promise<void>;
-  /** Reports the open connection again where something else had been reported over it. */
-  restoreStatus(): void;
+  /** Reports this instead of an open connection, until called with undefined. */
+  noteTrouble(trouble: PassingTrouble | undefined): void;
 }
 
 const NOT_LINKED = { reason: 'not linked', remedy: LINK_REMEDY };
 const STOPPED = { reason: 'the channel stopped', remedy: 'Start the gateway and try again.' };
 
 export function createLink(deps: LinkDeps): Link {
-  return new Owner(deps);
+  return new LiveLink(deps);
 }
 
-class Owner implements Link {
+class LiveLink implements Link {
   readonly login: LoginDesk;
   readonly #deps: LinkDeps;
   readonly #status: LinkStatus;
@@ -93,8 +93,8 @@ class Owner implements Link {
     while (this.isCatchingUp) await this.#change.next(signal);
   }
 
-  restoreStatus(): void {
-    this.#status.restore();
+  noteTrouble(trouble: PassingTrouble | undefined): void {
+    this.#status.trouble(trouble);
   }
 
   async run(signal: AbortSignal): Promise<void> {

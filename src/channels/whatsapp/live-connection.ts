@@ -37,19 +37,20 @@ export class LiveConnection {
     this.#deps = deps;
     this.#events = events;
     this.isPairing = deps.vault.account === undefined;
-    this.#watch = startWatchdogs({
-      clock: deps.clock,
-      isPairing: this.isPairing,
-      stalledMs: () => deps.ledger.stalledMs(),
-      onTrouble: (kind) => this.end({ kind }),
-      onMarkerMissing: () => this.#onMarkerMissing(),
-    });
+    // First: a connection that cannot be made must not leave a watch behind.
     this.#connection = new Connection(deps, {
       ...events,
       onOpen: () => this.#onOpen(),
       onCaughtUp: () => this.#caughtUp(),
       onFrame: () => this.#onFrame(),
       onEnding: () => this.#onEnding(),
+    });
+    this.#watch = startWatchdogs({
+      clock: deps.clock,
+      isPairing: this.isPairing,
+      stalledMs: () => deps.ledger.stalledMs(),
+      onTrouble: (kind) => this.end({ kind }),
+      onMarkerMissing: () => this.#onMarkerMissing(),
     });
   }
 

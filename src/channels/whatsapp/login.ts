@@ -1,9 +1,9 @@
 // Logins as a person sees them: each a list of steps that ends in `done` or `failed`. The newest
 // ends the one before it. Who connects, and cleans what was half made, is the link.
 
+import { TRY_AGAIN } from '../../core/whatsapp-endings.ts';
 import type { Login, LoginOptions, LoginStep } from '../channel.ts';
 
-const TRY_AGAIN = 'Run `nanobot channels login whatsapp` again.';
 /** E.164: country code first, at most 15 digits. */
 const NUMBER = /^[1-9]\d{6,14}$/;
 const SEPARATORS = /[\s+()./-]/g;

@@ -10,6 +10,7 @@ import {
   type SocketConfig,
 } from '@whiskeysockets/baileys';
 import { BACKOFF, ChannelError } from '../../core/errors.ts';
+import { aborted } from '../../lib/aborted.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Ledger } from './ledger.ts';
@@ -111,7 +112,7 @@ function receiving(
     } catch (error) {
       if (!isNotSaved(error)) throw error;
       log.error('a WhatsApp message could not be stored', { error });
-      await ended(signal);
+      await aborted(signal);
       throw error;
     }
   }
@@ -146,13 +147,6 @@ function receiving(
       unanswered(() => units.run(() => inner.processSenderKeyDistributionMessage(message))),
     migrateSession: (from, to) => unanswered(() => units.run(() => inner.migrateSession(from, to))),
   };
-}
-
-function ended(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    signal.addEventListener('abort', () => resolve(), { once: true });
-  });
 }
 
 /** Fills the mapping's memory before the lock is taken, so that nobody waits for the network in it. */

@@ -135,7 +135,7 @@ export class WhatsAppSession {
       undecryptable: this.#undecryptable,
       account: () => vault.account,
       isOurs: (id) => this.outbox.isOurs(id),
-      restoreStatus: () => this.link.restoreStatus(),
+      noteTrouble: (trouble) => this.link.noteTrouble(trouble),
       random,
     });
   }

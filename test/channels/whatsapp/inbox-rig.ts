@@ -56,8 +56,8 @@ export type InboxRig = AsyncDisposable & {
   readonly mappings: Map<string, string>;
   /** While true the inbox waits, as it does while offline messages come in. */
   catchingUp(is: boolean): void;
-  /** How often the connection's status was asked to be reported again. */
-  readonly restored: number;
+  /** Why nothing came through, and undefined where it did again, in the order it was told. */
+  readonly troubles: readonly (string | undefined)[];
   /** Lays messages into the ledger, in this order of arrival; their ids. */
   put(...messages: readonly Put[]): Promise<readonly string[]>;
   /** Lets the inbox do all it can do now. */
@@ -84,7 +84,7 @@ export async function openInboxRig(settings: InboxSettings = {}): Promise<InboxR
   const mappings = new Map<string, string>();
   const gate = createGate();
   let arrivals = 0;
-  let restored = 0;
+  const troubles: (string | undefined)[] = [];
 
   async function start() {
     const { alert } = host;
@@ -119,9 +119,7 @@ export async function openInboxRig(settings: InboxSettings = {}): Promise<InboxR
       account: () => OWN,
       isOurs: async (id) => ours.has(id),
       random: () => 0,
-      restoreStatus() {
-        restored += 1;
-      },
+      noteTrouble: (trouble) => void troubles.push(trouble?.reason),
     });
     const controller = new AbortController();
     const runs = [inbox.run(controller.signal), undecryptable.run(controller.signal)];
@@ -153,9 +151,7 @@ export async function openInboxRig(settings: InboxSettings = {}): Promise<InboxR
     get undecryptable() {
       return current.undecryptable;
     },
-    get restored() {
-      return restored;
-    },
+    troubles,
     catchingUp: gate.set,
     async put(...messages) {
       const ids: string[] = [];

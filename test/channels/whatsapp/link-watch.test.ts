@@ -52,6 +52,17 @@ describe('an open connection', () => {
     });
   });
 
+  it('shows why nothing comes through as long as that lasts, whatever else arrives', async () => {
+    await using bench = await createLinkBench(server);
+    await bench.linked();
+    const trouble = { reason: 'the queue is full', retryAt: bench.clock.now() + 30_000 };
+    bench.link.noteTrouble(trouble);
+    await bench.quiet(60_000);
+    expect(bench.host.statuses.at(-1)).toEqual({ kind: 'degraded', ...trouble });
+    bench.link.noteTrouble(undefined);
+    expect(bench.host.statuses.at(-1)?.kind).toBe('running');
+  });
+
   it('is replaced when messages come that reach nobody', async () => {
     await using bench = await createLinkBench(server);
     await bench.linked();
