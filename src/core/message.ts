@@ -52,6 +52,24 @@ export type Sender = PersonSender | SystemSender;
 
 export type Quote = { readonly author?: string; readonly text: string };
 
+/** The group a message was said in. */
+export type GroupRef = {
+  /** All ids the group has or had: listed by one it is listed. The first is that of the chat. */
+  readonly ids: readonly [ChatId, ...ChatId[]];
+  /** Shown, never trusted. */
+  readonly title?: string;
+};
+
+/** Something that was said in a group and not to the agent. */
+export type HeardLine = {
+  readonly id: MessageId;
+  /** How the model is told who said it, see `authorOf`. */
+  readonly author: string;
+  readonly text: string;
+  /** Epoch milliseconds by our clock. */
+  readonly at: number;
+};
+
 export type InboundMessage = {
   /** `channel:account:native`; the dedupe key. */
   readonly id: MessageId;
@@ -59,6 +77,10 @@ export type InboundMessage = {
   readonly sender: Sender;
   /** How the agent was spoken to; `ambient` is talk among others. */
   readonly addressing: 'direct' | 'mention' | 'reply' | 'ambient';
+  /** Where it was not said between two. */
+  readonly group?: GroupRef;
+  /** What others said in the group before, oldest first. */
+  readonly heard?: readonly HeardLine[];
   readonly text: string;
   readonly quoted?: Quote;
   readonly replyTo?: MessageId;
