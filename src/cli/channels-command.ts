@@ -5,6 +5,7 @@ import { Command } from 'commander';
 import { type ReportedStatus, statusLine } from './channel-lines.ts';
 import { CommandFailure, EXIT } from './exit-codes.ts';
 import { parseNumbers, parsePhone, parseSeconds } from './flag-values.ts';
+import type { CredentialFlags } from './onboard/email-credentials.ts';
 import type { Terminal } from './terminal.ts';
 import { textTable } from './text-table.ts';
 
@@ -14,7 +15,8 @@ type LoginFlags = {
   readonly self?: boolean;
   readonly allow?: readonly string[];
   readonly pairWait?: number;
-};
+  readonly email?: string;
+} & CredentialFlags;
 
 const DOORS = ['web', 'terminal'];
 
@@ -34,6 +36,12 @@ export function channelsCommand(terminal: Terminal): Command {
     .option('--self', 'WhatsApp: the number is yours; answer in the chat with yourself')
     .option('--no-self', 'WhatsApp: the number is the agent’s own')
     .option('--allow <numbers>', 'WhatsApp: who may write, by commas', parseNumbers)
+    .option('--email <address>', 'Email: the address of the mailbox')
+    .option('--email-client-id <id>', 'Email by OAuth2: id of the client')
+    .option('--email-client-secret <secret>', 'Email by OAuth2, or EMAIL_CLIENT_SECRET')
+    .option('--email-refresh-token <token>', 'Email by OAuth2, or EMAIL_REFRESH_TOKEN')
+    .option('--email-token-url <url>', 'Email by OAuth2: where the provider is not known')
+    .option('--email-scope <scope>', 'Email by OAuth2: where the provider is not known')
     .option('--pair-wait <seconds>', 'wait for the first use of the pairing link', parseSeconds)
     .action((name: string, flags: LoginFlags) => login(terminal, name, flags));
   command
@@ -75,7 +83,7 @@ async function login(terminal: Terminal, name: string, flags: LoginFlags) {
     await setUpWhatsApp(terminal, asker, { whatsapp: true, ...whatsAppFlags(flags) });
   } else {
     const { setUpEmail } = await import('./onboard/email-step.ts');
-    await setUpEmail(terminal, asker, { email: '' });
+    await setUpEmail(terminal, asker, { ...flags, email: flags.email ?? '' });
   }
 }
 

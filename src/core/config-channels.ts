@@ -21,6 +21,17 @@ const telegram = z.strictObject({
   quoteReplies: z.boolean().default(false).describe('Answers quote the question.'),
 });
 
+const emailOAuth2 = z.strictObject({
+  tokenUrl: z
+    .string()
+    .default('')
+    .describe('Where access tokens come from; empty: the provider’s own (Gmail, Outlook).'),
+  clientId: z.string().default(''),
+  clientSecret: secret().default('').describe('Empty for a public client.'),
+  refreshToken: secret().default('').describe('Set: log in by OAuth2 instead of the password.'),
+  scope: z.string().default('').describe('Empty: what the provider needs for IMAP and SMTP.'),
+});
+
 const email = z.strictObject({
   enabled: z.boolean().default(false),
   imapHost: z.string().default(''),
@@ -31,6 +42,7 @@ const email = z.strictObject({
   smtpSecurity: security.default('tls'),
   username: z.string().default(''),
   password: secret().default('').describe('An app password where the provider has them.'),
+  oauth2: emailOAuth2.prefault({}),
   from: z.string().default('').describe('Our address; empty: the username.'),
   aliases: z.array(z.string()).default([]).describe('Further addresses of this mailbox.'),
   mailbox: z.string().default('INBOX'),

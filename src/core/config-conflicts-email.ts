@@ -3,18 +3,36 @@
 import type { EmailConfig } from './config.ts';
 import type { ConfigProblem } from './errors.ts';
 import { isLoopbackHost } from './loopback.ts';
+import { isSafeTokenUrl, tokenEndpointOf, usesOAuth2 } from './mail-oauth.ts';
 
 const ADDRESS = /^[^\s@<>]+@[^\s@<>]+$/;
 
 export function emailConflicts(email: EmailConfig): readonly ConfigProblem[] {
-  return [...emailServers(email), ...emailAddresses(email)];
+  return [...emailServers(email), ...emailOAuth2(email), ...emailAddresses(email)];
+}
+
+function emailOAuth2({ oauth2, imapHost }: EmailConfig): readonly ConfigProblem[] {
+  if (!usesOAuth2(oauth2)) return [];
+  const problems: ConfigProblem[] = [];
+  if (oauth2.clientId === '') {
+    problems.push({
+      path: 'channels.email.oauth2.clientId',
+      problem: 'needed beside channels.email.oauth2.refreshToken',
+      remedy: 'Set it to the id of the client the refresh token was made for.',
+    });
+  }
+  const { tokenUrl } = tokenEndpointOf(oauth2, imapHost);
+  if (isSafeTokenUrl(tokenUrl)) return problems;
+  const problem =
+    tokenUrl === '' ? `the token server of ${imapHost} is not known` : 'is no https address';
+  const remedy = 'Set it to the token endpoint of your provider, https://...';
+  return [...problems, { path: 'channels.email.oauth2.tokenUrl', problem, remedy }];
 }
 
 function emailServers(email: EmailConfig): readonly ConfigProblem[] {
-  const needed = email.enabled
-    ? (['imapHost', 'smtpHost', 'username', 'password'] as const)
-    : ([] as const);
-  const missing = needed
+  const credential = usesOAuth2(email.oauth2) ? [] : (['password'] as const);
+  const needed = ['imapHost', 'smtpHost', 'username', ...credential] as const;
+  const missing = (email.enabled ? needed : [])
     .filter((key) => email[key] === '')
     .map((key) => ({
       path: `channels.email.${key}`,

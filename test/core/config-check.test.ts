@@ -85,6 +85,32 @@ describe('settings that cannot both be meant are found at load', () => {
     ],
     ['mail without servers', { channels: { email: { enabled: true } } }, 'email.imapHost'],
     [
+      'OAuth2 without its client',
+      {
+        channels: {
+          email: { ...EMAIL, imapHost: 'imap.gmail.com', oauth2: { refreshToken: 'r' } },
+        },
+      },
+      'email.oauth2.clientId',
+    ],
+    [
+      'OAuth2 at a provider nobody knows',
+      { channels: { email: { ...EMAIL, oauth2: { refreshToken: 'r', clientId: 'c' } } } },
+      'email.oauth2.tokenUrl',
+    ],
+    [
+      'a refresh token sent in the clear',
+      {
+        channels: {
+          email: {
+            ...EMAIL,
+            oauth2: { refreshToken: 'r', clientId: 'c', tokenUrl: 'http://tokens.example.org' },
+          },
+        },
+      },
+      'email.oauth2.tokenUrl',
+    ],
+    [
       'an unencrypted server elsewhere',
       { channels: { email: { ...EMAIL, imapSecurity: 'none' } } },
       'email.imapSecurity',
@@ -157,6 +183,13 @@ describe('settings that cannot both be meant are found at load', () => {
     const found = problemsOf({ ...V1, ...part });
     expect(found.map((problem) => problem.path).join(' ')).toContain(path);
     expect(found.every((problem) => problem.remedy !== '')).toBe(true);
+  });
+
+  test('a mailbox by OAuth2 needs no password, and no token address at a known provider', () => {
+    const oauth2 = { refreshToken: 'r', clientId: 'c' };
+    const { password: _none, ...rest } = EMAIL;
+    const email = { ...rest, imapHost: 'outlook.office365.com', oauth2 };
+    expect(problemsOf({ ...V1, channels: { email } })).toEqual([]);
   });
 
   test('loopback needs no token and may go unencrypted', () => {

@@ -12,6 +12,8 @@ export type MailServerPlan = {
   /** System user who owns the mailboxes. */
   readonly uid: number;
   readonly gid: number;
+  /** Where access tokens are looked up (RFC 7662); without it only passwords are taken. */
+  readonly introspectionUrl?: string;
 };
 
 export function dovecotConfig(plan: MailServerPlan): string {
@@ -26,7 +28,7 @@ ssl_cert = <${root}/cert.pem
 ssl_key = <${root}/key.pem
 ssl_min_protocol = TLSv1.2
 disable_plaintext_auth = no
-auth_mechanisms = plain login
+auth_mechanisms = plain login${plan.introspectionUrl === undefined ? '' : ' xoauth2 oauthbearer'}
 auth_failure_delay = 0
 mail_location = maildir:${root}/mail/%u
 first_valid_uid = 1
@@ -35,8 +37,10 @@ default_process_limit = 20
 default_client_limit = 200
 passdb {
   driver = static
+  mechanisms = plain login
   args = password=${plan.password}
 }
+${plan.introspectionUrl === undefined ? '' : tokenPassdb(root)}
 userdb {
   driver = static
   args = uid=${uid} gid=${gid} home=${root}/mail/%u allow_all_users=yes
@@ -74,6 +78,21 @@ service auth {
 }
 `;
 }
+
+const tokenPassdb = (root: string) => `passdb {
+  driver = oauth2
+  mechanisms = xoauth2 oauthbearer
+  args = ${root}/oauth2.conf
+}`;
+
+/** Dovecot asks about every token it is shown. */
+export const dovecotTokenCheck = (introspectionUrl: string) => `
+introspection_mode = post
+introspection_url = ${introspectionUrl}
+username_attribute = username
+active_attribute = active
+active_value = true
+`;
 
 export function postfixMain(plan: MailServerPlan): string {
   const { root } = plan;

@@ -11,6 +11,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import {
   dovecotConfig,
+  dovecotTokenCheck,
   type MailServerPlan,
   postfixMain,
   postfixMaster,
@@ -48,10 +49,12 @@ export function mailServersAbsent(): string | undefined {
   return undefined;
 }
 
-export async function startMailServers(): Promise<MailServers | { readonly absent: string }> {
+export async function startMailServers(
+  options: Pick<MailServerPlan, 'introspectionUrl'> = {},
+): Promise<MailServers | { readonly absent: string }> {
   const absent = mailServersAbsent();
   if (absent !== undefined) return { absent };
-  const plan = await makePlan();
+  const plan = await makePlan(options);
   const { root } = plan;
   let dovecot = await startDovecot(plan);
   const postfix = spawn(POSTFIX, ['-c', join(root, 'postfix'), 'start-fg'], { stdio: 'ignore' });
@@ -78,7 +81,9 @@ export async function startMailServers(): Promise<MailServers | { readonly absen
   };
 }
 
-async function makePlan(): Promise<MailServerPlan> {
+async function makePlan(
+  options: Pick<MailServerPlan, 'introspectionUrl'>,
+): Promise<MailServerPlan> {
   // Short, because socket paths are limited to about 100 bytes.
   const root = await mkdtemp('/tmp/nbmail-');
   await chmod(root, 0o755);
@@ -93,6 +98,7 @@ async function makePlan(): Promise<MailServerPlan> {
     password: 'correct-horse',
     uid: idOf('mail', '-u'),
     gid: idOf('mail', '-g'),
+    ...options,
   };
   for (const folder of ['dovecot', 'postfix', 'queue', 'data', 'mail']) {
     await mkdir(join(root, folder));
@@ -100,6 +106,9 @@ async function makePlan(): Promise<MailServerPlan> {
   await chown(join(root, 'mail'), plan.uid, plan.gid);
   await chown(join(root, 'data'), idOf('postfix', '-u'), idOf('postfix', '-g'));
   await writeFile(join(root, 'dovecot.conf'), dovecotConfig(plan));
+  if (plan.introspectionUrl !== undefined) {
+    await writeFile(join(root, 'oauth2.conf'), dovecotTokenCheck(plan.introspectionUrl));
+  }
   await writeFile(join(root, 'postfix/main.cf'), postfixMain(plan));
   await writeFile(join(root, 'postfix/master.cf'), postfixMaster(plan));
   await writeFile(join(root, 'refused'), '/^gone/ 550 no such person\n');

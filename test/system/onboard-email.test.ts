@@ -6,16 +6,19 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runNanobot, type TemporaryHome, temporaryHome } from '../cli/run-nanobot.ts';
 import { type MailServers, mailServersAbsent, startMailServers } from '../support/mail-servers.ts';
 import { AGENT } from '../support/mail-servers-host.ts';
+import { startTokenServer, type TokenServer } from '../support/token-server.ts';
 
 const absent = mailServersAbsent();
 if (absent !== undefined) console.log(`skipped: onboarding a mailbox (${absent})`);
 
 describe.skipIf(absent !== undefined)('onboarding a mailbox', () => {
   let servers: MailServers;
+  let tokens: TokenServer;
   let home: TemporaryHome;
 
   beforeAll(async () => {
-    const started = await startMailServers();
+    tokens = await startTokenServer(AGENT);
+    const started = await startMailServers({ introspectionUrl: tokens.introspectionUrl });
     if ('absent' in started) throw new Error(started.absent);
     servers = started;
     home = await temporaryHome();
@@ -23,30 +26,24 @@ describe.skipIf(absent !== undefined)('onboarding a mailbox', () => {
   afterAll(async () => {
     await home?.[Symbol.asyncDispose]();
     await servers?.[Symbol.asyncDispose]();
+    await tokens?.[Symbol.asyncDispose]();
   });
 
-  const onboard = (password: string) =>
+  const onboard = (env: Readonly<Record<string, string>>, ...flags: readonly string[]) =>
     runNanobot(
       [
-        ...[
-          'onboard',
-          '--yes',
-          '--no-telegram',
-          '--email',
-          AGENT,
-          '--email-allow',
-          'ada@person.test',
-        ],
+        ...['onboard', '--yes', '--no-telegram', ...flags],
+        ...['--email', AGENT, '--email-allow', 'ada@person.test'],
         ...['--imap-host', '127.0.0.1', '--imap-port', String(servers.imapPort)],
         ...['--smtp-host', '127.0.0.1', '--smtp-port', String(servers.smtpPort)],
         ...['--imap-security', 'none', '--smtp-security', 'none'],
       ],
-      { home: home.path, env: { EMAIL_PASSWORD: password } },
+      { home: home.path, env },
     );
   const onDisk = async () => JSON.parse(await readFile(join(home.path, 'config.json'), 'utf8'));
 
   it('refuses a wrong password with its step and saves nothing', async () => {
-    const { code, stderr } = await onboard('not-the-password');
+    const { code, stderr } = await onboard({ EMAIL_PASSWORD: 'not-the-password' });
     expect(code).toBe(1);
     expect(stderr).toContain('the mailbox failed at imap');
     expect(stderr).not.toContain('not-the-password');
@@ -54,7 +51,7 @@ describe.skipIf(absent !== undefined)('onboarding a mailbox', () => {
   });
 
   it('saves a mailbox that sent a mail to itself and found it', async () => {
-    const { code, stdout, stderr } = await onboard(servers.password);
+    const { code, stdout, stderr } = await onboard({ EMAIL_PASSWORD: servers.password });
     expect({ code, stderr }).toMatchObject({ code: 0 });
     expect(stdout).toContain('The mailbox sends and receives.');
     expect((await onDisk()).channels.email).toMatchObject({
@@ -63,5 +60,30 @@ describe.skipIf(absent !== undefined)('onboarding a mailbox', () => {
       allowFrom: ['ada@person.test'],
     });
     expect(JSON.stringify(await onDisk())).not.toContain(servers.password);
+  });
+
+  it('changes to OAuth2: the password goes, the refresh token stays in the environment', async () => {
+    const env = {
+      EMAIL_PASSWORD: servers.password,
+      EMAIL_REFRESH_TOKEN: 'first-refresh-token',
+    };
+    const oauth2 = ['--email-client-id', 'the-client', '--email-token-url', tokens.tokenUrl];
+    tokens.refreshToken = undefined;
+    const refused = await onboard(env, ...oauth2);
+    expect(refused.stderr).toContain('(invalid_grant)');
+    expect(refused.stdout + refused.stderr).not.toContain('first-refresh-token');
+    tokens.refreshToken = 'first-refresh-token';
+    const { code, stderr } = await onboard(env, ...oauth2);
+    expect({ code, stderr }).toMatchObject({ code: 0 });
+    expect((await onDisk()).channels.email).toMatchObject({
+      password: '',
+      oauth2: {
+        clientId: 'the-client',
+        tokenUrl: tokens.tokenUrl,
+        refreshToken: `\${EMAIL_REFRESH_TOKEN}`,
+      },
+    });
+    const doctor = await runNanobot(['doctor'], { home: home.path, env });
+    expect(doctor.stdout).toContain('take the log-in');
   });
 });

@@ -10,6 +10,7 @@ import { judgeReply, type SentReply } from '../../core/mail-budget.ts';
 import { renderPlain } from '../../core/markup-plain.ts';
 import type { OutboundMessage } from '../../core/message.ts';
 import type { ChannelHost } from '../channel.ts';
+import { TOKEN_REFUSED } from './access-tokens.ts';
 import type { MailRegister, OutgoingRecord } from './mail-register.ts';
 import { composeMail, outgoingRecord, threadOf } from './outbound.ts';
 import type { MailAccount } from './settings.ts';
@@ -27,6 +28,8 @@ export type AnswersDeps = {
   keepsCopies(): boolean;
   /** Copies wait to be stored. */
   wake(): void;
+  /** No access token will ever come again from this refresh token. */
+  tokenRefused(reason: string): void;
 };
 
 export class Answers {
@@ -103,7 +106,9 @@ export class Answers {
       await sendBySmtp(this.#deps.account, recipient, raw, signal, attempt);
       this.#authFailures = 0;
     } catch (error) {
-      if (error instanceof DeliveryError && error.code === SMTP_AUTH_REFUSED) this.#noteRefusal();
+      if (!(error instanceof DeliveryError)) throw error;
+      if (error.code === SMTP_AUTH_REFUSED) this.#noteRefusal();
+      if (error.code === TOKEN_REFUSED) this.#deps.tokenRefused(error.message);
       throw error;
     }
   }
@@ -114,9 +119,7 @@ export class Answers {
     if (this.#authFailures < MAX_AUTH_FAILURES) return;
     this.#authFailures = 0;
     this.#resumeAt = host.clock.now() + AUTH_PAUSE_MS;
-    host.alert(
-      'The SMTP server refuses user name or password; answers wait. Check channels.email.',
-    );
+    host.alert('The SMTP server refuses the log-in; answers wait. Check channels.email.');
   }
 
   #expectLogin(now: number): void {

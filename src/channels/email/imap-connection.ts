@@ -2,22 +2,22 @@
 // read-only and bodies peeked, so no flag of the owner's ever changes. Every command has a deadline;
 // a missed one closes the connection, because the next answer could belong to the last question.
 
-import { type FetchMessageObject, ImapFlow } from 'imapflow';
+import type { FetchMessageObject, ImapFlow } from 'imapflow';
 import type { Clock } from '../../lib/clock.ts';
-import { imapFailure, serverFault } from './imap-failure.ts';
-import { type MailAccount, tlsOptionsOf } from './settings.ts';
+import { imapFailure, serverFault, tokenLoginMissing } from './imap-failure.ts';
+import {
+  COMMAND_DEADLINE_MS,
+  MAX_IDLE_MS,
+  newImapClient,
+  type Secret,
+  takesTokens,
+  withImapSecret,
+} from './imap-login.ts';
+import type { MailAccount } from './settings.ts';
 
-const COMMAND_DEADLINE_MS = 30_000;
 const BODY_DEADLINE_MS = 120_000;
 const CONNECT_DEADLINE_MS = 60_000;
-/** RFC 2177 allows 29 minutes; routers forget much sooner. */
-const MAX_IDLE_MS = 5 * 60_000;
-/** Must outlast one IDLE, or the library takes silence for death. */
-const SOCKET_SILENCE_MS = 7 * 60_000;
 const LOGOUT_DEADLINE_MS = 2_000;
-const MAX_LITERAL_BYTES = 32 * 1024 * 1024;
-const MAX_RESPONSE_BYTES = 40 * 1024 * 1024;
-const MAX_LINE_BYTES = 4 * 1024 * 1024;
 
 export type OpenMailbox = { readonly uidValidity: string; readonly uidNext: number };
 
@@ -54,29 +54,20 @@ export class ImapConnection implements AsyncDisposable {
   }
 
   /** The signal ends the connection at once. @throws ChannelError */
-  static async connect(
+  static connect(account: MailAccount, clock: Clock, signal: AbortSignal): Promise<ImapConnection> {
+    return withImapSecret(account.credential, (secret) =>
+      ImapConnection.#logIn(account, secret, clock, signal),
+    );
+  }
+
+  static async #logIn(
     account: MailAccount,
+    secret: Secret,
     clock: Clock,
     signal: AbortSignal,
   ): Promise<ImapConnection> {
     signal.throwIfAborted();
-    const client = new ImapFlow({
-      host: account.imap.host,
-      port: account.imap.port,
-      secure: account.imap.security === 'tls',
-      doSTARTTLS: account.imap.security === 'starttls',
-      auth: { user: account.username, pass: account.password },
-      tls: tlsOptionsOf(account),
-      disableAutoIdle: true,
-      disableCompression: true,
-      logger: false,
-      maxIdleTime: MAX_IDLE_MS,
-      connectionTimeout: COMMAND_DEADLINE_MS,
-      socketTimeout: SOCKET_SILENCE_MS,
-      maxLiteralSize: MAX_LITERAL_BYTES,
-      maxResponseSize: MAX_RESPONSE_BYTES,
-      maxLineLength: MAX_LINE_BYTES,
-    });
+    const client = newImapClient(account, secret);
     const connection = new ImapConnection(client, clock);
     const onAbort = () => client.close();
     signal.addEventListener('abort', onAbort, { once: true });
@@ -85,7 +76,8 @@ export class ImapConnection implements AsyncDisposable {
       await connection.#within(CONNECT_DEADLINE_MS, 'log in', client.connect());
     } catch (error) {
       client.close();
-      throw error;
+      const wantsToken = 'accessToken' in secret && client.capabilities.size > 0;
+      throw wantsToken && !takesTokens(client) ? tokenLoginMissing() : error;
     }
     return connection;
   }

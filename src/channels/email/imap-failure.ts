@@ -30,3 +30,9 @@ function detailOf(error: unknown): string {
 export function serverFault(problem: string): ChannelError {
   return new ChannelError('mail_server', problem, { remedy: BACKOFF });
 }
+
+/** No mechanism for access tokens among what the server offers. */
+export function tokenLoginMissing(): ChannelError {
+  const problem = 'the IMAP server takes no log-in by OAuth2 (XOAUTH2 or OAUTHBEARER)';
+  return new ChannelError(AUTH_REFUSED, problem, { remedy: BACKOFF });
+}

@@ -32,7 +32,7 @@ const PROVIDERS: readonly Provider[] = [
     domains: ['outlook.com', 'hotmail.com', 'live.com', 'msn.com', 'outlook.de', 'hotmail.de'],
     imap: ['outlook.office365.com', 993, 'tls'],
     smtp: ['smtp-mail.outlook.com', 587, 'starttls'],
-    hint: 'Microsoft accepts no passwords over IMAP for personal mailboxes (OAuth only): use another provider.',
+    hint: 'Microsoft accepts no passwords over IMAP: OAuth2 is needed (a client id and a refresh token).',
   },
   {
     domains: ['icloud.com', 'me.com', 'mac.com'],

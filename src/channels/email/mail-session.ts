@@ -8,6 +8,7 @@ import type { ChannelName } from '../../core/ids.ts';
 import type { OutboundMessage } from '../../core/message.ts';
 import { supervise } from '../../lib/supervise.ts';
 import type { ChannelHost } from '../channel.ts';
+import { TOKEN_REFUSED } from './access-tokens.ts';
 import { Answers, receiptOf } from './answers.ts';
 import { ImapConnection } from './imap-connection.ts';
 import { AUTH_REFUSED } from './imap-failure.ts';
@@ -24,8 +25,11 @@ const STABLE_MS = 10 * 60_000;
 const MAX_AUTH_FAILURES = 3;
 /** A mail may still be on its way into the Sent folder this long. */
 const SENT_SETTLE_MS = 10 * 60_000;
-const CHECK_AUTH =
+const CHECK_PASSWORD =
   'check user name and app password of the mailbox (channels.email), then restart the channel';
+const CHECK_TOKEN =
+  'check that IMAP and SMTP are switched on for the mailbox and that channels.email.oauth2.scope covers both, then restart the channel';
+const NEW_TOKEN = 'make a new refresh token and save it: nanobot channels login email';
 
 export type SessionDeps = {
   readonly name: ChannelName;
@@ -42,6 +46,8 @@ export class MailSession {
   readonly #answers: Answers;
   #wake = Promise.withResolvers<void>();
   #isGmail = false;
+  /** Aborts, with the reason, once no access token will ever come again. */
+  readonly #withdrawn = new AbortController();
 
   private constructor(deps: SessionDeps, account: MailAccount, register: MailRegister) {
     this.#deps = deps;
@@ -53,12 +59,19 @@ export class MailSession {
       register,
       keepsCopies: () => !this.#isGmail && !serverFilesSentMail(account.smtp.host),
       wake: () => this.#wake.resolve(),
+      tokenRefused: (reason) => this.#withdrawn.abort(reason),
     });
   }
 
   /** @throws ChannelError `mail_settings` */
   static async open(deps: SessionDeps): Promise<MailSession> {
-    const account = mailAccountOf(deps.config, deps.certificateAuthority);
+    const { clock, state } = deps.host;
+    const { certificateAuthority } = deps;
+    const account = mailAccountOf(deps.config, {
+      clock,
+      state,
+      ...(certificateAuthority === undefined ? {} : { certificateAuthority }),
+    });
     const register = await MailRegister.open(deps.host.state);
     await register.expire(deps.host.clock.now());
     return new MailSession(deps, account, register);
@@ -71,7 +84,7 @@ export class MailSession {
       ...(lookup === undefined ? {} : { lookup }),
     });
     try {
-      await this.#superviseMailbox(reader, signal);
+      await this.#superviseMailbox(reader, AbortSignal.any([signal, this.#withdrawn.signal]));
     } finally {
       await reader[Symbol.asyncDispose]();
     }
@@ -92,6 +105,10 @@ export class MailSession {
       onFailure: (error, waitMs) => {
         const isAuth = error instanceof ChannelError && error.code === AUTH_REFUSED;
         authFailures = isAuth ? authFailures + 1 : 0;
+        if (error instanceof ChannelError && error.code === TOKEN_REFUSED) {
+          this.#withdrawn.abort(error.message);
+          return 'stop';
+        }
         if (authFailures >= MAX_AUTH_FAILURES) return 'stop';
         const reason = error instanceof Error ? error.message : String(error);
         host.report({ kind: 'degraded', reason, retryAt: host.clock.now() + waitMs });
@@ -145,8 +162,15 @@ export class MailSession {
   }
 
   #refused(): ChannelError {
+    const { host } = this.#deps;
+    if (this.#withdrawn.signal.aborted) {
+      const reason = String(this.#withdrawn.signal.reason);
+      host.report({ kind: 'stopped', reason, remedy: NEW_TOKEN });
+      return new ChannelError(TOKEN_REFUSED, reason, { remedy: NEVER });
+    }
     const reason = `the IMAP server refused the log-in ${MAX_AUTH_FAILURES} times`;
-    this.#deps.host.report({ kind: 'stopped', reason, remedy: CHECK_AUTH });
+    const isToken = this.#account.credential.kind === 'oauth2';
+    host.report({ kind: 'stopped', reason, remedy: isToken ? CHECK_TOKEN : CHECK_PASSWORD });
     return new ChannelError(AUTH_REFUSED, reason, { remedy: NEVER });
   }
 }

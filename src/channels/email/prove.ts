@@ -4,8 +4,10 @@
 import { randomUUID } from 'node:crypto';
 import type { EmailConfig } from '../../core/config.ts';
 import { ChannelError, DeliveryError } from '../../core/errors.ts';
+import { usesOAuth2 } from '../../core/mail-oauth.ts';
 import { OWN_MARK_HEADER } from '../../core/mail-rules.ts';
 import { type Clock, systemClock } from '../../lib/clock.ts';
+import { TOKEN_REFUSED } from './access-tokens.ts';
 import type { ImapConnection } from './imap-connection.ts';
 import { AUTH_REFUSED } from './imap-failure.ts';
 import { type MailAccount, mailAccountOf } from './settings.ts';
@@ -38,7 +40,11 @@ const REMEDIES: Readonly<Record<MailProofStep, string>> = {
   smtp: 'Check host, port and security of SMTP.',
   'round trip': 'The mail was sent but did not arrive in the inbox; look into the spam folder.',
 };
-const AUTH_REMEDY = 'Check user name and password; many providers ask for an app password.';
+const PASSWORD_REMEDY = 'Check user name and password; many providers ask for an app password.';
+const TOKEN_REMEDY =
+  'Check the user name, that IMAP and SMTP are switched on for the mailbox, and that the scope covers both.';
+const GRANT_REMEDY =
+  'Make a new refresh token; check client id, client secret, token address and scope.';
 
 /** Never rejects for what the mail servers do; rejects only when the signal aborts. */
 export async function proveMailbox(
@@ -59,7 +65,9 @@ export async function proveMailbox(
       import('./imap-connection.ts'),
       import('./smtp.ts'),
     ]);
-    const account = mailAccountOf(config, options.certificateAuthority);
+    const { certificateAuthority } = options;
+    const trust = certificateAuthority === undefined ? {} : { certificateAuthority };
+    const account = mailAccountOf(config, { clock, ...trust });
     const connection = await ImapConnection.connect(account, clock, signal);
     try {
       await connection.open(config.mailbox);
@@ -74,14 +82,18 @@ export async function proveMailbox(
   } catch (error) {
     signal.throwIfAborted();
     if (!(error instanceof ChannelError || error instanceof DeliveryError)) throw error;
-    const isAuth = error.code === AUTH_REFUSED;
-    return {
-      kind: 'failed',
-      step,
-      problem: error.message,
-      remedy: isAuth ? AUTH_REMEDY : REMEDIES[step],
-    };
+    return { kind: 'failed', step, problem: error.message, remedy: remedyFor(error, step, config) };
   }
+}
+
+function remedyFor(
+  { code }: ChannelError | DeliveryError,
+  step: MailProofStep,
+  { oauth2 }: EmailConfig,
+): string {
+  if (code === TOKEN_REFUSED) return GRANT_REMEDY;
+  if (code !== AUTH_REFUSED) return REMEDIES[step];
+  return usesOAuth2(oauth2) ? TOKEN_REMEDY : PASSWORD_REMEDY;
 }
 
 type RoundTrip = {

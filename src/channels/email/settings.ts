@@ -1,10 +1,14 @@
 // The mail configuration as the channel uses it: own addresses in one spelling, and what must hold
-// before a password is sent anywhere.
+// before a password or token is sent anywhere.
 
 import type { EmailConfig } from '../../core/config.ts';
 import { ChannelError, NEVER } from '../../core/errors.ts';
 import { isLoopbackHost } from '../../core/loopback.ts';
 import { normalizeAddress } from '../../core/mail-address.ts';
+import { isSafeTokenUrl, tokenEndpointOf, usesOAuth2 } from '../../core/mail-oauth.ts';
+import type { Clock } from '../../lib/clock.ts';
+import type { KeyValueStore } from '../../store/store.ts';
+import { AccessTokens } from './access-tokens.ts';
 
 /** TLS below this version is refused (case E30). */
 const MIN_TLS_VERSION = 'TLSv1.2';
@@ -15,11 +19,16 @@ export type MailServer = {
   readonly security: EmailConfig['imapSecurity'];
 };
 
+export type MailCredential =
+  /** An empty password: no log-in, where the server wants none (SMTP on this machine). */
+  | { readonly kind: 'password'; readonly password: string }
+  | { readonly kind: 'oauth2'; readonly tokens: AccessTokens };
+
 export type MailAccount = {
   readonly imap: MailServer;
   readonly smtp: MailServer;
   readonly username: string;
-  readonly password: string;
+  readonly credential: MailCredential;
   /** Our address. */
   readonly from: string;
   /** Our address and its aliases. */
@@ -28,8 +37,15 @@ export type MailAccount = {
   readonly certificateAuthority?: string;
 };
 
+export type AccountDeps = {
+  readonly clock: Clock;
+  /** Where a renewed refresh token is kept. */
+  readonly state?: KeyValueStore;
+  readonly certificateAuthority?: string;
+};
+
 /** @throws ChannelError with remedy `never`, saying which setting is wrong. */
-export function mailAccountOf(config: EmailConfig, certificateAuthority?: string): MailAccount {
+export function mailAccountOf(config: EmailConfig, deps: AccountDeps): MailAccount {
   const from = normalizeAddress(config.from === '' ? config.username : config.from);
   if (from === undefined) throw refused('channels.email.from is not a plain mail address');
   const imap = { host: config.imapHost, port: config.imapPort, security: config.imapSecurity };
@@ -40,15 +56,27 @@ export function mailAccountOf(config: EmailConfig, certificateAuthority?: string
       throw refused('unencrypted mail is allowed to loopback hosts only');
     }
   }
+  const { certificateAuthority } = deps;
   return {
     imap,
     smtp,
     username: config.username,
-    password: config.password,
+    credential: credentialOf(config, deps),
     from,
     own: [from, ...config.aliases.flatMap((alias) => normalizeAddress(alias) ?? [])],
     ...(certificateAuthority === undefined ? {} : { certificateAuthority }),
   };
+}
+
+function credentialOf(config: EmailConfig, { clock, state }: AccountDeps): MailCredential {
+  const { oauth2: settings, password, imapHost } = config;
+  if (!usesOAuth2(settings)) return { kind: 'password', password };
+  const endpoint = tokenEndpointOf(settings, imapHost);
+  if (!isSafeTokenUrl(endpoint.tokenUrl)) {
+    throw refused('channels.email.oauth2.tokenUrl is no https address');
+  }
+  const stored = state === undefined ? {} : { state };
+  return { kind: 'oauth2', tokens: new AccessTokens({ settings, endpoint, clock, ...stored }) };
 }
 
 export function tlsOptionsOf(account: MailAccount) {

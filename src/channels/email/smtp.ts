@@ -3,8 +3,10 @@
 
 import { Readable } from 'node:stream';
 import SMTPConnection from 'nodemailer/lib/smtp-connection';
-import { after, BACKOFF, DeliveryError, NEVER } from '../../core/errors.ts';
+import { after, BACKOFF, ChannelError, DeliveryError, NEVER } from '../../core/errors.ts';
+import { TOKEN_REFUSED } from './access-tokens.ts';
 import { type MailAccount, tlsOptionsOf } from './settings.ts';
+import { TOKEN_LOGIN, tokenAuth, withSmtpSecret } from './smtp-login.ts';
 
 const CONNECT_TIMEOUT_MS = 30_000;
 /** RFC 5321 section 4.5.3.2.6 grants the server ten minutes behind the final dot. */
@@ -24,28 +26,39 @@ export async function sendBySmtp(
   signal: AbortSignal,
   attempt = 1,
 ): Promise<void> {
-  const dialogue = new Dialogue(account, signal);
-  try {
-    await dialogue.logIn(account);
-    await dialogue.send(account.from, recipient, raw);
-  } catch (error) {
-    throw smtpFailure(error, dialogue.isHandedOver, attempt);
-  } finally {
-    dialogue.end();
-  }
+  await inDialogue(account, signal, attempt, (dialogue) =>
+    dialogue.send(account.from, recipient, raw),
+  );
 }
 
-/** Proves host, encryption and password without sending. @throws DeliveryError */
+/** Proves host, encryption and password or token without sending. @throws DeliveryError */
 export async function proveSmtp(account: MailAccount, signal: AbortSignal): Promise<void> {
-  const dialogue = new Dialogue(account, signal);
-  try {
-    await dialogue.logIn(account);
-  } catch (error) {
-    throw smtpFailure(error, false, 1);
-  } finally {
-    dialogue.end();
-  }
+  await inDialogue(account, signal, 1, async () => undefined);
 }
+
+async function inDialogue(
+  account: MailAccount,
+  signal: AbortSignal,
+  attempt: number,
+  talk: (dialogue: Dialogue) => Promise<void>,
+): Promise<void> {
+  await withSmtpSecret(account.credential, isLoginRefused, async (accessToken) => {
+    const dialogue = new Dialogue(account, signal);
+    try {
+      await dialogue.logIn(account, accessToken);
+      await talk(dialogue);
+    } catch (error) {
+      throw smtpFailure(error, dialogue.isHandedOver, attempt);
+    } finally {
+      dialogue.end();
+    }
+  }).catch((error: unknown) => {
+    throw error instanceof ChannelError ? tokenFailure(error) : error;
+  });
+}
+
+const isLoginRefused = (error: unknown) =>
+  error instanceof DeliveryError && error.code === SMTP_AUTH_REFUSED;
 
 class Dialogue {
   readonly #connection: SMTPConnection;
@@ -69,6 +82,7 @@ class Dialogue {
       dnsTimeout: CONNECT_TIMEOUT_MS,
       socketTimeout: SILENCE_TIMEOUT_MS,
       allowInternalNetworkInterfaces: true,
+      customAuth: TOKEN_LOGIN,
     });
     this.#failed.promise.catch(() => undefined);
     this.#connection.on('error', (error: unknown) => this.#failed.reject(error));
@@ -78,11 +92,14 @@ class Dialogue {
     signal.addEventListener('abort', this.#onAbort, { once: true });
   }
 
-  async logIn(account: MailAccount): Promise<void> {
+  async logIn(account: MailAccount, accessToken: string | undefined): Promise<void> {
     this.#signal.throwIfAborted();
     await this.#step((done) => this.#connection.connect(done));
-    if (account.password === '') return;
-    const auth = { user: account.username, pass: account.password };
+    const { credential, username } = account;
+    const pass = credential.kind === 'password' ? credential.password : accessToken;
+    if (pass === undefined || pass === '') return;
+    const auth =
+      credential.kind === 'password' ? { user: username, pass } : tokenAuth(username, pass);
     await this.#step((done) => this.#connection.login(auth, done));
   }
 
@@ -107,6 +124,13 @@ class Dialogue {
     start((error) => (error ? step.reject(error) : step.resolve()));
     await Promise.race([step.promise, this.#failed.promise]);
   }
+}
+
+/** Without a token nothing was said to the server. The answer waits, also while the channel stops. */
+function tokenFailure(error: ChannelError): DeliveryError {
+  const code = error.code === TOKEN_REFUSED ? TOKEN_REFUSED : 'mail_not_sent';
+  const options = { certainty: 'not_sent', remedy: BACKOFF, code, cause: error } as const;
+  return new DeliveryError(error.message, options);
 }
 
 function smtpDetails(error: unknown): { readonly code?: unknown; readonly responseCode?: unknown } {

@@ -7,15 +7,14 @@ import { CommandFailure, EXIT } from '../exit-codes.ts';
 import type { Terminal } from '../terminal.ts';
 import type { Asker } from './asker.ts';
 import { currentConfig, type Settings, save, tryOut } from './draft.ts';
+import { type CredentialFlags, credentialSettings } from './email-credentials.ts';
 
 const DISCOVERY_TIMEOUT_MS = 15_000;
 const PROOF_TIMEOUT_MS = 180_000;
-const PASSWORD_VARIABLE = 'EMAIL_PASSWORD';
 
-export type EmailFlags = {
+export type EmailFlags = CredentialFlags & {
   /** An address, or false for --no-email. */
   readonly email?: string | false;
-  readonly emailPassword?: string;
   readonly emailUsername?: string;
   readonly imapHost?: string;
   readonly imapPort?: number;
@@ -73,30 +72,15 @@ async function mailSettings(
   const allowFrom = await allowed(asker, flags, known.allowFrom);
   return {
     ...prefixed(servers),
-    ...(await passwordSetting(terminal, asker, flags, address === initial ? known.password : '')),
+    ...(await credentialSettings(terminal, asker, flags, {
+      imapHost: servers.imapHost,
+      written: known,
+      before: address === initial ? known : undefined,
+    })),
     'channels.email.enabled': true,
     'channels.email.from': address,
     'channels.email.allowFrom': allowFrom,
   };
-}
-
-/** A password in the environment is noted by its name; one that is written already stays. */
-async function passwordSetting(
-  { env }: Terminal,
-  asker: Asker,
-  flags: EmailFlags,
-  known: string,
-): Promise<Settings> {
-  const path = 'channels.email.password';
-  const given = flags.emailPassword ?? '';
-  const fromEnvironment = env[PASSWORD_VARIABLE] ?? '';
-  if (given === '' && known !== '') return {};
-  if (fromEnvironment !== '' && (given === '' || given === fromEnvironment)) {
-    return { [path]: `\${${PASSWORD_VARIABLE}}` };
-  }
-  if (given !== '') return { [path]: given };
-  const message = 'Its password (an app password, where the provider has them)';
-  return { [path]: await asker.secret({ message, flag: '--email-password' }) };
 }
 
 type Servers = Pick<

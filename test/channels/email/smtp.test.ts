@@ -4,8 +4,11 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:net';
 import { SMTPServer, type SMTPServerOptions } from 'smtp-server';
 import { afterEach, expect, it } from 'vitest';
+import { AccessTokens } from '../../../src/channels/email/access-tokens.ts';
 import type { MailAccount } from '../../../src/channels/email/settings.ts';
 import { sendBySmtp } from '../../../src/channels/email/smtp.ts';
+import { systemClock } from '../../../src/lib/clock.ts';
+import { startTokenServer } from '../../support/token-server.ts';
 
 const RAW = Buffer.from('Subject: x\r\n\r\nhello\r\n.leading dot\r\n');
 const ANNA = 'anna@person.test';
@@ -16,13 +19,15 @@ afterEach(async () => {
   closing = undefined;
 });
 
+const passwordOf = (password: string) => ({ kind: 'password', password }) as const;
+
 const accountAt = (port: number, changes: Partial<MailAccount> = {}): MailAccount => {
   const server = { host: '127.0.0.1', port, security: 'none' } as const;
   return {
     imap: server,
     smtp: server,
     username: 'agent',
-    password: '',
+    credential: passwordOf(''),
     from: 'agent@nanobot.test',
     own: ['agent@nanobot.test'],
     ...changes,
@@ -173,7 +178,7 @@ it('sends no password where STARTTLS was taken out of the greeting', async () =>
     allowInsecureAuth: true,
   });
   const smtp = { host: '127.0.0.1', port, security: 'starttls' } as const;
-  const error = await send(accountAt(port, { smtp, password: 'secret' }));
+  const error = await send(accountAt(port, { smtp, credential: passwordOf('secret') }));
   expect(error).toMatchObject({ certainty: 'not_sent' });
   expect(logins).toBe(0);
 });
@@ -183,6 +188,31 @@ it('reports a refused password as such', async () => {
     onAuth: (_, __, done) => done(new Error('bad password')),
     allowInsecureAuth: true,
   });
-  const error = await send(accountAt(port, { password: 'wrong' }));
+  const error = await send(accountAt(port, { credential: passwordOf('wrong') }));
   expect(error).toMatchObject({ code: 'mail_auth_refused', certainty: 'not_sent' });
+});
+
+it('sends no access token to a server that takes none', async () => {
+  const seen: unknown[] = [];
+  const port = await listen({
+    authMethods: ['PLAIN', 'LOGIN'],
+    onAuth(auth, _, done) {
+      seen.push(auth);
+      done(null, { user: 'agent' });
+    },
+  });
+  await using server = await startTokenServer('agent');
+  const { tokenUrl } = server;
+  const settings = {
+    tokenUrl,
+    clientId: 'the-client',
+    clientSecret: '',
+    refreshToken: 'first-refresh-token',
+    scope: '',
+  };
+  const endpoint = { tokenUrl, scope: '' };
+  const tokens = new AccessTokens({ settings, endpoint, clock: systemClock });
+  const error = await send(accountAt(port, { credential: { kind: 'oauth2', tokens } }));
+  expect(error).toMatchObject({ code: 'mail_auth_refused', certainty: 'not_sent' });
+  expect(seen).toEqual([]);
 });

@@ -10,6 +10,7 @@ import {
   startScriptedImap,
 } from '../../support/mail-servers-scripted.ts';
 import { createMemoryHost, type MemoryHost } from '../../support/memory-host.ts';
+import { startTokenServer } from '../../support/token-server.ts';
 
 const MAIL = [
   'From: anna@person.test',
@@ -95,5 +96,24 @@ it('sends no password where STARTTLS was taken out of the greeting', async () =>
   const { commands } = await begin({}, { imapSecurity: 'starttls' });
   await host.until(() => host.statuses.some(({ kind }) => kind === 'degraded'));
   expect(host.statuses.at(-1)).toMatchObject({ reason: expect.stringContaining('STARTTLS') });
+  expect(commands.filter((command) => /LOGIN|AUTHENTICATE/.test(command))).toEqual([]);
+});
+
+it('sends no token to a server that takes none, least of all as a password', async () => {
+  await using tokens = await startTokenServer('agent@nanobot.test');
+  const oauth2 = {
+    tokenUrl: tokens.tokenUrl,
+    clientId: 'the-client',
+    clientSecret: '',
+    refreshToken: 'first-refresh-token',
+    scope: '',
+  };
+  const { commands } = await begin({ capabilities: 'IMAP4rev1 AUTH=PLAIN' }, { oauth2 });
+  await host.until(() => host.statuses.some(({ kind }) => kind === 'stopped'));
+  stop = undefined;
+  expect(host.statuses.at(-2)).toMatchObject({
+    reason: expect.stringContaining('takes no log-in by OAuth2'),
+  });
+  expect(host.statuses.at(-1)).toMatchObject({ remedy: expect.stringContaining('scope') });
   expect(commands.filter((command) => /LOGIN|AUTHENTICATE/.test(command))).toEqual([]);
 });

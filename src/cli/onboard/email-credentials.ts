@@ -1,0 +1,147 @@
+// Onboarding: how the mailbox is logged in to, by a password or by OAuth2. A secret that stands in the
+// environment is noted by its name; one that is written already stays.
+
+import type { EmailConfig } from '../../core/config.ts';
+import type { JsonValue } from '../../core/config-json.ts';
+import { knownTokenEndpoint, usesOAuth2 } from '../../core/mail-oauth.ts';
+import type { Terminal } from '../terminal.ts';
+import type { Asker } from './asker.ts';
+import type { Settings } from './draft.ts';
+
+const PASSWORD = 'channels.email.password';
+const PASSWORD_VARIABLE = 'EMAIL_PASSWORD';
+const OAUTH2 = 'channels.email.oauth2';
+const REFRESH_TOKEN_VARIABLE = 'EMAIL_REFRESH_TOKEN';
+const CLIENT_SECRET_VARIABLE = 'EMAIL_CLIENT_SECRET';
+
+export type CredentialFlags = {
+  readonly emailPassword?: string;
+  readonly emailClientId?: string;
+  readonly emailClientSecret?: string;
+  readonly emailRefreshToken?: string;
+  readonly emailTokenUrl?: string;
+  readonly emailScope?: string;
+};
+
+export type CredentialContext = {
+  readonly imapHost: string;
+  /** What the configuration says now, perhaps of another mailbox. */
+  readonly written: EmailConfig;
+  /** The same, where it is of this mailbox. */
+  readonly before: EmailConfig | undefined;
+};
+
+export async function credentialSettings(
+  terminal: Terminal,
+  asker: Asker,
+  flags: CredentialFlags,
+  context: CredentialContext,
+): Promise<Settings> {
+  const settings = (await wantsOAuth2(terminal, asker, flags, context))
+    ? await oauth2Settings(terminal, asker, flags, context)
+    : await passwordSettings(terminal, asker, flags, context);
+  // An empty value takes back what is written, and is worth no line where nothing is.
+  const { password, oauth2 } = context.written;
+  const written = { password, ...oauth2 };
+  const isSaid = ([path, value]: readonly [string, JsonValue]) =>
+    value !== '' || Object.entries(written).some(([key, old]) => path.endsWith(key) && old !== '');
+  return Object.fromEntries(Object.entries(settings).filter(isSaid));
+}
+
+/** What a flag or the environment says, else what was, else, where it is usual, the person. */
+async function wantsOAuth2(
+  { env }: Terminal,
+  asker: Asker,
+  flags: CredentialFlags,
+  { imapHost, before }: CredentialContext,
+): Promise<boolean> {
+  if (flags.emailPassword !== undefined) return false;
+  if (flags.emailClientId !== undefined || flags.emailRefreshToken !== undefined) return true;
+  if ((env[REFRESH_TOKEN_VARIABLE] ?? '') !== '') return true;
+  if (before !== undefined && usesOAuth2(before.oauth2)) return true;
+  if (knownTokenEndpoint(imapHost) === undefined || !asker.interactive) return false;
+  return asker.confirm(
+    'Log in by OAuth2 (a client id and a refresh token) and no password?',
+    false,
+  );
+}
+
+async function oauth2Settings(
+  { env }: Terminal,
+  asker: Asker,
+  flags: CredentialFlags,
+  { imapHost, before }: CredentialContext,
+): Promise<Settings> {
+  const known = before?.oauth2;
+  const clientId = flags.emailClientId ?? known?.clientId ?? '';
+  const refreshToken = await secretSetting(
+    `${OAUTH2}.refreshToken`,
+    { given: flags.emailRefreshToken, variable: REFRESH_TOKEN_VARIABLE, env },
+    known?.refreshToken ?? '',
+    () => asker.secret({ message: 'The refresh token', flag: '--email-refresh-token' }),
+  );
+  const clientSecret = await secretSetting(
+    `${OAUTH2}.clientSecret`,
+    { given: flags.emailClientSecret, variable: CLIENT_SECRET_VARIABLE, env },
+    known?.clientSecret ?? '',
+    async () => '',
+  );
+  return {
+    [PASSWORD]: '',
+    [`${OAUTH2}.clientId`]:
+      clientId ||
+      (await asker.text({ message: 'The id of the OAuth2 client', flag: '--email-client-id' })),
+    ...refreshToken,
+    ...clientSecret,
+    [`${OAUTH2}.tokenUrl`]: await tokenUrlOf(asker, flags.emailTokenUrl, imapHost, known),
+    [`${OAUTH2}.scope`]: flags.emailScope ?? known?.scope ?? '',
+  };
+}
+
+/** Empty where the provider's own is known. */
+async function tokenUrlOf(
+  asker: Asker,
+  given: string | undefined,
+  imapHost: string,
+  known: EmailConfig['oauth2'] | undefined,
+): Promise<string> {
+  const settled = given ?? known?.tokenUrl ?? '';
+  if (settled !== '' || knownTokenEndpoint(imapHost) !== undefined) return settled;
+  return asker.text({ message: 'The token address of its provider', flag: '--email-token-url' });
+}
+
+async function passwordSettings(
+  { env }: Terminal,
+  asker: Asker,
+  flags: CredentialFlags,
+  { before }: CredentialContext,
+): Promise<Settings> {
+  const message = 'Its password (an app password, where the provider has them)';
+  const source = { given: flags.emailPassword, variable: PASSWORD_VARIABLE, env };
+  return {
+    [`${OAUTH2}.refreshToken`]: '',
+    ...(await secretSetting(PASSWORD, source, before?.password ?? '', () =>
+      asker.secret({ message, flag: '--email-password' }),
+    )),
+  };
+}
+
+type SecretSource = {
+  readonly given: string | undefined;
+  readonly variable: string;
+  readonly env: Terminal['env'];
+};
+
+async function secretSetting(
+  path: string,
+  { given = '', variable, env }: SecretSource,
+  known: string,
+  ask: () => Promise<string>,
+): Promise<Settings> {
+  const fromEnvironment = env[variable] ?? '';
+  if (given === '' && known !== '') return {};
+  if (fromEnvironment !== '' && (given === '' || given === fromEnvironment)) {
+    return { [path]: `\${${variable}}` };
+  }
+  return { [path]: given !== '' ? given : await ask() };
+}

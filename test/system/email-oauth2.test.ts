@@ -1,0 +1,177 @@
+// A mailbox logged in to by OAuth2, against a real Dovecot and Postfix that ask a token server on
+// loopback about every token.
+
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { proveMailbox } from '../../src/channels/email/prove.ts';
+import type { EmailConfig } from '../../src/core/config.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+import { sending } from '../contract/channel.ts';
+import { type MailServers, mailServersAbsent, startMailServers } from '../support/mail-servers.ts';
+import {
+  AGENT,
+  answerTo,
+  emailConfig,
+  firstOf,
+  hastyClock,
+  launchChannel,
+  mailsIn,
+  type RunningChannel,
+  sendAsPerson,
+  startChannel,
+  testLookup,
+} from '../support/mail-servers-host.ts';
+import { createMemoryHost, type MemoryHost } from '../support/memory-host.ts';
+import { startTokenServer, type TokenServer } from '../support/token-server.ts';
+
+const WAIT_MS = 15_000;
+const REFRESH_TOKEN = 'first-refresh-token';
+const absent = mailServersAbsent();
+if (absent !== undefined) console.log(`skipped: OAuth2 against Dovecot and Postfix (${absent})`);
+
+describe.skipIf(absent !== undefined)('a mailbox by OAuth2', () => {
+  let tokens: TokenServer;
+  let servers: MailServers;
+  let running: RunningChannel | undefined;
+
+  beforeAll(async () => {
+    tokens = await startTokenServer(AGENT);
+    const started = await startMailServers({ introspectionUrl: tokens.introspectionUrl });
+    if ('absent' in started) throw new Error(started.absent);
+    servers = started;
+  });
+  afterEach(async () => {
+    await running?.stop().catch(() => undefined);
+    running = undefined;
+    Object.assign(tokens, { refreshToken: REFRESH_TOKEN, lifetimeSecs: 3600, fault: undefined });
+  });
+  afterAll(async () => {
+    await servers?.[Symbol.asyncDispose]();
+    await tokens?.[Symbol.asyncDispose]();
+  });
+
+  const config = (): EmailConfig =>
+    emailConfig(servers, {
+      password: '',
+      oauth2: {
+        tokenUrl: tokens.tokenUrl,
+        clientId: 'the-client',
+        clientSecret: 'client-secret',
+        refreshToken: REFRESH_TOKEN,
+        scope: 'mail',
+      },
+    });
+  const deps = () => ({ lookup: testLookup, certificateAuthority: servers.certificate });
+  const begin = async (host: MemoryHost) => {
+    running = await startChannel(host, config(), deps());
+    return running.channel;
+  };
+  const everythingSaid = (host: MemoryHost) =>
+    JSON.stringify([host.logged, host.statuses, host.alerts]);
+
+  it('reads mail and answers it without a password', async () => {
+    const host = createMemoryHost(systemClock);
+    const channel = await begin(host);
+    await sendAsPerson(servers, { from: 'ada@person.test', subject: 'hi', text: 'Who are you?' });
+    await host.until(() => host.texts().length === 1, WAIT_MS);
+    await channel.send(answerTo(firstOf(host), 'An agent.'), sending());
+    expect((await mailsIn(servers, 'ada@person.test')).join()).toContain('An agent.');
+    expect(tokens.requests.at(-1)).toEqual({
+      grant_type: 'refresh_token',
+      client_id: 'the-client',
+      client_secret: 'client-secret',
+      refresh_token: REFRESH_TOKEN,
+      scope: 'mail',
+    });
+    // One token serves IMAP and SMTP.
+    expect(tokens.requests).toHaveLength(1);
+  });
+
+  it('takes a new token once a server refuses the old one', async () => {
+    const host = createMemoryHost(hastyClock);
+    const channel = await begin(host);
+    const before = tokens.requests.length;
+    tokens.revoke();
+    await sendAsPerson(servers, { from: 'bea@person.test', subject: 'hi', text: 'Still there?' });
+    await host.until(() => host.texts().length === 1, WAIT_MS);
+    await channel.send(answerTo(firstOf(host), 'Yes.'), sending());
+    expect(tokens.requests).toHaveLength(before + 1);
+    tokens.revoke();
+    const runs = host.statuses.length;
+    await servers.restartImap();
+    await host.until(
+      () => host.statuses.slice(runs).some(({ kind }) => kind === 'running'),
+      WAIT_MS,
+    );
+    expect(tokens.requests).toHaveLength(before + 2);
+  });
+
+  it('asks anew before the token ends, and keeps a refresh token given in place of the old', async () => {
+    const host = createMemoryHost(hastyClock);
+    tokens.lifetimeSecs = 1e-6;
+    tokens.nextRefreshToken = 'second-refresh-token';
+    const channel = await begin(host);
+    await sendAsPerson(servers, { from: 'cyd@person.test', subject: 'hi', text: 'Hello' });
+    await host.until(() => host.texts().length === 1, WAIT_MS);
+    await channel.send(answerTo(firstOf(host), 'Hello.'), sending());
+    expect(tokens.requests.at(-1)).toMatchObject({ refresh_token: 'second-refresh-token' });
+    await running?.stop();
+    const asked = tokens.requests.length;
+    await begin(host);
+    expect(tokens.requests[asked]).toMatchObject({ refresh_token: 'second-refresh-token' });
+    expect(everythingSaid(host)).not.toMatch(/refresh-token|access-token|client-secret/);
+  });
+
+  it('stops with a reason and a remedy when the refresh token is refused', async () => {
+    const host = createMemoryHost(hastyClock);
+    tokens.refreshToken = undefined;
+    running = launchChannel(host, config(), deps());
+    await expect(running.ended).rejects.toMatchObject({ code: 'mail_token_refused' });
+    expect(host.statuses.at(-1)).toEqual({
+      kind: 'stopped',
+      reason: 'the token server refused: the refresh token is expired or withdrawn (invalid_grant)',
+      remedy: 'make a new refresh token and save it: nanobot channels login email',
+    });
+    expect(everythingSaid(host)).not.toMatch(/refresh-token|access-token|client-secret/);
+  });
+
+  it('stops, and keeps the answer, when the refresh token is refused while sending', async () => {
+    const host = createMemoryHost(hastyClock);
+    tokens.lifetimeSecs = 1e-6;
+    const channel = await begin(host);
+    await sendAsPerson(servers, { from: 'dan@person.test', subject: 'hi', text: 'Hello' });
+    await host.until(() => host.texts().length === 1, WAIT_MS);
+    tokens.refreshToken = undefined;
+    const sent = channel.send(answerTo(firstOf(host), 'Hello.'), sending());
+    await expect(sent).rejects.toMatchObject({
+      certainty: 'not_sent',
+      remedy: { kind: 'backoff' },
+    });
+    await expect(running?.ended).rejects.toMatchObject({ code: 'mail_token_refused' });
+    expect(host.statuses.at(-1)).toMatchObject({ kind: 'stopped' });
+  });
+
+  it('goes on trying while the token server is down', async () => {
+    const host = createMemoryHost(hastyClock);
+    tokens.fault = { status: 503, body: 'down for maintenance' };
+    running = launchChannel(host, config(), deps());
+    await host.until(() => host.statuses.filter(({ kind }) => kind === 'degraded').length >= 2);
+    expect(host.statuses.at(-1)).toMatchObject({
+      reason: 'no access token from the token server: it answered with status 503',
+    });
+    tokens.fault = undefined;
+    await host.until(() => host.statuses.at(-1)?.kind === 'running', WAIT_MS);
+  });
+
+  it('proves the mailbox both ways, and says what is wrong with a token', async () => {
+    const { certificateAuthority } = deps();
+    const prove = () =>
+      proveMailbox(config(), AbortSignal.timeout(WAIT_MS), { certificateAuthority });
+    expect(await prove()).toEqual({ kind: 'proven' });
+    tokens.refreshToken = undefined;
+    expect(await prove()).toMatchObject({
+      kind: 'failed',
+      step: 'imap',
+      remedy: expect.stringContaining('Make a new refresh token'),
+    });
+  });
+});
