@@ -107,18 +107,20 @@ async function startNanobot({ server, model, phone }: World): Promise<Subject> {
       },
     },
   });
-  for await (const step of loginSteps({ address: await addressIn(home) }, {})) {
+  for await (const step of loginSteps(await gatewayIn(home), {})) {
     if (step.kind === 'show_qr') await phone.scan(step.qr);
   }
   return subject;
 }
 
-/** Where the gateway of this home listens. */
-async function addressIn(home: string): Promise<string> {
+/** Where the gateway of this home listens, and what it wants to be shown. */
+async function gatewayIn(home: string): Promise<Parameters<typeof loginSteps>[0]> {
   for (const until = Date.now() + START_TIMEOUT_MS; Date.now() < until; await pause(50)) {
     const text = await readFile(join(home, 'gateway.json'), 'utf8').catch(() => '{}');
     const { address } = JSON.parse(text);
-    if (typeof address === 'string') return address;
+    if (typeof address !== 'string') continue;
+    const token = (await readFile(join(home, 'gateway-token'), 'utf8')).trim();
+    return { address, credentials: { authorization: `Bearer ${token}` } };
   }
   throw new Error(`no gateway in ${home}`);
 }

@@ -13,15 +13,18 @@ import { ConfigError } from '../core/errors.ts';
 import { valueAt } from '../core/json-paths.ts';
 import { keepLastGood, keepMigrated } from './config-store.ts';
 import type { Home } from './home.ts';
+import { readMadeToken } from './made-token.ts';
 
 export type LoadedConfig = {
-  /** Every default filled in, every `${NAME}` resolved, the workspace absolute. */
+  /** Every default filled in, every `${NAME}` and the token resolved, the workspace absolute. */
   readonly config: Config;
   /** As written, references unresolved; what `config set` changes. */
   readonly raw: JsonObject;
   readonly path: string;
   /** What was changed to bring an older file up to date. */
   readonly notes: readonly string[];
+  /** The gateway's token is the one that the home made, as none is configured. */
+  readonly hasMadeToken: boolean;
   /** What counts over the file as long as this process lives. */
   readonly overrides: ConfigOverrides;
 };
@@ -79,14 +82,25 @@ function tokenOverride(text: string, env: Environment): ConfigOverrides {
   return token === '' || written !== '' ? {} : { 'gateway.token': token };
 }
 
-function loaded(home: Home, checked: CheckedConfig, overrides: ConfigOverrides): LoadedConfig {
+async function loaded(
+  home: Home,
+  checked: CheckedConfig,
+  overrides: ConfigOverrides,
+): Promise<LoadedConfig> {
   const { config, raw, notes } = checked;
   const workspace = workspacePath(home, config.agents.defaults.workspace);
+  const hasMadeToken = config.gateway.token === '';
+  const token = hasMadeToken ? await readMadeToken(home) : config.gateway.token;
   return {
-    config: { ...config, agents: { defaults: { ...config.agents.defaults, workspace } } },
+    config: {
+      ...config,
+      agents: { defaults: { ...config.agents.defaults, workspace } },
+      gateway: { ...config.gateway, token },
+    },
     raw,
     path: home.config,
     notes,
+    hasMadeToken,
     overrides,
   };
 }

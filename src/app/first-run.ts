@@ -10,6 +10,7 @@ import { NanobotError } from '../core/errors.ts';
 import { writeAtomic } from '../lib/files.ts';
 import { type LoadedConfig, loadConfig, readConfigText } from './config.ts';
 import type { Home } from './home.ts';
+import { ensureMadeToken } from './made-token.ts';
 import { CONFIG_SCHEMA_FILE, WORKSPACE_TEMPLATE } from './package-files.ts';
 
 const PRIVATE_FOLDER = 0o700;
@@ -53,6 +54,8 @@ async function ensureHome(home: Home): Promise<readonly string[]> {
   } else {
     notes.push(...(await makePrivate(home.config, PRIVATE_FILE)));
   }
+  if (await ensureMadeToken(home)) notes.push(`made ${home.token}`);
+  else notes.push(...(await makePrivate(home.token, PRIVATE_FILE)));
   await keepSchema(join(home.root, SCHEMA_NAME));
   return notes;
 }

@@ -17,17 +17,19 @@ import { createLanes } from '../lib/lanes.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Permits } from '../lib/permits.ts';
 import { supervise } from '../lib/supervise.ts';
+import type { StateStore } from '../store/store.ts';
 import type { Doors } from './doors.ts';
 import type { ChannelReport, Gateway, GatewayOptions } from './gateway.ts';
 import type { LiveConfig } from './live-config.ts';
 import type { Models } from './models.ts';
 import { followConfig } from './reload.ts';
-import { serveHttp } from './serve-http.ts';
+import { loginLink, type ServedHttp, serveHttp } from './serve-http.ts';
 
 export type GatewayParts = {
   readonly live: LiveConfig;
   readonly clock: Clock;
   readonly log: Logger;
+  readonly store: StateStore;
   readonly bus: MessageBus;
   readonly models: Models;
   readonly manager: ChannelManager;
@@ -55,7 +57,7 @@ export class GatewayService implements Gateway {
   readonly #resources: AsyncDisposableStack;
   /** Two who restart a channel at once must not both start it. */
   readonly #restarts = createLanes();
-  #address: string | undefined;
+  #served: ServedHttp | undefined;
 
   constructor(parts: GatewayParts, options: GatewayOptions, resources: AsyncDisposableStack) {
     this.#parts = parts;
@@ -64,7 +66,18 @@ export class GatewayService implements Gateway {
   }
 
   get address(): string | undefined {
-    return this.#address;
+    return this.#served?.address;
+  }
+
+  loginLink(): string | undefined {
+    if (this.#served === undefined) return undefined;
+    const { address, access } = this.#served;
+    return loginLink(address, access.makeCode().code);
+  }
+
+  /** Ends what the old token opened, where this is another one. */
+  async useToken(token: string): Promise<void> {
+    await this.#served?.access.useToken(token);
   }
 
   get model(): string {
@@ -78,12 +91,11 @@ export class GatewayService implements Gateway {
   /** Opens the web page's address; where it is taken the start is refused. */
   async listen(): Promise<void> {
     if (this.#options.http) {
-      const server = await serveHttp(this, this.#parts);
-      this.#resources.use(server.server);
-      this.#address = server.address;
+      this.#served = await serveHttp(this, this.#parts, this.#options.home);
+      this.#resources.use(this.#served.server);
     }
     const { runtime } = this.#options.home;
-    const self = { pid: process.pid, address: this.#address, startedAt: Date.now() };
+    const self = { pid: process.pid, address: this.address, startedAt: Date.now() };
     await writeAtomic(runtime, JSON.stringify(self));
     this.#resources.defer(() => rm(runtime, { force: true }));
   }
@@ -133,7 +145,7 @@ export class GatewayService implements Gateway {
     const stopping = new AbortController();
     const whole = AbortSignal.any([signal, stopping.signal]);
     await this.startChannels();
-    log.info('gateway started', { model: this.model, address: this.#address });
+    log.info('gateway started', { model: this.model, address: this.address });
     const work = supervise((workSignal) => this.#work(workSignal), {
       name: 'turns',
       signal: whole,

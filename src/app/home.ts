@@ -12,6 +12,8 @@ export type Home = {
   readonly state: string;
   readonly sessions: string;
   readonly logs: string;
+  /** The gateway's token where the configuration has none. */
+  readonly token: string;
   /** Held by the running gateway through a kernel lock. */
   readonly lock: string;
   /** Who the running gateway is: process id, address. */
@@ -29,6 +31,7 @@ export function homeOf(env: Readonly<Record<string, string | undefined>>): Home 
     state: join(root, 'state.db'),
     sessions: join(root, 'sessions'),
     logs: join(root, 'logs'),
+    token: join(root, 'gateway-token'),
     lock: join(root, 'nanobot.lock'),
     runtime: join(root, 'gateway.json'),
     history: join(root, 'history'),

@@ -41,6 +41,13 @@ export class LiveConfig {
     this.#redact = this.#redactorFor(next.config);
   }
 
+  /** Takes over a token that the home made anew. */
+  useToken(token: string): void {
+    const { config } = this.#loaded;
+    const gateway = { ...config.gateway, token };
+    this.replace({ ...this.#loaded, config: { ...config, gateway } });
+  }
+
   #redactorFor(config: Config): Redactor {
     return createRedactor([...secretValues(config), ...this.#envSecrets]);
   }

@@ -21,6 +21,7 @@ export type ReloadParts = {
 
 export interface Reloadable {
   restartChannel(channel: string): Promise<boolean>;
+  useToken(token: string): Promise<void>;
 }
 
 export async function followConfig(
@@ -31,6 +32,7 @@ export async function followConfig(
 ): Promise<void> {
   async function apply(next: LoadedConfig, change: ConfigChange) {
     live.replace(next);
+    await gateway.useToken(next.config.gateway.token);
     permits.resize(next.config.agents.defaults.maxConcurrentChats);
     await models.rebuild();
     for (const channel of change.channels) await gateway.restartChannel(channel);

@@ -1,18 +1,27 @@
-// Connects the HTTP server with the doors and the state of the gateway.
+// Connects the HTTP server with the doors, the logins and the state of the gateway.
 
+import { randomBytes } from 'node:crypto';
 import type { ChannelName } from '../core/ids.ts';
 import { channelName } from '../core/ids.ts';
+import type { Access } from '../http/access.ts';
 import type { ChannelControl } from '../http/channel-routes.ts';
 import type { HttpServer } from '../http/server.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
+import type { StateStore } from '../store/store.ts';
 import type { Doors } from './doors.ts';
+import type { Home } from './home.ts';
 import type { LiveConfig } from './live-config.ts';
+import { renewMadeToken } from './made-token.ts';
+
+/** Where the page's logins live in the store. */
+const LOGIN_SCOPE = 'page-logins';
 
 export type HttpParts = {
   readonly live: LiveConfig;
   readonly clock: Clock;
   readonly log: Logger;
+  readonly store: StateStore;
   readonly doors: Doors;
 };
 
@@ -21,24 +30,51 @@ export interface Served extends ChannelControl {
   stopChat(channel: ChannelName, chat: string): Promise<void>;
 }
 
+export type ServedHttp = {
+  readonly server: HttpServer;
+  readonly address: string;
+  readonly access: Access;
+};
+
+/** @throws ConfigError when the token does not protect the address; HttpServerError. */
 export async function serveHttp(
   gateway: Served,
-  { live, clock, log, doors }: HttpParts,
-): Promise<{ readonly server: HttpServer; readonly address: string }> {
+  { live, clock, log, store, doors }: HttpParts,
+  home: Home,
+): Promise<ServedHttp> {
   const { createHttpServer } = await import('../http/server.ts');
+  const { openAccess } = await import('../http/access.ts');
+  const { assertSafeBinding } = await import('../http/safe-binding.ts');
   const { host, port, token, allowedHosts } = live.config.gateway;
+  assertSafeBinding(host, token);
+  const state = store.scope(LOGIN_SCOPE);
+  const access = await openAccess({ token, state, clock, log, randomBytes });
   const server = createHttpServer({
     host,
     port,
-    token,
+    access,
     allowedHosts,
     doors,
     clock,
     log,
+    revokeAll: () => revokeAll(access, live, home),
     stop: (door, chat) => gateway.stopChat(channelName(door), chat),
     control: gateway,
     status: () => ({ model: gateway.model, channels: gateway.channels() }),
   });
   const { address } = await server.listen();
-  return { server, address };
+  return { server, address, access };
+}
+
+/** Opens the page logged in, once. The code stands behind the `#`, which no browser sends. */
+export function loginLink(address: string, code: string): string {
+  return `${address}/#login=${code}`;
+}
+
+/** A configured token is its person's to change. */
+async function revokeAll(access: Access, live: LiveConfig, home: Home): Promise<void> {
+  if (!live.loaded.hasMadeToken) return access.revokeAll();
+  const token = await renewMadeToken(home);
+  live.useToken(token);
+  await access.useToken(token);
 }

@@ -63,8 +63,7 @@ async function withAttached<Result>(
   const { attach } = await import('./chat/attached.ts');
   const { loadConfig } = await import('../app/config.ts');
   const { untilStopped } = await import('./stop-signals.ts');
-  const { config } = await loadConfig(terminal.home, terminal.env);
-  const { token } = config.gateway;
+  const token = async () => (await loadConfig(terminal.home, terminal.env)).config.gateway.token;
   const conversation = attach({ ...where, token, sleep: terminal.clock.sleep });
   return untilStopped(
     () => undefined,

@@ -11,6 +11,7 @@ import { doctorCommand } from './doctor-command.ts';
 import { EXIT, EXIT_MEANINGS, exitCodeOf } from './exit-codes.ts';
 import { explainError } from './explain-error.ts';
 import { gatewayCommand } from './gateway-command.ts';
+import { linkCommand } from './link-command.ts';
 import { onboardCommand } from './onboard-command.ts';
 import { emailCommand, telegramCommand, whatsAppCommand } from './one-channel-commands.ts';
 import { pairCommand } from './pair-command.ts';
@@ -27,6 +28,7 @@ const COMMANDS: readonly CommandFactory[] = [
   onboardCommand,
   gatewayCommand,
   agentCommand,
+  linkCommand,
   telegramCommand,
   emailCommand,
   whatsAppCommand,

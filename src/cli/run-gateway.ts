@@ -13,6 +13,7 @@ export type ForegroundOptions = {
 };
 
 const NAME_COLUMNS = 10;
+const LINK_NOTE = 'Opens once, within 15 minutes; "nanobot link" prints another link.';
 
 /** @throws ConfigError, HomeLockedError */
 export async function runGateway(terminal: Terminal, options: ForegroundOptions): Promise<void> {
@@ -42,18 +43,15 @@ export async function runGateway(terminal: Terminal, options: ForegroundOptions)
 function greeting(terminal: Terminal, opened: OpenedHome, gateway: Gateway): readonly string[] {
   const row = (name: string, text: string) =>
     `  ${terminal.style('bold', name.padEnd(NAME_COLUMNS))}${text}`;
+  const link = gateway.loginLink();
   return [
     ...opened.notes.map((note) => terminal.style('dim', note)),
     row('home', terminal.home.root),
     row('model', modelLine(gateway.model)),
-    ...(gateway.address === undefined ? [] : [row('web page', pageLine(gateway.address, opened))]),
+    ...(link === undefined ? [] : [row('web page', link), row('', LINK_NOTE)]),
     ...gateway.channels().map((report) => row(report.name, channelLine(report))),
     terminal.style('dim', 'Ctrl+C stops it.'),
   ];
-}
-
-function pageLine(address: string, { loaded }: OpenedHome): string {
-  return loaded.config.gateway.token === '' ? address : `${address} (asks for gateway.token)`;
 }
 
 function modelLine(model: string): string {

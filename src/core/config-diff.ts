@@ -20,7 +20,6 @@ const PER_MESSAGE = ['allowFrom', 'acceptUnverified'];
 const AT_START = [
   'gateway.host',
   'gateway.port',
-  'gateway.token',
   'gateway.allowedHosts',
   'agents.defaults.workspace',
   'queue.maxPending',

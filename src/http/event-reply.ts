@@ -1,4 +1,5 @@
-// Answers a request with server-sent events until they end, the reader leaves or the server closes.
+// Answers a request with server-sent events until they end, the reader leaves, what let it in is
+// revoked or the server closes.
 
 import { Readable } from 'node:stream';
 import type { FastifyReply } from 'fastify';
@@ -20,7 +21,9 @@ export function replyWithEvents<Event>(
 ): FastifyReply {
   const gone = new AbortController();
   reply.raw.on('close', () => gone.abort());
-  const signal = AbortSignal.any([gone.signal, closing]);
+  const { credential } = reply.request;
+  const revoked = credential === undefined ? [] : [credential.revoked];
+  const signal = AbortSignal.any([gone.signal, closing, ...revoked]);
   return reply
     .header('content-type', 'text/event-stream; charset=utf-8')
     .header('cache-control', 'no-store')

@@ -1,31 +1,38 @@
 // What every request passes before its body is read: is it meant for us (Host), does it come from
-// our own page (Origin), may it be here (token), is it JSON.
+// our own page (Origin), may it be here (token or login), is it JSON.
 
 import type { FastifyRequest } from 'fastify';
 import type { Clock } from '../lib/clock.ts';
+import type { Access, Credential } from './access.ts';
 import { Refusal } from './refusal.ts';
-import { type HostRules, isForwarded, isHostAllowed, isSameOrigin } from './request-origin.ts';
+import { type HostRules, isHostAllowed, isSameOrigin } from './request-origin.ts';
 import { createTokenGuard, type TokenGuard } from './token-guard.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
     /** Needs no token and may be asked for from anywhere: the page's files, /healthz. */
     isOpen?: true;
+    /** Brings its own proof in its body. */
+    isLogin?: true;
+  }
+  interface FastifyRequest {
+    /** By what it may be here; undefined where nothing is asked for. */
+    credential: Credential | undefined;
   }
 }
 
-export type GateOptions = HostRules & { readonly token: string; readonly clock: Clock };
+export type GateOptions = HostRules & { readonly access: Access; readonly clock: Clock };
 
 const JSON_TYPE = /^application\/json(?:; ?charset=utf-8)?$/i;
 
 export function createGate(options: GateOptions): (request: FastifyRequest) => Promise<void> {
-  const guard = createTokenGuard(options.token, options.clock);
+  const guard = createTokenGuard(options.access, options.clock);
   return async (request) => {
     checkHost(request, options);
-    if (request.routeOptions.config.isOpen === true) return;
+    const { isOpen, isLogin } = request.routeOptions.config;
+    if (isOpen === true) return;
     checkOrigin(request);
-    if (guard.isRequired) checkToken(request, guard);
-    else checkDirect(request);
+    if (isLogin !== true) request.credential = await credentialOf(request, guard);
     checkType(request);
   };
 }
@@ -41,28 +48,26 @@ function checkOrigin({ headers }: FastifyRequest) {
   throw new Refusal(403, 'origin_refused', 'Only the gateway’s own page may ask this.');
 }
 
-function checkToken({ headers, socket }: FastifyRequest, guard: TokenGuard) {
-  const verdict = guard.check(headers.authorization, socket.remoteAddress);
+async function credentialOf(
+  { headers, socket }: FastifyRequest,
+  guard: TokenGuard,
+): Promise<Credential> {
+  const verdict = await guard.check(headers.authorization, socket.remoteAddress);
   switch (verdict.kind) {
     case 'right':
-      return;
+      return verdict.credential;
     case 'missing':
-      throw new Refusal(401, 'token_missing', 'Send gateway.token as "Authorization: Bearer ...".');
+      throw new Refusal(401, 'token_missing', 'Log in: "nanobot link" prints a link for the page.');
     case 'wrong':
-      throw new Refusal(401, 'token_wrong', 'This is not the gateway.token of the configuration.');
+      throw new Refusal(401, 'token_wrong', 'This is not the gateway’s token.');
+    case 'ended':
+      throw new Refusal(401, 'login_ended', 'This login has ended.');
     case 'limited': {
       const retryAfterSecs = Math.ceil(verdict.retryAfterMs / 1000);
       const message = `Too many wrong tokens. Try again in ${retryAfterSecs} seconds.`;
       throw new Refusal(429, 'token_limited', message, { retryAfterSecs });
     }
   }
-}
-
-/** Behind a proxy anyone may be the client, so being on this machine proves nothing. */
-function checkDirect({ headers }: FastifyRequest) {
-  if (!isForwarded(headers)) return;
-  const message = 'Requests through a proxy need a token. Set gateway.token and start again.';
-  throw new Refusal(403, 'proxy_without_token', message);
 }
 
 /** A type that a web page elsewhere could send without asking first is refused. */

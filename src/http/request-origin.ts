@@ -1,5 +1,5 @@
 // Whether a request may come from where it says it comes from: pure checks on its headers against
-// DNS rebinding (Host), other web pages (Origin, Sec-Fetch-Site) and unseen proxies (Forwarded).
+// DNS rebinding (Host) and other web pages (Origin, Sec-Fetch-Site). What a proxy adds is not read.
 
 import type { IncomingHttpHeaders } from 'node:http';
 import { isLoopbackHost } from '../core/loopback.ts';
@@ -10,16 +10,6 @@ export type HostRules = {
   /** Further names under which it may be reached. */
   readonly allowedHosts: readonly string[];
 };
-
-/** Headers that reverse proxies add about the real client. */
-const FORWARDING_HEADERS = [
-  'forwarded',
-  'via',
-  'x-forwarded-for',
-  'x-forwarded-host',
-  'x-forwarded-proto',
-  'x-real-ip',
-] as const;
 
 /** `[::1]:18790` gives `::1`; undefined where it is no host with an optional port. */
 function hostNameOf(host: string | undefined): string | undefined {
@@ -52,8 +42,4 @@ export function isSameOrigin(headers: IncomingHttpHeaders): boolean {
   const site = headers['sec-fetch-site'];
   if (site !== undefined && site !== 'same-origin' && site !== 'none') return false;
   return origin === undefined || origin === `http://${host}` || origin === `https://${host}`;
-}
-
-export function isForwarded(headers: IncomingHttpHeaders): boolean {
-  return FORWARDING_HEADERS.some((name) => headers[name] !== undefined);
 }

@@ -1,11 +1,16 @@
-// Refuses to serve other machines without a token, and tokens that are none.
+// Refuses to serve without a token, and with tokens that are none.
 
 import { ConfigError } from '../core/errors.ts';
-import { tokenProblem } from '../core/gateway-token.ts';
+import { type TokenProblem, tokenProblem } from '../core/gateway-token.ts';
 
-/** @throws ConfigError when the token is missing where it is needed, blank or cannot be sent. */
+const MISSING: TokenProblem = {
+  problem: 'the home has no token for the gateway',
+  remedy: 'Start it by "nanobot gateway", which makes one, or set gateway.token.',
+};
+
+/** @throws ConfigError when the token is blank, cannot be sent or is too short for other machines. */
 export function assertSafeBinding(host: string, token: string): void {
-  const found = tokenProblem(host, token);
+  const found = tokenProblem(host, token) ?? (token === '' ? MISSING : undefined);
   if (found === undefined) return;
   const { problem, remedy } = found;
   throw new ConfigError(`${problem}. ${remedy}`, [{ path: 'gateway.token', problem, remedy }]);

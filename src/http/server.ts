@@ -8,12 +8,13 @@ import type { Door } from '../channels/door.ts';
 import { NanobotError } from '../core/errors.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
+import type { Access } from './access.ts';
 import { addChannelRoutes, type ChannelControl } from './channel-routes.ts';
 import { addChatRoutes } from './chat-routes.ts';
 import { failureReply } from './failure-reply.ts';
 import { createGate } from './gate.ts';
+import { addLoginRoutes } from './login-routes.ts';
 import { pageFiles } from './page-files.ts';
-import { assertSafeBinding } from './safe-binding.ts';
 import { SECURITY_HEADERS } from './security-headers.ts';
 import { evictSilentConnections } from './silent-connections.ts';
 import { type GatewayStatus, readinessOf } from './status.ts';
@@ -22,8 +23,10 @@ export type HttpServerOptions = {
   readonly host: string;
   /** 0: any free port. */
   readonly port: number;
-  /** Asked of everything but the page's own files and /healthz; empty: of nothing. */
-  readonly token: string;
+  /** Asked for everything but the page's own files and /healthz. */
+  readonly access: Access;
+  /** Ends every login, and a token that the gateway made itself. */
+  readonly revokeAll: () => Promise<void>;
   /** Names under which the server may be reached besides its own address and loopback. */
   readonly allowedHosts: readonly string[];
   /** By the name in their path: /api/<name>/chats. */
@@ -58,9 +61,7 @@ const TIMEOUT_CHECK_MS = 1000;
 const IDLE_SOCKET_MS = 60_000;
 const MAX_CONNECTIONS = 1024;
 
-/** @throws ConfigError when the token does not protect the address. */
 export function createHttpServer(options: HttpServerOptions): HttpServer {
-  assertSafeBinding(options.host, options.token);
   const closing = new AbortController();
   const app = fastify({
     logger: false,
@@ -79,6 +80,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   app.server.maxConnections = MAX_CONNECTIONS;
   evictSilentConnections(app.server);
   app.register(helmet, SECURITY_HEADERS);
+  app.decorateRequest('credential', undefined);
   app.addHook('onRequest', createGate(options));
   app.setErrorHandler(failureReply(options.log));
   app.setNotFoundHandler((_request, reply) =>
@@ -86,6 +88,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   );
   addHealthRoutes(app, options);
   addPage(app);
+  addLoginRoutes(app, options);
   addChannelRoutes(app, { ...options, closing: closing.signal });
   for (const [name, door] of Object.entries(options.doors)) {
     addChatRoutes(app, `/api/${name}/chats`, {

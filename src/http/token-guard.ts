@@ -1,8 +1,8 @@
-// Checks the gateway's token in constant time and limits wrong ones per client, on loopback too: any
-// page in a browser there could guess.
+// Checks what a request shows of itself and limits wrong tokens per client, on loopback too: any page
+// in a browser there could guess.
 
-import { createHash, timingSafeEqual } from 'node:crypto';
 import type { Clock } from '../lib/clock.ts';
+import { type Access, type Credential, isSessionSecret } from './access.ts';
 
 const MAX_WRONG_TOKENS = 10;
 const WRONG_TOKEN_WINDOW_MS = 60_000;
@@ -10,21 +10,21 @@ const WRONG_TOKEN_WINDOW_MS = 60_000;
 const MAX_CLIENTS = 10_000;
 
 export type TokenVerdict =
-  | { readonly kind: 'right' }
+  | { readonly kind: 'right'; readonly credential: Credential }
   | { readonly kind: 'missing' }
   | { readonly kind: 'wrong' }
+  /** Once a page's login, or made to look like one: too long to be guessed, so not counted. */
+  | { readonly kind: 'ended' }
   /** Too many wrong ones: this one was not even looked at. */
   | { readonly kind: 'limited'; readonly retryAfterMs: number };
 
 export interface TokenGuard {
-  readonly isRequired: boolean;
-  check(authorization: string | undefined, address: string | undefined): TokenVerdict;
+  check(authorization: string | undefined, address: string | undefined): Promise<TokenVerdict>;
 }
 
 type Window = { readonly endsAt: number; readonly wrong: number };
 
-export function createTokenGuard(token: string, clock: Clock): TokenGuard {
-  const expected = digest(token);
+export function createTokenGuard(access: Access, clock: Clock): TokenGuard {
   const windows = new Map<string, Window>();
 
   function windowOf(client: string): Window {
@@ -43,16 +43,20 @@ export function createTokenGuard(token: string, clock: Clock): TokenGuard {
   }
 
   return {
-    isRequired: token !== '',
-    check(authorization, address) {
+    async check(authorization, address) {
       const offered = /^Bearer ([\x21-\x7e]+)$/i.exec(authorization ?? '')?.[1];
       if (offered === undefined) return { kind: 'missing' };
+      // Before the limit: nobody locks a page out by guessing beside it.
+      const session = await access.bySession(offered);
+      if (session !== undefined) return { kind: 'right', credential: session };
       const client = clientKey(address);
       const { wrong, endsAt } = windowOf(client);
       if (wrong >= MAX_WRONG_TOKENS) {
         return { kind: 'limited', retryAfterMs: endsAt - clock.monotonic() };
       }
-      if (timingSafeEqual(digest(offered), expected)) return { kind: 'right' };
+      const credential = access.byToken(offered);
+      if (credential !== undefined) return { kind: 'right', credential };
+      if (isSessionSecret(offered)) return { kind: 'ended' };
       countWrong(client);
       return { kind: 'wrong' };
     },
@@ -69,5 +73,3 @@ export function clientKey(address: string | undefined): string {
   const zeros = Array.from({ length: 8 - groups.length - rest.length }, () => '0');
   return [...groups, ...(tail === undefined ? [] : zeros), ...rest].slice(0, 4).join(':');
 }
-
-const digest = (text: string) => createHash('sha256').update(text).digest();

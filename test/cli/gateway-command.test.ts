@@ -67,7 +67,7 @@ test('a second signal leaves at once, although an answer is still being written'
   const gateway = await home.start();
   await fetch(`${gateway.address}/api/web/chats/one/messages`, {
     method: 'POST',
-    headers: { 'content-type': 'application/json' },
+    headers: { ...gateway.credentials, 'content-type': 'application/json' },
     body: JSON.stringify({ clientId: 'a', text: 'hello' }),
   });
   await server.received(1);

@@ -190,7 +190,7 @@ describe('linking through the gateway that runs', { timeout: LONG_MS }, () => {
     const restart = () =>
       fetch(`${gateway.address}/api/channels/whatsapp/restart`, {
         method: 'POST',
-        headers: { 'content-type': 'application/json' },
+        headers: { ...gateway.credentials, 'content-type': 'application/json' },
         body: '{}',
       });
     await Promise.all(Array.from({ length: 4 }, restart));
@@ -229,7 +229,8 @@ describe('linking through the gateway that runs', { timeout: LONG_MS }, () => {
   });
 });
 
-const readyOf = async ({ address }: GatewayProcess) => (await fetch(`${address}/readyz`)).status;
+const readyOf = async ({ address, credentials: headers }: GatewayProcess) =>
+  (await fetch(`${address}/readyz`, { headers })).status;
 
 /** `nanobot whatsapp`, until disposed. */
 async function startAlone(): Promise<AsyncDisposable & { readonly pid: number | undefined }> {

@@ -72,7 +72,10 @@ describe.skipIf(absent !== undefined)('kill -9 with mail and Telegram in flight'
   async function mailboxFollowed() {
     const late = AbortSignal.timeout(20_000);
     for (;;) {
-      const response = await fetch(`${gateway.address}/readyz`, { signal: late });
+      const response = await fetch(`${gateway.address}/readyz`, {
+        headers: gateway.credentials,
+        signal: late,
+      });
       if (/"email".*"running"/s.test(await response.text())) return;
       await new Promise((resolve) => setTimeout(resolve, 100));
     }

@@ -302,9 +302,9 @@ describe('the token', () => {
   });
 
   it.each([
-    ['127.0.0.1', '', true],
-    ['localhost', '', true],
-    ['::1', '', true],
+    ['127.0.0.1', '', false],
+    ['localhost', '', false],
+    ['::1', '', false],
     ['127.0.0.1', TOKEN, true],
     ['0.0.0.0', TOKEN, true],
     ['0.0.0.0', '', false],
@@ -328,10 +328,6 @@ describe('a proxy nobody told us about', () => {
   it.each(['x-forwarded-for', 'x-real-ip', 'forwarded', 'via', 'x-forwarded-proto'])(
     'gets nothing without a token (%s), and no say in who asks with one',
     async (name) => {
-      await using open = await startHttp();
-      const direct = await open.ask('/api/status', { headers: { [name]: '127.0.0.1' } });
-      expect(direct.status).toBe(403);
-      expect(direct.body).toContain('gateway.token');
       await using guarded = await startHttp({ token: TOKEN });
       const headers = { [name]: '127.0.0.1' };
       expect((await guarded.ask('/api/status', { headers })).status).toBe(401);

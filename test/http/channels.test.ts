@@ -15,7 +15,7 @@ async function logIn(rig: HttpRig, body: object = {}, headers = {}) {
   const hangUp = new AbortController();
   const response = await fetch(new URL(LOGIN, rig.address), {
     method: 'POST',
-    headers: { ...JSON_TYPE, ...headers },
+    headers: { ...JSON_TYPE, ...rig.credentials, ...headers },
     body: JSON.stringify(body),
     signal: hangUp.signal,
   });

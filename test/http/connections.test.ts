@@ -29,7 +29,9 @@ describe('connections that say nothing', () => {
 
   it('do not include those that asked for something', async () => {
     await using rig = await startHttp();
-    const following = await fetch(`${rig.address}/api/web/chats/a/events`);
+    const following = await fetch(`${rig.address}/api/web/chats/a/events`, {
+      headers: rig.credentials,
+    });
     const sockets: Socket[] = [];
     for (let index = 0; index < MAX_SILENT_CONNECTIONS + 5; index += 1) {
       sockets.push(await openSocket(rig.port));

@@ -82,8 +82,11 @@ describe('following a chat', () => {
   it('ends with the server, and with its reader', async () => {
     const rig = await startHttp();
     const hangUp = new AbortController();
-    const kept = await fetch(`${rig.address}${EVENTS}`);
-    const left = await fetch(`${rig.address}${EVENTS}`, { signal: hangUp.signal });
+    const kept = await fetch(`${rig.address}${EVENTS}`, { headers: rig.credentials });
+    const left = await fetch(`${rig.address}${EVENTS}`, {
+      headers: rig.credentials,
+      signal: hangUp.signal,
+    });
     hangUp.abort();
     await expect(left.text()).rejects.toThrow();
     await rig.close();

@@ -1,5 +1,6 @@
 // The HTTP server over a door with a host in memory, and requests with any header one likes.
 
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { type IncomingHttpHeaders, request } from 'node:http';
 import { connect, type Socket } from 'node:net';
@@ -7,10 +8,12 @@ import type { Channel } from '../../src/channels/channel.ts';
 import { createDoorChannel } from '../../src/channels/door/door-channel.ts';
 import type { Door } from '../../src/channels/door.ts';
 import { channelName } from '../../src/core/ids.ts';
+import { type Access, openAccess } from '../../src/http/access.ts';
 import type { ChannelControl } from '../../src/http/channel-routes.ts';
 import { createHttpServer, type HttpServerOptions } from '../../src/http/server.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
-import { createMemoryHost, type MemoryHost } from '../support/memory-host.ts';
+import type { KeyValueStore } from '../../src/store/store.ts';
+import { createMemoryHost, createMemoryStore, type MemoryHost } from '../support/memory-host.ts';
 import { createMovableClock, type MovableClock } from '../support/movable-clock.ts';
 
 export type HttpRig = AsyncDisposable & {
@@ -19,6 +22,11 @@ export type HttpRig = AsyncDisposable & {
   readonly door: Channel & Door;
   readonly host: MemoryHost;
   readonly clock: MovableClock;
+  readonly access: Access;
+  /** What the rig's own requests carry; nothing where the test names the token. */
+  readonly credentials: Headers;
+  /** How often everything was revoked. */
+  readonly revocations: readonly true[];
   /** `door/chat` of each stop asked for. */
   readonly stops: readonly string[];
   ask(path: string, init?: Ask): Promise<Answer>;
@@ -41,7 +49,18 @@ const noChannels: ChannelControl = {
   restartChannel: async () => false,
 };
 
-export async function startHttp(options: Partial<HttpServerOptions> = {}): Promise<HttpRig> {
+/** The token of a server whose test names none; requests carry it by themselves. */
+export const HTTP_TOKEN = 'the-token-of-every-http-test';
+
+export type HttpRigOptions = Partial<HttpServerOptions> & {
+  /** Named by tests that show it themselves, or not. */
+  readonly token?: string;
+  /** Holds the logins over a restart of the server. */
+  readonly logins?: KeyValueStore;
+};
+
+export async function startHttp(given: HttpRigOptions = {}): Promise<HttpRig> {
+  const { token, logins, ...options } = given;
   const clock = createMovableClock();
   const time = options.clock ?? clock;
   const door = createDoorChannel({ name: channelName('web'), coalesces: true, clock: time });
@@ -49,10 +68,23 @@ export async function startHttp(options: Partial<HttpServerOptions> = {}): Promi
   const intake = new AbortController();
   const running = door.run(host, intake.signal);
   const stops: string[] = [];
+  const access = await openAccess({
+    token: token ?? HTTP_TOKEN,
+    state: logins ?? createMemoryStore(),
+    clock: time,
+    log: silentLogger,
+    randomBytes,
+  });
+  const credentials: Headers = token === undefined ? { authorization: `Bearer ${HTTP_TOKEN}` } : {};
+  const revocations: true[] = [];
   const server = createHttpServer({
     host: '127.0.0.1',
     port: 0,
-    token: '',
+    access,
+    revokeAll: async () => {
+      revocations.push(true);
+      await access.revokeAll();
+    },
     allowedHosts: [],
     doors: { web: door },
     stop: async (name, chat) => void stops.push(`${name}/${chat}`),
@@ -69,13 +101,17 @@ export async function startHttp(options: Partial<HttpServerOptions> = {}): Promi
     intake.abort();
     await running;
   };
-  const ask: HttpRig['ask'] = (path, init = {}) => askPort(port, path, init);
+  const ask: HttpRig['ask'] = (path, init = {}) =>
+    askPort(port, path, { ...init, headers: { ...credentials, ...init.headers } });
   return {
     address,
     port,
     door,
     host,
     clock,
+    access,
+    credentials,
+    revocations,
     stops,
     ask,
     post: (path, body, headers = {}) =>
@@ -125,8 +161,9 @@ export async function followEvents(
   address: string,
   path: string,
   isLast: (events: readonly ServerEvent[], heartbeats: number) => boolean,
-  headers: Readonly<Record<string, string>> = {},
+  more: Readonly<Record<string, string>> = {},
 ): Promise<readonly ServerEvent[]> {
+  const headers = { authorization: `Bearer ${HTTP_TOKEN}`, ...more };
   const hangUp = new AbortController();
   const response = await fetch(new URL(path, address), { headers, signal: hangUp.signal });
   if (response.body === null || !response.ok) throw new Error(`status ${response.status}`);

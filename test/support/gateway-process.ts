@@ -24,6 +24,11 @@ export interface TestHome extends AsyncDisposable {
 export interface GatewayProcess extends AsyncDisposable {
   /** `http://127.0.0.1:port`. */
   readonly address: string;
+  /** What it printed for the page: opens it logged in, once. */
+  readonly link: string;
+  /** Shows to its API that a request comes from this machine's user. */
+  readonly credentials: { readonly authorization: string };
+  readonly pid: number;
   /** What it printed so far. */
   readonly output: () => string;
   /** Resolves when something like this has been printed. */
@@ -74,13 +79,13 @@ async function startProcess(
   const exited = once(child, 'exit').then(([code]) => code as number | null);
   let printed = '';
   const readers = new Set<() => void>();
-  const address = await new Promise<string>((resolve, reject) => {
+  const link = await new Promise<string>((resolve, reject) => {
     const timer = setTimeout(() => fail('did not start in time'), START_TIMEOUT_MS);
     const fail = (what: string) => reject(new Error(`the gateway ${what}; it said:\n${printed}`));
     const read = (part: Buffer) => {
       printed += part.toString();
       for (const reader of readers) reader();
-      const match = /http:\/\/[\w.[\]:-]+:\d+/.exec(printed);
+      const match = /http:\/\/[\w.[\]:-]+:\d+\/#login=[\w-]+/.exec(printed);
       if (match === null || !printed.includes('Ctrl+C')) return;
       clearTimeout(timer);
       resolve(match[0]);
@@ -92,8 +97,12 @@ async function startProcess(
       fail(`left with code ${code}`);
     });
   });
+  const token = (await readFile(join(home, 'gateway-token'), 'utf8')).trim();
   return {
-    address,
+    address: new URL(link).origin,
+    link,
+    credentials: { authorization: `Bearer ${token}` },
+    pid: child.pid ?? 0,
     output: () => printed,
     exited,
     printed: (pattern) =>

@@ -4,7 +4,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
+import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playwright-core';
 import { expect, vi } from 'vitest';
 import type { ChannelControl } from '../../src/http/channel-routes.ts';
 import { systemClock } from '../../src/lib/clock.ts';
@@ -39,6 +39,7 @@ export function eventually(check: () => Promise<void>): Promise<void> {
 export type PageOptions = {
   readonly browser: Browser;
   readonly chat?: string;
+  /** Named by tests that log in themselves; else the page is logged in. */
   readonly token?: string;
   readonly model?: string;
   readonly context?: BrowserContextOptions;
@@ -52,9 +53,9 @@ const WAIT_MS = 10_000;
 const MESSAGE_BODIES = '.said .message .body';
 
 export async function openPage(options: PageOptions): Promise<PageRig> {
-  const { browser, chat = 'a', token = '', model = 'some/model' } = options;
+  const { browser, chat = 'a', token, model = 'some/model' } = options;
   const http = await startHttp({
-    token,
+    ...(token === undefined ? {} : { token }),
     clock: systemClock,
     status: () => ({ model, channels: [] }),
     ...(options.control === undefined ? {} : { control: options.control }),
@@ -62,6 +63,7 @@ export async function openPage(options: PageOptions): Promise<PageRig> {
   await options.prepare?.(http);
   const proxy = await startFaultProxy({ port: http.port });
   const context = await browser.newContext(options.context);
+  if (token === undefined) await logIn(context, http);
   const page = await context.newPage();
   const problems: string[] = [];
   page.on('pageerror', (error) => problems.push(error.message));
@@ -100,6 +102,13 @@ export async function openPage(options: PageOptions): Promise<PageRig> {
       await http.close();
     },
   };
+}
+
+async function logIn(context: BrowserContext, { access }: HttpRig) {
+  const session = await access.redeem(access.makeCode().code);
+  await context.addInitScript(
+    `localStorage.setItem('nanobot.session', ${JSON.stringify(session)})`,
+  );
 }
 
 export type ForeignSite = AsyncDisposable & {

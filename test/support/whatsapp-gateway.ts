@@ -94,13 +94,13 @@ export async function linkByQr(
 
 /** The steps of a login as the gateway's API sends them. */
 export async function* loginSteps(
-  gateway: Pick<GatewayProcess, 'address'>,
+  gateway: Pick<GatewayProcess, 'address' | 'credentials'>,
   body: { readonly phoneNumber?: string },
   signal: AbortSignal = AbortSignal.timeout(LOGIN_TIMEOUT_MS),
 ): AsyncGenerator<SentLoginStep, void, void> {
   const response = await fetch(`${gateway.address}/api/channels/whatsapp/login`, {
     method: 'POST',
-    headers: { 'content-type': 'application/json' },
+    headers: { ...gateway.credentials, 'content-type': 'application/json' },
     body: JSON.stringify(body),
     signal,
   });

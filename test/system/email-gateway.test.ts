@@ -1,7 +1,7 @@
 // A person, a mailbox and the whole program: a mail goes in, an answer comes back in its thread.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { makeTestHome, type TestHome } from '../support/gateway-process.ts';
+import { type GatewayProcess, makeTestHome, type TestHome } from '../support/gateway-process.ts';
 import { type MailServers, mailServersAbsent, startMailServers } from '../support/mail-servers.ts';
 import { AGENT, sendAsPerson, withMailbox } from '../support/mail-servers-host.ts';
 
@@ -45,7 +45,7 @@ describe.skipIf(absent !== undefined)('the gateway with a mailbox', () => {
 
   it('answers a listed person and nobody else', async () => {
     await using gateway = await home.start();
-    await ready(gateway.address);
+    await ready(gateway);
     const ask = { subject: 'Who are you?', text: 'Please tell me.', isSigned: false };
     await sendAsPerson(servers, { ...ask, from: 'eve@stranger.test' });
     await sendAsPerson(servers, { ...ask, from: ANNA, messageId: '<who@person.test>' });
@@ -62,10 +62,10 @@ describe.skipIf(absent !== undefined)('the gateway with a mailbox', () => {
 });
 
 /** Waits until the mailbox is followed: mail from before the first start is never answered. */
-async function ready(address: string): Promise<void> {
+async function ready({ address, credentials: headers }: GatewayProcess): Promise<void> {
   const late = AbortSignal.timeout(WAIT_MS);
   for (;;) {
-    const response = await fetch(`${address}/readyz`, { signal: late });
+    const response = await fetch(`${address}/readyz`, { headers, signal: late });
     const text = await response.text();
     if (/"email".*"running"/s.test(text)) return;
     await new Promise((resolve) => setTimeout(resolve, 100));

@@ -44,7 +44,7 @@ describe.skipIf(absent !== undefined)('the web page before the whole program', (
       await using home = await makeTestHome(configWith(model, 0));
       const first = await home.start();
       const page = await browser.newPage();
-      await page.goto(first.address);
+      await page.goto(first.link);
       await page.waitForSelector('.welcome >> text=openai/sim-1');
       await page.fill('#text', 'what time is it');
       await page.press('#text', 'Enter');

@@ -40,7 +40,7 @@ describe.skipIf(absent !== undefined)('linking WhatsApp on the web page', () => 
   async function openLogin(home: TestHome): Promise<Page> {
     const gateway = await home.start(trustVariables(server));
     const page = await browser.newPage();
-    await page.goto(gateway.address);
+    await page.goto(gateway.link);
     await page.click('#channels-button');
     await page.click(LINK);
     return page;

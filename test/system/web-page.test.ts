@@ -144,25 +144,6 @@ describe.skipIf(absent !== undefined)('the web page', () => {
     await rig.showsMessages('patient');
   });
 
-  it('asks for the token once and keeps it out of addresses and off the disk', async () => {
-    const token = 'a-long-and-random-token';
-    await using rig = await openPage({ browser, token });
-    await rig.page.fill('#token', 'a-wrong-one');
-    await rig.page.keyboard.press('Enter');
-    await rig.page.waitForSelector('dialog .problem >> text=not the gateway.token');
-    await rig.page.fill('#token', token);
-    await rig.page.keyboard.press('Enter');
-    await rig.page.waitForSelector('dialog', { state: 'detached' });
-    const addresses: string[] = [];
-    rig.page.on('request', (request) => addresses.push(request.url()));
-    await rig.say('hello');
-    await rig.showsMessages('hello');
-    await rig.page.reload();
-    await rig.showsMessages('hello');
-    expect(addresses.filter((address) => address.includes(token))).toEqual([]);
-    expect(await rig.page.evaluate('JSON.stringify(localStorage)')).not.toContain(token);
-  });
-
   it('lists the chats, opens one, begins a new one, and shows long ones by and by', async () => {
     await using rig = await openPage({
       browser,

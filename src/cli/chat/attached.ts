@@ -14,7 +14,8 @@ const MAX_FAILURES = 20;
 export type AttachOptions = {
   /** Base URL of the gateway. */
   readonly address: string;
-  readonly token: string;
+  /** Asked for each connection: it may have been changed. */
+  readonly token: () => Promise<string>;
   readonly chat: string;
   /** Waits between two tries to connect. */
   readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>;
@@ -34,12 +35,12 @@ const doorEvent = z.custom<DoorEvent>(
 
 export function attach(options: AttachOptions): Conversation {
   const base = `${options.address}/api/terminal/chats/${encodeURIComponent(options.chat)}`;
-  const headers = authorization(options.token);
+  const headers = async () => authorization(await options.token());
 
   async function post(path: string, body: object) {
     const response = await fetch(`${base}/${path}`, {
       method: 'POST',
-      headers: { ...headers, 'content-type': 'application/json' },
+      headers: { ...(await headers()), 'content-type': 'application/json' },
       body: JSON.stringify(body),
       signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS),
     }).catch((error: unknown) => {
@@ -52,7 +53,10 @@ export function attach(options: AttachOptions): Conversation {
 
   /** One connection; ends when it is lost. */
   async function* connection(afterSeq: number, signal: AbortSignal): AsyncGenerator<DoorEvent> {
-    const response = await fetch(`${base}/events?after=${afterSeq}`, { headers, signal });
+    const response = await fetch(`${base}/events?after=${afterSeq}`, {
+      headers: await headers(),
+      signal,
+    });
     if (!response.ok || response.body === null) {
       throw new NanobotError('gateway_refused', `the gateway refused (${response.status})`);
     }

@@ -1,5 +1,5 @@
-// A login through the gateway that runs already, over its HTTP server on this machine; and starting
-// one of its channels again.
+// What commands have the gateway do that runs already, over its HTTP server on this machine: connect
+// a channel's account, start a channel again, make a link for the web page.
 
 import { z } from 'zod';
 import { authorization, type RunningGateway } from '../../app/running-gateway.ts';
@@ -61,6 +61,15 @@ export async function* remoteLogin(
 export async function restartRemote(gateway: RemoteGateway, channel: string): Promise<void> {
   const signal = AbortSignal.timeout(REQUEST_TIMEOUT_MS);
   await ask(gateway, `/api/channels/${channel}/restart`, signal, {});
+}
+
+const codeSchema = z.object({ code: z.string() });
+
+/** A one-time code for the web page; `revokeAll` first ends all that was opened before. */
+export async function remoteCode(gateway: RemoteGateway, revokeAll: boolean): Promise<string> {
+  const signal = AbortSignal.timeout(REQUEST_TIMEOUT_MS);
+  const response = await ask(gateway, '/api/links', signal, { revokeAll });
+  return codeSchema.parse(await response.json()).code;
 }
 
 async function channelReady(gateway: RemoteGateway, channel: string, signal: AbortSignal) {

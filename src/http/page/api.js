@@ -1,9 +1,8 @@
-// Requests to the gateway this page came from, and to no other. The token, where one is needed, is
-// asked for once and kept for this tab only; it travels in a header, never in an address.
+// Requests to the gateway this page came from, and to no other. What shows that the page is logged in
+// travels in a header, never in an address, and is no cookie: a browser sends those to every port.
 
-import { createTokenQuestion } from './token.js';
+import { createLoginQuestion, forgetSession, redeem, session } from './login.js';
 
-const TOKEN_KEY = 'nanobot.token';
 const REQUEST_TIMEOUT_MS = 15_000;
 
 /** The gateway answered and refused. `isFinal`: trying again as it is cannot help. */
@@ -19,19 +18,39 @@ export class RefusedError extends Error {
 }
 
 export function createApi() {
-  const askForToken = createTokenQuestion();
+  const askForLogin = createLoginQuestion({ send });
+  let linkProblem = '';
 
-  /** Asks again with a token when the gateway wants one. `read` takes what is needed of the answer. */
+  /** Asks the person to log in when the gateway wants it. `read` takes what is needed of the answer. */
   async function request(path, init, read) {
-    for (let problem = ''; ; ) {
-      const token = sessionStorage.getItem(TOKEN_KEY);
-      const answer = await attempt(path, init, token, read);
+    for (;;) {
+      const tried = session();
+      const answer = await attempt(path, init, tried, read);
       if (answer.refusal === undefined) return answer.value;
       if (answer.refusal.status !== 401) throw answer.refusal;
-      // Another request may have asked for it meanwhile.
-      if (token !== sessionStorage.getItem(TOKEN_KEY)) continue;
-      if (token !== null) problem = answer.refusal.message;
-      sessionStorage.setItem(TOKEN_KEY, await askForToken(problem));
+      // Another request or tab may have logged in meanwhile.
+      if (tried !== session()) continue;
+      forgetSession(tried);
+      await askForLogin(tried === null ? linkProblem : answer.refusal.message);
+      linkProblem = '';
+    }
+  }
+
+  /** For the login itself: asks nobody anything. */
+  async function send(path, body, token = null) {
+    const headers = { 'content-type': 'application/json' };
+    const init = { method: 'POST', headers, body: JSON.stringify(body) };
+    const answer = await attempt(path, init, token, (response) => response.json());
+    if (answer.refusal !== undefined) throw answer.refusal;
+    return answer.value;
+  }
+
+  /** By the code of a link; one that opens nothing is told where a login is needed. */
+  async function logIn(code) {
+    try {
+      await redeem({ send }, code);
+    } catch (error) {
+      linkProblem = error.message;
     }
   }
 
@@ -58,7 +77,7 @@ export function createApi() {
     return request(`${channelPath(channel)}/login`, init, (response) => response.body);
   }
 
-  return { getJson, postJson, openEvents, openLogin };
+  return { logIn, getJson, postJson, openEvents, openLogin };
 }
 
 async function attempt(path, init, token, read) {

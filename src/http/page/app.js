@@ -9,6 +9,7 @@ import { followChat } from './connection.js';
 import { createConversation } from './conversation.js';
 import { createDrawer } from './drawer.js';
 import { element, iconButton } from './element.js';
+import { takeCode } from './login.js';
 import { createOutbox } from './outbox.js';
 import { createScrollKeeper } from './scroll-keeper.js';
 import { welcome } from './welcome.js';
@@ -48,13 +49,14 @@ class App {
   );
 
   async start() {
+    await this.#logIn();
     byId('new-place').append(
       iconButton('plus', 'New chat', () => this.#openNew(), 'new-chat-icon'),
     );
     byId('new-chat').addEventListener('click', () => this.#openNew());
     createChannelsPanel(this.#api, byId('channels-place'), { onOpen: () => this.#drawer.close() });
     byId('skip').addEventListener('click', () => this.#composer.focus());
-    window.addEventListener('hashchange', () => this.#openNamed());
+    window.addEventListener('hashchange', () => this.#followAddress());
     document.addEventListener('keydown', (event) => {
       if (event.key === 'Escape' && !event.isComposing) this.#escape();
     });
@@ -64,6 +66,17 @@ class App {
     this.#openNamed();
     this.#list.keepFresh();
     await this.#showModel();
+  }
+
+  async #followAddress() {
+    await this.#logIn();
+    this.#openNamed();
+  }
+
+  /** By the link that opened the page, if one did. */
+  async #logIn() {
+    const code = takeCode();
+    if (code !== undefined) await this.#api.logIn(code);
   }
 
   /** The chat in the address, else the newest, else a new one. */

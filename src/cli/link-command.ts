@@ -1,0 +1,38 @@
+// `nanobot link`: a one-time link that opens the running gateway's web page logged in.
+
+import { Command } from 'commander';
+import { CommandFailure, EXIT } from './exit-codes.ts';
+import type { Terminal } from './terminal.ts';
+
+export function linkCommand(terminal: Terminal): Command {
+  return new Command('link')
+    .description('print a link that opens the web page logged in, once')
+    .option('--revoke-all', 'first end every login, and the token that the gateway made')
+    .action(({ revokeAll }: { readonly revokeAll?: boolean }) =>
+      printLink(terminal, revokeAll === true),
+    );
+}
+
+async function printLink({ home, env, clock, print, note }: Terminal, revokeAll: boolean) {
+  const { loadConfig } = await import('../app/config.ts');
+  const { findRunningGateway } = await import('../app/running-gateway.ts');
+  const { loginLink } = await import('../app/serve-http.ts');
+  const { remoteCode, remoteGateway } = await import('./login/remote-login.ts');
+  const running = await findRunningGateway(home);
+  if (running === undefined) {
+    throw new CommandFailure(EXIT.notFound, 'no gateway runs; start it: nanobot gateway');
+  }
+  const loaded = await loadConfig(home, env);
+  const gateway = remoteGateway(running, loaded.config.gateway.token, clock);
+  const code = await remoteCode(gateway, revokeAll);
+  if (revokeAll) note(revokedText(loaded.hasMadeToken));
+  print(loginLink(gateway.address, code));
+  note('Opens once, within 15 minutes.');
+}
+
+function revokedText(hasMadeToken: boolean): string {
+  const token = hasMadeToken
+    ? 'The gateway has a new token.'
+    : 'gateway.token stays as it is: change it where it is configured if others know it.';
+  return `Every login of the page has ended. ${token}`;
+}

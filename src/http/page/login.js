@@ -1,0 +1,120 @@
+// How this page logs in: by the one-time code of the link that opened it, or by what the person types
+// where there is none. What the gateway gives for it is kept for all tabs until the gateway ends it.
+
+import { element } from './element.js';
+
+const SESSION_KEY = 'nanobot.session';
+const CODE = /#login=([\w-]+)$/;
+/** Tells this tab's question how a link went; other tabs hear of a login by `storage`. */
+const TRIED = 'nanobot-login';
+
+/** What requests carry in their header; null before the first login. */
+export const session = () => localStorage.getItem(SESSION_KEY);
+
+/** Forgets a login that the gateway has ended, unless another tab has a new one already. */
+export function forgetSession(ended) {
+  if (session() === ended) localStorage.removeItem(SESSION_KEY);
+}
+
+/** The code in the page's own address, taken out of it: it must not stay in the history. */
+export function takeCode() {
+  const code = CODE.exec(location.hash)?.[1];
+  if (code !== undefined) history.replaceState(undefined, '', location.pathname);
+  return code;
+}
+
+/** Throws what the gateway says where the code opens nothing. */
+export async function redeem(api, code) {
+  try {
+    const answer = await api.send('/api/login', { code });
+    localStorage.setItem(SESSION_KEY, answer.session);
+    window.dispatchEvent(new CustomEvent(TRIED));
+  } catch (error) {
+    window.dispatchEvent(new CustomEvent(TRIED, { detail: error.message }));
+    throw error;
+  }
+}
+
+/** A question for a link or the token; several who ask at once get one answer. */
+export function createLoginQuestion(api) {
+  let asking;
+  return (problem) => {
+    asking ??= ask(api, problem).finally(() => {
+      asking = undefined;
+    });
+    return asking;
+  };
+}
+
+/** A link, as it was printed, or the token, which is good for a link. */
+async function logIn(api, typed) {
+  const code = CODE.exec(typed)?.[1];
+  if (code !== undefined) return redeem(api, code);
+  const answer = await api.send('/api/links', {}, typed);
+  return redeem(api, answer.code);
+}
+
+/** Resolves once this tab or another one is logged in. */
+function ask(api, firstProblem) {
+  return new Promise((resolve) => {
+    const input = element('input', {
+      type: 'password',
+      id: 'login',
+      autocomplete: 'off',
+      required: true,
+      spellcheck: false,
+    });
+    const problem = element('p', { className: 'problem', role: 'alert' }, firstProblem);
+    const over = new AbortController();
+    const look = ({ detail } = {}) => {
+      problem.textContent = detail ?? problem.textContent;
+      if (session() === null) return;
+      over.abort();
+      dialog.remove();
+      resolve();
+    };
+    const submit = async (event) => {
+      event.preventDefault();
+      const typed = input.value.trim();
+      if (typed === '') return;
+      try {
+        await logIn(api, typed);
+      } catch (error) {
+        problem.textContent = error.message;
+        input.select();
+      }
+    };
+    const dialog = createDialog(submit, input, problem);
+    dialog.addEventListener('cancel', (event) => event.preventDefault());
+    for (const type of ['storage', TRIED]) window.addEventListener(type, look, over);
+    document.body.append(dialog);
+    dialog.showModal();
+    input.focus();
+    look();
+  });
+}
+
+function createDialog(submit, input, problem) {
+  return element(
+    'dialog',
+    { className: 'login-dialog', aria: { labelledby: 'login-title' } },
+    element(
+      'form',
+      { on: { submit } },
+      element('h2', { id: 'login-title' }, 'Log in to this gateway'),
+      element(
+        'p',
+        {},
+        'In a terminal, ',
+        element('code', {}, 'nanobot link'),
+        ' (in a checkout ',
+        element('code', {}, 'npm run nanobot -- link'),
+        ') prints a link that opens this page logged in. Or paste that link or the gateway’s token here.',
+      ),
+      element('label', { htmlFor: 'login' }, 'Link or token'),
+      input,
+      problem,
+      element('button', { type: 'submit', className: 'primary' }, 'Continue'),
+    ),
+  );
+}
