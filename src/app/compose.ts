@@ -127,7 +127,7 @@ async function build(
   const isRunning = (name: Parameters<typeof manager.status>[0]) =>
     manager.status(name)?.kind === 'running';
   const alert = createAlerts({ bus, pairing, clock, log, isRunning });
-  const manager = createChannelManager({ bus, receiver, state: store, clock, log, alert });
+  const manager = createChannelManager({ bus, receiver, judge, state: store, clock, log, alert });
   const permits = createPermits(live.defaults.maxConcurrentChats);
   const dispatcher = createDispatcher({
     agent,

@@ -11,7 +11,7 @@ import type {
 } from '../bus/bus.ts';
 import type { LiveUpdate } from '../core/event.ts';
 import type { AccountId, ChannelName, MessageId, NativeId } from '../core/ids.ts';
-import type { ChatRef, OutboundMessage } from '../core/message.ts';
+import type { ChatRef, InboundMessage, OutboundMessage } from '../core/message.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { KeyValueStore } from '../store/store.ts';
@@ -42,6 +42,8 @@ export interface ChannelHost {
     options?: { readonly cursor?: ChannelCursor },
   ): Promise<void>;
   cursor(): Promise<string | undefined>;
+  /** Whether the gate refuses the message now because nobody let its sender in. */
+  isStranger(message: InboundMessage): Promise<boolean>;
   report(status: ChannelStatus): void;
   /** Tells the owner something on whatever door they can be reached. */
   alert(text: string): void;

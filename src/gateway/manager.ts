@@ -9,6 +9,7 @@ import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import { supervise } from '../lib/supervise.ts';
 import type { StateStore } from '../store/store.ts';
+import type { Judge } from './judge.ts';
 import { createLiveReplies, type LiveReplies } from './live-replies.ts';
 import type { Receiver } from './receive.ts';
 
@@ -23,6 +24,7 @@ const DELIVERY_CONCURRENCY = 64;
 export type ManagerDeps = {
   readonly bus: MessageBus;
   readonly receiver: Receiver;
+  readonly judge: Judge;
   readonly state: StateStore;
   readonly clock: Clock;
   readonly log: Logger;
@@ -153,6 +155,10 @@ function hostFor(
     ...own,
     receive: (batch, options) => deps.receiver.receive(batch, options),
     cursor: () => deps.bus.cursor(channel.name, channel.account),
+    async isStranger(message) {
+      const verdict = await deps.judge(message);
+      return verdict.kind === 'refuse' && verdict.stranger;
+    },
     alert: (text) => deps.alert(channel.name, text),
     state: deps.state.scope(`channel:${channel.name}:${channel.account}`),
     clock: deps.clock,

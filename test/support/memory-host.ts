@@ -77,6 +77,11 @@ class Host implements MemoryHost {
     this.#changed();
   }
 
+  /** Here nobody was let in. */
+  async isStranger(): Promise<boolean> {
+    return true;
+  }
+
   async cursor(): Promise<string | undefined> {
     return this.storedCursor;
   }

@@ -141,10 +141,11 @@ class Drain {
     this.#fullTries = 0;
   }
 
-  async #noteGone({ entry, unread, unresolved }: ReadRow): Promise<void> {
-    if (entry !== undefined && unread !== undefined)
-      this.#unread.note(entry.message.chat.chat, unread);
-    if (unresolved !== undefined) await this.#deps.unresolved.note(unresolved.lid, unresolved.name);
+  async #noteGone({ entry, unread, isUnresolved }: ReadRow): Promise<void> {
+    if (entry === undefined) return;
+    const { message } = entry;
+    if (unread !== undefined) this.#unread.note(message.chat.chat, unread);
+    if (isUnresolved) await this.#deps.unresolved.note(message);
   }
 
   async #waitForRoom(): Promise<void> {

@@ -3,7 +3,6 @@
 
 import type { WAMessageKey } from '@whiskeysockets/baileys';
 import type { InboundEntry } from '../../bus/bus.ts';
-import { parseCommand } from '../../core/command.ts';
 import { chatId, userId } from '../../core/ids.ts';
 import { readWhatsApp, type WhatsAppReading } from '../../core/whatsapp-content.ts';
 import { personOfId } from '../../core/whatsapp-jid.ts';
@@ -44,7 +43,7 @@ export type ReadRow = Parcel & {
   /** To be marked as read once the agent works on it. */
   readonly unread?: WAMessageKey;
   /** Nobody could say whose number this LID is. */
-  readonly unresolved?: { readonly lid: string; readonly name: string | undefined };
+  readonly isUnresolved?: boolean;
 };
 
 /** Talk to the agent, or undefined: not meant for it. */
@@ -121,15 +120,8 @@ export function createRowReader(deps: RowReaderDeps) {
     const entry = await entryOf(row, reading, speakerOf(place, person, row), ownerUntil);
     if (place.kind === 'list') return { arrival, entry: { ...entry, ...UNDIRECTED } };
     if (entry.kind === 'record' || place.kind === 'group') return { arrival, entry };
-    // Who shows a pairing code is let in by it, or knows why not.
-    const isPairing = parseCommand(entry.message.text)?.name === 'start';
-    const isUnresolved = !isPairing && personOfId(person.id)?.kind === 'lid';
-    return {
-      arrival,
-      entry,
-      unread: keyOf(row),
-      ...(isUnresolved ? { unresolved: { lid: person.id, name: nameOf(row) } } : {}),
-    };
+    const isUnresolved = personOfId(person.id)?.kind === 'lid';
+    return { arrival, entry, unread: keyOf(row), isUnresolved };
   }
 
   async function entryOf(

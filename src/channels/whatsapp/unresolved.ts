@@ -1,48 +1,48 @@
 // People whose phone number WhatsApp does not tell: an allow list of numbers cannot know them, so they
 // are refused, and the owner is told once who wrote and how to let them in.
 
-import { EVERYBODY } from '../../core/admission.ts';
+import type { InboundMessage } from '../../core/message.ts';
 import { normaliseAllowed, personOfId } from '../../core/whatsapp-jid.ts';
-import type { Clock } from '../../lib/clock.ts';
-import type { KeyValueStore } from '../../store/store.ts';
+import type { ChannelHost } from '../channel.ts';
 
 export interface Unresolved {
-  /** Somebody wrote of whom only the LID is known (as ids are spelled). */
-  note(lid: string, name: string | undefined): Promise<void>;
+  /** Somebody wrote of whom only the LID is known. */
+  note(message: InboundMessage): Promise<void>;
 }
 
 export type UnresolvedDeps = {
-  readonly state: KeyValueStore;
-  readonly clock: Clock;
-  /** Who may write now. */
-  allowFrom(): readonly string[] | Promise<readonly string[]>;
-  alert(text: string): void;
+  readonly host: Pick<ChannelHost, 'state' | 'clock' | 'alert' | 'isStranger'>;
+  /** Who may write now, as configured. */
+  allowFrom(): readonly string[];
 };
 
 const DAY_MS = 86_400_000;
 /** Strangers must not be able to fill the owner's other channel. */
 const MAX_PER_DAY = 20;
 
-export function createUnresolved({ state, clock, allowFrom, alert }: UnresolvedDeps): Unresolved {
+export function createUnresolved({ host, allowFrom }: UnresolvedDeps): Unresolved {
+  const { state, clock } = host;
   let told: readonly number[] = [];
 
   return {
-    async note(lid, name) {
-      if (!wouldNeedNumber((await allowFrom()).map(normaliseAllowed), lid)) return;
-      const key = `person/told/${lid}`;
+    async note(message) {
+      const { sender } = message;
+      if (sender.kind !== 'person' || !hasNumbers(allowFrom())) return;
+      if (!(await host.isStranger(message))) return;
+      const key = `person/told/${sender.id}`;
       const now = clock.now();
       told = told.filter((at) => at > now - DAY_MS);
       if (told.length >= MAX_PER_DAY || (await state.get(key)) !== undefined) return;
       told = [...told, now];
-      alert(noticeOf(lid, name));
+      host.alert(noticeOf(sender.id, sender.name));
       await state.set(key, String(now));
     },
   };
 }
 
-function wouldNeedNumber(allowed: readonly string[], lid: string): boolean {
-  if (allowed.includes(EVERYBODY) || allowed.includes(lid)) return false;
-  return allowed.some((entry) => personOfId(entry)?.kind === 'number');
+/** Only where somebody is let in by number can a known person look like a stranger. */
+function hasNumbers(allowed: readonly string[]): boolean {
+  return allowed.some((entry) => personOfId(normaliseAllowed(entry))?.kind === 'number');
 }
 
 function noticeOf(lid: string, name: string | undefined): string {

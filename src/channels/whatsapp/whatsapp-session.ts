@@ -123,7 +123,6 @@ export class WhatsAppSession {
   #createInbox(people: People): Inbox {
     const { config, host, vault, random, allowFrom } = this.#deps;
     const { state, clock } = host;
-    const alert = (text: string) => host.alert(text);
     return createInbox({
       host,
       people,
@@ -131,7 +130,7 @@ export class WhatsAppSession {
       link: this.link,
       settings: config,
       pause: createOwnerPause({ state, clock, pauseMs: config.ownerPauseMins * 60_000 }),
-      unresolved: createUnresolved({ state, clock, allowFrom, alert }),
+      unresolved: createUnresolved({ host, allowFrom }),
       undecryptable: this.#undecryptable,
       account: () => vault.account,
       isOurs: (id) => this.outbox.isOurs(id),

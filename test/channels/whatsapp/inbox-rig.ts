@@ -17,6 +17,9 @@ import {
   type Undecryptable,
 } from '../../../src/channels/whatsapp/undecryptable.ts';
 import { createUnresolved } from '../../../src/channels/whatsapp/unresolved.ts';
+import { admit } from '../../../src/core/admission.ts';
+import type { InboundMessage } from '../../../src/core/message.ts';
+import { normaliseAllowed } from '../../../src/core/whatsapp-jid.ts';
 import { silentLogger } from '../../../src/lib/logger.ts';
 import { openEmbeddedStore } from '../../../src/store/embedded.ts';
 import type { KeyValueStore } from '../../../src/store/store.ts';
@@ -52,6 +55,8 @@ export type InboxRig = AsyncDisposable & {
   readonly undecryptable: Undecryptable;
   /** Ids the agent itself sent. */
   readonly ours: Set<string>;
+  /** Ids of people let in by hand or by a code. */
+  readonly approved: Set<string>;
   /** LIDs and numbers as the vendor's library stored them. */
   readonly mappings: Map<string, string>;
   /** While true the inbox waits, as it does while offline messages come in. */
@@ -79,7 +84,19 @@ export async function openInboxRig(settings: InboxSettings = {}): Promise<InboxR
   const path = join(folder, 'state.db');
   const store = await openEmbeddedStore({ path, clock, log: silentLogger });
   const state = store.scope('channel:whatsapp:default');
-  const host = Object.assign(createMemoryHost(clock), { state });
+  const { allowFrom = ['*'] } = settings;
+  const approved = new Set<string>();
+  const isStranger = async (message: InboundMessage) => {
+    const isApproved = message.sender.kind === 'person' && approved.has(message.sender.id);
+    const verdict = admit(message, {
+      allowFrom: allowFrom.map(normaliseAllowed),
+      owners: [],
+      role: isApproved ? 'trusted' : undefined,
+      acceptUnverified: false,
+    });
+    return verdict.kind === 'refuse' && verdict.stranger;
+  };
+  const host = Object.assign(createMemoryHost(clock), { state, isStranger });
   const ours = new Set<string>();
   const mappings = new Map<string, string>();
   const gate = createGate();
@@ -87,7 +104,6 @@ export async function openInboxRig(settings: InboxSettings = {}): Promise<InboxR
   const troubles: (string | undefined)[] = [];
 
   async function start() {
-    const { alert } = host;
     const ledger = await openLedger({ state, clock, log: silentLogger, own: () => undefined });
     const keys = { get: async (_: string, ids: string[]) => found(mappings, ids) };
     const directory = createLidDirectory({
@@ -105,12 +121,7 @@ export async function openInboxRig(settings: InboxSettings = {}): Promise<InboxR
       people,
       undecryptable,
       pause: createOwnerPause({ state, clock, pauseMs }),
-      unresolved: createUnresolved({
-        state,
-        clock,
-        allowFrom: () => settings.allowFrom ?? ['*'],
-        alert: alert.bind(host),
-      }),
+      unresolved: createUnresolved({ host, allowFrom: () => allowFrom }),
       link: gate,
       settings: {
         selfChat: settings.selfChat ?? false,
@@ -138,6 +149,7 @@ export async function openInboxRig(settings: InboxSettings = {}): Promise<InboxR
     clock,
     state,
     ours,
+    approved,
     mappings,
     get inbox() {
       return current.inbox;

@@ -261,6 +261,14 @@ describe('a person under several addresses', () => {
     expect(rig.host.alerts[0]).toMatch(/nanobot pair approve whatsapp 777@lid$/);
   });
 
+  it('who was let in by hand is not told of', async () => {
+    await using rig = await openInboxRig({ allowFrom: ['+4917011111'] });
+    rig.approved.add(LID);
+    await rig.put({ chat: LID });
+    await rig.drained();
+    expect(rig.host.alerts).toEqual([]);
+  });
+
   it.each([[['*']], [['777@lid', '+4917011111']], [['888@lid']], [[]]])(
     'is not told of where the allow list %j needs no number',
     async (allowFrom) => {
