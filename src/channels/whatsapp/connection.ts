@@ -8,6 +8,7 @@ import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../lib/logger.ts';
 import { createBaileysLogger } from './baileys-logger.ts';
 import { type Carrier, createCarrier } from './carrier.ts';
+import { limitPhoneRequests } from './phone-requests.ts';
 import { socketOptions } from './socket-options.ts';
 import type { Vault } from './vault.ts';
 
@@ -88,6 +89,7 @@ export class Connection {
         makeSignalRepository: (...given) => this.#watched(deps.makeSignalRepository(...given)),
       }),
     );
+    limitPhoneRequests(this.socket, deps.clock);
     guardListeners(this.socket, (err) => logger.error({ err }, 'listener failed'));
     this.#attached = this.#attach();
     this.#listen();

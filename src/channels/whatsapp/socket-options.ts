@@ -40,6 +40,9 @@ export function socketOptions(parts: SocketParts): UserFacingSocketConfig {
     syncFullHistory: false,
     shouldSyncHistoryMessage: wantsHistory,
     generateHighQualityLinkPreview: false,
+    // After each message that could not be read the library waits for so long and takes in no other: by
+    // its default a flood from one person silences everybody. Without any wait it starves all timers.
+    retryRequestDelayMs: 1,
   };
 }
 

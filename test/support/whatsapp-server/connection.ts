@@ -2,6 +2,7 @@
 // its end. What the stanzas mean is up to the session that the handshake began.
 
 import { setTimeout as pause } from 'node:timers/promises';
+import { deflateSync } from 'node:zlib';
 import { type BinaryNode, decodeBinaryNode, encodeBinaryNode } from '@whiskeysockets/baileys';
 import type { WebSocket } from 'ws';
 import type { NoiseIdentity } from './certificate.ts';
@@ -13,6 +14,7 @@ import { type ClientHello, NoiseResponder } from './noise-responder.ts';
 
 // The client takes its transport keys into use only after its last handshake message left.
 const KEY_CHANGE_PAUSE_MS = 10;
+const COMPRESSED = 2;
 
 /** What a connection turned out to be: a registration, or a login. */
 export interface Session {
@@ -68,7 +70,7 @@ export class Connection {
   send(stanza: BinaryNode): Promise<void> {
     const sent: Promise<void>[] = [];
     this.#deps.faults.pass('down', stanza, {
-      on: (passed) => void sent.push(this.#write(passed)),
+      on: (passed, frame) => void sent.push(this.#write(passed, frame)),
       nack: () => undefined,
     });
     return Promise.all(sent).then(() => undefined);
@@ -147,13 +149,19 @@ export class Connection {
     if (isKnown === false) this.#deps.unhandled(stanza);
   }
 
-  async #write(stanza: BinaryNode): Promise<void> {
+  async #write(stanza: BinaryNode, frame?: 'compressed'): Promise<void> {
     if (this.#isEnded) return;
-    await this.#transmit(this.#noise.seal(encodeBinaryNode(stanza)));
+    const plain = encodeBinaryNode(stanza);
+    await this.#transmit(this.#noise.seal(frame === undefined ? plain : compressed(plain)));
   }
 
   #transmit(body: Uint8Array): Promise<void> {
     // A socket that is closing takes nothing more; the client's end is told by `close`.
     return new Promise((resolve) => this.#socket.send(frame(body), () => resolve()));
   }
+}
+
+/** Of an encoded stanza the first byte says how it is packed. */
+function compressed(plain: Uint8Array): Buffer {
+  return Buffer.concat([Buffer.from([COMPRESSED]), deflateSync(plain.subarray(1))]);
 }

@@ -5,6 +5,7 @@ import type { proto } from '@whiskeysockets/baileys';
 import { ChatView } from './chat-view.ts';
 import type { Contact, SeenMessage, WriteOptions } from './contract.ts';
 import { type OutgoingMessage, sealedFor } from './device-stanzas.ts';
+import { corrupted } from './faults.ts';
 import { createHandset, type Handset } from './handset.ts';
 import { contentOf, newMessageId, textMessage } from './message-content.ts';
 import type { Author, Retry } from './receipts.ts';
@@ -30,6 +31,7 @@ export class Person implements Contact, Author {
   readonly #handsets = new Map<number, Handset>();
   readonly #phone: Handset;
   readonly #view: ChatView;
+  readonly #junk = new Set<string>();
   readonly #delivered = new Set<string>();
   readonly #read = new Set<string>();
   #hasLeft = false;
@@ -64,6 +66,16 @@ export class Person implements Contact, Author {
     if (this.account.device === undefined) this.#deps.leaveToPhone({ ...letter, at });
     else await this.handset(options.device ?? 0).mail.post(letter);
     return letter.id;
+  }
+
+  async writesJunk(count: number): Promise<void> {
+    const at = this.#deps.now();
+    const enc = await this.#phone.line.seal(textMessage('junk'));
+    for (let nth = 0; nth < count; nth += 1) {
+      const { id, envelope } = letterOf(this.account, this, '', { at });
+      this.#junk.add(id);
+      await this.account.deliver(corrupted(envelope([enc])));
+    }
   }
 
   replay(id: string): Promise<void> {
@@ -138,7 +150,8 @@ export class Person implements Contact, Author {
     for (const id of ids) noted.add(id);
   }
 
-  answerRetry(device: number, retry: Retry): Promise<void> {
+  async answerRetry(device: number, retry: Retry): Promise<void> {
+    if (this.#junk.has(retry.id)) return;
     return this.handset(device).mail.answerRetry(retry);
   }
 }

@@ -35,6 +35,8 @@ export type Fault = {
     | { readonly kind: 'delay'; readonly ms: number }
     /** Held back until the next stanza of that kind has passed. */
     | { readonly kind: 'reorder' }
+    /** `down` only: in a compressed frame, which a client unpacks while it reads on. */
+    | { readonly kind: 'compress' }
     /** `up` messages only: answered with `ack error=<code>` and not delivered. */
     | { readonly kind: 'nack'; readonly code: number }
     /** `down` messages only: one byte of the ciphertext is changed. */
@@ -75,6 +77,8 @@ export interface Contact {
    * the linked device is offline; where none is linked, it is history that the next one gets.
    */
   writes(text: string, options?: WriteOptions): Promise<string>;
+  /** Messages that nobody can read, each with an id of its own; asked for them again, nothing comes. */
+  writesJunk(count: number): Promise<void>;
   /** The same stanza, same id and same ciphertext, is delivered again. */
   replay(id: string): Promise<void>;
   /** The same message encrypted anew, as after a retry receipt or a history replay. */

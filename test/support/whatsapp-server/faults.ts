@@ -13,7 +13,7 @@ type Armed = {
 
 /** Where a stanza goes when it passed. */
 export type Way = {
-  on(stanza: BinaryNode): void;
+  on(stanza: BinaryNode, frame?: 'compressed'): void;
   /** `up` messages only: refused with this error. */
   nack(code: number): void;
 };
@@ -73,6 +73,9 @@ export class FaultScript {
       case 'reorder':
         armed.held = () => way.on(stanza);
         break;
+      case 'compress':
+        way.on(stanza, 'compressed');
+        break;
       case 'nack':
         way.nack(effect.code);
         break;
@@ -100,7 +103,7 @@ function isMeant(pattern: string, stanza: BinaryNode): boolean {
 }
 
 /** A copy with one byte of its last ciphertext changed; the queue keeps the true one. */
-function corrupted(stanza: BinaryNode): BinaryNode {
+export function corrupted(stanza: BinaryNode): BinaryNode {
   const children = getAllBinaryNodeChildren(stanza);
   const last = children.findLastIndex(({ tag }) => tag === 'enc');
   return {
