@@ -45,6 +45,7 @@ async function reply({ message }: InboundEntry) {
 const host: ChannelHost = {
   receive: async (batch) => void batch.forEach((entry) => void reply(entry)),
   cursor: async () => undefined,
+  bounced: async () => 'not sent',
   isStranger: async () => false,
   report: () => undefined,
   alert: () => undefined,

@@ -72,6 +72,7 @@ function hostFor(channel: Channel, store: EmbeddedStore, clock: Clock, log: Logg
       return Promise.reject(new BusFullError('no gateway runs yet that could answer'));
     },
     cursor: () => store.cursor(channel.name, channel.account),
+    bounced: (id, reason) => store.markBounced(id, reason),
     isStranger: async () => false,
     report: (status) => log.debug('status while linking', { status: status.kind }),
     alert: () => log.warn('notice while linking'),

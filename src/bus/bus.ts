@@ -203,6 +203,8 @@ export interface MessageBus extends AsyncDisposable {
   deliver(courier: Courier, options: DeliverOptions): Promise<void>;
   /** Queues a message outside a turn. Its chosen id makes a repeat a no-op. */
   send(message: OutboundMessage): Promise<'queued' | 'duplicate'>;
+  /** A sent message came back undeliverable: its trace says so. Of several reports the first counts. */
+  markBounced(id: MessageId, reason: string): Promise<'marked' | 'known' | 'not sent'>;
   readonly live: LiveTopic;
   /**
    * Remembers the turn's draft in the chat: it is handed to `SendContext.draft` of the message that

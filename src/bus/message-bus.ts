@@ -118,6 +118,10 @@ class StoreBus implements MessageBus {
     return queued;
   }
 
+  markBounced(id: MessageId, reason: string): Promise<'marked' | 'known' | 'not sent'> {
+    return this.#store.markBounced(id, reason);
+  }
+
   recordDraft(turnId: TurnId, chat: ChatRef, nativeId: NativeId): Promise<void> {
     return this.#store.recordDraft({ turnId, chat, nativeId });
   }

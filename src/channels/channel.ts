@@ -52,6 +52,11 @@ export interface ChannelHost {
    * sent. A channel that sends without `run` returns from it then.
    */
   readonly closing: AbortSignal;
+  /**
+   * A message this channel had sent came back undeliverable; kept for `trace`. Of several reports
+   * the first counts.
+   */
+  bounced(id: MessageId, reason: string): Promise<'marked' | 'known' | 'not sent'>;
   readonly state: KeyValueStore;
   readonly clock: Clock;
   readonly log: Logger;

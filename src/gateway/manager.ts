@@ -155,6 +155,7 @@ function hostFor(
     ...own,
     receive: (batch, options) => deps.receiver.receive(batch, options),
     cursor: () => deps.bus.cursor(channel.name, channel.account),
+    bounced: (id, reason) => deps.bus.markBounced(id, reason),
     async isStranger(message) {
       const verdict = await deps.judge(message);
       return verdict.kind === 'refuse' && verdict.stranger;

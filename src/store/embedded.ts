@@ -70,6 +70,7 @@ type DeliveryTopic = Pick<
   | 'partSent'
   | 'markRepeat'
   | 'settle'
+  | 'markBounced'
   | 'recordDraft'
   | 'draft'
   | 'orphanDrafts'
@@ -86,6 +87,7 @@ function deliveryTopic(commits: GroupCommit, clock: Clock, owner: string): Deliv
     markRepeat: (hold) => commits.write(() => outbound.markRepeat(hold, owner)),
     settle: (hold, settlement) =>
       commits.write(() => outbound.settle(hold, settlement, owner, clock.now())),
+    markBounced: (id, reason) => commits.write(() => outbound.markBounced(id, reason, clock.now())),
     recordDraft: (draft) => commits.write(() => recordDraft(draft)),
     draft: (turn) => commits.read(() => readDraft(turn)),
     orphanDrafts: (channel) => commits.read(() => orphanDrafts(channel)),

@@ -2,7 +2,7 @@
 // be claimed; its try is fenced by the attempt number.
 
 import type { DeliveryHistory, Settlement } from '../core/delivery.ts';
-import type { ChannelName, NativeId } from '../core/ids.ts';
+import type { ChannelName, MessageId, NativeId } from '../core/ids.ts';
 import { type OutboundMessage, sessionKeyOf } from '../core/message.ts';
 import { all, change, first, type Operation, type SqlValue } from './operation.ts';
 import type { ClaimedDelivery, Claims, DeliveryHold } from './store.ts';
@@ -150,6 +150,27 @@ export function* settle(
   }
   yield* promote(row.lane, now);
   return 'settled';
+}
+
+/** Of several reports on one message the first counts. */
+export function* markBounced(
+  id: MessageId,
+  reason: string,
+  now: number,
+): Operation<'marked' | 'known' | 'not sent'> {
+  const row = yield* first<{ bounced_at: number | null }>(
+    `SELECT bounced_at FROM outbound WHERE id = ? AND state = 'sent'`,
+    id,
+  );
+  if (row === undefined) return 'not sent';
+  if (row.bounced_at !== null) return 'known';
+  yield* change(
+    'UPDATE outbound SET bounced_at = ?, bounce_reason = ? WHERE id = ?',
+    now,
+    reason,
+    id,
+  );
+  return 'marked';
 }
 
 /** The lane's oldest open row becomes due, where it is not being sent or waiting for a retry. */

@@ -5,7 +5,8 @@
  * inbound: `pending` rows wait or belong to a running turn. session_lane: one row per session; it
  * is ready at `ready_at`, or held by a turn that owns all pending rows up to `held_through`.
  * outbound: per lane only the oldest open row has a `ready_at`; it is set for the next one when
- * that row settles, so finding what is due never looks at what waits behind it.
+ * that row settles, so finding what is due never looks at what waits behind it. A `sent` row with
+ * `bounced_at` came back undeliverable after the platform had taken it.
  */
 export const MIGRATIONS: readonly string[] = [
   `
@@ -84,5 +85,9 @@ export const MIGRATIONS: readonly string[] = [
     written_at INTEGER NOT NULL,
     PRIMARY KEY (scope, key)
   ) WITHOUT ROWID;
+  `,
+  `
+  ALTER TABLE outbound ADD COLUMN bounced_at INTEGER;
+  ALTER TABLE outbound ADD COLUMN bounce_reason TEXT;
   `,
 ];

@@ -27,15 +27,15 @@ import type {
 import type { OutboundMessage } from '../core/message.ts';
 
 export type KeyValueEntry = { readonly key: string; readonly value: string };
+/** An undefined value deletes. */
+export type KeyValueChange = { readonly key: string; readonly value: string | undefined };
 
 /** Rows of one scope. A resolved write is on disk. Values are opaque text, usually JSON. */
 export interface KeyValueStore {
   get(key: string): Promise<string | undefined>;
   set(key: string, value: string): Promise<void>;
-  /** Several rows in one transaction; an undefined value deletes. */
-  setMany(
-    rows: readonly { readonly key: string; readonly value: string | undefined }[],
-  ): Promise<void>;
+  /** Several rows in one transaction. */
+  setMany(rows: readonly KeyValueChange[]): Promise<void>;
   delete(key: string): Promise<void>;
   /**
    * Rows whose key begins with the prefix, in key order (`newestFirst`: in falling key order).
@@ -125,6 +125,8 @@ export interface BusStore {
   /** Remembers, before it happens, that a message in doubt is sent again. */
   markRepeat(hold: DeliveryHold): Promise<void>;
   settle(hold: DeliveryHold, settlement: Settlement): Promise<'settled' | 'lost'>;
+  /** A message the platform had taken came back; `not sent` where none of this id was sent. */
+  markBounced(id: MessageId, reason: string): Promise<'marked' | 'known' | 'not sent'>;
 
   recordDraft(draft: LiveDraft): Promise<void>;
   draft(turn: TurnId): Promise<NativeId | undefined>;

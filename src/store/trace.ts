@@ -89,10 +89,12 @@ type OutboundRow = {
   claimed_at: number | null;
   settled_at: number | null;
   ready_at: number | null;
+  bounced_at: number | null;
+  bounce_reason: string | null;
 };
 
 const OUTBOUND_COLUMNS = `id, lane, state, reason, attempts, parts, created_at, queued_at,
-  claimed_at, settled_at, ready_at FROM outbound`;
+  claimed_at, settled_at, ready_at, bounced_at, bounce_reason FROM outbound`;
 
 function outboundTrace(row: OutboundRow): Trace {
   const steps = [
@@ -102,9 +104,11 @@ function outboundTrace(row: OutboundRow): Trace {
       ? []
       : [step(row.claimed_at, 'sending', `attempt ${row.attempts}`)]),
     ...outboundEnd(row),
+    ...(row.bounced_at === null ? [] : [step(row.bounced_at, 'bounced', row.bounce_reason)]),
   ];
+  const state = row.bounced_at === null ? row.state : 'bounced';
   return {
-    ...{ id: row.id, direction: 'outbound', session: row.lane, state: row.state },
+    ...{ id: row.id, direction: 'outbound', session: row.lane, state },
     ...{ steps, answers: [] },
   };
 }

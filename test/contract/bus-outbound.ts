@@ -31,6 +31,27 @@ async function stateOf(bus: MessageBus, id: string): Promise<string | undefined>
 
 export function outboundContract(name: string, makeBench: MakeBusBench): void {
   describe(`${name}: delivering`, () => {
+    it('keeps with a sent message that it came back, and why', async () => {
+      await using bench = await makeBench();
+      await using bus = await bench.open();
+      const { id } = outbound('a', 'a1');
+      expect(await bus.markBounced(id, 'too early')).toBe('not sent');
+      const courier = scriptedCourier();
+      const delivery = startDelivery(bus, courier);
+      await bus.send(outbound('a', 'a1'));
+      await eventually(bench.clock, () => courier.sent.length === 1);
+      await delivery.stop();
+      expect(await bus.markBounced(id, '5.1.1 (no such address)')).toBe('marked');
+      expect(await bus.markBounced(id, 'another report')).toBe('known');
+      const trace = await bus.trace(id);
+      expect(trace?.state).toBe('bounced');
+      expect(trace?.steps.at(-2)?.what).toBe('sent');
+      expect(trace?.steps.at(-1)).toMatchObject({
+        what: 'bounced',
+        detail: '5.1.1 (no such address)',
+      });
+    });
+
     it('sends in order within a chat while other chats do not wait', async () => {
       await using bench = await makeBench();
       await using bus = await bench.open();

@@ -4,6 +4,7 @@
 import type { ChannelCursor, InboundEntry } from '../../src/bus/bus.ts';
 import type { ChannelHost, ChannelStatus } from '../../src/channels/channel.ts';
 import { BusFullError } from '../../src/core/errors.ts';
+import type { MessageId } from '../../src/core/ids.ts';
 import type { Clock } from '../../src/lib/clock.ts';
 import { type LogFields, type Logger, silentLogger } from '../../src/lib/logger.ts';
 import type { KeyValueStore } from '../../src/store/store.ts';
@@ -15,6 +16,8 @@ export type MemoryHost = ChannelHost & {
   readonly duplicates: number;
   readonly statuses: readonly ChannelStatus[];
   readonly alerts: readonly string[];
+  /** Reasons by message, as reported to the gateway. */
+  readonly bounces: ReadonlyMap<string, string>;
   readonly logged: readonly { readonly message: string; readonly fields: LogFields }[];
   storedCursor: string | undefined;
   /** While true, `receive` refuses with BusFullError. */
@@ -38,6 +41,7 @@ class Host implements MemoryHost {
   readonly entries: InboundEntry[] = [];
   readonly statuses: ChannelStatus[] = [];
   readonly alerts: string[] = [];
+  readonly bounces = new Map<string, string>();
   readonly logged: { message: string; fields: LogFields }[] = [];
   readonly closing: AbortSignal;
   readonly state = createMemoryStore();
@@ -80,6 +84,12 @@ class Host implements MemoryHost {
   /** Here nobody was let in. */
   async isStranger(): Promise<boolean> {
     return true;
+  }
+
+  async bounced(id: MessageId, reason: string): Promise<'marked' | 'known'> {
+    if (this.bounces.has(id)) return 'known';
+    this.bounces.set(id, reason);
+    return 'marked';
   }
 
   async cursor(): Promise<string | undefined> {

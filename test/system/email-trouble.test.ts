@@ -246,24 +246,32 @@ describe.skipIf(absent !== undefined)('mail trouble against Dovecot and Postfix'
     await expect(sent).rejects.toMatchObject({ certainty: 'not_sent', remedy: { kind: 'never' } });
   });
 
-  it('answers no bounce, and tells the owner which answer did not arrive', async () => {
+  it('answers no bounce, marks the answer and tells the owner why it did not arrive', async () => {
     fresh();
     const { channel } = await start();
     const bob = somebody();
     await sendAsPerson(servers, { from: bob, subject: 'bounce', text: 'hi' });
     await count(1);
-    const receipt = await channel.send(answerTo(firstOf(host), 'Hello.'), sending());
-    await sendAsPerson(servers, {
+    const answer = answerTo(firstOf(host), 'Hello.');
+    const receipt = await channel.send(answer, sending());
+    const report = (action: string) => ({
       from: 'MAILER-DAEMON@person.test',
       subject: '',
-      raw: bounceOf(receipt.nativeIds[0] ?? '', bob),
+      raw: bounceOf(receipt.nativeIds[0] ?? '', bob, action),
       isSigned: false,
       envelopeFrom: '',
     });
+    await sendAsPerson(servers, report('delayed'));
     await count(2);
+    expect(host.bounces.size).toBe(0);
+    await sendAsPerson(servers, report('failed'));
+    await count(3);
     await host.until(() => host.alerts.length === 1);
-    expect(host.alerts[0]).toBe(`An answer to ${bob} could not be delivered.`);
-    expect(host.gates()).toEqual(['empty return path']);
+    expect(host.alerts[0]).toBe(
+      `An answer to ${bob} could not be delivered: 5.1.1 (no such address).`,
+    );
+    expect([...host.bounces]).toEqual([[answer.id, '5.1.1 (no such address)']]);
+    expect(host.gates()).toEqual(['empty return path', 'empty return path']);
   });
 
   it('proves a mailbox both ways, and names the step that fails', async () => {
@@ -289,7 +297,7 @@ describe.skipIf(absent !== undefined)('mail trouble against Dovecot and Postfix'
 });
 
 /** A delivery report as Postfix writes it. */
-function bounceOf(messageId: string, recipient: string): string {
+function bounceOf(messageId: string, recipient: string, action: string): string {
   return [
     'From: Mail Delivery System <MAILER-DAEMON@person.test>',
     `To: ${AGENT}`,
@@ -300,7 +308,7 @@ function bounceOf(messageId: string, recipient: string): string {
     '--r\r\n\r\nI could not deliver your mail.',
     '--r\r\nContent-Type: message/delivery-status\r\n',
     'Reporting-MTA: dns; mx.person.test\r\n',
-    `Final-Recipient: rfc822; ${recipient}\r\nAction: failed\r\nStatus: 5.1.1`,
+    `Final-Recipient: rfc822; ${recipient}\r\nAction: ${action}\r\nStatus: 5.1.1`,
     '--r\r\nContent-Type: text/rfc822-headers\r\n',
     `Message-ID: ${messageId}\r\nSubject: Re: bounce`,
     '--r--\r\n',

@@ -135,7 +135,7 @@ export class Answers {
   ): Promise<void> {
     const { register } = this.#deps;
     const level = (await register.thread(reply.thread))?.level ?? 'unverified';
-    const known = { sender: reply.recipient, thread: reply.thread, level };
+    const known = { sender: reply.recipient, thread: reply.thread, level, outbound: message.id };
     const { messageId, dateMs } = record;
     const copy = this.#deps.keepsCopies()
       ? { messageId, dateMs, rawBase64: raw.toString('base64'), tries: 0 }

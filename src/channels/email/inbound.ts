@@ -39,6 +39,8 @@ export type Incoming = {
   readonly isTemporary: boolean;
   /** Something the owner should hear of. */
   readonly notice?: string;
+  /** A report that an answer of ours could not be delivered. */
+  readonly bounced?: { readonly id: MessageId; readonly reason: string };
 };
 
 /** Names a mail by Message-ID, date and size, so that it stays itself when UIDs change. */
@@ -58,12 +60,9 @@ export async function readIncoming(
   const id = messageId(`${settings.channel}:${DEFAULT_ACCOUNT}:${fingerprint}`);
   const from = readFrom(arrival.headers);
   if (from.kind === 'refused') {
-    return refused(
-      blankMessage(id, NOBODY, arrival, settings.channel),
-      from.gate,
-      fingerprint,
-      register,
-    );
+    const message = blankMessage(id, NOBODY, arrival, settings.channel);
+    const incoming = await refused(message, from.gate, fingerprint, register);
+    return noteBounces(incoming, arrival, register);
   }
   const { address } = from.from;
   const sender = verify(arrival, address, settings);
@@ -152,11 +151,19 @@ async function noteBounces(
   register: MailRegister,
 ): Promise<Incoming> {
   const { result } = arrival.reading;
-  for (const id of result.kind === 'parsed' ? result.mail.failedIds : []) {
+  const bounce = result.kind === 'parsed' ? result.mail.bounce : undefined;
+  for (const id of bounce?.originalIds ?? []) {
     const known = await register.knownMail(id);
-    if (!isSent(known)) continue;
+    if (bounce === undefined || !isSent(known)) continue;
+    const { reason, recipient = known.sender } = bounce;
     await register.noteBounce({ at: arrival.receivedAt, recipient: known.sender }, id);
-    return { ...incoming, notice: `An answer to ${known.sender} could not be delivered.` };
+    const notice = `An answer to ${recipient} could not be delivered: ${reason}.`;
+    const { outbound } = known;
+    return {
+      ...incoming,
+      notice,
+      ...(outbound === undefined ? {} : { bounced: { id: outbound, reason } }),
+    };
   }
   return incoming;
 }

@@ -32,6 +32,8 @@ export type KnownMail = {
   readonly level: Verification;
   /** Our name of the inbound mail; undefined for one of our own. */
   readonly inbound?: MessageId;
+  /** The answer one of our own carries. */
+  readonly outbound?: MessageId;
 };
 
 /** An answer on its way: everything that makes a second try byte-identical. */

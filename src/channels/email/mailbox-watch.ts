@@ -120,8 +120,10 @@ export class MailboxWatch {
   ): Promise<void> {
     const incoming = await this.#read(summary, signal);
     if (incoming === undefined) return this.#commit([], cursor);
+    const { bounced, notice } = incoming;
+    if (bounced !== undefined) await this.#deps.host.bounced(bounced.id, bounced.reason);
     await this.#commit([incoming], cursor);
-    if (incoming.notice !== undefined) this.#deps.host.alert(incoming.notice);
+    if (notice !== undefined) this.#deps.host.alert(notice);
     if (incoming.entry.kind === 'record') {
       const { message, gate } = incoming.entry;
       this.#deps.host.log.info('mail refused', { messageId: message.id, gate });

@@ -4,7 +4,7 @@
 
 import { type MessagePort, parentPort } from 'node:worker_threads';
 import { simpleParser } from 'mailparser';
-import { messageIdsIn } from '../../core/mail-headers.ts';
+import { type ReportPart, readBounce } from '../../core/mail-bounce.ts';
 import { stripQuotes } from '../../core/mail-quotes.ts';
 import {
   type AttachedPart,
@@ -31,7 +31,7 @@ type Waiting = {
 
 const REPORT_TYPE = /^(multipart\/report|message\/delivery-status)/;
 const MAX_SUBJECT_CHARS = 1000;
-const MAX_REPORT_CHARS = 64 * 1024;
+const MAX_REPORT_BYTES = 64 * 1024;
 
 if (parentPort !== null) serve(parentPort);
 
@@ -94,7 +94,9 @@ async function parse(raw: Buffer, shape: MimeShape): Promise<ParseResult> {
     contentTypes: shape.contentTypes,
     calendarMethod: shape.calendarMethod,
     attachments: parsed.attachments.filter((part) => !part.related).map(describePart),
-    failedIds: shape.contentTypes.some((type) => REPORT_TYPE.test(type)) ? failedIds(raw) : [],
+    bounce: shape.contentTypes.some((type) => REPORT_TYPE.test(type))
+      ? readBounce(parsed.attachments.map(reportPart))
+      : undefined,
   };
   return { kind: 'parsed', mail };
 }
@@ -107,8 +109,7 @@ function describePart(part: {
   return { name: part.filename ?? 'unnamed', type: part.contentType, bytes: part.size };
 }
 
-/** Ids of the mails a delivery report says could not be delivered (RFC 3464 section 2.3.3). */
-function failedIds(raw: Buffer): readonly string[] {
-  const report = raw.toString('latin1', 0, MAX_REPORT_CHARS);
-  return /^Action:\s*failed/im.test(report) ? messageIdsIn(report) : [];
-}
+const reportPart = (part: { contentType: string; content: Buffer }): ReportPart => ({
+  type: part.contentType.toLowerCase(),
+  text: part.content.toString('latin1', 0, MAX_REPORT_BYTES),
+});

@@ -1,5 +1,6 @@
 // What the parsing thread makes of a raw mail, and the messages it exchanges with the main thread.
 
+import type { BounceReport } from '../../core/mail-bounce.ts';
 import type { StrippedMail } from '../../core/mail-quotes.ts';
 import type { DmarcEvidence, SignatureEvidence } from '../../core/mail-sender.ts';
 import type { AttachedPart } from '../../core/mail-text.ts';
@@ -17,8 +18,8 @@ export type ParsedMail = {
   readonly contentTypes: readonly string[];
   readonly calendarMethod: string | undefined;
   readonly attachments: readonly AttachedPart[];
-  /** Message ids named in a delivery report, where it reports a failure. */
-  readonly failedIds: readonly string[];
+  /** What a delivery report says, where it reports a failure. */
+  readonly bounce: BounceReport | undefined;
 };
 
 /** `unreadable`: over a limit, or the parser gave up; `gate` says which. */
