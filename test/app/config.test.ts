@@ -11,6 +11,7 @@ import { openHome } from '../../src/app/first-run.ts';
 import { type Home, homeOf } from '../../src/app/home.ts';
 import { TOOL_NAMES } from '../../src/core/config.ts';
 import { checkConfig } from '../../src/core/config-check.ts';
+import { ConfigError } from '../../src/core/errors.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 let home: Home;
@@ -85,12 +86,13 @@ describe('a first start', () => {
     await rm(home.root, { recursive: true });
     const { created, notes } = await openHome(home, {});
     expect(created).toBe(true);
-    expect(notes).toHaveLength(2);
+    expect(notes).toHaveLength(3);
     expect(JSON.parse(await readFile(home.config, 'utf8'))).toEqual({
       $schema: './config.schema.json',
       version: 1,
     });
     expect([await modeOf(home.root), await modeOf(home.config)]).toEqual([0o700, 0o600]);
+    expect(await modeOf(home.token)).toBe(0o600);
     expect(await readdir(home.workspace)).toContain('AGENTS.md');
     expect((await openHome(home, {})).notes).toEqual([]);
   });
@@ -102,6 +104,26 @@ describe('a first start', () => {
     await openHome(home, {});
     expect(await readFile(join(home.workspace, 'SOUL.md'), 'utf8')).toBe('mine');
     expect(await readdir(home.workspace)).not.toContain('USER.md');
+  });
+
+  test('makes a token that nobody can guess, once, for a gateway that has none configured', async () => {
+    const first = await openHome(home, {});
+    const { token } = first.loaded.config.gateway;
+    expect([token.length, first.loaded.hasMadeToken]).toEqual([43, true]);
+    expect((await openHome(home, {})).loaded.config.gateway.token).toBe(token);
+    expect(await readFile(home.config, 'utf8')).not.toContain(token);
+    expect(
+      (await openHome(home, { NANOBOT_GATEWAY_TOKEN: 'given' })).loaded.config.gateway.token,
+    ).toBe('given');
+    await write({ version: 1, gateway: { token: 'written' } });
+    const written = (await openHome(home, {})).loaded;
+    expect([written.config.gateway.token, written.hasMadeToken]).toEqual(['written', false]);
+  });
+
+  test('a made token does not open the gateway to other machines', async () => {
+    await openHome(home, {});
+    await write({ version: 1, gateway: { host: '0.0.0.0' } });
+    await expect(openHome(home, {})).rejects.toThrow(ConfigError);
   });
 
   test('a home that others can read is made private, and that is said', async () => {
