@@ -73,6 +73,13 @@ export function addressOf({ kind, user }: Pick<PersonJid, 'kind' | 'user'>): str
   return `${user}@${kind === 'number' ? 's.whatsapp.net' : 'lid'}`;
 }
 
+/** Of the same person or group, whatever the device. A LID and a number never are by their digits. */
+export function isSameAddress(left: string | undefined, right: string | undefined): boolean {
+  const [a, b] = [parseJid(left), parseJid(right)];
+  if (isPerson(a) && isPerson(b)) return a.kind === b.kind && a.user === b.user;
+  return a.kind === 'group' && b.kind === 'group' && a.jid === b.jid;
+}
+
 /** What people put between the digits of a phone number. */
 const NUMBER_FILLERS = /[\s\u200e\u200f\u202a-\u202e./()-]/g;
 /** Left out after a country code, as in `+49 (0) 151`. */

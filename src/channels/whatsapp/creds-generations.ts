@@ -2,8 +2,7 @@
 // damaged or a bad newest one still has predecessors. Which generation is used is the vault's choice.
 
 import { type AuthenticationCreds, BufferJSON, initAuthCreds } from '@whiskeysockets/baileys';
-import type { KeyValueStore } from '../../store/store.ts';
-import type { Row } from './key-rows.ts';
+import type { KeyValueChange, KeyValueStore } from '../../store/store.ts';
 import { seal, unseal } from './sealed-row.ts';
 
 export const CREDS_PREFIX = 'creds/';
@@ -23,12 +22,12 @@ export type StoredGenerations = {
   /** Readable ones, newest first. */
   readonly intact: readonly Generation[];
   /** Rows that are there and cannot be read, newest first. */
-  readonly damaged: readonly { readonly number: number; readonly row: Row }[];
+  readonly damaged: readonly { readonly number: number; readonly row: KeyValueChange }[];
 };
 
 export async function readGenerations(state: KeyValueStore): Promise<StoredGenerations> {
   const intact: Generation[] = [];
-  const damaged: { number: number; row: Row }[] = [];
+  const damaged: { number: number; row: KeyValueChange }[] = [];
   for (const row of await state.list(CREDS_PREFIX, { newestFirst: true })) {
     const number = Number.parseInt(row.key.slice(CREDS_PREFIX.length), 10) || 0;
     const read = parseRow(row.key, row.value);
@@ -47,7 +46,7 @@ export function textOf(creds: AuthenticationCreds): string {
 }
 
 /** Moves unreadable rows out of the way of later generations; they are kept for whoever looks. */
-export function setAsideRows(damaged: StoredGenerations['damaged']): readonly Row[] {
+export function setAsideRows(damaged: StoredGenerations['damaged']): readonly KeyValueChange[] {
   return damaged.flatMap(({ row: { key, value } }) => [
     { key: DAMAGED_PREFIX + key.slice(CREDS_PREFIX.length), value },
     { key, value: undefined },
@@ -55,7 +54,7 @@ export function setAsideRows(damaged: StoredGenerations['damaged']): readonly Ro
 }
 
 /** Rows of a change, and what to call once they are on disk. */
-export type CredsChange = { readonly rows: readonly Row[]; applied(): void };
+export type CredsChange = { readonly rows: readonly KeyValueChange[]; applied(): void };
 
 export class CredsGenerations {
   /** Newest first. */
@@ -141,7 +140,7 @@ export function freshIdentity(): Identity {
 
 const keyOf = (number: number) => CREDS_PREFIX + String(number).padStart(NUMBER_DIGITS, '0');
 
-function rowOf({ number, text, openedAt }: Generation): Row {
+function rowOf({ number, text, openedAt }: Generation): KeyValueChange {
   const key = keyOf(number);
   return { key, value: seal(key, `${JSON.stringify({ v: 1, openedAt })}\n${text}`) };
 }

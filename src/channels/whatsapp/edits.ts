@@ -6,9 +6,10 @@ import { DeliveryError } from '../../core/errors.ts';
 import { type ChatId, type MessageId, type NativeId, nativeId } from '../../core/ids.ts';
 import { beginningForWhatsApp } from '../../core/markup-whatsapp.ts';
 import type { Clock } from '../../lib/clock.ts';
+import type { KeyValueChange } from '../../store/store.ts';
 import type { Editing } from '../channel.ts';
 import type { Pacer } from './pacer.ts';
-import { type Row, type SentMessage, type SentMessages, sentId } from './sent-messages.ts';
+import { type SentMessage, type SentMessages, sentId } from './sent-messages.ts';
 import type { Transmitter } from './transmit.ts';
 
 /** Longest text of one message, UTF-16 units, marks included. */
@@ -36,7 +37,7 @@ type FinalEdit = {
   readonly message: MessageId;
   readonly chat: ChatId;
   readonly text: string;
-  readonly rows: readonly Row[];
+  readonly rows: readonly KeyValueChange[];
 };
 
 export type Edits = Editing & {

@@ -23,8 +23,6 @@ export type Envelope = {
   /** By the server, epoch milliseconds; undefined where it said none. */
   readonly sentAt: number | undefined;
   readonly pushName: string | undefined;
-  /** It waited on the server while we were away. */
-  readonly offline: boolean;
 };
 
 export type OwnIds = { readonly id: string; readonly lid?: string };
@@ -52,7 +50,6 @@ export function envelopeOf(stanza: BinaryNode, own: OwnIds): Envelope | undefine
     key,
     sentAt: seconds > 0 ? seconds * 1000 : undefined,
     pushName: attrs['notify'],
-    offline: attrs['offline'] !== undefined,
   };
 }
 

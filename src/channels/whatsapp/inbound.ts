@@ -7,21 +7,14 @@ import type { InboundMessage, PersonSender, Quote } from '../../core/message.ts'
 import type { WhatsAppReading } from '../../core/whatsapp-content.ts';
 import { isPerson, type PersonJid, parseJid } from '../../core/whatsapp-jid.ts';
 import type { WhatsAppContent } from '../../core/whatsapp-message.ts';
+import type { MessageKey } from './envelope.ts';
 import { SELF, WHATSAPP, whatsappMessageId } from './ids.ts';
-import type { LinkedAccount } from './linked-account.ts';
-import { isOwnAddress } from './own-account.ts';
+import { isOwnAddress, type LinkedAccount } from './linked-account.ts';
 
 /** A stored message as the ledger hands it out. */
 export type InboxRow = {
   readonly arrival: string;
-  readonly key: {
-    readonly remoteJid: string;
-    readonly remoteJidAlt?: string;
-    readonly fromMe: boolean;
-    readonly id: string;
-    readonly participant?: string;
-    readonly participantAlt?: string;
-  };
+  readonly key: MessageKey;
   /** Epoch milliseconds by the server's clock. */
   readonly sentAt: number;
   readonly receivedAt: number;

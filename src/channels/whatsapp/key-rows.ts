@@ -9,6 +9,7 @@ import {
 } from '@whiskeysockets/baileys';
 import { ChannelError, NEVER } from '../../core/errors.ts';
 import type { Logger } from '../../lib/logger.ts';
+import type { KeyValueChange } from '../../store/store.ts';
 import { seal, unseal } from './sealed-row.ts';
 
 export const KEY_PREFIX = 'key/';
@@ -20,7 +21,6 @@ const PRE_KEY_ID_DIGITS = 8;
 const BYTES = '"type":"Buffer"';
 
 export type KeyType = keyof SignalDataTypeMap;
-export type Row = { readonly key: string; readonly value: string | undefined };
 
 export function keyRow(type: KeyType, id: string): string {
   if (type === 'pre-key') return PRE_KEY_PREFIX + id.padStart(PRE_KEY_ID_DIGITS, '0');
@@ -54,8 +54,8 @@ export class KeyRows {
   }
 
   /** What Baileys wants stored, as rows; null deletes. */
-  encode(data: SignalDataSet): readonly Row[] {
-    const rows: Row[] = [];
+  encode(data: SignalDataSet): readonly KeyValueChange[] {
+    const rows: KeyValueChange[] = [];
     for (const [type, values] of Object.entries(data) as [KeyType, SignalDataSet[KeyType]][]) {
       for (const [id, value] of Object.entries(values ?? {})) {
         const key = keyRow(type, id);

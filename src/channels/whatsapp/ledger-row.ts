@@ -18,8 +18,6 @@ export type LedgerRow = {
   /** Epoch milliseconds. */
   readonly receivedAt: number;
   readonly pushName?: string;
-  /** It waited on the server while we were away. */
-  readonly offline: boolean;
   /** As Baileys gives it out: what the owner's other device sent is unwrapped. */
   readonly message: proto.IMessage;
 };
@@ -34,15 +32,15 @@ export function arrivalNumber(key: string): number {
 }
 
 export function encodeRow(envelope: Envelope, receivedAt: number, message: Uint8Array): string {
-  const { key, sentAt = receivedAt, pushName, offline } = envelope;
+  const { key, sentAt = receivedAt, pushName } = envelope;
   const bytes = Buffer.from(message).toString('base64');
-  return JSON.stringify({ v: VERSION, key, sentAt, receivedAt, pushName, offline, message: bytes });
+  return JSON.stringify({ v: VERSION, key, sentAt, receivedAt, pushName, message: bytes });
 }
 
 /** undefined where the row cannot be read. */
 export function decodeRow(arrival: string, value: string): LedgerRow | undefined {
   try {
-    const { v, key, sentAt, receivedAt, pushName, offline, message } = JSON.parse(value);
+    const { v, key, sentAt, receivedAt, pushName, message } = JSON.parse(value);
     const isWhole =
       v === VERSION &&
       typeof key.id === 'string' &&
@@ -58,7 +56,6 @@ export function decodeRow(arrival: string, value: string): LedgerRow | undefined
       sentAt,
       receivedAt,
       ...(typeof pushName === 'string' ? { pushName } : {}),
-      offline: offline === true,
       message: messageOf(proto.Message.decode(Buffer.from(message, 'base64'))),
     };
   } catch {

@@ -20,8 +20,6 @@ import {
 import { resentByPhone } from './phone-resend.ts';
 import { isUserContent } from './user-content.ts';
 
-export type { LedgerRow } from './ledger-row.ts';
-
 const DAMAGED_PREFIX = 'inbox-damaged/';
 /** The highest arrival number that was handed over: numbers go on behind it after a restart. */
 const HANDED_OVER = 'inbox-handed-over';

@@ -1,6 +1,7 @@
-// Whose account the credentials are linked to.
+// Whose account the credentials are linked to, and which addresses are its own.
 
 import { type AuthenticationCreds, jidDecode } from '@whiskeysockets/baileys';
+import { idOfPerson, type PersonJid } from '../../core/whatsapp-jid.ts';
 
 export type LinkedAccount = {
   /** International number, digits. */
@@ -28,4 +29,17 @@ export function linkedAccountOf(creds: AuthenticationCreds): LinkedAccount | und
     ...(lid === undefined ? {} : { lid }),
     ...(name === undefined || name === NO_NAME ? {} : { name }),
   };
+}
+
+export function isOwnAddress(address: PersonJid, own: LinkedAccount | undefined): boolean {
+  if (own === undefined) return false;
+  return address.user === (address.kind === 'number' ? own.number : own.lid);
+}
+
+/** The account's ids as people's are spelled. */
+export function ownIds(own: LinkedAccount | undefined): readonly string[] {
+  if (own === undefined) return [];
+  const { number, lid } = own;
+  const byLid = lid === undefined ? [] : [idOfPerson({ kind: 'lid', user: lid })];
+  return [idOfPerson({ kind: 'number', user: number }), ...byLid];
 }

@@ -15,8 +15,7 @@ import {
   UNPACED,
 } from '../../core/whatsapp-pacing.ts';
 import type { Clock } from '../../lib/clock.ts';
-import type { KeyValueStore } from '../../store/store.ts';
-import type { Row } from './sent-messages.ts';
+import type { KeyValueChange, KeyValueStore } from '../../store/store.ts';
 
 export interface Pacer {
   /**
@@ -24,7 +23,11 @@ export interface Pacer {
    * `onWait` is called once when there is something to wait for.
    * @throws DeliveryError not_sent where the wait is long or the signal aborts
    */
-  admit(send: PacedSend, signal: AbortSignal, onWait: () => Promise<void>): Promise<readonly Row[]>;
+  admit(
+    send: PacedSend,
+    signal: AbortSignal,
+    onWait: () => Promise<void>,
+  ): Promise<readonly KeyValueChange[]>;
   /** Takes a turn where one is free now: for what is left out otherwise. */
   takeFree(send: PacedSend): Promise<boolean>;
 }
@@ -83,7 +86,7 @@ export function createPacer({ state, clock, limits, random }: PacerDeps): Pacer 
     pace = { ...UNPACED, texts, firstContacts: contacts.sort(byTime) };
   }
 
-  function take(send: PacedSend): readonly Row[] {
+  function take(send: PacedSend): readonly KeyValueChange[] {
     const at = clock.now();
     pace = paceSent(pace, send, limits, at, random());
     const isNew = (sightings: readonly Sighting[] = []) =>

@@ -22,11 +22,10 @@ import {
 } from '../../core/whatsapp-person.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { createLanes } from '../../lib/lanes.ts';
-import type { KeyValueStore } from '../../store/store.ts';
+import type { KeyValueChange, KeyValueStore } from '../../store/store.ts';
 import { SELF, SELF_CHAT } from './ids.ts';
 import type { LidDirectory } from './lid-directory.ts';
-import type { LinkedAccount } from './linked-account.ts';
-import { isOwnAddress } from './own-account.ts';
+import { isOwnAddress, type LinkedAccount } from './linked-account.ts';
 
 export type Meeting = {
   readonly address: PersonJid;
@@ -70,7 +69,6 @@ export type PeopleDeps = {
 
 /** A chat row: the person, or the chat it was joined into. */
 type ChatRow = PersonRecord | { readonly into: string };
-type Row = { readonly key: string; readonly value: string | undefined };
 
 const chatKey = (chat: string) => `person/chat/${chat}`;
 const idKey = (id: string) => `person/id/${id}`;
@@ -197,7 +195,7 @@ function toPerson(record: PersonRecord, seenAs: string): Person {
 }
 
 /** What differs from what is stored, for one transaction. */
-function changedRows(placement: Placement, known: KnownPeople): readonly Row[] {
+function changedRows(placement: Placement, known: KnownPeople): readonly KeyValueChange[] {
   const { person, joined, bereft } = placement;
   const before = [known.byNumber, known.byLid].filter((record) => record !== undefined);
   const changed = [person, bereft]

@@ -41,7 +41,6 @@ function contentOf(info: Uint8Array): Content | undefined {
       },
       sentAt: seconds > 0 ? seconds * 1000 : undefined,
       pushName: pushName ?? undefined,
-      offline: true,
     };
     return { envelope, message, bytes: proto.Message.encode(message).finish() };
   } catch {

@@ -21,8 +21,7 @@ import {
   toEntry,
   unreadableEntry,
 } from './inbound.ts';
-import type { LinkedAccount } from './linked-account.ts';
-import { ownIds } from './own-account.ts';
+import { type LinkedAccount, ownIds } from './linked-account.ts';
 import type { OwnerPause } from './owner-pause.ts';
 import type { People, Person } from './people.ts';
 import type { Unread } from './unread.ts';

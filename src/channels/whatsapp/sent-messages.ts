@@ -5,9 +5,7 @@ import { createHash } from 'node:crypto';
 import { proto } from '@whiskeysockets/baileys';
 import { type ChatId, chatId } from '../../core/ids.ts';
 import type { Clock } from '../../lib/clock.ts';
-import type { KeyValueStore } from '../../store/store.ts';
-
-export type Row = { readonly key: string; readonly value: string | undefined };
+import type { KeyValueChange, KeyValueStore } from '../../store/store.ts';
 
 export type SentMessage = {
   readonly chat: ChatId;
@@ -23,7 +21,7 @@ export type SentMessage = {
 export interface SentMessages {
   get(id: string): Promise<SentMessage | undefined>;
   /** Stores it, and further rows in the same transaction. */
-  store(id: string, message: SentMessage, rows?: readonly Row[]): Promise<void>;
+  store(id: string, message: SentMessage, rows?: readonly KeyValueChange[]): Promise<void>;
   /** The server has it; unknown ids are ignored. */
   taken(id: string): Promise<void>;
 }

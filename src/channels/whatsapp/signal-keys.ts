@@ -8,8 +8,8 @@ import type {
   SignalKeyStoreWithTransaction,
 } from '@whiskeysockets/baileys';
 import type { Logger } from '../../lib/logger.ts';
-import type { KeyValueStore } from '../../store/store.ts';
-import { KEY_PREFIX, type KeyRows, type KeyType, keyRow, type Row } from './key-rows.ts';
+import type { KeyValueChange, KeyValueStore } from '../../store/store.ts';
+import { KEY_PREFIX, type KeyRows, type KeyType, keyRow } from './key-rows.ts';
 import type { Unit } from './unit-queue.ts';
 
 export type SignalKeysDeps = {
@@ -96,7 +96,7 @@ async function tolerant<T>(deps: SignalKeysDeps, work: () => Promise<T>, otherwi
   }
 }
 
-export function putAll(unit: Unit, rows: readonly Row[]): void {
+export function putAll(unit: Unit, rows: readonly KeyValueChange[]): void {
   for (const { key, value } of rows) unit.put(key, value);
 }
 

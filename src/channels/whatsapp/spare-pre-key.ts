@@ -3,12 +3,12 @@
 // stored already, and a process that dies in between has lost nothing.
 
 import { type AuthenticationCreds, Curve } from '@whiskeysockets/baileys';
-import type { KeyValueStore } from '../../store/store.ts';
+import type { KeyValueChange, KeyValueStore } from '../../store/store.ts';
 import { textOf } from './creds-generations.ts';
-import { encodeKey, keyRow, PRE_KEY_PREFIX, preKeyIdOf, type Row } from './key-rows.ts';
+import { encodeKey, keyRow, PRE_KEY_PREFIX, preKeyIdOf } from './key-rows.ts';
 
 export type Spare = {
-  readonly row: Row;
+  readonly row: KeyValueChange;
   /** It could not be stored: Baileys must not take it for there. */
   discard(): void;
 };
@@ -35,7 +35,7 @@ export function makeSpare(creds: AuthenticationCreds): Spare | undefined {
 export async function skipUsedIds(
   state: KeyValueStore,
   creds: AuthenticationCreds,
-): Promise<readonly Row[]> {
+): Promise<readonly KeyValueChange[]> {
   const [newest] = await state.list(PRE_KEY_PREFIX, { limit: 1, newestFirst: true });
   const behind = newest === undefined ? 1 : preKeyIdOf(newest.key) + 1;
   creds.nextPreKeyId = Math.max(creds.nextPreKeyId, behind);

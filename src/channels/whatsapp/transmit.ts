@@ -10,10 +10,11 @@ import {
 import { BACKOFF, DeliveryError } from '../../core/errors.ts';
 import type { ChatId } from '../../core/ids.ts';
 import type { Clock } from '../../lib/clock.ts';
+import type { KeyValueChange } from '../../store/store.ts';
 import { type Acks, refusal } from './acks.ts';
 import { within } from './deadline.ts';
 import { requireRecipients } from './recipients.ts';
-import type { Row, SentMessages } from './sent-messages.ts';
+import type { SentMessages } from './sent-messages.ts';
 
 type Stanza = {
   readonly id: string;
@@ -21,7 +22,7 @@ type Stanza = {
   readonly jid: string;
   readonly content: AnyMessageContent;
   /** Rows that become durable with the message, before it leaves. */
-  readonly rows?: readonly Row[];
+  readonly rows?: readonly KeyValueChange[];
 };
 
 /** The connection as the link has it. */

@@ -11,7 +11,7 @@ import type {
 import { BACKOFF, ChannelError, NEVER } from '../../core/errors.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../lib/logger.ts';
-import type { KeyValueStore } from '../../store/store.ts';
+import type { KeyValueChange, KeyValueStore } from '../../store/store.ts';
 import {
   CredsGenerations,
   credsOf,
@@ -20,7 +20,7 @@ import {
   readGenerations,
   setAsideRows,
 } from './creds-generations.ts';
-import { KeyRows, type Row } from './key-rows.ts';
+import { KeyRows } from './key-rows.ts';
 import { isLinked, type LinkedAccount, linkedAccountOf } from './linked-account.ts';
 import { dropLink, setLinkAside } from './old-links.ts';
 import {
@@ -33,8 +33,6 @@ import {
 import { isSameButForCounters, makeSpare, type Spare, skipUsedIds } from './spare-pre-key.ts';
 import { chooseStart } from './starting-point.ts';
 import { UnitQueue, type UnitRows } from './unit-queue.ts';
-
-export type { LinkedAccount } from './linked-account.ts';
 
 /** Code of the error that says so. */
 export const LINK_DAMAGED = 'whatsapp_link_damaged';
@@ -190,7 +188,7 @@ class LiveVault implements Vault {
   }
 
   /** Once, with what was found at the start: damaged generations give way, counters are made safe. */
-  begin(setAside: readonly Row[]): Promise<void> {
+  begin(setAside: readonly KeyValueChange[]): Promise<void> {
     return this.#queue.runAlone(async (unit) => {
       putAll(unit, setAside);
       const { creds } = this.#identity;

@@ -22,8 +22,8 @@ export type WhatsAppDeps = {
   allowFrom(): readonly string[];
 };
 
-/** Longest text of one message a person can send, UTF-16 units. */
-const MESSAGE_UNITS = 65_536;
+/** Longest text a person can send in one message, UTF-16 units; ours are cut shorter, see edits.ts. */
+const INBOUND_UNITS = 65_536;
 /** A paced answer may wait until the next day, see `pacing.firstContactsPerDay`. */
 const LIFETIME_MS = 3 * 86_400_000;
 
@@ -34,7 +34,7 @@ export function createWhatsAppChannel(config: WhatsAppConfig, deps: WhatsAppDeps
 class WhatsAppChannel implements Channel {
   readonly name = WHATSAPP;
   readonly account = DEFAULT_ACCOUNT;
-  readonly limits = { textUnits: MESSAGE_UNITS };
+  readonly limits = { textUnits: INBOUND_UNITS };
   readonly onUnknown = 'idempotent';
   readonly lifetimeMs = LIFETIME_MS;
   readonly coalesces = true;

@@ -214,7 +214,6 @@ function rowOf(put: Put, id: string, now: number): string {
     },
     sentAt: now - ago,
     pushName: name,
-    offline: false,
   };
   return encodeRow(envelope, now, bytes);
 }

@@ -53,7 +53,7 @@ const textsOf = async (ledger: Ledger) =>
 describe('a stored message', () => {
   it('says whose it is, where it belongs and when the server took it', async () => {
     const bench = await openBench();
-    const attrs = { sender_pn: BEN_NUMBER, notify: 'Ben', offline: '1' };
+    const attrs = { sender_pn: BEN_NUMBER, notify: 'Ben' };
     await store(bench, stanza('A1', attrs), text('hello'));
     const [row] = await bench.ledger.list(10);
     expect(row).toMatchObject({
@@ -61,7 +61,6 @@ describe('a stored message', () => {
       sentAt: 1_790_000_000_000,
       receivedAt: bench.clock.now(),
       pushName: 'Ben',
-      offline: true,
       message: { conversation: 'hello' },
     });
     expect(row?.key).not.toHaveProperty('participant');

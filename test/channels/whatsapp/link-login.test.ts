@@ -87,12 +87,13 @@ describe('linking', () => {
     expect(await login.end).toEqual({ kind: 'done', account: account(bench) });
   });
 
-  it('says so when WhatsApp gives no code for the number', async () => {
+  it('says so, and shows none, when WhatsApp gives no code for the number', async () => {
     await using bench = await createLinkBench(server);
     const login = bench.begin({ phoneNumber: '4915100000000' });
     const text = expect.stringContaining('gives no code for +4915100000000');
     await login.first((step) => step.kind === 'progress' && step.text.includes('no code'));
     expect(login.steps).toContainEqual({ kind: 'progress', text });
+    expect(login.steps.map(({ kind }) => kind)).not.toContain('show_code');
   });
 
   it('refuses a number without a country code before it connects', async () => {

@@ -92,10 +92,7 @@ describe('Baileys on the vault', () => {
     await using client = await socketOn(rig).open();
     await client.readsText('are you there?');
     const rows = await rig.ledger.list(10);
-    expect(rows.map(({ key, offline }) => [key.id, offline])).toEqual([
-      [first, false],
-      [second, true],
-    ]);
+    expect(rows.map(({ key }) => key.id)).toEqual([first, second]);
     expect(rows[1]?.key).toMatchObject({ remoteJid: `${ben.lid}@lid`, fromMe: false });
     expect(rows[1]?.pushName).toBe('Ben');
     await client.socket.sendMessage(`${ben.lid}@lid`, { text: 'here I am' });
