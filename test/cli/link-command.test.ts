@@ -105,7 +105,7 @@ describe('nanobot link', () => {
       401, 401,
     ]);
     expect((await nanobot('config', 'unset', 'gateway.token')).code).toBe(0);
-    await gateway.printed(/(?:is in force[^]*){2}/);
+    await gateway.printed(/(?:is in force.*){2}/s);
     expect(await statusWith(gateway, await madeToken())).toBe(200);
     expect(await statusWith(gateway, `${CONFIGURED}-2`)).toBe(401);
   });
