@@ -62,9 +62,9 @@ export const CHANNELS: readonly ChannelDefinition[] = [
       owners: [],
       acceptUnverified: email.acceptUnverified,
     }),
-    async create({ email }) {
+    async create({ email }, deps) {
       const { createEmailChannel } = await import('./email/email.ts');
-      return createEmailChannel(email);
+      return createEmailChannel(email, { allowFrom: () => deps.current().email.allowFrom });
     },
     howToEnable: 'nanobot channels login email',
   },

@@ -2,6 +2,7 @@
 
 import { z } from 'zod';
 import { count, port, seconds, secret } from './config-fields.ts';
+import { REPLY_ALL } from './mail-recipients.ts';
 
 const security = z
   .enum(['tls', 'starttls', 'none'])
@@ -55,6 +56,10 @@ const email = z.strictObject({
     .boolean()
     .default(false)
     .describe('Also answer mail whose sender nothing verifies. Anyone can forge a From line.'),
+  replyAll: z
+    .enum(REPLY_ALL)
+    .default('never')
+    .describe('trusted: a proven sender’s mail is answered to its recipients in allowFrom too.'),
   pollSecs: seconds(5, 120).default(60).describe('Reconcile by UID at least this often.'),
 });
 

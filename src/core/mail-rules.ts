@@ -125,7 +125,7 @@ const RULES: readonly Rule[] = [
   },
   {
     gate: 'machine sender',
-    applies: (facts) => MACHINE_SENDERS.test(localPartOf(facts.sender).replace(/\+.*$/, '')),
+    applies: (facts) => isMachineAddress(facts.sender),
   },
   {
     gate: 'not addressed to us',
@@ -153,6 +153,11 @@ const RULES: readonly Rule[] = [
     applies: (facts) => AUTO_SUBJECT.test(subjectOf(facts)) && !facts.isAuthenticated,
   },
 ];
+
+/** The name before the @ says that no person reads there. */
+export function isMachineAddress(address: string): boolean {
+  return MACHINE_SENDERS.test(localPartOf(address).replace(/\+.*$/, ''));
+}
 
 const subjectOf = (facts: MailFacts) => headerValue(facts.headers, 'subject') ?? '';
 

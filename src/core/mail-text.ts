@@ -57,6 +57,8 @@ export type ReadableMail = {
   /** The first mail of its thread: the subject is part of what was said. */
   readonly isFirst: boolean;
   readonly partsDiffer: boolean;
+  /** Who else reads this conversation; empty where nobody does. */
+  readonly recipients: string;
 };
 
 export type MailForModel = { readonly text: string; readonly quoted?: string };
@@ -75,6 +77,7 @@ export function composeMailText(mail: ReadableMail): MailForModel {
   const blocks = [
     body.startsWith('/') ? '' : titleOf(subject, mail.isFirst, body === ''),
     body,
+    body.startsWith('/') ? '' : mail.recipients,
     mail.partsDiffer ? '[the HTML version of this mail says something else]' : '',
     attachmentNotes(mail.attachments).join('\n'),
   ];

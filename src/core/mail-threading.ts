@@ -11,6 +11,8 @@ export type ParentMail = {
   readonly references?: string;
   readonly inReplyTo?: string;
   readonly subject: string;
+  /** Whom the mail went to besides us. */
+  readonly others?: readonly string[];
 };
 
 const MAX_REFERENCES = 20;

@@ -160,6 +160,7 @@ describe('the text the model sees', () => {
     attachments: [],
     isFirst: true,
     partsDiffer: false,
+    recipients: '',
   };
 
   it('begins with the subject on the first mail of a thread only', () => {

@@ -133,6 +133,9 @@ export function looseMessage(to: string, thread: string, markdown: string): Outb
 
 export type PersonMail = {
   readonly from: string;
+  /** Default: the agent alone. */
+  readonly to?: string;
+  readonly cc?: string;
   readonly subject: string;
   readonly text?: string;
   readonly html?: string;
@@ -154,8 +157,8 @@ export async function sendAsPerson(servers: MailServers, mail: PersonMail): Prom
   });
   const { isSigned = true, envelopeFrom, headers, raw, ...fields } = mail;
   await transport.sendMail({
-    ...fields,
     to: AGENT,
+    ...fields,
     envelope: { from: envelopeFrom ?? mail.from, to: AGENT },
     ...(raw === undefined ? {} : { raw }),
     ...(headers === undefined ? {} : { headers: { ...headers } }),

@@ -6,7 +6,9 @@ import type { Receipt, SendContext } from '../../bus/bus.ts';
 import { after, DeliveryError, NEVER } from '../../core/errors.ts';
 import { nativeId } from '../../core/ids.ts';
 import { normalizeAddress } from '../../core/mail-address.ts';
-import { judgeReply, type SentReply } from '../../core/mail-budget.ts';
+import { judgeReply, type ReplyVerdict, type SentReply } from '../../core/mail-budget.ts';
+import { copyRecipients, type ReplyAll } from '../../core/mail-recipients.ts';
+import type { ParentMail } from '../../core/mail-threading.ts';
 import { renderPlain } from '../../core/markup-plain.ts';
 import type { OutboundMessage } from '../../core/message.ts';
 import type { ChannelHost } from '../channel.ts';
@@ -28,6 +30,9 @@ export type AnswersDeps = {
   keepsCopies(): boolean;
   /** Copies wait to be stored. */
   wake(): void;
+  readonly replyAll: ReplyAll;
+  /** In lower case, as configured now. */
+  allowFrom(): readonly string[];
   /** No access token will ever come again from this refresh token. */
   tokenRefused(reason: string): void;
 };
@@ -51,44 +56,41 @@ export class Answers {
       throw refused('recipient is not a plain mail address', 'mail_recipient');
     }
     const now = host.clock.now();
-    const record = await outgoingRecord(message, account.from, now, register);
-    if (record.isSent || context.sentParts.length > 0) return receiptOf(record);
+    const known = await register.outgoing(message.id);
+    if (known?.isSent) return receiptOf(known);
+    if (context.sentParts.length > 0) return { nativeIds: context.sentParts };
     this.#expectLogin(now);
-    const reply = await this.#permit(message, recipient, now);
-    const thread = threadOf(message);
+    const mine = new Set<SentReply>();
     try {
+      const reply = await this.#permit(message, recipient, now, mine);
+      const record = await outgoingRecord(message, account.from, now, register, (parent) =>
+        this.#permitCopies(parent, reply, mine),
+      );
+      const { thread } = reply;
       const raw = await composeMail({ message, record, thread, recipient, from: account.from });
       await this.#submit(recipient, raw, context);
-      await this.#note(message, record, { ...reply, at: host.clock.now() }, raw);
+      for (const copy of record.copies ?? []) await this.#submitCopy(copy, raw, context);
+      await this.#note(message, record, reply, raw);
+      for (const id of receiptOf(record).nativeIds) await context.partSent(id);
+      return receiptOf(record);
     } finally {
-      this.#underWay.delete(reply);
+      for (const one of mine) this.#underWay.delete(one);
     }
-    const receipt = receiptOf(record);
-    for (const id of receipt.nativeIds) await context.partSent(id);
-    return receipt;
   }
 
   /** @throws DeliveryError where a budget delays or forbids the answer. */
-  async #permit(message: OutboundMessage, recipient: string, now: number): Promise<SentReply> {
-    const { host, register } = this.#deps;
+  async #permit(
+    message: OutboundMessage,
+    recipient: string,
+    now: number,
+    mine: Set<SentReply>,
+  ): Promise<SentReply> {
+    const { host } = this.#deps;
     const thread = threadOf(message);
-    const known = await register.thread(thread);
     const textHash = createHash('sha256').update(message.markdown).digest('hex').slice(0, 32);
-    const request = {
-      recipient,
-      thread,
-      textHash,
-      isAuthenticated: known !== undefined && known.level !== 'unverified',
-      lastHumanAt: known?.lastHumanAt ?? 0,
-    };
-    const bounces = await register.bounces();
-    const logged = await register.replies();
-    const verdict = judgeReply(request, [...logged, ...this.#underWay], bounces, now);
-    if (verdict.kind === 'send') {
-      const reply = { at: now, recipient, thread, textHash };
-      this.#underWay.add(reply);
-      return reply;
-    }
+    const reply = { at: now, recipient, thread, textHash };
+    const verdict = await this.#claim(reply, mine);
+    if (verdict.kind === 'send') return reply;
     host.log.warn('answer held by a mail budget', {
       messageId: message.id,
       reason: verdict.reason,
@@ -98,6 +100,55 @@ export class Answers {
     }
     if (verdict.alert) host.alert(`An answer to ${recipient} was not sent: ${verdict.reason}.`);
     throw refused(`budget: ${verdict.reason}`, 'mail_budget');
+  }
+
+  /** Each copy counts like an answer; one the budgets do not let out now is left out. */
+  async #permitCopies(
+    { others = [] }: ParentMail,
+    reply: SentReply,
+    mine: Set<SentReply>,
+  ): Promise<readonly string[]> {
+    const { register, replyAll, allowFrom } = this.#deps;
+    const level = (await register.thread(reply.thread))?.level ?? 'unverified';
+    const wanted = copyRecipients(others, replyAll, level !== 'unverified', allowFrom());
+    const permitted: string[] = [];
+    for (const recipient of wanted) {
+      const verdict = await this.#claim({ ...reply, recipient }, mine);
+      if (verdict.kind === 'send') permitted.push(recipient);
+    }
+    return permitted;
+  }
+
+  /** Judged and counted in one step, so that nothing sent side by side comes in between. */
+  async #claim(reply: SentReply, mine: Set<SentReply>): Promise<ReplyVerdict> {
+    const { register } = this.#deps;
+    const known = await register.thread(reply.thread);
+    const bounces = await register.bounces();
+    const logged = await register.replies();
+    const request = {
+      ...reply,
+      isAuthenticated: known !== undefined && known.level !== 'unverified',
+      lastHumanAt: known?.lastHumanAt ?? 0,
+    };
+    const verdict = judgeReply(request, [...logged, ...this.#underWay], bounces, reply.at);
+    if (verdict.kind === 'send') {
+      this.#underWay.add(reply);
+      mine.add(reply);
+    }
+    return verdict;
+  }
+
+  /** Tried once: the answer itself has arrived, and the owner hears of a copy that has not. */
+  async #submitCopy(recipient: string, raw: Buffer, { signal }: SendContext): Promise<void> {
+    const { account, host, allowFrom } = this.#deps;
+    if (!allowFrom().includes(recipient)) return;
+    try {
+      await sendBySmtp(account, recipient, raw, signal);
+    } catch (error) {
+      if (!(error instanceof DeliveryError)) throw error;
+      host.log.warn('copy of an answer not sent', { code: error.code, error });
+      host.alert(`The copy of an answer for ${recipient} was not sent.`);
+    }
   }
 
   async #submit(recipient: string, raw: Buffer, context: SendContext): Promise<void> {
@@ -133,14 +184,17 @@ export class Answers {
     reply: SentReply,
     raw: Buffer,
   ): Promise<void> {
-    const { register } = this.#deps;
-    const level = (await register.thread(reply.thread))?.level ?? 'unverified';
-    const known = { sender: reply.recipient, thread: reply.thread, level, outbound: message.id };
-    const { messageId, dateMs } = record;
+    const { register, host } = this.#deps;
+    const { thread, recipient } = reply;
+    const level = (await register.thread(thread))?.level ?? 'unverified';
+    const { messageId, dateMs, copies = [] } = record;
+    const known = { sender: recipient, thread, level, outbound: message.id, copies };
     const copy = this.#deps.keepsCopies()
       ? { messageId, dateMs, rawBase64: raw.toString('base64'), tries: 0 }
       : undefined;
-    await register.noteSent(message.id, record, reply, known, copy);
+    const sent = { ...reply, at: host.clock.now() };
+    const log = [sent, ...copies.map((copy) => ({ ...sent, recipient: copy }))];
+    await register.noteSent(message.id, record, log, known, copy);
     this.#deps.wake();
   }
 }

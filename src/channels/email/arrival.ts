@@ -9,6 +9,7 @@ import {
   userId,
 } from '../../core/ids.ts';
 import { headerValue, type MailHeaders, messageIdsIn } from '../../core/mail-headers.ts';
+import { otherRecipients } from '../../core/mail-recipients.ts';
 import type { SenderVerdict } from '../../core/mail-sender.ts';
 import { composeMailText, type MailForModel, visibleText } from '../../core/mail-text.ts';
 import { baseSubject, type ParentMail } from '../../core/mail-threading.ts';
@@ -41,6 +42,7 @@ export function textOf(
   arrival: MailArrival,
   sender: SenderVerdict,
   isFirst: boolean,
+  recipients: string,
 ): MailForModel & { readonly whole: string | undefined; readonly words: string } {
   const { result } = arrival.reading;
   if (result.kind === 'unreadable') {
@@ -56,6 +58,7 @@ export function textOf(
     attachments: mail.attachments,
     isFirst,
     partsDiffer: mail.partsDiffer,
+    recipients,
   });
   const isCut = stripped.text !== mail.text.trim();
   return {
@@ -66,13 +69,15 @@ export function textOf(
 }
 
 /** What an answer to this mail refers to. */
-export function parentOf(arrival: MailArrival): ParentMail {
+export function parentOf(arrival: MailArrival, sender: string, own: readonly string[]): ParentMail {
   const { headers, reading } = arrival;
   const ownId = messageIdsIn(headerValue(headers, 'message-id'))[0];
   const references = headerValue(headers, 'references');
   const inReplyTo = headerValue(headers, 'in-reply-to');
   const { result } = reading;
+  const others = otherRecipients(headers, sender, own);
   return {
+    ...(others.length === 0 ? {} : { others }),
     subject:
       result.kind === 'parsed' ? result.mail.subject : (headerValue(headers, 'subject') ?? ''),
     ...(ownId === undefined ? {} : { messageId: ownId }),

@@ -15,6 +15,8 @@ const TEXT_UNITS = 1_000_000;
 const LIFETIME_MS = 4 * 86_400_000;
 
 export type EmailDeps = {
+  /** The allow list in force; default: that of the configuration given. */
+  readonly allowFrom?: () => readonly string[];
   /** Answers TXT look-ups for sender verification; default: the machine's name servers. */
   readonly lookup?: DnsLookup;
   /** PEM of the authorities to trust instead of the system's. */

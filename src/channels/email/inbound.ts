@@ -12,9 +12,15 @@ import {
 } from '../../core/ids.ts';
 import { readFrom } from '../../core/mail-address.ts';
 import { headerValue, messageIdsIn, withoutComments } from '../../core/mail-headers.ts';
+import { copyRecipients, type ReplyAll, recipientNote } from '../../core/mail-recipients.ts';
 import { judgeMail } from '../../core/mail-rules.ts';
 import { type SenderVerdict, verifySender } from '../../core/mail-sender.ts';
-import { chooseThread, parentIds, parseOwnMessageId } from '../../core/mail-threading.ts';
+import {
+  chooseThread,
+  type ParentMail,
+  parentIds,
+  parseOwnMessageId,
+} from '../../core/mail-threading.ts';
 import type { InboundMessage } from '../../core/message.ts';
 import { blankMessage, type MailArrival, parentOf, textOf, wordsOf } from './arrival.ts';
 import type { MailSummary } from './imap-connection.ts';
@@ -29,7 +35,9 @@ const THREAD_HEX_CHARS = 16;
 export type InboundSettings = {
   readonly channel: ChannelName;
   readonly own: readonly string[];
-  readonly allowFrom: readonly string[];
+  /** In lower case, as configured now. */
+  readonly allowFrom: () => readonly string[];
+  readonly replyAll: ReplyAll;
   readonly authservId: string;
 };
 
@@ -72,7 +80,7 @@ export async function readIncoming(
     const incoming = await refused(message, gate, fingerprint, register);
     return noteBounces(incoming, arrival, register);
   }
-  const entry = await admitted(arrival, message, sender, fingerprint, register);
+  const entry = await admitted(arrival, message, sender, fingerprint, settings, register);
   return { entry, isTemporary: sender.isTemporary };
 }
 
@@ -103,7 +111,7 @@ async function gateOf(
   const mail = reading.result.kind === 'parsed' ? reading.result.mail : undefined;
   const ownId = messageIdsIn(headerValue(headers, 'message-id'))[0];
   const known = ownId === undefined ? undefined : await register.knownMail(ownId);
-  const isListed = settings.allowFrom.some((one) => one === EVERYBODY || one === address);
+  const isListed = settings.allowFrom().some((one) => one === EVERYBODY || one === address);
   const calendarMethod = mail?.calendarMethod;
   const verdict = judgeMail({
     headers,
@@ -156,9 +164,15 @@ async function noteBounces(
     const known = await register.knownMail(id);
     if (bounce === undefined || !isSent(known)) continue;
     const { reason, recipient = known.sender } = bounce;
-    await register.noteBounce({ at: arrival.receivedAt, recipient: known.sender }, id);
-    const notice = `An answer to ${recipient} could not be delivered: ${reason}.`;
-    const { outbound } = known;
+    // The person who asked has the answer; the report is about somebody's copy.
+    const isCopy = known.copies?.includes(recipient) === true;
+    await register.noteBounce(
+      { at: arrival.receivedAt, recipient: isCopy ? recipient : known.sender },
+      id,
+    );
+    const what = isCopy ? 'The copy of an answer for' : 'An answer to';
+    const notice = `${what} ${recipient} could not be delivered: ${reason}.`;
+    const outbound = isCopy ? undefined : known.outbound;
     return {
       ...incoming,
       notice,
@@ -173,17 +187,23 @@ async function admitted(
   message: InboundMessage,
   sender: SenderVerdict,
   fingerprint: string,
+  settings: InboundSettings,
   register: MailRegister,
 ): Promise<InboundEntry> {
   const address = message.chat.chat;
-  const parent = parentOf(arrival);
+  const parent = parentOf(arrival, address, settings.own);
   const known = await Promise.all(
     parentIds(parent).map((parentId) => register.knownThread(parentId, address)),
   );
   const parents = known.filter((one) => one !== undefined);
   const joined = chooseThread(parents, address, sender.level);
   const thread = joined ?? newThread(address, fingerprint);
-  const { text, quoted, whole, words } = textOf(arrival, sender, joined === undefined);
+  const { text, quoted, whole, words } = textOf(
+    arrival,
+    sender,
+    joined === undefined,
+    readersOf(parent, sender, settings),
+  );
   await register.noteInbound(
     {
       id: message.id,
@@ -206,6 +226,13 @@ async function admitted(
       ...(quoted === undefined ? {} : { quoted: { text: quoted } }),
     },
   };
+}
+
+function readersOf(parent: ParentMail, sender: SenderVerdict, settings: InboundSettings): string {
+  const { others = [] } = parent;
+  const isAuthenticated = sender.level !== 'unverified';
+  const { replyAll, allowFrom } = settings;
+  return recipientNote(others, copyRecipients(others, replyAll, isAuthenticated, allowFrom()));
 }
 
 const newThread = (address: string, fingerprint: string) =>

@@ -34,6 +34,8 @@ export type KnownMail = {
   readonly inbound?: MessageId;
   /** The answer one of our own carries. */
   readonly outbound?: MessageId;
+  /** Further addresses it was sent to. */
+  readonly copies?: readonly string[];
 };
 
 /** An answer on its way: everything that makes a second try byte-identical. */
@@ -43,6 +45,8 @@ export type OutgoingRecord = {
   readonly subject: string;
   readonly inReplyTo?: string;
   readonly references: readonly string[];
+  /** Who gets a copy. */
+  readonly copies?: readonly string[];
   /** Epoch milliseconds of the latest try. */
   readonly triedAt: number;
   readonly isSent: boolean;
@@ -163,13 +167,16 @@ export class MailRegister {
   async noteSent(
     id: MessageId,
     record: OutgoingRecord,
-    reply: SentReply,
+    replies: readonly SentReply[],
     known: KnownMail,
     copy: PendingCopy | undefined,
   ): Promise<void> {
     const rows: [string, unknown][] = [
       [`out/${id}`, { ...record, isSent: true }],
-      [`reply/${timeKey(reply.at)}/${id}`, reply],
+      ...replies.map((reply, index): [string, unknown] => [
+        `reply/${timeKey(reply.at)}/${id}/${index}`,
+        reply,
+      ]),
       [idKey(record.messageId), known],
     ];
     if (copy !== undefined) rows.push([`copy/${id}`, copy]);

@@ -37,6 +37,7 @@ export type SessionDeps = {
   readonly host: ChannelHost;
   readonly lookup?: DnsLookup;
   readonly certificateAuthority?: string;
+  readonly allowFrom?: () => readonly string[];
 };
 
 export class MailSession {
@@ -59,6 +60,8 @@ export class MailSession {
       register,
       keepsCopies: () => !this.#isGmail && !serverFilesSentMail(account.smtp.host),
       wake: () => this.#wake.resolve(),
+      replyAll: deps.config.replyAll,
+      allowFrom: () => this.#allowFrom(),
       tokenRefused: (reason) => this.#withdrawn.abort(reason),
     });
   }
@@ -144,7 +147,8 @@ export class MailSession {
     const settings = {
       channel: name,
       own: this.#account.own,
-      allowFrom: config.allowFrom.map((address) => address.toLowerCase()),
+      allowFrom: () => this.#allowFrom(),
+      replyAll: config.replyAll,
       authservId: config.authservId,
       mailbox: config.mailbox,
       pollMs: config.pollSecs * 1000,
@@ -159,6 +163,11 @@ export class MailSession {
     } finally {
       await connection[Symbol.asyncDispose]();
     }
+  }
+
+  #allowFrom(): readonly string[] {
+    const { allowFrom, config } = this.#deps;
+    return (allowFrom?.() ?? config.allowFrom).map((address) => address.toLowerCase());
   }
 
   #refused(): ChannelError {

@@ -4,7 +4,12 @@
 import { createHash } from 'node:crypto';
 import MailComposer from 'nodemailer/lib/mail-composer';
 import { OWN_MARK_HEADER } from '../../core/mail-rules.ts';
-import { formatOwnMessageId, replyReferences, replySubject } from '../../core/mail-threading.ts';
+import {
+  formatOwnMessageId,
+  type ParentMail,
+  replyReferences,
+  replySubject,
+} from '../../core/mail-threading.ts';
 import { renderEmailHtml } from '../../core/markup-email.ts';
 import { renderPlain } from '../../core/markup-plain.ts';
 import type { OutboundMessage } from '../../core/message.ts';
@@ -22,6 +27,9 @@ export type OutgoingMail = {
   readonly from: string;
 };
 
+/** Decides, from the mail that is answered, who gets a copy. */
+export type ChooseCopies = (parent: ParentMail) => Promise<readonly string[]>;
+
 const digest = (text: string, hexChars: number) =>
   createHash('sha256').update(text).digest('hex').slice(0, hexChars);
 
@@ -35,10 +43,12 @@ export async function outgoingRecord(
   from: string,
   now: number,
   register: MailRegister,
+  chooseCopies: ChooseCopies,
 ): Promise<OutgoingRecord> {
   const known = await register.outgoing(message.id);
   if (known?.isSent) return known;
-  const record = { ...(known ?? (await newRecord(message, from, now, register))), triedAt: now };
+  const made = known ?? (await newRecord(message, from, now, register, chooseCopies));
+  const record = { ...made, triedAt: now };
   await register.noteOutgoing(message.id, record);
   return record;
 }
@@ -48,6 +58,7 @@ async function newRecord(
   from: string,
   now: number,
   register: MailRegister,
+  chooseCopies: ChooseCopies,
 ): Promise<OutgoingRecord> {
   const thread = threadOf(message);
   const answered = message.replyTo && (await register.parent(message.replyTo));
@@ -60,6 +71,7 @@ async function newRecord(
     subject: parent === undefined ? opening(message.markdown) : replySubject(parent.subject),
     ...(parent?.messageId === undefined ? {} : { inReplyTo: parent.messageId }),
     references: parent === undefined ? [] : replyReferences(parent),
+    copies: parent === undefined ? [] : await chooseCopies(parent),
     triedAt: now,
     isSent: false,
   };
@@ -78,6 +90,7 @@ export async function composeMail(mail: OutgoingMail): Promise<Buffer> {
   const composer = new MailComposer({
     from,
     to: recipient,
+    cc: [...(record.copies ?? [])],
     subject: record.subject,
     messageId: record.messageId,
     date: new Date(record.dateMs),

@@ -1,0 +1,113 @@
+// Answers to mails with several recipients, and copies and answers that come back, against a real
+// Dovecot and Postfix.
+
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import type { EmailConfig } from '../../src/core/config.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+import { sending } from '../contract/channel.ts';
+import { type MailServers, mailServersAbsent, startMailServers } from '../support/mail-servers.ts';
+import {
+  AGENT,
+  answerTo,
+  emailConfig,
+  firstOf,
+  looseMessage,
+  mailsIn,
+  type RunningChannel,
+  sendAsPerson,
+  startChannel,
+  testLookup,
+} from '../support/mail-servers-host.ts';
+import { createMemoryHost, type MemoryHost } from '../support/memory-host.ts';
+
+const WAIT_MS = 15_000;
+const absent = mailServersAbsent();
+if (absent !== undefined) console.log(`skipped: several recipients of a mail (${absent})`);
+
+describe.skipIf(absent !== undefined)('a mail with several recipients', () => {
+  let servers: MailServers;
+  let host: MemoryHost;
+  let running: RunningChannel | undefined;
+  let people = 0;
+
+  const start = async (changes: Partial<EmailConfig>) => {
+    host = createMemoryHost(systemClock);
+    const deps = { lookup: testLookup, certificateAuthority: servers.certificate };
+    running = await startChannel(host, emailConfig(servers, changes), deps);
+    return running.channel;
+  };
+  const somebody = () => `person${people++}@person.test`;
+
+  beforeAll(async () => {
+    const started = await startMailServers();
+    if ('absent' in started) throw new Error(started.absent);
+    servers = started;
+  });
+  afterAll(async () => {
+    await servers?.[Symbol.asyncDispose]();
+  });
+  afterEach(async () => {
+    await running?.stop();
+    running = undefined;
+  });
+
+  it('is answered to its sender alone by default', async () => {
+    const [anna, bob] = [somebody(), somebody()];
+    const channel = await start({ allowFrom: [anna, bob] });
+    await sendAsPerson(servers, { from: anna, cc: bob, subject: 'Lunch', text: 'Where?' });
+    await host.until(() => host.texts().length === 1, WAIT_MS);
+    expect(host.texts()[0]).toContain(`[sent to ${bob} too; your answer goes to the sender only]`);
+    await channel.send(answerTo(firstOf(host), 'At Luigi.'), sending());
+    const [reply = ''] = await mailsIn(servers, anna);
+    expect(reply).toContain('At Luigi.');
+    expect(reply).not.toContain(bob);
+    expect(await mailsIn(servers, bob)).toEqual([]);
+  });
+
+  it('is answered to all whom the allow list names where that is configured', async () => {
+    const [anna, bob, eve] = [somebody(), somebody(), somebody()];
+    const channel = await start({ allowFrom: [anna, bob, '*'], replyAll: 'trusted' });
+    const cc = `Bob <${bob}>, ${eve}, ${AGENT}`;
+    await sendAsPerson(servers, { from: anna, cc, subject: 'Lunch', text: 'Where?' });
+    await host.until(() => host.texts().length === 1, WAIT_MS);
+    await channel.send(answerTo(firstOf(host), 'At Luigi.'), sending());
+    const [toAnna = ''] = await mailsIn(servers, anna);
+    const [toBob = ''] = await mailsIn(servers, bob);
+    expect(toAnna).toMatch(new RegExp(`^Cc: ${bob}\r$`, 'm'));
+    expect(toBob).toContain('At Luigi.');
+    expect(await mailsIn(servers, eve)).toEqual([]);
+    expect(await mailsIn(servers, AGENT)).toHaveLength(2);
+  });
+
+  it('is answered to nobody else where nothing proves its sender', async () => {
+    const [anna, bob] = [somebody(), somebody()];
+    const channel = await start({ allowFrom: [anna, bob], replyAll: 'trusted' });
+    const mail = { from: anna, cc: bob, subject: 'Lunch', text: 'Where?', isSigned: false };
+    await sendAsPerson(servers, mail);
+    await host.until(() => host.texts().length === 1, WAIT_MS);
+    await channel.send(answerTo(firstOf(host), 'At Luigi.'), sending());
+    expect(await mailsIn(servers, bob)).toEqual([]);
+  });
+
+  it('keeps the answer although a copy is refused, and tells the owner', async () => {
+    const [anna, gone] = [somebody(), 'gone-cc@person.test'];
+    const channel = await start({ allowFrom: [anna, gone], replyAll: 'trusted' });
+    await sendAsPerson(servers, { from: anna, cc: gone, subject: 'Lunch', text: 'Where?' });
+    await host.until(() => host.texts().length === 1, WAIT_MS);
+    await channel.send(answerTo(firstOf(host), 'At Luigi.'), sending());
+    expect((await mailsIn(servers, anna)).join()).toContain('At Luigi.');
+    expect(host.alerts).toEqual([`The copy of an answer for ${gone} was not sent.`]);
+  });
+
+  it('knows a report of Postfix itself about a mail it took and could not deliver', async () => {
+    const channel = await start({});
+    const lost = looseMessage('anna@lost.test', '0123456789abcdef', 'Are you there?');
+    await channel.send(lost, sending());
+    await host.until(() => host.alerts.length === 1, WAIT_MS);
+    expect(host.alerts[0]).toMatch(
+      /^An answer to anna@lost\.test could not be delivered: 5\.\d\.\d/,
+    );
+    expect([...host.bounces.keys()]).toEqual([lost.id]);
+    expect(host.texts()).toEqual([]);
+  });
+});
