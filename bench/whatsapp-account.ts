@@ -49,6 +49,7 @@ const host: ChannelHost = {
   isStranger: async () => false,
   report: () => undefined,
   alert: () => undefined,
+  tell: () => undefined,
   closing: stopping.signal,
   state: store.scope('channel:whatsapp:default'),
   clock,

@@ -26,10 +26,13 @@ export type AlertDeps = {
   isRunning(channel: ChannelName): boolean;
 };
 
-export function createAlerts(deps: AlertDeps): (channel: ChannelName, text: string) => void {
+/** `troubled`: the channel the text is about, which is not asked to carry it; undefined: none. */
+export type Alert = (troubled: ChannelName | undefined, text: string) => void;
+
+export function createAlerts(deps: AlertDeps): Alert {
   const lastAt = new Map<string, number>();
 
-  async function ownerChat(troubled: ChannelName): Promise<ChatRef> {
+  async function ownerChat(troubled: ChannelName | undefined): Promise<ChatRef> {
     const { approved } = await deps.pairing.list();
     for (const { role, channel, chat } of approved) {
       const name = channelName(channel);
@@ -56,7 +59,7 @@ export function createAlerts(deps: AlertDeps): (channel: ChannelName, text: stri
         deps.bus.send({
           id: messageId(`alert/${randomUUID()}`),
           chat,
-          markdown: `**${channel}:** ${text}`,
+          markdown: channel === undefined ? text : `**${channel}:** ${text}`,
         }),
       )
       .catch((error) => deps.log.error('alert failed', { channel, error }));

@@ -10,6 +10,8 @@ import type { MessageBus } from '../bus/bus.ts';
 import { createMessageBus } from '../bus/message-bus.ts';
 import type { CommandDeps } from '../gateway/command.ts';
 import { createDispatcher } from '../gateway/dispatcher.ts';
+import { createGroupBuffer } from '../gateway/group-buffer.ts';
+import { createGroupIntake } from '../gateway/group-intake.ts';
 import { createJudge } from '../gateway/judge.ts';
 import { createChannelManager } from '../gateway/manager.ts';
 import { createPairing } from '../gateway/pairing.ts';
@@ -123,11 +125,30 @@ async function build(
     resetSession: (session) => agent.reset(session),
   };
   const judge = createJudge({ pairing, policy: (channel) => policyOf(channel, live.config) });
-  const receiver = createReceiver({ bus, pairing, commands, log, judge });
   const isRunning = (name: Parameters<typeof manager.status>[0]) =>
     manager.status(name)?.kind === 'running';
   const alert = createAlerts({ bus, pairing, clock, log, isRunning });
-  const manager = createChannelManager({ bus, receiver, judge, state: store, clock, log, alert });
+  const tell = (text: string) => alert(undefined, text);
+  const buffer = createGroupBuffer(store.scope('groups'), clock);
+  const groups = createGroupIntake({ buffer, tellOwner: tell });
+  const receiver = createReceiver({
+    bus,
+    pairing,
+    commands,
+    log,
+    judge,
+    groups,
+  });
+  const manager = createChannelManager({
+    bus,
+    receiver,
+    judge,
+    state: store,
+    clock,
+    log,
+    alert,
+    tell,
+  });
   const permits = createPermits(live.defaults.maxConcurrentChats);
   const dispatcher = createDispatcher({
     agent,

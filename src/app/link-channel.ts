@@ -76,6 +76,7 @@ function hostFor(channel: Channel, store: EmbeddedStore, clock: Clock, log: Logg
     isStranger: async () => false,
     report: (status) => log.debug('status while linking', { status: status.kind }),
     alert: () => log.warn('notice while linking'),
+    tell: () => log.info('notice while linking'),
     closing: new AbortController().signal,
     state: store.scope(`channel:${channel.name}:${channel.account}`),
     clock,

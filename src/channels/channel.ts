@@ -45,8 +45,10 @@ export interface ChannelHost {
   /** Whether the gate refuses the message now because nobody let its sender in. */
   isStranger(message: InboundMessage): Promise<boolean>;
   report(status: ChannelStatus): void;
-  /** Tells the owner something on whatever door they can be reached. */
+  /** Tells the owner of trouble with this channel, on another door. */
   alert(text: string): void;
+  /** Tells the owner what is no trouble, on whatever door they can be reached. */
+  tell(text: string): void;
   /**
    * Aborts at a graceful stop: nothing more is to be taken in, while answers under way may still be
    * sent. A channel that sends without `run` returns from it then.

@@ -2,6 +2,7 @@
 // only when its channel is on, so that a door nobody uses costs no start-up time and no memory.
 
 import type { Config } from '../core/config.ts';
+import type { GroupPolicy } from '../core/group-admission.ts';
 import { normaliseAllowed } from '../core/whatsapp-jid.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Channel } from './channel.ts';
@@ -29,11 +30,19 @@ export type ChannelDefinition = {
     /** Ids of whoever linked the account. */
     readonly owners: readonly string[];
     readonly acceptUnverified: boolean;
+    readonly groups?: GroupPolicy;
   };
   create(config: ChannelsConfig, deps: ChannelDeps): Promise<Channel>;
   /** How a person turns it on. */
   readonly howToEnable: string;
 };
+
+type GroupSettings = Pick<ChannelsConfig['telegram'], 'groups' | 'groupAllow' | 'groupNames'>;
+
+const groupPolicy = (
+  { groups, groupAllow, groupNames }: GroupSettings,
+  speakAs: readonly string[] = [],
+): GroupPolicy => ({ listed: groups, allow: groupAllow, names: groupNames, speakAs });
 
 export const CHANNELS: readonly ChannelDefinition[] = [
   {
@@ -45,6 +54,7 @@ export const CHANNELS: readonly ChannelDefinition[] = [
       allowFrom: telegram.allowFrom,
       owners: [],
       acceptUnverified: false,
+      groups: groupPolicy(telegram, telegram.groupSenderChats),
     }),
     async create({ telegram }, deps) {
       const { createTelegramChannel } = await import('./telegram/telegram.ts');

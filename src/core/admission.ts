@@ -3,6 +3,7 @@
 // is configured.
 
 import { parseCommand } from './command.ts';
+import { admitInGroup, type GroupPolicy } from './group-admission.ts';
 import { type InboundMessage, idsOf, type PersonSender } from './message.ts';
 
 /** Lets everybody in; has to be written on purpose. */
@@ -23,13 +24,23 @@ export type AdmissionPolicy = {
   readonly role: Role | undefined;
   /** Whether a sender whom nothing verifies may be answered. */
   readonly acceptUnverified: boolean;
+  /** Undefined where the channel knows no groups. */
+  readonly groups?: GroupPolicy;
 };
 
 export type Verdict =
   /** `role` is undefined for our own machinery. */
   | { readonly kind: 'admit'; readonly role: AdmittedRole | undefined }
   /** Not let in; `gate` is the reason that `nanobot trace` shows. */
-  | { readonly kind: 'refuse'; readonly gate: string; readonly stranger: boolean }
+  | {
+      readonly kind: 'refuse';
+      readonly gate: string;
+      readonly stranger: boolean;
+      /** In a group that is not listed, by somebody who may speak to the agent. */
+      readonly wasCalled?: boolean;
+    }
+  /** Said in a group and not to the agent: kept for a while as context. */
+  | { readonly kind: 'hear'; readonly gate: string }
   /** Not known yet, but shows a pairing code. */
   | { readonly kind: 'redeem'; readonly code: string };
 
@@ -39,7 +50,7 @@ export function admit(message: InboundMessage, policy: AdmissionPolicy): Verdict
   const { sender } = message;
   if (sender.kind === 'system') return { kind: 'admit', role: undefined };
   if (policy.role === 'blocked') return refuse('sender is blocked');
-  if (message.addressing !== 'direct') return refuse('groups are off');
+  if (message.addressing !== 'direct') return groupVerdict({ ...message, sender }, policy);
   const role = policy.role ?? configuredRole(sender, policy);
   if (sender.verified === 'unverified' && !(role !== undefined && policy.acceptUnverified)) {
     return refuse('sender not verified');
@@ -50,6 +61,20 @@ export function admit(message: InboundMessage, policy: AdmissionPolicy): Verdict
     return { kind: 'redeem', code: command.argument };
   }
   return refuse('sender not on the allow list', true);
+}
+
+function groupVerdict(
+  message: InboundMessage & { readonly sender: PersonSender },
+  policy: AdmissionPolicy,
+): Verdict {
+  const { allowFrom, groups, role } = policy;
+  if (groups === undefined) return refuse('groups are off');
+  const isOwner = (role ?? configuredRole(message.sender, policy)) === 'owner';
+  const verdict = admitInGroup(message, { groups, allowFrom, isOwner });
+  if (verdict.kind === 'refuse') return { ...verdict, stranger: false };
+  if (verdict.kind === 'hear') return verdict;
+  const isGuest = verdict.standing === 'member' || role === 'guest';
+  return { kind: 'admit', role: isOwner ? 'owner' : isGuest ? 'guest' : 'trusted' };
 }
 
 function configuredRole(

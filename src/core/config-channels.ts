@@ -13,13 +13,40 @@ const allowFrom = z
   .default([])
   .describe('Stable sender ids that may talk to the agent; empty = nobody, "*" = everybody.');
 
+const groups = z
+  .array(z.string())
+  .default([])
+  .describe('Stable ids of the groups the agent takes part in; empty = no group.');
+
+const groupSettings = {
+  groups,
+  groupAllow: z
+    .enum(['allowlisted', 'members'])
+    .default('allowlisted')
+    .describe('Who may speak to the agent in a listed group: who is on allowFrom, or any member.'),
+  groupNames: z
+    .array(z.string().max(64))
+    .max(20)
+    .default([])
+    .describe('Names that call the agent besides a mention; * stands for any letters of a word.'),
+};
+
 const telegram = z.strictObject({
   enabled: z.boolean().default(false),
   token: secret().default('').describe('From @BotFather.'),
   apiRoot: z.string().default('https://api.telegram.org'),
   allowFrom: allowFrom.describe('Numeric Telegram user ids; empty = nobody, "*" = everybody.'),
   streaming: z.boolean().default(true).describe('Show the answer while it is being written.'),
-  quoteReplies: z.boolean().default(false).describe('Answers quote the question.'),
+  quoteReplies: z
+    .boolean()
+    .default(false)
+    .describe('Answers quote the question; in groups they always do.'),
+  ...groupSettings,
+  groups: groups.describe('Numeric ids of groups (-1001234567890); empty = no group.'),
+  groupSenderChats: z
+    .array(z.string())
+    .default([])
+    .describe('Ids of chats in whose name people may speak: a group for its hidden admins.'),
 });
 
 const emailOAuth2 = z.strictObject({

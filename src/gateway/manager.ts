@@ -28,8 +28,10 @@ export type ManagerDeps = {
   readonly state: StateStore;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Tells the owner something outside any conversation. */
+  /** Tells the owner of trouble with a channel, on another one. */
   alert(channel: ChannelName, text: string): void;
+  /** Tells the owner what is no trouble. */
+  tell(text: string): void;
 };
 
 type Running = {
@@ -161,6 +163,7 @@ function hostFor(
       return verdict.kind === 'refuse' && verdict.stranger;
     },
     alert: (text) => deps.alert(channel.name, text),
+    tell: deps.tell,
     state: deps.state.scope(`channel:${channel.name}:${channel.account}`),
     clock: deps.clock,
   };

@@ -9,6 +9,7 @@ import type { InboundMessage, OutboundDraft } from '../core/message.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { CommandDeps } from './command.ts';
 import { findCommand, runCommand } from './commands.ts';
+import type { Gated, GroupIntake } from './group-intake.ts';
 import type { Judge } from './judge.ts';
 import type { Pairing } from './pairing.ts';
 
@@ -18,6 +19,7 @@ export type ReceiveDeps = {
   readonly commands: CommandDeps;
   readonly log: Logger;
   readonly judge: Judge;
+  readonly groups: GroupIntake;
 };
 
 export interface Receiver {
@@ -27,9 +29,6 @@ export interface Receiver {
     options?: { readonly cursor?: ChannelCursor },
   ): Promise<void>;
 }
-
-/** What the gate made of one message: the entry to store and what follows once it is stored. */
-type Gated = { readonly entry: InboundEntry; readonly afterwards?: () => Promise<void> };
 
 export function createReceiver(deps: ReceiveDeps): Receiver {
   const { bus, pairing, log } = deps;
@@ -44,7 +43,9 @@ export function createReceiver(deps: ReceiveDeps): Receiver {
     if (entry.kind === 'record') return { entry };
     const verdict = await deps.judge(message);
     if (verdict.kind === 'redeem') return redeem(message, verdict.code);
+    if (verdict.kind === 'hear') return deps.groups.heard(message, verdict.gate);
     if (verdict.kind === 'refuse') {
+      if (verdict.wasCalled) return deps.groups.called(message, verdict.gate);
       return refused(message, verdict.gate, verdict.stranger);
     }
     const command = findCommand(parseCommand(message.text));
@@ -63,7 +64,10 @@ export function createReceiver(deps: ReceiveDeps): Receiver {
       entry: { kind: 'record', message, gate: reason },
       afterwards: async () => {
         const { sender, chat } = message;
-        log.info('message refused', { channel: chat.channel, messageId: message.id, reason });
+        const fields = { channel: chat.channel, messageId: message.id, reason };
+        // Talk in groups that are not ours may be a lot.
+        if (message.addressing === 'ambient') log.debug('message refused', fields);
+        else log.info('message refused', fields);
         if (stranger && sender.kind === 'person') await pairing.noteStranger(chat.channel, sender);
       },
     };
@@ -83,7 +87,7 @@ export function createReceiver(deps: ReceiveDeps): Receiver {
 
   return {
     async receive(batch, options = {}) {
-      const gated = await Promise.all(batch.map(gate));
+      const gated = await deps.groups.withTalk(await Promise.all(batch.map(gate)));
       const results: readonly AcceptResult[] = await bus.accept(
         gated.map((item) => item.entry),
         options,

@@ -1,6 +1,7 @@
 // What a test sees of the simulated Telegram.
 
 import type { ArmedFault, Call, FaultRule } from './bot-api-faults.ts';
+import type { GroupInfo } from './bot-api-groups.ts';
 import type { Chat, Person, SeenMessage, Update } from './bot-api-ledger.ts';
 
 export type BotApiOptions = {
@@ -19,6 +20,8 @@ export type SayOptions = {
   readonly chatId?: number;
   /** A message of the same chat that this one answers. */
   readonly replyTo?: SeenMessage;
+  /** The topic of a forum. */
+  readonly thread?: number;
   /** Further fields of Telegram's Message object. */
   readonly extra?: Readonly<Record<string, unknown>>;
   /** Epoch seconds; default now. */
@@ -33,6 +36,15 @@ export type BotApi = AsyncDisposable & {
   readonly port: number;
   /** A private message; the person and the chat come into being by it. */
   say(user: number | Person, text: string, options?: SayOptions): Update;
+  /** A group comes into being, with the bot in it. Its members write by `say` with its `chatId`. */
+  group(id: number, options?: Partial<GroupInfo>): Chat;
+  /** Somebody puts the bot into the group, and Telegram tells it. */
+  addBot(chatId: number, by: Person): Update;
+  /** A new topic of a forum; its id. */
+  topic(chatId: number): number;
+  removeTopic(chatId: number, thread: number): void;
+  /** The group becomes a supergroup of this id; `isTold`: the bot gets the service messages. */
+  migrate(chatId: number, to: number, isTold: boolean): void;
   /** Any update at all, malformed ones included. */
   offer(update: Readonly<Record<string, unknown>>): Update;
   chat(id: number): Chat;

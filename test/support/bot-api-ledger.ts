@@ -1,6 +1,7 @@
 // What the simulated Telegram remembers: chats as the people in them see them, and the updates that
 // wait for the bot. It outlives every gateway that connects to it.
 
+import type { GroupInfo } from './bot-api-groups.ts';
 import type { Entity } from './bot-api-html.ts';
 
 /** One message as it stands in the chat now. */
@@ -14,6 +15,8 @@ export type SeenMessage = {
   readonly source: string;
   readonly parseMode: string | undefined;
   readonly replyTo: number | undefined;
+  /** The topic it stands in. */
+  readonly thread?: number | undefined;
   /** How often it was changed after it appeared. */
   readonly edits: number;
   /** Epoch milliseconds, fractions kept. */
@@ -37,16 +40,30 @@ export type Chat = {
   readonly messages: readonly SeenMessage[];
   readonly deleted: readonly SeenMessage[];
   /** `sendChatAction` calls. */
-  readonly actions: readonly { readonly action: string; readonly at: number }[];
+  readonly actions: readonly Action[];
   readonly isBlocked: boolean;
+  /** Undefined for a private chat. */
+  readonly group: GroupInfo | undefined;
+  readonly topics: readonly number[];
+  /** The supergroup it became. */
+  readonly migratedTo: number | undefined;
+};
+
+type Action = {
+  readonly action: string;
+  readonly at: number;
+  readonly thread?: number | undefined;
 };
 
 type MutableChat = {
   id: number;
   messages: SeenMessage[];
   deleted: SeenMessage[];
-  actions: { action: string; at: number }[];
+  actions: Action[];
   isBlocked: boolean;
+  group: GroupInfo | undefined;
+  topics: number[];
+  migratedTo: number | undefined;
 };
 
 export const nowMs = () => performance.timeOrigin + performance.now();
@@ -70,7 +87,16 @@ export class Ledger {
   open(id: number): MutableChat {
     let chat = this.#chats.get(id);
     if (chat === undefined) {
-      chat = { id, messages: [], deleted: [], actions: [], isBlocked: false };
+      chat = {
+        id,
+        messages: [],
+        deleted: [],
+        actions: [],
+        isBlocked: false,
+        group: undefined,
+        topics: [],
+        migratedTo: undefined,
+      };
       this.#chats.set(id, chat);
     }
     return chat;

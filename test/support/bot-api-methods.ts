@@ -1,6 +1,7 @@
 // What each Bot API method does to the ledger and which requests it refuses, with Telegram's words.
 // getUpdates, which waits, is in bot-api-polls.ts.
 
+import { chatObject } from './bot-api-groups.ts';
 import { type Entity, parseHtml } from './bot-api-html.ts';
 import { type Ledger, nowMs, type Person } from './bot-api-ledger.ts';
 
@@ -56,6 +57,7 @@ export const METHODS: Readonly<Record<string, Method>> = {
   sendMessage: {
     params: [
       'chat_id',
+      'message_thread_id',
       'text',
       'parse_mode',
       'reply_parameters',
@@ -69,7 +71,7 @@ export const METHODS: Readonly<Record<string, Method>> = {
     run: editMessage,
   },
   deleteMessage: { params: ['chat_id', 'message_id'], run: deleteMessage },
-  sendChatAction: { params: ['chat_id', 'action'], run: sendAction },
+  sendChatAction: { params: ['chat_id', 'message_thread_id', 'action'], run: sendAction },
 };
 
 type Target = { readonly id: number } | Answer;
@@ -80,9 +82,22 @@ function targetOf(payload: Payload, world: World): Target {
   const isId = typeof given === 'number' || (typeof given === 'string' && /^-?\d+$/.test(given));
   const id = Number(given);
   if (!isId || world.ledger.chat(id) === undefined) return refuse(400, 'chat not found');
-  if (world.ledger.chat(id)?.isBlocked) return refuse(403, 'bot was blocked by the user');
+  const chat = world.ledger.chat(id);
+  if (chat?.isBlocked) return refuse(403, 'bot was blocked by the user');
+  const migrate_to_chat_id = chat?.migratedTo;
+  if (migrate_to_chat_id !== undefined) {
+    const description = 'Bad Request: group chat was upgraded to a supergroup chat';
+    return { ok: false, error_code: 400, description, parameters: { migrate_to_chat_id } };
+  }
+  const thread = payload['message_thread_id'];
+  if (thread !== undefined && !chat?.topics.includes(Number(thread))) {
+    return refuse(400, 'message thread not found');
+  }
   return { id };
 }
+
+const threadOf = (payload: Payload) =>
+  payload['message_thread_id'] === undefined ? undefined : Number(payload['message_thread_id']);
 
 type Body = {
   readonly text: string;
@@ -142,6 +157,7 @@ function sendMessage(payload: Payload, world: World): Answer {
     from: 'bot',
     parseMode: payload['parse_mode'] === 'HTML' ? 'HTML' : undefined,
     replyTo: known ? replyTo : undefined,
+    thread: threadOf(payload),
   });
   return ok(asMessage(target.id, seen.id, seen.text, world));
 }
@@ -181,7 +197,8 @@ function sendAction(payload: Payload, world: World): Answer {
   const target = targetOf(payload, world);
   if (isAnswer(target)) return target;
   if (payload['action'] !== 'typing') return refuse(400, 'wrong parameter action in request');
-  world.ledger.open(target.id).actions.push({ action: 'typing', at: nowMs() });
+  const thread = threadOf(payload);
+  world.ledger.open(target.id).actions.push({ action: 'typing', at: nowMs(), thread });
   world.ledger.changed();
   return ok(true);
 }
@@ -207,7 +224,7 @@ function asMessage(chatId: number, id: number, text: string, world: World) {
   return {
     message_id: id,
     from: { ...world.bot, is_bot: true },
-    chat: { id: chatId, type: 'private' },
+    chat: chatObject(world.ledger.open(chatId)),
     date: Math.floor(Date.now() / 1000),
     text,
   };

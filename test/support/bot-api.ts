@@ -4,6 +4,13 @@
 
 import type { BotApi, BotApiOptions, SayOptions } from './bot-api-contract.ts';
 import { type ArmedFault, type Call, type FaultRule, FaultScript } from './bot-api-faults.ts';
+import {
+  botJoined,
+  chatObject,
+  entitiesOf,
+  type GroupInfo,
+  topicFields,
+} from './bot-api-groups.ts';
 import { HttpFront } from './bot-api-http.ts';
 import { type Chat, Ledger, type Person, type SeenMessage, type Update } from './bot-api-ledger.ts';
 import { type Answer, METHODS, type Payload, type World } from './bot-api-methods.ts';
@@ -19,6 +26,8 @@ const DEFAULT_BOT: Person = {
   is_bot: true,
 };
 const WAIT_MS = 10_000;
+/** Telegram's bot behind which hidden admins and the server itself stand. */
+const ANONYMOUS: Person = { id: 1087968824, first_name: 'Group', is_bot: true };
 
 export async function startBotApi(options: BotApiOptions = {}): Promise<BotApi> {
   const simulator = new Simulator(options);
@@ -92,14 +101,20 @@ class Simulator implements BotApi {
     const chatId = options.chatId ?? from.id;
     const { replyTo } = options;
     const body = { text, entities: [], source: text, parseMode: undefined };
-    const seen = this.#ledger.add(chatId, { ...body, from: 'person', replyTo: replyTo?.id });
+    const chat = this.#ledger.open(chatId);
+    const { thread } = options;
+    const place = { replyTo: replyTo?.id, thread };
+    const seen = this.#ledger.add(chatId, { ...body, from: 'person', ...place });
+    const entities = entitiesOf(text);
     const date = options.date ?? Math.floor(Date.now() / 1000);
     const message = {
       message_id: seen.id,
       from: { is_bot: false, ...from },
-      chat: { id: chatId, type: 'private', first_name: from.first_name },
+      chat: chatObject(chat, from),
       date,
       text,
+      ...(entities.length === 0 ? {} : { entities }),
+      ...(thread === undefined ? {} : topicFields(chat, thread, replyTo !== undefined)),
       ...(replyTo === undefined
         ? {}
         : { reply_to_message: this.#asMessage(replyTo, from, chatId) }),
@@ -112,7 +127,7 @@ class Simulator implements BotApi {
     return {
       message_id: seen.id,
       from: seen.from === 'bot' ? { ...this.bot, is_bot: true } : { is_bot: false, ...person },
-      chat: { id: chatId, type: 'private' },
+      chat: chatObject(this.#ledger.open(chatId), person),
       date: Math.floor(seen.at / 1000),
       text: seen.text,
     };
@@ -122,6 +137,38 @@ class Simulator implements BotApi {
     const complete: Update = { update_id: this.#ledger.takeUpdateId(), ...update };
     this.#ledger.offer(complete);
     return complete;
+  }
+
+  group(id: number, options: Partial<GroupInfo> = {}): Chat {
+    const chat = this.#ledger.open(id);
+    chat.group = { type: 'supergroup', title: 'Plans', isForum: false, ...options };
+    return chat;
+  }
+
+  addBot(chatId: number, by: Person): Update {
+    return this.offer(botJoined(this.chat(chatId), this.bot, by));
+  }
+
+  topic(chatId: number): number {
+    const thread = this.#ledger.takeMessageId();
+    this.#ledger.open(chatId).topics.push(thread);
+    return thread;
+  }
+
+  removeTopic(chatId: number, thread: number): void {
+    const chat = this.#ledger.open(chatId);
+    chat.topics = chat.topics.filter((id) => id !== thread);
+  }
+
+  migrate(chatId: number, to: number, isTold: boolean): void {
+    const old = this.#ledger.open(chatId);
+    const fresh = this.group(to, { ...old.group, type: 'supergroup' });
+    old.migratedTo = to;
+    if (!isTold) return;
+    const date = Math.floor(Date.now() / 1000);
+    const sign = () => ({ message_id: this.#ledger.takeMessageId(), date, from: ANONYMOUS });
+    this.offer({ message: { ...sign(), chat: chatObject(old), migrate_to_chat_id: to } });
+    this.offer({ message: { ...sign(), chat: chatObject(fresh), migrate_from_chat_id: chatId } });
   }
 
   chat(id: number): Chat {

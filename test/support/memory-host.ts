@@ -18,6 +18,8 @@ export type MemoryHost = ChannelHost & {
   readonly alerts: readonly string[];
   /** Reasons by message, as reported to the gateway. */
   readonly bounces: ReadonlyMap<string, string>;
+  /** What the owner was told besides. */
+  readonly told: readonly string[];
   readonly logged: readonly { readonly message: string; readonly fields: LogFields }[];
   storedCursor: string | undefined;
   /** While true, `receive` refuses with BusFullError. */
@@ -42,6 +44,7 @@ class Host implements MemoryHost {
   readonly statuses: ChannelStatus[] = [];
   readonly alerts: string[] = [];
   readonly bounces = new Map<string, string>();
+  readonly told: string[] = [];
   readonly logged: { message: string; fields: LogFields }[] = [];
   readonly closing: AbortSignal;
   readonly state = createMemoryStore();
@@ -107,6 +110,11 @@ class Host implements MemoryHost {
 
   alert(text: string): void {
     this.alerts.push(text);
+    this.#changed();
+  }
+
+  tell(text: string): void {
+    this.told.push(text);
     this.#changed();
   }
 

@@ -13,7 +13,7 @@ import { Api, type Transformer } from 'grammy/web';
 import { ChannelError, NEVER } from '../../core/errors.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { BotCallError } from './failures.ts';
-import { parseJson } from './fields.ts';
+import { fieldsOf, integerOf, parseJson } from './fields.ts';
 
 type Method =
   | 'getUpdates'
@@ -173,19 +173,21 @@ function parseAnswer(method: string, { status, text }: RawAnswer) {
   const code = 'error_code' in answer ? Number(answer.error_code) : status;
   const description = 'description' in answer ? String(answer.description) : 'no reason given';
   const retryAfterMs = retryAfterOf(answer);
+  const migratedTo = integerOf(parameterOf(answer, 'migrate_to_chat_id'));
   throw new BotCallError(method, {
     kind: 'refused',
     code,
     description,
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+    ...(migratedTo === undefined ? {} : { migratedTo }),
   });
 }
 
 function retryAfterOf(answer: object): number | undefined {
-  if (!('parameters' in answer)) return undefined;
-  const { parameters } = answer;
-  if (typeof parameters !== 'object' || parameters === null) return undefined;
-  if (!('retry_after' in parameters)) return undefined;
-  const seconds = Number(parameters.retry_after);
+  const seconds = Number(parameterOf(answer, 'retry_after'));
   return Number.isFinite(seconds) && seconds > 0 ? seconds * 1000 : undefined;
+}
+
+function parameterOf(answer: object, name: string): unknown {
+  return fieldsOf(fieldsOf(answer)?.['parameters'])?.[name];
 }

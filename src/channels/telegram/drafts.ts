@@ -1,16 +1,20 @@
 // The editing power: an answer that grows in the chat. A draft is best effort: what Telegram has no
 // time for is skipped, never queued, so that the final text is not held up behind it.
 
+import type { MessageId } from '../../core/ids.ts';
 import { parseMarkup } from '../../core/markup.ts';
 import { truncateMarkup } from '../../core/markup-split.ts';
 import { type Run, runsText } from '../../core/markup-writer.ts';
+import type { ChatRef } from '../../core/message.ts';
 import type { Editing } from '../channel.ts';
 import { BotCallError, isGone, isUnchanged, toDeliveryError } from './failures.ts';
-import { fromNativeId, telegramChatId } from './ids.ts';
+import { fromNativeId, isGroupId, telegramThreadId } from './ids.ts';
 import { MESSAGE_UNITS, NO_PREVIEW, type PartsDeps, sendNew, withFallback } from './parts.ts';
 
 /** Fastest Telegram lets one chat's messages change for long. */
 const MIN_EDIT_INTERVAL_MS = 1000;
+/** A group gets no more than 20 messages and changes a minute from a bot. */
+const GROUP_EDIT_INTERVAL_MS = 4000;
 /** Source text beyond this cannot be part of one message, whatever its markup. */
 const MAX_SOURCE_CHARS = 4 * MESSAGE_UNITS;
 
@@ -21,13 +25,15 @@ export type Drafts = Editing & {
 
 export type DraftDeps = PartsDeps & {
   /** The message a first draft answers in the chat, where answers quote. */
-  replyTarget(replyTo: Parameters<Editing['place']>[2]['replyTo']): number | undefined;
+  replyTarget(chat: ChatRef, replyTo: MessageId | undefined): number | undefined;
 };
 
 export function createDrafts(deps: DraftDeps): Drafts {
-  const { api, clock } = deps;
+  const { api, clock, moves } = deps;
   /** Chats that got 429 on an edit, and until when they rest. */
   const resting = new Map<number, number>();
+  /** When a group's draft was last changed, monotonic. */
+  const changedAt = new Map<number, number>();
 
   function restMs(chat: number): number {
     const until = resting.get(chat);
@@ -35,6 +41,14 @@ export function createDrafts(deps: DraftDeps): Drafts {
     const left = until - clock.monotonic();
     if (left <= 0) resting.delete(chat);
     return Math.max(0, left);
+  }
+
+  function isTooSoon(group: number): boolean {
+    const now = clock.monotonic();
+    const last = changedAt.get(group) ?? Number.NEGATIVE_INFINITY;
+    if (now - last < GROUP_EDIT_INTERVAL_MS) return true;
+    changedAt.set(group, now);
+    return false;
   }
 
   function translate(error: unknown, chat: number): unknown {
@@ -50,15 +64,17 @@ export function createDrafts(deps: DraftDeps): Drafts {
     minIntervalMs: MIN_EDIT_INTERVAL_MS,
     restMs,
     place(chat, markdown, { replyTo, signal }) {
-      const target = deps.replyTarget(replyTo);
+      const target = deps.replyTarget(chat, replyTo);
       const runs = beginning(markdown);
-      const post = { chat: telegramChatId(chat), runs, isRepeat: false, replyTo: target, signal };
-      return sendNew(post, deps);
+      const place = { chat: moves.address(chat), thread: telegramThreadId(chat) };
+      changedAt.set(place.chat, clock.monotonic());
+      return sendNew({ ...place, runs, marks: [], replyTo: target, signal }, deps);
     },
     async edit(chat, draft, markdown, signal) {
-      const chatNumber = telegramChatId(chat);
+      const chatNumber = moves.address(chat);
       const runs = beginning(markdown);
       if (restMs(chatNumber) > 0 || runsText(runs).trim() === '') return;
+      if (isGroupId(chatNumber) && isTooSoon(chatNumber)) return;
       const target = {
         chat_id: chatNumber,
         message_id: fromNativeId(draft),
@@ -73,7 +89,7 @@ export function createDrafts(deps: DraftDeps): Drafts {
       }
     },
     async remove(chat, draft, signal) {
-      const target = { chat_id: telegramChatId(chat), message_id: fromNativeId(draft) };
+      const target = { chat_id: moves.address(chat), message_id: fromNativeId(draft) };
       try {
         await api.deleteMessage(target, signal);
       } catch (error) {

@@ -18,6 +18,8 @@ export type CallFailure =
       readonly code: number;
       readonly description: string;
       readonly retryAfterMs?: number;
+      /** The group has this id now. */
+      readonly migratedTo?: number;
     }
   /** The request was never written: name not found, connection refused, TLS failed. */
   | { readonly kind: 'not_reached'; readonly reason: string }
@@ -71,4 +73,13 @@ const isRefusal = (error: unknown, pattern: RegExp) =>
 export const isFormattingRefused = (error: unknown) => isRefusal(error, /can't parse entities/i);
 export const isUnchanged = (error: unknown) => isRefusal(error, /message is not modified/i);
 export const isGone = (error: unknown) =>
-  isRefusal(error, /message to (?:edit|delete) not found|message can't be|MESSAGE_ID_INVALID/i);
+  isRefusal(error, /message to (?:edit|delete) not found|message can't be|MESSAGE_ID_INVALID/i) ||
+  migratedTo(error) !== undefined;
+/** The topic was deleted, or the group has no topics any more. */
+export const isTopicGone = (error: unknown) => isRefusal(error, /message thread not found/i);
+
+/** The new id of a group that became a supergroup; what stood in it has other ids there. */
+export function migratedTo(error: unknown): number | undefined {
+  const failure = error instanceof BotCallError ? error.failure : undefined;
+  return failure?.kind === 'refused' ? failure.migratedTo : undefined;
+}

@@ -30,12 +30,23 @@ export function updateId(bot: Bot, update: number): MessageId {
   return messageId(`${TELEGRAM}:${bot.account}:update:${update}@${bot.botId}`);
 }
 
-/** Telegram's number of a message we received, when this bot received it. */
-export function telegramMessageId(id: MessageId | undefined, bot: Bot): number | undefined {
-  const match = /:(\d+)@(\d+)$/.exec(id ?? '');
-  return match === null || Number(match[2]) !== bot.botId ? undefined : Number(match[1]);
+/** Telegram's number of a message in this chat, when this bot received it there. */
+export function telegramMessageId(
+  id: MessageId | undefined,
+  bot: Bot,
+  chat: number,
+): number | undefined {
+  const [, inChat, number, receiver] = /:(-?\d+):(\d+)@(\d+)$/.exec(id ?? '') ?? [];
+  const isOfBot = Number(receiver) === bot.botId && Number(inChat) === chat;
+  return isOfBot ? Number(number) : undefined;
 }
 
 export const toNativeId = (telegramId: number): NativeId => nativeId(String(telegramId));
 export const fromNativeId = (id: NativeId): number => Number(id);
-export const telegramChatId = (chat: ChatRef): number => Number(chat.chat);
+
+/** The topic of a forum; undefined in its general one and everywhere else. */
+export const telegramThreadId = ({ thread }: ChatRef): number | undefined =>
+  thread === undefined ? undefined : Number(thread);
+
+/** Groups, supergroups and channels have negative ids. */
+export const isGroupId = (chat: number): boolean => chat < 0;

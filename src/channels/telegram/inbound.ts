@@ -2,13 +2,22 @@
 // none. Pure, and never throws: an update of any shape gets an answer, so that the next one is read.
 
 import type { InboundEntry } from '../../bus/bus.ts';
-import { chatId, userId } from '../../core/ids.ts';
+import { chatId, threadId, userId } from '../../core/ids.ts';
 import type { InboundMessage, PersonSender, Quote } from '../../core/message.ts';
 import { contentOf, nameOf } from './content.ts';
 import { type Fields, fieldsOf, integerOf, textOf } from './fields.ts';
+import { addressingOf, answeredBy, type BotNames } from './group-address.ts';
+import { isGroup } from './group-updates.ts';
 import { type Bot, inboundId, TELEGRAM, updateId } from './ids.ts';
 
-export type InboundContext = Bot & { readonly receivedAt: number };
+export type InboundContext = Bot &
+  BotNames & {
+    readonly receivedAt: number;
+    /** Ids of chats in whose name people may write: a group for its hidden admins, a channel. */
+    readonly senderChats: readonly string[];
+    /** All ids of a group, the one its conversation is named by first. */
+    namesOf(chat: number): readonly [number, ...number[]];
+  };
 
 /** Who wrote what the bot itself sent, in a quote. */
 const OURSELVES = 'you';
@@ -48,12 +57,11 @@ function parseMessage(
   if (!isOnBehalf && (from === undefined || fromNumber === undefined)) return undefined;
   const text = contentOf(fields);
   const edit = isEdit ? (integerOf(fields['edit_date']) ?? 0) : undefined;
-  const gate = gateFor(fields, chat, isEdit, text);
+  const gate = gateFor(chat, isEdit, text) ?? senderGate(fields, context);
   const message: InboundMessage = {
     id: inboundId(context, chatNumber, number, edit),
-    chat: { channel: TELEGRAM, account: context.account, chat: chatId(String(chatNumber)) },
-    sender: senderOf(isOnBehalf ? undefined : from),
-    addressing: chat['type'] === 'private' ? 'direct' : 'ambient',
+    sender: isOnBehalf ? senderChatOf(fields, context) : senderOf(from),
+    ...placeOf(fields, chat, chatNumber, context),
     text: text ?? '',
     ...replyOf(fields, chatNumber, context),
     sentAt: (integerOf(fields['date']) ?? context.receivedAt / 1000) * 1000,
@@ -62,18 +70,67 @@ function parseMessage(
   return gate === undefined ? { kind: 'queue', message } : { kind: 'record', message, gate };
 }
 
-/** The first reason for which the channel itself keeps a message from the agent. */
-function gateFor(
+/** A topic is a conversation of its own, a group that moved keeps the name it had. */
+function placeOf(
   fields: Fields,
   chat: Fields,
-  isEdit: boolean,
-  text: string | undefined,
-): string | undefined {
-  if (chat['type'] !== 'private') return 'not a private chat';
-  if (fields['sender_chat'] !== undefined) return 'sent in the name of a chat';
-  if (fieldsOf(fields['from'])?.['is_bot'] === true) return 'sender is a bot';
+  chatNumber: number,
+  context: InboundContext,
+): Pick<InboundMessage, 'chat' | 'addressing' | 'group'> {
+  const ref = { channel: TELEGRAM, account: context.account };
+  if (chat['type'] === 'private') {
+    return { chat: { ...ref, chat: chatId(String(chatNumber)) }, addressing: 'direct' };
+  }
+  if (!isGroup(chat)) {
+    return { chat: { ...ref, chat: chatId(String(chatNumber)) }, addressing: 'ambient' };
+  }
+  const [name, ...others] = context.namesOf(chatNumber);
+  const ids = others.map((id) => chatId(String(id)));
+  const title = textOf(chat['title']);
+  const thread =
+    fields['is_topic_message'] === true ? integerOf(fields['message_thread_id']) : undefined;
+  return {
+    chat: {
+      ...ref,
+      chat: chatId(String(name)),
+      ...(thread === undefined ? {} : { thread: threadId(String(thread)) }),
+    },
+    addressing: addressingOf(fields, context),
+    group: { ids: [chatId(String(name)), ...ids], ...(title === undefined ? {} : { title }) },
+  };
+}
+
+/** The first reason for which the channel itself keeps a message from the agent. */
+function gateFor(chat: Fields, isEdit: boolean, text: string | undefined): string | undefined {
+  if (chat['type'] !== 'private' && !isGroup(chat)) return 'neither a private chat nor a group';
   if (isEdit) return 'edited';
   return text === undefined ? 'nothing to read' : undefined;
+}
+
+/** In the name of a chat anybody may write whom its admins let: that chat is listed or refused. */
+function senderGate(fields: Fields, { senderChats }: InboundContext): string | undefined {
+  const onBehalf = fields['sender_chat'];
+  if (onBehalf === undefined) {
+    return fieldsOf(fields['from'])?.['is_bot'] === true ? 'sender is a bot' : undefined;
+  }
+  const id = integerOf(fieldsOf(onBehalf)?.['id']);
+  const isListed = id !== undefined && senderChats.includes(String(id));
+  return isListed ? undefined : 'sent in the name of a chat';
+}
+
+/** Known by the chat's id, which is never a person's: a hidden admin is nobody in particular. */
+function senderChatOf(fields: Fields, context: InboundContext): PersonSender {
+  const chat = fieldsOf(fields['sender_chat']);
+  const id = integerOf(chat?.['id']);
+  const isListed = id !== undefined && context.senderChats.includes(String(id));
+  if (!isListed) return senderOf(undefined);
+  const name = textOf(chat?.['title']);
+  return {
+    kind: 'person',
+    id: userId(String(id)),
+    ...(name === undefined ? {} : { name }),
+    verified: 'verified',
+  };
 }
 
 function senderOf(from: Fields | undefined): PersonSender {
@@ -95,7 +152,7 @@ function replyOf(
   chatNumber: number,
   context: InboundContext,
 ): Pick<InboundMessage, 'quoted' | 'replyTo'> {
-  const original = fieldsOf(fields['reply_to_message']);
+  const original = answeredBy(fields);
   const number = integerOf(original?.['message_id']);
   const chosen = textOf(fieldsOf(fields['quote'])?.['text']);
   const text = chosen ?? (original === undefined ? undefined : contentOf(original));

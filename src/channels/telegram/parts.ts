@@ -16,10 +16,13 @@ import {
   BotCallError,
   isFormattingRefused,
   isGone,
+  isTopicGone,
   isUnchanged,
+  migratedTo,
   toDeliveryError,
 } from './failures.ts';
-import { fromNativeId, telegramChatId, toNativeId } from './ids.ts';
+import type { GroupMoves } from './group-moves.ts';
+import { fromNativeId, telegramThreadId, toNativeId } from './ids.ts';
 
 /** Longest visible text of one message, UTF-16 units (Bot API, sendMessage). */
 export const MESSAGE_UNITS = 4096;
@@ -27,11 +30,13 @@ export const MESSAGE_UNITS = 4096;
 const PARTS_AT_ONCE = 2;
 const PART_PAUSE_MS = 1000;
 const REPEAT_MARK = '(sent again: the first try was not confirmed)\n\n';
+const TOPIC_MARK = '(the topic of this conversation is gone, so this stands outside of it)\n\n';
 
 export type PartsDeps = {
   readonly api: BotApi;
   readonly clock: Clock;
   readonly log: () => Logger;
+  readonly moves: GroupMoves;
 };
 
 /** A body in HTML mode, or as plain text without any. */
@@ -69,9 +74,10 @@ export async function sendParts(
     }
     const isRepeat = context.repeatsUnknown && index === context.sentParts.length;
     const post = {
-      chat: telegramChatId(message.chat),
+      chat: deps.moves.address(message.chat),
+      thread: telegramThreadId(message.chat),
       runs: part.runs,
-      isRepeat,
+      marks: isRepeat ? [REPEAT_MARK] : [],
       replyTo: index === 0 ? replyTo : undefined,
       signal: context.signal,
     };
@@ -97,9 +103,11 @@ async function pause(signal: AbortSignal, clock: Clock): Promise<void> {
 
 export type Post = {
   readonly chat: number;
+  /** The topic it belongs to. */
+  readonly thread: number | undefined;
   readonly runs: readonly Run[];
-  /** Nobody knows whether an earlier try of this part arrived. */
-  readonly isRepeat: boolean;
+  /** Said in front of it, e.g. that nobody knows whether an earlier try of this part arrived. */
+  readonly marks: readonly string[];
   readonly replyTo: number | undefined;
   readonly signal: AbortSignal;
 };
@@ -128,28 +136,44 @@ async function rewrite(
 
 export const NO_PREVIEW = { is_disabled: true } as const;
 
-/** @throws DeliveryError */
-export async function sendNew(post: Post, { api, log }: PartsDeps): Promise<NativeId> {
-  const { chat, signal, replyTo } = post;
-  const fits = runsText(post.runs).length + REPEAT_MARK.length <= MESSAGE_UNITS;
-  const mark: Run = { text: REPEAT_MARK, styles: [] };
+/**
+ * A group that moved is followed; where a topic is gone the text goes to the same group outside of
+ * it and says so, never into another topic.
+ * @throws DeliveryError
+ */
+export async function sendNew(post: Post, deps: PartsDeps): Promise<NativeId> {
+  try {
+    return await sendOnce(post, deps);
+  } catch (error) {
+    const to = migratedTo(error);
+    if (to !== undefined && to !== post.chat) {
+      await deps.moves.note({ from: post.chat, to });
+      return sendNew({ ...post, chat: to, replyTo: undefined }, deps);
+    }
+    if (post.thread !== undefined && isTopicGone(error)) {
+      return sendNew({ ...post, thread: undefined, marks: [...post.marks, TOPIC_MARK] }, deps);
+    }
+    throw error instanceof BotCallError ? toDeliveryError(error, false) : error;
+  }
+}
+
+/** @throws BotCallError */
+async function sendOnce(post: Post, { api, log }: PartsDeps): Promise<NativeId> {
+  const { chat, thread, signal, replyTo } = post;
+  const mark = post.marks.join('');
+  const fits = runsText(post.runs).length + mark.length <= MESSAGE_UNITS;
   const options = {
     chat_id: chat,
+    ...(thread === undefined ? {} : { message_thread_id: thread }),
     link_preview_options: NO_PREVIEW,
     ...(replyTo === undefined
       ? {}
       : { reply_parameters: { message_id: replyTo, allow_sending_without_reply: true } }),
   };
-  try {
-    if (post.isRepeat && !fits) {
-      await api.sendMessage({ ...options, text: REPEAT_MARK.trim() }, signal);
-    }
-    const runs = post.isRepeat && fits ? [mark, ...post.runs] : post.runs;
-    const sent = await withFallback(runs, log(), (body) =>
-      api.sendMessage({ ...options, ...body }, signal),
-    );
-    return toNativeId(sent.message_id);
-  } catch (error) {
-    throw error instanceof BotCallError ? toDeliveryError(error, false) : error;
-  }
+  if (mark !== '' && !fits) await api.sendMessage({ ...options, text: mark.trim() }, signal);
+  const front: readonly Run[] = mark !== '' && fits ? [{ text: mark, styles: [] }] : [];
+  const sent = await withFallback([...front, ...post.runs], log(), (body) =>
+    api.sendMessage({ ...options, ...body }, signal),
+  );
+  return toNativeId(sent.message_id);
 }

@@ -2,12 +2,15 @@
 // offset moves only after the messages are durable; a poll that stalls is left behind for a new one.
 
 import type { InboundEntry } from '../../bus/bus.ts';
+import type { TelegramConfig } from '../../core/config.ts';
 import { BACKOFF, BusFullError, ChannelError, NEVER } from '../../core/errors.ts';
 import { backoffMs } from '../../lib/backoff.ts';
 import type { ChannelHost } from '../channel.ts';
 import type { BotApi } from './client.ts';
 import { offsetAfter, type Place, readPlace, writePlace } from './cursor.ts';
 import { BotCallError, type CallFailure } from './failures.ts';
+import type { GroupMoves } from './group-moves.ts';
+import { joinedOf, moveOf } from './group-updates.ts';
 import { type Bot, TELEGRAM } from './ids.ts';
 import { toEntry, updateIdOf } from './inbound.ts';
 import { judgePoll } from './poll-rules.ts';
@@ -17,8 +20,10 @@ export type PollDeps = {
   readonly bot: Bot;
   readonly host: ChannelHost;
   readonly random: () => number;
+  readonly moves: GroupMoves;
+  readonly settings: Pick<TelegramConfig, 'groups' | 'groupSenderChats'>;
   /** The bot's user name, once known. */
-  account(): string | undefined;
+  username(): string | undefined;
   /** Called once, after the first completed poll. */
   onReady(): void;
 };
@@ -34,8 +39,8 @@ const FULL_MIN_MS = 500;
 const FULL_MAX_MS = 15_000;
 /** Updates of which none has an id cannot be passed over, only asked for again. */
 const UNREADABLE_PAUSE_MS = 5000;
-/** Groups come as `message` too; nothing else is of use to a text agent. */
-const KINDS = ['message', 'edited_message'] as const;
+/** Groups come as `message` too; the last says that the bot was put into one. */
+const KINDS = ['message', 'edited_message', 'my_chat_member'] as const;
 
 export async function runPolling(deps: PollDeps, signal: AbortSignal): Promise<void> {
   const loop = new PollLoop(deps, signal);
@@ -112,14 +117,14 @@ class PollLoop {
   }
 
   #completed() {
-    const { host, account, onReady } = this.#deps;
+    const { host, username, onReady } = this.#deps;
     this.#failures = 0;
     this.#conflicts = 0;
-    const name = account();
+    const name = username();
     host.report({
       kind: 'running',
       activeAt: host.clock.now(),
-      ...(name === undefined ? {} : { account: name }),
+      ...(name === undefined ? {} : { account: `@${name}` }),
     });
     if (this.#isReady) return;
     this.#isReady = true;
@@ -159,8 +164,16 @@ class PollLoop {
   async #take(updates: readonly unknown[]): Promise<void> {
     const { host, bot } = this.#deps;
     const receivedAt = host.clock.now();
+    for (const update of updates) await this.#noteGroup(update);
+    const context = {
+      ...bot,
+      receivedAt,
+      username: this.#deps.username(),
+      senderChats: this.#deps.settings.groupSenderChats,
+      namesOf: this.#deps.moves.names,
+    };
     const entries = updates
-      .map((update) => toEntry(update, { ...bot, receivedAt }))
+      .map((update) => toEntry(update, context))
       .filter((entry) => entry !== undefined);
     const ids = updates.map(updateIdOf).filter((id) => id !== undefined);
     if (ids.length === 0) {
@@ -170,6 +183,16 @@ class PollLoop {
     const place = { botId: bot.botId, lastUpdateId: Math.max(...ids), at: receivedAt };
     await this.#store(entries, place);
     this.#place = place;
+  }
+
+  async #noteGroup(update: unknown): Promise<void> {
+    const { host, moves, settings } = this.#deps;
+    const move = moveOf(update);
+    if (move !== undefined) await moves.note(move);
+    const joined = joinedOf(update);
+    if (joined === undefined) return;
+    const isListed = moves.names(joined.chat).some((id) => settings.groups.includes(String(id)));
+    if (!isListed) host.tell(joined.text);
   }
 
   /** Telegram keeps what we do not confirm, so a full queue only means waiting. */

@@ -1,16 +1,25 @@
-// Telegram as a channel: private chats with one bot, by long polling. What an update means is in
+// Telegram as a channel: chats and groups with one bot, by long polling. What an update means is in
 // inbound.ts, when to poll in poll.ts, how an answer goes out in parts.ts and drafts.ts.
 
 import type { TelegramConfig } from '../../core/config.ts';
 import { after, DeliveryError } from '../../core/errors.ts';
 import { DEFAULT_ACCOUNT, type MessageId } from '../../core/ids.ts';
+import type { ChatRef } from '../../core/message.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { silentLogger } from '../../lib/logger.ts';
 import type { Channel, ChannelHost, Typing } from '../channel.ts';
 import { type BotApi, createBotApi } from './client.ts';
 import { createDrafts } from './drafts.ts';
 import { BotCallError, toDeliveryError } from './failures.ts';
-import { type Bot, botIdOf, TELEGRAM, telegramChatId, telegramMessageId } from './ids.ts';
+import { createGroupMoves, type GroupMoves } from './group-moves.ts';
+import {
+  type Bot,
+  botIdOf,
+  isGroupId,
+  TELEGRAM,
+  telegramMessageId,
+  telegramThreadId,
+} from './ids.ts';
 import { MESSAGE_UNITS, sendParts } from './parts.ts';
 import { runPolling } from './poll.ts';
 import { refreshProfile, rememberedName } from './profile.ts';
@@ -34,9 +43,14 @@ export function createTelegramChannel(config: TelegramConfig, deps: TelegramDeps
   const bot: Bot = { account: DEFAULT_ACCOUNT, botId: botIdOf(config.token) };
   let host: ChannelHost | undefined;
   const log = () => host?.log ?? silentLogger;
-  const replyTarget = (replyTo: MessageId | undefined) =>
-    config.quoteReplies ? telegramMessageId(replyTo, bot) : undefined;
-  const drafts = createDrafts({ api, clock, log, replyTarget });
+  const moves = createGroupMoves();
+  // Among several people an answer shows whose question it answers.
+  const replyTarget = (chat: ChatRef, replyTo: MessageId | undefined) => {
+    const address = moves.address(chat);
+    const isWanted = config.quoteReplies || isGroupId(address);
+    return isWanted ? telegramMessageId(replyTo, bot, address) : undefined;
+  };
+  const drafts = createDrafts({ api, clock, log, moves, replyTarget });
 
   return {
     name: TELEGRAM,
@@ -45,21 +59,19 @@ export function createTelegramChannel(config: TelegramConfig, deps: TelegramDeps
     onUnknown: 'resend',
     lifetimeMs: LIFETIME_MS,
     coalesces: true,
-    typing: createTyping(api),
+    typing: createTyping(api, moves),
     ...(config.streaming ? { editing: drafts } : {}),
     async run(givenHost, signal) {
       host = givenHost;
       const receiving = AbortSignal.any([signal, host.closing]);
-      await runChannel({ api, bot, host, random: deps.random }, receiving);
+      await moves.load(host);
+      await runChannel({ api, bot, host, moves, settings: config, random: deps.random }, receiving);
     },
     async send(message, context) {
-      const restMs = drafts.restMs(telegramChatId(message.chat));
+      const restMs = drafts.restMs(moves.address(message.chat));
       if (restMs > 0) throw new DeliveryError('Telegram asked this chat to rest', resting(restMs));
-      const receipt = await sendParts(message, context, replyTarget(message.replyTo), {
-        api,
-        clock,
-        log,
-      });
+      const target = replyTarget(message.chat, message.replyTo);
+      const receipt = await sendParts(message, context, target, { api, clock, log, moves });
       const isEmpty = receipt.nativeIds.length === 0;
       if (isEmpty && context.draft !== undefined) {
         await drafts.remove(message.chat, context.draft, context.signal);
@@ -76,15 +88,17 @@ type RunDeps = {
   readonly api: BotApi;
   readonly bot: Bot;
   readonly host: ChannelHost;
+  readonly moves: GroupMoves;
+  readonly settings: TelegramConfig;
   readonly random: () => number;
 };
 
 async function runChannel(deps: RunDeps, signal: AbortSignal): Promise<void> {
-  const { api, bot, host } = deps;
-  let account = await rememberedName(host, bot.botId);
+  const { api, bot, host, settings } = deps;
+  let username = await rememberedName(host, bot.botId);
   const refresh = async () => {
     try {
-      account = await refreshProfile(api, host, bot.botId, signal);
+      username = await refreshProfile(api, host, bot.botId, signal);
     } catch (error) {
       // The menu is a convenience: it is tried again at the next start.
       if (!(error instanceof BotCallError)) throw error;
@@ -97,17 +111,21 @@ async function runChannel(deps: RunDeps, signal: AbortSignal): Promise<void> {
     // Reported when the run ends; until then it must not count as unhandled.
     refreshing.catch(() => undefined);
   };
-  const name = () => (account === undefined ? undefined : `@${account}`);
-  await runPolling({ ...deps, account: name, onReady }, signal);
+  // In a group the bot is known by its name; once learnt it is remembered.
+  if (username === undefined && settings.groups.length > 0) await refresh();
+  await runPolling({ ...deps, username: () => username, onReady }, signal);
   await refreshing;
 }
 
-function createTyping(api: BotApi): Typing {
+function createTyping(api: BotApi, moves: GroupMoves): Typing {
   return {
     intervalMs: TYPING_INTERVAL_MS,
     async show(chat, signal) {
       try {
-        await api.sendChatAction({ chat_id: telegramChatId(chat), action: 'typing' }, signal);
+        const thread = telegramThreadId(chat);
+        const topic = thread === undefined ? {} : { message_thread_id: thread };
+        const notice = { chat_id: moves.address(chat), ...topic, action: 'typing' } as const;
+        await api.sendChatAction(notice, signal);
       } catch (error) {
         throw error instanceof BotCallError ? toDeliveryError(error, true) : error;
       }

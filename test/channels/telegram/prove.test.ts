@@ -4,6 +4,7 @@ import {
   pairingLink,
   proveTelegram,
 } from '../../../src/channels/telegram/telegram.ts';
+import { configSchema } from '../../../src/core/config.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { startBotApi } from '../../support/bot-api.ts';
 
@@ -32,13 +33,12 @@ describe('setting Telegram up', () => {
   });
 
   test('an address that is none is refused without quoting the token', () => {
+    const { telegram } = configSchema.parse({}).channels;
     const config = {
+      ...telegram,
       enabled: true,
       token: '4242:planted-secret',
       apiRoot: 'no address',
-      allowFrom: [],
-      streaming: true,
-      quoteReplies: false,
     };
     const create = () => createTelegramChannel(config, { clock: systemClock, random: () => 0 });
     expect(create).toThrow('apiRoot');

@@ -138,8 +138,7 @@ function malformed(n: number): Record<string, unknown> {
 
 describe('who and what', () => {
   test.each([
-    ['a group', { chat: { id: -5, type: 'group' } }, 'not a private chat'],
-    ['a channel', { chat: { id: -100_5, type: 'channel' } }, 'not a private chat'],
+    ['a channel', { chat: { id: -100_5, type: 'channel' } }, 'neither a private chat nor a group'],
     [
       'a sender chat',
       { sender_chat: { id: -100_7, type: 'channel' } },

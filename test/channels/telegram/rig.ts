@@ -46,6 +46,10 @@ export async function startRig(
       allowFrom: [],
       streaming: true,
       quoteReplies: false,
+      groups: [],
+      groupAllow: 'allowlisted',
+      groupNames: [],
+      groupSenderChats: [],
     };
     return createTelegramChannel({ ...defaults, ...config }, { clock, random: () => 0 });
   }
