@@ -13,34 +13,44 @@ export type Words = {
 const MAX_FIELD_CHARS = 200;
 const MAX_LISTED = 20;
 
-/** Signs between programs, and changes of other messages: they say nothing by themselves. */
+/**
+ * Signs between programs, changes of other messages, what is said again in another one. A protocol
+ * message says something only where it holds the new text of an earlier one.
+ */
 const SILENT: ReadonlySet<string> = new Set([
-  'messageContextInfo',
-  'senderKeyDistributionMessage',
-  'fastRatchetKeySenderKeyDistributionMessage',
-  'protocolMessage',
-  'reactionMessage',
-  'encReactionMessage',
-  'pollUpdateMessage',
-  'pinInChatMessage',
-  'keepInChatMessage',
+  'albumMessage',
+  'bcallMessage',
+  'call',
+  'callLogMesssage',
+  'chat',
+  'encCommentMessage',
   'encEventResponseMessage',
-  'secretEncryptedMessage',
-  'stickerSyncRmrMessage',
+  'encReactionMessage',
+  'fastRatchetKeySenderKeyDistributionMessage',
+  'keepInChatMessage',
+  'messageContextInfo',
   'messageHistoryBundle',
   'messageHistoryNotice',
-  'albumMessage',
-  'chat',
+  'pinInChatMessage',
+  'placeholderMessage',
+  'pollResultSnapshotMessage',
+  'pollResultSnapshotMessageV3',
+  'pollUpdateMessage',
+  'protocolMessage',
+  'reactionMessage',
+  'scheduledCallEditMessage',
+  'secretEncryptedMessage',
+  'senderKeyDistributionMessage',
+  'statusNotificationMessage',
+  'stickerSyncRmrMessage',
 ]);
+
+export const isSilentKind = (kind: string) => SILENT.has(kind);
 
 const NAMES: Readonly<Record<string, string>> = {
   stickerMessage: 'a sticker',
   ptvMessage: 'a video message',
-  call: 'a call',
-  callLogMesssage: 'a call',
-  bcallMessage: 'a call',
   scheduledCallCreationMessage: 'a planned call',
-  placeholderMessage: 'a message that only a phone can show',
 };
 
 type Describers = {
@@ -100,7 +110,7 @@ const DESCRIBERS: Describers = {
 
 /** One kind of a message in words; empty where it says nothing. */
 export function wordsOfKind(kind: string, content: WhatsAppContent): Words {
-  if (SILENT.has(kind)) return {};
+  if (isSilentKind(kind)) return {};
   const words = isDescribed(kind) ? describe(kind, content) : {};
   if (words.note || words.text) return words;
   if (kind === 'conversation' || kind === 'extendedTextMessage') return {};

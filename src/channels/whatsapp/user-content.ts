@@ -1,35 +1,8 @@
-// Tells what a person wrote from what clients tell each other: keys, edits, reactions, history.
+// Tells what a person wrote from what clients tell each other: keys, reactions, history.
 
 import type { proto } from '@whiskeysockets/baileys';
+import { isSilentKind } from '../../core/whatsapp-kinds.ts';
 
-/** Nothing for the agent to read, or said again in another message. */
-const NOT_CONTENT: ReadonlySet<string> = new Set<keyof proto.IMessage>([
-  'albumMessage',
-  'bcallMessage',
-  'call',
-  'callLogMesssage',
-  'chat',
-  'encCommentMessage',
-  'encEventResponseMessage',
-  'encReactionMessage',
-  'fastRatchetKeySenderKeyDistributionMessage',
-  'keepInChatMessage',
-  'messageContextInfo',
-  'messageHistoryBundle',
-  'messageHistoryNotice',
-  'pinInChatMessage',
-  'placeholderMessage',
-  'pollResultSnapshotMessage',
-  'pollResultSnapshotMessageV3',
-  'pollUpdateMessage',
-  'protocolMessage',
-  'reactionMessage',
-  'scheduledCallEditMessage',
-  'secretEncryptedMessage',
-  'senderKeyDistributionMessage',
-  'statusNotificationMessage',
-  'stickerSyncRmrMessage',
-]);
 /** Ephemeral, view once, with caption, edited: WhatsApp nests three at most. */
 const MAX_WRAPPERS = 8;
 
@@ -46,7 +19,8 @@ export function isUserContent(message: proto.IMessage, wrappers = 0): boolean {
   const parts = Object.entries(message).filter(([, value]) => value != null);
   if (parts.length === 0) return true;
   return parts.some(([kind, value]) => {
-    if (NOT_CONTENT.has(kind)) return false;
+    if (kind === 'protocolMessage') return message.protocolMessage?.editedMessage != null;
+    if (isSilentKind(kind)) return false;
     const wrapped = wrappedIn(value);
     return (
       wrapped === undefined || (wrappers < MAX_WRAPPERS && isUserContent(wrapped, wrappers + 1))

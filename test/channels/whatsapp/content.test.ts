@@ -123,11 +123,6 @@ describe('the text of a WhatsApp message', () => {
       { contactsArrayMessage: { contacts: [] } },
       '[sent something else (contacts array), which cannot be opened here yet]',
     ],
-    [
-      'a call',
-      { callLogMesssage: { isVideo: false } },
-      '[sent a call, which cannot be opened here yet]',
-    ],
     ['a kind of later', {}, '[sent something of a kind that is not known here yet]'],
   ])('%s', (_name, message, text) => {
     expect(textOf(onTheWire(message))).toBe(text);

@@ -120,7 +120,11 @@ describe('a stored message', () => {
 });
 
 describe('what is kept', () => {
+  const { Type } = proto.Message.ProtocolMessage;
+  const edit = { type: Type.MESSAGE_EDIT, editedMessage: text('new') };
   const kept: Readonly<Record<string, proto.IMessage>> = {
+    'an edit': { editedMessage: { message: { protocolMessage: edit } } },
+    'an edit without its container': { protocolMessage: edit },
     'a picture': { imageMessage: { caption: 'see' } },
     'a disappearing text': { ephemeralMessage: { message: text('gone soon') } },
     'a picture shown once': { viewOnceMessageV2: { message: { imageMessage: {} } } },
@@ -129,13 +133,7 @@ describe('what is kept', () => {
     },
     'a text with a key beside it': { conversation: 'x', senderKeyDistributionMessage: {} },
   };
-  const { Type } = proto.Message.ProtocolMessage;
   const passed: Readonly<Record<string, proto.IMessage>> = {
-    'an edit': {
-      editedMessage: {
-        message: { protocolMessage: { type: Type.MESSAGE_EDIT, editedMessage: text('new') } },
-      },
-    },
     'a revocation': { protocolMessage: { type: Type.REVOKE } },
     'a reaction': { reactionMessage: { text: '👍' } },
     'a key for a group': { senderKeyDistributionMessage: { groupId: '1@g.us' } },
