@@ -18,8 +18,12 @@ const ERROR_FIELDS = ['err', 'error', 'e', 'uploadError', 'ackErr'] as const;
 /** An address, an id, a key or a quotation begins with one of these at the latest. */
 const VARIABLE_PART = /[^A-Za-z ,;'’_()[\].—-]/;
 const LONG_WORD = /\S{25,}/;
-/** What the link says itself, in better words. */
-const SAID_ELSEWHERE: readonly string[] = ['stream errored out', 'error in validating connection'];
+/** What the link says itself, in better words; and that we are not shown as online, which we never are. */
+const LEFT_OUT: readonly string[] = [
+  'stream errored out',
+  'error in validating connection',
+  'no name present, ignoring presence update request...',
+];
 
 export function createBaileysLogger(deps: {
   readonly log: Logger;
@@ -29,7 +33,7 @@ export function createBaileysLogger(deps: {
 
   function write(level: 'warn' | 'error', given: unknown, text: string | undefined) {
     const words = staticWords(text ?? (typeof given === 'string' ? given : ''));
-    if (SAID_ELSEWHERE.includes(words)) return;
+    if (LEFT_OUT.includes(words)) return;
     const suppressed = admit(`${level} ${words}`);
     if (suppressed === undefined) return;
     const fields = { words, ...harmlessFields(given), ...(suppressed === 0 ? {} : { suppressed }) };

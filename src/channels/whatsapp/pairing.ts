@@ -35,13 +35,26 @@ function offerCode(socket: WASocket, attempt: LoginAttempt, log: Logger): void {
       kind: 'progress',
       text: `WhatsApp gives no code for +${phoneNumber}: check the number, or scan the QR code.`,
     });
-  // The library does not look at the answer to its request.
-  socket.ws.once('CB:iq,type:error', withoutCode);
+  const answer = answerTo(socket);
   socket.requestPairingCode(phoneNumber).then(
-    (code) => attempt.show({ kind: 'show_code', code, phoneNumber }),
+    async (code) => {
+      if (await answer) attempt.show({ kind: 'show_code', code, phoneNumber });
+      else withoutCode();
+    },
     (error) => {
       log.info('whatsapp pairing code not requested', { error });
       withoutCode();
     },
   );
+}
+
+/**
+ * Whether WhatsApp takes the code, which the library makes up by itself and gives out before it is
+ * answered. Nothing else is asked on a connection that waits for the phone but whether it lives.
+ */
+function answerTo({ ws }: WASocket): Promise<boolean> {
+  return new Promise((resolve) => {
+    ws.once('CB:iq,type:error', () => resolve(false));
+    ws.once('CB:iq,type:result', () => resolve(true));
+  });
 }

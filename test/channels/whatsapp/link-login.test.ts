@@ -58,7 +58,7 @@ describe('linking', () => {
   });
 
   it('offers a code for the number in the settings, however it is written', async () => {
-    const number = '15559990001';
+    const { number } = await server.phone({ number: '15559990001' });
     await using bench = await createLinkBench(server, { phoneNumber: '+1 (555) 999-0001' });
     const login = bench.begin();
     expect(await login.step('show_code')).toMatchObject({ phoneNumber: number });
