@@ -28,6 +28,18 @@ export async function issueOwnerCode({ home, clock, channel }: OwnerWait): Promi
   return (await withOpenState(home, clock, issue)).code;
 }
 
+/** Who is the owner already; undefined: nobody. */
+export async function knownOwner({
+  home,
+  clock,
+  channel,
+}: OwnerWait): Promise<Approval | undefined> {
+  return withOpenState(home, clock, async ({ pairing }) => {
+    const { approved } = await pairing.list();
+    return approved.find((person) => person.channel === channel && person.role === 'owner');
+  });
+}
+
 /** The owner once someone has redeemed a code after `since`; undefined when aborted before. */
 export async function waitForOwner(
   wait: OwnerWait,

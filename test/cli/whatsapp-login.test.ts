@@ -87,7 +87,7 @@ describe('linking without a running gateway', { timeout: LONG_MS }, () => {
     expect(stdout).toContain('Done.');
   });
 
-  test('the first who sends the pairing message becomes the owner', async () => {
+  test('the first who sends the pairing message becomes the owner, and stays it when the phone is linked anew', async () => {
     const stranger = await server.contact(phone, { name: 'Eve' });
     const owner = await server.contact(phone, { name: 'Ada', number: '491517654321' });
     const scan = first(readWhole, (qr) => phone.scan(qr));
@@ -108,6 +108,12 @@ describe('linking without a running gateway', { timeout: LONG_MS }, () => {
     const pairs = await nanobot(['pair', 'list', '--json']);
     expect(JSON.parse(pairs.stdout).approved).toMatchObject([{ role: 'owner', name: 'Ada' }]);
     expect(stranger.seen).toEqual([]);
+    await phone.unlink();
+    const again = first(readWhole, (qr) => phone.scan(qr));
+    const relinked = await nanobot([...LOGIN, '--pair-wait', '30'], again);
+    expect(relinked.stdout).toContain('Ada is its owner already.');
+    expect(relinked.stdout).not.toContain('wa.me/');
+    expect(relinked.code).toBe(0);
   });
 
   test('Ctrl+C leaves nothing half made: the next try links as if it were the first', async () => {

@@ -44,7 +44,7 @@ async function follow(
   signal: AbortSignal,
 ): Promise<LoginStep | undefined> {
   try {
-    for await (const step of await stepsOf(terminal, login, signal)) {
+    for await (const step of stepsOf(terminal, login, signal)) {
       if (signal.aborted) return undefined;
       if (step.kind === 'done' || step.kind === 'failed') return step;
       screen.show(step);
@@ -62,14 +62,15 @@ async function follow(
 /** Changed settings are noticed within a second, and would end a login that was quicker. */
 const TAKE_UP_MS = 2500;
 
-async function stepsOf(
+async function* stepsOf(
   { home, env, clock }: Terminal,
   { channel, options, isRestarting, alone }: LogIn,
   signal: AbortSignal,
-): Promise<AsyncIterable<LoginStep>> {
+): AsyncGenerator<LoginStep> {
   const running = await findRunningGateway(home);
-  if (running === undefined) return alone(signal);
+  if (running === undefined) return yield* alone(signal);
+  yield { kind: 'progress', text: 'Waiting for the gateway to take up the settings.' };
   if (isRestarting) await clock.sleep(TAKE_UP_MS, signal);
   const { token } = (await loadConfig(home, env)).config.gateway;
-  return remoteLogin(remoteGateway(running, token, clock), channel, options, signal);
+  yield* remoteLogin(remoteGateway(running, token, clock), channel, options, signal);
 }

@@ -1,6 +1,12 @@
 // Offers the pairing link of a channel: the first person who uses it becomes its owner.
 
-import { issueOwnerCode, type OwnerWait, waitForOwner } from '../../app/owner-pairing.ts';
+import {
+  issueOwnerCode,
+  knownOwner,
+  type OwnerWait,
+  waitForOwner,
+} from '../../app/owner-pairing.ts';
+import type { Approval } from '../../gateway/pairing.ts';
 import type { Terminal } from '../terminal.ts';
 import type { Asker } from './asker.ts';
 
@@ -26,16 +32,29 @@ export async function offerPairing(
   const { channel, request, sign } = offer;
   const waitSecs = offer.waitSecs ?? (asker.interactive ? PERSON_WAIT_SECS : 0);
   const wait: OwnerWait = { home, env, clock, channel };
+  const known = await knownOwner(wait);
+  if (known !== undefined) return asker.say(alreadyOwned(known));
   const since = clock.now();
   asker.say(`${request}\n${offer.link(await issueOwnerCode(wait))}`);
   if (waitSecs <= 0) return;
   const signal = AbortSignal.timeout(waitSecs * 1000);
   await asker.during(
-    `Waiting for ${sign}, at most ${waitSecs} s (Ctrl+C goes on later)`,
+    `Waiting for ${sign}, at most ${waitSecs} s (Ctrl+C: not now; the link stays good)`,
     () => waitForOwner(wait, since, signal),
     (owner) =>
       owner === undefined
         ? `There was none yet. The link stays good for 30 minutes.`
-        : `Paired with ${owner.name === '' ? owner.userId : owner.name}.`,
+        : `Paired with ${nameOf(owner)}.`,
+  );
+}
+
+const nameOf = ({ name, userId }: Approval) => (name === '' ? userId : name);
+
+/** A relinked account keeps its people; a second link would invite whoever sees it. */
+function alreadyOwned(owner: Approval): string {
+  const { channel, userId } = owner;
+  return (
+    `${nameOf(owner)} is its owner already. For another one, run ` +
+    `\`nanobot pair revoke ${channel} ${userId}\` and then this again.`
   );
 }
