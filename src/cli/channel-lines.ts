@@ -29,8 +29,12 @@ export function statusLine(status: ReportedStatus, now: number): string {
     case 'running':
       return `on${account}${status.activeAt === undefined ? '' : `, heard ${spanText(now - status.activeAt)} ago`}`;
     case 'degraded':
-      return `trying again: ${status.reason ?? 'no reason given'}`;
+      return `trying again${soon(status, now)}: ${status.reason ?? 'no reason given'}`;
     case 'stopped':
       return `stopped: ${status.reason ?? 'no reason given'}. ${status.remedy ?? ''}`.trim();
   }
+}
+
+function soon({ retryAt }: ReportedStatus, now: number): string {
+  return retryAt === undefined || retryAt <= now ? '' : ` in ${spanText(retryAt - now)}`;
 }

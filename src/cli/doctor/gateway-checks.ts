@@ -33,11 +33,12 @@ export async function checkGateway(
   return [
     alive,
     ...channels.map(({ name, status }) => {
-      const text = statusLine(status, clock.now());
+      const { remedy, ...facts } = status;
+      const text = statusLine(facts, clock.now());
       const silentMs = status.activeAt === undefined ? 0 : clock.now() - status.activeAt;
       if (status.kind === 'running' && silentMs < STALE_MS) return ok(name, text);
       if (status.kind === 'starting') return ok(name, text);
-      return fail(name, text, status.remedy ?? 'Look at the log; it is tried again by itself.');
+      return fail(name, text, remedy ?? 'Look at the log; it is tried again by itself.');
     }),
   ];
 }

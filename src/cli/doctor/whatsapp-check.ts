@@ -31,7 +31,8 @@ function linkFinding(health: Health | undefined, now: number): Finding {
     return warn(CHECK, 'on, but no account is linked', LINK_IT);
   }
   const { linkedNumber, openedAt, undecryptable } = health;
-  const opened = openedAt === undefined ? 'never open yet' : `open ${spanText(now - openedAt)} ago`;
+  const opened =
+    openedAt === undefined ? 'never opened yet' : `opened ${spanText(now - openedAt)} ago`;
   const facts = [
     `linked to +${linkedNumber.replace(/^\+/, '')}`,
     opened,
