@@ -1,7 +1,7 @@
 // Values of flags that are more than a text; a wrong one is a usage error.
 
 import { InvalidArgumentError } from 'commander';
-import { isAllowEntry, normaliseAllowed } from '../core/whatsapp-jid.ts';
+import { isAllowEntry, normaliseAllowed, phoneDigits } from '../core/whatsapp-jid.ts';
 
 const MAX_PORT = 65_535;
 const MAX_WAIT_SECS = 3600;
@@ -41,12 +41,6 @@ export function parsePhone(text: string): string {
   const digits = phoneDigits(text);
   if (digits !== undefined) return digits;
   throw new InvalidArgumentError('Write it with its country code, like +491511234567.');
-}
-
-/** With or without its plus; undefined where it is no international number. */
-export function phoneDigits(text: string): string | undefined {
-  const plain = text.replace(/[\s./()-]/g, '').replace(/^(?:\+|00)/, '');
-  return /^[1-9]\d{7,14}$/.test(plain) ? plain : undefined;
 }
 
 function wholeNumber(text: string, maximum: number): number {

@@ -1,17 +1,18 @@
 // What may be wrong with the WhatsApp settings although each of them fits the schema.
 
 import type { WhatsAppConfig } from './config.ts';
+import { strangeCallNames } from './config-conflicts-groups.ts';
 import type { ConfigProblem } from './errors.ts';
 import { isLoopbackHost } from './loopback.ts';
-import { isAllowEntry } from './whatsapp-jid.ts';
+import { isAllowEntry, phoneDigits } from './whatsapp-jid.ts';
 
 const SECTION = 'channels.whatsapp';
-/** E.164 with its country code, as WhatsApp wants it for a code. */
-const PHONE_NUMBER = /^[1-9]\d{7,14}$/;
 
 export function whatsappConflicts(whatsapp: WhatsAppConfig): readonly ConfigProblem[] {
   return [
     ...strangeEntries(whatsapp),
+    ...strangeGroups(whatsapp),
+    ...strangeCallNames(SECTION, whatsapp.groupNames),
     ...phoneNumber(whatsapp),
     ...socketUrl(whatsapp),
     ...gaps(whatsapp),
@@ -27,8 +28,17 @@ function strangeEntries({ allowFrom }: WhatsAppConfig): readonly ConfigProblem[]
   });
 }
 
+function strangeGroups({ groups }: WhatsAppConfig): readonly ConfigProblem[] {
+  return groups.flatMap((id, index) => {
+    if (parseJid(id).kind === 'group') return [];
+    const problem = `"${id}" is no group id`;
+    const remedy = 'Mention the agent in the group: it tells its owner the id.';
+    return [{ path: `${SECTION}.groups.${index}`, problem, remedy }];
+  });
+}
+
 function phoneNumber({ phoneNumber: written }: WhatsAppConfig): readonly ConfigProblem[] {
-  if (written === '' || PHONE_NUMBER.test(written)) return [];
+  if (written === '' || phoneDigits(written) === written) return [];
   const problem = `"${written}" is no international number`;
   const remedy = 'Write 8 to 15 digits with the country code and nothing else: 491511234567.';
   return [{ path: `${SECTION}.phoneNumber`, problem, remedy }];

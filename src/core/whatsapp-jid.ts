@@ -82,6 +82,8 @@ export function isSameAddress(left: string | undefined, right: string | undefine
 
 /** What people put between the digits of a phone number. */
 const NUMBER_FILLERS = /[\s\u200e\u200f\u202a-\u202e./()-]/g;
+/** What an account can be linked by: E.164 with its country code. */
+const ACCOUNT_NUMBER = /^[1-9]\d{7,14}$/;
 /** Left out after a country code, as in `+49 (0) 151`. */
 const TRUNK_PREFIX = /(?<=\d\s*)\(\s*0\s*\)/g;
 
@@ -105,4 +107,10 @@ export function normaliseAllowed(entry: string): string {
 export function isAllowEntry(entry: string): boolean {
   const normal = normaliseAllowed(entry);
   return normal === EVERYBODY || personOfId(normal) !== undefined;
+}
+
+/** An account's number, with or without its plus, as digits; undefined where it is none. */
+export function phoneDigits(text: string): string | undefined {
+  const plain = text.replace(NUMBER_FILLERS, '').replace(/^(?:\+|00)/, '');
+  return ACCOUNT_NUMBER.test(plain) ? plain : undefined;
 }

@@ -1,4 +1,4 @@
-// A deadline for calls into the vendor's library, which takes no signal and may never answer.
+// Deadlines for calls into the vendor's library, which takes no signal and may never answer.
 
 import type { Clock } from '../../lib/clock.ts';
 
@@ -32,5 +32,16 @@ export async function within<T>(
     timer[Symbol.dispose]();
     inner.removeEventListener('abort', end);
     ending.abort();
+  }
+}
+
+/** The answer, or `late` after this many milliseconds. @throws what the call throws in time */
+export async function inTime<T>(clock: Clock, ms: number, answer: Promise<T>): Promise<T | 'late'> {
+  const { promise, resolve } = Promise.withResolvers<'late'>();
+  const timer = clock.timer(ms, () => resolve('late'));
+  try {
+    return await Promise.race([answer, promise]);
+  } finally {
+    timer[Symbol.dispose]();
   }
 }

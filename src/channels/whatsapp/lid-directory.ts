@@ -5,6 +5,7 @@ import type { SignalKeyStore } from '@whiskeysockets/baileys';
 import { isPerson, type PersonJid, parseJid } from '../../core/whatsapp-jid.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../lib/logger.ts';
+import { inTime } from './deadline.ts';
 
 export interface LidDirectory {
   /** The same person's other address; undefined while nobody knows it. */
@@ -52,7 +53,7 @@ export function createLidDirectory(deps: LidDirectoryDeps): LidDirectory {
     const isAskedAlready = now < (askedAt.get(name) ?? Number.NEGATIVE_INFINITY) + ASK_AGAIN_MS;
     if (mapping === undefined || now < restingUntil || isAskedAlready) return undefined;
     remember(name, now);
-    const answer = await withinDeadline(ask(mapping, person));
+    const answer = await inTime(clock, LOOKUP_DEADLINE_MS, ask(mapping, person));
     if (answer === 'late') {
       restingUntil = clock.monotonic() + REST_MS;
       log.info('whatsapp identity lookup took too long');
@@ -80,13 +81,6 @@ export function createLidDirectory(deps: LidDirectoryDeps): LidDirectory {
       log.info('whatsapp identity lookup failed', { error });
       return undefined;
     }
-  }
-
-  function withinDeadline<T>(answer: Promise<T>): Promise<T | 'late'> {
-    return new Promise((resolve, reject) => {
-      const timer = clock.timer(LOOKUP_DEADLINE_MS, () => resolve('late'));
-      answer.then(resolve, reject).finally(() => timer[Symbol.dispose]());
-    });
   }
 
   return { otherOf: async (person) => (await stored(person)) ?? (await asked(person)) };

@@ -4,6 +4,7 @@
 import type { SocketConfig } from '@whiskeysockets/baileys';
 import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../lib/logger.ts';
+import { inTime } from './deadline.ts';
 
 type Ask = NonNullable<Parameters<SocketConfig['makeSignalRepository']>[2]>;
 
@@ -31,24 +32,10 @@ export function createLidLookup({ ask, clock, log }: LidLookupDeps): Ask {
     const now = clock.monotonic();
     const asked = numbers.filter((number) => (unknownUntil.get(number) ?? 0) <= now);
     if (ask === undefined || asked.length === 0) return [];
-    const answer = await inTime(clock, ask(asked));
-    if (answer === undefined) log.warn('WhatsApp did not say whose number it is', {});
-    const found = answer ?? [];
+    const answer = await inTime(clock, ANSWER_DEADLINE_MS, ask(asked)).catch(() => 'late' as const);
+    if (answer === 'late') log.warn('WhatsApp did not say whose number it is');
+    const found = answer === 'late' ? [] : (answer ?? []);
     remember(asked.filter((number) => !found.some(({ pn }) => pn === number)));
     return found;
   };
-}
-
-type Pairs = Awaited<ReturnType<Ask>>;
-
-/** undefined where it failed or took too long. */
-function inTime(clock: Clock, answer: Promise<Pairs>): Promise<Pairs> {
-  return new Promise((resolve) => {
-    const deadline = clock.timer(ANSWER_DEADLINE_MS, () => resolve(undefined));
-    const settle = (pairs: Pairs) => {
-      deadline[Symbol.dispose]();
-      resolve(pairs);
-    };
-    answer.then(settle, () => settle(undefined));
-  });
 }

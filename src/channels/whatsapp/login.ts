@@ -2,11 +2,8 @@
 // ends the one before it. Who connects, and cleans what was half made, is the link.
 
 import { TRY_AGAIN } from '../../core/whatsapp-endings.ts';
+import { phoneDigits } from '../../core/whatsapp-jid.ts';
 import type { Login, LoginOptions, LoginStep } from '../channel.ts';
-
-/** E.164: country code first, at most 15 digits. */
-const NUMBER = /^[1-9]\d{6,14}$/;
-const SEPARATORS = /[\s+()./-]/g;
 
 export interface LoginAttempt {
   /** Aborted when the person gave up or another login began; the reason says which. */
@@ -46,9 +43,10 @@ export function createLoginDesk(deps: {
   };
 
   async function* begin(options: LoginOptions, signal: AbortSignal): AsyncGenerator<LoginStep> {
-    const number = (options.phoneNumber ?? deps.phoneNumber).replaceAll(SEPARATORS, '');
-    if (number !== '' && !NUMBER.test(number)) return yield badNumber;
-    const attempt = new Attempt(number === '' ? undefined : number);
+    const written = options.phoneNumber ?? deps.phoneNumber;
+    const number = phoneDigits(written);
+    if (written !== '' && number === undefined) return yield badNumber;
+    const attempt = new Attempt(number);
     const earlier = newest;
     newest = attempt;
     giveUp(earlier, 'another login was started');

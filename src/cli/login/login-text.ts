@@ -51,7 +51,7 @@ export function loginLines(view: LoginView, look: LoginLook): readonly string[] 
 }
 
 /** Eight characters as WhatsApp's own app groups them. */
-export function spacedCode(code: string): string {
+function spacedCode(code: string): string {
   return code.length === 8 ? `${code.slice(0, 4)}-${code.slice(4)}` : code;
 }
 
