@@ -87,6 +87,10 @@ const email = z.strictObject({
     .enum(REPLY_ALL)
     .default('never')
     .describe('trusted: a proven sender’s mail is answered to its recipients in allowFrom too.'),
+  quoteOriginal: z
+    .boolean()
+    .default(true)
+    .describe('Answers quote the mail they answer, up to 4,000 characters.'),
   pollSecs: seconds(5, 120).default(60).describe('Reconcile by UID at least this often.'),
 });
 

@@ -79,6 +79,11 @@ describe.skipIf(absent !== undefined)('mail against Dovecot and Postfix', () => 
     expect(reply).toMatch(/^Subject: Re: Lunch\?\r$/m);
     expect(reply).toMatch(/^Auto-Submitted: auto-replied\r$/m);
     expect(reply).toContain('<strong>Luigi</strong>');
+    expect(reply.replaceAll('=\r\n', '')).toMatch(
+      /^On .* UTC, Anna <anna\d+@person\.test> wrote:\r$/m,
+    );
+    expect(reply).toMatch(/^> Where do we eat\?\r$/m);
+    expect(reply).toMatch(/<blockquote type=3D"cite"/);
 
     const replyId = /^Message-ID: (<.*>)\r$/im.exec(reply)?.[1] ?? '';
     await sendAsPerson(servers, {

@@ -67,7 +67,10 @@ export class Answers {
         this.#permitCopies(parent, reply, mine),
       );
       const { thread } = reply;
-      const raw = await composeMail({ message, record, thread, recipient, from: account.from });
+      const quote =
+        message.replyTo === undefined ? undefined : await register.quote(message.replyTo);
+      const { from } = account;
+      const raw = await composeMail({ message, record, thread, recipient, from, quote });
       await this.#submit(recipient, raw, context);
       for (const copy of record.copies ?? []) await this.#submitCopy(copy, raw, context);
       await this.#note(message, record, reply, raw);

@@ -9,6 +9,7 @@ import {
   userId,
 } from '../../core/ids.ts';
 import { headerValue, type MailHeaders, messageIdsIn } from '../../core/mail-headers.ts';
+import { type MailQuote, quoteOf } from '../../core/mail-quoting.ts';
 import { otherRecipients } from '../../core/mail-recipients.ts';
 import type { SenderVerdict } from '../../core/mail-sender.ts';
 import { composeMailText, type MailForModel, visibleText } from '../../core/mail-text.ts';
@@ -84,6 +85,18 @@ export function parentOf(arrival: MailArrival, sender: string, own: readonly str
     ...(references === undefined ? {} : { references }),
     ...(inReplyTo === undefined ? {} : { inReplyTo }),
   };
+}
+
+/** Nothing is quoted to an address that may be forged: it would carry anybody's words there. */
+export function quoteFor(
+  { reading: { result } }: MailArrival,
+  message: InboundMessage,
+  sender: SenderVerdict,
+): MailQuote | undefined {
+  if (result.kind === 'unreadable' || sender.level === 'unverified') return undefined;
+  const { sentAt, chat } = message;
+  const name = message.sender.kind === 'person' ? message.sender.name : undefined;
+  return quoteOf({ address: chat.chat, name, sentAt, text: result.mail.text });
 }
 
 const displayName = (text: string) =>

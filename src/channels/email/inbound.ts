@@ -22,7 +22,7 @@ import {
   parseOwnMessageId,
 } from '../../core/mail-threading.ts';
 import type { InboundMessage } from '../../core/message.ts';
-import { blankMessage, type MailArrival, parentOf, textOf, wordsOf } from './arrival.ts';
+import { blankMessage, type MailArrival, parentOf, quoteFor, textOf, wordsOf } from './arrival.ts';
 import type { MailSummary } from './imap-connection.ts';
 import type { KnownMail, MailRegister } from './mail-register.ts';
 
@@ -38,6 +38,7 @@ export type InboundSettings = {
   /** In lower case, as configured now. */
   readonly allowFrom: () => readonly string[];
   readonly replyAll: ReplyAll;
+  readonly quoteOriginal: boolean;
   readonly authservId: string;
 };
 
@@ -214,6 +215,7 @@ async function admitted(
       parent,
       receivedAt: arrival.receivedAt,
       wholeText: whole,
+      quote: settings.quoteOriginal ? quoteFor(arrival, message, sender) : undefined,
     },
     words,
   );

@@ -5,6 +5,7 @@
 import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { MessageId } from '../../core/ids.ts';
 import { type Bounce, BUDGET_WINDOW_MS, type SentReply } from '../../core/mail-budget.ts';
+import type { MailQuote } from '../../core/mail-quoting.ts';
 import { type KnownThread, type ParentMail, parseOwnMessageId } from '../../core/mail-threading.ts';
 import type { Verification } from '../../core/message.ts';
 import type { KeyValueStore } from '../../store/store.ts';
@@ -71,6 +72,8 @@ export type InboundRecord = {
   readonly receivedAt: number;
   /** The text with its quotes, where they were cut; kept 30 days for whoever looks into the state. */
   readonly wholeText: string | undefined;
+  /** How an answer quotes it, where it does. */
+  readonly quote: MailQuote | undefined;
 };
 
 const digest = (text: string, hexChars: number) =>
@@ -130,6 +133,10 @@ export class MailRegister {
     return this.#read<ParentMail>(`in/${inbound}`);
   }
 
+  quote(inbound: MessageId): Promise<MailQuote | undefined> {
+    return this.#read<MailQuote>(`quote/${inbound}`);
+  }
+
   /** The mail that had the same words from the same sender, and when. */
   sameWords(sender: string, words: string): Promise<{ id: MessageId; at: number } | undefined> {
     return this.#read(`words/${digest(`${sender}\n${words}`, 40)}`);
@@ -140,7 +147,7 @@ export class MailRegister {
   }
 
   async noteInbound(mail: InboundRecord, words: string): Promise<void> {
-    const { id, thread, sender, level, parent, receivedAt, wholeText } = mail;
+    const { id, thread, sender, level, parent, receivedAt, wholeText, quote } = mail;
     const known: KnownMail = { sender, thread, level, inbound: id };
     const record: ThreadRecord = { sender, level, lastHumanAt: receivedAt, parent };
     const rows: [string, unknown][] = [
@@ -149,6 +156,7 @@ export class MailRegister {
       [`words/${digest(`${sender}\n${words}`, 40)}`, { id, at: receivedAt }],
     ];
     if (parent.messageId !== undefined) rows.push([idKey(parent.messageId), known]);
+    if (quote !== undefined) rows.push([`quote/${id}`, quote]);
     await this.#state.setMany([
       { key: `fp/${mail.fingerprint}`, value: '' },
       ...rows.map(([key, value]) => ({ key, value: JSON.stringify(value) })),
@@ -211,7 +219,7 @@ export class MailRegister {
 
   /** Forgets what no rule looks at any more. */
   async expire(now: number): Promise<void> {
-    const short = ['fp/', 'in/', 'text/', 'words/', 'out/', 'copy/'];
+    const short = ['fp/', 'in/', 'text/', 'words/', 'out/', 'copy/', 'quote/'];
     for (const prefix of short) await this.#state.expire(prefix, now - KEEP_MAIL_MS);
     for (const prefix of ['id/', 'thread/']) await this.#state.expire(prefix, now - KEEP_THREAD_MS);
     for (const prefix of ['reply/', 'bounce/']) {

@@ -149,6 +149,7 @@ export class MailSession {
       own: this.#account.own,
       allowFrom: () => this.#allowFrom(),
       replyAll: config.replyAll,
+      quoteOriginal: config.quoteOriginal,
       authservId: config.authservId,
       mailbox: config.mailbox,
       pollMs: config.pollSecs * 1000,

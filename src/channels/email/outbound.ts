@@ -3,6 +3,7 @@
 
 import { createHash } from 'node:crypto';
 import MailComposer from 'nodemailer/lib/mail-composer';
+import { type MailQuote, quoteAsHtml, quoteAsText } from '../../core/mail-quoting.ts';
 import { OWN_MARK_HEADER } from '../../core/mail-rules.ts';
 import {
   formatOwnMessageId,
@@ -25,6 +26,7 @@ export type OutgoingMail = {
   readonly thread: string;
   readonly recipient: string;
   readonly from: string;
+  readonly quote: MailQuote | undefined;
 };
 
 /** Decides, from the mail that is answered, who gets a copy. */
@@ -84,9 +86,10 @@ function opening(markdown: string): string {
 
 /** RFC 3834 section 5.1: how a machine's mail says that it is one. */
 export async function composeMail(mail: OutgoingMail): Promise<Buffer> {
-  const { message, record, recipient, from } = mail;
+  const { message, record, recipient, from, quote } = mail;
   const isAnswer = record.references.length > 0 || record.inReplyTo !== undefined;
-  const html = renderEmailHtml(message.markdown);
+  const text = renderPlain(message.markdown);
+  const html = renderEmailHtml(message.markdown) + (quote === undefined ? '' : quoteAsHtml(quote));
   const composer = new MailComposer({
     from,
     to: recipient,
@@ -101,7 +104,7 @@ export async function composeMail(mail: OutgoingMail): Promise<Buffer> {
       'X-Auto-Response-Suppress': 'All',
       [OWN_MARK_HEADER]: digest(message.id, SEND_HEX_CHARS),
     },
-    text: renderPlain(message.markdown),
+    text: quote === undefined ? text : `${text.trimEnd()}\n\n${quoteAsText(quote)}\n`,
     html: `<!doctype html>\n<html><body style="font-family:sans-serif">\n${html}</body></html>\n`,
     baseBoundary: digest(message.id, SEND_HEX_CHARS),
     disableFileAccess: true,
