@@ -1,6 +1,7 @@
 // Preparing: finds out what is recorded of the turn, records the messages it answers, and tells
 // where to take up. A turn whose end is recorded is over: its answer is reused.
 
+import { randomBytes } from 'node:crypto';
 import { joinTexts, wordsOf } from '../core/coalesce-text.ts';
 import type { TokenUsage, UserEntry } from '../core/transcript.ts';
 import type { NonEmpty, Resumption, SignalOf } from '../core/turn-state.ts';
@@ -8,6 +9,8 @@ import type { TurnMessage } from './agent.ts';
 import { settleInterruptedCalls } from './interrupted-calls.ts';
 import { countSent } from './sent-messages.ts';
 import type { TurnContext } from './turn-context.ts';
+
+const BOUNDARY_BYTES = 8;
 
 export async function prepareTurn(turn: TurnContext): Promise<SignalOf<'preparing'>> {
   const { input, thread, sessions, prepared } = turn;
@@ -18,7 +21,10 @@ export async function prepareTurn(turn: TurnContext): Promise<SignalOf<'preparin
     const { outcome: kind, answers, throughSeq } = end;
     return { type: 'already_over', outcome: { kind, answers, throughSeq } };
   }
-  const texts = joinTexts(input.messages.map(({ message }) => message));
+  const texts = joinTexts(
+    input.messages.map(({ message }) => message),
+    newBoundary,
+  );
   await recordMessages(turn, input.messages, texts);
   const calls = thread.answers.flatMap(({ toolCalls }) => toolCalls);
   return {
@@ -30,6 +36,9 @@ export async function prepareTurn(turn: TurnContext): Promise<SignalOf<'preparin
   };
 }
 
+/** Known to nobody before it is recorded: guessing one is out of the question. */
+const newBoundary = () => randomBytes(BOUNDARY_BYTES).toString('hex');
+
 const spentTokens = (usage: TokenUsage | undefined) =>
   usage === undefined ? 0 : usage.inputTokens + usage.outputTokens;
 
@@ -39,7 +48,7 @@ export async function recordSteering(turn: TurnContext): Promise<void> {
   await recordMessages(
     turn,
     steered,
-    steered.map(({ message }) => wordsOf(message)),
+    steered.map(({ message }) => wordsOf(message, newBoundary)),
   );
 }
 

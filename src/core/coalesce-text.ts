@@ -1,35 +1,58 @@
 // The words of a batch of messages: the first as it is, each later one with its delay, so that the
-// model sees the pace at which the person wrote.
+// model sees the pace at which the person wrote. What others wrote in them is wrapped as theirs.
 
 import { authorOf, heardBlock } from './group-talk.ts';
 import type { InboundMessage } from './message.ts';
+import { wrapUntrusted } from './untrusted.ts';
 
 type Said = Pick<InboundMessage, 'text' | 'quoted'> &
   Partial<Pick<InboundMessage, 'sender' | 'group' | 'heard'>>;
 type Worded = Said & Pick<InboundMessage, 'receivedAt'>;
 
+/** A random text that nobody can foresee, another one each time. */
+export type NewBoundary = () => string;
+
 /** One text per message: the first as it is, later ones as `[+350ms] text` (since the first). */
-export function joinTexts(messages: readonly Worded[]): readonly string[] {
+export function joinTexts(
+  messages: readonly Worded[],
+  newBoundary: NewBoundary,
+): readonly string[] {
   const startedAt = messages[0]?.receivedAt ?? 0;
   return messages.map((message, index) => {
-    const text = wordsOf(message);
+    const text = wordsOf(message, newBoundary);
     return index === 0 ? text : `[+${Math.max(0, message.receivedAt - startedAt)}ms] ${text}`;
   });
 }
 
 /** What the person wrote, below what they quoted; in a group with their name and what came before. */
-export function wordsOf(message: Said): string {
+export function wordsOf(message: Said, newBoundary: NewBoundary): string {
   const { sender, group, heard = [] } = message;
-  const words = withQuote(message);
+  const words = withQuote(message, newBoundary);
   if (group === undefined || sender === undefined) return words;
   const before = heard.length === 0 ? '' : `${heardBlock(heard)}\n\n`;
   const separator = message.quoted === undefined ? ' ' : '\n';
   return `${before}${authorOf(sender)}:${separator}${words}`;
 }
 
-function withQuote({ text, quoted }: Said): string {
-  if (quoted === undefined) return text;
-  const author = quoted.author === undefined ? '' : `${quoted.author} wrote:\n`;
-  const lines = `${author}${quoted.text}`.split('\n').map((line) => `> ${line}`);
-  return `${lines.join('\n')}\n\n${text}`;
+function withQuote(message: Said, newBoundary: NewBoundary): string {
+  const { quoted } = message;
+  const said = ownOrForeign(message, newBoundary);
+  if (quoted === undefined) return said;
+  return `${wrapUntrusted('quoted by the person', [quoted], newBoundary())}\n\n${said}`;
 }
+
+/** A message that is somebody else's as a whole: passed on, or from nobody knows whom. */
+function ownOrForeign({ text, sender }: Said, newBoundary: NewBoundary): string {
+  if (text.startsWith(FORWARDED)) {
+    const [note = '', author] = FORWARD_NOTE.exec(text) ?? [];
+    const part = { text: text.slice(note.length), ...(author === undefined ? {} : { author }) };
+    return wrapUntrusted('forwarded by the person', [part], newBoundary());
+  }
+  const isKnown = sender?.kind !== 'person' || sender.verified !== 'unverified';
+  if (isKnown) return text;
+  return wrapUntrusted('sent by somebody whom nothing verifies', [{ text }], newBoundary());
+}
+
+/** How the channels begin what was forwarded. */
+const FORWARDED = '[forwarded';
+const FORWARD_NOTE = /^\[forwarded(?: from ([^\n]*))?\]\n/;

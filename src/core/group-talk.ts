@@ -2,16 +2,13 @@
 // for somebody else's or for the end of the block it stands in. How long it is kept is the gateway's.
 
 import type { HeardLine, InboundMessage, Sender } from './message.ts';
+import { neutralLines } from './untrusted.ts';
 
 export const MAX_HEARD_LINES = 30;
 export const MAX_HEARD_CHARS = 8000;
 const MAX_LINE_CHARS = 1000;
 const MAX_NAME_CHARS = 40;
 const ID_TAIL_CHARS = 4;
-
-/** Characters that are not seen or turn the writing around; the joiner of emoji stays. */
-const UNSEEN =
-  /[\p{Cc}\u00ad\u061c\u200b\u200c\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\u{e0000}-\u{e007f}]/gu;
 
 /** The display name with the end of the stable id, which nobody can choose. */
 export function authorOf(sender: Sender): string {
@@ -40,17 +37,9 @@ export function withHeard(lines: readonly HeardLine[], line: HeardLine): readonl
 /** Every line begins with `| ` and its author: nothing inside can end the block. */
 export function heardBlock(lines: readonly HeardLine[]): string {
   const said = lines.flatMap(({ author, text }) =>
-    neutral(text)
-      .split('\n')
-      .map((part) => `| ${author}: ${part}`),
+    neutralLines(text).map((part) => `| ${author}: ${part}`),
   );
   return ['[said in this group before, not to you]', ...said, '[end of what was said]'].join('\n');
-}
-
-/** Unseen characters go, and signs between a model and its host lose their form. */
-function neutral(text: string): string {
-  const lines = text.split(/\r\n|[\n\r\u2028\u2029]/);
-  return lines.map((line) => line.replace(UNSEEN, '').replaceAll('<|', '< |')).join('\n');
 }
 
 function shortened(text: string): string {

@@ -2,7 +2,8 @@
 // written as text, control tokens. Works on a stream cut anywhere and leaves every other character
 // as it is; fenced code and code spans are never touched.
 
-const HIDDEN_TAGS = [
+/** Tags by which models and their hosts part thinking and tool calls from words. */
+export const HIDDEN_TAGS = [
   'think',
   'thinking',
   'thought',

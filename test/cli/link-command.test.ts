@@ -4,6 +4,7 @@
 import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { z } from 'zod';
 import { type GatewayProcess, makeTestHome, type TestHome } from '../support/gateway-process.ts';
 import { type LlmServer, say, startLlmServer } from '../support/llm-server.ts';
 import { runNanobot } from './run-nanobot.ts';
@@ -14,7 +15,7 @@ let home: TestHome;
 let server: LlmServer;
 
 const config = (more: object = {}) => ({
-  version: 1,
+  version: 1 as const,
   agents: { defaults: { model: 'local/sim' } },
   providers: { local: { apiBase: server.openaiBase } },
   gateway: { port: 0, ...more },
@@ -47,8 +48,12 @@ async function open(link: string): Promise<Response> {
   });
 }
 
-const sessionOf = async (link: string): Promise<string> =>
-  (await (await open(link)).json()).session;
+const loginAnswer = z.object({ session: z.string() });
+
+async function sessionOf(link: string): Promise<string> {
+  const answer = await (await open(link)).json();
+  return loginAnswer.parse(answer).session;
+}
 
 describe('nanobot link', () => {
   test('prints a link that opens the page once, and nothing else on stdout', async () => {

@@ -111,7 +111,7 @@ describe('the author of a message in a group', () => {
   });
 
   it('stands before the text, behind what others said', () => {
-    const words = wordsOf(said('and you?', { heard: [line(1, 'I am fine')] }));
+    const words = wordsOf(said('and you?', { heard: [line(1, 'I am fine')] }), () => 'b1');
     expect(words).toBe(
       '[said in this group before, not to you]\n| Ann (…0777): I am fine\n' +
         '[end of what was said]\n\nAnn (…0777): and you?',

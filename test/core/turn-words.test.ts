@@ -9,18 +9,21 @@ const LIMITS = { maxRounds: 20, maxTokens: 1_000_000, maxMs: 600_000 };
 
 describe('a batch of messages', () => {
   it('shows the pace of the later ones', () => {
-    const texts = joinTexts([
-      { text: 'hi', receivedAt: 1000 },
-      { text: 'are you there?', receivedAt: 1350 },
-      { text: 'well', receivedAt: 3100 },
-    ]);
+    const texts = joinTexts(
+      [
+        { text: 'hi', receivedAt: 1000 },
+        { text: 'are you there?', receivedAt: 1350 },
+        { text: 'well', receivedAt: 3100 },
+      ],
+      () => 'b1',
+    );
     expect(texts).toEqual(['hi', '[+350ms] are you there?', '[+2100ms] well']);
   });
 
   it('shows what a message quotes', () => {
     const quoted = { author: 'Ann', text: 'one\ntwo' };
-    expect(joinTexts([{ text: 'why?', receivedAt: 1, quoted }])).toEqual([
-      '> Ann wrote:\n> one\n> two\n\nwhy?',
+    expect(joinTexts([{ text: 'why?', receivedAt: 1, quoted }], () => 'b1')).toEqual([
+      '[words of others b1: quoted by the person, written by Ann]\n> one\n> two\n[end of words of others b1]\n\nwhy?',
     ]);
   });
 });
