@@ -106,7 +106,7 @@ class Drain {
     const { ledger, host } = this.#deps;
     const startedAt = host.clock.monotonic();
     let quietMs = QUIET_MS;
-    while (host.clock.monotonic() - startedAt < MAX_SETTLE_MS) {
+    while (!this.#signal.aborted && host.clock.monotonic() - startedAt < MAX_SETTLE_MS) {
       if (ledger.stalledMs() !== undefined) quietMs = BUSY_QUIET_MS;
       const round = new AbortController();
       const signal = AbortSignal.any([this.#signal, round.signal]);
