@@ -2,9 +2,11 @@
 
 const MAX_TITLE_CHARS = 60;
 const ELLIPSIS = '…';
+/** A list shows plain text: a notice may begin with something bold. */
+const MARKED = /(\*\*|`)(\S.*?)\1/gu;
 
 export function titleOf(text: string): string {
-  const line = text.toWellFormed().replace(/\s+/gu, ' ').trim();
+  const line = text.toWellFormed().replace(/\s+/gu, ' ').replace(MARKED, '$2').trim();
   const letters = [...line];
   if (letters.length <= MAX_TITLE_CHARS) return line;
   const cut = letters.slice(0, MAX_TITLE_CHARS - 1).join('');

@@ -159,9 +159,7 @@ describe('what the agent says at a door', () => {
   it('opens a chat of its own when it comes first', async () => {
     await using rig = await openDoor();
     await rig.door.send(answer('notices', 'alert/1', '**email:** is down'), sendContext());
-    expect(await rig.door.chats(9)).toMatchObject([
-      { chat: 'notices', title: '**email:** is down' },
-    ]);
+    expect(await rig.door.chats(9)).toMatchObject([{ chat: 'notices', title: 'email: is down' }]);
   });
 });
 
@@ -301,6 +299,7 @@ describe('the list of chats', () => {
     ['x'.repeat(80), `${'x'.repeat(59)}…`],
     [`${'word '.repeat(20)}`, `${'word '.repeat(11).trim()}…`],
     ['😀'.repeat(70), `${'😀'.repeat(59)}…`],
+    ['**email:** run `nanobot doctor`, 2 ** 3', 'email: run nanobot doctor, 2 ** 3'],
     ['', ''],
   ])('titles %j as %j', (text, title) => {
     expect(titleOf(text)).toBe(title);
