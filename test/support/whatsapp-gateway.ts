@@ -28,7 +28,11 @@ export interface WhatsAppWorld extends AsyncDisposable {
   kill(): Promise<void>;
 }
 
-export async function startWhatsAppWorld(whatsapp: WhatsAppInput = {}): Promise<WhatsAppWorld> {
+/** @param others further channels */
+export async function startWhatsAppWorld(
+  whatsapp: WhatsAppInput = {},
+  others: Omit<NonNullable<ConfigInput['channels']>, 'whatsapp'> = {},
+): Promise<WhatsAppWorld> {
   const stack = new AsyncDisposableStack();
   const server = stack.use(await startWhatsAppServer());
   const model = stack.use(await startLlmServer({ respond: echo }));
@@ -37,6 +41,7 @@ export async function startWhatsAppWorld(whatsapp: WhatsAppInput = {}): Promise<
     agents: { defaults: { model: 'openai/sim-1' } },
     providers: { openai: { apiKey: 'whatsapp-test-key', apiBase: model.openaiBase } },
     channels: {
+      ...others,
       whatsapp: {
         enabled: true,
         socketUrl: server.url,

@@ -7,9 +7,10 @@ import { join } from 'node:path';
 import type { Channel, ChannelHost } from '../../../src/channels/channel.ts';
 import { createWhatsAppChannel } from '../../../src/channels/whatsapp/whatsapp.ts';
 import { type ConfigInput, configSchema } from '../../../src/core/config.ts';
-import { systemClock } from '../../../src/lib/clock.ts';
+import { type Clock, systemClock } from '../../../src/lib/clock.ts';
 import { silentLogger } from '../../../src/lib/logger.ts';
 import { openEmbeddedStore } from '../../../src/store/embedded.ts';
+import type { KeyValueStore } from '../../../src/store/store.ts';
 import { createMemoryHost, type MemoryHost } from '../../support/memory-host.ts';
 import type { Phone, WhatsAppServer } from '../../support/whatsapp-server/contract.ts';
 
@@ -29,12 +30,16 @@ export type LiveRig = AsyncDisposable & {
 export async function startLiveRig(
   server: WhatsAppServer,
   input: WhatsAppInput = {},
+  options: {
+    readonly clock?: Clock;
+    readonly wrap?: (state: KeyValueStore) => KeyValueStore;
+  } = {},
 ): Promise<LiveRig> {
-  const clock = systemClock;
+  const { clock = systemClock, wrap = (state) => state } = options;
   const folder = await mkdtemp(join(tmpdir(), 'nanobot-whatsapp-'));
   const path = join(folder, 'state.db');
-  const store = await openEmbeddedStore({ path, clock, log: silentLogger });
-  const state = store.scope('channel:whatsapp:default');
+  const store = await openEmbeddedStore({ path, clock: systemClock, log: silentLogger });
+  const state = wrap(store.scope('channel:whatsapp:default'));
   const host: MemoryHost & ChannelHost = Object.assign(createMemoryHost(clock), { state });
   const phone = await server.phone();
   const whatsapp = { enabled: true, socketUrl: server.url, ...input };

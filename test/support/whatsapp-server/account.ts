@@ -22,6 +22,7 @@ export class LinkedAccount implements Account {
   readonly outbound: Outbound[] = [];
   device: LinkedDevice | undefined;
   withholdsMarker = false;
+  wantsAllPreKeys = false;
   /** Meets every login until lifted. */
   refusal: Ending | undefined;
   /** Meets the next login and is used up. */

@@ -135,6 +135,10 @@ export interface Phone {
   readonly queued: number;
   /** The offline marker is never sent (W03). */
   withholdsOfflineMarker(withheld: boolean): void;
+  /** A new device is told that none of its pre-keys are there, and uploads all 812 instead of a few. */
+  wantsAllPreKeys(wanted: boolean): void;
+  /** Pre-keys of the linked device that were not given away yet. */
+  readonly preKeys: number;
   /** Logins, registrations and the largest number of connections at the same time. */
   readonly counts: {
     readonly logins: number;

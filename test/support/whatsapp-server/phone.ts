@@ -95,6 +95,14 @@ export class TestPhone implements Phone {
     return this.#account.queue.length;
   }
 
+  wantsAllPreKeys(wanted: boolean): void {
+    this.#account.wantsAllPreKeys = wanted;
+  }
+
+  get preKeys(): number {
+    return this.#account.device?.preKeys.size ?? 0;
+  }
+
   withholdsOfflineMarker(withheld: boolean): void {
     this.#account.withholdsMarker = withheld;
   }

@@ -28,7 +28,8 @@ export function preKeyHandler(violation: (text: string) => void): StanzaHandler 
       return false;
     }
     if (stanza.attrs['type'] === 'get') {
-      const answer = answerTo(getAllBinaryNodeChildren(stanza)[0]?.tag, device);
+      const fewest = from.account.wantsAllPreKeys ? 0 : FEWEST_REPORTED;
+      const answer = answerTo(getAllBinaryNodeChildren(stanza)[0]?.tag, device, fewest);
       if (answer === undefined) return false;
       await from.send(result(stanza, [answer]));
       return true;
@@ -40,10 +41,14 @@ export function preKeyHandler(violation: (text: string) => void): StanzaHandler 
   };
 }
 
-function answerTo(question: string | undefined, device: LinkedDevice): BinaryNode | undefined {
+function answerTo(
+  question: string | undefined,
+  device: LinkedDevice,
+  fewest: number,
+): BinaryNode | undefined {
   if (question === 'digest') return { tag: 'digest', attrs: {} };
   if (question !== 'count') return undefined;
-  const value = String(Math.max(FEWEST_REPORTED, device.preKeys.size));
+  const value = String(Math.max(fewest, device.preKeys.size));
   return { tag: 'count', attrs: { value } };
 }
 

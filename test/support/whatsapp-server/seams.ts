@@ -34,6 +34,8 @@ export interface Account {
   readonly lid: string;
   readonly name: string;
   device: LinkedDevice | undefined;
+  /** A device without pre-keys is told so. */
+  readonly wantsAllPreKeys: boolean;
   /** The connection that asked for its messages (passive -> active); undefined while offline. */
   connection: DeviceConnection | undefined;
   /** Stanzas not yet receipted, oldest first; sent with `offline="1"` at the next login. */

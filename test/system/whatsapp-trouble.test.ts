@@ -1,0 +1,161 @@
+// The whole program where WhatsApp, the owner or a stranger makes trouble.
+
+import { readFile } from 'node:fs/promises';
+import { afterEach, describe, expect, it } from 'vitest';
+import { homeOf } from '../../src/app/home.ts';
+import { withOpenState } from '../../src/app/state.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+import { runNanobot } from '../cli/run-nanobot.ts';
+import { type BotApi, startBotApi } from '../support/bot-api.ts';
+import { startWhatsAppWorld, type WhatsAppWorld } from '../support/whatsapp-gateway.ts';
+import type { Contact } from '../support/whatsapp-server/contract.ts';
+
+const WAIT_MS = 30_000;
+const OWNER = 700;
+const JUNK = 2000;
+const MAX_GROWTH_MB = 200;
+
+const worlds: WhatsAppWorld[] = [];
+afterEach(async () => {
+  for (const world of worlds.splice(0)) await world[Symbol.asyncDispose]();
+});
+
+async function linkedWorld(...given: Parameters<typeof startWhatsAppWorld>) {
+  const world = await startWhatsAppWorld(...given);
+  worlds.push(world);
+  await world.link();
+  return world;
+}
+
+const says = (nonce: string) => (message: { readonly text: string }) =>
+  message.text.includes(nonce);
+
+async function ask(contact: Contact, nonce: string) {
+  await contact.writes(`please say ${nonce}`);
+  return contact.sees(says(nonce), WAIT_MS);
+}
+
+describe('a link that ends', () => {
+  it.each([
+    ['unlinked on the phone', 'logged this device out', 'login'],
+    ['taken over by another program', 'took over', 'restart'],
+  ] as const)(
+    '%s is told to the owner on Telegram, shown, and taken up by one command',
+    async (_name, words, command) => {
+      await using telegram = await startBotApi();
+      const world = await linkedWorld({}, telegramConfig(telegram));
+      await becomeOwner(world, telegram);
+      const anna = await world.server.contact(world.phone);
+      await ask(anna, 'nonce-before');
+
+      if (command === 'login') await world.phone.unlink();
+      else await world.phone.end({ kind: 'conflict' });
+      const notice = await telegram.nextMessage(OWNER, WAIT_MS);
+      expect(notice.text).toContain(words);
+      expect(notice.text).toContain(`nanobot channels ${command} whatsapp`);
+      const status = async () =>
+        (await runNanobot(['channels', 'status'], { home: world.home.path })).stdout;
+      expect(await status()).toMatch(new RegExp(`^whatsapp +stopped: .*${words}`, 'm'));
+      expect(await readiness(world)).toBe(503);
+      const { logins } = world.phone.counts;
+      telegram.say(OWNER, 'please say nonce-meanwhile');
+      expect((await telegram.nextMessage(OWNER, WAIT_MS)).text).toContain('nonce-meanwhile');
+      expect(world.phone.counts.logins).toBe(logins);
+
+      if (command === 'login') await world.link();
+      else await runNanobot(['channels', 'restart', 'whatsapp'], { home: world.home.path });
+      await ask(anna, 'nonce-after');
+      expect(await readiness(world)).toBe(200);
+      expect(telegram.violations).toEqual([]);
+    },
+    60_000,
+  );
+});
+
+function telegramConfig({ token, apiRoot }: BotApi) {
+  return { telegram: { enabled: true, token, apiRoot, allowFrom: [] } };
+}
+
+async function becomeOwner(world: WhatsAppWorld, telegram: BotApi): Promise<void> {
+  const home = homeOf({ NANOBOT_HOME: world.home.path });
+  const { code } = await withOpenState(home, systemClock, ({ pairing }) =>
+    pairing.issueOwnerCode('telegram'),
+  );
+  telegram.say(OWNER, `/start ${code}`);
+  expect((await telegram.nextMessage(OWNER, WAIT_MS)).text).toContain('paired');
+}
+
+async function readiness({ gateway }: WhatsAppWorld): Promise<number> {
+  const { credentials: headers } = gateway;
+  return (await fetch(`${gateway.address}/readyz`, { headers })).status;
+}
+
+describe('an answer', () => {
+  it('under way when the gateway is told to stop is delivered before it leaves', async () => {
+    const world = await linkedWorld();
+    const anna = await world.server.contact(world.phone);
+    await ask(anna, 'nonce-first');
+    const thought = Promise.withResolvers<void>();
+    world.model.respond(() => ({ chunks: ['nonce-last ', thought.promise, 'words'] }));
+    const asked = world.model.requests.length;
+    await anna.writes('think long');
+    await world.model.received(asked + 1);
+    const stopped = world.gateway.stop();
+    await world.gateway.printed(/stopp|Ctrl\+C again/i);
+    thought.resolve();
+    expect(await stopped).toBe(0);
+    expect(anna.seen.map(({ text }) => text)).toEqual(['nonce-first', 'nonce-last words']);
+    expect(world.phone.outbound.every(({ acked }) => acked)).toBe(true);
+  }, 60_000);
+
+  it('grows in the chat while it is written, where that is switched on', async () => {
+    const world = await linkedWorld({ streaming: true });
+    const anna = await world.server.contact(world.phone);
+    const thought = Promise.withResolvers<void>();
+    const beginning = 'The answer to this has several parts. '.repeat(8);
+    world.model.respond(() => ({ chunks: [beginning, thought.promise, 'nonce-end'] }));
+    await anna.writes('think long');
+    const draft = await anna.sees(says('The answer to this'), WAIT_MS);
+    expect(draft.text).not.toContain('nonce-end');
+    thought.resolve();
+    const answer = await anna.sees(says('nonce-end'), WAIT_MS);
+    expect(answer.id).toBe(draft.id);
+    expect(answer.earlier.length).toBeGreaterThan(0);
+    expect(anna.seen).toHaveLength(1);
+  }, 60_000);
+
+  it('in the chat with oneself is no question to the agent', async () => {
+    const world = await linkedWorld({ allowFrom: [], selfChat: true });
+    const { phone, model } = world;
+    const shown = (nonce: string) => () => phone.selfChat.filter(says(nonce)).length;
+    for (const nonce of ['nonce-one', 'nonce-two', 'nonce-three']) {
+      await phone.writesToSelf(`please say ${nonce}`);
+      await expect.poll(shown(nonce), { timeout: WAIT_MS }).toBe(1);
+    }
+    expect(model.requests).toHaveLength(3);
+  }, 60_000);
+});
+
+describe('a stranger who sends thousands of messages that nobody can read', () => {
+  it('keeps nobody waiting, and fills neither memory nor log', async () => {
+    const world = await linkedWorld();
+    const anna = await world.server.contact(world.phone);
+    const eve = await world.server.contact(world.phone, { name: 'Eve' });
+    await ask(anna, 'nonce-before');
+    await ask(eve, 'nonce-mine');
+    const [memory, log] = [await residentMb(world), (await world.home.logs()).length];
+    const sent = world.phone.ownSent.length;
+    await eve.writesJunk(JUNK);
+    await ask(anna, 'nonce-behind');
+    expect(world.phone.queued).toBeLessThan(10);
+    expect((await residentMb(world)) - memory).toBeLessThan(MAX_GROWTH_MB);
+    expect((await world.home.logs()).length - log).toBeLessThan(10_000);
+    expect(world.phone.ownSent.length - sent).toBe(1);
+    await ask(eve, 'nonce-readable');
+  }, 60_000);
+});
+
+async function residentMb({ gateway }: WhatsAppWorld): Promise<number> {
+  const status = await readFile(`/proc/${gateway.pid}/status`, 'utf8');
+  return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1]) / 1024;
+}
