@@ -10,7 +10,10 @@ const MAX_TEXT_CHARS = 100_000;
 /** How much of a quoted mail gives context; a forwarded one is the point itself. */
 const MAX_QUOTE_CHARS = 2_000;
 const MAX_FORWARD_CHARS = 20_000;
+const MAX_CALENDAR_CHARS = 8_000;
 const MAX_NAMED_ATTACHMENTS = 10;
+/** For the most part logos of signatures. */
+const MAX_NAMED_INLINE = 3;
 
 /** Zero-width, bidirectional and tag characters, and controls; joiners of scripts and emoji stay. */
 const INVISIBLE = /(?![\n\t\u200C\u200D])[\p{Cc}\p{Cf}]/gu;
@@ -29,16 +32,33 @@ export function boundedText(text: string, maxChars: number): string {
   return `${text.slice(0, end)}\n[truncated, ${omitted} characters omitted]`;
 }
 
-export type AttachedPart = { readonly name: string; readonly type: string; readonly bytes: number };
+export type AttachedPart = {
+  readonly name: string;
+  readonly type: string;
+  readonly bytes: number;
+  /** Shown by mail programs inside the text, a picture for the most part. */
+  readonly isInline: boolean;
+};
 
 /** A line per attachment, so that the model can say honestly that it has not read it. */
 function attachmentNotes(parts: readonly AttachedPart[]): readonly string[] {
-  const named = parts.slice(0, MAX_NAMED_ATTACHMENTS).map(({ name, type, bytes }) => {
+  const attached = parts.filter((part) => !part.isInline);
+  const inline = parts.filter((part) => part.isInline);
+  return [
+    ...notesOf(attached, MAX_NAMED_ATTACHMENTS, 'attachment'),
+    ...notesOf(inline, MAX_NAMED_INLINE, 'inline part'),
+  ];
+}
+
+function notesOf(parts: readonly AttachedPart[], maximum: number, kind: string): readonly string[] {
+  const named = parts.slice(0, maximum).map(({ name, type, bytes }) => {
     const label = visibleText(name).replace(/\s+/g, ' ').slice(0, 100);
-    return `[attachment, not read: ${label} (${type}, ${bytes.toLocaleString('en-US')} bytes)]`;
+    const size = bytes.toLocaleString('en-US');
+    const what = kind === 'inline part' && type.startsWith('image/') ? 'inline image' : kind;
+    return `[${what}, not read: ${label} (${type}, ${size} bytes)]`;
   });
   const more = parts.length - named.length;
-  return more > 0 ? [...named, `[${more} more attachments, not read]`] : named;
+  return more > 0 ? [...named, `[${more} more ${kind}s, not read]`] : named;
 }
 
 /** The words of the two versions of a mail have little in common: somebody sees another text. */
@@ -54,6 +74,8 @@ export type ReadableMail = {
   readonly subject: string;
   readonly stripped: StrippedMail;
   readonly attachments: readonly AttachedPart[];
+  /** Its calendar entries, in words. */
+  readonly calendars: readonly string[];
   /** The first mail of its thread: the subject is part of what was said. */
   readonly isFirst: boolean;
   readonly partsDiffer: boolean;
@@ -79,6 +101,7 @@ export function composeMailText(mail: ReadableMail): MailForModel {
     body,
     body.startsWith('/') ? '' : mail.recipients,
     mail.partsDiffer ? '[the HTML version of this mail says something else]' : '',
+    boundedText(mail.calendars.join('\n\n'), MAX_CALENDAR_CHARS),
     attachmentNotes(mail.attachments).join('\n'),
   ];
   const text = blocks.filter((block) => block !== '').join('\n\n');

@@ -161,6 +161,7 @@ describe('the text the model sees', () => {
     isFirst: true,
     partsDiffer: false,
     recipients: '',
+    calendars: [],
   };
 
   it('begins with the subject on the first mail of a thread only', () => {
@@ -181,9 +182,20 @@ describe('the text the model sees', () => {
   });
 
   it('says what was attached and not read', () => {
-    const attachments = [{ name: 'a\u202Efdp.exe', type: 'application/pdf', bytes: 12_345 }];
+    const attachments = [
+      { name: 'a\u202Efdp.exe', type: 'application/pdf', bytes: 12_345, isInline: false },
+    ];
     const { text } = composeMailText({ ...mail, attachments });
     expect(text).toContain('[attachment, not read: afdp.exe (application/pdf, 12,345 bytes)]');
+  });
+
+  it('names inline images, and counts them where there are many', () => {
+    const logo = { name: 'logo.png', type: 'image/png', bytes: 900, isInline: true };
+    const { text } = composeMailText({ ...mail, attachments: [logo, logo, logo, logo, logo] });
+    expect(text.split('\n').slice(-4)).toEqual([
+      ...Array(3).fill('[inline image, not read: logo.png (image/png, 900 bytes)]'),
+      '[2 more inline parts, not read]',
+    ]);
   });
 
   it('says so when the HTML version is about something else', () => {

@@ -36,7 +36,7 @@ export type MailArrival = {
 export function wordsOf(arrival: MailArrival, mail: ParsedMail, sender: SenderVerdict): string {
   const { headers } = arrival;
   const answered = sender.level === 'unverified' ? '' : (headerValue(headers, 'in-reply-to') ?? '');
-  return `${baseSubject(headerValue(headers, 'subject') ?? '')}\n${answered}\n${mail.text}`;
+  return `${baseSubject(headerValue(headers, 'subject') ?? '')}\n${answered}\n${mail.text}\n${mail.calendars.join('\n')}`;
 }
 
 export function textOf(
@@ -57,6 +57,7 @@ export function textOf(
     subject: mail.subject,
     stripped,
     attachments: mail.attachments,
+    calendars: mail.calendars,
     isFirst,
     partsDiffer: mail.partsDiffer,
     recipients,

@@ -5,6 +5,7 @@
 import { type MessagePort, parentPort } from 'node:worker_threads';
 import { simpleParser } from 'mailparser';
 import { type ReportPart, readBounce } from '../../core/mail-bounce.ts';
+import { calendarMethod, describeCalendar } from '../../core/mail-calendar.ts';
 import { stripQuotes } from '../../core/mail-quotes.ts';
 import {
   type AttachedPart,
@@ -30,6 +31,9 @@ type Waiting = {
 };
 
 const REPORT_TYPE = /^(multipart\/report|message\/delivery-status)/;
+const CALENDAR_TYPE = /^(text\/(x-v)?calendar|application\/ics)$/i;
+const MAX_CALENDARS = 5;
+const MAX_CALENDAR_BYTES = 256 * 1024;
 const MAX_SUBJECT_CHARS = 1000;
 const MAX_REPORT_BYTES = 64 * 1024;
 
@@ -85,6 +89,10 @@ async function parse(raw: Buffer, shape: MimeShape): Promise<ParseResult> {
   const html = parsed.html === false ? '' : visibleText(htmlToVisibleText(parsed.html));
   const hasPlain = plain.trim() !== '';
   const text = (hasPlain ? plain : html).slice(0, MAX_WHOLE_TEXT_CHARS);
+  const calendars = parsed.attachments
+    .filter(isCalendar)
+    .slice(0, MAX_CALENDARS)
+    .map(({ content }) => content.toString('utf8', 0, MAX_CALENDAR_BYTES));
   const mail: ParsedMail = {
     subject: (parsed.subject ?? '').slice(0, MAX_SUBJECT_CHARS),
     fromName: parsed.from?.value[0]?.name,
@@ -92,8 +100,10 @@ async function parse(raw: Buffer, shape: MimeShape): Promise<ParseResult> {
     stripped: stripQuotes(text),
     partsDiffer: hasPlain && partsDiffer(plain, html),
     contentTypes: shape.contentTypes,
-    calendarMethod: shape.calendarMethod,
-    attachments: parsed.attachments.filter((part) => !part.related).map(describePart),
+    calendarMethod: shape.calendarMethod ?? calendars.map(calendarMethod).find(isMethod),
+    attachments: parsed.attachments.filter((part) => !isCalendar(part)).map(describePart),
+    // One entry often comes twice, as an alternative and as a file.
+    calendars: [...new Set(calendars.flatMap((ics) => describeCalendar(ics) ?? []))],
     bounce: shape.contentTypes.some((type) => REPORT_TYPE.test(type))
       ? readBounce(parsed.attachments.map(reportPart))
       : undefined,
@@ -101,12 +111,22 @@ async function parse(raw: Buffer, shape: MimeShape): Promise<ParseResult> {
   return { kind: 'parsed', mail };
 }
 
+const isMethod = (method: string | undefined) => method !== undefined;
+
+const isCalendar = (part: { contentType: string }) => CALENDAR_TYPE.test(part.contentType);
+
 function describePart(part: {
   filename?: string | undefined;
   contentType: string;
   size: number;
+  related?: boolean | undefined;
 }): AttachedPart {
-  return { name: part.filename ?? 'unnamed', type: part.contentType, bytes: part.size };
+  return {
+    name: part.filename ?? 'unnamed',
+    type: part.contentType,
+    bytes: part.size,
+    isInline: part.related === true,
+  };
 }
 
 const reportPart = (part: { contentType: string; content: Buffer }): ReportPart => ({

@@ -18,6 +18,8 @@ export type ParsedMail = {
   readonly contentTypes: readonly string[];
   readonly calendarMethod: string | undefined;
   readonly attachments: readonly AttachedPart[];
+  /** Its calendar entries, in words. */
+  readonly calendars: readonly string[];
   /** What a delivery report says, where it reports a failure. */
   readonly bounce: BounceReport | undefined;
 };

@@ -118,6 +118,57 @@ describe('an HTML mail is read as a person sees it', () => {
   });
 });
 
+describe('a mail with an invitation and pictures', () => {
+  const invitation = (method: string) =>
+    [
+      'BEGIN:VCALENDAR',
+      `METHOD:${method}`,
+      'BEGIN:VEVENT',
+      'SUMMARY:Gr\u00fc\u00dfe',
+      'DTSTART:20260115T110000Z',
+      'END:VEVENT',
+      'END:VCALENDAR',
+    ].join('\r\n');
+  const mailWith = async (method: string) => {
+    const part = (type: string, body: string, ...fields: readonly string[]) =>
+      [`--b`, `Content-Type: ${type}`, ...fields, '', body].join('\r\n');
+    const base64 = Buffer.from(invitation(method)).toString('base64');
+    const raw = [
+      `${HEAD}MIME-Version: 1.0`,
+      'Content-Type: multipart/related; boundary=b',
+      '',
+      part('text/html', '<p>Come <img src="cid:logo"></p>'),
+      part('text/calendar; charset=utf-8', base64, 'Content-Transfer-Encoding: base64'),
+      part(
+        'application/ics; name=invite.ics',
+        base64,
+        'Content-Transfer-Encoding: base64',
+        'Content-Disposition: attachment; filename=invite.ics',
+      ),
+      part('image/png; name=logo.png', 'AAAA', 'Content-ID: <logo>', 'Content-Disposition: inline'),
+      '--b--',
+    ].join('\r\n');
+    const { result } = await reader.read(Buffer.from(raw));
+    if (result.kind !== 'parsed') throw new Error(result.gate);
+    return result.mail;
+  };
+
+  it('has the entry once and in words, and its picture by name', async () => {
+    const mail = await mailWith('REQUEST');
+    expect(mail.calendars).toEqual([
+      '[calendar invitation in this mail; it was not entered anywhere]\nWhat: Grüße\nWhen: Thursday 2026-01-15 11:00 (UTC)',
+    ]);
+    expect(mail.attachments).toMatchObject([
+      { name: 'logo.png', type: 'image/png', isInline: true },
+    ]);
+    expect(mail.calendarMethod).toBe('request');
+  });
+
+  it('is known as a calendar answer although only the entry itself says so', async () => {
+    expect((await mailWith('REPLY')).calendarMethod).toBe('reply');
+  });
+});
+
 describe('what a signature proves', () => {
   const body = 'Pay the bill.\r\n';
   const sign = async (options: { domain?: string; maxBodyLength?: number } = {}) => {
