@@ -44,12 +44,27 @@ const groupPolicy = (
   speakAs: readonly string[] = [],
 ): GroupPolicy => ({ listed: groups, allow: groupAllow, names: groupNames, speakAs });
 
+type Gated = GroupSettings & { readonly allowFrom: readonly string[] };
+
+/** What only the gate reads counts from the next message on. */
+function withoutGate<T extends Gated>(settings: T): Omit<T, keyof Gated> {
+  const {
+    allowFrom: _people,
+    groups: _groups,
+    groupAllow: _who,
+    groupNames: _names,
+    ...rest
+  } = settings;
+  return rest;
+}
+
 export const CHANNELS: readonly ChannelDefinition[] = [
   {
     name: 'telegram',
     label: 'Telegram',
     isEnabled: ({ telegram }) => telegram.enabled,
-    settings: ({ telegram: { allowFrom: _gate, ...settings } }) => settings,
+    // The channel itself tells the owner of groups that are not listed.
+    settings: ({ telegram }) => ({ ...withoutGate(telegram), groups: telegram.groups }),
     policy: ({ telegram }) => ({
       allowFrom: telegram.allowFrom,
       owners: [],
@@ -82,11 +97,12 @@ export const CHANNELS: readonly ChannelDefinition[] = [
     name: 'whatsapp',
     label: 'WhatsApp',
     isEnabled: ({ whatsapp }) => whatsapp.enabled,
-    settings: ({ whatsapp: { allowFrom: _gate, ...settings } }) => settings,
-    policy: ({ whatsapp: { allowFrom, selfChat } }) => ({
-      allowFrom: allowFrom.map(normaliseAllowed),
-      owners: selfChat ? [SELF] : [],
+    settings: ({ whatsapp }) => withoutGate(whatsapp),
+    policy: ({ whatsapp }) => ({
+      allowFrom: whatsapp.allowFrom.map(normaliseAllowed),
+      owners: whatsapp.selfChat ? [SELF] : [],
       acceptUnverified: false,
+      groups: groupPolicy(whatsapp),
     }),
     async create({ whatsapp }, deps) {
       const { createWhatsAppChannel } = await import('./whatsapp/whatsapp.ts');

@@ -112,6 +112,8 @@ const whatsapp = z.strictObject({
   allowFrom: allowFrom.describe(
     'Phone numbers (+491511234567) or LIDs (1234@lid); empty = nobody, "*" = everybody.',
   ),
+  ...groupSettings,
+  groups: groups.describe('Group ids (120363...@g.us); empty = no group.'),
   phoneNumber: z
     .string()
     .default('')

@@ -1,15 +1,18 @@
 // What may be wrong with the WhatsApp settings although each of them fits the schema.
 
 import type { WhatsAppConfig } from './config.ts';
+import { strangeCallNames } from './config-conflicts-groups.ts';
 import type { ConfigProblem } from './errors.ts';
 import { isLoopbackHost } from './loopback.ts';
-import { isAllowEntry, phoneDigits } from './whatsapp-jid.ts';
+import { isAllowEntry, parseJid, phoneDigits } from './whatsapp-jid.ts';
 
 const SECTION = 'channels.whatsapp';
 
 export function whatsappConflicts(whatsapp: WhatsAppConfig): readonly ConfigProblem[] {
   return [
     ...strangeEntries(whatsapp),
+    ...strangeGroups(whatsapp),
+    ...strangeCallNames(SECTION, whatsapp.groupNames),
     ...phoneNumber(whatsapp),
     ...socketUrl(whatsapp),
     ...gaps(whatsapp),
@@ -22,6 +25,15 @@ function strangeEntries({ allowFrom }: WhatsAppConfig): readonly ConfigProblem[]
     const problem = `"${entry}" is neither a phone number with its country code nor a LID`;
     const remedy = 'Write it like +491511234567, or as "nanobot pair list" shows it.';
     return [{ path: `${SECTION}.allowFrom.${index}`, problem, remedy }];
+  });
+}
+
+function strangeGroups({ groups }: WhatsAppConfig): readonly ConfigProblem[] {
+  return groups.flatMap((id, index) => {
+    if (parseJid(id).kind === 'group') return [];
+    const problem = `"${id}" is no group id`;
+    const remedy = 'Mention the agent in the group: it tells its owner the id.';
+    return [{ path: `${SECTION}.groups.${index}`, problem, remedy }];
   });
 }
 

@@ -1,7 +1,7 @@
 // What a WhatsApp message says: taken out of its containers (disappearing, view once, edited ...),
 // with what it quotes and whom it names. What is not text is put into words by whatsapp-kinds.ts.
 
-import { idOfPerson, isPerson, parseJid } from './whatsapp-jid.ts';
+import { idOfPerson, isPerson, type PersonJid, parseJid } from './whatsapp-jid.ts';
 import { wordsOfKind } from './whatsapp-kinds.ts';
 import type { WhatsAppContent, WhatsAppContext } from './whatsapp-message.ts';
 
@@ -10,6 +10,8 @@ export type WhatsAppReading = {
   /** It replaces the text of an earlier message. */
   readonly isEdit: boolean;
   readonly quoted?: WhatsAppQuote;
+  /** Whom it names. */
+  readonly mentioned?: readonly PersonJid[];
 };
 
 type WhatsAppQuote = {
@@ -33,9 +35,19 @@ export function readWhatsApp(message: WhatsAppContent): WhatsAppReading | undefi
   const { content, isEdit } = unwrap(message);
   const text = textOf(content);
   if (text === undefined) return undefined;
-  const quoted = quoteOf(contextOf(content));
-  return { text, isEdit, ...(quoted === undefined ? {} : { quoted }) };
+  const context = contextOf(content);
+  const quoted = quoteOf(context);
+  const mentioned = namedIn(context);
+  return {
+    text,
+    isEdit,
+    ...(quoted === undefined ? {} : { quoted }),
+    ...(mentioned.length === 0 ? {} : { mentioned }),
+  };
 }
+
+const namedIn = (context: WhatsAppContext | undefined): readonly PersonJid[] =>
+  (context?.mentionedJid ?? []).slice(0, MAX_NAMED).map(parseJid).filter(isPerson);
 
 function unwrap(message: WhatsAppContent): {
   readonly content: WhatsAppContent;
@@ -70,13 +82,12 @@ function textOf(content: WhatsAppContent): string | undefined {
   const said = words.flatMap(({ note, text }) => [note, text]).filter((part) => part !== undefined);
   if (said.length === 0) return undefined;
   const context = contextOf(content);
-  const text = withNamedPeople(said.join('\n'), context?.mentionedJid ?? []);
+  const text = withNamedPeople(said.join('\n'), namedIn(context));
   return context?.isForwarded === true ? `[forwarded]\n${text}` : text;
 }
 
 /** WhatsApp writes `@` and the digits of an address; ours are spelled like all ids of people. */
-function withNamedPeople(text: string, jids: readonly string[]): string {
-  const people = jids.slice(0, MAX_NAMED).map(parseJid).filter(isPerson);
+function withNamedPeople(text: string, people: readonly PersonJid[]): string {
   if (people.length === 0) return text;
   const ids = new Map(people.map((person) => [person.user, idOfPerson(person)]));
   return text.replace(/(?<![\w.])@(\d{1,20})(?!\d)/g, (whole, digits: string) => {

@@ -31,6 +31,7 @@ export type ConnectionDeps = {
   readonly clock: Clock;
   readonly log: Logger;
   readonly getMessage: SocketConfig['getMessage'];
+  readonly cachedGroupMetadata: SocketConfig['cachedGroupMetadata'];
   readonly makeSignalRepository: SocketConfig['makeSignalRepository'];
   /** Called before the socket can deliver anything. */
   onSocket(socket: WASocket): Disposable;
@@ -86,6 +87,7 @@ export class Connection {
         logger,
         agent: this.#carrier.agent,
         getMessage: deps.getMessage,
+        cachedGroupMetadata: deps.cachedGroupMetadata,
         makeSignalRepository: (...given) => this.#watched(deps.makeSignalRepository(...given)),
       }),
     );

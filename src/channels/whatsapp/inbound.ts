@@ -3,7 +3,7 @@
 
 import type { InboundEntry } from '../../bus/bus.ts';
 import { type ChatId, chatId, DEFAULT_ACCOUNT, type UserId, userId } from '../../core/ids.ts';
-import type { InboundMessage, PersonSender, Quote } from '../../core/message.ts';
+import type { GroupRef, InboundMessage, PersonSender, Quote } from '../../core/message.ts';
 import type { WhatsAppReading } from '../../core/whatsapp-content.ts';
 import { isPerson, type PersonJid, parseJid } from '../../core/whatsapp-jid.ts';
 import type { WhatsAppContent } from '../../core/whatsapp-message.ts';
@@ -94,6 +94,7 @@ export type Speaker = {
   readonly id: UserId;
   readonly alsoKnownAs: readonly UserId[];
   readonly addressing: InboundMessage['addressing'];
+  readonly group?: GroupRef;
 };
 
 export function toEntry(
@@ -116,6 +117,7 @@ export function toEntry(
     chat: { channel: WHATSAPP, account: DEFAULT_ACCOUNT, chat: speaker.chat },
     sender,
     addressing: speaker.addressing,
+    ...(speaker.group === undefined ? {} : { group: speaker.group }),
     ...content,
     sentAt: row.sentAt,
     receivedAt: row.receivedAt,

@@ -25,6 +25,7 @@ export type LinkDeps = {
   /** 0 to 1; spreads the waits between tries. */
   readonly random: () => number;
   readonly getMessage: SocketConfig['getMessage'];
+  readonly cachedGroupMetadata: SocketConfig['cachedGroupMetadata'];
   readonly makeSignalRepository: SocketConfig['makeSignalRepository'];
   /** Called for each socket before it can deliver anything. */
   onSocket(socket: WASocket): Disposable;

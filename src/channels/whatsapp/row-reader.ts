@@ -8,6 +8,7 @@ import { readWhatsApp, type WhatsAppReading } from '../../core/whatsapp-content.
 import { personOfId } from '../../core/whatsapp-jid.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../lib/logger.ts';
+import { groupAddressing, withoutOwnName } from './group-address.ts';
 import type { Parcel } from './hand-over.ts';
 import { SELF, SELF_CHAT } from './ids.ts';
 import {
@@ -118,8 +119,9 @@ export function createRowReader(deps: RowReaderDeps) {
     const ownerUntil = place.kind === 'direct' ? await pause.until(person.names) : 0;
     const entry = await entryOf(row, reading, speakerOf(place, person, row), ownerUntil);
     if (place.kind === 'list') return { arrival, entry: { ...entry, ...UNDIRECTED } };
-    if (entry.kind === 'record' || place.kind === 'group') return { arrival, entry };
-    const isUnresolved = personOfId(person.id)?.kind === 'lid';
+    if (entry.kind === 'record') return { arrival, entry };
+    // In a group nobody's number is needed who does not speak to us.
+    const isUnresolved = place.kind === 'direct' && personOfId(person.id)?.kind === 'lid';
     return { arrival, entry, unread: keyOf(row), isUnresolved };
   }
 
@@ -131,10 +133,15 @@ export function createRowReader(deps: RowReaderDeps) {
   ): Promise<InboundEntry> {
     const quotedId = reading?.quoted?.id;
     const isQuoteOurs = quotedId !== undefined && (await deps.isOurs(quotedId));
-    const quote = quoteOf(row, reading, speaker, deps.account(), isQuoteOurs);
+    const own = deps.account();
+    const quote = quoteOf(row, reading, speaker, own, isQuoteOurs);
     const maxAgeMs = settings.maxAgeHours * HOUR_MS;
     const gate = gateOf(row, reading, { now: clock.now(), maxAgeMs, ownerUntil });
-    return toEntry(row, speaker, { text: reading?.text ?? '', ...quote }, gate);
+    const text = reading?.text ?? '';
+    if (speaker.group === undefined) return toEntry(row, speaker, { text, ...quote }, gate);
+    const addressing = groupAddressing(reading, isQuoteOurs, own);
+    const words = { text: withoutOwnName(text, own), ...quote };
+    return toEntry(row, { ...speaker, addressing }, words, gate);
   }
 
   return {
@@ -159,7 +166,8 @@ function speakerOf(
   const authorThen = person.chatAt(row.sentAt);
   if (place.kind === 'group') {
     const chat = chatId(place.group);
-    return { chat, chatThen: chat, authorThen, id, alsoKnownAs, addressing: 'ambient' };
+    const group = { ids: [chat] } as const;
+    return { chat, chatThen: chat, authorThen, id, alsoKnownAs, addressing: 'ambient', group };
   }
   const chatThen = authorThen;
   return { chat: person.chat, chatThen, authorThen, id, alsoKnownAs, addressing: 'direct' };
@@ -177,5 +185,6 @@ function ownSpeaker(account: LinkedAccount | undefined): Speaker {
 }
 
 function keyOf({ key }: InboxRow): WAMessageKey {
-  return { remoteJid: key.remoteJid, id: key.id, fromMe: false };
+  const { remoteJid, id, participant } = key;
+  return { remoteJid, id, fromMe: false, ...(participant === undefined ? {} : { participant }) };
 }

@@ -12,6 +12,7 @@ export type SocketParts = {
   readonly logger: SocketConfig['logger'];
   readonly agent: NonNullable<SocketConfig['agent']>;
   readonly getMessage: SocketConfig['getMessage'];
+  readonly cachedGroupMetadata: SocketConfig['cachedGroupMetadata'];
   readonly makeSignalRepository: SocketConfig['makeSignalRepository'];
 };
 
@@ -34,6 +35,7 @@ export function socketOptions(parts: SocketParts): UserFacingSocketConfig {
     logger: parts.logger,
     agent: parts.agent,
     getMessage: parts.getMessage,
+    cachedGroupMetadata: parts.cachedGroupMetadata,
     makeSignalRepository: parts.makeSignalRepository,
     // Else the owner's phone would no longer ring.
     markOnlineOnConnect: false,

@@ -4,6 +4,7 @@
 import type { WASocket } from '@whiskeysockets/baileys';
 import type { WhatsAppConfig } from '../../core/config.ts';
 import type { ChannelHost } from '../channel.ts';
+import { createGroupMembers, type GroupMembers } from './group-members.ts';
 import { createInbox, type Inbox } from './inbox.ts';
 import { type Ledger, openLedger } from './ledger.ts';
 import { createLidDirectory } from './lid-directory.ts';
@@ -33,11 +34,13 @@ export class WhatsAppSession {
   readonly #ledger: Ledger;
   readonly #inbox: Inbox;
   readonly #undecryptable: Undecryptable;
+  readonly #groupMembers: GroupMembers;
 
   private constructor(deps: SessionDeps, ledger: Ledger) {
     this.#deps = deps;
     this.#ledger = ledger;
     this.#undecryptable = createUndecryptable(deps.host);
+    this.#groupMembers = createGroupMembers(deps.host.clock);
     this.link = this.#createLink();
     const people = this.#createPeople();
     this.outbox = createOutbox({
@@ -93,6 +96,7 @@ export class WhatsAppSession {
       host,
       random,
       getMessage: (key) => this.outbox.getMessage(key),
+      cachedGroupMetadata: this.#groupMembers.of,
       makeSignalRepository: createSessionRepository({ vault, ledger, clock, log }),
       onSocket: (socket) => this.#attach(socket),
     });
@@ -103,6 +107,7 @@ export class WhatsAppSession {
     const stack = new DisposableStack();
     stack.use(this.outbox.attach(socket));
     stack.use(this.#undecryptable.attach(socket));
+    stack.use(this.#groupMembers.attach(socket));
     stack.defer(() => this.#ledger.disconnected());
     socket.ws.prependListener('CB:message', (stanza) => this.#ledger.observe(stanza));
     return stack;

@@ -93,6 +93,7 @@ export async function createLinkBench(
       host,
       random: () => 0,
       getMessage: async () => undefined,
+      cachedGroupMetadata: async () => undefined,
       makeSignalRepository: createSessionRepository({ ...host, vault, ledger }),
       onSocket(socket) {
         sockets.made += 1;

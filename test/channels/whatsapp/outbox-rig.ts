@@ -125,6 +125,7 @@ export class OutboxRig implements AsyncDisposable {
   async connect(): Promise<void> {
     const client = new BaileysClient(this.server, this.#auth, {
       getMessage: (key) => this.outbox.getMessage(key),
+      cachedGroupMetadata: async () => undefined,
       ...this.#options,
     });
     this.#attached = this.outbox.attach(client.socket);

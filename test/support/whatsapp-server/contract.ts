@@ -160,8 +160,16 @@ export interface Group {
   says(
     member: Contact,
     text: string,
-    options?: Pick<WriteOptions, 'addressing' | 'device' | 'at'>,
+    options?: Pick<WriteOptions, 'addressing' | 'device' | 'at'> & {
+      /** Jids of those whom the text names, as `@` and their digits. */
+      readonly mentions?: readonly string[];
+      readonly quoting?: { readonly id: string; readonly text: string; readonly author: string };
+    },
   ): Promise<string>;
+  /** Somebody joins, of which the server tells the linked device. */
+  joined(member: Contact): Promise<void>;
+  /** How often the linked device asked who is in it. */
+  readonly asked: number;
   seenBy(member: Contact): readonly SeenMessage[];
 }
 

@@ -17,6 +17,7 @@ type GroupDeps = {
   readonly members: readonly Person[];
   readonly subject: string;
   readonly now: () => number;
+  readonly personOf: (contact: Contact) => Person | undefined;
 };
 
 type SayOptions = Parameters<Group['says']>[2];
@@ -24,17 +25,20 @@ type SayOptions = Parameters<Group['says']>[2];
 export class GroupChat implements Group {
   readonly jid = `120363${randomInt(1e11, 1e12)}@g.us`;
   readonly account: Account;
-  readonly members: readonly Person[];
+  readonly members: Person[];
   readonly subject: string;
   readonly createdAt: number;
+  asked = 0;
   readonly #now: () => number;
-  readonly #views: ReadonlyMap<string, ChatView>;
+  readonly #personOf: GroupDeps['personOf'];
+  readonly #views: Map<string, ChatView>;
   /** Whose sender key the linked device has. */
   readonly #knownTo = new Map<string, LinkedDevice | undefined>();
 
-  constructor({ account, members, subject, now }: GroupDeps) {
+  constructor({ account, members, subject, now, personOf }: GroupDeps) {
     this.account = account;
-    this.members = members;
+    this.members = [...members];
+    this.#personOf = personOf;
     this.subject = subject;
     this.createdAt = now();
     this.#now = now;
@@ -42,11 +46,15 @@ export class GroupChat implements Group {
   }
 
   async says(contact: Contact, text: string, options: SayOptions = {}): Promise<string> {
-    const { addressing = BY_LID, device = 0, at = this.#now() } = options;
+    const { addressing = BY_LID, device = 0, at = this.#now(), mentions, quoting } = options;
     const member = this.members.find(({ lid }) => lid === contact.lid);
     if (member === undefined) throw new Error(`${contact.name} is no member of ${this.subject}`);
     const { line, mail } = member.handset(device);
-    const [id, message, self] = [newMessageId(), textMessage(text), lidJid(member, device)];
+    const [id, message, self] = [
+      newMessageId(),
+      textMessage(text, quoting, mentions),
+      lidJid(member, device),
+    ];
     const { enc, senderKey } = await line.sealForGroup(this.jid, self, message);
     const isNew = this.#knownTo.get(self) !== this.account.device;
     this.#knownTo.set(self, this.account.device);
@@ -55,6 +63,19 @@ export class GroupChat implements Group {
     const sealed = isNew ? [await line.seal(senderKey), enc] : [enc];
     await mail.post({ id, message: { ...message, ...senderKey }, envelope }, sealed);
     return id;
+  }
+
+  async joined(contact: Contact): Promise<void> {
+    const person = this.#personOf(contact);
+    if (person === undefined) throw new Error(`${contact.name} has no account`);
+    this.members.push(person);
+    this.#views.set(person.lid, new ChatView(this.#now));
+    const id = newMessageId();
+    const by = lidJid(this.members[0] ?? person);
+    const t = seconds(this.#now());
+    const attrs = { from: this.jid, type: 'w:gp2', id, t, participant: by };
+    const content = [{ tag: 'add', attrs: {}, content: [participant(person)] }];
+    await this.account.deliver({ tag: 'notification', attrs, content });
   }
 
   seenBy({ lid, name }: Contact): readonly SeenMessage[] {
@@ -96,6 +117,7 @@ export function groupHandler(groups: readonly GroupChat[]): StanzaHandler {
     }
     if (getBinaryNodeChild(stanza, 'query') === undefined) return false;
     const group = own.find(({ jid }) => jid === to);
+    if (group !== undefined) group.asked += 1;
     await from.send(
       group === undefined
         ? failedResult(stanza, 404, 'item-not-found')

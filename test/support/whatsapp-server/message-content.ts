@@ -50,13 +50,24 @@ export type Quote = {
 };
 
 /** A text as a phone of today sends it, with the secret that every message carries. */
-export function textMessage(text: string, quote?: Quote): proto.IMessage {
+export function textMessage(
+  text: string,
+  quote?: Quote,
+  mentionedJid: readonly string[] = [],
+): proto.IMessage {
   const messageContextInfo = { messageSecret: randomBytes(32) };
-  if (quote === undefined) return { conversation: text, messageContextInfo };
+  if (quote === undefined && mentionedJid.length === 0) {
+    return { conversation: text, messageContextInfo };
+  }
   const contextInfo = {
-    stanzaId: quote.id,
-    participant: quote.author,
-    quotedMessage: { conversation: quote.text },
+    ...(quote === undefined
+      ? {}
+      : {
+          stanzaId: quote.id,
+          participant: quote.author,
+          quotedMessage: { conversation: quote.text },
+        }),
+    ...(mentionedJid.length === 0 ? {} : { mentionedJid: [...mentionedJid] }),
   };
   return { extendedTextMessage: { text, contextInfo }, messageContextInfo };
 }

@@ -80,7 +80,8 @@ class Society implements People, Population {
     subject = 'Group',
   ): Promise<GroupChat> {
     const known = members.flatMap(({ lid }) => this.#contacts.get(lid) ?? []);
-    const group = new GroupChat({ account, members: known, subject, now: this.#now });
+    const personOf = ({ lid }: Contact) => this.#contacts.get(lid);
+    const group = new GroupChat({ account, members: known, subject, now: this.#now, personOf });
     this.#groups.push(group);
     return group;
   }
