@@ -85,6 +85,9 @@ async function login(terminal: Terminal, name: string, flags: LoginFlags) {
     const { setUpEmail } = await import('./onboard/email-step.ts');
     await setUpEmail(terminal, asker, { ...flags, email: flags.email ?? '' });
   }
+  const { findRunningGateway } = await import('../app/running-gateway.ts');
+  if ((await findRunningGateway(terminal.home)) !== undefined) return;
+  asker.say('The agent answers there while the gateway runs. Start it: nanobot gateway');
 }
 
 async function restart(terminal: Terminal, name: string) {
