@@ -15,20 +15,23 @@ type HandOverDeps = {
 
 const BATCH = 100;
 
-/** @returns those that were let go, and whether some had to stay. */
+/**
+ * `full`: chats that have no room, of which nothing is tried; those found so are added.
+ * @returns the parcels that were let go.
+ */
 export async function handOver<P extends Parcel>(
   parcels: readonly P[],
+  full: Set<string>,
   deps: HandOverDeps,
-): Promise<{ readonly gone: readonly P[]; readonly isFull: boolean }> {
+): Promise<readonly P[]> {
   const gone: P[] = [];
-  const full = new Set<string>();
   for (let start = 0; start < parcels.length; start += BATCH) {
     const batch = parcels.slice(start, start + BATCH).filter((one) => !full.has(chatOf(one)));
     const taken = (await isTaken(batch, deps)) ? batch : await takenByChat(batch, full, deps);
     await deps.remove(taken.map(({ arrival }) => arrival));
     gone.push(...taken);
   }
-  return { gone, isFull: full.size > 0 };
+  return gone;
 }
 
 const chatOf = ({ entry }: Parcel) => entry?.message.chat.chat ?? '';

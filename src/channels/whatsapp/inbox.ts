@@ -25,7 +25,7 @@ export interface Inbox {
 export type InboxDeps = Omit<RowReaderDeps, 'unread' | 'clock' | 'log'> & {
   readonly host: ChannelHost;
   readonly ledger: {
-    list(limit: number): Promise<readonly InboxRow[]>;
+    list(limit: number, after?: string): Promise<readonly InboxRow[]>;
     remove(arrivals: readonly string[]): Promise<void>;
     arrival(signal: AbortSignal): Promise<void>;
     /** Undefined while none waits to be decrypted. */
@@ -92,9 +92,7 @@ class Drain {
         await link.caughtUp(this.#signal);
         await this.#settle();
         if (link.isCatchingUp) continue;
-        const rows = await ledger.list(WINDOW);
-        if (rows.length === 0) await ledger.arrival(this.#signal);
-        else await this.#take(rows);
+        if (!(await this.#takeWaiting())) await ledger.arrival(this.#signal);
       }
     } catch (error) {
       if (!this.#signal.aborted) throw error;
@@ -126,19 +124,38 @@ class Drain {
     }
   }
 
-  async #take(rows: readonly InboxRow[]): Promise<void> {
-    const { undecryptable } = this.#deps;
-    const ordered = inOrder(rows);
-    const due = rows.length < WINDOW ? ordered : ordered.slice(0, WINDOW / 2);
-    undecryptable.arrived(due.map(({ key }) => key.id));
-    const { host, ledger } = this.#deps;
-    const parcels = await this.#reader.read(due);
-    const remove = (arrivals: readonly string[]) => ledger.remove(arrivals);
-    const { gone, isFull } = await handOver(parcels, { host, remove });
-    for (const one of gone) await this.#noteGone(one);
-    if (isFull) return this.#waitForRoom();
+  /** The next of what waits, and behind chats that have no room all the rest; false: nothing waits. */
+  async #takeWaiting(): Promise<boolean> {
+    const { ledger } = this.#deps;
+    const full = new Set<string>();
+    let held: readonly InboxRow[] = [];
+    let after = '';
+    do {
+      const fresh = await ledger.list(WINDOW - held.length, after);
+      after = fresh.at(-1)?.arrival ?? after;
+      const ordered = inOrder([...held, ...fresh]);
+      const due = ordered.length < WINDOW ? ordered : ordered.slice(0, WINDOW / 2);
+      held = ordered.slice(due.length);
+      if (due.length === 0) return false;
+      await this.#take(due, full);
+    } while (full.size > 0 && held.length > 0 && !this.#signal.aborted);
+    if (full.size > 0) await this.#waitForRoom();
+    else this.#noteRoom();
+    return true;
+  }
+
+  #noteRoom(): void {
     if (this.#fullTries > 0) this.#deps.noteTrouble(undefined);
     this.#fullTries = 0;
+  }
+
+  async #take(due: readonly InboxRow[], full: Set<string>): Promise<void> {
+    const { host, ledger, undecryptable } = this.#deps;
+    undecryptable.arrived(due.map(({ key }) => key.id));
+    const parcels = await this.#reader.read(due);
+    const remove = (arrivals: readonly string[]) => ledger.remove(arrivals);
+    const gone = await handOver(parcels, full, { host, remove });
+    for (const one of gone) await this.#noteGone(one);
   }
 
   async #noteGone({ entry, unread, isUnresolved }: ReadRow): Promise<void> {

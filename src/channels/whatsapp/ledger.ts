@@ -48,8 +48,8 @@ export interface Ledger {
   stored(): void;
   /** This ciphertext was decrypted, or refused for good. */
   settled(ciphertext: Uint8Array): void;
-  /** Waiting rows in arrival order. */
-  list(limit: number): Promise<readonly LedgerRow[]>;
+  /** Waiting rows in arrival order; `after`: those behind the row of this key. */
+  list(limit: number, after?: string): Promise<readonly LedgerRow[]>;
   remove(arrivals: readonly string[]): Promise<void>;
   /** Resolves when a row was stored since the last call. @throws the signal's reason */
   arrival(signal: AbortSignal): Promise<void>;
@@ -125,10 +125,10 @@ class StoredLedger implements Ledger {
     this.#progressAt = this.#deps.clock.monotonic();
   }
 
-  async list(limit: number): Promise<readonly LedgerRow[]> {
+  async list(limit: number, behind = ''): Promise<readonly LedgerRow[]> {
     const rows: LedgerRow[] = [];
     const damaged: KeyValueEntry[] = [];
-    for (let after = ''; rows.length < limit; ) {
+    for (let after = behind; rows.length < limit; ) {
       const wanted = limit - rows.length;
       const entries = await this.#deps.state.list(INBOX_PREFIX, { limit: wanted, after });
       for (const entry of entries) {

@@ -316,7 +316,7 @@ describe('a full queue', () => {
     rig.host.beforeStore = async (batch) => {
       rig.host.isFull = batch.some(({ message }) => message.chat.chat === '888@lid');
     };
-    const loud = Array.from({ length: 150 }, (_, index) => ({
+    const loud = Array.from({ length: 900 }, (_, index) => ({
       chat: '888@lid',
       text: `n${index}`,
     }));
