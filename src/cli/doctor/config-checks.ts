@@ -47,11 +47,11 @@ export async function checkAccess(
 ): Promise<readonly Finding[]> {
   const people = (await state?.pairing.list())?.approved ?? [];
   return CHANNELS.filter((channel) => channel.isEnabled(config.channels)).map((channel) => {
-    const { allowFrom } = channel.policy(config.channels);
+    const { allowFrom, owners } = channel.policy(config.channels);
     const paired = people.filter(
       ({ channel: door, role }) => door === channel.name && role !== 'blocked',
     ).length;
-    return accessFinding(channel.name, allowFrom, paired);
+    return accessFinding(channel.name, [...owners, ...allowFrom], paired);
   });
 }
 
