@@ -152,14 +152,17 @@ export function* settle(
   return 'settled';
 }
 
-/** Of several reports on one message the first counts. */
+/**
+ * Of several reports on one message the first counts. One may come before the send is settled, or
+ * about a send of which nobody knew whether it arrived.
+ */
 export function* markBounced(
   id: MessageId,
   reason: string,
   now: number,
 ): Operation<'marked' | 'known' | 'not sent'> {
   const row = yield* first<{ bounced_at: number | null }>(
-    `SELECT bounced_at FROM outbound WHERE id = ? AND state = 'sent'`,
+    `SELECT bounced_at FROM outbound WHERE id = ? AND state IN ('sending', 'sent', 'unknown')`,
     id,
   );
   if (row === undefined) return 'not sent';

@@ -1,7 +1,7 @@
 // The bus contract, outbound: answers arrive in order per chat, and never twice without a mark.
 
 import { describe, expect, it } from 'vitest';
-import type { Courier, MessageBus, UnknownPolicy } from '../../src/bus/bus.ts';
+import type { Courier, MessageBus, Receipt, UnknownPolicy } from '../../src/bus/bus.ts';
 import { after, BACKOFF, DeliveryError, NEVER, type Remedy } from '../../src/core/errors.ts';
 import { nativeId, turnId } from '../../src/core/ids.ts';
 import {
@@ -50,6 +50,20 @@ export function outboundContract(name: string, makeBench: MakeBusBench): void {
         what: 'bounced',
         detail: '5.1.1 (no such address)',
       });
+    });
+
+    it('takes the report that came faster than the end of the send', async () => {
+      await using bench = await makeBench();
+      await using bus = await bench.open();
+      const gate = Promise.withResolvers<Receipt>();
+      const courier = scriptedCourier({}, () => gate.promise);
+      const delivery = startDelivery(bus, courier);
+      await bus.send(outbound('a', 'a1'));
+      await eventually(bench.clock, () => courier.sent.length === 1);
+      expect(await bus.markBounced(outbound('a', 'a1').id, '5.1.1')).toBe('marked');
+      gate.resolve({ nativeIds: [nativeId('p1')] });
+      await delivery.stop();
+      expect(await stateOf(bus, 'a1')).toBe('bounced');
     });
 
     it('sends in order within a chat while other chats do not wait', async () => {
