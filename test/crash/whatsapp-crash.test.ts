@@ -10,6 +10,11 @@ const ANSWER_TIMEOUT_MS = 60_000;
 const KILLS = 40;
 /** From the stanza on its way to well behind the answer. */
 const LAST_KILL_MS = 600;
+const LOGIN_KILLS = 6;
+/** From the login to well behind the upload of the keys and the first sync. */
+const LAST_LOGIN_KILL_MS = 500;
+/** What a device uploads that has none on the server. */
+const ALL_PRE_KEYS = 812;
 
 let world: WhatsAppWorld;
 
@@ -84,6 +89,49 @@ describe('kill -9 while the account is being linked', () => {
     await contact.sees(({ text }) => text.includes('nonce-linked'), ANSWER_TIMEOUT_MS);
   }, 120_000);
 });
+
+describe('kill -9 while the first login uploads its keys and gets the first sync', () => {
+  it(`loses and doubles nothing over ${LOGIN_KILLS} kills, and links once`, async () => {
+    const { server, phone } = world;
+    const contacts = [await server.contact(phone), await server.contact(phone)];
+    phone.wantsAllPreKeys(true);
+    await linkAndKillBeforeLogin();
+    for (let turn = 0; turn < LOGIN_KILLS; turn += 1) {
+      for (const [who, contact] of contacts.entries()) {
+        await contact.writes(`repeat ${nonceOf(who, turn)}`);
+      }
+      const { logins } = phone.counts;
+      await world.start();
+      await expect.poll(() => phone.counts.logins, { timeout: 20_000 }).toBeGreaterThan(logins);
+      await delay((LAST_LOGIN_KILL_MS * turn) / LOGIN_KILLS);
+      await world.kill();
+    }
+    await world.start();
+    await allAnsweredOnce(contacts, LOGIN_KILLS);
+    expect(phone.preKeys).toBeGreaterThan(ALL_PRE_KEYS - 2 * LOGIN_KILLS);
+    expect(phone.counts.registrations).toBe(1);
+    expect(contacts.map(({ undecryptable }) => undecryptable)).toEqual([0, 0]);
+  }, 120_000);
+});
+
+/** The phone believes in the link, and the process dies before it could log in. */
+async function linkAndKillBeforeLogin(): Promise<void> {
+  world.phone.refuseLogins({ kind: 'silence' });
+  for await (const step of stepsUntilDeath()) {
+    if (step.kind !== 'show_qr') continue;
+    await world.phone.scan(step.qr);
+    await world.kill();
+  }
+  world.phone.refuseLogins(undefined);
+}
+
+async function* stepsUntilDeath() {
+  try {
+    yield* loginSteps(world.gateway, {});
+  } catch {
+    // The gateway died under the request.
+  }
+}
 
 /** Kills the gateway this long after the phone has scanned; true where the login was done before. */
 async function linkAndKillAfter(ms: number): Promise<boolean> {

@@ -1,12 +1,15 @@
 // A person, a mailbox and the whole program: a mail goes in, an answer comes back in its thread.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { ConfigInput } from '../../src/core/config.ts';
 import { type GatewayProcess, makeTestHome, type TestHome } from '../support/gateway-process.ts';
+import { startLlmServer } from '../support/llm-server.ts';
 import { type MailServers, mailServersAbsent, startMailServers } from '../support/mail-servers.ts';
 import { AGENT, sendAsPerson, withMailbox } from '../support/mail-servers-host.ts';
 
 const WAIT_MS = 20_000;
 const ANNA = 'anna@person.test';
+const BEN = 'ben@person.test';
 const absent = mailServersAbsent();
 if (absent !== undefined) console.log(`skipped: the gateway with a mailbox (${absent})`);
 
@@ -19,23 +22,8 @@ describe.skipIf(absent !== undefined)('the gateway with a mailbox', () => {
     if ('absent' in started) throw new Error(started.absent);
     servers = started;
     home = await makeTestHome({
+      ...configFor(servers, ANNA),
       agents: { defaults: { model: 'demo/demo' } },
-      gateway: { port: 0 },
-      channels: {
-        email: {
-          enabled: true,
-          imapHost: '127.0.0.1',
-          imapPort: servers.imapPort,
-          imapSecurity: 'none',
-          smtpHost: '127.0.0.1',
-          smtpPort: servers.smtpPort,
-          smtpSecurity: 'none',
-          username: AGENT,
-          password: servers.password,
-          allowFrom: [ANNA],
-          acceptUnverified: true,
-        },
-      },
     });
   });
   afterAll(async () => {
@@ -59,7 +47,48 @@ describe.skipIf(absent !== undefined)('the gateway with a mailbox', () => {
     expect(toEve).toBe(0);
     expect(await gateway.stop()).toBe(0);
   });
+
+  it('sends the answer under way before it leaves when it is told to stop', async () => {
+    await using model = await startLlmServer();
+    const thought = Promise.withResolvers<void>();
+    model.respond(() => ({ chunks: ['nonce-last ', thought.promise, 'words'] }));
+    await using busy = await makeTestHome({
+      ...configFor(servers, BEN),
+      agents: { defaults: { model: 'openai/sim-1' } },
+      providers: { openai: { apiKey: 'mail-test-key', apiBase: model.openaiBase } },
+    });
+    await using gateway = await busy.start();
+    await ready(gateway);
+    await sendAsPerson(servers, { subject: 'Think', text: 'long', isSigned: false, from: BEN });
+    await model.received(1);
+    const stopped = gateway.stop();
+    await gateway.printed(/stopp/i);
+    thought.resolve();
+    expect(await stopped).toBe(0);
+    expect(await nextMail(servers, BEN)).toContain('nonce-last words');
+  });
 });
+
+function configFor({ imapPort, smtpPort, password }: MailServers, person: string): ConfigInput {
+  return {
+    gateway: { port: 0 },
+    channels: {
+      email: {
+        enabled: true,
+        imapHost: '127.0.0.1',
+        imapPort,
+        imapSecurity: 'none',
+        smtpHost: '127.0.0.1',
+        smtpPort,
+        smtpSecurity: 'none',
+        username: AGENT,
+        password,
+        allowFrom: [person],
+        acceptUnverified: true,
+      },
+    },
+  };
+}
 
 /** Waits until the mailbox is followed: mail from before the first start is never answered. */
 async function ready({ address, credentials: headers }: GatewayProcess): Promise<void> {
