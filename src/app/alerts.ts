@@ -2,25 +2,17 @@
 
 import { randomUUID } from 'node:crypto';
 import type { MessageBus } from '../bus/bus.ts';
-import { type ChannelName, channelName, chatId, DEFAULT_ACCOUNT, messageId } from '../core/ids.ts';
-import type { ChatRef } from '../core/message.ts';
-import type { Pairing } from '../gateway/pairing.ts';
+import { type ChannelName, messageId } from '../core/ids.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
+import type { OwnerDoor } from './owner-door.ts';
 
 const REPEAT_MS = 3_600_000;
 const MAX_REMEMBERED = 50;
 
-/** The chat of the web page that holds notices for which no other door is known. */
-const NOTICES: ChatRef = {
-  channel: channelName('web'),
-  account: DEFAULT_ACCOUNT,
-  chat: chatId('notices'),
-};
-
 export type AlertDeps = {
   readonly bus: MessageBus;
-  readonly pairing: Pairing;
+  readonly ownerDoor: OwnerDoor;
   readonly clock: Clock;
   readonly log: Logger;
   isRunning(channel: ChannelName): boolean;
@@ -31,17 +23,6 @@ export type Alert = (troubled: ChannelName | undefined, text: string) => void;
 
 export function createAlerts(deps: AlertDeps): Alert {
   const lastAt = new Map<string, number>();
-
-  async function ownerChat(troubled: ChannelName | undefined): Promise<ChatRef> {
-    const { approved } = await deps.pairing.list();
-    for (const { role, channel, chat } of approved) {
-      const name = channelName(channel);
-      if (role !== 'owner' || chat === undefined) continue;
-      if (name === troubled || !deps.isRunning(name)) continue;
-      return { channel: name, account: DEFAULT_ACCOUNT, chat: chatId(chat) };
-    }
-    return NOTICES;
-  }
 
   return (channel, text) => {
     const now = deps.clock.now();
@@ -54,7 +35,8 @@ export function createAlerts(deps: AlertDeps): Alert {
       lastAt.delete(oldest);
     }
     deps.log.warn('owner alerted', { channel });
-    ownerChat(channel)
+    deps.ownerDoor
+      .chat((name) => name !== channel && deps.isRunning(name))
       .then((chat) =>
         deps.bus.send({
           id: messageId(`alert/${randomUUID()}`),

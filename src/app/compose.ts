@@ -8,13 +8,16 @@ import { createPromptSources } from '../agent/prompt-sources.ts';
 import { agentSettingsOf } from '../agent/settings.ts';
 import type { MessageBus } from '../bus/bus.ts';
 import { createMessageBus } from '../bus/message-bus.ts';
+import type { ChannelName } from '../core/ids.ts';
 import type { CommandDeps } from '../gateway/command.ts';
 import { createDispatcher } from '../gateway/dispatcher.ts';
 import { createGroupBuffer } from '../gateway/group-buffer.ts';
 import { createGroupIntake } from '../gateway/group-intake.ts';
 import { createJudge } from '../gateway/judge.ts';
+import { createKnock } from '../gateway/knock.ts';
 import { createChannelManager } from '../gateway/manager.ts';
-import { createPairing } from '../gateway/pairing.ts';
+import { createOwnerNotices } from '../gateway/owner-notices.ts';
+import { createPeople } from '../gateway/people.ts';
 import { createReceiver } from '../gateway/receive.ts';
 import { createSessionSettings } from '../gateway/session-settings.ts';
 import { type Clock, systemClock } from '../lib/clock.ts';
@@ -40,6 +43,7 @@ import { GatewayService } from './gateway-service.ts';
 import type { Home } from './home.ts';
 import { LiveConfig } from './live-config.ts';
 import { createModels } from './models.ts';
+import { createOwnerDoor } from './owner-door.ts';
 import { PAIRING_SCOPE } from './state.ts';
 
 export type { ChannelReport, Gateway, GatewayOptions } from './gateway.ts';
@@ -112,10 +116,20 @@ async function build(
   const models = await createModels({ live, env: options.env, clock, log });
   const agent = buildAgent(foundations, models.current, options.home);
   const settings = createSessionSettings(store.scope('session-settings'));
-  const pairing = createPairing({ state: store.scope(PAIRING_SCOPE), clock, randomBytes });
+  const state = store.scope(PAIRING_SCOPE);
+  const people = createPeople({
+    state,
+    clock,
+    randomBytes,
+    async release(messages) {
+      await bus.accept(messages.map((message) => ({ kind: 'queue', message })));
+    },
+  });
+  const { pairing, strangers, decisions } = people;
   const commands: CommandDeps = {
     bus,
     settings,
+    people,
     models: models.current,
     defaults: () => ({
       thinkingBudget: live.defaults.thinkingBudget,
@@ -125,19 +139,21 @@ async function build(
     resetSession: (session) => agent.reset(session),
   };
   const judge = createJudge({ pairing, policy: (channel) => policyOf(channel, live.config) });
-  const isRunning = (name: Parameters<typeof manager.status>[0]) =>
-    manager.status(name)?.kind === 'running';
-  const alert = createAlerts({ bus, pairing, clock, log, isRunning });
+  const ownerDoor = createOwnerDoor({ state, pairing });
+  const isRunning = (name: ChannelName) => manager.status(name)?.kind === 'running';
+  const isThere = (name: ChannelName) => (manager.status(name)?.kind ?? 'stopped') !== 'stopped';
+  const alert = createAlerts({ bus, ownerDoor, clock, log, isRunning });
   const tell = (text: string) => alert(undefined, text);
   const buffer = createGroupBuffer(store.scope('groups'), clock);
   const groups = createGroupIntake({ buffer, tellOwner: tell });
+  const ownerChat = () => ownerDoor.chat(isThere);
+  const announce = createOwnerNotices({ state, bus, strangers, clock, ownerChat });
+  const now = () => clock.now();
+  const codes = { strangers, now, randomBytes };
+  const knock = createKnock({ ...codes, bus, decisions, judge, announce, log });
   const receiver = createReceiver({
-    bus,
-    pairing,
-    commands,
-    log,
-    judge,
-    groups,
+    ...{ bus, pairing, commands, log, judge, groups, knock },
+    ownerWroteIn: ownerDoor.wroteIn,
   });
   const manager = createChannelManager({
     bus,
@@ -166,7 +182,7 @@ async function build(
     }),
   });
   const gateway = new GatewayService(
-    { ...foundations, models, manager, dispatcher, permits, doors: createDoors(clock) },
+    { ...foundations, models, manager, dispatcher, permits, people, doors: createDoors(clock) },
     options,
     resources,
   );

@@ -29,6 +29,7 @@ export function policyOf(channel: string, config: Config) {
       allowFrom: [],
       owners: [DOOR_USER],
       acceptUnverified: false,
+      strangers: 'closed' as const,
     }
   );
 }

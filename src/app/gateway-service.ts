@@ -10,6 +10,7 @@ import { type ChannelName, channelName, chatId, DEFAULT_ACCOUNT } from '../core/
 import { sessionKeyOf } from '../core/message.ts';
 import type { Dispatcher } from '../gateway/dispatcher.ts';
 import type { ChannelManager } from '../gateway/manager.ts';
+import type { People } from '../gateway/people.ts';
 import { aborted } from '../lib/aborted.ts';
 import type { Clock } from '../lib/clock.ts';
 import { writeAtomic } from '../lib/files.ts';
@@ -36,6 +37,7 @@ export type GatewayParts = {
   readonly dispatcher: Dispatcher;
   readonly permits: Permits;
   readonly doors: Doors;
+  readonly people: People;
 };
 
 /** Sessions whose messages are held at once; their places at the model are counted apart. */
@@ -220,12 +222,14 @@ export class GatewayService implements Gateway {
   }
 
   async #tidy(signal: AbortSignal): Promise<void> {
-    const { bus, clock, log } = this.#parts;
+    const { bus, clock, log, people } = this.#parts;
     while (!signal.aborted) {
       await clock.sleep(GC_INTERVAL_MS, signal).catch(() => undefined);
       if (signal.aborted) return;
       const deleted = await bus.gc(DEDUPE_WINDOW_MS);
       if (deleted > 0) log.info('old messages deleted', { deleted });
+      const forgotten = await people.strangers.expire();
+      if (forgotten > 0) log.info('old messages of strangers deleted', { deleted: forgotten });
     }
   }
 }

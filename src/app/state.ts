@@ -3,7 +3,10 @@
 
 import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { createPairing, type Pairing } from '../gateway/pairing.ts';
+import type { InboundEntry } from '../bus/bus.ts';
+import type { InboundMessage } from '../core/message.ts';
+import type { Pairing } from '../gateway/pairing.ts';
+import { createPeople, type People } from '../gateway/people.ts';
 import type { Clock } from '../lib/clock.ts';
 import { silentLogger } from '../lib/logger.ts';
 import { openEmbeddedStore } from '../store/embedded.ts';
@@ -16,7 +19,16 @@ export const PAIRING_SCOPE = 'people';
 export interface OpenedState extends AsyncDisposable {
   readonly store: EmbeddedStore;
   readonly pairing: Pairing;
+  readonly people: People;
 }
+
+/** What a stranger's held messages come to is bounded where they are held. */
+const NO_LIMITS = {
+  maxPending: Number.POSITIVE_INFINITY,
+  maxPendingPerChat: Number.POSITIVE_INFINITY,
+};
+
+const queued = (message: InboundMessage): InboundEntry => ({ kind: 'queue', message });
 
 export function hasState(home: Home): boolean {
   return existsSync(home.state);
@@ -39,9 +51,18 @@ export async function withOpenState<Result>(
 /** Makes the store where there is none. @throws StoreError */
 export async function openState(home: Home, clock: Clock): Promise<OpenedState> {
   const store = await openEmbeddedStore({ path: home.state, clock, log: silentLogger });
+  const people = createPeople({
+    state: store.scope(PAIRING_SCOPE),
+    clock,
+    randomBytes,
+    async release(messages) {
+      await store.accept(messages.map(queued), { cursor: undefined, limits: NO_LIMITS });
+    },
+  });
   return {
     store,
-    pairing: createPairing({ state: store.scope(PAIRING_SCOPE), clock, randomBytes }),
+    pairing: people.pairing,
+    people,
     [Symbol.asyncDispose]: () => store[Symbol.asyncDispose](),
   };
 }

@@ -1,6 +1,7 @@
 // The registry of platform channels: adding one is a folder and an entry here. An entry is imported
 // only when its channel is on, so that a door nobody uses costs no start-up time and no memory.
 
+import type { StrangerPolicy } from '../core/admission.ts';
 import type { Config } from '../core/config.ts';
 import type { GroupPolicy } from '../core/group-admission.ts';
 import { normaliseAllowed } from '../core/whatsapp-jid.ts';
@@ -31,6 +32,7 @@ export type ChannelDefinition = {
     readonly owners: readonly string[];
     readonly acceptUnverified: boolean;
     readonly groups?: GroupPolicy;
+    readonly strangers: StrangerPolicy;
   };
   create(config: ChannelsConfig, deps: ChannelDeps): Promise<Channel>;
   /** How a person turns it on. */
@@ -44,12 +46,13 @@ const groupPolicy = (
   speakAs: readonly string[] = [],
 ): GroupPolicy => ({ listed: groups, allow: groupAllow, names: groupNames, speakAs });
 
-type Gated = GroupSettings & { readonly allowFrom: readonly string[] };
+type Gated = GroupSettings & Pick<ChannelsConfig['telegram'], 'allowFrom' | 'strangers'>;
 
 /** What only the gate reads counts from the next message on. */
 function withoutGate<T extends Gated>(settings: T): Omit<T, keyof Gated> {
   const {
     allowFrom: _people,
+    strangers: _others,
     groups: _groups,
     groupAllow: _who,
     groupNames: _names,
@@ -70,6 +73,7 @@ export const CHANNELS: readonly ChannelDefinition[] = [
       owners: [],
       acceptUnverified: false,
       groups: groupPolicy(telegram, telegram.groupSenderChats),
+      strangers: telegram.strangers,
     }),
     async create({ telegram }, deps) {
       const { createTelegramChannel } = await import('./telegram/telegram.ts');
@@ -81,11 +85,14 @@ export const CHANNELS: readonly ChannelDefinition[] = [
     name: 'email',
     label: 'Email',
     isEnabled: ({ email }) => email.enabled,
-    settings: ({ email: { allowFrom: _gate, acceptUnverified: _too, ...settings } }) => settings,
+    settings: ({
+      email: { allowFrom: _gate, acceptUnverified: _too, strangers: _three, ...settings },
+    }) => settings,
     policy: ({ email }) => ({
       allowFrom: email.allowFrom.map((address) => address.toLowerCase()),
       owners: [],
       acceptUnverified: email.acceptUnverified,
+      strangers: email.strangers,
     }),
     async create({ email }, deps) {
       const { createEmailChannel } = await import('./email/email.ts');
@@ -102,6 +109,7 @@ export const CHANNELS: readonly ChannelDefinition[] = [
       allowFrom: whatsapp.allowFrom.map(normaliseAllowed),
       owners: whatsapp.selfChat ? [SELF] : [],
       acceptUnverified: false,
+      strangers: whatsapp.strangers,
       groups: groupPolicy(whatsapp),
     }),
     async create({ whatsapp }, deps) {

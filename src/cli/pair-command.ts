@@ -1,14 +1,18 @@
 // `nanobot pair`: who was let in, who knocked, and letting people in or out by hand.
 
 import { Command, Option } from 'commander';
-import { ADMITTED_ROLES, type AdmittedRole, EVERYBODY } from '../core/admission.ts';
-import { isAllowEntry, normaliseAllowed } from '../core/whatsapp-jid.ts';
+import type { OpenedState } from '../app/state.ts';
+import { ADMITTED_ROLES, type AdmittedRole } from '../core/admission.ts';
+import type { Subject } from '../gateway/decisions.ts';
 import { CommandFailure, EXIT } from './exit-codes.ts';
 import { momentText } from './moment.ts';
+import { checkChannel, checkedId } from './person-id.ts';
 import type { Terminal } from './terminal.ts';
 import { textTable } from './text-table.ts';
 import { asTyped } from './typed-command.ts';
 import { withState } from './with-state.ts';
+
+type ApproveFlags = { readonly role: AdmittedRole; readonly once?: boolean };
 
 export function pairCommand(terminal: Terminal): Command {
   const command = new Command('pair').description('people who may talk to the agent');
@@ -21,14 +25,20 @@ export function pairCommand(terminal: Terminal): Command {
     .command('approve')
     .description('let a person in')
     .argument('<channel>', 'e.g. telegram')
-    .argument('<user>', asTyped('their id as "nanobot pair list" shows it', terminal.env))
+    .argument(
+      '<user>',
+      asTyped('their id as "nanobot pair list" shows it, or their code', terminal.env),
+    )
     .addOption(
       new Option('--role <role>', 'what they are to the agent')
         .choices(ADMITTED_ROLES)
         .default('trusted'),
     )
-    .action((channel: string, user: string, { role }: { readonly role: AdmittedRole }) =>
-      approve(terminal, channel, user, role),
+    .option('--once', 'answer what they wrote, nothing more')
+    .action((channel: string, user: string, flags: ApproveFlags) =>
+      flags.once === true
+        ? approveOnce(terminal, channel, user)
+        : approve(terminal, channel, user, flags.role),
     );
   command
     .command('block')
@@ -46,67 +56,80 @@ export function pairCommand(terminal: Terminal): Command {
 }
 
 async function listPairs(terminal: Terminal, json: boolean) {
-  const pairs = await withState(terminal, ({ pairing }) => pairing.list());
-  if (json) return terminal.printJson(pairs);
-  const approved = pairs.approved.map((one) => [
+  const { approved, pending } = await withState(terminal, async ({ people }) => ({
+    ...(await people.pairing.list()),
+    pending: (await people.strangers.list()).map(({ code: _hash, ...one }) => one),
+  }));
+  if (json) return terminal.printJson({ approved, pending });
+  const decided = approved.map((one) => [
     one.role,
     one.channel,
     one.userId,
     one.name,
     momentText(one.at),
   ]);
-  const pending = pairs.pending.map((one) => [
+  const waiting = pending.map((one) => [
     'waiting',
     one.channel,
     one.userId,
     one.name,
     momentText(one.at),
+    one.excerpt,
   ]);
-  const rows = [...approved, ...pending];
+  const rows = [...decided, ...waiting];
   for (const line of textTable(rows)) terminal.print(line);
   if (rows.length === 0) terminal.note('Nobody was let in by hand, and nobody is waiting.');
 }
 
 async function approve(terminal: Terminal, channel: string, user: string, role: AdmittedRole) {
-  const id = await checkedId(channel, user);
-  await withState(terminal, ({ pairing }) => pairing.approve(channel, id, role));
+  await checkChannel(channel);
+  const { id, answered } = await withState(terminal, async (state) => {
+    const who = await subject(state, channel, user);
+    return { id: who.userId, answered: await state.people.decisions.allow(who, role) };
+  });
   terminal.note(`${id} may talk to the agent on ${channel}, as ${role}.`);
+  if (answered > 0) terminal.note(`What they wrote is answered now: ${messages(answered)}.`);
+}
+
+async function approveOnce(terminal: Terminal, channel: string, user: string) {
+  await checkChannel(channel);
+  const answered = await withState(terminal, async (state) => {
+    const { waiting } = await subject(state, channel, user);
+    return waiting === undefined ? 0 : state.people.decisions.allowOnce(waiting);
+  });
+  if (answered === 0) throw new CommandFailure(EXIT.notFound, `${user} has no message waiting`);
+  terminal.note(`Answered this once: ${messages(answered)}.`);
 }
 
 async function block(terminal: Terminal, channel: string, user: string) {
-  const id = await checkedId(channel, user);
-  await withState(terminal, ({ pairing }) => pairing.block(channel, [id]));
+  await checkChannel(channel);
+  const id = await withState(terminal, async (state) => {
+    const who = await subject(state, channel, user);
+    await state.people.decisions.block(who);
+    return who.userId;
+  });
   terminal.note(`${id} is refused on ${channel} until "nanobot pair revoke ${channel} ${id}".`);
 }
 
+/** Somebody known by that id or code, else whoever the id may belong to. @throws CommandFailure */
+async function subject(
+  { people }: OpenedState,
+  channel: string,
+  user: string,
+): Promise<Pick<Subject, 'channel' | 'userId' | 'ids' | 'name' | 'waiting'>> {
+  const [known] = await people.decisions.find(user, channel);
+  if (known !== undefined) return known;
+  const id = checkedId(channel, user);
+  const [spelled] = await people.decisions.find(id, channel);
+  return spelled ?? { channel, userId: id, ids: [id], name: '', waiting: undefined };
+}
+
+const messages = (count: number) => `${count} message${count === 1 ? '' : 's'}`;
+
 async function revoke(terminal: Terminal, channel: string, user: string) {
-  const id = await checkedId(channel, user);
+  await checkChannel(channel);
+  const id = checkedId(channel, user);
   const revoked = await withState(terminal, ({ pairing }) => pairing.revoke(channel, id));
   if (!revoked) throw new CommandFailure(EXIT.notFound, `${id} was not let in on ${channel}`);
   terminal.note(`Nothing is decided about ${id} now; channels.${channel}.allowFrom counts alone.`);
-}
-
-/** The id as the channel spells it. @throws CommandFailure where it can be nobody's there. */
-async function checkedId(channel: string, user: string): Promise<string> {
-  const { CHANNELS } = await import('../channels/index.ts');
-  const { nearestName } = await import('../core/nearest.ts');
-  const names = CHANNELS.map((definition) => definition.name);
-  if (!names.includes(channel)) {
-    const near = nearestName(channel, names) ?? names.join(' or ');
-    throw new CommandFailure(EXIT.notFound, `there is no channel ${channel}; try ${near}`);
-  }
-  const problem = idProblem(channel, user);
-  if (problem !== undefined) throw new CommandFailure(EXIT.usage, problem);
-  return channel === 'whatsapp' ? normaliseAllowed(user) : user.toLowerCase();
-}
-
-function idProblem(channel: string, user: string): string | undefined {
-  if (channel === 'telegram' && !/^\d+$/.test(user)) {
-    return 'Telegram people are known by their numeric id; names can change hands';
-  }
-  if (channel === 'email' && !/^[^\s@]+@[^\s@]+$/.test(user)) return 'give the mail address';
-  if (channel === 'whatsapp' && (user === EVERYBODY || !isAllowEntry(user))) {
-    return 'give the number with its country code, like +491511234567, or the id of "pair list"';
-  }
-  return undefined;
 }

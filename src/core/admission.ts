@@ -12,6 +12,13 @@ export const EVERYBODY = '*';
 /** What somebody who is let in may be; only the machine's user makes an owner. */
 export const ADMITTED_ROLES = ['owner', 'trusted', 'guest'] as const;
 export type AdmittedRole = (typeof ADMITTED_ROLES)[number];
+/**
+ * What happens to somebody who is not let in: `silent` keeps the message and asks the owner,
+ * `pairing` gives them a code for the owner, `closed` refuses, `open` lets them in as a guest.
+ */
+export const STRANGER_POLICIES = ['silent', 'pairing', 'closed', 'open'] as const;
+export type StrangerPolicy = (typeof STRANGER_POLICIES)[number];
+
 /** What the machine's user or an owner decided about a person. */
 export type Role = AdmittedRole | 'blocked';
 
@@ -26,25 +33,40 @@ export type AdmissionPolicy = {
   readonly acceptUnverified: boolean;
   /** Undefined where the channel knows no groups. */
   readonly groups?: GroupPolicy;
+  readonly strangers: StrangerPolicy;
 };
 
 export type Verdict =
+  | SettledVerdict
+  /** Shows a pairing code; where it is no good, `otherwise` holds. */
+  | { readonly kind: 'redeem'; readonly code: string; readonly otherwise: SettledVerdict };
+
+export type SettledVerdict =
   /** `role` is undefined for our own machinery. */
   | { readonly kind: 'admit'; readonly role: AdmittedRole | undefined }
   /** Not let in; `gate` is the reason that `nanobot trace` shows. */
   | {
       readonly kind: 'refuse';
       readonly gate: string;
+      /** Only because nobody let them in. */
       readonly stranger: boolean;
       /** In a group that is not listed, by somebody who may speak to the agent. */
       readonly wasCalled?: boolean;
     }
   /** Said in a group and not to the agent: kept for a while as context. */
   | { readonly kind: 'hear'; readonly gate: string }
-  /** Not known yet, but shows a pairing code. */
-  | { readonly kind: 'redeem'; readonly code: string };
+  /** Nobody has decided about the sender yet. */
+  | {
+      readonly kind: 'knock';
+      readonly sender: PersonSender;
+      readonly policy: 'silent' | 'pairing';
+    };
 
-const refuse = (gate: string, stranger = false): Verdict => ({ kind: 'refuse', gate, stranger });
+const refuse = (gate: string, stranger = false): SettledVerdict => ({
+  kind: 'refuse',
+  gate,
+  stranger,
+});
 
 export function admit(message: InboundMessage, policy: AdmissionPolicy): Verdict {
   const { sender } = message;
@@ -55,12 +77,29 @@ export function admit(message: InboundMessage, policy: AdmissionPolicy): Verdict
   if (sender.verified === 'unverified' && !(role !== undefined && policy.acceptUnverified)) {
     return refuse('sender not verified');
   }
-  if (role !== undefined) return { kind: 'admit', role };
+  const otherwise =
+    role === undefined ? stranger(sender, policy) : ({ kind: 'admit', role } as const);
   const command = parseCommand(message.text);
-  if (command?.name === 'start' && command.argument !== '') {
-    return { kind: 'redeem', code: command.argument };
+  if (role !== 'owner' && command?.name === 'start' && command.argument !== '') {
+    return { kind: 'redeem', code: command.argument, otherwise };
   }
-  return refuse('sender not on the allow list', true);
+  return otherwise;
+}
+
+/** Whether the sender stays out, only because nobody let them in; one with a code may not. */
+export function isStranger(verdict: Verdict): boolean {
+  return verdict.kind === 'knock' || (verdict.kind === 'refuse' && verdict.stranger);
+}
+
+/** The verdict where no code is in play. */
+export function withoutCode(verdict: Verdict): SettledVerdict {
+  return verdict.kind === 'redeem' ? verdict.otherwise : verdict;
+}
+
+function stranger(sender: PersonSender, { strangers }: AdmissionPolicy): SettledVerdict {
+  return strangers === 'silent' || strangers === 'pairing'
+    ? { kind: 'knock', sender, policy: strangers }
+    : refuse('sender not on the allow list', true);
 }
 
 function groupVerdict(
@@ -79,11 +118,12 @@ function groupVerdict(
 
 function configuredRole(
   sender: PersonSender,
-  { owners, allowFrom }: AdmissionPolicy,
+  { owners, allowFrom, strangers }: AdmissionPolicy,
 ): AdmittedRole | undefined {
   const ids: readonly string[] = idsOf(sender);
   if (owners.some((id) => ids.includes(id))) return 'owner';
-  return allowFrom.some((id) => id === EVERYBODY || ids.includes(id)) ? 'trusted' : undefined;
+  if (allowFrom.some((id) => id === EVERYBODY || ids.includes(id))) return 'trusted';
+  return strangers === 'open' ? 'guest' : undefined;
 }
 
 /** What counts where a person has several ids: blocked before all, then the highest. */

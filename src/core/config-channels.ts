@@ -1,6 +1,7 @@
 // The channels' part of the configuration: one schema per platform.
 
 import { z } from 'zod';
+import { STRANGER_POLICIES } from './admission.ts';
 import { count, port, seconds, secret } from './config-fields.ts';
 import { REPLY_ALL } from './mail-recipients.ts';
 
@@ -30,12 +31,20 @@ const groupSettings = {
     .default([])
     .describe('Names that call the agent besides a mention; * stands for any letters of a word.'),
 };
+const strangers = z
+  .enum(STRANGER_POLICIES)
+  .default('silent')
+  .describe(
+    'People who are not let in. silent: they get no answer and the owner is asked; pairing: they ' +
+      'get a code for the owner; closed: refused; open: answered, as guests.',
+  );
 
 const telegram = z.strictObject({
   enabled: z.boolean().default(false),
   token: secret().default('').describe('From @BotFather.'),
   apiRoot: z.string().default('https://api.telegram.org'),
   allowFrom: allowFrom.describe('Numeric Telegram user ids; empty = nobody, "*" = everybody.'),
+  strangers,
   streaming: z.boolean().default(true).describe('Show the answer while it is being written.'),
   quoteReplies: z
     .boolean()
@@ -75,6 +84,7 @@ const email = z.strictObject({
   aliases: z.array(z.string()).default([]).describe('Further addresses of this mailbox.'),
   mailbox: z.string().default('INBOX'),
   allowFrom: allowFrom.describe('Sender addresses; empty = nobody, "*" = everybody.'),
+  strangers,
   authservId: z
     .string()
     .default('')
@@ -114,6 +124,7 @@ const whatsapp = z.strictObject({
   ),
   ...groupSettings,
   groups: groups.describe('Group ids (120363...@g.us); empty = no group.'),
+  strangers,
   phoneNumber: z
     .string()
     .default('')

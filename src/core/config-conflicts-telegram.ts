@@ -34,7 +34,7 @@ function notNumericIds(allowFrom: readonly string[]): readonly ConfigProblem[] {
   return allowFrom.flatMap((id, index) => {
     if (id === '*' || /^\d+$/.test(id)) return [];
     const problem = `"${id}" is no user id; names can change hands`;
-    const remedy = 'Write the numeric id. The bot tells it to whoever writes to it.';
+    const remedy = 'Write the numeric id; "nanobot pair list" shows it of whoever wrote.';
     return [{ path: `channels.telegram.allowFrom.${index}`, problem, remedy }];
   });
 }

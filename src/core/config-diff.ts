@@ -14,7 +14,7 @@ export type ConfigChange = {
 };
 
 /** Read anew for every message, although they stand in a channel's section. */
-const PER_MESSAGE = ['allowFrom', 'acceptUnverified'];
+const PER_MESSAGE = ['allowFrom', 'acceptUnverified', 'strangers'];
 
 /** Bound when the gateway starts: the address, the store, the log. */
 const AT_START = [

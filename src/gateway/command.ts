@@ -5,11 +5,13 @@ import type { AdmittedRole } from '../core/admission.ts';
 import type { SessionKey } from '../core/ids.ts';
 import type { InboundMessage } from '../core/message.ts';
 import type { ModelRegistry } from '../providers/provider.ts';
+import type { People } from './people.ts';
 import type { SessionSettingsStore } from './session-settings.ts';
 
 export type CommandDeps = {
   readonly bus: MessageBus;
   readonly settings: SessionSettingsStore;
+  readonly people: People;
   models(): ModelRegistry;
   defaults(): { readonly thinkingBudget: number; readonly queueMode: 'steer' | 'followup' };
   /** One line per channel: name and state in words. */

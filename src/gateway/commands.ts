@@ -79,7 +79,10 @@ export async function runCommand(
   { message, role }: Omit<CommandOrigin, 'session'>,
   deps: CommandDeps,
 ): Promise<string> {
-  if (command.access === 'owner' && role !== 'owner') return 'Only my owner can do that.';
+  if (command.access === 'owner') {
+    if (role !== 'owner') return 'Only my owner can do that.';
+    if (message.addressing !== 'direct') return 'I do that only between the two of us.';
+  }
   const origin = { session: sessionKeyOf(message.chat), message, role };
   const argument = parseCommand(message.text)?.argument ?? '';
   try {

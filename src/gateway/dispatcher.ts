@@ -5,6 +5,7 @@
 import type { Agent, PreparedContext, TurnInput, TurnMessage } from '../agent/agent.ts';
 import type { MessageBus, Turn, TurnResult } from '../bus/bus.ts';
 import type { Channel } from '../channels/channel.ts';
+import { withoutCode } from '../core/admission.ts';
 import type { CoalescePolicy } from '../core/coalesce.ts';
 import { parseCommand } from '../core/command.ts';
 import type { TurnOutcome } from '../core/event.ts';
@@ -63,7 +64,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
       const [first] = turn.messages;
       const command = findCommand(parseCommand(first.message.text));
       if (command !== undefined) {
-        const verdict = await deps.judge(first.message);
+        const verdict = withoutCode(await deps.judge(first.message));
         const role = verdict.kind === 'admit' ? verdict.role : undefined;
         const origin = { message: first.message, role };
         const markdown = await runCommand(command, origin, deps.commands);

@@ -3,6 +3,7 @@
 
 import type { Courier, MessageBus } from '../bus/bus.ts';
 import type { Channel, ChannelHost, ChannelStatus } from '../channels/channel.ts';
+import { isStranger } from '../core/admission.ts';
 import { ChannelError } from '../core/errors.ts';
 import type { ChannelName } from '../core/ids.ts';
 import type { Clock } from '../lib/clock.ts';
@@ -159,8 +160,7 @@ function hostFor(
     cursor: () => deps.bus.cursor(channel.name, channel.account),
     bounced: (id, reason) => deps.bus.markBounced(id, reason),
     async isStranger(message) {
-      const verdict = await deps.judge(message);
-      return verdict.kind === 'refuse' && verdict.stranger;
+      return isStranger(await deps.judge(message));
     },
     alert: (text) => deps.alert(channel.name, text),
     tell: deps.tell,

@@ -44,9 +44,7 @@ export function createPairingCodes({ state, clock, randomBytes }: CodesDeps): Pa
 
   return {
     async issue(channel) {
-      const code = [...randomBytes(CODE_LENGTH)]
-        .map((byte) => CODE_ALPHABET[byte % CODE_ALPHABET.length])
-        .join('');
+      const code = randomCode(randomBytes);
       const expiresAt = clock.now() + CODE_LIFETIME_MS;
       const earlier = (await pending(channel)).slice(1 - MAX_PENDING_CODES);
       const codes = [...earlier, { hash: hashOf(code), expiresAt, tries: 0 }];
@@ -67,6 +65,13 @@ export function createPairingCodes({ state, clock, randomBytes }: CodesDeps): Pa
       return undefined;
     },
   };
+}
+
+export function randomCode(randomBytes: CodesDeps['randomBytes']): string {
+  const letters = [...randomBytes(CODE_LENGTH)].map(
+    (byte) => CODE_ALPHABET[byte % CODE_ALPHABET.length],
+  );
+  return letters.join('');
 }
 
 const keyOf = (channel: string) => `codes:${channel}`;

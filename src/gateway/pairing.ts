@@ -1,12 +1,10 @@
-// Who was let in by the machine's user: one-time codes, approvals and the strangers who knocked.
+// Who was let in or blocked by the machine's user or an owner: one-time codes and approvals.
 // Kept apart from the configuration, so that a tap on a link never rewrites a person's file.
 
 import { type AdmittedRole, joinRoles, type Role } from '../core/admission.ts';
 import type { PersonSender } from '../core/message.ts';
+import { shortName } from '../core/stranger-words.ts';
 import { type CodesDeps, createPairingCodes, type IssuedCode } from './pairing-codes.ts';
-
-const MAX_STRANGERS = 100;
-const MAX_NAME_CHARS = 64;
 
 export type Approval = {
   readonly channel: string;
@@ -18,13 +16,6 @@ export type Approval = {
   readonly chat?: string;
 };
 
-export type Stranger = {
-  readonly channel: string;
-  readonly userId: string;
-  readonly name: string;
-  readonly at: number;
-};
-
 export interface Pairing {
   /** A code that makes the first person who sends it on this channel its owner. */
   issueOwnerCode(channel: string): Promise<IssuedCode>;
@@ -32,14 +23,17 @@ export interface Pairing {
   redeem(channel: string, sender: PersonSender, chat: string, code: string): Promise<boolean>;
   /** What was decided about a person of these ids; undefined: nothing. */
   roleOf(channel: string, userIds: readonly string[]): Promise<Role | undefined>;
-  noteStranger(channel: string, sender: PersonSender): Promise<void>;
-  list(): Promise<{
-    readonly approved: readonly Approval[];
-    readonly pending: readonly Stranger[];
-  }>;
-  approve(channel: string, userId: string, role: AdmittedRole): Promise<void>;
+  list(): Promise<{ readonly approved: readonly Approval[] }>;
+  approve(
+    who: { readonly channel: string; readonly userId: string; readonly name: string },
+    role: AdmittedRole,
+  ): Promise<void>;
   /** Refused for good under each of these ids, whatever else is configured. */
-  block(channel: string, userIds: readonly string[]): Promise<void>;
+  block(who: {
+    readonly channel: string;
+    readonly ids: readonly string[];
+    readonly name: string;
+  }): Promise<void>;
   /** Takes back an approval or a block. True where there was something to take back. */
   revoke(channel: string, userId: string): Promise<boolean>;
 }
@@ -48,23 +42,11 @@ export function createPairing(deps: CodesDeps): Pairing {
   const { state, clock } = deps;
   const codes = createPairingCodes(deps);
 
-  async function savedStranger(channel: string, userId: string): Promise<Stranger | undefined> {
-    const stored = await state.get(strangerKey(channel, userId));
-    return stored === undefined ? undefined : JSON.parse(stored);
-  }
-
-  async function decide(channel: string, userIds: readonly string[], role: Role) {
-    const rows = await Promise.all(
-      userIds.map(async (userId) => {
-        const name = (await savedStranger(channel, userId))?.name ?? '';
-        const approval: Approval = { channel, userId, name, role, at: clock.now() };
-        return [
-          { key: approvalKey(channel, userId), value: JSON.stringify(approval) },
-          { key: strangerKey(channel, userId), value: undefined },
-        ];
-      }),
-    );
-    await state.setMany(rows.flat());
+  function row(who: Pick<Approval, 'channel' | 'userId' | 'name'>, role: Role, chat?: string) {
+    const { channel, userId, name } = who;
+    const reach = chat === undefined ? {} : { chat };
+    const approval: Approval = { channel, userId, name, role, at: clock.now(), ...reach };
+    return { key: approvalKey(channel, userId), value: JSON.stringify(approval) };
   }
 
   return {
@@ -73,19 +55,8 @@ export function createPairing(deps: CodesDeps): Pairing {
     async redeem(channel, sender, chat, code) {
       const usedUp = await codes.redeem(channel, code);
       if (usedUp === undefined) return false;
-      const approval: Approval = {
-        channel,
-        userId: sender.id,
-        name: shortName(sender.name),
-        role: 'owner',
-        at: clock.now(),
-        chat,
-      };
-      await state.setMany([
-        { key: approvalKey(channel, sender.id), value: JSON.stringify(approval) },
-        { key: strangerKey(channel, sender.id), value: undefined },
-        usedUp,
-      ]);
+      const who = { channel, userId: sender.id, name: shortName(sender.name) };
+      await state.setMany([row(who, 'owner', chat), usedUp]);
       return true;
     },
 
@@ -97,45 +68,22 @@ export function createPairing(deps: CodesDeps): Pairing {
       return joinRoles(found.map(({ role }) => role));
     },
 
-    async noteStranger(channel, sender) {
-      if ((await savedStranger(channel, sender.id)) !== undefined) return;
-      const known = await state.list('stranger:', { limit: MAX_STRANGERS });
-      if (known.length >= MAX_STRANGERS) return;
-      const stranger: Stranger = {
-        channel,
-        userId: sender.id,
-        name: shortName(sender.name),
-        at: clock.now(),
-      };
-      await state.set(strangerKey(channel, sender.id), JSON.stringify(stranger));
-    },
-
     async list() {
-      const [approved, pending] = await Promise.all([
-        state.list('approved:'),
-        state.list('stranger:'),
-      ]);
-      return {
-        approved: approved.map((row): Approval => JSON.parse(row.value)),
-        pending: pending.map((row): Stranger => JSON.parse(row.value)),
-      };
+      const rows = await state.list('approved:');
+      return { approved: rows.map(({ value }): Approval => JSON.parse(value)) };
     },
 
-    approve: (channel, userId, role) => decide(channel, [userId], role),
-    block: (channel, userIds) => decide(channel, userIds, 'blocked'),
+    approve: (who, role) => state.setMany([row(who, role)]),
+    block: ({ channel, ids, name }) =>
+      state.setMany(ids.map((userId) => row({ channel, userId, name }, 'blocked'))),
 
     async revoke(channel, userId) {
-      const keys = [approvalKey(channel, userId), strangerKey(channel, userId)];
-      const present = await Promise.all(keys.map((key) => state.get(key)));
-      await state.setMany(keys.map((key) => ({ key, value: undefined })));
-      return present.some((value) => value !== undefined);
+      const key = approvalKey(channel, userId);
+      const isThere = (await state.get(key)) !== undefined;
+      await state.delete(key);
+      return isThere;
     },
   };
 }
 
 const approvalKey = (channel: string, userId: string) => `approved:${channel}:${userId}`;
-const strangerKey = (channel: string, userId: string) => `stranger:${channel}:${userId}`;
-/** Display names are shown in terminals and logs: control characters go. */
-function shortName(name = ''): string {
-  return name.replace(/\p{C}/gu, '').slice(0, MAX_NAME_CHARS).toWellFormed();
-}

@@ -3,14 +3,16 @@
 // carried out here.
 
 import type { AcceptResult, ChannelCursor, InboundEntry, MessageBus } from '../bus/bus.ts';
+import { type AdmittedRole, withoutCode } from '../core/admission.ts';
 import { parseCommand } from '../core/command.ts';
 import { messageId } from '../core/ids.ts';
-import type { InboundMessage, OutboundDraft } from '../core/message.ts';
+import { type ChatRef, type InboundMessage, idsOf, type OutboundDraft } from '../core/message.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { CommandDeps } from './command.ts';
 import { findCommand, runCommand } from './commands.ts';
 import type { Gated, GroupIntake } from './group-intake.ts';
 import type { Judge } from './judge.ts';
+import type { Knock } from './knock.ts';
 import type { Pairing } from './pairing.ts';
 
 export type ReceiveDeps = {
@@ -20,6 +22,9 @@ export type ReceiveDeps = {
   readonly log: Logger;
   readonly judge: Judge;
   readonly groups: GroupIntake;
+  readonly knock: Knock;
+  /** Remembers where an owner wrote last. */
+  ownerWroteIn(chat: ChatRef): Promise<void>;
 };
 
 export interface Receiver {
@@ -31,7 +36,7 @@ export interface Receiver {
 }
 
 export function createReceiver(deps: ReceiveDeps): Receiver {
-  const { bus, pairing, log } = deps;
+  const { bus, pairing, commands, log } = deps;
 
   async function reply(message: InboundMessage, markdown: string) {
     const draft: OutboundDraft = { chat: message.chat, markdown, replyTo: message.id };
@@ -41,47 +46,60 @@ export function createReceiver(deps: ReceiveDeps): Receiver {
   async function gate(entry: InboundEntry): Promise<Gated> {
     const { message } = entry;
     if (entry.kind === 'record') return { entry };
-    const verdict = await deps.judge(message);
-    if (verdict.kind === 'redeem') return redeem(message, verdict.code);
+    const asked = await deps.judge(message);
+    if (asked.kind === 'redeem') {
+      const paired = await redeem(message, asked.code);
+      if (paired !== undefined) return paired;
+    }
+    const verdict = withoutCode(asked);
     if (verdict.kind === 'hear') return deps.groups.heard(message, verdict.gate);
     if (verdict.kind === 'refuse') {
       if (verdict.wasCalled) return deps.groups.called(message, verdict.gate);
-      return refused(message, verdict.gate, verdict.stranger);
+      return refused(message, verdict.gate);
     }
+    if (verdict.kind === 'knock') {
+      return { entry: await deps.knock(message, verdict.sender, verdict.policy) };
+    }
+    const isOwner = verdict.role === 'owner' && message.addressing === 'direct';
+    if (isOwner) await deps.ownerWroteIn(message.chat);
+    return admitted(message, verdict.role);
+  }
+
+  function admitted(message: InboundMessage, role: AdmittedRole | undefined): Gated {
     const command = findCommand(parseCommand(message.text));
-    if (command?.timing !== 'immediate') return { entry };
+    if (command?.timing !== 'immediate') return { entry: { kind: 'queue', message } };
     return {
       entry: { kind: 'record', message, gate: `command /${command.name}` },
-      afterwards: async () => {
-        const { role } = verdict;
-        await reply(message, await runCommand(command, { message, role }, deps.commands));
-      },
+      afterwards: async () =>
+        reply(message, await runCommand(command, { message, role }, commands)),
     };
   }
 
-  function refused(message: InboundMessage, reason: string, stranger: boolean): Gated {
+  function refused(message: InboundMessage, reason: string): Gated {
     return {
       entry: { kind: 'record', message, gate: reason },
       afterwards: async () => {
-        const { sender, chat } = message;
-        const fields = { channel: chat.channel, messageId: message.id, reason };
+        const fields = { channel: message.chat.channel, messageId: message.id, reason };
         // Talk in groups that are not ours may be a lot.
         if (message.addressing === 'ambient') log.debug('message refused', fields);
         else log.info('message refused', fields);
-        if (stranger && sender.kind === 'person') await pairing.noteStranger(chat.channel, sender);
       },
     };
   }
 
-  async function redeem(message: InboundMessage, code: string): Promise<Gated> {
+  /** Undefined where the code is no good. */
+  async function redeem(message: InboundMessage, code: string): Promise<Gated | undefined> {
     const { sender, chat } = message;
-    const isGood =
-      sender.kind === 'person' && (await pairing.redeem(chat.channel, sender, chat.chat, code));
-    if (!isGood) return refused(message, 'pairing code not valid', true);
+    if (sender.kind !== 'person') return undefined;
+    if (!(await pairing.redeem(chat.channel, sender, chat.chat, code))) return undefined;
     log.info('sender paired', { channel: chat.channel });
+    await deps.ownerWroteIn(chat);
     return {
       entry: { kind: 'record', message, gate: 'paired by code' },
-      afterwards: () => reply(message, 'You are paired: I answer you from now on. Try /help.'),
+      async afterwards() {
+        await reply(message, 'You are paired: I answer you from now on. Try /help.');
+        await commands.people.decisions.answerHeld(chat.channel, idsOf(sender));
+      },
     };
   }
 

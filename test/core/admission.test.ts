@@ -8,6 +8,7 @@ const closed: AdmissionPolicy = {
   owners: [],
   role: undefined,
   acceptUnverified: false,
+  strangers: 'closed',
 };
 
 function message(overrides: Partial<InboundMessage> = {}): InboundMessage {
@@ -84,9 +85,26 @@ describe('the gate', () => {
   it('takes a pairing code from a stranger, but not from an unverified one', () => {
     const text = '/start ABCD2345';
     const { sender } = from('5', 'unverified');
-    expect(admit(message({ text }), closed)).toEqual({ kind: 'redeem', code: 'ABCD2345' });
-    expect(admit(message({ text, sender }), closed).kind).toBe('refuse');
-    expect(admit(message({ text: '/start' }), closed).kind).toBe('refuse');
+    const policy: AdmissionPolicy = { ...closed, strangers: 'silent' };
+    expect(admit(message({ text }), policy)).toMatchObject({
+      kind: 'redeem',
+      code: 'ABCD2345',
+      otherwise: { kind: 'knock' },
+    });
+    expect(admit(message({ text, sender }), policy).kind).toBe('refuse');
+    expect(admit(message({ text: '/start' }), policy).kind).toBe('knock');
+    expect(admit(message({ text }), { ...policy, role: 'blocked' }).kind).toBe('refuse');
+  });
+
+  it.each([
+    ['silent', { kind: 'knock', policy: 'silent' }],
+    ['pairing', { kind: 'knock', policy: 'pairing' }],
+    ['closed', { kind: 'refuse' }],
+    ['open', { kind: 'admit', role: 'guest' }],
+  ] as const)('does with a stranger what "%s" says', (strangers, expected) => {
+    expect(admit(message(), { ...closed, strangers })).toMatchObject(expected);
+    expect(admit(from('5', 'unverified'), { ...closed, strangers }).kind).toBe('refuse');
+    expect(admit(message(), { ...closed, strangers, role: 'blocked' }).kind).toBe('refuse');
   });
 
   it('keeps groups out, whoever writes there', () => {

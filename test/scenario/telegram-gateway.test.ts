@@ -168,6 +168,7 @@ describe('a conversation by Telegram', () => {
     ]);
     expect(nanobot('pair', 'list').out).toContain('701');
     expect(nanobot('pair', 'approve', 'telegram', '701').code).toBe(0);
+    expect((await telegram.nextMessage(STRANGER)).text).toBe('nonce-eve');
     telegram.say(STRANGER, 'now please nonce-welcome');
     expect((await telegram.nextMessage(STRANGER)).text).toBe('nonce-welcome');
   });

@@ -47,12 +47,19 @@ export async function checkAccess(
 ): Promise<readonly Finding[]> {
   const people = (await state?.pairing.list())?.approved ?? [];
   return CHANNELS.filter((channel) => channel.isEnabled(config.channels)).map((channel) => {
-    const { allowFrom, owners } = channel.policy(config.channels);
+    const { allowFrom, owners, strangers } = channel.policy(config.channels);
     const paired = people.filter(
       ({ channel: door, role }) => door === channel.name && role !== 'blocked',
     ).length;
-    return accessFinding(channel.name, [...owners, ...allowFrom], paired);
+    return strangers === 'open'
+      ? openFinding(channel.name)
+      : accessFinding(channel.name, [...allowFrom, ...owners], paired);
   });
+}
+
+function openFinding(name: string): Finding {
+  const remedy = `Set channels.${name}.strangers to "silent": you are asked about each of them.`;
+  return warn(`${name} access`, 'strangers may talk to the agent and spend its money', remedy);
 }
 
 function accessFinding(name: string, allowFrom: readonly string[], paired: number): Finding {

@@ -44,6 +44,7 @@ export async function startRig(
       token: api.token,
       apiRoot: options.apiRoot ?? api.apiRoot,
       allowFrom: [],
+      strangers: 'silent',
       streaming: true,
       quoteReplies: false,
       groups: [],

@@ -17,7 +17,7 @@ import {
   type Undecryptable,
 } from '../../../src/channels/whatsapp/undecryptable.ts';
 import { createUnresolved } from '../../../src/channels/whatsapp/unresolved.ts';
-import { admit } from '../../../src/core/admission.ts';
+import { admit, isStranger } from '../../../src/core/admission.ts';
 import type { InboundMessage } from '../../../src/core/message.ts';
 import { normaliseAllowed } from '../../../src/core/whatsapp-jid.ts';
 import { silentLogger } from '../../../src/lib/logger.ts';
@@ -86,17 +86,18 @@ export async function openInboxRig(settings: InboxSettings = {}): Promise<InboxR
   const state = store.scope('channel:whatsapp:default');
   const { allowFrom = ['*'] } = settings;
   const approved = new Set<string>();
-  const isStranger = async (message: InboundMessage) => {
+  const isUnknown = async (message: InboundMessage) => {
     const isApproved = message.sender.kind === 'person' && approved.has(message.sender.id);
     const verdict = admit(message, {
       allowFrom: allowFrom.map(normaliseAllowed),
       owners: [],
       role: isApproved ? 'trusted' : undefined,
       acceptUnverified: false,
+      strangers: 'silent',
     });
-    return verdict.kind === 'refuse' && verdict.stranger;
+    return isStranger(verdict);
   };
-  const host = Object.assign(createMemoryHost(clock), { state, isStranger });
+  const host = Object.assign(createMemoryHost(clock), { state, isStranger: isUnknown });
   const ours = new Set<string>();
   const mappings = new Map<string, string>();
   const gate = createGate();

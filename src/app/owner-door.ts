@@ -1,0 +1,58 @@
+// Where the owner is reached: the door they wrote through last, as far as it lasts; else one they were
+// paired on; else the notices of the web page.
+
+import { type ChannelName, channelName, chatId, DEFAULT_ACCOUNT } from '../core/ids.ts';
+import type { ChatRef } from '../core/message.ts';
+import type { Pairing } from '../gateway/pairing.ts';
+import type { KeyValueStore } from '../store/store.ts';
+
+/** The chat of the web page that holds notices for which no other door is known. */
+const NOTICES: ChatRef = {
+  channel: channelName('web'),
+  account: DEFAULT_ACCOUNT,
+  chat: chatId('notices'),
+};
+/** Its chats end with the process that shows them. */
+const TERMINAL = channelName('terminal');
+const KEY = 'owner-door';
+
+export type OwnerDoorDeps = { readonly state: KeyValueStore; readonly pairing: Pairing };
+
+export interface OwnerDoor {
+  /** An owner wrote here. */
+  wroteIn(chat: ChatRef): Promise<void>;
+  /** The chat to tell the owner something in, on a channel of which `isFit` is true. */
+  chat(isFit: (channel: ChannelName) => boolean): Promise<ChatRef>;
+}
+
+export function createOwnerDoor({ state, pairing }: OwnerDoorDeps): OwnerDoor {
+  let written: string | undefined;
+
+  async function last(): Promise<readonly ChatRef[]> {
+    const stored = await state.get(KEY);
+    return stored === undefined ? [] : [JSON.parse(stored)];
+  }
+
+  async function paired(): Promise<readonly ChatRef[]> {
+    const { approved } = await pairing.list();
+    return approved.flatMap(({ role, channel, chat }) =>
+      role === 'owner' && chat !== undefined
+        ? [{ channel: channelName(channel), account: DEFAULT_ACCOUNT, chat: chatId(chat) }]
+        : [],
+    );
+  }
+
+  return {
+    async wroteIn(chat) {
+      if (chat.channel === TERMINAL) return;
+      const value = JSON.stringify(chat);
+      if (value === written) return;
+      await state.set(KEY, value);
+      written = value;
+    },
+    async chat(isFit) {
+      const known = [...(await last()), ...(await paired())];
+      return known.find(({ channel }) => isFit(channel)) ?? NOTICES;
+    },
+  };
+}

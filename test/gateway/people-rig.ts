@@ -1,0 +1,185 @@
+// The way in over a real store: the gate, the strangers' book and the bus, with time moved by hand.
+// What is queued is what the model would be asked; nothing else is.
+
+import { randomBytes } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createOwnerDoor } from '../../src/app/owner-door.ts';
+import type { MessageBus } from '../../src/bus/bus.ts';
+import { createMessageBus } from '../../src/bus/message-bus.ts';
+import type { AdmissionPolicy, Role } from '../../src/core/admission.ts';
+import { channelName, chatId, DEFAULT_ACCOUNT, messageId, userId } from '../../src/core/ids.ts';
+import type { InboundMessage, PersonSender } from '../../src/core/message.ts';
+import { createGroupBuffer } from '../../src/gateway/group-buffer.ts';
+import { createGroupIntake } from '../../src/gateway/group-intake.ts';
+import { createJudge } from '../../src/gateway/judge.ts';
+import { createKnock } from '../../src/gateway/knock.ts';
+import { createOwnerNotices } from '../../src/gateway/owner-notices.ts';
+import { createPeople, type People } from '../../src/gateway/people.ts';
+import { createReceiver, type Receiver } from '../../src/gateway/receive.ts';
+import { createSessionSettings } from '../../src/gateway/session-settings.ts';
+import { silentLogger } from '../../src/lib/logger.ts';
+import { openEmbeddedStore } from '../../src/store/embedded.ts';
+import type { EmbeddedStore } from '../../src/store/store.ts';
+import { createMovableClock, type MovableClock } from '../support/movable-clock.ts';
+
+export const OWNER = '1';
+
+export type PeopleRig = {
+  readonly clock: MovableClock;
+  readonly people: People;
+  readonly bus: MessageBus;
+  /** Hands a message in; its id names sender and text, so that the same one again is a repeat. */
+  say(from: string | PersonSender, text: string, extra?: Partial<InboundMessage>): Promise<void>;
+  /** Texts that wait for the model, oldest first. */
+  queued(): Promise<readonly string[]>;
+  /** What was sent to the chat of this id. */
+  sentTo(chat: string): Promise<readonly string[]>;
+  policy: Omit<AdmissionPolicy, 'role'>;
+  /** The process dies and another one opens the same store. */
+  restart(): Promise<void>;
+} & AsyncDisposable;
+
+export const person = (id: string, extra: Partial<PersonSender> = {}): PersonSender => ({
+  kind: 'person',
+  id: userId(id),
+  name: `Name ${id}`,
+  verified: 'verified',
+  ...extra,
+});
+
+type Opened = {
+  readonly store: EmbeddedStore;
+  readonly bus: MessageBus;
+  readonly people: People;
+  readonly receiver: Receiver;
+};
+
+export async function makePeopleRig(
+  policy: Partial<AdmissionPolicy> = {},
+  roles: Readonly<Record<string, Role>> = { [OWNER]: 'owner' },
+): Promise<PeopleRig> {
+  const clock = createMovableClock();
+  const folder = await mkdtemp(join(tmpdir(), 'nanobot-people-'));
+  const path = join(folder, 'state.db');
+  const rig = { allowFrom: [], owners: [], acceptUnverified: false, strangers: 'silent' } as const;
+  let current: Omit<AdmissionPolicy, 'role'> = { ...rig, ...policy };
+
+  async function open(): Promise<Opened> {
+    const store = await openEmbeddedStore({ path, clock, log: silentLogger });
+    const limits = { maxPending: 10_000, maxPendingPerChat: 1000 };
+    const bus = createMessageBus({ store, clock, log: silentLogger, limits });
+    const state = store.scope('people');
+    const people = createPeople({
+      state,
+      clock,
+      randomBytes,
+      async release(messages) {
+        await bus.accept(messages.map((message) => ({ kind: 'queue', message })));
+      },
+    });
+    const { pairing, strangers, decisions } = people;
+    const judge = createJudge({ pairing, policy: () => current });
+    const door = createOwnerDoor({ state, pairing });
+    const ownerChat = () => door.chat(() => true);
+    const announce = createOwnerNotices({ state, bus, strangers, clock, ownerChat });
+    const now = () => clock.now();
+    const log = silentLogger;
+    const knock = createKnock({
+      ...{ strangers, now, randomBytes, bus, decisions, judge, announce, log },
+    });
+    const buffer = createGroupBuffer(store.scope('groups'), clock);
+    const groups = createGroupIntake({ buffer, tellOwner: () => undefined });
+    const receiver = createReceiver({
+      ...{ bus, pairing, judge, knock, groups, log, ownerWroteIn: door.wroteIn },
+      commands: {
+        bus,
+        people,
+        settings: createSessionSettings(store.scope('session-settings')),
+        models: () => ({ defaultModel: 'test/model', resolve: () => Promise.reject() }) as never,
+        defaults: () => ({ thinkingBudget: 0, queueMode: 'steer' }),
+        channelLines: () => [],
+        resetSession: () => Promise.resolve(),
+      },
+    });
+    return { store, bus, people, receiver };
+  }
+
+  async function close({ bus, store }: Opened) {
+    await bus[Symbol.asyncDispose]();
+    await store[Symbol.asyncDispose]();
+  }
+
+  let opened = await open();
+  const everQueued: string[] = [];
+  const sent = new Map<string, readonly string[]>();
+  for (const [id, role] of Object.entries(roles)) {
+    if (role === 'blocked') await opened.people.pairing.block({ ...at(id), ids: [id] });
+    else await opened.people.pairing.approve({ ...at(id), userId: id }, role);
+  }
+
+  return {
+    clock,
+    get people() {
+      return opened.people;
+    },
+    get bus() {
+      return opened.bus;
+    },
+    get policy() {
+      return current;
+    },
+    set policy(next) {
+      current = next;
+    },
+    async say(from, text, extra = {}) {
+      const sender = typeof from === 'string' ? person(from) : from;
+      const message: InboundMessage = {
+        id: messageId(`chat:default:${sender.id}:${text}`),
+        chat: {
+          channel: channelName('chat'),
+          account: DEFAULT_ACCOUNT,
+          chat: chatId(sender.id),
+        },
+        sender,
+        addressing: 'direct',
+        text,
+        sentAt: clock.now(),
+        receivedAt: clock.now(),
+        ...extra,
+      };
+      await opened.receiver.receive([{ kind: 'queue', message }]);
+    },
+    async queued() {
+      const { claimed } = await opened.store.claimTurns(() => 1000);
+      for (const turn of claimed) {
+        everQueued.push(...turn.messages.map(({ message }) => message.text));
+        const throughSeq = turn.messages.at(-1)?.seq ?? 0;
+        await opened.store.endTurn(turn, { kind: 'done', throughSeq, outbound: [] });
+      }
+      return everQueued;
+    },
+    async sentTo(chat) {
+      for (;;) {
+        const { claimed } = await opened.store.claimDeliveries(channelName('chat'), () => 1000);
+        for (const delivery of claimed) {
+          const { chat: to, markdown } = delivery.message;
+          sent.set(to.chat, [...(sent.get(to.chat) ?? []), markdown]);
+          await opened.store.settle(delivery, { kind: 'sent', nativeIds: [] });
+        }
+        if (claimed.length === 0) return sent.get(chat) ?? [];
+      }
+    },
+    async restart() {
+      await close(opened);
+      opened = await open();
+    },
+    async [Symbol.asyncDispose]() {
+      await close(opened);
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+const at = (id: string) => ({ channel: 'chat', name: `Name ${id}` });
