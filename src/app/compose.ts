@@ -164,6 +164,8 @@ async function build(
     log,
     alert,
     tell,
+    onStopped: (name, { reason, remedy }) =>
+      options.foreground(`${name} stopped: ${reason}. ${remedy}`),
   });
   const permits = createPermits(live.defaults.maxConcurrentChats);
   const dispatcher = createDispatcher({
@@ -182,7 +184,16 @@ async function build(
     }),
   });
   const gateway = new GatewayService(
-    { ...foundations, models, manager, dispatcher, permits, people, doors: createDoors(clock) },
+    {
+      ...foundations,
+      models,
+      manager,
+      dispatcher,
+      permits,
+      people,
+      doors: createDoors(clock),
+      groupTalk: buffer,
+    },
     options,
     resources,
   );

@@ -9,6 +9,7 @@ import { CHANNELS, type ChannelDefinition } from '../channels/index.ts';
 import { type ChannelName, channelName, chatId, DEFAULT_ACCOUNT } from '../core/ids.ts';
 import { sessionKeyOf } from '../core/message.ts';
 import type { Dispatcher } from '../gateway/dispatcher.ts';
+import type { GroupBuffer } from '../gateway/group-buffer.ts';
 import type { ChannelManager } from '../gateway/manager.ts';
 import type { People } from '../gateway/people.ts';
 import { aborted } from '../lib/aborted.ts';
@@ -38,6 +39,7 @@ export type GatewayParts = {
   readonly permits: Permits;
   readonly doors: Doors;
   readonly people: People;
+  readonly groupTalk: Pick<GroupBuffer, 'expire'>;
 };
 
 /** Sessions whose messages are held at once; their places at the model are counted apart. */
@@ -222,12 +224,13 @@ export class GatewayService implements Gateway {
   }
 
   async #tidy(signal: AbortSignal): Promise<void> {
-    const { bus, clock, log, people } = this.#parts;
+    const { bus, clock, log, people, groupTalk } = this.#parts;
     while (!signal.aborted) {
       await clock.sleep(GC_INTERVAL_MS, signal).catch(() => undefined);
       if (signal.aborted) return;
       const deleted = await bus.gc(DEDUPE_WINDOW_MS);
       if (deleted > 0) log.info('old messages deleted', { deleted });
+      await groupTalk.expire();
       const forgotten = await people.strangers.expire();
       if (forgotten > 0) log.info('old messages of strangers deleted', { deleted: forgotten });
     }

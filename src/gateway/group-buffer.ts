@@ -21,6 +21,8 @@ export interface GroupBuffer {
   withTalk(message: InboundMessage, earlier: readonly InboundMessage[]): Promise<InboundMessage>;
   /** Forgets what was shown with this message. */
   shown(message: InboundMessage): Promise<void>;
+  /** Deletes talk that is too old to be shown, in groups that have gone quiet. */
+  expire(): Promise<void>;
   /** True the first time somebody calls the agent in this unlisted group. */
   isFirstCall(message: InboundMessage): Promise<boolean>;
 }
@@ -62,6 +64,10 @@ export function createGroupBuffer(state: KeyValueStore, clock: Clock): GroupBuff
         if (rest.length === 0) await state.delete(HEARD + session);
         else await state.set(HEARD + session, JSON.stringify(rest));
       });
+    },
+
+    async expire() {
+      await state.expire(HEARD, clock.now() - MAX_AGE_MS);
     },
 
     async isFirstCall({ chat }) {
