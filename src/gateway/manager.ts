@@ -33,7 +33,11 @@ export type ManagerDeps = {
   alert(channel: ChannelName, text: string): void;
   /** Tells the owner what is no trouble. */
   tell(text: string): void;
+  /** A channel rests until a person acts: told to whoever watches the gateway run. */
+  onStopped(channel: ChannelName, status: StoppedStatus): void;
 };
+
+type StoppedStatus = Extract<ChannelStatus, { readonly kind: 'stopped' }>;
 
 type Running = {
   readonly channel: Channel;
@@ -75,7 +79,10 @@ export function createChannelManager(deps: ManagerDeps): ChannelManager {
         whole: whole.signal,
         intake: AbortSignal.any([whole.signal, intake.signal]),
       };
-      const report = (status: ChannelStatus) => void statuses.set(channel.name, status);
+      const report = (status: ChannelStatus) => {
+        if (isNewStop(status, statuses.get(channel.name))) deps.onStopped(channel.name, status);
+        statuses.set(channel.name, status);
+      };
       report({ kind: 'starting' });
       const done = runChannel(channel, deps, report, signals);
       running.set(channel.name, { channel, intake, whole, done });
@@ -91,6 +98,9 @@ export function createChannelManager(deps: ManagerDeps): ChannelManager {
     channel: (name) => running.get(name)?.channel,
   };
 }
+
+const isNewStop = (now: ChannelStatus, before: ChannelStatus | undefined): now is StoppedStatus =>
+  now.kind === 'stopped' && before?.kind !== 'stopped';
 
 async function runChannel(
   channel: Channel,

@@ -187,6 +187,7 @@ describe('linking through the gateway that runs', { timeout: LONG_MS }, () => {
     await phone.offline();
     const ready = () => readyOf(gateway);
     await expect.poll(ready, SOON).toBe(503);
+    await gateway.printed(/^whatsapp stopped: another program took over .* restart whatsapp/m);
     const status = () => runNanobot(['channels', 'status'], inHome);
     expect((await status()).stdout).toMatch(/^whatsapp +stopped: another program took over/m);
     expect((await runNanobot(['channels', 'restart', 'whatsapp'], inHome)).code).toBe(0);
