@@ -132,7 +132,13 @@ describe('an answer', () => {
       await phone.writesToSelf(`please say ${nonce}`);
       await expect.poll(shown(nonce), { timeout: WAIT_MS }).toBe(1);
     }
-    expect(model.requests).toHaveLength(3);
+    // What the agent wrote comes back from the phone, under the id it was sent with.
+    const [own] = phone.selfChat.filter(says('nonce-one')).slice(-1);
+    await phone.writesToSelf('please say nonce-echo', own === undefined ? {} : { id: own.id });
+    await phone.writesToSelf('please say nonce-four');
+    await expect.poll(shown('nonce-four'), { timeout: WAIT_MS }).toBeGreaterThan(0);
+    expect(model.requests).toHaveLength(4);
+    expect(JSON.stringify(model.requests.at(-1)?.body)).not.toContain('nonce-echo');
   }, 60_000);
 });
 
