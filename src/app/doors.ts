@@ -1,4 +1,4 @@
-// The doors of our own, open to whoever sits at this machine or holds the gateway's token, and the
+// The doors of our own, open to whoever holds the gateway's token or a login of the page, and the
 // gate of each platform channel.
 
 import { createDoorChannel } from '../channels/door/door-channel.ts';

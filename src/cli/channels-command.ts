@@ -68,7 +68,9 @@ async function showStatus(terminal: Terminal, json: boolean) {
 
 async function login(terminal: Terminal, name: string, flags: LoginFlags) {
   if (DOORS.includes(name)) {
-    return terminal.note(`${name} needs no login: it is open to whoever sits at this machine.`);
+    return terminal.note(
+      `${name} has no account to connect. "nanobot link" opens the web page, "nanobot agent" talks here.`,
+    );
   }
   await assertKnown(name);
   const { openHome } = await import('../app/first-run.ts');

@@ -23,15 +23,16 @@ export function createApi() {
 
   /** Asks the person to log in when the gateway wants it. `read` takes what is needed of the answer. */
   async function request(path, init, read) {
-    for (;;) {
+    for (let ended = ''; ; ) {
       const tried = session();
       const answer = await attempt(path, init, tried, read);
       if (answer.refusal === undefined) return answer.value;
       if (answer.refusal.status !== 401) throw answer.refusal;
-      // Another request or tab may have logged in meanwhile.
+      if (tried !== null) ended = answer.refusal.message;
+      // Another request or tab may have logged in meanwhile, or found out that the login has ended.
       if (tried !== session()) continue;
       forgetSession(tried);
-      await askForLogin(tried === null ? linkProblem : answer.refusal.message);
+      await askForLogin(linkProblem || ended);
       linkProblem = '';
     }
   }
