@@ -83,6 +83,26 @@ describe('settings that cannot both be meant are found at load', () => {
       { channels: { telegram: { allowFrom: ['@ada'] } } },
       'telegram.allowFrom.0',
     ],
+    [
+      'a name where the id of a group must stand',
+      { channels: { telegram: { groups: ['-1001234567890', '@plans'] } } },
+      'telegram.groups.1',
+    ],
+    [
+      'a person in whose name nobody else may speak',
+      { channels: { telegram: { groupSenderChats: ['5'] } } },
+      'telegram.groupSenderChats.0',
+    ],
+    [
+      'a name that every word would be',
+      { channels: { telegram: { groupNames: ['nano', '*'] } } },
+      'telegram.groupNames.1',
+    ],
+    [
+      'a person where a WhatsApp group must stand',
+      { channels: { whatsapp: { groups: ['491511234567@s.whatsapp.net'] } } },
+      'whatsapp.groups.0',
+    ],
     ['mail without servers', { channels: { email: { enabled: true } } }, 'email.imapHost'],
     [
       'OAuth2 without its client',
