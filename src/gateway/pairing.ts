@@ -14,6 +14,8 @@ export type Approval = {
   readonly at: number;
   /** Where this person can be reached, once they have written. */
   readonly chat?: string;
+  /** Of a block: all the ids it holds for, each of which has a row; taking one back takes all. */
+  readonly ids?: readonly string[];
 };
 
 export interface Pairing {
@@ -42,11 +44,17 @@ export function createPairing(deps: CodesDeps): Pairing {
   const { state, clock } = deps;
   const codes = createPairingCodes(deps);
 
-  function row(who: Pick<Approval, 'channel' | 'userId' | 'name'>, role: Role, chat?: string) {
-    const { channel, userId, name } = who;
-    const reach = chat === undefined ? {} : { chat };
-    const approval: Approval = { channel, userId, name, role, at: clock.now(), ...reach };
-    return { key: approvalKey(channel, userId), value: JSON.stringify(approval) };
+  function row(who: Omit<Approval, 'role' | 'at'>, role: Role) {
+    const approval: Approval = { ...who, role, at: clock.now() };
+    return { key: approvalKey(who.channel, who.userId), value: JSON.stringify(approval) };
+  }
+
+  /** The rows that take back what was decided about this id, and with it about a blocked person. */
+  async function takenBack(channel: string, userId: string) {
+    const stored = await state.get(approvalKey(channel, userId));
+    if (stored === undefined) return [];
+    const { ids = [userId] }: Approval = JSON.parse(stored);
+    return ids.map((id) => ({ key: approvalKey(channel, id), value: undefined }));
   }
 
   return {
@@ -55,8 +63,8 @@ export function createPairing(deps: CodesDeps): Pairing {
     async redeem(channel, sender, chat, code) {
       const usedUp = await codes.redeem(channel, code);
       if (usedUp === undefined) return false;
-      const who = { channel, userId: sender.id, name: shortName(sender.name) };
-      await state.setMany([row(who, 'owner', chat), usedUp]);
+      const who = { channel, userId: sender.id, name: shortName(sender.name), chat };
+      await state.setMany([row(who, 'owner'), usedUp]);
       return true;
     },
 
@@ -73,15 +81,17 @@ export function createPairing(deps: CodesDeps): Pairing {
       return { approved: rows.map(({ value }): Approval => JSON.parse(value)) };
     },
 
-    approve: (who, role) => state.setMany([row(who, role)]),
+    async approve({ channel, userId, name }, role) {
+      const before = await takenBack(channel, userId);
+      await state.setMany([...before, row({ channel, userId, name }, role)]);
+    },
     block: ({ channel, ids, name }) =>
-      state.setMany(ids.map((userId) => row({ channel, userId, name }, 'blocked'))),
+      state.setMany(ids.map((userId) => row({ channel, userId, name, ids }, 'blocked'))),
 
     async revoke(channel, userId) {
-      const key = approvalKey(channel, userId);
-      const isThere = (await state.get(key)) !== undefined;
-      await state.delete(key);
-      return isThere;
+      const rows = await takenBack(channel, userId);
+      await state.setMany(rows);
+      return rows.length > 0;
     },
   };
 }

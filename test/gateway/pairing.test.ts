@@ -80,5 +80,7 @@ describe('what was decided about a person', () => {
     expect(await pairing.roleOf('chat', ['7'])).toBe('trusted');
     expect(await pairing.roleOf('chat', ['7', '8'])).toBe('blocked');
     expect(await pairing.roleOf('chat', ['9'])).toBe('blocked');
+    expect(await pairing.revoke('chat', '9')).toBe(true);
+    expect(await pairing.roleOf('chat', ['8', '9'])).toBeUndefined();
   });
 });

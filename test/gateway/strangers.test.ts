@@ -64,7 +64,7 @@ describe('a stranger at a silent door', () => {
     expect(await rig.sentTo('7')).toEqual([]);
     expect(await rig.people.strangers.list()).toEqual([]);
     await rig.say(OWNER, '/allow seven');
-    expect(await rig.people.pairing.roleOf('chat', ['seven'])).toBe('trusted');
+    expect(await rig.people.pairing.roleOf('chat', ['7', 'seven'])).toBe('trusted');
   });
 
   it('is forgotten after a week, with every word', async () => {
