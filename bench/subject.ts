@@ -12,6 +12,11 @@ import type { LlmServer } from '../test/support/llm-server.ts';
 import type { Peers } from './peers.ts';
 
 const ROOT = join(import.meta.dirname, '..');
+const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
+/** As `npm start` gives them: garbage is collected early, so that memory stays small. */
+export const NODE_FLAGS: readonly string[] = scripts.start
+  .split(' ')
+  .filter((word: string) => word.startsWith('--'));
 /** Linux counts processor time in these ticks. */
 const MS_PER_TICK = 10;
 const STOP_TIMEOUT_MS = 20_000;
@@ -73,7 +78,7 @@ export async function startConfigured(
   };
   await writeFile(join(home, 'config.json'), JSON.stringify(config), { mode: 0o600 });
   await options.prepare?.(home);
-  const child = start(['--max-semi-space-size=1', 'bin/nanobot.js', 'gateway'], {
+  const child = start([...NODE_FLAGS, 'bin/nanobot.js', 'gateway'], {
     NANOBOT_HOME: home,
   });
   const cleanUp = () => rm(home, { recursive: true, force: true });

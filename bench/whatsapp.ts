@@ -10,7 +10,7 @@ import { type LlmServer, startLlmServer } from '../test/support/llm-server.ts';
 import { loginSteps } from '../test/support/whatsapp-gateway.ts';
 import type { Contact, Phone, WhatsAppServer } from '../test/support/whatsapp-server/contract.ts';
 import { startWhatsAppServer } from '../test/support/whatsapp-server/server.ts';
-import { type Subject, start, startConfigured, subjectOf } from './subject.ts';
+import { NODE_FLAGS, type Subject, start, startConfigured, subjectOf } from './subject.ts';
 import { nonceAnswer, UNPACED } from './whatsapp-load.ts';
 
 const MESSAGES = 10_000;
@@ -78,7 +78,7 @@ async function startBare({ server, model, phone }: World): Promise<Subject> {
 
 async function startAccount({ server, phone }: World): Promise<Subject> {
   const folder = await mkdtemp(join(tmpdir(), 'nanobot-bench-'));
-  const child = start(['--max-semi-space-size=1', 'bench/whatsapp-account.ts'], {
+  const child = start([...NODE_FLAGS, 'bench/whatsapp-account.ts'], {
     BENCH_SOCKET_URL: server.url,
     BENCH_FOLDER: folder,
   });

@@ -102,6 +102,11 @@ export function createChannelLogin(api, { name, label }, { onOver }) {
     frame(
       element('div', { className: 'login-mark good' }, icon('done')),
       element('p', { className: 'login-result', role: 'status' }, `${label} is linked: ${account}`),
+      element(
+        'p',
+        { className: 'login-remedy' },
+        ...withCode('Who may write there: `nanobot pair list`, and `allowFrom` in its settings.'),
+      ),
       close,
     );
     close.focus();
