@@ -17,7 +17,7 @@ const MESSAGES = 10_000;
 const CONTACTS = 100;
 const AT_ONCE = 10;
 /** An idle process gives memory back after some seconds. */
-const SETTLE_MS = 45_000;
+const SETTLE_MS = 15_000;
 const ANSWER_TIMEOUT_MS = 60_000;
 const START_TIMEOUT_MS = 30_000;
 
