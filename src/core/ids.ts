@@ -22,6 +22,10 @@ export type TurnId = Branded<'TurnId'>;
 export type SessionKey = Branded<'SessionKey'>;
 /** A message id in the platform's own terms, e.g. Telegram's `message_id`; only its channel reads it. */
 export type NativeId = Branded<'NativeId'>;
+/** SHA-256 of a content in the media store, hexadecimal. */
+export type MediaId = Branded<'MediaId'>;
+/** A person known to the gateway, over all doors. */
+export type PersonId = Branded<'PersonId'>;
 /** The model's name for one tool call. */
 export type CallId = Branded<'CallId'>;
 
@@ -34,6 +38,8 @@ export const messageId = (value: string) => value as MessageId;
 export const turnId = (value: string) => value as TurnId;
 export const sessionKey = (value: string) => value as SessionKey;
 export const nativeId = (value: string) => value as NativeId;
+export const mediaId = (value: string) => value as MediaId;
+export const personId = (value: string) => value as PersonId;
 export const callId = (value: string) => value as CallId;
 
 export const DEFAULT_ACCOUNT = accountId('default');

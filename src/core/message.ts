@@ -2,6 +2,7 @@
 // ones; nothing in between reads a platform's own format, and there is no metadata bag: what a
 // channel needs to answer it keeps in its own state by message id.
 
+import type { Attachment, OutboundAttachment } from './attachment.ts';
 import {
   type AccountId,
   accountId,
@@ -82,18 +83,29 @@ export type InboundMessage = {
   /** What others said in the group before, oldest first. */
   readonly heard?: readonly HeardLine[];
   readonly text: string;
+  readonly attachments?: readonly Attachment[];
   readonly quoted?: Quote;
   readonly replyTo?: MessageId;
+  /** The token of the choice the person pressed; the text is its label then. */
+  readonly press?: string;
   /** Epoch milliseconds by the platform's clock. */
   readonly sentAt: number;
   /** Epoch milliseconds by our clock. */
   readonly receivedAt: number;
 };
 
+/**
+ * Something to press below a text. The token is random, at most 48 characters of `[A-Za-z0-9_-]`,
+ * and good once; where the platform has no buttons the gateway numbers the labels.
+ */
+export type Choice = { readonly label: string; readonly token: string };
+
 /** What a turn or a command wants sent, before it has a durable name. */
 export type OutboundDraft = {
   readonly chat: ChatRef;
   readonly markdown: string;
+  readonly attachments?: readonly OutboundAttachment[];
+  readonly choices?: readonly Choice[];
   /** The inbound message this answers. */
   readonly replyTo?: MessageId;
   /** The turn whose live draft this text completes. */

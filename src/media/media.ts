@@ -1,0 +1,28 @@
+// CONTRACT of the media store: contents by their hash, each once, whoever sent it. A content is on
+// disk before its id is known. Every implementation passes test/contract/media.ts.
+
+import type { MediaId } from '../core/ids.ts';
+
+export type StoredMedia = {
+  readonly id: MediaId;
+  readonly sizeBytes: number;
+  /** Found in the content itself; `application/octet-stream` where it tells nothing. */
+  readonly mimeType: string;
+};
+
+export type PutOptions = {
+  /** More than this is refused with MediaError `media_too_large`, and nothing is kept. */
+  readonly maxBytes: number;
+  readonly signal?: AbortSignal;
+};
+
+export interface MediaStore {
+  /** Keeps a content. @throws MediaError `media_too_large`, `media_full`, `media_failed` */
+  put(content: Uint8Array | AsyncIterable<Uint8Array>, options: PutOptions): Promise<StoredMedia>;
+  /** Undefined where it was never there or has been swept. */
+  read(id: MediaId): Promise<Uint8Array | undefined>;
+  /** The same without the content. */
+  stat(id: MediaId): Promise<StoredMedia | undefined>;
+  /** Deletes what was not put or read for `unusedMs`; returns how many bytes that freed. */
+  sweep(unusedMs: number): Promise<number>;
+}
