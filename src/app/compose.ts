@@ -2,10 +2,6 @@
 // implementation stands behind which contract.
 
 import { randomBytes } from 'node:crypto';
-import type { Agent } from '../agent/agent.ts';
-import { createAgent } from '../agent/create-agent.ts';
-import { createPromptSources } from '../agent/prompt-sources.ts';
-import { agentSettingsOf } from '../agent/settings.ts';
 import type { MessageBus } from '../bus/bus.ts';
 import { createMessageBus } from '../bus/message-bus.ts';
 import type { ChannelName } from '../core/ids.ts';
@@ -21,26 +17,20 @@ import { createPeople } from '../gateway/people.ts';
 import { createReceiver } from '../gateway/receive.ts';
 import { createSessionSettings } from '../gateway/session-settings.ts';
 import { type Clock, systemClock } from '../lib/clock.ts';
-import { createGuardedFiles } from '../lib/guarded-files.ts';
 import { openLogFile } from '../lib/log-file.ts';
 import { createLogger, type Logger } from '../lib/logger.ts';
 import { createPermits } from '../lib/permits.ts';
-import { createFileMemory } from '../memory/files.ts';
-import type { ModelRegistry } from '../providers/provider.ts';
 import { createJsonlSessionStore } from '../sessions/jsonl.ts';
 import type { SessionStore } from '../sessions/store.ts';
 import { openEmbeddedStore } from '../store/embedded.ts';
 import { holdHome } from '../store/home-lock.ts';
 import type { EmbeddedStore } from '../store/store.ts';
-import { createTools } from '../tools/index.ts';
-import { toolboxSettings } from '../tools/tool-settings.ts';
-import { createToolbox } from '../tools/toolbox.ts';
 import { createAlerts } from './alerts.ts';
+import { buildAgent } from './build-agent.ts';
 import type { LoadedConfig } from './config.ts';
 import { createDoors, policyOf } from './doors.ts';
 import type { Gateway, GatewayOptions } from './gateway.ts';
 import { GatewayService } from './gateway-service.ts';
-import type { Home } from './home.ts';
 import { LiveConfig } from './live-config.ts';
 import { createModels } from './models.ts';
 import { createOwnerDoor } from './owner-door.ts';
@@ -199,34 +189,4 @@ async function build(
   );
   await gateway.listen();
   return gateway;
-}
-
-function buildAgent(
-  { live, clock, log, sessions }: Foundations,
-  models: () => ModelRegistry,
-  home: Home,
-): Agent {
-  const workspace = () => live.defaults.workspace;
-  const timeZone = () => live.config.sessions.timeZone;
-  const files = createGuardedFiles({ forbidden: [home.root] });
-  const memory = createFileMemory({ files, workspace, clock, timeZone, log });
-  const toolbox = createToolbox({
-    tools: createTools({ files, memory, timeZone }),
-    settings: () => toolboxSettings(live.config),
-    clock,
-    log,
-  });
-  const prompt = createPromptSources({
-    workspace,
-    memoryText: async () => (live.config.memory.enabled ? memory.promptText() : ''),
-  });
-  return createAgent({
-    models,
-    sessions,
-    toolbox: () => toolbox,
-    prompt,
-    clock,
-    log,
-    settings: () => agentSettingsOf(live.config, workspace()),
-  });
 }

@@ -1,0 +1,54 @@
+// Builds the agent with its tools, its memory and its prompt.
+
+import type { Agent } from '../agent/agent.ts';
+import { createAgent } from '../agent/create-agent.ts';
+import { createPromptSources } from '../agent/prompt-sources.ts';
+import { agentSettingsOf } from '../agent/settings.ts';
+import type { Clock } from '../lib/clock.ts';
+import { createGuardedFiles } from '../lib/guarded-files.ts';
+import type { Logger } from '../lib/logger.ts';
+import { createFileMemory } from '../memory/files.ts';
+import type { ModelRegistry } from '../providers/provider.ts';
+import type { SessionStore } from '../sessions/store.ts';
+import { createTools } from '../tools/index.ts';
+import { toolboxSettings } from '../tools/tool-settings.ts';
+import { createToolbox } from '../tools/toolbox.ts';
+import type { Home } from './home.ts';
+import type { LiveConfig } from './live-config.ts';
+
+export type AgentParts = {
+  readonly live: LiveConfig;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly sessions: SessionStore;
+};
+
+export function buildAgent(
+  { live, clock, log, sessions }: AgentParts,
+  models: () => ModelRegistry,
+  home: Home,
+): Agent {
+  const workspace = () => live.defaults.workspace;
+  const timeZone = () => live.config.sessions.timeZone;
+  const files = createGuardedFiles({ forbidden: [home.root] });
+  const memory = createFileMemory({ files, workspace, clock, timeZone, log });
+  const toolbox = createToolbox({
+    tools: createTools({ files, memory, timeZone }),
+    settings: () => toolboxSettings(live.config),
+    clock,
+    log,
+  });
+  const prompt = createPromptSources({
+    workspace,
+    memoryText: async () => (live.config.memory.enabled ? memory.promptText() : ''),
+  });
+  return createAgent({
+    models,
+    sessions,
+    toolbox: () => toolbox,
+    prompt,
+    clock,
+    log,
+    settings: () => agentSettingsOf(live.config, workspace()),
+  });
+}
