@@ -16,13 +16,12 @@ export async function finalizeTurn(
   const { outcome, answers } = closingOf(ending, written, turn.limits);
   const { throughSeq } = thread;
   const common = { turnId: input.turnId, at: clock.now() };
-  const entries: readonly TranscriptEntry[] = [
-    ...(begun === undefined
+  const unfinished: readonly TranscriptEntry[] =
+    begun === undefined
       ? []
-      : [{ ...common, ...begun, role: 'assistant' as const, toolCalls: [], thinking: [] }]),
-    { ...common, role: 'turn_end', outcome, answers, throughSeq },
-  ];
-  await thread.record(entries, { durable: true });
+      : [{ ...common, ...begun, role: 'assistant', toolCalls: [], thinking: [], throughSeq }];
+  const end: TranscriptEntry = { ...common, role: 'turn_end', outcome, answers, throughSeq };
+  await thread.record([...unfinished, end], { durable: true });
   turn.log.info('turn closed', {
     ending: ending.kind,
     ...(ending.kind === 'limit' ? { limit: ending.limit } : {}),

@@ -59,10 +59,10 @@ async function recordMessages(
   texts: readonly string[],
 ): Promise<void> {
   const at = clock.now();
-  const entries = messages.flatMap(({ message }, index): readonly UserEntry[] => {
+  const entries = messages.flatMap(({ seq, message }, index): readonly UserEntry[] => {
     if (thread.hasMessage(message.id)) return [];
     const text = texts[index] ?? message.text;
-    return [{ role: 'user', turnId: input.turnId, messageId: message.id, text, at }];
+    return [{ role: 'user', turnId: input.turnId, messageId: message.id, seq, text, at }];
   });
   // The inbound messages are safe on the bus until the end of the turn is on disk.
   await thread.record(entries, { durable: false });

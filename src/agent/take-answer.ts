@@ -59,6 +59,7 @@ async function recordAnswer(
     toolCalls,
     thinking,
     model,
+    throughSeq: turn.thread.throughSeq,
     at: turn.clock.now(),
     ...(usage === undefined ? {} : { usage }),
   };

@@ -4,7 +4,7 @@
 import { fitEntries, omissionMarker, onlyTurn } from '../core/context-fit.ts';
 import type { MessageId, SessionKey, TurnId } from '../core/ids.ts';
 import { repairThread } from '../core/thread-repair.ts';
-import { threadView } from '../core/thread-view.ts';
+import { shownThrough, threadView } from '../core/thread-view.ts';
 import type {
   AssistantEntry,
   ModelMessage,
@@ -36,7 +36,10 @@ export class Thread {
     this.#options = options;
   }
 
-  /** `own` is what the store recorded of this turn, `asked` the messages this try answers. */
+  /**
+   * `own` is what the store recorded of this turn, `asked` the messages the bus gave this try. What
+   * an earlier try showed the model counts as consumed, whether or not the bus gave it out again.
+   */
   open(
     history: readonly TranscriptEntry[],
     own: readonly TranscriptEntry[],
@@ -44,6 +47,7 @@ export class Thread {
   ): void {
     const { turnId } = this.#options;
     this.#own = [...own];
+    this.consumed(shownThrough(own));
     this.#view = threadView(history, own, { turnId, asked: new Set(asked) });
   }
 

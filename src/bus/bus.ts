@@ -51,7 +51,8 @@ export interface Turn {
    * Claims the session's followers that have arrived since, in order; empty when there are none. A
    * retried turn (attempt > 1) gets none: its second try has the messages of the first, so that what
    * a dead process had recorded of them is answered once; later tries have the first message alone,
-   * so that one that fails every turn is found out by itself.
+   * so that one that fails every turn is found out by itself. Followers that a dead try had already
+   * shown the model still belong to the turn: the handler knows them and says so in `throughSeq`.
    */
   join(): Promise<readonly QueuedMessage[]>;
   /** Resolves when a follower waits that `join` would hand out; rejects when `signal` aborts. */
@@ -59,7 +60,10 @@ export interface Turn {
 }
 
 export type TurnResult = {
-  /** Every message up to and including this sequence number becomes done. */
+  /**
+   * Every message of the session up to and including this sequence number becomes done: also one that
+   * an earlier try of the turn had and this one was not given.
+   */
   readonly throughSeq: number;
   /** Become outbound messages `turnId/0`, `turnId/1`, ... */
   readonly outbound: readonly OutboundDraft[];

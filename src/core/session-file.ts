@@ -3,7 +3,7 @@
 
 import type { SessionKey } from './ids.ts';
 import { type DiskEntry, type DiskHeader, diskEntry, diskHeader } from './session-shape.ts';
-import type { AssistantEntry, TranscriptEntry } from './transcript.ts';
+import type { AssistantEntry, TranscriptEntry, UserEntry } from './transcript.ts';
 
 export type SessionHeader = {
   readonly key: SessionKey;
@@ -59,6 +59,7 @@ function toDisk(entry: TranscriptEntry): Readonly<Record<string, unknown>> {
         timestamp,
         turn_id: entry.turnId,
         message_id: entry.messageId,
+        seq: entry.seq,
       };
     case 'assistant':
       return {
@@ -74,6 +75,7 @@ function toDisk(entry: TranscriptEntry): Readonly<Record<string, unknown>> {
         },
         timestamp,
         turn_id: entry.turnId,
+        through_seq: entry.throughSeq,
       };
     case 'tool':
       return {
@@ -137,10 +139,8 @@ function toHeader(disk: DiskHeader): SessionHeader {
 function fromDisk(disk: DiskEntry): TranscriptEntry {
   const at = disk.timestamp;
   switch (disk.role) {
-    case 'user': {
-      const known = disk.message_id === undefined ? {} : { messageId: disk.message_id };
-      return { role: disk.role, turnId: disk.turn_id, ...known, text: disk.content, at };
-    }
+    case 'user':
+      return fromUser(disk);
     case 'assistant':
       return fromAssistant(disk);
     case 'tool':
@@ -169,6 +169,17 @@ function fromDisk(disk: DiskEntry): TranscriptEntry {
   }
 }
 
+function fromUser(disk: Extract<DiskEntry, { role: 'user' }>): UserEntry {
+  return {
+    role: disk.role,
+    turnId: disk.turn_id,
+    ...(disk.message_id === undefined ? {} : { messageId: disk.message_id }),
+    ...(disk.seq === undefined ? {} : { seq: disk.seq }),
+    text: disk.content,
+    at: disk.timestamp,
+  };
+}
+
 function fromAssistant(disk: Extract<DiskEntry, { role: 'assistant' }>): AssistantEntry {
   const usage = disk.usage && {
     inputTokens: disk.usage.input_tokens,
@@ -185,6 +196,7 @@ function fromAssistant(disk: Extract<DiskEntry, { role: 'assistant' }>): Assista
     ),
     model: disk.model,
     ...(usage === undefined ? {} : { usage }),
+    ...(disk.through_seq === undefined ? {} : { throughSeq: disk.through_seq }),
     at: disk.timestamp,
   };
 }

@@ -13,6 +13,7 @@ const time = z.union([z.string(), z.number()]).transform((value, context) => {
 const turn = z.string().transform(turnId);
 const call = z.string().transform(callId);
 const count = z.number().catch(0);
+const place = z.number().optional().catch(undefined);
 
 const user = z.object({
   role: z.literal('user'),
@@ -20,6 +21,7 @@ const user = z.object({
   timestamp: time,
   turn_id: turn,
   message_id: z.string().transform(messageId).optional(),
+  seq: place,
 });
 const assistant = z.object({
   role: z.literal('assistant'),
@@ -30,6 +32,7 @@ const assistant = z.object({
   usage: z.object({ input_tokens: count, output_tokens: count, cached_tokens: count }).optional(),
   timestamp: time,
   turn_id: turn,
+  through_seq: place,
 });
 const tool = z.object({
   role: z.literal('tool'),

@@ -2,7 +2,16 @@
 // process died before its turn was over, is asked only where it is answered.
 
 import type { MessageId, TurnId } from './ids.ts';
-import type { TranscriptEntry } from './transcript.ts';
+import type { TranscriptEntry, UserEntry } from './transcript.ts';
+
+/**
+ * Highest sequence number that the model was shown in a turn, going by its answers; 0 where it has
+ * not answered. An answer takes up every message it was shown, so these are never asked again.
+ */
+export function shownThrough(own: readonly TranscriptEntry[]): number {
+  const shown = own.map((entry) => (entry.role === 'assistant' ? (entry.throughSeq ?? 0) : 0));
+  return Math.max(0, ...shown);
+}
 
 /**
  * `history` may hold entries of this turn; `own` is what the store recorded of it, maybe with
@@ -13,17 +22,24 @@ export function threadView(
   own: readonly TranscriptEntry[],
   { turnId, asked }: { readonly turnId: TurnId; readonly asked: ReadonlySet<MessageId> },
 ): readonly TranscriptEntry[] {
+  const through = shownThrough(own);
+  const isShown = ({ seq }: UserEntry) => seq !== undefined && seq <= through;
   const seen = new Set(asked);
+  const answeredLater = new Set<MessageId>();
   const before: TranscriptEntry[] = [];
   for (const entry of history.toReversed()) {
-    if ('turnId' in entry && entry.turnId === turnId) continue;
-    if (entry.role === 'user' && entry.messageId !== undefined) {
+    const isOwn = 'turnId' in entry && entry.turnId === turnId;
+    if (entry.role === 'user' && entry.messageId !== undefined && (!isOwn || isShown(entry))) {
       if (seen.has(entry.messageId)) continue;
       seen.add(entry.messageId);
+      if (!isOwn) answeredLater.add(entry.messageId);
     }
-    before.push(entry);
+    if (!isOwn) before.push(entry);
   }
-  const isAsked = (entry: TranscriptEntry) =>
-    entry.role !== 'user' || entry.messageId === undefined || asked.has(entry.messageId);
-  return [...before.reverse(), ...own.filter(isAsked)];
+  const isOfThisTry = (entry: TranscriptEntry) =>
+    entry.role !== 'user' ||
+    entry.messageId === undefined ||
+    asked.has(entry.messageId) ||
+    (isShown(entry) && !answeredLater.has(entry.messageId));
+  return [...before.reverse(), ...own.filter(isOfThisTry)];
 }

@@ -24,6 +24,8 @@ export type UserEntry = {
   readonly role: 'user';
   readonly turnId: TurnId;
   readonly messageId?: MessageId;
+  /** The message's place in the session's order on the bus. */
+  readonly seq?: number;
   readonly text: string;
   /** Epoch milliseconds. */
   readonly at: number;
@@ -37,6 +39,8 @@ export type AssistantEntry = {
   readonly thinking: readonly ThinkingBlock[];
   readonly model: string;
   readonly usage?: TokenUsage;
+  /** Highest bus sequence number among the turn's messages that the model was shown for it. */
+  readonly throughSeq?: number;
   readonly at: number;
 };
 

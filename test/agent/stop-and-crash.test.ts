@@ -142,6 +142,49 @@ describe('a turn that runs again after a kill', () => {
     expect(ran).toEqual(['pay']);
   });
 
+  it('with its first message alone keeps the answer that was given to its followers too', async () => {
+    const rig = await createRig();
+    rig.model.script(says('To both.'));
+    await runUntil(rig, ['one', 'two'], ({ type }) => type === 'model_called');
+    const both = { kind: 'answered', answers: ['To both.'], throughSeq: 2 };
+    expect(await rig.ask(1, 'one')).toEqual(both);
+    await rig.restart();
+    expect(await rig.ask(1, 'one')).toEqual(both);
+    rig.model.assertDone();
+  });
+
+  it('with its first message alone goes on with the tools its followers led to', async () => {
+    const { ran, tools } = counters();
+    const rig = await createRig({ tools });
+    rig.model.script(calls([{ name: 'pay' }]), says('To both.'));
+    await runUntil(rig, ['one', 'pay two'], ({ type }) => type === 'tool_finished');
+    expect(await rig.ask(1, 'one')).toEqual({
+      kind: 'answered',
+      answers: ['To both.'],
+      throughSeq: 2,
+    });
+    const asked = rig.model.requests[1]?.messages.map(({ role, text }) => [role, text]);
+    expect(asked).toEqual([
+      ['user', expect.stringMatching(/one.*pay two/s)],
+      ['assistant', ''],
+      ['tool', 'pay done'],
+    ]);
+    expect(ran).toEqual(['pay']);
+    rig.model.assertDone();
+  });
+
+  it('leaves a follower that no answer was given to, recorded or not, to its own turn', async () => {
+    const rig = await createRig();
+    rig.model.script(says('lost'), says('To one.'), says('To two.'));
+    await runUntil(rig, ['one', 'two'], ({ type }) => type === 'text_delta');
+    await runUntil(rig, ['one'], ({ type }) => type === 'model_called');
+    expect(await rig.ask(1, 'one')).toMatchObject({ answers: ['To one.'], throughSeq: 1 });
+    expect(await rig.ask(2, 'two')).toMatchObject({ answers: ['To two.'], throughSeq: 2 });
+    const texts = rig.model.requests.map(({ messages }) => messages.map(({ text }) => text));
+    expect(texts.slice(1)).toEqual([['one'], ['one', 'To one.', 'two']]);
+    rig.model.assertDone();
+  });
+
   it('with a text already sent to the chat sends it under the same number', async () => {
     const say = {
       name: 'message',

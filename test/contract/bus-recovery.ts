@@ -56,6 +56,31 @@ export function recoveryContract(name: string, makeBench: MakeBusBench): void {
       await work.stop();
     });
 
+    it('finishes with a later try what an earlier one was given and this one was not', async () => {
+      await using bench = await makeBench();
+      const tries: string[][] = [];
+      const dies = async (turn: Turn) => {
+        tries.push(turn.messages.map(({ message: { text } }) => text));
+        return never;
+      };
+      const first = await bench.open();
+      await first.accept([queued('a', '1'), queued('a', '2')]);
+      startWork(first, dies);
+      await eventually(bench.clock, () => tries.length === 1);
+      startWork(await bench.open(), dies);
+      await eventually(bench.clock, () => tries.length === 2);
+      await using last = await bench.open();
+      const work = startWork(last, async (turn) => {
+        tries.push(turn.messages.map(({ message: { text } }) => text));
+        return { throughSeq: turn.messages[0].seq + 1, outbound: [] };
+      });
+      await eventually(bench.clock, () => tries.length === 3);
+      await last.accept([queued('a', '3')]);
+      await eventually(bench.clock, () => tries.length === 4);
+      expect(tries).toEqual([['1', '2'], ['1', '2'], ['1'], ['3']]);
+      await work.stop();
+    });
+
     it('sets a message aside that ended the process each time, without trying once more', async () => {
       await using bench = await makeBench();
       let tries = 0;

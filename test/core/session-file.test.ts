@@ -18,11 +18,12 @@ const optional = <T>(name: string, value: fc.Arbitrary<T>) =>
 
 const entry: fc.Arbitrary<TranscriptEntry> = fc.oneof(
   fc
-    .tuple(turn, optional('messageId', text.map(messageId)), text, at)
-    .map(([id, known, said, time]) => ({
+    .tuple(turn, optional('messageId', text.map(messageId)), optional('seq', count), text, at)
+    .map(([id, known, place, said, time]) => ({
       role: 'user' as const,
       turnId: id,
       ...known,
+      ...place,
       text: said,
       at: time,
     })),
@@ -45,8 +46,9 @@ const entry: fc.Arbitrary<TranscriptEntry> = fc.oneof(
         'usage',
         fc.record({ inputTokens: count, outputTokens: count, cachedTokens: count }),
       ),
+      optional('throughSeq', count),
     )
-    .map(([base, usage]) => ({ ...base, ...usage })),
+    .map(([base, usage, through]) => ({ ...base, ...usage, ...through })),
   fc.record({
     role: fc.constant('tool' as const),
     turnId: turn,
@@ -98,6 +100,7 @@ describe('a line of a session file', () => {
       role: 'user',
       turnId: turnId('s#1'),
       messageId: messageId('telegram:default:7'),
+      seq: 12,
       text: 'hello',
       at: Date.UTC(2026, 0, 15),
     });
@@ -107,6 +110,7 @@ describe('a line of a session file', () => {
       timestamp: '2026-01-15T00:00:00.000Z',
       turn_id: 's#1',
       message_id: 'telegram:default:7',
+      seq: 12,
     });
     expect(line.startsWith(MESSAGE_LINE_STARTS[0])).toBe(true);
   });

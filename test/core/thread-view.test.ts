@@ -2,25 +2,27 @@
 
 import { describe, expect, it } from 'vitest';
 import { messageId, turnId } from '../../src/core/ids.ts';
-import { threadView } from '../../src/core/thread-view.ts';
+import { shownThrough, threadView } from '../../src/core/thread-view.ts';
 import type { TranscriptEntry } from '../../src/core/transcript.ts';
 
 const T1 = turnId('s#1');
 const T2 = turnId('s#2');
-const asks = (turn: typeof T1, id: string): TranscriptEntry => ({
+const asks = (turn: typeof T1, id: string, seq?: number): TranscriptEntry => ({
   role: 'user',
   turnId: turn,
   messageId: messageId(id),
+  ...(seq === undefined ? {} : { seq }),
   text: id,
   at: 0,
 });
-const answers = (turn: typeof T1, text: string): TranscriptEntry => ({
+const answers = (turn: typeof T1, text: string, throughSeq?: number): TranscriptEntry => ({
   role: 'assistant',
   turnId: turn,
   text,
   toolCalls: [],
   thinking: [],
   model: 'm',
+  ...(throughSeq === undefined ? {} : { throughSeq }),
   at: 0,
 });
 const textsOf = (entries: readonly TranscriptEntry[]) =>
@@ -45,5 +47,41 @@ describe('a turn tried again', () => {
     const later = turnId('s#3');
     const view = threadView(history, [], { turnId: later, asked: new Set() });
     expect(textsOf(view)).toEqual(['one', 'to one', 'two']);
+  });
+});
+
+describe('a turn tried again with its first message alone', () => {
+  const onlyOne = { turnId: T1, asked: new Set([messageId('one')]) };
+
+  it('keeps what an earlier try showed the model, and leaves out what came behind it', () => {
+    const own = [asks(T1, 'one', 1), asks(T1, 'two', 2), answers(T1, 'a', 2), asks(T1, 'three', 3)];
+    expect(textsOf(threadView(own, own, onlyOne))).toEqual(['one', 'two', 'a']);
+    expect(shownThrough(own)).toBe(2);
+  });
+
+  it('leaves out what stands before an answer that was not given to it', () => {
+    const own = [asks(T1, 'one', 1), asks(T1, 'two', 2), answers(T1, 'a', 1)];
+    expect(textsOf(threadView(own, own, onlyOne))).toEqual(['one', 'a']);
+    expect(shownThrough(own)).toBe(1);
+  });
+
+  it('leaves to the next turn what an older program recorded without its place', () => {
+    const own = [asks(T1, 'one'), asks(T1, 'two'), answers(T1, 'a')];
+    expect(textsOf(threadView(own, own, onlyOne))).toEqual(['one', 'a']);
+    expect(shownThrough(own)).toBe(0);
+  });
+
+  it('does not repeat a message that a later turn has answered meanwhile', () => {
+    const own = [asks(T1, 'one', 1), asks(T1, 'two', 2), answers(T1, 'a', 2)];
+    const history = [...own, asks(T2, 'two', 2), answers(T2, 'to two', 2)];
+    const view = threadView(history, own, onlyOne);
+    expect(textsOf(view)).toEqual(['two', 'to two', 'one', 'a']);
+  });
+
+  it('shows it in its own turn where an earlier turn had recorded it without answering', () => {
+    const earlier = turnId('s#0');
+    const own = [asks(T1, 'one', 1), asks(T1, 'two', 2), answers(T1, 'a', 2)];
+    const history = [asks(earlier, 'two', 2), answers(earlier, 'to none', 0), ...own];
+    expect(textsOf(threadView(history, own, onlyOne))).toEqual(['to none', 'one', 'two', 'a']);
   });
 });
