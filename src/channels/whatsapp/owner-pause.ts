@@ -28,7 +28,9 @@ const PREFIX = 'pause/';
 
 export function createOwnerPause({ state, clock, pauseMs }: OwnerPauseDeps): OwnerPause {
   async function stored(chat: ChatId): Promise<number> {
-    return Number((await state.get(`${PREFIX}${chat}`)) ?? 0);
+    const until = Number((await state.get(`${PREFIX}${chat}`)) ?? 0);
+    // A damaged one would else keep the owner's next word from being noted.
+    return Number.isFinite(until) ? until : 0;
   }
 
   return {

@@ -1,6 +1,7 @@
 // The people this account knows, as durable rows: which LID and which number are the same person, the
 // one chat of each, and the address an answer goes to. Who is who is decided in core/whatsapp-person.
 
+import { z } from 'zod';
 import { type ChatId, chatId, type UserId, userId } from '../../core/ids.ts';
 import {
   addressOf,
@@ -22,10 +23,12 @@ import {
 } from '../../core/whatsapp-person.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { createLanes } from '../../lib/lanes.ts';
+import type { Logger } from '../../lib/logger.ts';
 import type { KeyValueChange, KeyValueStore } from '../../store/store.ts';
 import { SELF, SELF_CHAT } from './ids.ts';
 import type { LidDirectory } from './lid-directory.ts';
 import { isOwnAddress, type LinkedAccount } from './linked-account.ts';
+import { storedJson } from './stored-json.ts';
 
 export type Meeting = {
   readonly address: PersonJid;
@@ -62,13 +65,26 @@ export interface People {
 export type PeopleDeps = {
   readonly state: KeyValueStore;
   readonly clock: Clock;
+  readonly log: Logger;
   readonly directory: LidDirectory;
   /** The linked account: its ids are never other names of somebody else. */
   account(): LinkedAccount | undefined;
 };
 
+const personSchema = z.object({
+  chat: z.string(),
+  number: z.string().exactOptional(),
+  lid: z.string().exactOptional(),
+  answerTo: z.string(),
+  since: z.number(),
+  wrote: z.boolean(),
+  name: z.string().exactOptional(),
+  joined: z
+    .array(z.object({ chat: z.string(), ids: z.array(z.string()), at: z.number() }))
+    .exactOptional(),
+});
 /** A chat row: the person, or the chat it was joined into. */
-type ChatRow = PersonRecord | { readonly into: string };
+const chatRowSchema = z.union([z.object({ into: z.string() }), personSchema]);
 
 const chatKey = (chat: string) => `person/chat/${chat}`;
 const idKey = (id: string) => `person/id/${id}`;
@@ -84,7 +100,11 @@ export function createPeople(deps: PeopleDeps): People {
     for (let step = 0; step < MAX_STEPS; step += 1) {
       const stored = await state.get(chatKey(name));
       if (stored === undefined) return undefined;
-      const row: ChatRow = JSON.parse(stored);
+      const row = storedJson(chatRowSchema, stored);
+      if (row === undefined) {
+        deps.log.error('a stored whatsapp person cannot be read');
+        return undefined;
+      }
       if (!('into' in row)) return row;
       name = row.into;
     }

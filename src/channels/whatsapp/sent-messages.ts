@@ -3,9 +3,11 @@
 
 import { createHash } from 'node:crypto';
 import { proto } from '@whiskeysockets/baileys';
+import { z } from 'zod';
 import { type ChatId, chatId } from '../../core/ids.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { KeyValueChange, KeyValueStore } from '../../store/store.ts';
+import { storedJson } from './stored-json.ts';
 
 export type SentMessage = {
   readonly chat: ChatId;
@@ -17,6 +19,15 @@ export type SentMessage = {
   readonly state: 'sending' | 'taken';
   readonly message: proto.IMessage;
 };
+
+const rowSchema = z.object({
+  chat: z.string(),
+  jid: z.string(),
+  at: z.number(),
+  state: z.enum(['sending', 'taken']),
+  /** The protobuf in base64. */
+  message: z.string(),
+});
 
 export interface SentMessages {
   get(id: string): Promise<SentMessage | undefined>;
@@ -77,8 +88,14 @@ function encode(sent: SentMessage): string {
   return JSON.stringify({ ...sent, message: Buffer.from(bytes).toString('base64') });
 }
 
-function decode(value: string): SentMessage {
-  const { chat, jid, at, state, message } = JSON.parse(value);
-  const bytes = Buffer.from(message, 'base64');
-  return { chat: chatId(chat), jid, at, state, message: proto.Message.decode(bytes) };
+/** A damaged one counts as never sent: sent again it has the same id, so that it shows once. */
+function decode(value: string): SentMessage | undefined {
+  const row = storedJson(rowSchema, value);
+  if (row === undefined) return undefined;
+  try {
+    const message = proto.Message.decode(Buffer.from(row.message, 'base64'));
+    return { ...row, chat: chatId(row.chat), message };
+  } catch {
+    return undefined;
+  }
 }

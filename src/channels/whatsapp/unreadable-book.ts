@@ -1,6 +1,9 @@
 // Which messages could not be read and have not come since, per person. Bounded: a flood is counted,
 // not kept. Plain bookkeeping; when to look and whom to tell is for undecryptable.ts.
 
+import { z } from 'zod';
+import { storedJson } from './stored-json.ts';
+
 export type Peer = { readonly id: string; readonly name: string | undefined };
 /** Messages of one person that are given up. */
 export type Missing = Peer & { readonly count: number; readonly orMore: boolean };
@@ -16,7 +19,17 @@ type Page = {
   toldAt: number;
 };
 
-type StoredPage = Omit<Page, 'waiting'> & { readonly waiting: Readonly<Record<string, number>> };
+const pagesSchema = z.array(
+  z.tuple([
+    z.string(),
+    z.object({
+      name: z.string().optional(),
+      waiting: z.record(z.string(), z.number()),
+      uncounted: z.number(),
+      toldAt: z.number(),
+    }),
+  ]),
+);
 
 /** Retries of the library take a few round trips, or until the other phone is online. */
 const GIVE_UP_MS = 5 * 60_000;
@@ -94,21 +107,20 @@ export class UnreadableBook {
   takeChange(): string | undefined {
     if (!this.#isChanged) return undefined;
     this.#isChanged = false;
-    const pages = [...this.#pages].map(([id, page]): [string, StoredPage] => [
+    const pages: z.infer<typeof pagesSchema> = [...this.#pages].map(([id, page]) => [
       id,
       { ...page, waiting: Object.fromEntries(page.waiting) },
     ]);
     return JSON.stringify(pages);
   }
 
-  /** Takes up what an earlier process was waiting for. */
+  /** Takes up what an earlier process was waiting for; damaged, it is begun anew. */
   restore(text: string): void {
-    const pages: readonly [string, StoredPage][] = JSON.parse(text);
-    for (const [id, page] of pages) {
+    for (const [id, page] of storedJson(pagesSchema, text) ?? []) {
       const waiting = Object.entries(page.waiting).filter(
         ([message]) => !this.#arrived.has(message),
       );
-      this.#pages.set(id, { ...page, waiting: new Map(waiting) });
+      this.#pages.set(id, { ...page, name: page.name, waiting: new Map(waiting) });
     }
   }
 

@@ -122,7 +122,7 @@ export class WhatsAppSession {
       clock,
       log,
     });
-    return createPeople({ state, clock, directory, account: () => vault.account });
+    return createPeople({ state, clock, log, directory, account: () => vault.account });
   }
 
   #createInbox(people: People): Inbox {

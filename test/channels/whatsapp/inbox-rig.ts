@@ -113,7 +113,13 @@ export async function openInboxRig(settings: InboxSettings = {}): Promise<InboxR
       clock,
       log: silentLogger,
     });
-    const people = createPeople({ state, clock, directory, account: () => OWN });
+    const people = createPeople({
+      state,
+      clock,
+      log: silentLogger,
+      directory,
+      account: () => OWN,
+    });
     const pauseMs = (settings.ownerPauseMins ?? 30) * 60_000;
     const undecryptable = createUndecryptable(host);
     const inbox = createInbox({

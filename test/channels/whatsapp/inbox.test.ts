@@ -280,6 +280,26 @@ describe('a person under several addresses', () => {
   );
 });
 
+describe('a person whose stored row is damaged', () => {
+  it('stops nobody’s messages, their own neither', async () => {
+    await using rig = await openInboxRig();
+    const bob = { chat: '888@lid', alt: '33600000000@s.whatsapp.net', name: 'Bob' };
+    await rig.put({ ...ALICE, text: 'a1' }, { ...bob, text: 'b1' });
+    await rig.drained();
+    await rig.state.set('person/chat/+4915112345', '{"chat":"+49');
+    await rig.restart();
+    await rig.put({ ...ALICE, text: 'a2' }, { ...bob, text: 'b2' }, { ...ALICE, text: 'a3' });
+    await rig.drained();
+    const later = messagesOf(rig).slice(2);
+    expect(later.map(({ text }) => text).toSorted()).toEqual(['a2', 'a3', 'b2']);
+    const chatOf = (word: string) => later.find(({ text }) => text === word)?.chat.chat;
+    expect(chatOf('b2')).toBe('+33600000000');
+    expect(chatOf('a3')).toBe(chatOf('a2'));
+    expect(rig.troubles.filter((trouble) => trouble !== undefined)).toEqual([]);
+    expect(await rig.ledger.list(1)).toEqual([]);
+  });
+});
+
 describe('old messages', () => {
   it('replayed by the hundreds are recorded and never answered', async () => {
     await using rig = await openInboxRig({ maxAgeHours: 72 });

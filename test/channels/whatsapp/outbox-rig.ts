@@ -119,7 +119,7 @@ export class OutboxRig implements AsyncDisposable {
   people() {
     const { state, clock } = this.host;
     const directory = { otherOf: async () => undefined };
-    return createPeople({ state, clock, directory, account: () => undefined });
+    return createPeople({ state, clock, log: this.host.log, directory, account: () => undefined });
   }
 
   async connect(): Promise<void> {

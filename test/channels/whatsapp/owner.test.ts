@@ -74,6 +74,14 @@ describe('what the owner types by hand', () => {
     expect(await rig.inbox.isPaused(chatId('+4915112345'))).toBe(false);
   });
 
+  it('counts also where what was noted before cannot be read', async () => {
+    await using rig = await openInboxRig();
+    await rig.state.set('pause/+4915112345', 'x');
+    await rig.put(byHand);
+    await rig.drained();
+    expect(await rig.inbox.isPaused(chatId('+4915112345'))).toBe(true);
+  });
+
   it('counts for the chat under all names it ever had', async () => {
     await using rig = await openInboxRig();
     await rig.put({ chat: LID, fromMe: true });

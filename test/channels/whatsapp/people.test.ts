@@ -38,7 +38,7 @@ function setUp(options: { readonly rows?: Stored; readonly mapping?: LidMapping 
     log: silentLogger,
   });
   const account = () => ({ number: OWN });
-  const people = createPeople({ state, clock, directory, account });
+  const people = createPeople({ state, clock, log: silentLogger, directory, account });
   const meet = (address: string, alt?: string, role: Meeting['role'] = 'wrote') =>
     people.meet({ address: jid(address), role, ...(alt === undefined ? {} : { alt: jid(alt) }) });
   return { clock, rows, state, people, meet };
@@ -266,5 +266,37 @@ describe('where an answer goes', () => {
     const rows = await state.list('person/');
     await meet('888@lid', undefined, 'seen');
     expect(await state.list('person/')).toEqual(rows);
+  });
+});
+
+describe('a stored person that cannot be read', () => {
+  it.each(['', '{"chat":"+49', 'null', '[]', '{"chat":"+4915112345"}', '{"into":7}'])(
+    'because the row is `%s` is met as somebody new, and answered',
+    async (damaged) => {
+      const { meet, people, state } = setUp();
+      const before = await meet(LID, NUMBER);
+      await state.set(`person/chat/${before.chat}`, damaged);
+      const after = await meet(LID, NUMBER);
+      expect(after).toMatchObject({ id: '+4915112345', alsoKnownAs: ['777@lid'] });
+      expect(after.chat).not.toBe(before.chat);
+      expect((await meet(NUMBER)).chat).toBe(after.chat);
+      expect(await people.addressOf(after.chat)).toBe(NUMBER);
+      expect(await people.hasWritten(after.chat)).toBe(true);
+      // An answer that was on its way to them when the row broke.
+      expect(await people.addressOf(before.chat)).toBe(NUMBER);
+    },
+  );
+
+  it('is nobody a second chat leads to', async () => {
+    const { meet, people, state, clock } = setUp();
+    await meet(LID);
+    await clock.advance(1000);
+    await meet(NUMBER);
+    await clock.advance(1000);
+    const { chat } = await meet(NUMBER, LID);
+    await state.set(`person/chat/${chat}`, '{');
+    expect(await people.addressOf(chatId('+4915112345'))).toBe(NUMBER);
+    expect(await people.namesOf(chatId('+4915112345'))).toEqual(['+4915112345']);
+    expect(await meet(NUMBER)).toMatchObject({ id: '+4915112345' });
   });
 });

@@ -8,6 +8,7 @@ import { createSentMessages, sentId } from '../../../src/channels/whatsapp/sent-
 import { chatId } from '../../../src/core/ids.ts';
 import { silentLogger } from '../../../src/lib/logger.ts';
 import { openEmbeddedStore } from '../../../src/store/embedded.ts';
+import { createMemoryStore } from '../../support/memory-host.ts';
 import { createMovableClock } from '../../support/movable-clock.ts';
 
 const DAY = 86_400_000;
@@ -43,6 +44,26 @@ test('a message is kept for seven days and more, then it goes', async () => {
   expect((await sent.get('SECOND'))?.state).toBe('taken');
   expect(await sent.get('NOBODY')).toBeUndefined();
   await rm(folder, { recursive: true });
+});
+
+const ROW = { chat: '+491511', jid: '1@lid', at: 1, state: 'taken', message: '' };
+
+test.each([
+  ['cut off', '{"chat":"+49'],
+  ['nothing', 'null'],
+  ['without its state', JSON.stringify({ ...ROW, state: undefined })],
+  ['of a state nobody knows', JSON.stringify({ ...ROW, state: 'lost' })],
+  // Field 99 of wire type 7, which there is not.
+  ['around bytes that are no message', JSON.stringify({ ...ROW, message: 'nwY=' })],
+])('a row that is %s reads as a message that was never sent', async (_, damaged) => {
+  const state = createMemoryStore();
+  const sent = createSentMessages({ state, clock: createMovableClock() });
+  await state.set('sent/WHOLE', JSON.stringify(ROW));
+  await state.set('sent/DAMAGED', damaged);
+  expect(await sent.get('WHOLE')).toMatchObject({ chat: '+491511', state: 'taken' });
+  expect(await sent.get('DAMAGED')).toBeUndefined();
+  await sent.taken('DAMAGED');
+  expect(await sent.get('DAMAGED')).toBeUndefined();
 });
 
 test('the id of a part is the same in every version of the program', () => {

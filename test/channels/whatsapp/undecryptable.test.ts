@@ -92,6 +92,21 @@ describe('a message that could not be decrypted', () => {
     ]);
   });
 
+  it.each(['', '{', 'null', '{}', '[["777@lid"]]', '[["777@lid",{"waiting":{"A":"soon"}}]]'])(
+    'is waited for anew where what was stored of others is `%s`',
+    async (damaged) => {
+      const { clock, host, start, report } = setUp();
+      await host.state.set('undecryptable', damaged);
+      start();
+      await clock.advance(0);
+      report(stub('B', { name: 'Bob' }));
+      await clock.advance(6 * MINUTE_MS);
+      expect(host.alerts).toEqual([
+        expect.stringContaining('could not read one message from Bob (777@lid)'),
+      ]);
+    },
+  );
+
   it('of a group, a status or our own phone is only counted', async () => {
     const { clock, host, start, report, logged } = setUp();
     start();
