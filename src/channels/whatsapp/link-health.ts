@@ -60,6 +60,7 @@ function counted(endings: LinkHealth['endings'], hour: number): LinkHealth['endi
 }
 
 export interface HealthRecord {
+  readonly lastEnding: LinkHealth['lastEnding'];
   /** What was known before this start. */
   load(): Promise<void>;
   set(change: Partial<Pick<LinkHealth, 'status' | 'linkedNumber' | 'openedAt'>>): void;
@@ -95,6 +96,10 @@ class Record implements HealthRecord {
     readonly log: Logger;
   }) {
     this.#deps = deps;
+  }
+
+  get lastEnding(): LinkHealth['lastEnding'] {
+    return this.#health.lastEnding;
   }
 
   async load(): Promise<void> {

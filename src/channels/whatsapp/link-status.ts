@@ -1,7 +1,11 @@
 // What the link tells of itself: its status for the gateway, the row for doctor, and alerts for the
 // owner on another channel, each trouble once.
 
-import type { WhatsAppCause, WhatsAppPhase } from '../../core/whatsapp-endings.ts';
+import {
+  LINK_REMEDY,
+  type WhatsAppCause,
+  type WhatsAppPhase,
+} from '../../core/whatsapp-endings.ts';
 import type { ChannelHost, ChannelStatus } from '../channel.ts';
 import { createHealthRecord, type HealthRecord } from './link-health.ts';
 import type { Vault } from './vault.ts';
@@ -16,6 +20,9 @@ export type StatusDeps = {
 
 /** `retryAt`: epoch milliseconds. */
 export type PassingTrouble = { readonly reason: string; readonly retryAt: number };
+
+/** Baileys' close code for a device the account's phone removed. */
+const LOGGED_OUT_CODE = 401;
 
 export class LinkStatus {
   readonly #deps: StatusDeps;
@@ -67,6 +74,13 @@ export class LinkStatus {
 
   degraded(reason: string, retryAt?: number): void {
     this.#report({ kind: 'degraded', reason, ...(retryAt === undefined ? {} : { retryAt }) });
+  }
+
+  /** Nothing is linked; why that is, is remembered over a restart. */
+  notLinked(): void {
+    const { lastEnding } = this.#health;
+    const isLoggedOut = lastEnding?.code === LOGGED_OUT_CODE;
+    this.stopped(isLoggedOut ? lastEnding.reason : 'not linked', LINK_REMEDY);
   }
 
   stopped(reason: string, remedy: string): void {

@@ -5,7 +5,6 @@
 import type { SocketConfig, WASocket } from '@whiskeysockets/baileys';
 import type { WhatsAppConfig } from '../../core/config.ts';
 import { ChannelError } from '../../core/errors.ts';
-import { LINK_REMEDY } from '../../core/whatsapp-endings.ts';
 import type { ChannelHost, Login } from '../channel.ts';
 import { createChange } from './change.ts';
 import { EndedConnections } from './ended-connections.ts';
@@ -47,7 +46,6 @@ export interface Link {
   noteTrouble(trouble: PassingTrouble | undefined): void;
 }
 
-const NOT_LINKED = { reason: 'not linked', remedy: LINK_REMEDY };
 const STOPPED = { reason: 'the channel stopped', remedy: 'Start the gateway and try again.' };
 
 export function createLink(deps: LinkDeps): Link {
@@ -132,8 +130,8 @@ class LiveLink implements Link {
     const attempt = this.login.current;
     const isPairing = this.#deps.vault.account === undefined;
     if (attempt === undefined && (isPairing || this.#standstill !== undefined)) {
-      const { reason, remedy } = this.#standstill ?? NOT_LINKED;
-      this.#status.stopped(reason, remedy);
+      if (this.#standstill === undefined) this.#status.notLinked();
+      else this.#status.stopped(this.#standstill.reason, this.#standstill.remedy);
       return this.#change.next(signal).catch(() => undefined);
     }
     this.#standstill = undefined;

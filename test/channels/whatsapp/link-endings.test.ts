@@ -139,6 +139,36 @@ describe('an account that was stopped', () => {
     await bench.phone.online();
   });
 
+  it('says after a restart too that it was logged out, until it is linked anew', async () => {
+    await using bench = await createLinkBench(server);
+    await bench.linked();
+    await bench.phone.unlink();
+    await bench.host.until(({ alerts }) => alerts.length > 0);
+    await settled(bench);
+    for (let restarts = 0; restarts < 2; restarts += 1) {
+      const told = bench.host.statuses.length;
+      await bench.restart();
+      const status = await bench.host.until(({ statuses }) =>
+        statuses.slice(told).find(({ kind }) => kind === 'stopped'),
+      );
+      expect(status).toMatchObject({
+        reason: expect.stringContaining('logged this device out'),
+        remedy: expect.stringContaining('nanobot channels login whatsapp'),
+      });
+    }
+    expect(bench.host.alerts).toHaveLength(1);
+    await bench.linked();
+    expect(bench.host.statuses.at(-1)?.kind).toBe('running');
+  });
+
+  it('says that it is not linked where it never was', async () => {
+    await using bench = await createLinkBench(server);
+    const status = await bench.host.until(({ statuses }) =>
+      statuses.find(({ kind }) => kind === 'stopped'),
+    );
+    expect(status).toMatchObject({ reason: 'not linked' });
+  });
+
   it('is linked anew in one command after it was logged out', async () => {
     await using bench = await createLinkBench(server);
     await bench.linked();
