@@ -37,12 +37,14 @@ const UPWARDS = [
   '..//',
 ];
 const TARGETS = ['', '/config.json', '/etc/passwd', '/state.db', '/.ssh/id_ed25519'];
+/** The whole file system by another name. */
+const PROCESS_ROOT = '/proc/self/root';
 const ABSOLUTE = [
   '/',
   '/etc/passwd',
   '/etc/shadow',
   '/proc/self/environ',
-  '/proc/self/root/etc/passwd',
+  `${PROCESS_ROOT}/etc/passwd`,
   '/proc/self/cwd/package.json',
   '/proc/1/mem',
   '/dev/zero',

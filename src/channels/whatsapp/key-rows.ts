@@ -78,7 +78,8 @@ export class KeyRows {
       return undefined;
     }
     if (type !== 'app-state-sync-key') return value as SignalDataTypeMap[T];
-    return proto.Message.AppStateSyncKeyData.fromObject(value) as unknown as SignalDataTypeMap[T];
+    const key: SignalDataTypeMap[KeyType] = proto.Message.AppStateSyncKeyData.fromObject(value);
+    return key as SignalDataTypeMap[T];
   }
 
   forget(): void {
