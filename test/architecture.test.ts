@@ -6,6 +6,19 @@ import { describe, expect, it } from 'vitest';
 const root = join(import.meta.dirname, '..');
 const MAX_FILE_LINES = 250;
 
+/** Each goes to one address of the configuration or of this machine, never to one from a text. */
+const OWN_WAYS_OUT = [
+  'src/app/running-gateway.ts',
+  'src/channels/email/access-tokens.ts',
+  'src/channels/telegram/client.ts',
+  'src/channels/whatsapp/carrier.ts',
+  'src/cli/chat/attached.ts',
+  'src/cli/login/remote-login.ts',
+  'src/lib/address-rules.ts',
+  'src/lib/safe-fetch.ts',
+  'src/providers/local-servers.ts',
+];
+
 type SourceFile = { readonly path: string; readonly text: string; readonly code: string };
 
 function filesUnder(folder: string): readonly SourceFile[] {
@@ -60,6 +73,23 @@ describe('the architecture', () => {
       /^src\/(gateway|agent|bus|store|sessions)\//.test(file.path),
     );
     expect(offenders(shared, /['"`](telegram|email|whatsapp)['"`]/)).toEqual([]);
+  });
+
+  it('goes out to addresses that others name in one place only', () => {
+    const goesOut = /\bfetch\(|from 'undici'|from 'node:(https?|net|tls|http2|dgram)'/;
+    const isTypeOnly = /import type [^;]*from 'node:(https?|net|tls)'/g;
+    const reaching = sources
+      .filter((file) => !file.path.startsWith('src/http/page/'))
+      .filter((file) => goesOut.test(file.code.replace(isTypeOnly, '').replace(/#\w+\(/g, '')))
+      .map((file) => file.path);
+    expect(reaching.filter((path) => !OWN_WAYS_OUT.includes(path))).toEqual([]);
+    expect(OWN_WAYS_OUT.filter((path) => !reaching.includes(path))).toEqual([]);
+  });
+
+  it('hands no environment, and so no secret, to a thread', () => {
+    const threads = sources.filter((file) => /\bnew Worker\(/.test(file.code));
+    const heirs = threads.filter((file) => !/\benv: \{\}/.test(file.code));
+    expect(heirs.map((file) => file.path)).toEqual([]);
   });
 
   it('really looks at every source file when it checks the layers', () => {

@@ -4,12 +4,16 @@
 
 import { Resolver } from 'node:dns/promises';
 import { domainOf, normalizeAddress } from '../../core/mail-address.ts';
+import { createSafeFetch } from '../../lib/safe-fetch.ts';
 import { type DiscoveredMailbox, knownProvider } from './mail-providers.ts';
 import type { MailServer } from './settings.ts';
 
 const DNS_TIMEOUT_MS = 3_000;
 const FETCH_TIMEOUT_MS = 5_000;
-const MAX_AUTOCONFIG_CHARS = 100_000;
+const MAX_AUTOCONFIG_BYTES = 100_000;
+
+/** The address is a person's, so the domain in it is anybody's. */
+const safeFetch = createSafeFetch({ rules: () => ({ ports: [443], allowPrivateHosts: [] }) });
 
 export type ServiceRecord = {
   readonly name: string;
@@ -126,9 +130,7 @@ async function systemServices(name: string): Promise<readonly ServiceRecord[]> {
 }
 
 async function fetchPage(url: string, signal: AbortSignal): Promise<string | undefined> {
-  const ended = AbortSignal.any([signal, AbortSignal.timeout(FETCH_TIMEOUT_MS)]);
-  const response = await fetch(url, { signal: ended }).catch(() => undefined);
-  if (response?.ok !== true) return undefined;
-  const text = await response.text().catch(() => '');
-  return text.slice(0, MAX_AUTOCONFIG_CHARS);
+  const limits = { timeoutMs: FETCH_TIMEOUT_MS, maxBytes: MAX_AUTOCONFIG_BYTES };
+  const answer = await safeFetch(url, { ...limits, signal }).catch(() => undefined);
+  return answer?.status === 200 ? Buffer.from(answer.body).toString('utf8') : undefined;
 }

@@ -71,6 +71,7 @@ export class MailReader implements AsyncDisposable {
 
 function startWorker(): Worker {
   const worker = new Worker(WORKER_URL, {
+    env: {},
     resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MB, stackSizeMb: MAX_STACK_MB },
     stdout: true,
     stderr: true,

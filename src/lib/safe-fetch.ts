@@ -1,0 +1,189 @@
+// The only way out to addresses that people, models or messages name (cases X11 to X14): GET and
+// HEAD, public addresses only, pinned for the connection, every redirect checked anew, no cookies,
+// all of it bounded in time and bytes.
+
+import { Client } from 'undici';
+import {
+  type AddressRules,
+  type CheckedAddress,
+  checkAddress,
+  type HostResolver,
+  readWebUrl,
+  systemResolver,
+} from './checked-address.ts';
+import { ACCEPTED_ENCODINGS, readBody } from './decoded-body.ts';
+import { SafeFetchError } from './safe-fetch-error.ts';
+
+export type SafeFetchOptions = {
+  readonly signal: AbortSignal;
+  /** GET where it is left out. */
+  readonly method?: 'GET' | 'HEAD';
+  /** Names in lower case. Beyond the first origin only those that say what we read are sent. */
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly maxBytes?: number;
+  readonly maxDecompressedBytes?: number;
+  /** The whole of it, redirects and body included. */
+  readonly timeoutMs?: number;
+  readonly maxRedirects?: number;
+};
+
+export type SafeFetched = {
+  /** Where the answer came from, after redirects. */
+  readonly url: string;
+  readonly status: number;
+  /** By name in lower case. */
+  readonly headers: ReadonlyMap<string, string>;
+  /** As the server says, e.g. `text/html; charset=utf-8`; empty where it says nothing. */
+  readonly contentType: string;
+  readonly body: Uint8Array;
+};
+
+/** @throws SafeFetchError; the reason of the caller's signal */
+export type SafeFetch = (url: string, options: SafeFetchOptions) => Promise<SafeFetched>;
+
+export type SafeFetchDeps = {
+  /** Asked at every request. */
+  readonly rules: () => AddressRules;
+  /** Default: the machine's. */
+  readonly resolver?: HostResolver;
+};
+
+const MAX_BYTES = 2_000_000;
+const MAX_DECOMPRESSED_BYTES = 5_000_000;
+const TIMEOUT_MS = 20_000;
+const MAX_REDIRECTS = 3;
+const MAX_HEADER_BYTES = 16_384;
+const USER_AGENT = 'Mozilla/5.0 (compatible; nanobot)';
+const REDIRECTS = [301, 302, 303, 307, 308];
+/** What may be said to a host that the caller did not name. */
+const HARMLESS_HEADERS = ['accept', 'accept-language', 'range', 'user-agent'];
+/** Never sent, whoever asks. */
+const REFUSED_HEADERS = ['cookie', 'host', 'connection', 'transfer-encoding', 'content-length'];
+
+type Hop = SafeFetched & { readonly location: string | undefined };
+
+export function createSafeFetch({ rules, resolver = systemResolver }: SafeFetchDeps): SafeFetch {
+  return async (text, options) => {
+    const deadline = AbortSignal.timeout(options.timeoutMs ?? TIMEOUT_MS);
+    const signal = AbortSignal.any([options.signal, deadline]);
+    try {
+      return await follow(readWebUrl(text), { ...options, signal }, rules(), resolver);
+    } catch (error) {
+      options.signal.throwIfAborted();
+      throw named(error, deadline, options.timeoutMs ?? TIMEOUT_MS);
+    }
+  };
+}
+
+async function follow(
+  start: URL,
+  options: SafeFetchOptions,
+  rules: AddressRules,
+  resolver: HostResolver,
+): Promise<SafeFetched> {
+  const maxRedirects = options.maxRedirects ?? MAX_REDIRECTS;
+  let url = start;
+  let headers = headersOf(options);
+  for (let redirects = 0; ; redirects += 1) {
+    const checked = await checkAddress(url, rules, resolver, options.signal);
+    const { location, ...answer } = await requestOnce(checked, headers, options);
+    if (location === undefined) return answer;
+    if (redirects === maxRedirects) {
+      throw new SafeFetchError('redirects', `it was redirected more than ${maxRedirects} times`);
+    }
+    const next = readWebUrl(location, url);
+    if (next.origin !== url.origin) headers = only(headers, HARMLESS_HEADERS);
+    url = next;
+  }
+}
+
+type RequestHeaders = Readonly<Record<string, string>>;
+
+function headersOf({ headers = {} }: SafeFetchOptions): RequestHeaders {
+  const wanted = Object.entries({ 'user-agent': USER_AGENT, ...headers });
+  return Object.fromEntries(wanted.filter(([name]) => !REFUSED_HEADERS.includes(name)));
+}
+
+function only(headers: RequestHeaders, names: readonly string[]): RequestHeaders {
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => names.includes(name)));
+}
+
+/** One connection of its own per hop: nothing is shared, nothing is kept alive. */
+async function requestOnce(
+  { url, addresses }: CheckedAddress,
+  headers: RequestHeaders,
+  options: SafeFetchOptions,
+): Promise<Hop> {
+  const { signal, method = 'GET' } = options;
+  const client = new Client(url.origin, {
+    connect: { lookup: pinned(addresses) },
+    maxHeaderSize: MAX_HEADER_BYTES,
+    allowH2: false,
+  });
+  try {
+    const answer = await client.request({
+      method,
+      path: `${url.pathname}${url.search}`,
+      headers: { ...headers, 'accept-encoding': ACCEPTED_ENCODINGS },
+      reset: true,
+      signal,
+    });
+    const received = receivedHeaders(answer.headers);
+    const hop = {
+      url: url.href,
+      status: answer.statusCode,
+      headers: received,
+      contentType: received.get('content-type') ?? '',
+    };
+    const location = REDIRECTS.includes(hop.status) ? received.get('location') : undefined;
+    answer.body.on('error', () => undefined);
+    if (location !== undefined) return { ...hop, location, body: new Uint8Array() };
+    const encoding = method === 'HEAD' ? '' : (received.get('content-encoding') ?? '');
+    const body = await readBody(answer.body, encoding, {
+      maxBytes: options.maxBytes ?? MAX_BYTES,
+      maxDecompressedBytes: options.maxDecompressedBytes ?? MAX_DECOMPRESSED_BYTES,
+    });
+    return { ...hop, location: undefined, body };
+  } finally {
+    await client.destroy().catch(() => undefined);
+  }
+}
+
+type Lookup = NonNullable<import('node:net').TcpNetConnectOpts['lookup']>;
+
+/** The connection gets the addresses that were checked; nobody is asked again. */
+function pinned(addresses: readonly string[]): Lookup {
+  const found = addresses.map((address) => ({ address, family: address.includes(':') ? 6 : 4 }));
+  return (_host, options, callback) => {
+    const [first] = found;
+    if (options.all === true) callback(null, found);
+    else callback(null, first?.address ?? '', first?.family);
+  };
+}
+
+function receivedHeaders(
+  headers: Readonly<Record<string, string | string[] | undefined>>,
+): ReadonlyMap<string, string> {
+  const received = new Map<string, string>();
+  for (const [name, value] of Object.entries(headers)) {
+    if (value === undefined || name === 'set-cookie') continue;
+    received.set(name.toLowerCase(), typeof value === 'string' ? value : value.join(', '));
+  }
+  return received;
+}
+
+function named(error: unknown, deadline: AbortSignal, timeoutMs: number): SafeFetchError {
+  if (error instanceof SafeFetchError) return error;
+  if (deadline.aborted) {
+    const text = `the server did not answer whole within ${timeoutMs / 1000} s`;
+    return new SafeFetchError('timeout', text, { cause: error });
+  }
+  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  if (code === 'UND_ERR_HEADERS_OVERFLOW') {
+    return new SafeFetchError('too_large', 'the headers of the answer are too large');
+  }
+  const detail = /^[A-Z_]{1,40}$/.test(code) ? ` (${code})` : '';
+  return new SafeFetchError('unreachable', `the server could not be reached${detail}`, {
+    cause: error,
+  });
+}
