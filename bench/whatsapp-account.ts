@@ -9,6 +9,7 @@ import { configSchema } from '../src/core/config.ts';
 import { messageId } from '../src/core/ids.ts';
 import { systemClock } from '../src/lib/clock.ts';
 import { silentLogger } from '../src/lib/logger.ts';
+import { openMediaFiles } from '../src/media/files.ts';
 import { openEmbeddedStore } from '../src/store/embedded.ts';
 import { nonceAnswer, UNPACED } from './whatsapp-load.ts';
 
@@ -18,6 +19,12 @@ const config = configSchema.parse({ channels: { whatsapp } }).channels.whatsapp;
 const clock = systemClock;
 const path = join(BENCH_FOLDER, 'state.db');
 const store = await openEmbeddedStore({ path, clock, log: silentLogger });
+const media = await openMediaFiles({
+  folder: join(BENCH_FOLDER, 'media'),
+  clock,
+  maxBytes: () => 1_000_000_000,
+  needed: async () => new Set(),
+});
 const stopping = new AbortController();
 process.on('SIGTERM', () => stopping.abort());
 
@@ -52,6 +59,7 @@ const host: ChannelHost = {
   tell: () => undefined,
   closing: stopping.signal,
   state: store.scope('channel:whatsapp:default'),
+  media,
   clock,
   log: silentLogger,
 };

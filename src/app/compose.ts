@@ -20,6 +20,7 @@ import { type Clock, systemClock } from '../lib/clock.ts';
 import { openLogFile } from '../lib/log-file.ts';
 import { createLogger, type Logger } from '../lib/logger.ts';
 import { createPermits } from '../lib/permits.ts';
+import type { MediaStore } from '../media/media.ts';
 import { createJsonlSessionStore } from '../sessions/jsonl.ts';
 import type { SessionStore } from '../sessions/store.ts';
 import { openEmbeddedStore } from '../store/embedded.ts';
@@ -27,6 +28,7 @@ import { holdHome } from '../store/home-lock.ts';
 import type { EmbeddedStore } from '../store/store.ts';
 import { createAlerts } from './alerts.ts';
 import { buildAgent } from './build-agent.ts';
+import { buildMedia } from './build-media.ts';
 import type { LoadedConfig } from './config.ts';
 import { createDoors, policyOf } from './doors.ts';
 import type { Gateway, GatewayOptions } from './gateway.ts';
@@ -45,6 +47,7 @@ type Foundations = {
   readonly store: EmbeddedStore;
   readonly bus: MessageBus;
   readonly sessions: SessionStore;
+  readonly media: MediaStore;
 };
 
 /**
@@ -94,7 +97,8 @@ async function layFoundations(
       policy: () => live.config.sessions,
     }),
   );
-  return { live, clock, log, store, bus, sessions };
+  const media = await buildMedia({ live, clock, store }, home);
+  return { live, clock, log, store, bus, sessions, media };
 }
 
 async function build(
@@ -150,6 +154,7 @@ async function build(
     receiver,
     judge,
     state: store,
+    media: foundations.media,
     clock,
     log,
     alert,

@@ -19,6 +19,7 @@ import { createLanes } from '../lib/lanes.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Permits } from '../lib/permits.ts';
 import { supervise } from '../lib/supervise.ts';
+import type { MediaStore } from '../media/media.ts';
 import type { StateStore } from '../store/store.ts';
 import type { Doors } from './doors.ts';
 import type { ChannelReport, Gateway, GatewayOptions } from './gateway.ts';
@@ -26,6 +27,7 @@ import type { LiveConfig } from './live-config.ts';
 import type { Models } from './models.ts';
 import { followConfig } from './reload.ts';
 import { loginLink, type ServedHttp, serveHttp } from './serve-http.ts';
+import { keepTidy } from './upkeep.ts';
 
 export type GatewayParts = {
   readonly live: LiveConfig;
@@ -40,15 +42,13 @@ export type GatewayParts = {
   readonly doors: Doors;
   readonly people: People;
   readonly groupTalk: Pick<GroupBuffer, 'expire'>;
+  readonly media: MediaStore;
 };
 
 /** Sessions whose messages are held at once; their places at the model are counted apart. */
 const MAX_OPEN_TURNS = 2000;
 /** Tries of one message before it is set aside. */
 const MAX_ATTEMPTS = 3;
-const GC_INTERVAL_MS = 3_600_000;
-/** Platforms offer a message again for days at most; ids are remembered longer. */
-const DEDUPE_WINDOW_MS = 30 * 86_400_000;
 /** After the last turn ended its answers still have to go out. */
 const DELIVERY_GRACE_MS = 5000;
 const POLL_IDLE_MS = 50;
@@ -158,7 +158,10 @@ export class GatewayService implements Gateway {
       ...WORK_RESTARTS,
       onFailure: () => 'restart',
     });
-    const background = [followConfig(this, this.#parts, this.#options, whole), this.#tidy(whole)];
+    const background = [
+      followConfig(this, this.#parts, this.#options, whole),
+      keepTidy(this.#parts, whole),
+    ];
     try {
       await Promise.race([aborted(signal), work, ...background]);
     } finally {
@@ -220,19 +223,6 @@ export class GatewayService implements Gateway {
     const until = clock.monotonic() + DELIVERY_GRACE_MS;
     while (clock.monotonic() < until && (await bus.stats()).outboundQueued > 0) {
       await clock.sleep(POLL_IDLE_MS);
-    }
-  }
-
-  async #tidy(signal: AbortSignal): Promise<void> {
-    const { bus, clock, log, people, groupTalk } = this.#parts;
-    while (!signal.aborted) {
-      await clock.sleep(GC_INTERVAL_MS, signal).catch(() => undefined);
-      if (signal.aborted) return;
-      const deleted = await bus.gc(DEDUPE_WINDOW_MS);
-      if (deleted > 0) log.info('old messages deleted', { deleted });
-      await groupTalk.expire();
-      const forgotten = await people.strangers.expire();
-      if (forgotten > 0) log.info('old messages of strangers deleted', { deleted: forgotten });
     }
   }
 }

@@ -11,6 +11,8 @@ export type Home = {
   readonly workspace: string;
   readonly state: string;
   readonly sessions: string;
+  /** Files that came and went with messages. */
+  readonly media: string;
   readonly logs: string;
   /** The gateway's token where the configuration has none. */
   readonly token: string;
@@ -30,6 +32,7 @@ export function homeOf(env: Readonly<Record<string, string | undefined>>): Home 
     workspace: join(root, 'workspace'),
     state: join(root, 'state.db'),
     sessions: join(root, 'sessions'),
+    media: join(root, 'media'),
     logs: join(root, 'logs'),
     token: join(root, 'gateway-token'),
     lock: join(root, 'nanobot.lock'),

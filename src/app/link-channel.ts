@@ -7,10 +7,11 @@ import type { Environment } from '../core/environment.ts';
 import { BusFullError, NanobotError } from '../core/errors.ts';
 import type { Clock } from '../lib/clock.ts';
 import { openLogFile } from '../lib/log-file.ts';
-import { createLogger, type Logger } from '../lib/logger.ts';
+import { createLogger } from '../lib/logger.ts';
 import { openEmbeddedStore } from '../store/embedded.ts';
 import { holdHome } from '../store/home-lock.ts';
 import type { EmbeddedStore } from '../store/store.ts';
+import { buildMedia } from './build-media.ts';
 import { loadConfig } from './config.ts';
 import type { Home } from './home.ts';
 import { LiveConfig } from './live-config.ts';
@@ -43,7 +44,9 @@ export async function* linkChannel(
     const log = createLogger({ level, destination, redact: (line) => live.redact(line) });
     const store = resources.use(await openEmbeddedStore({ path: home.state, clock, log }));
     const channel = await createChannel(name, live, clock);
-    const host = hostFor(channel, store, clock, log.child({ channel: name }));
+    const media = await buildMedia({ live, clock, store }, home);
+    const parts = { store, media, clock, log: log.child({ channel: name }) };
+    const host = hostFor(channel, parts);
     const over = new AbortController();
     // Not `signal`: a login that is given up is cleaned up by the channel, which still runs then.
     const run = channel.run(host, over.signal);
@@ -66,7 +69,9 @@ async function createChannel(name: string, live: LiveConfig, clock: Clock): Prom
   return definition.create(live.config.channels, { clock, random: Math.random, current });
 }
 
-function hostFor(channel: Channel, store: EmbeddedStore, clock: Clock, log: Logger): ChannelHost {
+type HostParts = Pick<ChannelHost, 'media' | 'clock' | 'log'> & { readonly store: EmbeddedStore };
+
+function hostFor(channel: Channel, { store, media, clock, log }: HostParts): ChannelHost {
   return {
     receive() {
       return Promise.reject(new BusFullError('no gateway runs yet that could answer'));
@@ -79,6 +84,7 @@ function hostFor(channel: Channel, store: EmbeddedStore, clock: Clock, log: Logg
     tell: () => log.info('notice while linking'),
     closing: new AbortController().signal,
     state: store.scope(`channel:${channel.name}:${channel.account}`),
+    media,
     clock,
     log,
   };

@@ -14,6 +14,7 @@ import type { AccountId, ChannelName, MessageId, NativeId } from '../core/ids.ts
 import type { ChatRef, InboundMessage, OutboundMessage } from '../core/message.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
+import type { MediaStore } from '../media/media.ts';
 import type { KeyValueStore } from '../store/store.ts';
 
 export type ChannelLimits = {
@@ -59,6 +60,7 @@ export interface ChannelHost {
    * the first counts.
    */
   bounced(id: MessageId, reason: string): Promise<'marked' | 'known' | 'not sent'>;
+  readonly media: MediaStore;
   readonly state: KeyValueStore;
   readonly clock: Clock;
   readonly log: Logger;

@@ -146,6 +146,14 @@ export const configSchema = z.strictObject({
     .prefault({}),
   memory: z
     .strictObject({
+  media: z
+    .strictObject({
+      maxBytes: count(1_000_000, 10_000_000_000_000)
+        .default(2_000_000_000)
+        .describe('Files that came and went, all together; the longest unused make room.'),
+      keepDays: count(1, 3650).default(30).describe('Days an unused file is kept.'),
+    })
+    .prefault({}),
       enabled: z.boolean().default(true).describe('remember, recall and MEMORY.md in the prompt.'),
     })
     .prefault({}),

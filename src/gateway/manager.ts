@@ -11,6 +11,7 @@ import type { Logger } from '../lib/logger.ts';
 import { supervise } from '../lib/supervise.ts';
 import type { StateStore } from '../store/store.ts';
 import type { Judge } from './judge.ts';
+import type { MediaStore } from '../media/media.ts';
 import { createLiveReplies, type LiveReplies } from './live-replies.ts';
 import type { Receiver } from './receive.ts';
 
@@ -29,6 +30,7 @@ export type ManagerDeps = {
   readonly state: StateStore;
   readonly clock: Clock;
   readonly log: Logger;
+  readonly media: MediaStore;
   /** Tells the owner of trouble with a channel, on another one. */
   alert(channel: ChannelName, text: string): void;
   /** Tells the owner what is no trouble. */
@@ -176,6 +178,7 @@ function hostFor(
     tell: deps.tell,
     state: deps.state.scope(`channel:${channel.name}:${channel.account}`),
     clock: deps.clock,
+    media: deps.media,
   };
 }
 

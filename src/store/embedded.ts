@@ -5,6 +5,7 @@ import { randomUUID } from 'node:crypto';
 import type { DatabaseSync } from 'node:sqlite';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
+import { neededMedia, setAttachments } from './attachments.ts';
 import { openDatabase } from './database.ts';
 import { dropDead, listDead, retryDead } from './dead-letters.ts';
 import { forgetDraft, orphanDrafts, readDraft, recordDraft } from './drafts.ts';
@@ -46,7 +47,14 @@ export async function openEmbeddedStore(options: EmbeddedStoreOptions): Promise<
 
 type TurnTopic = Pick<
   BusStore,
-  'accept' | 'cursor' | 'recoverTurns' | 'claimTurns' | 'joinTurn' | 'endTurn' | 'cancel'
+  | 'accept'
+  | 'cursor'
+  | 'recoverTurns'
+  | 'claimTurns'
+  | 'joinTurn'
+  | 'endTurn'
+  | 'cancel'
+  | 'setAttachments'
 >;
 
 function turnTopic(commits: GroupCommit, clock: Clock, owner: string): TurnTopic {
@@ -59,6 +67,7 @@ function turnTopic(commits: GroupCommit, clock: Clock, owner: string): TurnTopic
     joinTurn: (hold) => commits.write(() => joinTurn(hold, owner)),
     endTurn: (hold, ending) => commits.write(() => endTurn(hold, ending, owner, clock.now())),
     cancel: (session, reason) => commits.write(() => cancel(session, reason, clock.now())),
+    setAttachments: (id, attachments) => commits.write(() => setAttachments(id, attachments)),
   };
 }
 
@@ -95,7 +104,7 @@ function deliveryTopic(commits: GroupCommit, clock: Clock, owner: string): Deliv
   };
 }
 
-type Upkeep = Pick<BusStore, 'dead' | 'retry' | 'drop' | 'trace' | 'stats' | 'gc'>;
+type Upkeep = Pick<BusStore, 'dead' | 'retry' | 'drop' | 'trace' | 'stats' | 'gc' | 'neededMedia'>;
 
 function upkeep(commits: GroupCommit, clock: Clock): Upkeep {
   return {
@@ -104,6 +113,7 @@ function upkeep(commits: GroupCommit, clock: Clock): Upkeep {
     drop: (ids) => commits.write(() => dropDead(ids)),
     trace: (id) => commits.read(() => traceMessage(id)),
     stats: () => commits.read(readStats),
+    neededMedia: () => commits.read(neededMedia),
     gc: (windowMs) => collectGarbage(commits, clock.now() - windowMs),
   };
 }

@@ -14,11 +14,13 @@ import type {
   QueuedMessage,
   Trace,
 } from '../bus/bus.ts';
+import type { Attachment } from '../core/attachment.ts';
 import type { DeliveryHistory, Settlement } from '../core/delivery.ts';
 import { NanobotError } from '../core/errors.ts';
 import type {
   AccountId,
   ChannelName,
+  MediaId,
   MessageId,
   NativeId,
   SessionKey,
@@ -116,6 +118,8 @@ export interface BusStore {
   joinTurn(hold: TurnHold): Promise<readonly QueuedMessage[] | undefined>;
   endTurn(hold: TurnHold, ending: TurnEnding): Promise<'ended' | 'lost'>;
   cancel(session: SessionKey, reason: string): Promise<CancelResult>;
+  /** What is known now of the attachments of a message that waits or runs; false where it is done with. */
+  setAttachments(id: MessageId, attachments: readonly Attachment[]): Promise<boolean>;
 
   queue(message: OutboundMessage): Promise<'queued' | 'duplicate'>;
   /** Takes over what a process that is gone was sending. */
@@ -139,6 +143,8 @@ export interface BusStore {
   trace(id: MessageId | 'last'): Promise<Trace | undefined>;
   stats(): Promise<BusStats>;
   gc(windowMs: number): Promise<number>;
+  /** Contents named by messages that wait, run or are still to be sent. */
+  neededMedia(): Promise<readonly MediaId[]>;
 
   /** Whether another process has written since this was last asked. */
   changedOutside(): boolean;

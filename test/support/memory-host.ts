@@ -7,7 +7,9 @@ import { BusFullError } from '../../src/core/errors.ts';
 import type { MessageId } from '../../src/core/ids.ts';
 import type { Clock } from '../../src/lib/clock.ts';
 import { type LogFields, type Logger, silentLogger } from '../../src/lib/logger.ts';
+import type { MediaStore } from '../../src/media/media.ts';
 import type { KeyValueStore } from '../../src/store/store.ts';
+import { createMemoryMedia } from './memory-media.ts';
 
 export type MemoryHost = ChannelHost & {
   /** Entries in the order they came, without those already known. */
@@ -48,6 +50,7 @@ class Host implements MemoryHost {
   readonly logged: { message: string; fields: LogFields }[] = [];
   readonly closing: AbortSignal;
   readonly state = createMemoryStore();
+  readonly media: MediaStore;
   readonly #closing = new AbortController();
   readonly log: Logger;
   duplicates = 0;
@@ -58,6 +61,7 @@ class Host implements MemoryHost {
 
   constructor(clock: Clock) {
     this.clock = clock;
+    this.media = createMemoryMedia(clock);
     this.closing = this.#closing.signal;
     const note = (message: string, fields: LogFields = {}) =>
       void this.logged.push({ message, fields });

@@ -1,0 +1,39 @@
+// The hourly upkeep of a running gateway: forgets what was kept long enough.
+
+import type { MessageBus } from '../bus/bus.ts';
+import type { GroupBuffer } from '../gateway/group-buffer.ts';
+import type { People } from '../gateway/people.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { Logger } from '../lib/logger.ts';
+import type { MediaStore } from '../media/media.ts';
+import { keptUnusedMs } from './build-media.ts';
+import type { LiveConfig } from './live-config.ts';
+
+export type UpkeepParts = {
+  readonly live: LiveConfig;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly bus: MessageBus;
+  readonly people: People;
+  readonly groupTalk: Pick<GroupBuffer, 'expire'>;
+  readonly media: MediaStore;
+};
+
+const INTERVAL_MS = 3_600_000;
+/** Platforms offer a message again for days at most; ids are remembered longer. */
+const DEDUPE_WINDOW_MS = 30 * 86_400_000;
+
+export async function keepTidy(parts: UpkeepParts, signal: AbortSignal): Promise<void> {
+  const { bus, clock, log, people, groupTalk, media, live } = parts;
+  while (!signal.aborted) {
+    await clock.sleep(INTERVAL_MS, signal).catch(() => undefined);
+    if (signal.aborted) return;
+    const deleted = await bus.gc(DEDUPE_WINDOW_MS);
+    if (deleted > 0) log.info('old messages deleted', { deleted });
+    await groupTalk.expire();
+    const forgotten = await people.strangers.expire();
+    if (forgotten > 0) log.info('old messages of strangers deleted', { deleted: forgotten });
+    const freedBytes = await media.sweep(keptUnusedMs(live));
+    if (freedBytes > 0) log.info('old files deleted', { freedBytes });
+  }
+}
