@@ -17,7 +17,12 @@ export type Doors = {
 
 export function createDoors(clock: Clock): Doors {
   return {
-    web: createDoorChannel({ name: channelName('web'), coalesces: true, clock }),
+    web: createDoorChannel({
+      name: channelName('web'),
+      coalesces: true,
+      choices: 'buttons',
+      clock,
+    }),
     terminal: createDoorChannel({ name: channelName('terminal'), coalesces: false, clock }),
   };
 }
@@ -30,6 +35,7 @@ export function policyOf(channel: string, config: Config) {
       owners: [DOOR_USER],
       acceptUnverified: false,
       strangers: 'closed' as const,
+      medium: 'chat' as const,
     }
   );
 }

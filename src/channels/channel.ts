@@ -89,6 +89,15 @@ export interface Typing {
 }
 
 /** The door shows whole pictures of a turn itself (web page, terminal). Must not block. */
+/** What we sent can be taken out of the chat again. */
+export interface Retracting {
+  /**
+   * Takes these messages of ours away; one that is gone already is no failure.
+   * @throws DeliveryError where the platform keeps one of them, e.g. because it is too old.
+   */
+  retract(chat: ChatRef, parts: readonly NativeId[], signal: AbortSignal): Promise<void>;
+}
+
 export interface LiveView {
   show(update: LiveUpdate): void;
 }
@@ -142,3 +151,10 @@ export interface Channel {
   readonly liveView?: LiveView;
   readonly login?: Login;
 }
+  /** Absent: the door carries no files. */
+  readonly attachments?: Attachments;
+  /** Texts can have something to press below them; absent: the gateway numbers the labels. */
+  readonly choices?: 'buttons';
+  readonly retracting?: Retracting;
+  /** Takes the buttons away from a text we sent; the text stays. @throws DeliveryError */
+  closeChoices?(chat: ChatRef, part: NativeId, signal: AbortSignal): Promise<void>;

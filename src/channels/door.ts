@@ -5,6 +5,7 @@
 import { NanobotError } from '../core/errors.ts';
 import type { LiveUpdate } from '../core/event.ts';
 import type { MessageId } from '../core/ids.ts';
+import type { Choice } from '../core/message.ts';
 
 /** What a chat and a client id may look like: safe in keys, URLs and file names. */
 export const DOOR_NAME = /^[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}$/;
@@ -36,10 +37,19 @@ export type DoorEvent =
       readonly replyTo?: MessageId;
       /** Plain text of a person, Markdown of the agent. */
       readonly text: string;
+      /** What can be pressed below it. */
+      readonly choices?: readonly Choice[];
+      /** The token of the choice the person pressed; the text is its label. */
+      readonly press?: string;
+      /** Says nothing itself: that message is taken away. */
+      readonly takesAway?: MessageId;
       readonly at: number;
     }
   /** Not durable; the newest picture is sent again to whoever connects while the turn runs. */
   | { readonly type: 'live'; readonly update: LiveUpdate };
+
+/** What a choice's token looks like. */
+export const CHOICE_TOKEN = /^[A-Za-z0-9_-]{1,48}$/;
 
 export type DoorChat = {
   readonly chat: string;
@@ -59,6 +69,8 @@ export interface Door {
     readonly chat: string;
     readonly clientId: string;
     readonly text: string;
+    /** The token of a choice; the text is its label. */
+    readonly press?: string;
   }): Promise<'accepted' | 'duplicate'>;
   /**
    * Everything said after `afterSeq`, then what comes, until the signal aborts. A picture of a turn

@@ -4,8 +4,10 @@
 import type { Courier, MessageBus } from '../bus/bus.ts';
 import type { Channel, ChannelHost, ChannelStatus } from '../channels/channel.ts';
 import { isStranger } from '../core/admission.ts';
+import { withNumbers } from '../core/choices.ts';
 import { ChannelError } from '../core/errors.ts';
 import type { ChannelName } from '../core/ids.ts';
+import type { OutboundMessage } from '../core/message.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import { supervise } from '../lib/supervise.ts';
@@ -184,15 +186,21 @@ function hostFor(
 
 /** Before a turn's final text goes out, its draft comes to rest; the final text then replaces it. */
 function courierFor(channel: Channel, live: LiveReplies): Courier {
+  const shown = (message: OutboundMessage) =>
+    channel.choices === undefined ? withNumbers(message) : message;
+  const reconcile = channel.reconcile?.bind(channel);
   return {
     channel: channel.name,
     onUnknown: channel.onUnknown,
     lifetimeMs: channel.lifetimeMs,
-    async send(message, context) {
+    async send(queued, context) {
+      const message = shown(queued);
       if (message.finalizes === undefined) return channel.send(message, context);
       const draft = (await live.settle(message.finalizes)) ?? context.draft;
       return channel.send(message, draft === undefined ? context : { ...context, draft });
     },
-    ...(channel.reconcile === undefined ? {} : { reconcile: channel.reconcile.bind(channel) }),
+    ...(reconcile === undefined
+      ? {}
+      : { reconcile: (message, signal) => reconcile(shown(message), signal) }),
   };
 }

@@ -49,6 +49,8 @@ export function createReceiver(deps: ReceiveDeps): Receiver {
     const asked = await deps.judge(message);
     if (asked.kind === 'redeem') {
       const paired = await redeem(message, asked.code);
+    // Good once and only for what was asked: a press is never a message for the agent.
+    if (message.press !== undefined) return refused(message, 'a press that answers no question');
       if (paired !== undefined) return paired;
     }
     const verdict = withoutCode(asked);

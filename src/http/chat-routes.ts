@@ -1,12 +1,12 @@
 // The chat API of one door, the same for the web page and for terminals:
 //   GET  /api/<door>/chats                    newest first
 //   GET  /api/<door>/chats/<chat>/events      server-sent events after ?after= or Last-Event-ID
-//   POST /api/<door>/chats/<chat>/messages    {clientId, text}; 202 once durable
+//   POST /api/<door>/chats/<chat>/messages    {clientId, text, press?}; 202 once durable
 //   POST /api/<door>/chats/<chat>/stop        {}
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { DOOR_NAME, type Door } from '../channels/door.ts';
+import { CHOICE_TOKEN, DOOR_NAME, type Door } from '../channels/door.ts';
 import type { Clock } from '../lib/clock.ts';
 import { chatEventWriter } from './chat-events.ts';
 import { replyWithEvents } from './event-reply.ts';
@@ -33,6 +33,7 @@ const eventsQuery = z.object({
 const messageBody = z.strictObject({
   clientId: name,
   text: z.string().refine((text) => text.trim() !== '', 'is empty'),
+  press: z.string().regex(CHOICE_TOKEN, 'is no token of a choice').exactOptional(),
 });
 
 export function addChatRoutes(app: FastifyInstance, path: string, options: ChatRoutesOptions) {
@@ -47,8 +48,7 @@ export function addChatRoutes(app: FastifyInstance, path: string, options: ChatR
 
   app.post(`${path}/:chat/messages`, async (request, reply) => {
     const { chat } = valid(chatParams, request.params);
-    const { clientId, text } = valid(messageBody, request.body);
-    const result = await door.submit({ chat, clientId, text });
+    const result = await door.submit({ chat, ...valid(messageBody, request.body) });
     return reply.code(202).send({ result });
   });
 

@@ -4,6 +4,7 @@
 import { describe, expect, test } from 'vitest';
 import type { SendContext } from '../../src/bus/bus.ts';
 import type { Channel } from '../../src/channels/channel.ts';
+import { withNumbers } from '../../src/core/choices.ts';
 import { DeliveryError } from '../../src/core/errors.ts';
 import { messageId, type NativeId } from '../../src/core/ids.ts';
 import type { ChatRef, OutboundMessage } from '../../src/core/message.ts';
@@ -17,6 +18,8 @@ export type ChannelRig = AsyncDisposable & {
   personWrites(text: string): Promise<void> | void;
   /** What stands in the person's chat from us, oldest first, as text without markup. */
   personSees(): Promise<readonly string[]> | readonly string[];
+  /** Presses what has that label; only where the platform has something to press. */
+  personPresses?(label: string): Promise<void> | void;
   /** Ends `run` as a shutdown does; resolves when it has returned. */
   stop(): Promise<void>;
   /** Lets waits between tries pass where the rig moves time by hand. */
@@ -32,6 +35,8 @@ export function channelContract(name: string, startRig: () => Promise<ChannelRig
     receiveContract(startRig);
     sendContract(startRig);
     editingContract(startRig);
+    choicesContract(startRig);
+    retractingContract(startRig);
   });
 }
 
@@ -145,6 +150,56 @@ function editingContract(startRig: () => Promise<ChannelRig>) {
     const draft = await editing.place(rig.chat, 'Never mind', { signal });
     await editing.remove(rig.chat, draft, signal);
     await editing.remove(rig.chat, draft, signal);
+    expect(await rig.personSees()).toEqual([]);
+  });
+}
+
+function choicesContract(startRig: () => Promise<ChannelRig>) {
+  const asked = (rig: ChannelRig): OutboundMessage => ({
+    ...outbound(rig.chat, 'May I?'),
+    choices: [
+      { label: 'Allow once', token: 'tok_Allow-1' },
+      { label: 'Block', token: 'tok_Block-2' },
+    ],
+  });
+
+  test('a press comes as a message with its token and its label, once', async (context) => {
+    await using rig = await startRig();
+    if (rig.channel.choices === undefined) return context.skip('this channel has no buttons');
+    await rig.channel.send(asked(rig), sending());
+    await rig.personPresses?.('Block');
+    const pressed = await rig.host.until(({ entries }) =>
+      entries.find(({ message }) => message.press !== undefined),
+    );
+    expect(pressed.message).toMatchObject({
+      press: 'tok_Block-2',
+      text: 'Block',
+      addressing: 'direct',
+      chat: rig.chat,
+    });
+    expect(rig.host.entries.filter(({ message }) => message.press !== undefined)).toHaveLength(1);
+  });
+
+  test('where there are no buttons the labels stand in the text, numbered', async (context) => {
+    await using rig = await startRig();
+    if (rig.channel.choices !== undefined) return context.skip('this channel has buttons');
+    await rig.channel.send(withNumbers(asked(rig)), sending());
+    const seen = (await rig.personSees()).join('\n');
+    for (const text of ['May I?', '1. Allow once', '2. Block', 'number'])
+      expect(seen).toContain(text);
+  });
+}
+
+function retractingContract(startRig: () => Promise<ChannelRig>) {
+  test('what was sent can be taken away with all its parts, also twice', async (context) => {
+    await using rig = await startRig();
+    const { retracting } = rig.channel;
+    if (retracting === undefined) return context.skip('this channel cannot take anything away');
+    const words = Array.from({ length: 3000 }, (_, index) => `word${index}`).join(' ');
+    const { nativeIds } = await rig.channel.send(outbound(rig.chat, words), sending());
+    const signal = AbortSignal.timeout(LONG_WAIT_MS);
+    await retracting.retract(rig.chat, nativeIds, signal);
+    await retracting.retract(rig.chat, nativeIds, signal);
     expect(await rig.personSees()).toEqual([]);
   });
 }

@@ -63,7 +63,12 @@ export async function startHttp(given: HttpRigOptions = {}): Promise<HttpRig> {
   const { token, logins, ...options } = given;
   const clock = createMovableClock();
   const time = options.clock ?? clock;
-  const door = createDoorChannel({ name: channelName('web'), coalesces: true, clock: time });
+  const door = createDoorChannel({
+    name: channelName('web'),
+    coalesces: true,
+    choices: 'buttons',
+    clock: time,
+  });
   const host = createMemoryHost(time);
   const intake = new AbortController();
   const running = door.run(host, intake.signal);

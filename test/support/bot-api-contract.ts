@@ -45,6 +45,15 @@ export type BotApi = AsyncDisposable & {
   removeTopic(chatId: number, thread: number): void;
   /** The group becomes a supergroup of this id; `isTold`: the bot gets the service messages. */
   migrate(chatId: number, to: number, isTold: boolean): void;
+  /** Somebody presses the button of that label; `isOld`: Telegram shows the bot the message no more. */
+  press(
+    user: number | Person,
+    chatId: number,
+    label: string,
+    options?: { readonly isOld?: boolean },
+  ): Update;
+  /** Presses whose button still waits for the bot. */
+  readonly pressed: ReadonlySet<string>;
   /** Any update at all, malformed ones included. */
   offer(update: Readonly<Record<string, unknown>>): Update;
   chat(id: number): Chat;

@@ -3,9 +3,10 @@
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
+import { isRecord } from './bot-api-buttons.ts';
 import type { Call, Fault, FaultScript } from './bot-api-faults.ts';
 import { nowMs } from './bot-api-ledger.ts';
-import { type Answer, isRecord, type Payload } from './bot-api-methods.ts';
+import type { Answer, Payload } from './bot-api-methods.ts';
 
 const MAX_BODY_BYTES = 1_000_000;
 const KEEP_ALIVE_MS = 60_000;

@@ -17,12 +17,16 @@ export type SeenMessage = {
   readonly replyTo: number | undefined;
   /** The topic it stands in. */
   readonly thread?: number | undefined;
+  /** What can be pressed below it, row by row. */
+  readonly buttons?: readonly (readonly Button[])[] | undefined;
   /** How often it was changed after it appeared. */
   readonly edits: number;
   /** Epoch milliseconds, fractions kept. */
   readonly at: number;
   readonly changedAt: number;
 };
+
+export type Button = { readonly text: string; readonly callback_data: string };
 
 export type Person = {
   readonly id: number;

@@ -1,6 +1,7 @@
 // What each Bot API method does to the ledger and which requests it refuses, with Telegram's words.
 // getUpdates, which waits, is in bot-api-polls.ts.
 
+import { buttonsOf, isRecord, sameButtons } from './bot-api-buttons.ts';
 import { chatObject } from './bot-api-groups.ts';
 import { type Entity, parseHtml } from './bot-api-html.ts';
 import { type Ledger, nowMs, type Person } from './bot-api-ledger.ts';
@@ -25,6 +26,8 @@ export type World = {
   /** Sends and edits one chat may get within a second. */
   readonly perChatPerSecond: number;
   readonly recentSends: Map<number, number[]>;
+  /** Presses that the bot has not answered yet, by query id. */
+  readonly pressed: Set<string>;
   violate(text: string): void;
 };
 
@@ -63,12 +66,18 @@ export const METHODS: Readonly<Record<string, Method>> = {
       'reply_parameters',
       'link_preview_options',
       'disable_notification',
+      'reply_markup',
     ],
     run: sendMessage,
   },
   editMessageText: {
-    params: ['chat_id', 'message_id', 'text', 'parse_mode', 'link_preview_options'],
+    params: ['chat_id', 'message_id', 'text', 'parse_mode', 'link_preview_options', 'reply_markup'],
     run: editMessage,
+  },
+  editMessageReplyMarkup: { params: ['chat_id', 'message_id', 'reply_markup'], run: editButtons },
+  answerCallbackQuery: {
+    params: ['callback_query_id', 'text', 'show_alert'],
+    run: answerQuery,
   },
   deleteMessage: { params: ['chat_id', 'message_id'], run: deleteMessage },
   sendChatAction: { params: ['chat_id', 'message_thread_id', 'action'], run: sendAction },
@@ -150,6 +159,8 @@ function sendMessage(payload: Payload, world: World): Answer {
   if (replyTo !== undefined && !known && !isOptional) {
     return refuse(400, 'message to be replied not found');
   }
+  const buttons = buttonsOf(payload);
+  if (buttons === 'invalid') return refuse(400, 'BUTTON_DATA_INVALID');
   const limited = flooded(target.id, world);
   if (limited !== undefined) return limited;
   const seen = world.ledger.add(target.id, {
@@ -158,6 +169,7 @@ function sendMessage(payload: Payload, world: World): Answer {
     parseMode: payload['parse_mode'] === 'HTML' ? 'HTML' : undefined,
     replyTo: known ? replyTo : undefined,
     thread: threadOf(payload),
+    buttons,
   });
   return ok(asMessage(target.id, seen.id, seen.text, world));
 }
@@ -171,8 +183,12 @@ function editMessage(payload: Payload, world: World): Answer {
   if (old.from !== 'bot') return refuse(400, "message can't be edited");
   const body = bodyOf(payload, world, 'MESSAGE_TOO_LONG');
   if (isAnswer(body)) return body;
+  const buttons = buttonsOf(payload);
+  if (buttons === 'invalid') return refuse(400, 'BUTTON_DATA_INVALID');
   const isSame =
-    body.text === old.text && JSON.stringify(body.entities) === JSON.stringify(old.entities);
+    sameButtons(buttons, old.buttons) &&
+    body.text === old.text &&
+    JSON.stringify(body.entities) === JSON.stringify(old.entities);
   if (isSame) {
     return refuse(
       400,
@@ -182,8 +198,29 @@ function editMessage(payload: Payload, world: World): Answer {
   const limited = flooded(target.id, world);
   if (limited !== undefined) return limited;
   const parseMode = payload['parse_mode'] === 'HTML' ? 'HTML' : undefined;
-  world.ledger.change(target.id, id, { ...body, parseMode });
+  world.ledger.change(target.id, id, { ...body, parseMode, buttons });
   return ok(asMessage(target.id, id, body.text, world));
+}
+
+function editButtons(payload: Payload, world: World): Answer {
+  const target = targetOf(payload, world);
+  if (isAnswer(target)) return target;
+  const id = Number(payload['message_id']);
+  const old = world.ledger.chat(target.id)?.messages.find((message) => message.id === id);
+  if (old === undefined) return refuse(400, 'message to edit not found');
+  const buttons = buttonsOf(payload);
+  if (buttons === 'invalid') return refuse(400, 'BUTTON_DATA_INVALID');
+  if (sameButtons(buttons, old.buttons)) return refuse(400, 'message is not modified');
+  world.ledger.change(target.id, id, { buttons });
+  return ok(asMessage(target.id, id, old.text, world));
+}
+
+function answerQuery(payload: Payload, world: World): Answer {
+  const known = world.pressed.delete(String(payload['callback_query_id']));
+  world.ledger.changed();
+  return known
+    ? ok(true)
+    : refuse(400, 'query is too old and response timeout expired or query ID is invalid');
 }
 
 function deleteMessage(payload: Payload, world: World): Answer {
@@ -229,6 +266,3 @@ function asMessage(chatId: number, id: number, text: string, world: World) {
     text,
   };
 }
-
-export const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null;

@@ -2,6 +2,7 @@
 // shows each chat as the person in it sees it. It survives any number of gateway restarts. An
 // unknown method or parameter is a violation, which every test checks at its end.
 
+import { buttonRows, callbackQuery } from './bot-api-buttons.ts';
 import type { BotApi, BotApiOptions, SayOptions } from './bot-api-contract.ts';
 import { type ArmedFault, type Call, type FaultRule, FaultScript } from './bot-api-faults.ts';
 import {
@@ -41,6 +42,7 @@ class Simulator implements BotApi {
   readonly calls: Call[] = [];
   readonly violations: string[] = [];
   readonly commands: unknown[] = [];
+  readonly pressed = new Set<string>();
   readonly #ledger: Ledger;
   readonly #faults = new FaultScript();
   readonly #polls: Polls;
@@ -61,6 +63,7 @@ class Simulator implements BotApi {
       webhook: '',
       perChatPerSecond: options.perChatPerSecond ?? Number.POSITIVE_INFINITY,
       recentSends: new Map(),
+      pressed: this.pressed,
       violate: (text) => void this.violations.push(text),
     };
     this.#front = new HttpFront({
@@ -121,6 +124,19 @@ class Simulator implements BotApi {
       ...options.extra,
     };
     return this.offer({ message });
+  }
+
+  press(
+    user: number | Person,
+    chatId: number,
+    label: string,
+    { isOld = false }: { readonly isOld?: boolean } = {},
+  ): Update {
+    const from = typeof user === 'number' ? { id: user, first_name: `Person ${user}` } : user;
+    const { seen, button } = buttonRows(this.chat(chatId), label);
+    const query = callbackQuery(this.#asMessage(seen, from, chatId), { from, seen, button, isOld });
+    this.pressed.add(query.id);
+    return this.offer({ callback_query: query });
   }
 
   #asMessage(seen: SeenMessage, person: Person, chatId: number) {

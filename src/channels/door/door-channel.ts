@@ -6,13 +6,13 @@
 import type { Receipt, SendContext } from '../../bus/bus.ts';
 import { BusFullError } from '../../core/errors.ts';
 import type { LiveUpdate } from '../../core/event.ts';
-import type { ChannelName } from '../../core/ids.ts';
+import type { ChannelName, NativeId } from '../../core/ids.ts';
 import { chatId, DEFAULT_ACCOUNT, messageId, nativeId, userId } from '../../core/ids.ts';
 import type { InboundMessage, OutboundMessage } from '../../core/message.ts';
 import { aborted } from '../../lib/aborted.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { createLanes } from '../../lib/lanes.ts';
-import type { Channel, ChannelHost } from '../channel.ts';
+import type { Channel, ChannelHost, Retracting } from '../channel.ts';
 import {
   DOOR_NAME,
   type Door,
@@ -28,6 +28,8 @@ export type DoorOptions = {
   readonly name: ChannelName;
   /** Rapid messages are one question. */
   readonly coalesces: boolean;
+  /** Whether whoever shows the chats can show something to press. */
+  readonly choices?: 'buttons';
   readonly clock: Clock;
 };
 
@@ -55,6 +57,10 @@ class DoorChannel implements Channel, Door {
   readonly lifetimeMs = LIFETIME_MS;
   readonly coalesces: boolean;
   readonly liveView = { show: (update: LiveUpdate) => this.#readers.show(update) };
+  readonly choices?: 'buttons';
+  readonly retracting: Retracting = {
+    retract: (chat, parts, signal) => this.#retract(chat.chat, parts, signal),
+  };
   readonly #clock: Clock;
   readonly #readers = new Readers();
   /** One writer per chat. */
@@ -63,9 +69,10 @@ class DoorChannel implements Channel, Door {
   #opened: Opened | undefined;
   #isTakingIn = false;
 
-  constructor({ name, coalesces, clock }: DoorOptions) {
+  constructor({ name, coalesces, choices, clock }: DoorOptions) {
     this.name = name;
     this.coalesces = coalesces;
+    if (choices !== undefined) this.choices = choices;
     this.#clock = clock;
   }
 
@@ -85,12 +92,13 @@ class DoorChannel implements Channel, Door {
     if (message.markdown.trim() === '') return { nativeIds: [] };
     const { log } = await this.#whenOpened(context.signal);
     const { chat } = message.chat;
-    const { id, markdown: text, replyTo } = message;
+    const { id, markdown: text, replyTo, choices } = message;
     const said = {
       id,
       from: 'agent',
       text,
       ...(replyTo === undefined ? {} : { replyTo }),
+      ...(choices === undefined ? {} : { choices }),
     } as const;
     const seq = await this.#lanes.run(chat, () =>
       log.append(chat, { ...said, at: this.#clock.now() }),
@@ -105,15 +113,17 @@ class DoorChannel implements Channel, Door {
     readonly chat: string;
     readonly clientId: string;
     readonly text: string;
+    readonly press?: string;
   }): Promise<'accepted' | 'duplicate'> {
-    const { chat, clientId, text } = message;
+    const { chat, clientId, text, press } = message;
     checkNames(chat, clientId);
     const opened = await this.#openedSoon();
     if (!this.#isTakingIn) throw new DoorClosedError('The gateway is stopping.');
     const id = messageId(`${this.name}:${this.account}:${chat}:${clientId}`);
     return this.#lanes.run(chat, async () => {
       if (await opened.log.has(chat, id)) return 'duplicate';
-      const intent = { id, chat, text, at: this.#clock.now() };
+      const pressed = press === undefined ? {} : { press };
+      const intent = { id, chat, text, ...pressed, at: this.#clock.now() };
       await opened.log.intend(intent);
       await this.#complete(intent, opened);
       return 'accepted';
@@ -162,8 +172,16 @@ class DoorChannel implements Channel, Door {
       throw error;
     });
     this.#reportRunning(host);
-    const { id, chat, text, at } = intent;
-    await log.append(chat, { id, from: 'person', text, at });
+    const { chat, ...said } = intent;
+    await log.append(chat, { ...said, from: 'person' });
+    this.#readers.logHasGrown(chat);
+  }
+
+  async #retract(chat: string, parts: readonly NativeId[], signal: AbortSignal): Promise<void> {
+    const { log } = await this.#whenOpened(signal);
+    await this.#lanes.run(chat, async () => {
+      for (const part of parts) await log.takeAway(chat, Number(part), this.#clock.now());
+    });
     this.#readers.logHasGrown(chat);
   }
 
@@ -171,13 +189,14 @@ class DoorChannel implements Channel, Door {
     host.report({ kind: 'running', activeAt: host.clock.now() });
   }
 
-  #inbound({ id, chat, text, at }: Intent): InboundMessage {
+  #inbound({ id, chat, text, press, at }: Intent): InboundMessage {
     return {
       id,
       chat: { channel: this.name, account: this.account, chat: chatId(chat) },
       sender: { kind: 'person', id: OWNER, verified: 'verified' },
       addressing: 'direct',
       text,
+      ...(press === undefined ? {} : { press }),
       sentAt: at,
       receivedAt: at,
     };

@@ -5,6 +5,7 @@
 import { z } from 'zod';
 import type { MessageId } from '../../core/ids.ts';
 import { messageId } from '../../core/ids.ts';
+import type { Choice } from '../../core/message.ts';
 import type { KeyValueStore } from '../../store/store.ts';
 import type { DoorChat } from '../door.ts';
 import { titleOf } from './title.ts';
@@ -14,6 +15,9 @@ export type Said = {
   readonly from: 'person' | 'agent';
   readonly replyTo?: MessageId;
   readonly text: string;
+  readonly choices?: readonly Choice[];
+  readonly press?: string;
+  readonly takesAway?: MessageId;
   /** Epoch milliseconds. */
   readonly at: number;
 };
@@ -28,6 +32,7 @@ export type Intent = {
   readonly id: MessageId;
   readonly chat: string;
   readonly text: string;
+  readonly press?: string;
   readonly at: number;
 };
 
@@ -37,9 +42,18 @@ const saidSchema = z.object({
   from: z.enum(['person', 'agent']),
   replyTo: idSchema.exactOptional(),
   text: z.string(),
+  choices: z.array(z.object({ label: z.string(), token: z.string() })).exactOptional(),
+  press: z.string().exactOptional(),
+  takesAway: idSchema.exactOptional(),
   at: z.number(),
 });
-const intentSchema = z.object({ id: idSchema, chat: z.string(), text: z.string(), at: z.number() });
+const intentSchema = z.object({
+  id: idSchema,
+  chat: z.string(),
+  text: z.string(),
+  press: z.string().exactOptional(),
+  at: z.number(),
+});
 const headSchema = z.object({ title: z.string(), updatedAt: z.number(), lastSeq: z.number() });
 type Head = z.infer<typeof headSchema>;
 
@@ -49,6 +63,7 @@ const INTENTS = 'intent/';
 const RECENT = 'recent/';
 
 const inKey = (value: number) => String(value).padStart(KEY_DIGITS, '0');
+const goneId = (id: MessageId) => messageId(`${id}/gone`);
 const headKey = (chat: string) => `chat/${chat}`;
 const saidPrefix = (chat: string) => `said/${chat}/`;
 const saidKey = (chat: string, seq: number) => `${saidPrefix(chat)}${inKey(seq)}`;
@@ -107,6 +122,17 @@ export class DoorLog {
       { key: intentKey({ chat, id: said.id }), value: undefined },
     ]);
     return seq;
+  }
+
+  /** Takes a message of this number away for whoever reads from now on; its row is left empty. */
+  async takeAway(chat: string, seq: number, at: number): Promise<boolean> {
+    const value = await this.#state.get(saidKey(chat, seq));
+    const [said] = value === undefined ? [] : parsed(saidSchema, value);
+    if (said === undefined || said.from !== 'agent') return false;
+    const { id } = said;
+    await this.append(chat, { id: goneId(id), from: 'agent', text: '', takesAway: id, at });
+    await this.#state.delete(saidKey(chat, seq));
+    return true;
   }
 
   /** In order; a row that is damaged is passed over. `through`: how far the log was read. */

@@ -21,7 +21,9 @@ type Method =
   | 'setMyCommands'
   | 'sendMessage'
   | 'editMessageText'
+  | 'editMessageReplyMarkup'
   | 'deleteMessage'
+  | 'answerCallbackQuery'
   | 'sendChatAction';
 
 /** The methods we use, by grammy's types, with the platform's own AbortSignal. */

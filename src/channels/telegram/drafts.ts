@@ -68,7 +68,10 @@ export function createDrafts(deps: DraftDeps): Drafts {
       const runs = beginning(markdown);
       const place = { chat: moves.address(chat), thread: telegramThreadId(chat) };
       changedAt.set(place.chat, clock.monotonic());
-      return sendNew({ ...place, runs, marks: [], replyTo: target, signal }, deps);
+      return sendNew(
+        { ...place, runs, marks: [], replyTo: target, keyboard: undefined, signal },
+        deps,
+      );
     },
     async edit(chat, draft, markdown, signal) {
       const chatNumber = moves.address(chat);

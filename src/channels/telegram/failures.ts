@@ -75,6 +75,10 @@ export const isUnchanged = (error: unknown) => isRefusal(error, /message is not 
 export const isGone = (error: unknown) =>
   isRefusal(error, /message to (?:edit|delete) not found|message can't be|MESSAGE_ID_INVALID/i) ||
   migratedTo(error) !== undefined;
+/** Somebody deleted it before. */
+export const isNotThere = (error: unknown) =>
+  isRefusal(error, /message to delete not found|MESSAGE_ID_INVALID/i) ||
+  migratedTo(error) !== undefined;
 /** The topic was deleted, or the group has no topics any more. */
 export const isTopicGone = (error: unknown) => isRefusal(error, /message thread not found/i);
 

@@ -25,6 +25,11 @@ export function inboundId(bot: Bot, chat: number, message: number, edit?: number
   return messageId(`${TELEGRAM}:${bot.account}:${chat}:${message}@${bot.botId}${suffix}`);
 }
 
+/** A press of a button below this message of ours; `query` is Telegram's id of it. */
+export function pressId(bot: Bot, chat: number, message: number, query: string): MessageId {
+  return messageId(`${inboundId(bot, chat, message)}~press.${query}`);
+}
+
 /** For updates that carry no message. */
 export function updateId(bot: Bot, update: number): MessageId {
   return messageId(`${TELEGRAM}:${bot.account}:update:${update}@${bot.botId}`);

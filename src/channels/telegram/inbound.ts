@@ -4,11 +4,12 @@
 import type { InboundEntry } from '../../bus/bus.ts';
 import { chatId, threadId, userId } from '../../core/ids.ts';
 import type { InboundMessage, PersonSender, Quote } from '../../core/message.ts';
+import { type Press, pressOf } from './choices.ts';
 import { contentOf, nameOf } from './content.ts';
 import { type Fields, fieldsOf, integerOf, textOf } from './fields.ts';
 import { addressingOf, answeredBy, type BotNames } from './group-address.ts';
 import { isGroup } from './group-updates.ts';
-import { type Bot, inboundId, TELEGRAM, updateId } from './ids.ts';
+import { type Bot, inboundId, pressId, TELEGRAM, updateId } from './ids.ts';
 
 export type InboundContext = Bot &
   BotNames & {
@@ -34,6 +35,9 @@ export function toEntry(update: unknown, context: InboundContext): InboundEntry 
   if (id === undefined || fields === undefined) return undefined;
   const edited = fieldsOf(fields['edited_message']);
   const message = fieldsOf(fields['message']) ?? edited;
+  const press = pressOf(update);
+  const pressed = press === undefined ? undefined : parsePress(press, context);
+  if (pressed !== undefined) return pressed;
   if (message === undefined) {
     const kind = Object.keys(fields).find((key) => key !== 'update_id') ?? 'nothing';
     return blank(id, context, `update of kind ${kind.slice(0, 40)}`);
@@ -67,6 +71,28 @@ function parseMessage(
     sentAt: (integerOf(fields['date']) ?? context.receivedAt / 1000) * 1000,
     receivedAt: context.receivedAt,
   };
+  return gate === undefined ? { kind: 'queue', message } : { kind: 'record', message, gate };
+}
+
+/** Meant for the bot wherever it is; a message too old for Telegram to show has lost its labels. */
+function parsePress(press: Press, context: InboundContext): InboundEntry | undefined {
+  const { from, below } = press;
+  const chat = fieldsOf(below['chat']);
+  const chatNumber = integerOf(chat?.['id']);
+  const number = integerOf(below['message_id']);
+  if (chat === undefined || chatNumber === undefined || number === undefined) return undefined;
+  if (integerOf(from['id']) === undefined) return undefined;
+  const message: InboundMessage = {
+    id: pressId(context, chatNumber, number, press.queryId),
+    sender: senderOf(from),
+    ...placeOf(below, chat, chatNumber, context),
+    addressing: 'direct',
+    text: press.label ?? '',
+    press: press.token,
+    sentAt: context.receivedAt,
+    receivedAt: context.receivedAt,
+  };
+  const gate = from['is_bot'] === true ? 'sender is a bot' : undefined;
   return gate === undefined ? { kind: 'queue', message } : { kind: 'record', message, gate };
 }
 

@@ -11,6 +11,7 @@ import { type Run, runsText } from '../../core/markup-writer.ts';
 import type { OutboundMessage } from '../../core/message.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../lib/logger.ts';
+import { type Keyboard, keyboardOf } from './choices.ts';
 import type { BotApi } from './client.ts';
 import {
   BotCallError,
@@ -79,6 +80,7 @@ export async function sendParts(
       runs: part.runs,
       marks: isRepeat ? [REPEAT_MARK] : [],
       replyTo: index === 0 ? replyTo : undefined,
+      keyboard: index === parts.length - 1 ? keyboardOf(message.choices) : undefined,
       signal: context.signal,
     };
     const id =
@@ -109,12 +111,14 @@ export type Post = {
   /** Said in front of it, e.g. that nobody knows whether an earlier try of this part arrived. */
   readonly marks: readonly string[];
   readonly replyTo: number | undefined;
+  /** Buttons below it. */
+  readonly keyboard: Keyboard | undefined;
   readonly signal: AbortSignal;
 };
 
 /** Turns the draft into the final text; undefined when the draft is gone. */
 async function rewrite(
-  { chat, runs, signal }: Post,
+  { chat, runs, keyboard, signal }: Post,
   draft: NativeId,
   { api, log }: PartsDeps,
 ): Promise<NativeId | undefined> {
@@ -122,6 +126,7 @@ async function rewrite(
     chat_id: chat,
     message_id: fromNativeId(draft),
     link_preview_options: NO_PREVIEW,
+    ...markup(keyboard),
   };
   try {
     await withFallback(runs, log(), (body) => api.editMessageText({ ...target, ...body }, signal));
@@ -133,6 +138,9 @@ async function rewrite(
     throw error instanceof BotCallError ? toDeliveryError(error, true) : error;
   }
 }
+
+const markup = (keyboard: Keyboard | undefined): { reply_markup?: Keyboard } =>
+  keyboard === undefined ? {} : { reply_markup: keyboard };
 
 export const NO_PREVIEW = { is_disabled: true } as const;
 
@@ -159,7 +167,7 @@ export async function sendNew(post: Post, deps: PartsDeps): Promise<NativeId> {
 
 /** @throws BotCallError */
 async function sendOnce(post: Post, { api, log }: PartsDeps): Promise<NativeId> {
-  const { chat, thread, signal, replyTo } = post;
+  const { chat, thread, signal, replyTo, keyboard } = post;
   const mark = post.marks.join('');
   const fits = runsText(post.runs).length + mark.length <= MESSAGE_UNITS;
   const options = {
@@ -173,7 +181,7 @@ async function sendOnce(post: Post, { api, log }: PartsDeps): Promise<NativeId> 
   if (mark !== '' && !fits) await api.sendMessage({ ...options, text: mark.trim() }, signal);
   const front: readonly Run[] = mark !== '' && fits ? [{ text: mark, styles: [] }] : [];
   const sent = await withFallback([...front, ...post.runs], log(), (body) =>
-    api.sendMessage({ ...options, ...body }, signal),
+    api.sendMessage({ ...options, ...markup(keyboard), ...body }, signal),
   );
   return toNativeId(sent.message_id);
 }

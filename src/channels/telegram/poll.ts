@@ -6,6 +6,7 @@ import type { TelegramConfig } from '../../core/config.ts';
 import { BACKOFF, BusFullError, ChannelError, NEVER } from '../../core/errors.ts';
 import { backoffMs } from '../../lib/backoff.ts';
 import type { ChannelHost } from '../channel.ts';
+import { releaseButtons } from './choices.ts';
 import type { BotApi } from './client.ts';
 import { offsetAfter, type Place, readPlace, writePlace } from './cursor.ts';
 import { BotCallError, type CallFailure } from './failures.ts';
@@ -39,8 +40,8 @@ const FULL_MIN_MS = 500;
 const FULL_MAX_MS = 15_000;
 /** Updates of which none has an id cannot be passed over, only asked for again. */
 const UNREADABLE_PAUSE_MS = 5000;
-/** Groups come as `message` too; the last says that the bot was put into one. */
-const KINDS = ['message', 'edited_message', 'my_chat_member'] as const;
+/** Groups come as `message` too; `my_chat_member` says that the bot was put into one. */
+const KINDS = ['message', 'edited_message', 'callback_query', 'my_chat_member'] as const;
 
 export async function runPolling(deps: PollDeps, signal: AbortSignal): Promise<void> {
   const loop = new PollLoop(deps, signal);
@@ -183,6 +184,7 @@ class PollLoop {
     const place = { botId: bot.botId, lastUpdateId: Math.max(...ids), at: receivedAt };
     await this.#store(entries, place);
     this.#place = place;
+    void releaseButtons(updates, { api: this.#deps.api, log: host.log, signal: this.#signal });
   }
 
   async #noteGroup(update: unknown): Promise<void> {

@@ -20,6 +20,7 @@ import {
   telegramMessageId,
   telegramThreadId,
 } from './ids.ts';
+import { createOwnMessages } from './own-messages.ts';
 import { MESSAGE_UNITS, sendParts } from './parts.ts';
 import { runPolling } from './poll.ts';
 import { refreshProfile, rememberedName } from './profile.ts';
@@ -60,6 +61,8 @@ export function createTelegramChannel(config: TelegramConfig, deps: TelegramDeps
     lifetimeMs: LIFETIME_MS,
     coalesces: true,
     typing: createTyping(api, moves),
+    choices: 'buttons',
+    ...createOwnMessages(api, moves),
     ...(config.streaming ? { editing: drafts } : {}),
     async run(givenHost, signal) {
       host = givenHost;

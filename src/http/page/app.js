@@ -103,6 +103,7 @@ class App {
       keepPlace: (change) => this.#place.keepPlace(change),
       onAnswering: (isAnswering) => this.#setAnswering(isAnswering),
       onTakeBack: (text) => this.#composer.takeBack(text),
+      onPress: (label, token) => this.#send(label, token),
     });
     this.#open = { chat, controller, conversation, hasHistory: lastSeq > 0 };
     if (location.hash !== `#${chat}`) history.pushState(undefined, '', `#${chat}`);
@@ -151,9 +152,9 @@ class App {
     }, REFRESH_DELAY_MS);
   }
 
-  #send(text) {
+  #send(text, press) {
     const { chat, conversation } = this.#open;
-    const message = this.#outbox.send(chat, text);
+    const message = this.#outbox.send(chat, text, press);
     conversation.addUnsent(message);
     this.#showWelcome();
     this.#place.scrollToEnd();

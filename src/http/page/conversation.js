@@ -1,6 +1,7 @@
 // The messages of one chat: what was said, in order; below it the turns that run; at the end what is
 // not sent yet. Events may come again after a reconnect; a message is shown once.
 
+import { createChoices } from './choices.js';
 import { element } from './element.js';
 import { createLiveTurn, dots } from './live-turn.js';
 import { agentMessage, personMessage, unsentMessage } from './message.js';
@@ -12,7 +13,9 @@ const RECENT_MS = 30_000;
 /** After a reconnect the gateway shows the turns that still run; the others are over. */
 const STALE_MS = 1500;
 
-export function createConversation({ keepPlace, onAnswering, onTakeBack }) {
+export function createConversation({ keepPlace, onAnswering, onTakeBack, onPress }) {
+  const choices = createChoices(onPress);
+  const answers = new Map();
   const said = element('div', { className: 'said', role: 'log', aria: { label: 'Messages' } });
   const live = element('div', { className: 'live-turns' });
   const unsent = element('div', { className: 'unsent-list' });
@@ -31,17 +34,28 @@ export function createConversation({ keepPlace, onAnswering, onTakeBack }) {
     known.add(event.id);
     if (event.from === 'person') {
       dropPending(event.id.slice(event.id.lastIndexOf(':') + 1));
+      if (event.press !== undefined) choices.pressed(event.press);
       said.append(personMessage(event.text, event.at));
       waiting.hidden = turns.size > 0 || Date.now() - event.at > RECENT_MS;
       return;
     }
+    if (event.takesAway !== undefined) return answers.get(event.takesAway)?.remove();
     waiting.hidden = true;
+    const node = showAnswer(event);
+    answers.set(event.id, node);
+    if (event.choices !== undefined) {
+      node.querySelector('footer').before(choices.row(event.choices));
+    }
+    said.append(node);
+  }
+
+  function showAnswer(event) {
     const [, turnId, ordinal] = ANSWER_ID.exec(event.id) ?? [];
     const turn = ordinal === '0' ? turns.get(turnId) : undefined;
     if (turnId !== undefined) endTurn(turnId);
-    if (turn === undefined) return said.append(agentMessage(event.text, event.at));
+    if (turn === undefined) return agentMessage(event.text, event.at);
     turn.finish(event.text, event.at);
-    said.append(turn.node);
+    return turn.node;
   }
 
   function showLive(delta) {
@@ -99,7 +113,8 @@ export function createConversation({ keepPlace, onAnswering, onTakeBack }) {
       }
       if (turns.size > 0) setTimeout(dropStale, STALE_MS);
     },
-    addUnsent({ clientId, text }) {
+    addUnsent({ clientId, text, press }) {
+      if (press !== undefined) choices.pressed(press);
       const message = unsentMessage(text);
       pending.set(clientId, message);
       unsent.append(message.node);
@@ -107,7 +122,8 @@ export function createConversation({ keepPlace, onAnswering, onTakeBack }) {
     stillUnsent({ clientId }, reason) {
       pending.get(clientId)?.wait(reason);
     },
-    refused({ clientId, text }, reason) {
+    refused({ clientId, text, press }, reason) {
+      if (press !== undefined) choices.released(press);
       pending.get(clientId)?.refuse(reason, () => {
         dropPending(clientId);
         onTakeBack(text);

@@ -21,6 +21,7 @@ export function createOutbox(api, { onWaiting, onRefused }) {
         await api.postJson(`${chatPath(chat)}/messages`, {
           clientId: message.clientId,
           text: message.text,
+          press: message.press,
         });
         failures = 0;
         forget(message);
@@ -40,11 +41,13 @@ export function createOutbox(api, { onWaiting, onRefused }) {
   }
 
   return {
-    send(chat, text) {
+    /** `press`: the token of the choice whose label the text is. */
+    send(chat, text, press) {
       const message = {
         chat,
         clientId: crypto.getRandomValues(new BigUint64Array(2)).join('-'),
         text,
+        press,
       };
       write([...read(), message]);
       drain(chat);

@@ -1,3 +1,4 @@
+import type { DoorEvent } from '../../../src/channels/door.ts';
 import { BusFullError } from '../../../src/core/errors.ts';
 import { renderPlain } from '../../../src/core/markup-plain.ts';
 import { channelContract } from '../../contract/channel.ts';
@@ -18,6 +19,13 @@ channelContract('a door', async () => {
     });
   }
 
+  async function seen() {
+    const [chat] = await door.chats(1);
+    const events = door.events('a', 0, new AbortController().signal);
+    const isLast = (event: DoorEvent) => event.type === 'said' && event.seq === chat?.lastSeq;
+    return readEvents(events, isLast);
+  }
+
   await offer('a first word');
   return {
     channel: door,
@@ -25,12 +33,18 @@ channelContract('a door', async () => {
     chat: chatRef('a'),
     personWrites: offer,
     async personSees() {
-      const [chat] = await door.chats(1);
-      const events = door.events('a', 0, new AbortController().signal);
-      const all = await readEvents(events, (_event, { length }) => length === chat?.lastSeq);
-      return all.flatMap((event) =>
-        event.type === 'said' && event.from === 'agent' ? [renderPlain(event.text)] : [],
+      return (await seen()).flatMap((event) =>
+        event.type === 'said' && event.from === 'agent' && event.takesAway === undefined
+          ? [renderPlain(event.text)]
+          : [],
       );
+    },
+    async personPresses(label) {
+      const all = await seen();
+      const said = all.find((event) => event.type === 'said' && event.choices !== undefined);
+      const choices = said?.type === 'said' ? (said.choices ?? []) : [];
+      const press = choices.find((choice) => choice.label === label)?.token ?? '';
+      await door.submit({ chat: 'a', clientId: 'pressed', text: label, press });
     },
     stop: rig.stopIntake,
     async passTime() {

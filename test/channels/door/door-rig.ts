@@ -63,7 +63,12 @@ export type DoorRig = AsyncDisposable & {
 };
 
 export function makeDoor(clock = createMovableClock()): Channel & Door {
-  return createDoorChannel({ name: channelName('web'), coalesces: true, clock });
+  return createDoorChannel({
+    name: channelName('web'),
+    coalesces: true,
+    choices: 'buttons',
+    clock,
+  });
 }
 
 export async function openDoor(host?: MemoryHost): Promise<DoorRig> {

@@ -16,6 +16,7 @@ channelContract('telegram', async () => {
     chat: chatOf(ALICE),
     personWrites: (text) => void rig.api.say(ALICE, text),
     personSees: () => seenBy(rig.api, ALICE),
+    personPresses: (label) => void rig.api.press(ALICE, ALICE, label),
     stop: () => rig.stop(),
     refuseNextSend: () => rig.api.block(ALICE),
     async [Symbol.asyncDispose]() {

@@ -1,0 +1,78 @@
+// Choices as Telegram has them: buttons below a message whose press comes as an update of its own.
+// Which token means what, and who may press, is the gateway's. Pure but for closing the query.
+
+import type { InlineKeyboardMarkup } from 'grammy/types';
+import type { Choice } from '../../core/message.ts';
+import type { Logger } from '../../lib/logger.ts';
+import type { BotApi } from './client.ts';
+import { BotCallError } from './failures.ts';
+import { type Fields, fieldsOf, listOf, textOf } from './fields.ts';
+
+/** Labels longer than this, all together, stand below each other. */
+const ROW_CHARS = 32;
+const TOKEN = /^[A-Za-z0-9_-]{1,48}$/;
+const QUERY_ID = /^\w{1,64}$/;
+
+export type Keyboard = InlineKeyboardMarkup;
+
+/** `callback_data` holds 1 to 64 bytes (Bot API, InlineKeyboardButton); our tokens are shorter. */
+export function keyboardOf(choices: readonly Choice[] | undefined): Keyboard | undefined {
+  if (choices === undefined || choices.length === 0) return undefined;
+  const buttons = choices.map(({ label, token }) => ({ text: label, callback_data: token }));
+  const isShort = choices.map(({ label }) => label).join('').length <= ROW_CHARS;
+  return { inline_keyboard: isShort ? [buttons] : buttons.map((button) => [button]) };
+}
+
+export type Press = {
+  readonly queryId: string;
+  readonly token: string;
+  /** Undefined where Telegram shows the message no more (it is old). */
+  readonly label: string | undefined;
+  readonly from: Fields;
+  /** The message of ours that the button stands below. */
+  readonly below: Fields;
+};
+
+/** The press an update tells of; undefined where it is none of a button of ours. */
+export function pressOf(update: unknown): Press | undefined {
+  const query = fieldsOf(fieldsOf(update)?.['callback_query']);
+  const queryId = queryIdOf(update);
+  const token = textOf(query?.['data']);
+  const from = fieldsOf(query?.['from']);
+  const below = fieldsOf(query?.['message']);
+  if (queryId === undefined || token === undefined || !TOKEN.test(token)) return undefined;
+  if (from === undefined || below === undefined) return undefined;
+  return { queryId, token, label: labelOf(below, token), from, below };
+}
+
+export function queryIdOf(update: unknown): string | undefined {
+  const id = textOf(fieldsOf(fieldsOf(update)?.['callback_query'])?.['id']);
+  return id !== undefined && QUERY_ID.test(id) ? id : undefined;
+}
+
+function labelOf(message: Fields, token: string): string | undefined {
+  const rows = listOf(fieldsOf(message['reply_markup'])?.['inline_keyboard']);
+  const buttons = rows.flatMap((row) => listOf(row)).map((button) => fieldsOf(button));
+  const pressed = buttons.find((button) => button?.['callback_data'] === token);
+  return textOf(pressed?.['text']);
+}
+
+/** The person's app waits for this before it lets go of the button. Best effort: it gives up itself. */
+export async function releaseButtons(
+  updates: readonly unknown[],
+  {
+    api,
+    log,
+    signal,
+  }: { readonly api: BotApi; readonly log: Logger; readonly signal: AbortSignal },
+): Promise<void> {
+  const ids = updates.map(queryIdOf).filter((id) => id !== undefined);
+  await Promise.all(
+    ids.map((callback_query_id) =>
+      api.answerCallbackQuery({ callback_query_id }, signal).catch((error: unknown) => {
+        if (!(error instanceof BotCallError)) throw error;
+        if (!signal.aborted) log.info('telegram button not released', { error });
+      }),
+    ),
+  );
+}

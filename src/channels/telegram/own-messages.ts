@@ -1,0 +1,52 @@
+// What becomes of messages of ours after they were sent: their buttons are taken away, or they
+// themselves.
+
+import type { NativeId } from '../../core/ids.ts';
+import type { ChatRef } from '../../core/message.ts';
+import type { Channel, Retracting } from '../channel.ts';
+import type { BotApi } from './client.ts';
+import { BotCallError, isGone, isNotThere, isUnchanged, toDeliveryError } from './failures.ts';
+import type { GroupMoves } from './group-moves.ts';
+import { fromNativeId } from './ids.ts';
+
+export type OwnMessages = {
+  readonly retracting: Retracting;
+  readonly closeChoices: NonNullable<Channel['closeChoices']>;
+};
+
+export function createOwnMessages(api: BotApi, moves: GroupMoves): OwnMessages {
+  const target = (chat: ChatRef, part: NativeId) => ({
+    chat_id: moves.address(chat),
+    message_id: fromNativeId(part),
+  });
+
+  /** A bot deletes what it sent within 48 hours (Bot API, deleteMessage); older messages stay. */
+  async function remove(chat: ChatRef, part: NativeId, signal: AbortSignal): Promise<unknown> {
+    try {
+      await api.deleteMessage(target(chat, part), signal);
+      return undefined;
+    } catch (error) {
+      if (isNotThere(error)) return undefined;
+      return error instanceof BotCallError ? toDeliveryError(error, true) : error;
+    }
+  }
+
+  return {
+    retracting: {
+      async retract(chat, parts, signal) {
+        let failure: unknown;
+        for (const part of parts) failure = (await remove(chat, part, signal)) ?? failure;
+        if (failure !== undefined) throw failure;
+      },
+    },
+
+    async closeChoices(chat, part, signal) {
+      try {
+        await api.editMessageReplyMarkup(target(chat, part), signal);
+      } catch (error) {
+        if (isUnchanged(error) || isGone(error)) return;
+        throw error instanceof BotCallError ? toDeliveryError(error, true) : error;
+      }
+    },
+  };
+}
