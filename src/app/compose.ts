@@ -16,6 +16,7 @@ import { createOwnerNotices } from '../gateway/owner-notices.ts';
 import { createPeople } from '../gateway/people.ts';
 import { createReceiver } from '../gateway/receive.ts';
 import { createSessionSettings } from '../gateway/session-settings.ts';
+import { withFiles } from '../gateway/turns-with-files.ts';
 import { type Clock, systemClock } from '../lib/clock.ts';
 import { openLogFile } from '../lib/log-file.ts';
 import { createLogger, type Logger } from '../lib/logger.ts';
@@ -28,7 +29,7 @@ import { holdHome } from '../store/home-lock.ts';
 import type { EmbeddedStore } from '../store/store.ts';
 import { createAlerts } from './alerts.ts';
 import { buildAgent } from './build-agent.ts';
-import { buildMedia } from './build-media.ts';
+import { buildAttachments, buildMedia } from './build-media.ts';
 import type { LoadedConfig } from './config.ts';
 import { createDoors, policyOf } from './doors.ts';
 import type { Gateway, GatewayOptions } from './gateway.ts';
@@ -148,6 +149,7 @@ async function build(
   const receiver = createReceiver({
     ...{ bus, pairing, commands, log, judge, groups, knock },
     ownerWroteIn: ownerDoor.wroteIn,
+    fetchAttachments: (message) => attachments.begin(message),
   });
   const manager = createChannelManager({
     bus,
@@ -163,6 +165,7 @@ async function build(
       options.foreground(`${name} stopped: ${reason}. ${remedy}`),
   });
   const permits = createPermits(live.defaults.maxConcurrentChats);
+  const attachments = buildAttachments(foundations, manager.channel, resources);
   const dispatcher = createDispatcher({
     agent,
     bus,
@@ -183,7 +186,7 @@ async function build(
       ...foundations,
       models,
       manager,
-      dispatcher,
+      dispatcher: withFiles(dispatcher, attachments),
       permits,
       people,
       doors: createDoors(clock),

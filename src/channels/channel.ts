@@ -9,6 +9,7 @@ import type {
   SendContext,
   UnknownPolicy,
 } from '../bus/bus.ts';
+import { NanobotError } from '../core/errors.ts';
 import type { LiveUpdate } from '../core/event.ts';
 import type { AccountId, ChannelName, MessageId, NativeId } from '../core/ids.ts';
 import type { ChatRef, InboundMessage, OutboundMessage } from '../core/message.ts';
@@ -126,6 +127,33 @@ export interface Login {
   begin(options: LoginOptions, signal: AbortSignal): AsyncIterable<LoginStep>;
 }
 
+/** A file that cannot be fetched now; `reason` ends the sentence "could not be read, ...". */
+export class AttachmentError extends NanobotError {
+  override readonly name = 'AttachmentError';
+  readonly reason: string;
+  /** Another try would come to the same. */
+  readonly isFinal: boolean;
+  constructor(
+    code: string,
+    reason: string,
+    options: { readonly isFinal: boolean; readonly cause?: unknown },
+  ) {
+    super(code, `an attachment could not be read, ${reason}`, { cause: options.cause });
+    this.reason = reason;
+    this.isFinal = options.isFinal;
+  }
+}
+
+/** The door carries files: `OutboundMessage.attachments` are sent, and what people send is fetched. */
+export interface Attachments {
+  /** Largest file it sends. */
+  readonly maxUploadBytes: number;
+  /** Longest caption, UTF-16 units; a longer one goes out as a text of its own. */
+  readonly maxCaptionUnits: number;
+  /** The content behind a reference this channel wrote. @throws AttachmentError */
+  fetch(ref: string, signal: AbortSignal): AsyncIterable<Uint8Array>;
+}
+
 export interface Channel {
   readonly name: ChannelName;
   readonly account: AccountId;
@@ -150,6 +178,8 @@ export interface Channel {
   readonly typing?: Typing;
   readonly liveView?: LiveView;
   readonly login?: Login;
+  /** Absent: the door carries no files. */
+  readonly attachments?: Attachments;
 }
   /** Absent: the door carries no files. */
   readonly attachments?: Attachments;

@@ -1,12 +1,13 @@
 // The words of a batch of messages: the first as it is, each later one with its delay, so that the
 // model sees the pace at which the person wrote. What others wrote in them is wrapped as theirs.
 
+import { textWithAttachments } from './attachment-words.ts';
 import { authorOf, heardBlock } from './group-talk.ts';
 import type { InboundMessage } from './message.ts';
 import { wrapUntrusted } from './untrusted.ts';
 
 type Said = Pick<InboundMessage, 'text' | 'quoted'> &
-  Partial<Pick<InboundMessage, 'sender' | 'group' | 'heard'>>;
+  Partial<Pick<InboundMessage, 'sender' | 'group' | 'heard' | 'attachments'>>;
 type Worded = Said & Pick<InboundMessage, 'receivedAt'>;
 
 /** A random text that nobody can foresee, another one each time. */
@@ -36,7 +37,8 @@ export function wordsOf(message: Said, newBoundary: NewBoundary): string {
 
 function withQuote(message: Said, newBoundary: NewBoundary): string {
   const { quoted } = message;
-  const said = ownOrForeign(message, newBoundary);
+  const text = ownOrForeign(message, newBoundary);
+  const said = textWithAttachments({ ...message, text });
   if (quoted === undefined) return said;
   return `${wrapUntrusted('quoted by the person', [quoted], newBoundary())}\n\n${said}`;
 }
@@ -48,6 +50,7 @@ function ownOrForeign({ text, sender }: Said, newBoundary: NewBoundary): string 
     const part = { text: text.slice(note.length), ...(author === undefined ? {} : { author }) };
     return wrapUntrusted('forwarded by the person', [part], newBoundary());
   }
+  if (text === '') return text;
   const isKnown = sender?.kind !== 'person' || sender.verified !== 'unverified';
   if (isKnown) return text;
   return wrapUntrusted('sent by somebody whom nothing verifies', [{ text }], newBoundary());

@@ -151,6 +151,9 @@ export const configSchema = z.strictObject({
       maxBytes: count(1_000_000, 10_000_000_000_000)
         .default(2_000_000_000)
         .describe('Files that came and went, all together; the longest unused make room.'),
+      maxFileBytes: count(1000, 2_000_000_000)
+        .default(25_000_000)
+        .describe('Largest file that is taken in or sent; a door may allow less.'),
       keepDays: count(1, 3650).default(30).describe('Days an unused file is kept.'),
     })
     .prefault({}),

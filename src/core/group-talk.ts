@@ -1,6 +1,7 @@
 // What is said in a group, in the model's words: each line with its author, so that no text can pass
 // for somebody else's or for the end of the block it stands in. How long it is kept is the gateway's.
 
+import { textWithAttachments } from './attachment-words.ts';
 import type { HeardLine, InboundMessage, Sender } from './message.ts';
 import { neutralLines } from './untrusted.ts';
 
@@ -18,8 +19,10 @@ export function authorOf(sender: Sender): string {
   return `${shown === '' ? 'somebody' : shown} (…${sender.id.slice(-ID_TAIL_CHARS)})`;
 }
 
-export function heardLineOf({ id, sender, text, receivedAt }: InboundMessage): HeardLine {
-  return { id, author: authorOf(sender), text: shortened(text), at: receivedAt };
+export function heardLineOf(message: InboundMessage): HeardLine {
+  const { id, sender, receivedAt } = message;
+  const text = shortened(textWithAttachments(message));
+  return { id, author: authorOf(sender), text, at: receivedAt };
 }
 
 /** The lines with one more, oldest left out first; one that is known already changes nothing. */

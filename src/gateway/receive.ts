@@ -23,6 +23,8 @@ export type ReceiveDeps = {
   readonly judge: Judge;
   readonly groups: GroupIntake;
   readonly knock: Knock;
+  /** Begins to fetch what a queued message carries. */
+  fetchAttachments(message: InboundMessage): void;
   /** Remembers where an owner wrote last. */
   ownerWroteIn(chat: ChatRef): Promise<void>;
 };
@@ -69,7 +71,10 @@ export function createReceiver(deps: ReceiveDeps): Receiver {
 
   function admitted(message: InboundMessage, role: AdmittedRole | undefined): Gated {
     const command = findCommand(parseCommand(message.text));
-    if (command?.timing !== 'immediate') return { entry: { kind: 'queue', message } };
+    if (command?.timing !== 'immediate') {
+      const afterwards = async () => deps.fetchAttachments(message);
+      return { entry: { kind: 'queue', message }, afterwards };
+    }
     return {
       entry: { kind: 'record', message, gate: `command /${command.name}` },
       afterwards: async () =>

@@ -1,6 +1,7 @@
 // Who wrote without being let in, and what they wrote, until somebody decides about them: on disk,
 // bounded by person and in all, gone after a week. The decision itself is made elsewhere.
 
+import { textWithAttachments } from '../core/attachment-words.ts';
 import { type InboundMessage, idsOf, type PersonSender } from '../core/message.ts';
 import { firstWords, shortName } from '../core/stranger-words.ts';
 import type { Clock } from '../lib/clock.ts';
@@ -130,7 +131,7 @@ function newcomer(message: InboundMessage, sender: PersonSender, at: number): St
     userId: sender.id,
     ids: [],
     name: shortName(sender.name),
-    excerpt: firstWords(message.text),
+    excerpt: firstWords(textWithAttachments(message)),
     firstId: message.id,
     at,
     lastAt: 0,

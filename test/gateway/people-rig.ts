@@ -93,6 +93,7 @@ export async function makePeopleRig(
     const groups = createGroupIntake({ buffer, tellOwner: () => undefined });
     const receiver = createReceiver({
       ...{ bus, pairing, judge, knock, groups, log, ownerWroteIn: door.wroteIn },
+      fetchAttachments: () => undefined,
       commands: {
         bus,
         people,
