@@ -4,9 +4,29 @@
 import type { AgentEvent, TurnOutcome } from '../core/event.ts';
 import type { SessionKey, TurnId } from '../core/ids.ts';
 import type { ChatRef, InboundMessage } from '../core/message.ts';
+import type { Rights, ToolAccess } from '../core/rights.ts';
 
 /** A message the agent is to answer, with its place in the session's order. */
-export type TurnMessage = { readonly seq: number; readonly message: InboundMessage };
+export type TurnMessage = {
+  readonly seq: number;
+  readonly message: InboundMessage;
+  /** What whoever sent it may have done there. */
+  readonly rights: Rights;
+  /** It holds words of others. */
+  readonly isForeign: boolean;
+};
+
+/** A call that an owner has to allow. */
+export type CallToApprove = {
+  readonly tool: string;
+  readonly access: ToolAccess;
+  /** JSON, as the toolbox understood it. */
+  readonly arguments: string;
+  readonly rights: Rights;
+  readonly isTainted: boolean;
+  /** The place of the call in its turn, the same on every retry. */
+  readonly ordinal: number;
+};
 
 export type TurnSettings = {
   /** Model chosen for this session; undefined = the default. */
@@ -20,11 +40,15 @@ export type TurnInput = {
   readonly session: SessionKey;
   readonly chat: ChatRef;
   readonly messages: readonly [TurnMessage, ...TurnMessage[]];
+  /** The narrowest of its messages. */
+  readonly rights: Rights;
   readonly settings: TurnSettings;
   /** Messages that came meanwhile and steer the turn, taken before each model call. */
   steer(): Promise<readonly TurnMessage[]>;
   /** Sends a text to the chat before the turn's answer. */
   say(markdown: string, ordinal: number): Promise<void>;
+  /** Asks an owner, durably; what to tell the model. The same `ordinal` asks once. */
+  askOwner(call: CallToApprove): Promise<string>;
 };
 
 /** Work done inside the coalescing window: it depends on the session, not on the messages. */

@@ -22,6 +22,7 @@ import type { AgentSettings } from './settings.ts';
 import { Thread } from './thread.ts';
 import { createTokenCorrection, type TokenCorrection } from './token-correction.ts';
 import type { TurnContext } from './turn-context.ts';
+import { TurnRights } from './turn-rights.ts';
 
 export type AgentDeps = {
   readonly sessions: SessionStore;
@@ -87,6 +88,7 @@ async function openTurn(
   const startedMs = clock.monotonic();
   return {
     input,
+    rights: new TurnRights(input.rights),
     settings,
     sessions,
     correction,

@@ -1,7 +1,9 @@
 // What becomes of tool calls that a killed process left without a result. Reading again is
 // harmless; anything else is never run again on its own: the model is told and decides.
 
+import { isRepeatable } from '../core/rights.ts';
 import type { ToolCall, ToolEntry } from '../core/transcript.ts';
+import { permissionFor } from './permission.ts';
 import type { TurnContext } from './turn-context.ts';
 
 const OUTCOME_UNKNOWN = '[outcome unknown: the process stopped while this ran]';
@@ -13,7 +15,9 @@ export async function settleInterruptedCalls(turn: TurnContext): Promise<readonl
   const open = thread.openCalls;
   const effects = open.filter((call) => {
     const bound = toolbox.bind(call.name, call.arguments);
-    return bound.kind === 'ready' && bound.access !== 'read';
+    if (bound.kind === 'refused' || isRepeatable(bound.access)) return false;
+    // It did not run: asking the owner again changes nothing.
+    return permissionFor(turn, bound) === 'free';
   });
   // Calls with effects run one by one, and each result is on disk before the next begins: only the
   // first one without a result can have been running.

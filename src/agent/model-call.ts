@@ -3,6 +3,7 @@
 
 import { type CallBudget, callBudget } from '../core/budget.ts';
 import { buildPrompt } from '../core/prompt.ts';
+import { ALL_RIGHTS } from '../core/rights.ts';
 import { messagesTokens, textTokens } from '../core/tokens.ts';
 import type { ModelMessage } from '../core/transcript.ts';
 import type { Ask } from '../core/turn-state.ts';
@@ -20,29 +21,42 @@ export type ModelCall = {
 
 /** @throws ProviderError `unknown_model` */
 export function planCall(turn: TurnContext, model: string, ask: Ask): ModelCall {
-  const { settings, toolbox, input } = turn;
+  const { settings, input } = turn;
   const handle = turn.models.resolve(model);
   const contextTokens = Math.min(handle.contextTokens, settings.maxContextTokens);
   const budget = callBudget(contextTokens, settings.maxTokens);
   const system = systemPrompt(turn, { contextTokens, local: handle.local });
   const messages = withNote(turn.thread.messages, noteFor(ask, settings.maxToolIterations));
+  const { specs, mayCall } = offeredTools(turn, messages);
   const systemText = system.map(({ text }) => text).join('\n');
   const { thinkingBudget } = input.settings;
   return {
     handle,
     budget,
-    fixedTokens: textTokens(systemText) + textTokens(JSON.stringify(toolbox.specs)),
+    fixedTokens: textTokens(systemText) + textTokens(JSON.stringify(specs)),
     threadTokens: messagesTokens(messages),
     request: {
       system,
       messages,
-      tools: toolbox.specs,
+      tools: specs,
       maxTokens: budget.outputTokens,
       temperature: settings.temperature,
-      ...(ask.kind === 'conclude' ? { toolChoice: 'none' } : {}),
+      ...(ask.kind === 'conclude' || !mayCall ? { toolChoice: 'none' } : {}),
       ...(thinkingBudget > 0 ? { thinkingBudget } : {}),
     },
   };
+}
+
+/**
+ * Services refuse a thread that holds calls where no tool is described; a turn that may use none is
+ * then shown those of its session, to be left alone.
+ */
+function offeredTools({ toolbox, rights }: TurnContext, messages: readonly ModelMessage[]) {
+  const { specs } = toolbox.offered(rights.current);
+  if (specs.length > 0 || !messages.some(({ role }) => role === 'tool')) {
+    return { specs, mayCall: true };
+  }
+  return { specs: toolbox.offered(ALL_RIGHTS).specs, mayCall: false };
 }
 
 /** What the call will take, corrected by what the provider counted before. */
@@ -52,13 +66,13 @@ export function expectedTokens(turn: TurnContext, call: ModelCall): number {
 }
 
 function systemPrompt(
-  { prepared, settings, toolbox, input, time }: TurnContext,
+  { prepared, settings, toolbox, input, rights, time }: TurnContext,
   model: Parameters<typeof buildPrompt>[1],
 ) {
   return buildPrompt(
     {
       ...prepared.material,
-      toolGuidance: toolbox.guidance,
+      toolGuidance: toolbox.offered(rights.current).guidance,
       workspace: settings.workspace,
       platform: process.platform,
       channel: input.chat.channel,

@@ -1,16 +1,15 @@
 // Preparing: finds out what is recorded of the turn, records the messages it answers, and tells
 // where to take up. A turn whose end is recorded is over: its answer is reused.
 
-import { randomBytes } from 'node:crypto';
 import { joinTexts, wordsOf } from '../core/coalesce-text.ts';
+import { NO_RIGHTS } from '../core/rights.ts';
 import type { TokenUsage, UserEntry } from '../core/transcript.ts';
 import type { NonEmpty, Resumption, SignalOf } from '../core/turn-state.ts';
+import { newBoundary } from '../lib/boundary.ts';
 import type { TurnMessage } from './agent.ts';
 import { settleInterruptedCalls } from './interrupted-calls.ts';
 import { countSent } from './sent-messages.ts';
 import type { TurnContext } from './turn-context.ts';
-
-const BOUNDARY_BYTES = 8;
 
 export async function prepareTurn(turn: TurnContext): Promise<SignalOf<'preparing'>> {
   const { input, thread, sessions, prepared } = turn;
@@ -26,6 +25,8 @@ export async function prepareTurn(turn: TurnContext): Promise<SignalOf<'preparin
     newBoundary,
   );
   await recordMessages(turn, input.messages, texts);
+  // Nobody can tell any more what the senders of those might have had done.
+  if (thread.hasOthersThan(asked)) turn.rights.narrow(NO_RIGHTS);
   const calls = thread.answers.flatMap(({ toolCalls }) => toolCalls);
   return {
     type: 'prepared',
@@ -35,9 +36,6 @@ export async function prepareTurn(turn: TurnContext): Promise<SignalOf<'preparin
     resumption: await resumptionOf(turn),
   };
 }
-
-/** Known to nobody before it is recorded: guessing one is out of the question. */
-const newBoundary = () => randomBytes(BOUNDARY_BYTES).toString('hex');
 
 const spentTokens = (usage: TokenUsage | undefined) =>
   usage === undefined ? 0 : usage.inputTokens + usage.outputTokens;
@@ -54,15 +52,18 @@ export async function recordSteering(turn: TurnContext): Promise<void> {
 
 /** A message that an earlier try recorded is not recorded again. */
 async function recordMessages(
-  { thread, input, clock }: TurnContext,
+  { thread, input, clock, rights }: TurnContext,
   messages: readonly TurnMessage[],
   texts: readonly string[],
 ): Promise<void> {
   const at = clock.now();
-  const entries = messages.flatMap(({ seq, message }, index): readonly UserEntry[] => {
+  const entries = messages.flatMap((each, index): readonly UserEntry[] => {
+    const { seq, message, isForeign } = each;
+    rights.narrow(each.rights);
     if (thread.hasMessage(message.id)) return [];
     const text = texts[index] ?? message.text;
-    return [{ role: 'user', turnId: input.turnId, messageId: message.id, seq, text, at }];
+    const entry = { turnId: input.turnId, messageId: message.id, seq, text, at };
+    return [{ role: 'user', ...entry, ...(isForeign ? { isForeign } : {}) }];
   });
   // The inbound messages are safe on the bus until the end of the turn is on disk.
   await thread.record(entries, { durable: false });

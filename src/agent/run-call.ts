@@ -2,9 +2,13 @@
 
 import type { ToolCall, ToolEntry } from '../core/transcript.ts';
 import type { BoundCall, ToolContext } from '../tools/tool.ts';
+import { permissionFor, type ReadyCall } from './permission.ts';
 import type { TurnContext } from './turn-context.ts';
 
-export type CallReport = { readonly status: ToolEntry['status']; readonly text: string };
+export type CallReport = Pick<ToolEntry, 'status' | 'text' | 'isForeign'>;
+
+const NOT_ALLOWED =
+  'Error (permission): whoever asks may not have this done here. Do not try it another way; say so.';
 
 /** Texts one call may send, so that each has a number of its own, the same on every retry. */
 const MAX_TEXTS_PER_CALL = 1000;
@@ -14,7 +18,27 @@ export async function runCall(
   call: ToolCall,
   bound: BoundCall,
 ): Promise<CallReport> {
-  return bound.kind === 'refused' ? bound.outcome : bound.run(contextOf(turn, call));
+  if (bound.kind === 'refused') return bound.outcome;
+  const permission = permissionFor(turn, bound);
+  if (permission === 'never') return { status: 'failed', text: NOT_ALLOWED };
+  if (permission === 'ask') return { status: 'failed', text: await askOwner(turn, call, bound) };
+  return bound.run(contextOf(turn, call));
+}
+
+function askOwner(
+  { input, thread, rights }: TurnContext,
+  call: ToolCall,
+  bound: ReadyCall,
+): Promise<string> {
+  const { isTainted } = thread;
+  return input.askOwner({
+    tool: bound.name,
+    access: bound.accessIn({ isTainted }),
+    arguments: bound.arguments,
+    rights: rights.current,
+    isTainted,
+    ordinal: thread.ordinalOf(call),
+  });
 }
 
 function contextOf(turn: TurnContext, call: ToolCall): ToolContext {
@@ -28,6 +52,8 @@ function contextOf(turn: TurnContext, call: ToolCall): ToolContext {
     signal,
     clock,
     workspace: settings.workspace,
+    rights: turn.rights.current,
+    isTainted: turn.thread.isTainted,
     say(markdown) {
       const ordinal = base + texts;
       texts += 1;

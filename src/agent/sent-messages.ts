@@ -13,6 +13,6 @@ export function countSent(
   );
   return calls.filter((call) => {
     const bound = toolbox.bind(call.name, call.arguments);
-    return done.has(call.id) && bound.kind === 'ready' && bound.access === 'send';
+    return done.has(call.id) && bound.kind === 'ready' && bound.access === 'say';
   }).length;
 }

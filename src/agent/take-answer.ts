@@ -3,6 +3,7 @@
 
 import type { AgentEvent } from '../core/event.ts';
 import { callId } from '../core/ids.ts';
+import { isRepeatable } from '../core/rights.ts';
 import { textTokens } from '../core/tokens.ts';
 import type { ToolCall } from '../core/transcript.ts';
 import type { SignalOf, StateOf } from '../core/turn-state.ts';
@@ -80,7 +81,7 @@ function withOwnIds(calls: readonly ToolCall[]): readonly ToolCall[] {
 function hasEffects({ toolbox }: TurnContext, calls: readonly ToolCall[]): boolean {
   return calls.some((call) => {
     const bound = toolbox.bind(call.name, call.arguments);
-    return bound.kind === 'ready' && bound.access !== 'read';
+    return bound.kind === 'ready' && !isRepeatable(bound.access);
   });
 }
 

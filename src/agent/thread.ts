@@ -3,6 +3,7 @@
 
 import { fitEntries, omissionMarker, onlyTurn } from '../core/context-fit.ts';
 import type { MessageId, SessionKey, TurnId } from '../core/ids.ts';
+import type { KnownTexts } from '../core/taint.ts';
 import { repairThread } from '../core/thread-repair.ts';
 import { shownThrough, threadView } from '../core/thread-view.ts';
 import type {
@@ -90,6 +91,32 @@ export class Thread {
   get isAnswered(): boolean {
     const last = this.#own.at(-1);
     return last?.role === 'assistant' && last.toolCalls.length === 0;
+  }
+
+  /** Words of others stand in what the model is shown. */
+  get isTainted(): boolean {
+    return this.#view.some((entry) => 'isForeign' in entry);
+  }
+
+  /** What the model is shown, by who wrote it. */
+  get knownTexts(): KnownTexts {
+    const shown = this.#view.filter((entry) => entry.role === 'user' || entry.role === 'tool');
+    const textsOf = (entries: typeof shown) => entries.map(({ text }) => text);
+    return {
+      own: textsOf(shown.filter((entry) => entry.role === 'user' && entry.isForeign !== true)),
+      foreign: textsOf(shown.filter(({ isForeign }) => isForeign === true)),
+    };
+  }
+
+  /** Messages that an earlier try showed the model and that are not among `asked`. */
+  hasOthersThan(asked: readonly MessageId[]): boolean {
+    return this.#view.some(
+      (entry) =>
+        entry.role === 'user' &&
+        entry.turnId === this.#options.turnId &&
+        entry.messageId !== undefined &&
+        !asked.includes(entry.messageId),
+    );
   }
 
   hasMessage(id: MessageId): boolean {

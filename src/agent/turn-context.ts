@@ -11,9 +11,11 @@ import type { Prepared } from './prepared.ts';
 import type { AgentSettings } from './settings.ts';
 import type { Thread } from './thread.ts';
 import type { TokenCorrection } from './token-correction.ts';
+import type { TurnRights } from './turn-rights.ts';
 
 export type TurnContext = {
   readonly input: TurnInput;
+  readonly rights: TurnRights;
   readonly prepared: Prepared;
   readonly settings: AgentSettings;
   readonly limits: TurnLimits;

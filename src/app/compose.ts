@@ -13,6 +13,7 @@ import { createJudge } from '../gateway/judge.ts';
 import { createKnock } from '../gateway/knock.ts';
 import { createChannelManager } from '../gateway/manager.ts';
 import { createOwnerNotices } from '../gateway/owner-notices.ts';
+import { createOrigins } from '../gateway/origins.ts';
 import { createPeople } from '../gateway/people.ts';
 import { createReceiver } from '../gateway/receive.ts';
 import { createSessionSettings } from '../gateway/session-settings.ts';
@@ -171,12 +172,18 @@ async function build(
     bus,
     commands,
     judge,
+  const origins = createOrigins({
+    judge,
+    mediumOf: (channel) => policyOf(channel, live.config).medium,
+    policies: () => live.config.tools,
+  });
     permits,
     clock,
     log,
     channel: manager.channel,
     settings: () => ({
       coalesce: live.config.coalesce,
+    origins,
       queueMode: live.config.queue.mode,
       thinkingBudget: live.defaults.thinkingBudget,
     }),

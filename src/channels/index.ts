@@ -4,6 +4,7 @@
 import type { StrangerPolicy } from '../core/admission.ts';
 import type { Config } from '../core/config.ts';
 import type { GroupPolicy } from '../core/group-admission.ts';
+import type { Medium } from '../core/rights.ts';
 import { normaliseAllowed } from '../core/whatsapp-jid.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Channel } from './channel.ts';
@@ -33,6 +34,7 @@ export type ChannelDefinition = {
     readonly acceptUnverified: boolean;
     readonly groups?: GroupPolicy;
     readonly strangers: StrangerPolicy;
+    readonly medium: Medium;
   };
   create(config: ChannelsConfig, deps: ChannelDeps): Promise<Channel>;
   /** How a person turns it on. */
@@ -74,6 +76,7 @@ export const CHANNELS: readonly ChannelDefinition[] = [
       acceptUnverified: false,
       groups: groupPolicy(telegram, telegram.groupSenderChats),
       strangers: telegram.strangers,
+      medium: 'chat',
     }),
     async create({ telegram }, deps) {
       const { createTelegramChannel } = await import('./telegram/telegram.ts');
@@ -93,6 +96,7 @@ export const CHANNELS: readonly ChannelDefinition[] = [
       owners: [],
       acceptUnverified: email.acceptUnverified,
       strangers: email.strangers,
+      medium: 'mail',
     }),
     async create({ email }, deps) {
       const { createEmailChannel } = await import('./email/email.ts');
@@ -110,6 +114,7 @@ export const CHANNELS: readonly ChannelDefinition[] = [
       owners: whatsapp.selfChat ? [SELF] : [],
       acceptUnverified: false,
       strangers: whatsapp.strangers,
+      medium: 'chat',
       groups: groupPolicy(whatsapp),
     }),
     async create({ whatsapp }, deps) {

@@ -1,6 +1,7 @@
 // The words of a batch of messages: the first as it is, each later one with its delay, so that the
 // model sees the pace at which the person wrote. What others wrote in them is wrapped as theirs.
 
+import type { AttachmentKind } from './attachment.ts';
 import { textWithAttachments } from './attachment-words.ts';
 import { authorOf, heardBlock } from './group-talk.ts';
 import type { InboundMessage } from './message.ts';
@@ -23,6 +24,23 @@ export function joinTexts(
     const text = wordsOf(message, newBoundary);
     return index === 0 ? text : `[+${Math.max(0, message.receivedAt - startedAt)}ms] ${text}`;
   });
+}
+
+/** What the person says into it themself. */
+const SPOKEN: readonly AttachmentKind[] = ['voice', 'video_note'];
+
+/** Whether the model is shown more of it than the sender's own words. */
+export function holdsWordsOfOthers(message: Said): boolean {
+  const { text, sender, quoted, heard = [], attachments = [] } = message;
+  const isUnknown = sender?.kind === 'person' && sender.verified === 'unverified';
+  const isPassedOn = attachments.some(({ kind }) => !SPOKEN.includes(kind));
+  return (
+    quoted !== undefined ||
+    heard.length > 0 ||
+    isUnknown ||
+    isPassedOn ||
+    text.startsWith(FORWARDED)
+  );
 }
 
 /** What the person wrote, below what they quoted; in a group with their name and what came before. */

@@ -19,6 +19,7 @@ import {
   threadId,
   type UserId,
 } from './ids.ts';
+import type { Rights } from './rights.ts';
 
 /** Where a conversation takes place. */
 export type ChatRef = {
@@ -46,7 +47,11 @@ export type PersonSender = {
 
 export type SystemSender = {
   readonly kind: 'system';
-  readonly source: 'cron' | 'heartbeat' | 'subagent' | 'webhook';
+  readonly source: 'cron' | 'heartbeat' | 'subagent' | 'webhook' | 'approval';
+  /** Of whoever made it; without them its turn may do nothing but answer. */
+  readonly rights?: Rights;
+  /** Its text holds words of others. */
+  readonly isTainted?: true;
 };
 
 export type Sender = PersonSender | SystemSender;

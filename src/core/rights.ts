@@ -1,14 +1,16 @@
 // What a turn may do, from who asked and where. A right is never more than both the person's and the
-// chat's; reading what others wrote makes a turn careful, and nothing makes it careless again.
+// place's; reading what others wrote makes a turn careful, and nothing makes it careless again.
 
 /**
  * What a tool does to the world. `read`: looks into the workspace and memory. `web`: reads from the
- * net. `write`: changes files of the workspace. `rules`: changes what later turns are told to do.
- * `send`: speaks outside this chat. `execute`: runs programs. `schedule`: makes later turns.
+ * net. `say`: speaks in this chat before the answer. `write`: changes files of the workspace.
+ * `rules`: changes what later turns are told to do. `send`: speaks outside this chat. `execute`: runs
+ * programs. `schedule`: makes later turns.
  */
 export const TOOL_ACCESSES = [
   'read',
   'web',
+  'say',
   'write',
   'rules',
   'send',
@@ -23,6 +25,59 @@ export type Permission = (typeof PERMISSIONS)[number];
 
 export type Rights = Readonly<Record<ToolAccess, Permission>>;
 
+/** `mail`: a sender's identity may be proven there, and still others wrote parts of the text. */
+export type Medium = 'chat' | 'mail';
+
+/** Who asks, as what, and where. */
+export type Standing = {
+  readonly role: 'owner' | 'trusted' | 'guest';
+  readonly place: 'direct' | 'group';
+  readonly verified: 'verified' | 'asserted' | 'unverified';
+  readonly medium: Medium;
+};
+
+/** What the configuration says of this person and of this group. */
+export type RightsPolicy = {
+  readonly person?: Partial<Rights>;
+  readonly group?: Partial<Rights>;
+};
+
+const every = (permission: Permission): Rights =>
+  Object.fromEntries(TOOL_ACCESSES.map((access) => [access, permission])) as Rights;
+
+export const NO_RIGHTS: Rights = every('never');
+export const ALL_RIGHTS: Rights = every('free');
+const READER: Rights = { ...NO_RIGHTS, read: 'free', web: 'free', say: 'free' };
+const OWNER: Rights = {
+  ...every('ask'),
+  read: 'free',
+  web: 'free',
+  say: 'free',
+  write: 'free',
+};
+const BY_ROLE: Readonly<Record<Standing['role'], Rights>> = {
+  owner: OWNER,
+  trusted: READER,
+  guest: NO_RIGHTS,
+};
+
+/**
+ * An entry for a person widens or narrows what they have in a direct conversation, one for a group
+ * what can be done there; neither exceeds the other, and none helps a sender whom nothing verifies.
+ */
+export function rightsOf(standing: Standing, policy: RightsPolicy = {}): Rights {
+  const { role, place, verified, medium } = standing;
+  if (verified === 'unverified') return NO_RIGHTS;
+  const usual = medium === 'mail' ? narrowed(BY_ROLE[role], READER) : BY_ROLE[role];
+  const ofPerson = overridden(usual, policy.person);
+  return place === 'group' ? narrowed(ofPerson, overridden(READER, policy.group)) : ofPerson;
+}
+
+function overridden(rights: Rights, entry: Partial<Rights> = {}): Rights {
+  const pairs = TOOL_ACCESSES.map((access) => [access, entry[access] ?? rights[access]] as const);
+  return Object.fromEntries(pairs) as Rights;
+}
+
 /** The narrower of the two for each access. */
 export function narrowed(one: Rights, other: Rights): Rights {
   const entries = TOOL_ACCESSES.map((access) => {
@@ -30,4 +85,17 @@ export function narrowed(one: Rights, other: Rights): Rights {
     return [access, PERMISSIONS[rank] ?? 'never'] as const;
   });
   return Object.fromEntries(entries) as Rights;
+}
+
+/** What a turn that was shown words of others does not do by itself. */
+const CAREFUL: readonly ToolAccess[] = ['rules', 'send', 'execute', 'schedule'];
+
+export function permissionOf(access: ToolAccess, rights: Rights, isTainted: boolean): Permission {
+  const permission = rights[access];
+  return permission === 'free' && isTainted && CAREFUL.includes(access) ? 'ask' : permission;
+}
+
+/** Looking again changes nothing: such calls may run side by side, and once more after a crash. */
+export function isRepeatable(access: ToolAccess): boolean {
+  return access === 'read' || access === 'web';
 }

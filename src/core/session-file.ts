@@ -60,6 +60,7 @@ function toDisk(entry: TranscriptEntry): Readonly<Record<string, unknown>> {
         turn_id: entry.turnId,
         message_id: entry.messageId,
         seq: entry.seq,
+        foreign: entry.isForeign,
       };
     case 'assistant':
       return {
@@ -86,6 +87,7 @@ function toDisk(entry: TranscriptEntry): Readonly<Record<string, unknown>> {
         content: entry.text,
         timestamp,
         turn_id: entry.turnId,
+        foreign: entry.isForeign,
       };
     case 'summary':
       return { role: entry.role, content: entry.text, timestamp };
@@ -151,6 +153,7 @@ function fromDisk(disk: DiskEntry): TranscriptEntry {
         name: disk.name,
         status: disk.status,
         text: disk.content,
+        ...(disk.foreign === true ? { isForeign: true } : {}),
         at,
       };
     case 'summary':
@@ -176,6 +179,7 @@ function fromUser(disk: Extract<DiskEntry, { role: 'user' }>): UserEntry {
     ...(disk.message_id === undefined ? {} : { messageId: disk.message_id }),
     ...(disk.seq === undefined ? {} : { seq: disk.seq }),
     text: disk.content,
+    ...(disk.foreign === true ? { isForeign: true } : {}),
     at: disk.timestamp,
   };
 }

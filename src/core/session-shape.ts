@@ -14,6 +14,11 @@ const turn = z.string().transform(turnId);
 const call = z.string().transform(callId);
 const count = z.number().catch(0);
 const place = z.number().optional().catch(undefined);
+/** A mark that cannot be read counts as set. */
+const foreign = z
+  .unknown()
+  .transform((mark) => mark !== undefined && mark !== false)
+  .optional();
 
 const user = z.object({
   role: z.literal('user'),
@@ -22,6 +27,7 @@ const user = z.object({
   turn_id: turn,
   message_id: z.string().transform(messageId).optional(),
   seq: place,
+  foreign,
 });
 const assistant = z.object({
   role: z.literal('assistant'),
@@ -42,6 +48,7 @@ const tool = z.object({
   content: z.string(),
   timestamp: time,
   turn_id: turn,
+  foreign,
 });
 const summary = z.object({ role: z.literal('summary'), content: z.string(), timestamp: time });
 const reset = z.object({ role: z.literal('reset'), timestamp: time });

@@ -27,6 +27,8 @@ export type UserEntry = {
   /** The message's place in the session's order on the bus. */
   readonly seq?: number;
   readonly text: string;
+  /** It holds words of others: while it is shown, the conversation is tainted. */
+  readonly isForeign?: true;
   /** Epoch milliseconds. */
   readonly at: number;
 };
@@ -52,6 +54,8 @@ export type ToolEntry = {
   /** `unknown`: it was running when the process died; never run again on its own. */
   readonly status: 'ok' | 'failed' | 'unknown';
   readonly text: string;
+  /** It holds words of others: while it is shown, the conversation is tainted. */
+  readonly isForeign?: true;
   readonly at: number;
 };
 

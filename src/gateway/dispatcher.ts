@@ -3,7 +3,7 @@
 // and hands its answers back to the bus. What fails here fails the turn, never the gateway.
 
 import type { Agent, PreparedContext, TurnInput, TurnMessage } from '../agent/agent.ts';
-import type { MessageBus, Turn, TurnResult } from '../bus/bus.ts';
+import type { MessageBus, QueuedMessage, Turn, TurnResult } from '../bus/bus.ts';
 import type { Channel } from '../channels/channel.ts';
 import { withoutCode } from '../core/admission.ts';
 import type { CoalescePolicy } from '../core/coalesce.ts';
@@ -16,10 +16,12 @@ import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Permits } from '../lib/permits.ts';
 import { Batch } from './batch.ts';
+import { BatchOrigins, narrowestOf } from './batch-origins.ts';
 import { Coalescer } from './coalescer.ts';
 import type { CommandDeps } from './command.ts';
 import { findCommand, runCommand } from './commands.ts';
 import type { Judge } from './judge.ts';
+import type { Origins } from './origins.ts';
 import type { SessionSettings } from './session-settings.ts';
 import { createTurnView, type TurnView } from './turn-view.ts';
 
@@ -35,6 +37,7 @@ export type DispatcherDeps = {
   readonly commands: CommandDeps;
   /** Asked again before a command that waited in line. */
   readonly judge: Judge;
+  readonly origins: Origins;
   readonly permits: Permits;
   readonly clock: Clock;
   readonly log: Logger;
@@ -46,6 +49,9 @@ export type DispatcherDeps = {
 const POISON_TEXT =
   'I could not deal with your last message: it failed several times. It is set aside, and I go ' +
   'on with what comes next.';
+
+const OWNER_NOT_ASKED =
+  'Error (permission): an owner has to allow this first, and cannot be asked. Nothing was done.';
 
 /** A follower came before anything was shown: the speculative answer starts again with it. */
 class Superseded extends Error {
@@ -85,12 +91,14 @@ class TurnRun {
   readonly #settings: DispatcherSettings;
   readonly #batch: Batch;
   readonly #coalescer: Coalescer;
+  readonly #origins: BatchOrigins;
 
   constructor(turn: Turn, deps: DispatcherDeps) {
     this.#turn = turn;
     this.#deps = deps;
     this.#settings = deps.settings();
     this.#batch = new Batch(turn);
+    this.#origins = new BatchOrigins(deps.origins);
     this.#coalescer = new Coalescer(turn, this.#batch, {
       channel: deps.channel(turn.chat.channel),
       policy: this.#settings.coalesce,
@@ -105,6 +113,7 @@ class TurnRun {
     const context = agent.prepare(session, chat);
     // Awaited below; a failure while the person still writes must not count as unhandled.
     context.catch(() => undefined);
+    this.#origins.look(this.#batch.messages);
     if (!isSpeculative) await this.#coalescer.collect();
     const chosen = await commands.settings.get(session);
     const outcome = await this.#withPermit(async () =>
@@ -167,7 +176,7 @@ class TurnRun {
     view = this.#view(),
   ): Promise<TurnOutcome> {
     const { agent, bus } = this.#deps;
-    const events = agent.run(this.#input(chosen), context, signal);
+    const events = agent.run(await this.#input(chosen), context, signal);
     let outcome: TurnOutcome | undefined;
     try {
       for (;;) {
@@ -187,21 +196,27 @@ class TurnRun {
     return createTurnView(this.#turn.id, this.#turn.chat, this.#turn.messages[0].message.id);
   }
 
-  #input(chosen: SessionSettings): TurnInput {
+  async #input(chosen: SessionSettings): Promise<TurnInput> {
     const { id, session, chat } = this.#turn;
     const mode = chosen.queueMode ?? this.#settings.queueMode;
+    const told = (queued: QueuedMessage) => this.#origins.told(queued);
     const [first, ...rest] = this.#batch.messages;
+    const messages = [await told(first), ...(await Promise.all(rest.map(told)))] as const;
     return {
       turnId: id,
       session,
       chat,
-      messages: [first, ...rest],
+      messages,
+      rights: narrowestOf(messages),
       settings: {
         thinkingBudget: chosen.thinkingBudget ?? this.#settings.thinkingBudget,
         ...(chosen.model === undefined ? {} : { model: chosen.model }),
       },
       steer: async (): Promise<readonly TurnMessage[]> =>
-        mode === 'steer' && this.#turn.attempt === 1 ? this.#batch.join() : [],
+        mode === 'steer' && this.#turn.attempt === 1
+          ? Promise.all((await this.#batch.join()).map(told))
+          : [],
+      askOwner: async () => OWNER_NOT_ASKED,
       say: async (markdown, ordinal) => {
         const replyTo = first.message.id;
         await this.#deps.bus.send({

@@ -3,6 +3,7 @@
 import { z } from 'zod';
 import { ToolError } from '../core/errors.ts';
 import { replaceExactly } from '../core/exact-edit.ts';
+import { writeAccessOf } from '../core/rule-files.ts';
 import { readDescription } from './description.ts';
 import { decodeText } from './file-text.ts';
 import type { Tool } from './tool.ts';
@@ -21,6 +22,7 @@ export function createEditFile({ files }: WorkspaceAccess): Tool<Input> {
     name: 'edit_file',
     ...readDescription('edit_file'),
     access: 'write',
+    accessOf: ({ path }, isTainted) => writeAccessOf(path, isTainted),
     input,
     describe: ({ path }) => path,
     async run({ path, old_text, new_text }, { workspace }) {

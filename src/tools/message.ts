@@ -16,7 +16,7 @@ export function createMessage(): Tool<Input> {
   return {
     name: 'message',
     ...readDescription('message'),
-    access: 'send',
+    access: 'say',
     input,
     describe: ({ content }) => content.slice(0, DETAIL_CHARS).toWellFormed(),
     async run({ content }, context) {

@@ -23,6 +23,8 @@ export function createRemember(memory: MemoryStore): Tool<Input> {
     name: 'remember',
     ...readDescription('remember'),
     access: 'write',
+    // A fact is in the prompt of every later turn.
+    accessOf: (_input, isTainted) => (isTainted ? 'rules' : 'write'),
     input,
     describe: ({ fact }) => fact.slice(0, DETAIL_CHARS).toWellFormed(),
     async run({ fact }) {

@@ -6,6 +6,8 @@ import { z } from 'zod';
 import { coerceArguments, parseArguments, type ShapeSchema } from '../core/coerce.ts';
 import { nearestName } from '../core/nearest.ts';
 import { truncateText } from '../core/truncate.ts';
+import { wrapUntrusted } from '../core/untrusted.ts';
+import { newBoundary } from '../lib/boundary.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { ToolSpec } from '../providers/provider.ts';
@@ -44,21 +46,22 @@ type Offered = { readonly tool: Tool; readonly spec: ToolSpec };
 
 export function createToolbox(deps: ToolboxDeps): Toolbox {
   const all = deps.tools.map((tool): Offered => ({ tool, spec: specOf(tool) }));
-  const offered = () => {
+  const enabled = () => {
     const { disabled } = deps.settings();
     return all.filter(({ tool }) => !disabled.includes(tool.name));
   };
   return {
-    get specs() {
-      return offered().map(({ spec }) => spec);
-    },
-    get guidance() {
-      return offered()
-        .flatMap(({ tool }) => (tool.guidance ? [`### ${tool.name}\n${tool.guidance}`] : []))
-        .join('\n\n');
+    offered(rights) {
+      const allowed = enabled().filter(({ tool }) => rights[tool.access] !== 'never');
+      return {
+        specs: allowed.map(({ spec }) => spec),
+        guidance: allowed
+          .flatMap(({ tool }) => (tool.guidance ? [`### ${tool.name}\n${tool.guidance}`] : []))
+          .join('\n\n'),
+      };
     },
     bind(name, argumentsJson) {
-      const candidates = offered();
+      const candidates = enabled();
       const found = findTool(candidates, name);
       if (found === undefined) return refused(name, unknownName(name, candidates), deps);
       return bindCall(found, argumentsJson, deps);
@@ -123,6 +126,9 @@ function bindCall({ tool, spec }: Offered, argumentsJson: string, deps: ToolboxD
     kind: 'ready',
     name: tool.name,
     access: tool.access,
+    accessIn: ({ isTainted }) => tool.accessOf?.(input, isTainted) ?? tool.access,
+    url: tool.urlOf?.(input),
+    arguments: JSON.stringify(input),
     detail: tool.describe(input),
     run: (context) => runTool(tool, input, context, deps),
   };
@@ -142,12 +148,20 @@ async function runTool(
       timeoutMs,
       clock,
     });
-    return outcomeOf('ok', text, deps);
+    return shown(tool, input, outcomeOf('ok', text, deps));
   } catch (error) {
     const failure = describeFailure(error);
     const fields = { tool: tool.name, kind: failure.kind, session: context.session, error };
     if (failure.isExpected) log.debug('tool refused', fields);
     else log.warn('tool failed', fields);
-    return outcomeOf('failed', failure.text, deps);
+    return shown(tool, input, outcomeOf('failed', failure.text, deps));
   }
+}
+
+/** A failure too may say what others wrote. */
+function shown(tool: Tool, input: unknown, outcome: ToolOutcome): ToolOutcome {
+  if (tool.taints !== true || tool.isOwn?.(input) === true) return outcome;
+  if (tool.isVerbatim === true) return { ...outcome, isForeign: true };
+  const wrapped = wrapUntrusted(`result of ${tool.name}`, [outcome], newBoundary());
+  return { ...outcome, text: wrapped, isForeign: true };
 }

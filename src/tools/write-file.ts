@@ -2,6 +2,7 @@
 
 import { z } from 'zod';
 import { ToolError } from '../core/errors.ts';
+import { writeAccessOf } from '../core/rule-files.ts';
 import { readDescription } from './description.ts';
 import type { Tool } from './tool.ts';
 import { MAX_PATH_CHARS, MAX_WRITE_BYTES, type WorkspaceAccess } from './workspace-access.ts';
@@ -17,6 +18,7 @@ export function createWriteFile({ files }: WorkspaceAccess): Tool<Input> {
     name: 'write_file',
     ...readDescription('write_file'),
     access: 'write',
+    accessOf: ({ path }, isTainted) => writeAccessOf(path, isTainted),
     input,
     describe: ({ path }) => path,
     async run({ path, content }, { workspace }) {

@@ -5,13 +5,14 @@ import { mkdir, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { z } from 'zod';
-import type { TurnInput, TurnMessage } from '../../src/agent/agent.ts';
+import type { CallToApprove, TurnInput, TurnMessage } from '../../src/agent/agent.ts';
 import { createAgent } from '../../src/agent/create-agent.ts';
 import { createPromptSources } from '../../src/agent/prompt-sources.ts';
 import type { AgentSettings } from '../../src/agent/settings.ts';
 import type { AgentEvent, TurnOutcome } from '../../src/core/event.ts';
 import { channelName, chatId, DEFAULT_ACCOUNT, messageId, turnId } from '../../src/core/ids.ts';
 import { sessionKeyOf } from '../../src/core/message.ts';
+import { ALL_RIGHTS } from '../../src/core/rights.ts';
 import type { TranscriptEntry } from '../../src/core/transcript.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import type { ModelRegistry } from '../../src/providers/provider.ts';
@@ -27,7 +28,7 @@ export const CHAT = {
 };
 export const SESSION = sessionKeyOf(CHAT);
 
-type RigTool = Pick<Tool, 'name' | 'access'> & {
+type RigTool = Pick<Tool, 'name' | 'access' | 'taints' | 'urlOf'> & {
   run(input: Readonly<Record<string, unknown>>, context: ToolContext): Promise<string>;
 };
 
@@ -71,6 +72,7 @@ export async function createRig(options: RigOptions = {}) {
     log: silentLogger,
   });
   const said: { markdown: string; ordinal: number }[] = [];
+  const asked: CallToApprove[] = [];
   const state: { memory: string; settings: Partial<AgentSettings> } = { memory: '', settings: {} };
 
   const open = () => {
@@ -106,9 +108,14 @@ export async function createRig(options: RigOptions = {}) {
       session: SESSION,
       chat: CHAT,
       messages: [message, ...rest],
+      rights: ALL_RIGHTS,
       settings: { thinkingBudget: 0 },
       steer: async () => [],
       say: async (markdown, ordinal) => void said.push({ markdown, ordinal }),
+      askOwner: async (call) => {
+        asked.push(call);
+        return 'Not run: an owner is asked.';
+      },
       ...more,
     };
   }
@@ -138,6 +145,8 @@ export async function createRig(options: RigOptions = {}) {
     folder: home.folder,
     fileNames: home.fileNames,
     said,
+    /** Calls that an owner was asked about. */
+    asked,
     state,
     inputOf,
     run,
@@ -171,6 +180,8 @@ export function messageOf(seq: number, text: string): TurnMessage {
   const receivedAt = Date.UTC(2026, 0, 15, 12) + seq * 100;
   return {
     seq,
+    rights: ALL_RIGHTS,
+    isForeign: false,
     message: {
       id: messageId(`terminal:default:${seq}`),
       chat: CHAT,
@@ -183,10 +194,10 @@ export function messageOf(seq: number, text: string): TurnMessage {
   };
 }
 
-function toolOf({ name, access, run }: RigTool): Tool<Readonly<Record<string, unknown>>> {
+function toolOf({ name, run, ...rest }: RigTool): Tool<Readonly<Record<string, unknown>>> {
   return {
+    ...rest,
     name,
-    access,
     description: name,
     input: z.looseObject({}),
     describe: () => '',

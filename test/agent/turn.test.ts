@@ -231,7 +231,7 @@ describe('tools', () => {
   it('may have said it all: an empty answer after a sent message is no failure', async () => {
     const message = {
       name: 'message',
-      access: 'send' as const,
+      access: 'say' as const,
       async run(_input: unknown, { say }: { say(text: string): Promise<void> }) {
         await say('first');
         await say('second');

@@ -3,6 +3,7 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { accountId, channelName, chatId, sessionKey, turnId } from '../../src/core/ids.ts';
+import { ALL_RIGHTS } from '../../src/core/rights.ts';
 import { createGuardedFiles } from '../../src/lib/guarded-files.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { createFileMemory } from '../../src/memory/files.ts';
@@ -54,6 +55,8 @@ export async function createWorkspace(settings: Partial<ToolboxSettings> = {}) {
     workspace,
     say: async (markdown) => void said.push(markdown),
   };
+    rights: ALL_RIGHTS,
+    isTainted: false,
   async function call(name: string, input: unknown) {
     const bound = toolbox.bind(name, typeof input === 'string' ? input : JSON.stringify(input));
     return bound.kind === 'refused' ? bound.outcome : bound.run(context);

@@ -1,0 +1,45 @@
+// What makes a call out to the net a way to carry words away: an address that the model put together
+// itself, long enough to hold something, at a host nobody in the conversation named.
+
+/** What an address may hold beside its host before it is looked at, characters. */
+const MAX_FREE_CHARS = 64;
+
+export type KnownTexts = {
+  /** What the person themself wrote. */
+  readonly own: readonly string[];
+  /** What the conversation was shown of others: who wrote an address there did not know our secrets. */
+  readonly foreign: readonly string[];
+};
+
+/** Whether asking for this address could tell its host something that it does not know. */
+export function carriesData(url: string, { own, foreign }: KnownTexts): boolean {
+  if (!URL.canParse(url)) return true;
+  const { host, hostname, pathname, search, username, password } = new URL(url);
+  // A name can be made of data as well; what belongs to everybody is the end of it.
+  const labels = hostname.split('.').slice(0, -2).join('.');
+  const data = [labels, username, password, pathname, search].join('');
+  if (data.length <= MAX_FREE_CHARS) return false;
+  if (own.some((text) => names(text, host))) return false;
+  return !foreign.some((text) => holdsWhole(text, url));
+}
+
+/** As a whole name: "example.org" does not stand in "example.org.evil.test". */
+function names(text: string, host: string): boolean {
+  const lower = text.toLowerCase();
+  for (let at = lower.indexOf(host); at !== -1; at = lower.indexOf(host, at + 1)) {
+    const before = lower[at - 1] ?? '';
+    const behind = lower.slice(at + host.length, at + host.length + 2);
+    if (!/[a-z0-9_-]/.test(before) && !/^(?:[a-z0-9_-]|[.:][a-z0-9_-])/.test(behind)) return true;
+  }
+  return false;
+}
+
+/** Not as the beginning of a longer address. */
+function holdsWhole(text: string, url: string): boolean {
+  for (let at = text.indexOf(url); at !== -1; at = text.indexOf(url, at + 1)) {
+    const end = text[at + url.length] ?? ' ';
+    if (/[\s"'<>)\]}|\\^`,;]/.test(end)) return true;
+    if (/[.!?]/.test(end) && /^(?:\s|$)/.test(text.slice(at + url.length + 1))) return true;
+  }
+  return false;
+}

@@ -1,0 +1,9 @@
+// A mark between texts that nobody can foresee.
+
+import { randomBytes } from 'node:crypto';
+
+const BYTES = 8;
+
+export function newBoundary(): string {
+  return randomBytes(BYTES).toString('hex');
+}
