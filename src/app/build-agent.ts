@@ -13,6 +13,7 @@ import type { SessionStore } from '../sessions/store.ts';
 import { createTools } from '../tools/index.ts';
 import { toolboxSettings } from '../tools/tool-settings.ts';
 import { createToolbox } from '../tools/toolbox.ts';
+import { buildWeb } from './build-web.ts';
 import type { Home } from './home.ts';
 import type { LiveConfig } from './live-config.ts';
 
@@ -21,10 +22,11 @@ export type AgentParts = {
   readonly clock: Clock;
   readonly log: Logger;
   readonly sessions: SessionStore;
+  readonly resources: AsyncDisposableStack;
 };
 
 export function buildAgent(
-  { live, clock, log, sessions }: AgentParts,
+  { live, clock, log, sessions, resources }: AgentParts,
   models: () => ModelRegistry,
   home: Home,
 ): Agent {
@@ -33,7 +35,7 @@ export function buildAgent(
   const files = createGuardedFiles({ forbidden: [home.root] });
   const memory = createFileMemory({ files, workspace, clock, timeZone, log });
   const toolbox = createToolbox({
-    tools: createTools({ files, memory, timeZone }),
+    tools: createTools({ files, memory, timeZone, web: buildWeb(live, clock, resources) }),
     settings: () => toolboxSettings(live.config),
     clock,
     log,

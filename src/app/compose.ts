@@ -13,7 +13,6 @@ import { createJudge } from '../gateway/judge.ts';
 import { createKnock } from '../gateway/knock.ts';
 import { createChannelManager } from '../gateway/manager.ts';
 import { createOwnerNotices } from '../gateway/owner-notices.ts';
-import { createOrigins } from '../gateway/origins.ts';
 import { createPeople } from '../gateway/people.ts';
 import { createReceiver } from '../gateway/receive.ts';
 import { createSessionSettings } from '../gateway/session-settings.ts';
@@ -110,7 +109,7 @@ async function build(
 ): Promise<Gateway> {
   const { live, clock, log, store, bus } = foundations;
   const models = await createModels({ live, env: options.env, clock, log });
-  const agent = buildAgent(foundations, models.current, options.home);
+  const agent = buildAgent({ ...foundations, resources }, models.current, options.home);
   const settings = createSessionSettings(store.scope('session-settings'));
   const state = store.scope(PAIRING_SCOPE);
   const people = createPeople({
@@ -172,18 +171,12 @@ async function build(
     bus,
     commands,
     judge,
-  const origins = createOrigins({
-    judge,
-    mediumOf: (channel) => policyOf(channel, live.config).medium,
-    policies: () => live.config.tools,
-  });
     permits,
     clock,
     log,
     channel: manager.channel,
     settings: () => ({
       coalesce: live.config.coalesce,
-    origins,
       queueMode: live.config.queue.mode,
       thinkingBudget: live.defaults.thinkingBudget,
     }),

@@ -5,20 +5,11 @@
 import { z } from 'zod';
 import { channelsSchema } from './config-channels.ts';
 import { count, seconds, secret } from './config-fields.ts';
+import { toolsSchema } from './config-tools.ts';
+
+export { TOOL_NAMES } from './config-tools.ts';
 
 export const CONFIG_VERSION = 1;
-
-/** Every built-in tool; a test keeps the list true. */
-export const TOOL_NAMES = [
-  'read_file',
-  'write_file',
-  'edit_file',
-  'list_dir',
-  'remember',
-  'recall',
-  'message',
-  'time',
-] as const;
 
 const agentDefaults = z.strictObject({
   workspace: z
@@ -135,15 +126,7 @@ export const configSchema = z.strictObject({
         .describe('IANA zone whose midnight starts a new file; empty: the machine’s.'),
     })
     .prefault({}),
-  tools: z
-    .strictObject({
-      disabled: z
-        .array(z.enum(TOOL_NAMES))
-        .default([])
-        .describe('Names of tools the agent does not get.'),
-      timeoutSecs: seconds(1, 600).default(60).describe('Longest run of one tool.'),
-    })
-    .prefault({}),
+  tools: toolsSchema,
   memory: z
     .strictObject({
   media: z

@@ -3,6 +3,7 @@
 
 import { NanobotError, ToolError, type ToolFailureKind } from '../core/errors.ts';
 import { GuardedFileError, type GuardReason } from '../lib/guarded-path.ts';
+import { SafeFetchError, type SafeFetchReason } from '../lib/safe-fetch-error.ts';
 
 export type ToolFailure = {
   readonly kind: ToolFailureKind;
@@ -24,10 +25,25 @@ const KIND_BY_REASON: Readonly<Record<GuardReason, ToolFailureKind>> = {
   no_space: 'execution',
 };
 
+const KIND_BY_FETCH: Readonly<Record<SafeFetchReason, ToolFailureKind>> = {
+  bad_url: 'invalid_arguments',
+  scheme: 'blocked',
+  credentials: 'blocked',
+  port: 'blocked',
+  private_address: 'blocked',
+  not_found: 'not_found',
+  redirects: 'execution',
+  too_large: 'execution',
+  timeout: 'timeout',
+  unreachable: 'execution',
+  unreadable: 'execution',
+};
+
 export function describeFailure(error: unknown): ToolFailure {
   if (error instanceof ToolError) return failure(error.kind, error.message);
   if (error instanceof GuardedFileError)
     return failure(KIND_BY_REASON[error.reason], error.message);
+  if (error instanceof SafeFetchError) return failure(KIND_BY_FETCH[error.reason], error.message);
   if (error instanceof NanobotError) return failure('execution', error.message);
   const text = 'the tool failed for a reason of its own; another try may fail as well';
   return { ...failure('execution', text), isExpected: false };

@@ -10,6 +10,7 @@ import { createRecall } from './recall.ts';
 import { createRemember } from './remember.ts';
 import { createTime } from './time.ts';
 import type { Tool } from './tool.ts';
+import { createWebFetch, type WebFetchDeps } from './web/web-fetch.ts';
 import { createWriteFile } from './write-file.ts';
 
 export type ToolsDeps = {
@@ -18,9 +19,10 @@ export type ToolsDeps = {
   readonly memory: MemoryStore;
   /** IANA zone; empty = the machine's. */
   readonly timeZone: () => string;
+  readonly web: WebFetchDeps;
 };
 
-export function createTools({ files, memory, timeZone }: ToolsDeps): readonly Tool[] {
+export function createTools({ files, memory, timeZone, web }: ToolsDeps): readonly Tool[] {
   return [
     createReadFile({ files }),
     createWriteFile({ files }),
@@ -29,6 +31,7 @@ export function createTools({ files, memory, timeZone }: ToolsDeps): readonly To
     createRemember(memory),
     createRecall(memory),
     createMessage(),
+    createWebFetch(web),
     createTime(timeZone),
   ];
 }

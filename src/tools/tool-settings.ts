@@ -10,13 +10,18 @@ export type ToolboxSettings = {
 };
 
 const MEMORY_TOOLS = ['remember', 'recall'];
+const WEB_TOOLS = ['web_fetch'];
 
 export function toolboxSettings(
   config: Pick<Config, 'agents' | 'memory' | 'tools'>,
 ): ToolboxSettings {
-  const { disabled, timeoutSecs } = config.tools;
+  const { disabled, timeoutSecs, web } = config.tools;
   return {
-    disabled: config.memory.enabled ? disabled : [...disabled, ...MEMORY_TOOLS],
+    disabled: [
+      ...disabled,
+      ...(config.memory.enabled ? [] : MEMORY_TOOLS),
+      ...(web.enabled ? [] : WEB_TOOLS),
+    ],
     maxResultChars: config.agents.defaults.maxToolResultChars,
     timeoutMs: timeoutSecs * 1000,
   };

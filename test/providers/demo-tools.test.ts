@@ -2,7 +2,6 @@
 
 import { expect, test } from 'vitest';
 import { configSchema } from '../../src/core/config.ts';
-import { ALL_RIGHTS } from '../../src/core/rights.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createGuardedFiles } from '../../src/lib/guarded-files.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
@@ -11,6 +10,7 @@ import { demoReply } from '../../src/providers/demo-script.ts';
 import { createTools } from '../../src/tools/index.ts';
 import { toolboxSettings } from '../../src/tools/tool-settings.ts';
 import { createToolbox } from '../../src/tools/toolbox.ts';
+import { createWebTools } from '../support/web-tools.ts';
 
 const files = createGuardedFiles();
 const timeZone = () => 'UTC';
@@ -22,7 +22,7 @@ const memory = createFileMemory({
   log: silentLogger,
 });
 const toolbox = createToolbox({
-  tools: createTools({ files, memory, timeZone }),
+  tools: createTools({ files, memory, timeZone, web: createWebTools() }),
   settings: () => toolboxSettings(configSchema.parse({})),
   clock: systemClock,
   log: silentLogger,
@@ -35,10 +35,7 @@ test.each([
   ['remember I like tea', 'remember'],
   ['recall tea', 'recall'],
 ])('"%s" becomes a call that the real %s accepts', (text, name) => {
-  const reply = demoReply({
-    messages: [{ role: 'user', text }],
-    tools: toolbox.offered(ALL_RIGHTS).specs,
-  });
+  const reply = demoReply({ messages: [{ role: 'user', text }], tools: toolbox.specs });
   if (reply.kind !== 'tool') throw new Error('the demo called no tool');
   expect(reply.tool).toBe(name);
   expect(toolbox.bind(reply.tool, reply.arguments)).toMatchObject({ kind: 'ready', name });

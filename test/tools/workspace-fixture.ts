@@ -3,7 +3,6 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { accountId, channelName, chatId, sessionKey, turnId } from '../../src/core/ids.ts';
-import { ALL_RIGHTS } from '../../src/core/rights.ts';
 import { createGuardedFiles } from '../../src/lib/guarded-files.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { createFileMemory } from '../../src/memory/files.ts';
@@ -13,6 +12,7 @@ import type { ToolboxSettings } from '../../src/tools/tool-settings.ts';
 import { createToolbox } from '../../src/tools/toolbox.ts';
 import { temporaryFolder } from '../sessions/session-folder.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
+import { createWebTools } from '../support/web-tools.ts';
 
 export const SECRET = 'the secret outside';
 
@@ -29,7 +29,8 @@ export function createToolSet(home: string) {
     timeZone,
     log: silentLogger,
   });
-  return { workspace, clock, files, memory, tools: createTools({ files, memory, timeZone }) };
+  const tools = createTools({ files, memory, timeZone, web: createWebTools() });
+  return { workspace, clock, files, memory, tools };
 }
 
 export async function createWorkspace(settings: Partial<ToolboxSettings> = {}) {
@@ -55,8 +56,6 @@ export async function createWorkspace(settings: Partial<ToolboxSettings> = {}) {
     workspace,
     say: async (markdown) => void said.push(markdown),
   };
-    rights: ALL_RIGHTS,
-    isTainted: false,
   async function call(name: string, input: unknown) {
     const bound = toolbox.bind(name, typeof input === 'string' ? input : JSON.stringify(input));
     return bound.kind === 'refused' ? bound.outcome : bound.run(context);

@@ -1,0 +1,29 @@
+// Builds what reads the web for the agent.
+
+import type { Clock } from '../lib/clock.ts';
+import { createSafeFetch } from '../lib/safe-fetch.ts';
+import { PageReader } from '../tools/web/page-reader.ts';
+import type { WebFetchDeps } from '../tools/web/web-fetch.ts';
+import type { LiveConfig } from './live-config.ts';
+
+export function buildWeb(
+  live: LiveConfig,
+  clock: Clock,
+  resources: AsyncDisposableStack,
+): WebFetchDeps {
+  return {
+    fetch: createSafeFetch({ rules: () => live.config.tools.web }),
+    reader: resources.use(new PageReader({ clock })),
+    redact: (text) => live.redact(text),
+    settings() {
+      const { timeoutSecs, maxBytes, maxDecompressedBytes } = live.config.tools.web;
+      const { maxToolResultChars } = live.defaults;
+      return {
+        timeoutMs: timeoutSecs * 1000,
+        maxBytes,
+        maxDecompressedBytes,
+        maxResultChars: maxToolResultChars,
+      };
+    },
+  };
+}

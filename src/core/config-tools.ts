@@ -1,0 +1,50 @@
+// The tools' part of the configuration: which the agent gets, and where they may reach.
+
+import { z } from 'zod';
+import { count, port, seconds } from './config-fields.ts';
+
+/** Every built-in tool; a test keeps the list true. */
+export const TOOL_NAMES = [
+  'read_file',
+  'write_file',
+  'edit_file',
+  'list_dir',
+  'remember',
+  'recall',
+  'message',
+  'web_fetch',
+  'time',
+] as const;
+
+const web = z.strictObject({
+  enabled: z.boolean().default(true).describe('web_fetch: the agent may read web pages.'),
+  ports: z
+    .array(port)
+    .max(20)
+    .default([80, 443])
+    .describe('Ports of web servers that may be read.'),
+  allowPrivateHosts: z
+    .array(z.string().regex(/^(?:\[[0-9a-f:.]+\]|[^\s:/@[\]]+)(?::\d{1,5})?$/i))
+    .max(50)
+    .default([])
+    .describe(
+      'Hosts, or host:port, that may be read although they are in a private network. Whoever can ' +
+        'make the agent read a page reaches them too.',
+    ),
+  timeoutSecs: seconds(1, 120).default(20).describe('Longest wait for a page, redirects included.'),
+  maxBytes: count(10_000, 50_000_000).default(2_000_000).describe('Of one page, as it is sent.'),
+  maxDecompressedBytes: count(10_000, 100_000_000)
+    .default(5_000_000)
+    .describe('Of one page, decompressed.'),
+});
+
+export const toolsSchema = z
+  .strictObject({
+    disabled: z
+      .array(z.enum(TOOL_NAMES))
+      .default([])
+      .describe('Names of tools the agent does not get.'),
+    timeoutSecs: seconds(1, 600).default(60).describe('Longest run of one tool.'),
+    web: web.prefault({}),
+  })
+  .prefault({});

@@ -1,0 +1,98 @@
+// The main thread's side of reading pages: starts the thread at the first page, gives each a limited
+// time and memory, and stops the thread that exceeds them or has nothing to do.
+
+import { extname } from 'node:path';
+import { Worker } from 'node:worker_threads';
+import { ToolError } from '../../core/errors.ts';
+import { orAborted } from '../../lib/aborted.ts';
+import type { Clock } from '../../lib/clock.ts';
+import type { FromReader, PageSource, ReadPage, ToReader } from './page.ts';
+
+const READ_LIMIT_MS = 10_000;
+/** The thread costs memory while nobody reads. */
+const IDLE_LIMIT_MS = 60_000;
+const MAX_HEAP_MB = 384;
+const MAX_STACK_MB = 8;
+
+const WORKER_URL = new URL(`./reading-worker${extname(import.meta.url)}`, import.meta.url);
+
+export type PageReaderDeps = {
+  readonly clock: Clock;
+  /** Longest time for one page; 10 s where it is left out. */
+  readonly limitMs?: number;
+};
+
+export class PageReader implements AsyncDisposable {
+  readonly #clock: Clock;
+  readonly #limitMs: number;
+  #worker: Worker | undefined;
+  #idle: Disposable | undefined;
+  /** Pages are read one after the other. */
+  #last: Promise<unknown> = Promise.resolve();
+
+  constructor({ clock, limitMs = READ_LIMIT_MS }: PageReaderDeps) {
+    this.#clock = clock;
+    this.#limitMs = limitMs;
+  }
+
+  /** @throws ToolError where the page cannot be read; the signal's reason */
+  async read(page: PageSource, signal: AbortSignal): Promise<ReadPage> {
+    const turn = this.#last.then(() => {
+      signal.throwIfAborted();
+      return this.#readNow(page, signal);
+    });
+    this.#last = turn.catch(() => undefined);
+    return orAborted(turn, signal);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#stop();
+  }
+
+  async #readNow(page: PageSource, signal: AbortSignal): Promise<ReadPage> {
+    this.#idle?.[Symbol.dispose]();
+    this.#worker ??= startWorker();
+    const worker = this.#worker;
+    const done = Promise.withResolvers<FromReader>();
+    const fail = (problem: string) => done.resolve({ kind: 'failed', problem });
+    const onBroken = () => fail('the page takes too much memory to read');
+    worker.on('message', done.resolve).once('error', onBroken).once('exit', onBroken);
+    const deadline = this.#clock.timer(this.#limitMs, () =>
+      fail('the page takes too long to read'),
+    );
+    try {
+      worker.postMessage({ kind: 'read', page } satisfies ToReader);
+      const answer = await orAborted(done.promise, signal);
+      if (answer.kind === 'read') return answer.page;
+      throw new ToolError('execution', answer.problem);
+    } catch (error) {
+      // Whatever it is busy with, nobody waits for it any more.
+      await this.#stop();
+      throw error;
+    } finally {
+      deadline[Symbol.dispose]();
+      worker.off('message', done.resolve).off('error', onBroken).off('exit', onBroken);
+      this.#idle = this.#clock.timer(IDLE_LIMIT_MS, () => void this.#stop());
+    }
+  }
+
+  async #stop(): Promise<void> {
+    const worker = this.#worker;
+    this.#worker = undefined;
+    this.#idle?.[Symbol.dispose]();
+    await worker?.terminate();
+  }
+}
+
+function startWorker(): Worker {
+  const worker = new Worker(WORKER_URL, {
+    env: {},
+    resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MB, stackSizeMb: MAX_STACK_MB },
+    stdout: true,
+    stderr: true,
+  });
+  // A thread that is being stopped may still fail.
+  worker.on('error', () => undefined);
+  worker.unref();
+  return worker;
+}

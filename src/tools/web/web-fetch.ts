@@ -1,0 +1,152 @@
+// Tool: reads one address of the web, a page as Markdown of what a person would see there. Where it
+// may go is the business of lib/safe-fetch.ts; who has to be asked first, of the agent.
+
+import { z } from 'zod';
+import { ToolError } from '../../core/errors.ts';
+import { visibleText } from '../../core/mail-text.ts';
+import type { SafeFetch, SafeFetched } from '../../lib/safe-fetch.ts';
+import { readDescription } from '../description.ts';
+import type { Tool, ToolContext } from '../tool.ts';
+import { fetchedKind } from './fetched-kind.ts';
+import { createPageCache } from './page-cache.ts';
+import type { PageReader } from './page-reader.ts';
+
+export type WebFetchSettings = {
+  readonly timeoutMs: number;
+  readonly maxBytes: number;
+  readonly maxDecompressedBytes: number;
+  /** What the toolbox lets through of one result. */
+  readonly maxResultChars: number;
+};
+
+export type WebFetchDeps = {
+  readonly fetch: SafeFetch;
+  readonly reader: PageReader;
+  readonly settings: () => WebFetchSettings;
+  /** Masks the values of configured secrets. */
+  readonly redact: (text: string) => string;
+};
+
+export type WebText = {
+  /** After redirects. */
+  readonly url: string;
+  readonly about: readonly string[];
+  readonly text: string;
+};
+
+const MAX_URL_CHARS = 8192;
+const MAX_TEXT_CHARS = 1_000_000;
+/** For what stands around the text. */
+const FRAME_CHARS = 700;
+const MIN_PART_CHARS = 500;
+const MAX_SHOWN_URL_CHARS = 300;
+const ACCEPT =
+  'text/html,application/xhtml+xml,text/markdown;q=0.9,text/*;q=0.8,application/json;q=0.8,*/*;q=0.1';
+
+const input = z.object({
+  url: z
+    .string()
+    .min(1)
+    .max(MAX_URL_CHARS)
+    .describe('Whole address, http or https. Example: "https://example.org/page".'),
+  offset: z
+    .int()
+    .min(0)
+    .max(MAX_TEXT_CHARS)
+    .optional()
+    .describe('Character to read on from, as the end of the last part said.'),
+});
+type Input = z.infer<typeof input>;
+
+export function createWebFetch(deps: WebFetchDeps): Tool<Input> {
+  const cache = createPageCache<WebText>();
+  return {
+    name: 'web_fetch',
+    ...readDescription('web_fetch'),
+    access: 'web',
+    taints: true,
+    input,
+    urlOf: ({ url }) => withScheme(url),
+    describe: ({ url }) => withScheme(url).slice(0, MAX_SHOWN_URL_CHARS).toWellFormed(),
+    async run({ url, offset = 0 }, context) {
+      const address = withScheme(url);
+      if (deps.redact(address) !== address) {
+        throw new ToolError('blocked', 'the address holds a secret of the configuration');
+      }
+      const key = `${context.session} ${address}`;
+      // Reading on must go on in the same text.
+      const known = offset > 0 ? cache.get(key, context.clock.now()) : undefined;
+      const found = known ?? (await load(address, context, deps));
+      cache.set(key, found, context.clock.now());
+      return partOf(found, offset, deps.settings().maxResultChars);
+    },
+  };
+}
+
+/** As people write it. */
+function withScheme(url: string): string {
+  const address = url.trim();
+  return /^[a-z][a-z0-9+.-]*:/i.test(address) && !/^[^/:]+:\d+(?:[/?#]|$)/.test(address)
+    ? address
+    : `https://${address.replace(/^\/+/, '')}`;
+}
+
+async function load(
+  url: string,
+  { signal }: ToolContext,
+  { fetch, reader, settings }: WebFetchDeps,
+): Promise<WebText> {
+  const { timeoutMs, maxBytes, maxDecompressedBytes } = settings();
+  const headers = { accept: ACCEPT };
+  const limits = { timeoutMs, maxBytes, maxDecompressedBytes };
+  const answer = await fetch(url, { ...limits, headers, signal });
+  if (answer.status >= 400) {
+    throw new ToolError('execution', `the server answered with status ${answer.status}`);
+  }
+  return textOf(answer, reader, signal);
+}
+
+async function textOf(
+  { url, body, contentType }: SafeFetched,
+  reader: PageReader,
+  signal: AbortSignal,
+): Promise<WebText> {
+  const found = fetchedKind(body, contentType);
+  switch (found.kind) {
+    case 'page': {
+      const page = await reader.read({ bytes: body, contentType, url }, signal);
+      const about = [
+        ...(page.title === '' ? [] : [`Title: ${page.title}`]),
+        ...(page.note === undefined ? [] : [`Note: ${page.note}`]),
+      ];
+      return { url, about, text: page.text === '' ? '(the page shows no text)' : page.text };
+    }
+    case 'text':
+      return { url, about: [], text: visibleText(found.text.slice(0, MAX_TEXT_CHARS)) };
+    case 'other': {
+      const size = body.length.toLocaleString('en-US');
+      return { url, about: [], text: `(${found.label}, ${size} bytes: not text, not read)` };
+    }
+  }
+}
+
+function partOf({ url, about, text }: WebText, offset: number, maxResultChars: number): string {
+  if (offset >= text.length && offset > 0) {
+    throw new ToolError('invalid_arguments', `the text has only ${text.length} characters`);
+  }
+  const room = Math.max(MIN_PART_CHARS, maxResultChars - FRAME_CHARS);
+  const end = wholeEnd(text, offset + room);
+  const part = text.slice(offset, end).toWellFormed();
+  const head = [`Address: ${url.slice(0, MAX_SHOWN_URL_CHARS)}`, ...(offset === 0 ? about : [])];
+  const total = text.length.toLocaleString('en-US');
+  const more =
+    end < text.length
+      ? `\n\n[characters ${offset} to ${end} of ${total}; read on with offset ${end}]`
+      : '';
+  return `${head.join('\n')}\n\n${part}${more}`;
+}
+
+/** Not between the halves of a character. */
+function wholeEnd(text: string, end: number): number {
+  return /[\uD800-\uDBFF]/.test(text.charAt(end - 1)) ? end - 1 : end;
+}

@@ -1,0 +1,31 @@
+// What web_fetch needs, for tests: names as given, loopback only where a test allows it.
+
+import { systemClock } from '../../src/lib/clock.ts';
+import { createSafeFetch } from '../../src/lib/safe-fetch.ts';
+import { PageReader } from '../../src/tools/web/page-reader.ts';
+import type { WebFetchDeps } from '../../src/tools/web/web-fetch.ts';
+
+export type WebToolSetup = {
+  readonly allowPrivateHosts?: readonly string[];
+  readonly names?: Readonly<Record<string, readonly string[]>>;
+  readonly secrets?: readonly string[];
+  readonly maxResultChars?: number;
+};
+
+export function createWebTools(setup: WebToolSetup = {}): WebFetchDeps {
+  const { allowPrivateHosts = [], names = {}, secrets = [], maxResultChars = 10_000 } = setup;
+  return {
+    fetch: createSafeFetch({
+      rules: () => ({ ports: [80, 443], allowPrivateHosts }),
+      resolver: async (host) => names[host] ?? [],
+    }),
+    reader: new PageReader({ clock: systemClock }),
+    settings: () => ({
+      timeoutMs: 5000,
+      maxBytes: 2_000_000,
+      maxDecompressedBytes: 5_000_000,
+      maxResultChars,
+    }),
+    redact: (text) => secrets.reduce((left, secret) => left.replaceAll(secret, '[redacted]'), text),
+  };
+}
