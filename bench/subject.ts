@@ -75,6 +75,7 @@ export async function startConfigured(
     channels: options.channels,
     gateway: { port: 0 },
     coalesce: { quietMs: options.quietMs },
+    limits: { messages: { perMinute: 0, perDay: 0 } },
   };
   await writeFile(join(home, 'config.json'), JSON.stringify(config), { mode: 0o600 });
   await options.prepare?.(home);

@@ -7,11 +7,13 @@ import { createMessageBus } from '../bus/message-bus.ts';
 import type { ChannelName } from '../core/ids.ts';
 import type { CommandDeps } from '../gateway/command.ts';
 import { createDispatcher } from '../gateway/dispatcher.ts';
+import { createFairUse } from '../gateway/fair-use.ts';
 import { createGroupBuffer } from '../gateway/group-buffer.ts';
 import { createGroupIntake } from '../gateway/group-intake.ts';
 import { createJudge } from '../gateway/judge.ts';
 import { createKnock } from '../gateway/knock.ts';
 import { createChannelManager } from '../gateway/manager.ts';
+import { createOrigins } from '../gateway/origins.ts';
 import { createOwnerNotices } from '../gateway/owner-notices.ts';
 import { createPeople } from '../gateway/people.ts';
 import { createReceiver } from '../gateway/receive.ts';
@@ -146,8 +148,13 @@ async function build(
   const now = () => clock.now();
   const codes = { strangers, now, randomBytes };
   const knock = createKnock({ ...codes, bus, decisions, judge, announce, log });
+  const timeZone = () => live.config.sessions.timeZone;
+  const fairUse = createFairUse({
+    ...{ state: store.scope('fair-use'), bus, clock, log },
+    settings: () => ({ limits: live.config.limits, timeZone: timeZone() }),
+  });
   const receiver = createReceiver({
-    ...{ bus, pairing, commands, log, judge, groups, knock },
+    ...{ bus, pairing, commands, log, judge, groups, knock, fairUse },
     ownerWroteIn: ownerDoor.wroteIn,
     fetchAttachments: (message) => attachments.begin(message),
   });
@@ -165,12 +172,18 @@ async function build(
       options.foreground(`${name} stopped: ${reason}. ${remedy}`),
   });
   const permits = createPermits(live.defaults.maxConcurrentChats);
+  const origins = createOrigins({
+    judge,
+    mediumOf: (channel) => policyOf(channel, live.config).medium,
+    policies: () => live.config.tools,
+  });
   const attachments = buildAttachments(foundations, manager.channel, resources);
   const dispatcher = createDispatcher({
     agent,
     bus,
     commands,
     judge,
+    origins,
     permits,
     clock,
     log,

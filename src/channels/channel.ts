@@ -89,7 +89,6 @@ export interface Typing {
   show(chat: ChatRef, signal: AbortSignal): Promise<void>;
 }
 
-/** The door shows whole pictures of a turn itself (web page, terminal). Must not block. */
 /** What we sent can be taken out of the chat again. */
 export interface Retracting {
   /**
@@ -99,6 +98,7 @@ export interface Retracting {
   retract(chat: ChatRef, parts: readonly NativeId[], signal: AbortSignal): Promise<void>;
 }
 
+/** The door shows whole pictures of a turn itself (web page, terminal). Must not block. */
 export interface LiveView {
   show(update: LiveUpdate): void;
 }
@@ -180,11 +180,9 @@ export interface Channel {
   readonly login?: Login;
   /** Absent: the door carries no files. */
   readonly attachments?: Attachments;
-}
-  /** Absent: the door carries no files. */
-  readonly attachments?: Attachments;
   /** Texts can have something to press below them; absent: the gateway numbers the labels. */
   readonly choices?: 'buttons';
   readonly retracting?: Retracting;
   /** Takes the buttons away from a text we sent; the text stays. @throws DeliveryError */
   closeChoices?(chat: ChatRef, part: NativeId, signal: AbortSignal): Promise<void>;
+}

@@ -3,6 +3,7 @@
 
 import type { Config } from './config.ts';
 import { emailConflicts } from './config-conflicts-email.ts';
+import { limitConflicts } from './config-conflicts-limits.ts';
 import { telegramConflicts } from './config-conflicts-telegram.ts';
 import { whatsappConflicts } from './config-conflicts-whatsapp.ts';
 import type { JsonValue } from './config-json.ts';
@@ -19,6 +20,7 @@ const CHECKS: readonly Check[] = [
   ({ channels: { telegram } }) => telegramConflicts(telegram),
   ({ channels: { email } }) => emailConflicts(email),
   ({ channels: { whatsapp } }) => whatsappConflicts(whatsapp),
+  limitConflicts,
   modelChoices,
   retryWaits,
   urls,

@@ -5,6 +5,7 @@
 import { z } from 'zod';
 import { channelsSchema } from './config-channels.ts';
 import { count, seconds, secret } from './config-fields.ts';
+import { limitsSchema } from './config-limits.ts';
 import { toolsSchema } from './config-tools.ts';
 
 export { TOOL_NAMES } from './config-tools.ts';
@@ -111,6 +112,7 @@ export const configSchema = z.strictObject({
       maxPending: count(1, 1_000_000).default(10_000),
     })
     .prefault({}),
+  limits: limitsSchema.prefault({}),
   sessions: z
     .strictObject({
       rotationSizeBytes: count(10_000, 1_000_000_000).default(1_000_000),
@@ -129,17 +131,6 @@ export const configSchema = z.strictObject({
   tools: toolsSchema,
   memory: z
     .strictObject({
-  media: z
-    .strictObject({
-      maxBytes: count(1_000_000, 10_000_000_000_000)
-        .default(2_000_000_000)
-        .describe('Files that came and went, all together; the longest unused make room.'),
-      maxFileBytes: count(1000, 2_000_000_000)
-        .default(25_000_000)
-        .describe('Largest file that is taken in or sent; a door may allow less.'),
-      keepDays: count(1, 3650).default(30).describe('Days an unused file is kept.'),
-    })
-    .prefault({}),
       enabled: z.boolean().default(true).describe('remember, recall and MEMORY.md in the prompt.'),
     })
     .prefault({}),
@@ -155,6 +146,17 @@ export const configSchema = z.strictObject({
       firstTokenSecs: seconds(1, 3600).default(90),
       streamIdleSecs: seconds(1, 3600).default(60),
       modelCallSecs: seconds(1, 7200).default(600),
+    })
+    .prefault({}),
+  media: z
+    .strictObject({
+      maxBytes: count(1_000_000, 10_000_000_000_000)
+        .default(2_000_000_000)
+        .describe('Files that came and went, all together; the longest unused make room.'),
+      maxFileBytes: count(1000, 2_000_000_000)
+        .default(25_000_000)
+        .describe('Largest file that is taken in or sent; a door may allow less.'),
+      keepDays: count(1, 3650).default(30).describe('Days an unused file is kept.'),
     })
     .prefault({}),
   logging: z

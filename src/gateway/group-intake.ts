@@ -2,6 +2,7 @@
 // the talk before it, and a call from an unlisted group is told to the owner. Nothing is said there.
 
 import type { InboundEntry } from '../bus/bus.ts';
+import type { AdmittedRole } from '../core/admission.ts';
 import { unlistedGroupText } from '../core/group-texts.ts';
 import type { InboundMessage } from '../core/message.ts';
 import type { GroupBuffer } from './group-buffer.ts';
@@ -12,11 +13,16 @@ export type GroupIntakeDeps = {
   tellOwner(text: string): void;
 };
 
+/** By whom a message is that was let in, and whether it asks for an answer or gives a command. */
+export type CountedAs = { readonly role: AdmittedRole; readonly as: 'message' | 'command' };
+
 /** What the gate made of one message: the entry to store and what follows once it is stored. */
 export type Gated = {
   readonly entry: InboundEntry;
   /** It is group talk, of interest to those behind it. */
   readonly isHeard?: true;
+  /** It was let in, and counts among what its sender may have answered. */
+  readonly counts?: CountedAs;
   readonly afterwards?: () => Promise<void>;
 };
 

@@ -10,6 +10,7 @@ import { type ChatRef, type InboundMessage, idsOf, type OutboundDraft } from '..
 import type { Logger } from '../lib/logger.ts';
 import type { CommandDeps } from './command.ts';
 import { findCommand, runCommand } from './commands.ts';
+import type { FairUse, Weighed } from './fair-use.ts';
 import type { Gated, GroupIntake } from './group-intake.ts';
 import type { Judge } from './judge.ts';
 import type { Knock } from './knock.ts';
@@ -23,18 +24,18 @@ export type ReceiveDeps = {
   readonly judge: Judge;
   readonly groups: GroupIntake;
   readonly knock: Knock;
+  readonly fairUse: FairUse;
   /** Begins to fetch what a queued message carries. */
   fetchAttachments(message: InboundMessage): void;
   /** Remembers where an owner wrote last. */
   ownerWroteIn(chat: ChatRef): Promise<void>;
 };
 
+type AcceptOptions = { readonly cursor?: ChannelCursor };
+
 export interface Receiver {
   /** @throws BusFullError: nothing was stored. */
-  receive(
-    batch: readonly InboundEntry[],
-    options?: { readonly cursor?: ChannelCursor },
-  ): Promise<void>;
+  receive(batch: readonly InboundEntry[], options?: AcceptOptions): Promise<void>;
 }
 
 export function createReceiver(deps: ReceiveDeps): Receiver {
@@ -48,11 +49,11 @@ export function createReceiver(deps: ReceiveDeps): Receiver {
   async function gate(entry: InboundEntry): Promise<Gated> {
     const { message } = entry;
     if (entry.kind === 'record') return { entry };
+    // Good once and only for what was asked: a press is never a message for the agent.
+    if (message.press !== undefined) return refused(message, 'a press that answers no question');
     const asked = await deps.judge(message);
     if (asked.kind === 'redeem') {
       const paired = await redeem(message, asked.code);
-    // Good once and only for what was asked: a press is never a message for the agent.
-    if (message.press !== undefined) return refused(message, 'a press that answers no question');
       if (paired !== undefined) return paired;
     }
     const verdict = withoutCode(asked);
@@ -71,11 +72,15 @@ export function createReceiver(deps: ReceiveDeps): Receiver {
 
   function admitted(message: InboundMessage, role: AdmittedRole | undefined): Gated {
     const command = findCommand(parseCommand(message.text));
+    const as = command === undefined ? 'message' : 'command';
+    // Our own machinery is limited where it is set up.
+    const counts = role === undefined ? {} : ({ counts: { role, as } } as const);
     if (command?.timing !== 'immediate') {
       const afterwards = async () => deps.fetchAttachments(message);
-      return { entry: { kind: 'queue', message }, afterwards };
+      return { ...counts, entry: { kind: 'queue', message }, afterwards };
     }
     return {
+      ...counts,
       entry: { kind: 'record', message, gate: `command /${command.name}` },
       afterwards: async () =>
         reply(message, await runCommand(command, { message, role }, commands)),
@@ -110,16 +115,23 @@ export function createReceiver(deps: ReceiveDeps): Receiver {
     };
   }
 
+  /** The counts are stored with the messages, and taken back with them. */
+  async function store({ batch, store: storeCounts, settle }: Weighed, options: AcceptOptions) {
+    let results: readonly AcceptResult[] = [];
+    try {
+      const gated = await deps.groups.withTalk(batch);
+      const entries = gated.map(({ entry }) => entry);
+      [results] = await Promise.all([bus.accept(entries, options), storeCounts()]);
+      return gated.filter((_item, index) => results[index] === 'accepted');
+    } finally {
+      settle(results);
+    }
+  }
+
   return {
     async receive(batch, options = {}) {
-      const gated = await deps.groups.withTalk(await Promise.all(batch.map(gate)));
-      const results: readonly AcceptResult[] = await bus.accept(
-        gated.map((item) => item.entry),
-        options,
-      );
-      for (const [index, item] of gated.entries()) {
-        if (results[index] === 'accepted') await item.afterwards?.();
-      }
+      const weighed = await deps.fairUse.weigh(await Promise.all(batch.map(gate)));
+      for (const item of await store(weighed, options)) await item.afterwards?.();
     },
   };
 }

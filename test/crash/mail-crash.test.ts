@@ -34,6 +34,7 @@ describe.skipIf(absent !== undefined)('kill -9 with mail and Telegram in flight'
       providers: { openai: { apiKey: 'crash-test-key', apiBase: model.openaiBase } },
       gateway: { port: 0 },
       coalesce: { quietMs: 50 },
+      limits: { messages: { perMinute: 0, perDay: 0 } },
       channels: {
         telegram: {
           enabled: true,

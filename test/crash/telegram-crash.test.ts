@@ -75,6 +75,7 @@ beforeEach(async () => {
     },
     gateway: { port: 0 },
     coalesce: { quietMs: 50 },
+    limits: { messages: { perMinute: 0, perDay: 0 } },
   });
   gateway = await home.start();
 });

@@ -9,8 +9,10 @@ import { createOwnerDoor } from '../../src/app/owner-door.ts';
 import type { MessageBus } from '../../src/bus/bus.ts';
 import { createMessageBus } from '../../src/bus/message-bus.ts';
 import type { AdmissionPolicy, Role } from '../../src/core/admission.ts';
+import { type LimitsConfig, limitsSchema } from '../../src/core/config-limits.ts';
 import { channelName, chatId, DEFAULT_ACCOUNT, messageId, userId } from '../../src/core/ids.ts';
 import type { InboundMessage, PersonSender } from '../../src/core/message.ts';
+import { createFairUse } from '../../src/gateway/fair-use.ts';
 import { createGroupBuffer } from '../../src/gateway/group-buffer.ts';
 import { createGroupIntake } from '../../src/gateway/group-intake.ts';
 import { createJudge } from '../../src/gateway/judge.ts';
@@ -37,6 +39,7 @@ export type PeopleRig = {
   /** What was sent to the chat of this id. */
   sentTo(chat: string): Promise<readonly string[]>;
   policy: Omit<AdmissionPolicy, 'role'>;
+  limits: LimitsConfig;
   /** The process dies and another one opens the same store. */
   restart(): Promise<void>;
 } & AsyncDisposable;
@@ -65,6 +68,7 @@ export async function makePeopleRig(
   const path = join(folder, 'state.db');
   const rig = { allowFrom: [], owners: [], acceptUnverified: false, strangers: 'silent' } as const;
   let current: Omit<AdmissionPolicy, 'role'> = { ...rig, ...policy };
+  let fairLimits = limitsSchema.parse({});
 
   async function open(): Promise<Opened> {
     const store = await openEmbeddedStore({ path, clock, log: silentLogger });
@@ -91,8 +95,12 @@ export async function makePeopleRig(
     });
     const buffer = createGroupBuffer(store.scope('groups'), clock);
     const groups = createGroupIntake({ buffer, tellOwner: () => undefined });
+    const fairUse = createFairUse({
+      ...{ state: store.scope('fair-use'), bus, clock, log },
+      settings: () => ({ limits: fairLimits, timeZone: 'UTC' }),
+    });
     const receiver = createReceiver({
-      ...{ bus, pairing, judge, knock, groups, log, ownerWroteIn: door.wroteIn },
+      ...{ bus, pairing, judge, knock, groups, fairUse, log, ownerWroteIn: door.wroteIn },
       fetchAttachments: () => undefined,
       commands: {
         bus,
@@ -133,6 +141,12 @@ export async function makePeopleRig(
     },
     set policy(next) {
       current = next;
+    },
+    get limits() {
+      return fairLimits;
+    },
+    set limits(next) {
+      fairLimits = next;
     },
     async say(from, text, extra = {}) {
       const sender = typeof from === 'string' ? person(from) : from;

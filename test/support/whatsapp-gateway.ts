@@ -52,6 +52,7 @@ export async function startWhatsAppWorld(
     },
     gateway: { port: 0 },
     coalesce: { quietMs: 50 },
+    limits: { messages: { perMinute: 0, perDay: 0 } },
   });
   const home = stack.use(await makeTestHome(configOf(whatsapp)));
   const start = () => home.start(trustVariables(server));

@@ -3,6 +3,7 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { accountId, channelName, chatId, sessionKey, turnId } from '../../src/core/ids.ts';
+import { ALL_RIGHTS } from '../../src/core/rights.ts';
 import { createGuardedFiles } from '../../src/lib/guarded-files.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { createFileMemory } from '../../src/memory/files.ts';
@@ -54,6 +55,8 @@ export async function createWorkspace(settings: Partial<ToolboxSettings> = {}) {
     signal: stop.signal,
     clock,
     workspace,
+    rights: ALL_RIGHTS,
+    isTainted: false,
     say: async (markdown) => void said.push(markdown),
   };
   async function call(name: string, input: unknown) {

@@ -1,0 +1,53 @@
+// Under which names a message is counted, and which limits the configuration sets for them: the most
+// exact exception counts over that of the channel, and that over the general limits.
+
+import type { AdmittedRole } from './admission.ts';
+import type { LimitsConfig } from './config-limits.ts';
+import { type MessageLimits, ownerLimits } from './fair-use.ts';
+import { type InboundMessage, idsOf } from './message.ts';
+
+/** Names of one person or one group, `channel:id`; whoever shares one of them is the same. */
+export type CountNames = readonly [string, ...string[]];
+
+export function personNames({ sender, chat }: Pick<InboundMessage, 'sender' | 'chat'>): CountNames {
+  const name = (id: string) => `${chat.channel}:${id}`;
+  if (sender.kind === 'system') return [name(sender.source)];
+  const [, ...others] = idsOf(sender);
+  return [name(sender.id), ...others.map(name)];
+}
+
+export function groupNames({ group, chat }: InboundMessage): CountNames | undefined {
+  if (group === undefined) return undefined;
+  const name = (id: string) => `${chat.channel}:${id}`;
+  const [first, ...others] = group.ids;
+  return [name(first), ...others.map(name)];
+}
+
+export function personLimits(
+  message: InboundMessage,
+  role: AdmittedRole,
+  limits: LimitsConfig,
+): MessageLimits {
+  const { perMinute, perDay } = limits.messages;
+  const standard = { perMinute, perDay, ...exceptionFor([message.chat.channel], limits) };
+  return {
+    ...(role === 'owner' ? ownerLimits(standard) : standard),
+    ...exceptionFor(personNames(message), limits),
+  };
+}
+
+export function groupLimits(names: CountNames, limits: LimitsConfig): MessageLimits {
+  const { groupPerMinute: perMinute, groupPerDay: perDay } = limits.messages;
+  return { perMinute, perDay, ...exceptionFor(names, limits) };
+}
+
+function exceptionFor(
+  names: readonly string[],
+  { exceptions }: LimitsConfig,
+): Partial<MessageLimits> {
+  const { perMinute, perDay } = exceptions.find(({ who }) => names.includes(who)) ?? {};
+  return {
+    ...(perMinute === undefined ? {} : { perMinute }),
+    ...(perDay === undefined ? {} : { perDay }),
+  };
+}

@@ -1,0 +1,71 @@
+// Values kept under several names at once: whoever is met under one of them is the same as under the
+// others. Two values that turn out to be of one are joined.
+
+export type CountRow<Value> = {
+  /** The name it is stored under: the first it was met with. */
+  readonly key: string;
+  readonly names: ReadonlySet<string>;
+  value: Value;
+};
+
+/** What has to be written so that the book can be read again. */
+export type StoredRow = { readonly key: string; readonly value: string | undefined };
+
+export class CountBook<Value> {
+  readonly #fresh: Value;
+  readonly #join: (left: Value, right: Value) => Value;
+  readonly #rows = new Map<string, CountRow<Value>>();
+  /** Keys of rows that were joined into others and are still stored. */
+  readonly #gone = new Set<string>();
+
+  constructor(fresh: Value, join: (left: Value, right: Value) => Value) {
+    this.#fresh = fresh;
+    this.#join = join;
+  }
+
+  /** The one row of these names, made where there is none. */
+  at([first, ...others]: readonly [string, ...string[]]): CountRow<Value> {
+    const names = [first, ...others];
+    const found = [...new Set(names.flatMap((name) => this.#rows.get(name) ?? []))];
+    const [known, ...more] = found;
+    if (known !== undefined && more.length === 0 && names.every((name) => known.names.has(name))) {
+      return known;
+    }
+    const row: CountRow<Value> = {
+      key: known?.key ?? first,
+      names: new Set([...found.flatMap((one) => [...one.names]), ...names]),
+      value: more.reduce((value, one) => this.#join(value, one.value), known?.value ?? this.#fresh),
+    };
+    for (const one of more) this.#gone.add(one.key);
+    for (const name of row.names) this.#rows.set(name, row);
+    return row;
+  }
+
+  /** Every row once. */
+  get rows(): readonly CountRow<Value>[] {
+    return [...new Set(this.#rows.values())];
+  }
+
+  forget(row: CountRow<Value>): void {
+    for (const name of row.names) this.#rows.delete(name);
+  }
+
+  /** The rows as they are to be stored, and the deletion of those that were joined into others. */
+  stored(rows: Iterable<CountRow<Value>>): readonly StoredRow[] {
+    const written = [...new Set(rows)].map(({ key, names, value }) => ({
+      key,
+      value: JSON.stringify({ names: [...names], value }),
+    }));
+    const gone = [...this.#gone].map((key) => ({ key, value: undefined }));
+    this.#gone.clear();
+    return [...gone, ...written];
+  }
+
+  /** Takes up what `stored` wrote. */
+  read(text: string): CountRow<Value> {
+    const { names, value }: { names: [string, ...string[]]; value: Value } = JSON.parse(text);
+    const row = this.at(names);
+    row.value = value;
+    return row;
+  }
+}

@@ -1,0 +1,188 @@
+// Keeps count of the messages that people and groups have answered, and ends what is too much: one
+// kind word, then silence. Counts live in memory and are stored in the transaction that stores the
+// messages, so that neither a restart nor a message costs more for it. The rules are core's.
+
+import type { AcceptResult, MessageBus } from '../bus/bus.ts';
+import type { LimitsConfig } from '../core/config-limits.ts';
+import {
+  COMMAND_LIMITS,
+  type Counted,
+  gateText,
+  givenBack,
+  isSpent,
+  joinedTallies,
+  type MessageLimits,
+  type Moment,
+  NO_MESSAGES,
+  pauseNotice,
+  type Tally,
+  taken,
+  weigh,
+} from '../core/fair-use.ts';
+import { messageId } from '../core/ids.ts';
+import { createLocalDays, type LocalDay } from '../core/local-day.ts';
+import type { InboundMessage } from '../core/message.ts';
+import {
+  type CountNames,
+  groupLimits,
+  groupNames,
+  personLimits,
+  personNames,
+} from '../core/message-limits.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { Logger } from '../lib/logger.ts';
+import type { KeyValueStore } from '../store/store.ts';
+import { CountBook, type CountRow } from './count-book.ts';
+import type { CountedAs, Gated } from './group-intake.ts';
+
+export type FairUseDeps = {
+  readonly state: KeyValueStore;
+  readonly bus: Pick<MessageBus, 'send'>;
+  readonly clock: Clock;
+  readonly log: Logger;
+  settings(): { readonly limits: LimitsConfig; readonly timeZone: string };
+};
+
+/** A batch in which what is too much is only recorded. */
+export type Weighed = {
+  readonly batch: readonly Gated[];
+  /** Stores the counts; to be called in the same breath as the bus's `accept`. */
+  store(): Promise<void>;
+  /** Takes back the count of what was not new. */
+  settle(results: readonly AcceptResult[]): void;
+};
+
+export interface FairUse {
+  weigh(batch: readonly Gated[]): Promise<Weighed>;
+}
+
+/** What is counted of one message, each with the limits that hold for it. */
+type Account = {
+  readonly whose: Counted;
+  readonly row: CountRow<Tally>;
+  readonly limits: MessageLimits;
+};
+
+/** `undo` takes back what was counted of a message that turns out to be known already. */
+type Judged = { readonly item: Gated; readonly undo?: () => void };
+
+/** Counts of days that are over are deleted from the store after this. */
+const KEEP_MS = 2 * 86_400_000;
+
+export function createFairUse({ state, bus, clock, log, settings }: FairUseDeps): FairUse {
+  const book = new CountBook<Tally>(NO_MESSAGES, joinedTallies);
+  const dayOf = createLocalDays();
+  let loading: Promise<void> | undefined;
+  let sweptOn = '';
+
+  async function load() {
+    for (const { value } of await state.list('')) book.read(value);
+  }
+
+  /** At most once a day: forgets who has not written since. */
+  function sweep(now: number, today: LocalDay) {
+    if (sweptOn === today.day) return;
+    sweptOn = today.day;
+    for (const row of book.rows) if (isSpent(row.value, { now, today })) book.forget(row);
+    state.expire('', now - KEEP_MS).catch((error) => log.warn('counts not deleted', { error }));
+  }
+
+  function accountsOf(message: InboundMessage, { role, as }: CountedAs): readonly Account[] {
+    const { limits } = settings();
+    const people = personNames(message);
+    if (as === 'command') {
+      const row = book.at(prefixed('command ', people));
+      return [{ whose: 'commands', row, limits: COMMAND_LIMITS }];
+    }
+    const own = personLimits(message, role, limits);
+    const person: Account = {
+      whose: 'person',
+      row: book.at(prefixed('person ', people)),
+      limits: own,
+    };
+    const groups = groupNames(message);
+    if (groups === undefined || role === 'owner') return [person];
+    const row = book.at(prefixed('group ', groups));
+    return [person, { whose: 'group', row, limits: groupLimits(groups, limits) }];
+  }
+
+  function tell(message: InboundMessage, text: string): () => Promise<void> {
+    return async () => {
+      const id = messageId(`${message.id}/reply`);
+      await bus.send({ id, chat: message.chat, markdown: text, replyTo: message.id });
+    };
+  }
+
+  function judge(
+    item: Gated,
+    message: InboundMessage,
+    counts: CountedAs,
+    touched: Set<CountRow<Tally>>,
+  ): Judged {
+    const now = clock.now();
+    const today = dayOf(now, settings().timeZone);
+    sweep(now, today);
+    const moment: Moment = { saidAt: Math.min(message.sentAt, now), now, today };
+    const accounts = accountsOf(message, counts);
+    for (const { whose, row, limits } of accounts) {
+      const verdict = weigh(row.value, moment, limits);
+      if (verdict.kind === 'take') continue;
+      const { pause, isNew } = verdict;
+      const before = row.value.pause;
+      if (isNew) row.value = { ...row.value, pause };
+      touched.add(row);
+      const gate = gateText(whose, pause);
+      log.info('message refused', { messageId: message.id, reason: gate });
+      const refused: Gated = { entry: { kind: 'record', message, gate } };
+      if (!isNew) return { item: refused };
+      const afterwards = tell(message, pauseNotice(whose, pause, limits, now));
+      const undo = () => {
+        row.value = withPause(row.value, before);
+      };
+      return { item: { ...refused, afterwards }, undo };
+    }
+    for (const { row, limits } of accounts) {
+      row.value = taken(row.value, moment, limits);
+      touched.add(row);
+    }
+    const undo = () => {
+      for (const { row } of accounts) row.value = givenBack(row.value, moment);
+    };
+    return { item, undo };
+  }
+
+  return {
+    async weigh(batch) {
+      loading ??= load();
+      await loading;
+      const touched = new Set<CountRow<Tally>>();
+      const weighed = batch.map((item): Judged => {
+        const { counts, entry } = item;
+        return counts === undefined ? { item } : judge(item, entry.message, counts, touched);
+      });
+      return {
+        batch: weighed.map(({ item }) => item),
+        async store() {
+          if (touched.size === 0) return;
+          // The messages are what matters: a count that is not stored only ends with the process.
+          await state
+            .setMany(book.stored(touched))
+            .catch((error) => log.warn('counts not stored', { error }));
+        },
+        settle(results) {
+          for (const [index, { undo }] of weighed.entries()) {
+            if (results[index] !== 'accepted') undo?.();
+          }
+        },
+      };
+    },
+  };
+}
+
+function prefixed(prefix: string, [first, ...others]: CountNames): CountNames {
+  return [prefix + first, ...others.map((name) => prefix + name)];
+}
+
+function withPause({ pause: _ended, ...tally }: Tally, pause: Tally['pause']): Tally {
+  return pause === undefined ? tally : { ...tally, pause };
+}
