@@ -2,6 +2,7 @@
 // alone and in order; the result of a call with effects is on disk before the next call begins.
 
 import type { AgentEvent } from '../core/event.ts';
+import { isRepeatable } from '../core/rights.ts';
 import type { ToolCall } from '../core/transcript.ts';
 import type { SignalOf, StateOf } from '../core/turn-state.ts';
 import type { BoundCall } from '../tools/tool.ts';
@@ -35,7 +36,7 @@ export async function* executeCalls(
 }
 
 function isRead({ bound }: Planned): boolean {
-  return bound.kind === 'refused' || ['read', 'web'].includes(bound.access);
+  return bound.kind === 'refused' || isRepeatable(bound.access);
 }
 
 function groupsOf(planned: readonly Planned[]): readonly (readonly Planned[])[] {
@@ -88,5 +89,6 @@ async function recordReport(turn: TurnContext, each: Planned, report: CallReport
   const status = isBrokenOff ? 'unknown' : report.status;
   const text = isBrokenOff ? STOPPED_WHILE_RUNNING : report.text;
   const entry = toolEntry(turn, each.call, status, text);
-  await turn.thread.record([entry], { durable: !isRead(each) });
+  const marked = report.isForeign === true ? { ...entry, isForeign: true as const } : entry;
+  await turn.thread.record([marked], { durable: !isRead(each) });
 }

@@ -2,6 +2,7 @@
 
 import { z } from 'zod';
 import { count, port, seconds } from './config-fields.ts';
+import { PERMISSIONS, TOOL_ACCESSES, type ToolAccess } from './rights.ts';
 
 /** Every built-in tool; a test keeps the list true. */
 export const TOOL_NAMES = [
@@ -38,6 +39,15 @@ const web = z.strictObject({
     .describe('Of one page, decompressed.'),
 });
 
+const permission = z.enum(PERMISSIONS).optional();
+const policyEntry = z.strictObject({
+  who: z.string().describe('channel:id, with the stable id of a person or a group there.'),
+  ...(Object.fromEntries(TOOL_ACCESSES.map((access) => [access, permission])) as Record<
+    ToolAccess,
+    typeof permission
+  >),
+});
+
 export const toolsSchema = z
   .strictObject({
     disabled: z
@@ -45,6 +55,17 @@ export const toolsSchema = z
       .default([])
       .describe('Names of tools the agent does not get.'),
     timeoutSecs: seconds(1, 600).default(60).describe('Longest run of one tool.'),
+    people: z
+      .array(policyEntry)
+      .default([])
+      .describe(
+        'What single people may have done where they are alone with the agent: free, ask (an ' +
+          'owner says yes to each call) or never, by what a tool does.',
+      ),
+    groups: z
+      .array(policyEntry)
+      .default([])
+      .describe('What may be done in single groups, for members who may have it done themselves.'),
     web: web.prefault({}),
   })
   .prefault({});

@@ -4,7 +4,7 @@
 import type { z } from 'zod';
 import type { SessionKey, TurnId } from '../core/ids.ts';
 import type { ChatRef } from '../core/message.ts';
-import type { ToolAccess } from '../core/rights.ts';
+import type { Rights, ToolAccess } from '../core/rights.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { ToolSpec } from '../providers/provider.ts';
 
@@ -16,6 +16,10 @@ export type ToolContext = {
   readonly clock: Clock;
   /** Absolute path of the folder that file tools are confined to. */
   readonly workspace: string;
+  /** What the turn may do; the agent has asked them already for the call's own access. */
+  readonly rights: Rights;
+  /** The conversation shows words of others. */
+  readonly isTainted: boolean;
   /** Sends a text to the current chat at once; the same `ordinal` sends once. */
   say(markdown: string): Promise<void>;
 };
@@ -25,12 +29,18 @@ export type Tool<Input = unknown> = {
   readonly description: string;
   /** When to use it and when not; goes into the system prompt. */
   readonly guidance?: string;
-  /** What it does to the world. */
+  /** What it does to the world; a turn that never may is not offered it. */
   readonly access: ToolAccess;
+  /** What this call does, where that depends on its input or on what was read before. */
+  accessOf?(input: Input, isTainted: boolean): ToolAccess;
   /** The address on the net that this call asks. */
   urlOf?(input: Input): string;
-  /** Its result holds words of others. */
-  readonly taints?: boolean;
+  /** Its result holds words of others: the toolbox wraps it, and the conversation is tainted. */
+  readonly taints?: true;
+  /** Of a tool that taints: whether this input asks for what the person themself laid down. */
+  isOwn?(input: Input): boolean;
+  /** Such a result is shown as it is, where it has to be copied to the letter. */
+  readonly isVerbatim?: true;
   readonly input: z.ZodType<Input>;
   /** Short text for people that says what a call is about, e.g. the path. */
   describe(input: Input): string;
@@ -38,8 +48,19 @@ export type Tool<Input = unknown> = {
   run(input: Input, context: ToolContext): Promise<string>;
 };
 
-/** `text` is no longer than the toolbox's limit. */
-export type ToolOutcome = { readonly status: 'ok' | 'failed'; readonly text: string };
+/** `text` is no longer than the toolbox's limit, the lines around words of others not counted. */
+export type ToolOutcome = {
+  readonly status: 'ok' | 'failed';
+  readonly text: string;
+  /** It holds words of others. */
+  readonly isForeign?: true;
+};
+
+export type OfferedTools = {
+  readonly specs: readonly ToolSpec[];
+  /** The guidance of all of them, for the system prompt. */
+  readonly guidance: string;
+};
 
 /** A call after lookup, coercion and validation; `run` never throws. */
 export type BoundCall =
@@ -47,6 +68,11 @@ export type BoundCall =
       readonly kind: 'ready';
       readonly name: string;
       readonly access: ToolAccess;
+      accessIn(turn: { readonly isTainted: boolean }): ToolAccess;
+      /** The address on the net that it asks. */
+      readonly url: string | undefined;
+      /** The arguments as they were understood, JSON: bound again, they mean the same call. */
+      readonly arguments: string;
       readonly detail: string;
       run(context: ToolContext): Promise<ToolOutcome>;
     }
@@ -54,9 +80,8 @@ export type BoundCall =
   | { readonly kind: 'refused'; readonly name: string; readonly outcome: ToolOutcome };
 
 export interface Toolbox {
-  readonly specs: readonly ToolSpec[];
-  /** The guidance of all tools, for the system prompt. */
-  readonly guidance: string;
+  /** What a turn of these rights is offered. */
+  offered(rights: Rights): OfferedTools;
   /** `argumentsJson` is the model's text, verbatim. */
   bind(name: string, argumentsJson: string): BoundCall;
 }

@@ -2,6 +2,7 @@
 
 import { expect, test } from 'vitest';
 import { configSchema } from '../../src/core/config.ts';
+import { ALL_RIGHTS } from '../../src/core/rights.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createGuardedFiles } from '../../src/lib/guarded-files.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
@@ -35,7 +36,10 @@ test.each([
   ['remember I like tea', 'remember'],
   ['recall tea', 'recall'],
 ])('"%s" becomes a call that the real %s accepts', (text, name) => {
-  const reply = demoReply({ messages: [{ role: 'user', text }], tools: toolbox.specs });
+  const reply = demoReply({
+    messages: [{ role: 'user', text }],
+    tools: toolbox.offered(ALL_RIGHTS).specs,
+  });
   if (reply.kind !== 'tool') throw new Error('the demo called no tool');
   expect(reply.tool).toBe(name);
   expect(toolbox.bind(reply.tool, reply.arguments)).toMatchObject({ kind: 'ready', name });

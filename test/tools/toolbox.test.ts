@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import { ALL_RIGHTS, NO_RIGHTS } from '../../src/core/rights.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import type { Tool } from '../../src/tools/tool.ts';
 import { createToolbox } from '../../src/tools/toolbox.ts';
@@ -29,7 +30,8 @@ async function createOneTool(run: Tool<{ n: number }>['run'], settings = {}) {
 describe('the toolbox', () => {
   test('offers every tool with a JSON Schema, and none that is switched off', async () => {
     const { toolbox } = await createWorkspace();
-    expect(toolbox.specs.map((spec) => spec.name)).toEqual([
+    const { specs, guidance } = toolbox.offered(ALL_RIGHTS);
+    expect(specs.map((spec) => spec.name)).toEqual([
       'read_file',
       'write_file',
       'edit_file',
@@ -40,12 +42,21 @@ describe('the toolbox', () => {
       'web_fetch',
       'time',
     ]);
-    expect(toolbox.specs[0]?.schema).toMatchObject({ type: 'object', required: ['path'] });
-    expect(toolbox.guidance).toContain('### read_file');
+    expect(specs[0]?.schema).toMatchObject({ type: 'object', required: ['path'] });
+    expect(guidance).toContain('### read_file');
     const without = await createWorkspace({ disabled: ['remember', 'recall'] });
-    expect(without.toolbox.specs.map((spec) => spec.name)).not.toContain('recall');
-    expect(without.toolbox.guidance).not.toContain('recall\n');
+    const left = without.toolbox.offered(ALL_RIGHTS);
+    expect(left.specs.map((spec) => spec.name)).not.toContain('recall');
+    expect(left.guidance).not.toContain('recall\n');
     expect(await without.call('recall', { query: 'x' })).toMatchObject({ status: 'failed' });
+  });
+
+  test('offers a turn only what it may have done', async () => {
+    const { toolbox } = await createWorkspace();
+    expect(toolbox.offered(NO_RIGHTS)).toEqual({ specs: [], guidance: '' });
+    const reader = toolbox.offered({ ...NO_RIGHTS, read: 'free', write: 'ask' });
+    expect(reader.specs.map(({ name }) => name)).not.toContain('message');
+    expect(reader.specs.map(({ name }) => name)).toContain('write_file');
   });
 
   test.each(['functions.read_file', 'READ_FILE', 'read-file', 'ReadFile', 'default_api:read_file'])(
