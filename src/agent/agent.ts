@@ -4,6 +4,7 @@
 import type { AgentEvent, TurnOutcome } from '../core/event.ts';
 import type { SessionKey, TurnId } from '../core/ids.ts';
 import type { ChatRef, InboundMessage } from '../core/message.ts';
+import type { TurnPerson } from '../core/notes.ts';
 import type { Rights, ToolAccess } from '../core/rights.ts';
 
 /** A message the agent is to answer, with its place in the session's order. */
@@ -39,6 +40,8 @@ export type TurnInput = {
   readonly turnId: TurnId;
   readonly session: SessionKey;
   readonly chat: ChatRef;
+  /** Whose turn it is. */
+  readonly person: TurnPerson;
   readonly messages: readonly [TurnMessage, ...TurnMessage[]];
   /** The narrowest of its messages. */
   readonly rights: Rights;
@@ -57,7 +60,7 @@ export interface PreparedContext {
 }
 
 export interface Agent {
-  prepare(session: SessionKey, chat: ChatRef): Promise<PreparedContext>;
+  prepare(session: SessionKey, chat: ChatRef, person: TurnPerson): Promise<PreparedContext>;
   run(
     input: TurnInput,
     context: PreparedContext,

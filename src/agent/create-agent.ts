@@ -53,7 +53,7 @@ export function createAgent(deps: AgentDeps): Agent {
   const lasting = { contexts, correction, timeText: createTimeText() };
 
   return {
-    prepare: (session, chat) => contexts.prepare(session, chat),
+    prepare: (session, chat, person) => contexts.prepare(session, chat, person),
 
     async *run(input, context, signal) {
       const opened = await openTurn(deps, lasting, input, context);
@@ -98,12 +98,12 @@ async function openTurn(
       maxTokens: settings.maxTurnTokens,
       maxMs: settings.maxTurnMs,
     },
-    prepared: await contexts.current(context, input.chat),
+    prepared: await contexts.current(context, input.chat, input.person),
     models: deps.models(),
     toolbox: deps.toolbox(),
     thread: new Thread({ sessions, session: input.session, turnId: input.turnId }),
     log: deps.log.child({ session: input.session, turnId: input.turnId }),
-    time: timeText(clock.now(), settings.timeZone),
+    time: timeText(clock.now(), input.person.timeZone ?? settings.timeZone),
     elapsedMs: () => Math.round(clock.monotonic() - startedMs),
   };
 }

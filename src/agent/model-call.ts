@@ -78,6 +78,7 @@ function systemPrompt(
       channel: input.chat.channel,
       chat: input.chat.chat,
       time,
+      ...(input.person.language === undefined ? {} : { language: input.person.language }),
     },
     model,
   );

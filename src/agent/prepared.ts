@@ -3,12 +3,14 @@
 
 import type { SessionKey } from '../core/ids.ts';
 import type { ChatRef } from '../core/message.ts';
+import type { TurnPerson } from '../core/notes.ts';
 import type { TranscriptEntry } from '../core/transcript.ts';
 import type { SessionStore } from '../sessions/store.ts';
 import type { PreparedContext } from './agent.ts';
 import type { PromptMaterial, PromptSources } from './prompt-sources.ts';
 
 export type Prepared = PreparedContext & {
+  readonly person: TurnPerson;
   readonly history: readonly TranscriptEntry[];
   readonly material: PromptMaterial;
 };
@@ -26,12 +28,12 @@ export class PreparedContexts {
     this.#sources = sources;
   }
 
-  async prepare(session: SessionKey, chat: ChatRef): Promise<Prepared> {
+  async prepare(session: SessionKey, chat: ChatRef, person: TurnPerson): Promise<Prepared> {
     const [history, material] = await Promise.all([
       this.#sessions.load(session),
-      this.#sources.read(chat.channel),
+      this.#sources.read(chat.channel, person.notes),
     ]);
-    const prepared = { session, history, material };
+    const prepared = { session, person, history, material };
     this.#fresh.delete(session);
     this.#fresh.set(session, prepared);
     const [oldest] = this.#fresh.keys();
@@ -40,9 +42,10 @@ export class PreparedContexts {
   }
 
   /** The context as prepared, or a new one where the session has moved on since. */
-  async current(context: PreparedContext, chat: ChatRef): Promise<Prepared> {
+  async current(context: PreparedContext, chat: ChatRef, person: TurnPerson): Promise<Prepared> {
     const fresh = this.#fresh.get(context.session);
-    return fresh === context ? fresh : this.prepare(context.session, chat);
+    if (fresh === context && fresh.person.notes === person.notes) return fresh;
+    return this.prepare(context.session, chat, person);
   }
 
   /** To be called when the session's history changes. */

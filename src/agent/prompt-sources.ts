@@ -5,7 +5,8 @@
 import { constants } from 'node:fs';
 import { type FileHandle, open, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type PromptFile, SKILLS_FOLDER, WORKSPACE_FILES } from '../core/prompt.ts';
+import { OWNER_FILES } from '../core/notes.ts';
+import { MEMORY_FILE, type PromptFile, SKILLS_FOLDER, WORKSPACE_FILES } from '../core/prompt.ts';
 import { skillLine } from '../core/skill.ts';
 import { fileStamp } from '../lib/file-stamp.ts';
 
@@ -13,19 +14,22 @@ export type PromptMaterial = {
   readonly files: readonly PromptFile[];
   readonly channelContext?: PromptFile;
   readonly memory: string;
+  /** Where it is kept, below the workspace. */
+  readonly memoryFile: string;
   /** One line per skill. */
   readonly skills: string;
 };
 
 export interface PromptSources {
-  read(channel: string): Promise<PromptMaterial>;
+  /** For a turn of whoever has these notes. */
+  read(channel: string, notes: string): Promise<PromptMaterial>;
 }
 
 export type PromptSourcesDeps = {
   /** Absolute path; read at each turn. */
   workspace(): string;
   /** Long-term memory for the prompt; empty when there is none. */
-  memoryText(): Promise<string>;
+  memoryText(notes: string): Promise<string>;
 };
 
 /** Far above every prompt budget; a larger file is read up to here. */
@@ -69,17 +73,19 @@ export function createPromptSources(deps: PromptSourcesDeps): PromptSources {
   }
 
   return {
-    async read(channel) {
+    async read(channel, notes) {
+      const names = WORKSPACE_FILES.filter((name) => notes === '' || !OWNER_FILES.includes(name));
       const [found, ownContext, memory, skills] = await Promise.all([
-        Promise.all(WORKSPACE_FILES.map(readFile)),
+        Promise.all(names.map(readFile)),
         readFile(`CONTEXT-${channel}.md`),
-        deps.memoryText(),
+        deps.memoryText(notes),
         readSkills(),
       ]);
       const channelContext = ownContext ?? (await readFile('CONTEXT.md'));
       return {
         files: found.filter((file) => file !== undefined),
         memory,
+        memoryFile: notes + MEMORY_FILE,
         skills,
         ...(channelContext === undefined ? {} : { channelContext }),
       };

@@ -54,6 +54,7 @@ function contextOf(turn: TurnContext, call: ToolCall): ToolContext {
     workspace: settings.workspace,
     rights: turn.rights.current,
     isTainted: turn.thread.isTainted,
+    person: input.person,
     say(markdown) {
       const ordinal = base + texts;
       texts += 1;

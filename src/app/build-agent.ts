@@ -42,7 +42,7 @@ export function buildAgent(
   });
   const prompt = createPromptSources({
     workspace,
-    memoryText: async () => (live.config.memory.enabled ? memory.promptText() : ''),
+    memoryText: async (notes) => (live.config.memory.enabled ? memory.promptText(notes) : ''),
   });
   return createAgent({
     models,

@@ -18,6 +18,7 @@ import { createOwnerNotices } from '../gateway/owner-notices.ts';
 import { createPeople } from '../gateway/people.ts';
 import { createReceiver } from '../gateway/receive.ts';
 import { createSessionSettings } from '../gateway/session-settings.ts';
+import { createTurnPersonOf } from '../gateway/turn-person.ts';
 import { withFiles } from '../gateway/turns-with-files.ts';
 import { type Clock, systemClock } from '../lib/clock.ts';
 import { openLogFile } from '../lib/log-file.ts';
@@ -38,6 +39,7 @@ import type { Gateway, GatewayOptions } from './gateway.ts';
 import { GatewayService } from './gateway-service.ts';
 import { LiveConfig } from './live-config.ts';
 import { createModels } from './models.ts';
+import { OWN_DOORS } from './own-doors.ts';
 import { createOwnerDoor } from './owner-door.ts';
 import { PAIRING_SCOPE } from './state.ts';
 
@@ -118,11 +120,14 @@ async function build(
     state,
     clock,
     randomBytes,
+    revision: store.revision,
+    ownDoors: OWN_DOORS,
+    policy: (channel) => policyOf(channel, live.config),
     async release(messages) {
       await bus.accept(messages.map((message) => ({ kind: 'queue', message })));
     },
   });
-  const { pairing, strangers, decisions } = people;
+  const { pairing, persons, strangers, decisions } = people;
   const commands: CommandDeps = {
     bus,
     settings,
@@ -135,7 +140,7 @@ async function build(
     channelLines: () => gateway.channelLines(),
     resetSession: (session) => agent.reset(session),
   };
-  const judge = createJudge({ pairing, policy: (channel) => policyOf(channel, live.config) });
+  const judge = createJudge({ persons, policy: (channel) => policyOf(channel, live.config) });
   const ownerDoor = createOwnerDoor({ state, pairing });
   const isRunning = (name: ChannelName) => manager.status(name)?.kind === 'running';
   const isThere = (name: ChannelName) => (manager.status(name)?.kind ?? 'stopped') !== 'stopped';
@@ -180,6 +185,7 @@ async function build(
   const attachments = buildAttachments(foundations, manager.channel, resources);
   const dispatcher = createDispatcher({
     agent,
+    personOf: createTurnPersonOf(persons),
     bus,
     commands,
     judge,

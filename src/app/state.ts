@@ -12,6 +12,7 @@ import { silentLogger } from '../lib/logger.ts';
 import { openEmbeddedStore } from '../store/embedded.ts';
 import type { EmbeddedStore } from '../store/store.ts';
 import type { Home } from './home.ts';
+import { OWN_DOORS } from './own-doors.ts';
 
 /** Where pairings live in the store. */
 export const PAIRING_SCOPE = 'people';
@@ -27,6 +28,8 @@ const NO_LIMITS = {
   maxPending: Number.POSITIVE_INFINITY,
   maxPendingPerChat: Number.POSITIVE_INFINITY,
 };
+
+const NO_CONFIGURATION = { allowFrom: [], owners: [], strangers: 'closed' } as const;
 
 const queued = (message: InboundMessage): InboundEntry => ({ kind: 'queue', message });
 
@@ -53,6 +56,10 @@ export async function openState(home: Home, clock: Clock): Promise<OpenedState> 
   const store = await openEmbeddedStore({ path: home.state, clock, log: silentLogger });
   const people = createPeople({
     state: store.scope(PAIRING_SCOPE),
+    revision: store.revision,
+    ownDoors: OWN_DOORS,
+    // What the configuration adds is the running gateway's to say.
+    policy: () => NO_CONFIGURATION,
     clock,
     randomBytes,
     async release(messages) {

@@ -15,6 +15,7 @@ import { linkCommand } from './link-command.ts';
 import { onboardCommand } from './onboard-command.ts';
 import { emailCommand, telegramCommand, whatsAppCommand } from './one-channel-commands.ts';
 import { pairCommand } from './pair-command.ts';
+import { peopleCommand } from './people-command.ts';
 import { sessionsCommand } from './sessions-command.ts';
 import { statusCommand } from './status-command.ts';
 import type { Terminal } from './terminal.ts';
@@ -36,6 +37,7 @@ const COMMANDS: readonly CommandFactory[] = [
   doctorCommand,
   channelsCommand,
   pairCommand,
+  peopleCommand,
   sessionsCommand,
   traceCommand,
   deadCommand,

@@ -36,6 +36,8 @@ export type AdmissionPolicy = {
   readonly strangers: StrangerPolicy;
 };
 
+export type ConfiguredGate = Pick<AdmissionPolicy, 'allowFrom' | 'owners' | 'strangers'>;
+
 export type Verdict =
   | SettledVerdict
   /** Shows a pairing code; where it is no good, `otherwise` holds. */
@@ -73,7 +75,7 @@ export function admit(message: InboundMessage, policy: AdmissionPolicy): Verdict
   if (sender.kind === 'system') return { kind: 'admit', role: undefined };
   if (policy.role === 'blocked') return refuse('sender is blocked');
   if (message.addressing !== 'direct') return groupVerdict({ ...message, sender }, policy);
-  const role = policy.role ?? configuredRole(sender, policy);
+  const role = policy.role ?? configuredRole(idsOf(sender), policy);
   if (sender.verified === 'unverified' && !(role !== undefined && policy.acceptUnverified)) {
     return refuse('sender not verified');
   }
@@ -108,7 +110,7 @@ function groupVerdict(
 ): Verdict {
   const { allowFrom, groups, role } = policy;
   if (groups === undefined) return refuse('groups are off');
-  const isOwner = (role ?? configuredRole(message.sender, policy)) === 'owner';
+  const isOwner = (role ?? configuredRole(idsOf(message.sender), policy)) === 'owner';
   const verdict = admitInGroup(message, { groups, allowFrom, isOwner });
   if (verdict.kind === 'refuse') return { ...verdict, stranger: false };
   if (verdict.kind === 'hear') return verdict;
@@ -116,11 +118,11 @@ function groupVerdict(
   return { kind: 'admit', role: isOwner ? 'owner' : isGuest ? 'guest' : 'trusted' };
 }
 
-function configuredRole(
-  sender: PersonSender,
-  { owners, allowFrom, strangers }: AdmissionPolicy,
+/** What the configuration of a channel makes of these ids, where nothing was decided about them. */
+export function configuredRole(
+  ids: readonly string[],
+  { owners, allowFrom, strangers }: ConfiguredGate,
 ): AdmittedRole | undefined {
-  const ids: readonly string[] = idsOf(sender);
   if (owners.some((id) => ids.includes(id))) return 'owner';
   if (allowFrom.some((id) => id === EVERYBODY || ids.includes(id))) return 'trusted';
   return strangers === 'open' ? 'guest' : undefined;

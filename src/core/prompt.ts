@@ -24,6 +24,10 @@ export type PromptParts = {
   /** `CONTEXT-{channel}.md`, or `CONTEXT.md`. */
   readonly channelContext?: PromptFile;
   readonly memory: string;
+  /** Where it is kept, below the workspace. */
+  readonly memoryFile: string;
+  /** The language the person wants to be answered in, in English; undefined: that of the question. */
+  readonly language?: string;
   /** One line per skill of the workspace. */
   readonly skills: string;
   readonly toolGuidance: string;
@@ -53,8 +57,10 @@ export const SKILLS_FOLDER = 'skills';
 export function buildPrompt(parts: PromptParts, model: ModelSize): readonly PromptSection[] {
   const budgets = promptBudgets(model);
   const identity = identityText(parts, model.local);
-  const { time } = parts;
-  const fixedTokens = textTokens(identity) + textTokens(time);
+  const { time, language } = parts;
+  const languageLine =
+    language === undefined ? '' : `Answer in ${language} unless asked otherwise.`;
+  const fixedTokens = textTokens(identity) + textTokens(time) + textTokens(languageLine);
   const drafts = capWhole(
     [
       ...fileDrafts(parts.files, budgets.filesTokens),
@@ -62,7 +68,7 @@ export function buildPrompt(parts: PromptParts, model: ModelSize): readonly Prom
         ? []
         : [cut(draftOf(parts.channelContext), budgets.channelContextTokens)]),
       cut(
-        { title: 'Memory', text: parts.memory, keep: 'last', source: MEMORY_FILE },
+        { title: 'Memory', text: parts.memory, keep: 'last', source: parts.memoryFile },
         budgets.memoryTokens,
       ),
       cut(
@@ -79,7 +85,7 @@ export function buildPrompt(parts: PromptParts, model: ModelSize): readonly Prom
   const body = [identity, ...sections, ...omissionNote(drafts)];
   return [
     { text: body.join('\n\n'), stable: true },
-    { text: time, stable: false },
+    { text: languageLine === '' ? time : `${time}\n${languageLine}`, stable: false },
   ];
 }
 

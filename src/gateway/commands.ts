@@ -6,6 +6,7 @@ import { NanobotError } from '../core/errors.ts';
 import { sessionKeyOf } from '../core/message.ts';
 import type { Command, CommandDeps, CommandOrigin } from './command.ts';
 import { PEOPLE_COMMANDS } from './people-commands.ts';
+import { PERSON_COMMANDS } from './person-commands.ts';
 import type { SessionSettings } from './session-settings.ts';
 
 const THINK_ON_TOKENS = 10_000;
@@ -67,6 +68,7 @@ export const COMMANDS: readonly Command[] = [
     run: changeQueue,
   },
   ...PEOPLE_COMMANDS,
+  ...PERSON_COMMANDS,
 ];
 
 export function findCommand(parsed: ParsedCommand | undefined): Command | undefined {

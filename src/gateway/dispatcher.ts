@@ -12,6 +12,7 @@ import type { TurnOutcome } from '../core/event.ts';
 import type { ChannelName } from '../core/ids.ts';
 import { messageId } from '../core/ids.ts';
 import type { OutboundDraft } from '../core/message.ts';
+import type { TurnPerson } from '../core/notes.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Permits } from '../lib/permits.ts';
@@ -23,6 +24,8 @@ import { findCommand, runCommand } from './commands.ts';
 import type { Judge } from './judge.ts';
 import type { Origins } from './origins.ts';
 import type { SessionSettings } from './session-settings.ts';
+import { resultOf } from './turn-answers.ts';
+import type { TurnPersonOf } from './turn-person.ts';
 import { createTurnView, type TurnView } from './turn-view.ts';
 
 export type DispatcherSettings = {
@@ -38,6 +41,7 @@ export type DispatcherDeps = {
   /** Asked again before a command that waited in line. */
   readonly judge: Judge;
   readonly origins: Origins;
+  readonly personOf: TurnPersonOf;
   readonly permits: Permits;
   readonly clock: Clock;
   readonly log: Logger;
@@ -45,6 +49,9 @@ export type DispatcherDeps = {
   /** Read at each turn, so that a changed configuration holds from the next one on. */
   settings(): DispatcherSettings;
 };
+
+/** How a turn is answered: as the session is set, and as its person wants it. */
+type TurnTerms = { readonly chosen: SessionSettings; readonly person: TurnPerson };
 
 const POISON_TEXT =
   'I could not deal with your last message: it failed several times. It is set aside, and I go ' +
@@ -110,7 +117,8 @@ class TurnRun {
     const { agent, commands, log } = this.#deps;
     const { session, chat } = this.#turn;
     const isSpeculative = this.#settings.coalesce.mode === 'speculative';
-    const context = agent.prepare(session, chat);
+    const person = await this.#deps.personOf(this.#turn.messages[0].message);
+    const context = agent.prepare(session, chat, person);
     // Awaited below; a failure while the person still writes must not count as unhandled.
     context.catch(() => undefined);
     this.#origins.look(this.#batch.messages);
@@ -118,8 +126,8 @@ class TurnRun {
     const chosen = await commands.settings.get(session);
     const outcome = await this.#withPermit(async () =>
       isSpeculative
-        ? this.#answerSpeculatively(chosen, await context)
-        : this.#answer(chosen, await context, this.#turn.signal),
+        ? this.#answerSpeculatively({ chosen, person }, await context)
+        : this.#answer({ chosen, person }, await context, this.#turn.signal),
     );
     log.info('turn ended', {
       session,
@@ -144,14 +152,14 @@ class TurnRun {
   }
 
   /** Asks the model at once, and again with every follower until something was shown. */
-  async #answerSpeculatively(chosen: SessionSettings, context: PreparedContext) {
+  async #answerSpeculatively(terms: TurnTerms, context: PreparedContext) {
     for (;;) {
       const controller = new AbortController();
       const signal = AbortSignal.any([this.#turn.signal, controller.signal]);
       const view = this.#view();
       const watch = this.#supersede(view, controller, signal);
       try {
-        return await this.#answer(chosen, context, signal, view);
+        return await this.#answer(terms, context, signal, view);
       } catch (error) {
         if (this.#turn.signal.aborted || !(controller.signal.reason instanceof Superseded)) {
           throw error;
@@ -170,13 +178,13 @@ class TurnRun {
   }
 
   async #answer(
-    chosen: SessionSettings,
+    terms: TurnTerms,
     context: PreparedContext,
     signal: AbortSignal,
     view = this.#view(),
   ): Promise<TurnOutcome> {
     const { agent, bus } = this.#deps;
-    const events = agent.run(await this.#input(chosen), context, signal);
+    const events = agent.run(await this.#input(terms), context, signal);
     let outcome: TurnOutcome | undefined;
     try {
       for (;;) {
@@ -196,7 +204,7 @@ class TurnRun {
     return createTurnView(this.#turn.id, this.#turn.chat, this.#turn.messages[0].message.id);
   }
 
-  async #input(chosen: SessionSettings): Promise<TurnInput> {
+  async #input({ chosen, person }: TurnTerms): Promise<TurnInput> {
     const { id, session, chat } = this.#turn;
     const mode = chosen.queueMode ?? this.#settings.queueMode;
     const told = (queued: QueuedMessage) => this.#origins.told(queued);
@@ -206,6 +214,7 @@ class TurnRun {
       turnId: id,
       session,
       chat,
+      person,
       messages,
       rights: narrowestOf(messages),
       settings: {
@@ -228,20 +237,4 @@ class TurnRun {
       },
     };
   }
-}
-
-/** The first answer completes the turn's live draft. */
-function resultOf(
-  turn: Turn,
-  throughSeq: number,
-  answers: readonly string[],
-  replyTo: OutboundDraft['replyTo'],
-): TurnResult {
-  const outbound = answers.map((markdown, index) => ({
-    chat: turn.chat,
-    markdown,
-    ...(replyTo === undefined ? {} : { replyTo }),
-    ...(index === 0 ? { finalizes: turn.id } : {}),
-  }));
-  return { throughSeq, outbound };
 }

@@ -2,11 +2,11 @@
 // the sender. The decision itself is core's.
 
 import { type AdmissionPolicy, admit, type Verdict } from '../core/admission.ts';
-import { type InboundMessage, idsOf } from '../core/message.ts';
-import type { Pairing } from './pairing.ts';
+import type { InboundMessage } from '../core/message.ts';
+import type { Persons } from './persons.ts';
 
 export type JudgeDeps = {
-  readonly pairing: Pairing;
+  readonly persons: Pick<Persons, 'roleIn'>;
   /** The configured part of the gate, per channel. */
   policy(channel: string): Omit<AdmissionPolicy, 'role'>;
 };
@@ -14,11 +14,9 @@ export type JudgeDeps = {
 /** What the gate says of a message now. */
 export type Judge = (message: InboundMessage) => Promise<Verdict>;
 
-export function createJudge({ pairing, policy }: JudgeDeps): Judge {
+export function createJudge({ persons, policy }: JudgeDeps): Judge {
   return async (message) => {
-    const { sender, chat } = message;
-    const ids = sender.kind === 'person' ? idsOf(sender) : [];
-    const role = await pairing.roleOf(chat.channel, ids);
-    return admit(message, { ...policy(chat.channel), role });
+    const role = await persons.roleIn(message);
+    return admit(message, { ...policy(message.chat.channel), role });
   };
 }

@@ -3,20 +3,13 @@
 
 import { type AdmittedRole, joinRoles, type Role } from '../core/admission.ts';
 import type { PersonSender } from '../core/message.ts';
+import type { PersonDoor } from '../core/person.ts';
 import { shortName } from '../core/stranger-words.ts';
+import type { Approval } from './approval.ts';
 import { type CodesDeps, createPairingCodes, type IssuedCode } from './pairing-codes.ts';
+import { doorKey, type PeopleBook, ROWS } from './people-book.ts';
 
-export type Approval = {
-  readonly channel: string;
-  readonly userId: string;
-  readonly name: string;
-  readonly role: Role;
-  readonly at: number;
-  /** Where this person can be reached, once they have written. */
-  readonly chat?: string;
-  /** Of a block: all the ids it holds for, each of which has a row; taking one back takes all. */
-  readonly ids?: readonly string[];
-};
+export type { Approval } from './approval.ts';
 
 export interface Pairing {
   /** A code that makes the first person who sends it on this channel its owner. */
@@ -30,6 +23,11 @@ export interface Pairing {
     who: { readonly channel: string; readonly userId: string; readonly name: string },
     role: AdmittedRole,
   ): Promise<void>;
+  /** What a person is over all their doors. */
+  approveAll(
+    who: { readonly doors: readonly Pick<PersonDoor, 'channel' | 'ids'>[]; readonly name: string },
+    role: AdmittedRole,
+  ): Promise<void>;
   /** Refused for good under each of these ids, whatever else is configured. */
   block(who: {
     readonly channel: string;
@@ -40,21 +38,26 @@ export interface Pairing {
   revoke(channel: string, userId: string): Promise<boolean>;
 }
 
-export function createPairing(deps: CodesDeps): Pairing {
-  const { state, clock } = deps;
+export type PairingDeps = CodesDeps & { readonly book: PeopleBook };
+
+export function createPairing(deps: PairingDeps): Pairing {
+  const { book, clock } = deps;
   const codes = createPairingCodes(deps);
 
   function row(who: Omit<Approval, 'role' | 'at'>, role: Role) {
     const approval: Approval = { ...who, role, at: clock.now() };
-    return { key: approvalKey(who.channel, who.userId), value: JSON.stringify(approval) };
+    return { key: ROWS.approval(who.channel, who.userId), value: JSON.stringify(approval) };
   }
+
+  const decided = async (channel: string, userId: string) =>
+    (await book.rows()).approvals.get(doorKey(channel, userId));
 
   /** The rows that take back what was decided about this id, and with it about a blocked person. */
   async function takenBack(channel: string, userId: string) {
-    const stored = await state.get(approvalKey(channel, userId));
-    if (stored === undefined) return [];
-    const { ids = [userId] }: Approval = JSON.parse(stored);
-    return ids.map((id) => ({ key: approvalKey(channel, id), value: undefined }));
+    const found = await decided(channel, userId);
+    if (found === undefined) return [];
+    const { ids = [userId] } = found;
+    return ids.map((id) => ({ key: ROWS.approval(channel, id), value: undefined }));
   }
 
   return {
@@ -64,36 +67,45 @@ export function createPairing(deps: CodesDeps): Pairing {
       const usedUp = await codes.redeem(channel, code);
       if (usedUp === undefined) return false;
       const who = { channel, userId: sender.id, name: shortName(sender.name), chat };
-      await state.setMany([row(who, 'owner'), usedUp]);
+      await book.write([row(who, 'owner'), usedUp]);
       return true;
     },
 
     async roleOf(channel, userIds) {
-      const rows = await Promise.all(userIds.map((id) => state.get(approvalKey(channel, id))));
-      const found: readonly Approval[] = rows
-        .flatMap((row) => row ?? [])
-        .map((row) => JSON.parse(row));
-      return joinRoles(found.map(({ role }) => role));
+      const found = await Promise.all(userIds.map((id) => decided(channel, id)));
+      return joinRoles(found.map((approval) => approval?.role));
     },
 
     async list() {
-      const rows = await state.list('approved:');
-      return { approved: rows.map(({ value }): Approval => JSON.parse(value)) };
+      const { approvals } = await book.rows();
+      return { approved: [...approvals.values()].sort(byPlace) };
     },
 
     async approve({ channel, userId, name }, role) {
       const before = await takenBack(channel, userId);
-      await state.setMany([...before, row({ channel, userId, name }, role)]);
+      await book.write([...before, row({ channel, userId, name }, role)]);
+    },
+    async approveAll({ doors, name }, role) {
+      const changes = doors.map(async ({ channel, ids }) => {
+        const before = await Promise.all(ids.map((id) => takenBack(channel, id)));
+        const [userId] = ids;
+        return [
+          ...before.flat(),
+          ...(userId === undefined ? [] : [row({ channel, userId, name }, role)]),
+        ];
+      });
+      await book.write((await Promise.all(changes)).flat());
     },
     block: ({ channel, ids, name }) =>
-      state.setMany(ids.map((userId) => row({ channel, userId, name, ids }, 'blocked'))),
+      book.write(ids.map((userId) => row({ channel, userId, name, ids }, 'blocked'))),
 
     async revoke(channel, userId) {
       const rows = await takenBack(channel, userId);
-      await state.setMany(rows);
+      await book.write(rows);
       return rows.length > 0;
     },
   };
 }
 
-const approvalKey = (channel: string, userId: string) => `approved:${channel}:${userId}`;
+const byPlace = (one: Approval, other: Approval) =>
+  one.channel.localeCompare(other.channel) || one.userId.localeCompare(other.userId);

@@ -67,6 +67,7 @@ export function createReceiver(deps: ReceiveDeps): Receiver {
     }
     const isOwner = verdict.role === 'owner' && message.addressing === 'direct';
     if (isOwner) await deps.ownerWroteIn(message.chat);
+    await commands.people.persons.seen(message);
     return admitted(message, verdict.role);
   }
 

@@ -34,10 +34,11 @@ const MAX_FACT_CHARS = 2000;
 const MAX_SEARCHED_BYTES = 1_000_000;
 const MAX_LISTED = 10_000;
 const MAX_READ_AT_ONCE = 4;
+/** Memories kept for the next turn. */
+const MAX_SHOWN = 64;
 const RECALL_LIMITS = { maxHits: 5, maxChars: 8000 };
 
 type ShownMemory = {
-  readonly path: string;
   readonly stamp: string | undefined;
   readonly text: string;
 };
@@ -45,12 +46,12 @@ type ShownMemory = {
 export function createFileMemory(deps: FileMemoryDeps): MemoryStore {
   const { files, workspace, log } = deps;
   const dayOf = createDayText();
-  /** Read at every turn, changed rarely. */
-  let shown: ShownMemory | undefined;
+  /** By path: read at every turn, changed rarely. */
+  const shown = new Map<string, ShownMemory>();
   const today = () => dayOf(deps.clock.now(), deps.timeZone());
 
   return {
-    async remember(fact) {
+    async remember(fact, notes = '') {
       if (fact.trim() === '' || fact.length > MAX_FACT_CHARS) {
         throw new NanobotError('fact_refused', `a fact has 1 to ${MAX_FACT_CHARS} characters`);
       }
@@ -60,30 +61,39 @@ export function createFileMemory(deps: FileMemoryDeps): MemoryStore {
         isNew = changed !== undefined;
         return changed;
       };
-      await files.update(workspace(), MEMORY_FILE, change, { maxBytes: MAX_FILE_BYTES });
+      await files.update(workspace(), notes + MEMORY_FILE, change, { maxBytes: MAX_FILE_BYTES });
       return isNew ? 'added' : 'known';
     },
-    async recall(query): Promise<readonly MemoryHit[]> {
-      const paths = [MEMORY_FILE, ...(await notePaths(files, workspace()))];
+    async recall(query, notes = ''): Promise<readonly MemoryHit[]> {
+      const found = await notePaths(files, workspace(), notes);
+      const paths = [notes + MEMORY_FILE, ...found];
       const read = (path: string) => readNote(files, workspace(), path, log);
-      const notes = await mapLimited(paths, MAX_READ_AT_ONCE, read);
-      const found = notes.filter((note) => note !== undefined);
-      return rankPassages(query, found, RECALL_LIMITS);
+      const texts = await mapLimited(paths, MAX_READ_AT_ONCE, read);
+      const readable = texts.filter((note) => note !== undefined);
+      return rankPassages(query, readable, RECALL_LIMITS);
     },
-    async promptText() {
-      const path = join(workspace(), MEMORY_FILE);
+    async promptText(notes = '') {
+      const path = join(workspace(), notes, MEMORY_FILE);
       const stamp = await fileStamp(path);
-      if (stamp !== undefined && shown?.path === path && shown.stamp === stamp) return shown.text;
-      const text = (await readNote(files, workspace(), MEMORY_FILE, log))?.text.trim() ?? '';
-      shown = { path, stamp, text };
+      const known = shown.get(path);
+      if (stamp !== undefined && known?.stamp === stamp) return known.text;
+      const text =
+        (await readNote(files, workspace(), notes + MEMORY_FILE, log))?.text.trim() ?? '';
+      if (shown.size >= MAX_SHOWN) shown.clear();
+      shown.set(path, { stamp, text });
       return text;
     },
   };
 }
 
 /** The notes changed last, as many as may be searched in one go. */
-async function notePaths(files: GuardedFiles, root: string): Promise<readonly string[]> {
-  const lists = await Promise.all(NOTE_FOLDERS.map((folder) => listNotes(files, root, folder)));
+async function notePaths(
+  files: GuardedFiles,
+  root: string,
+  notes: string,
+): Promise<readonly string[]> {
+  const folders = NOTE_FOLDERS.map((folder) => notes + folder);
+  const lists = await Promise.all(folders.map((folder) => listNotes(files, root, folder)));
   const newestFirst = lists.flat().sort((a, b) => b.modifiedAt - a.modifiedAt);
   let bytes = 0;
   return newestFirst

@@ -37,7 +37,7 @@ export async function openEmbeddedStore(options: EmbeddedStoreOptions): Promise<
     ...turnTopic(commits, clock, owner),
     ...deliveryTopic(commits, clock, owner),
     ...upkeep(commits, clock),
-    changedOutside: watchVersion(database),
+    ...outsideWrites(database),
     scope: (name) => keyValueScope(commits, clock, name),
     async [Symbol.asyncDispose]() {
       commits.close();
@@ -144,13 +144,16 @@ function keyValueScope(commits: GroupCommit, clock: Clock, scope: string): KeyVa
 }
 
 /** SQLite counts commits of other connections; reading the count touches shared memory only. */
-function watchVersion(database: DatabaseSync): () => boolean {
+function outsideWrites(database: DatabaseSync): Pick<EmbeddedStore, 'revision' | 'changedOutside'> {
   const statement = database.prepare('PRAGMA data_version');
-  const read = () => Number(statement.get()?.['data_version']);
-  let seen = read();
-  return () => {
-    const before = seen;
-    seen = read();
-    return seen !== before;
+  const revision = () => Number(statement.get()?.['data_version']);
+  let seen = revision();
+  return {
+    revision,
+    changedOutside() {
+      const before = seen;
+      seen = revision();
+      return seen !== before;
+    },
   };
 }

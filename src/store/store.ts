@@ -151,7 +151,10 @@ export interface BusStore {
 }
 
 /** State in one file of this machine. */
-export interface EmbeddedStore extends StateStore, BusStore, AsyncDisposable {}
+export interface EmbeddedStore extends StateStore, BusStore, AsyncDisposable {
+  /** Another number once another process has written; costs no look at a table. */
+  revision(): number;
+}
 
 /** The store cannot be used or a write did not happen; the message says what to do. */
 export class StoreError extends NanobotError {

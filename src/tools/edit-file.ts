@@ -7,7 +7,12 @@ import { writeAccessOf } from '../core/rule-files.ts';
 import { readDescription } from './description.ts';
 import { decodeText } from './file-text.ts';
 import type { Tool } from './tool.ts';
-import { MAX_PATH_CHARS, MAX_WRITE_BYTES, type WorkspaceAccess } from './workspace-access.ts';
+import {
+  checkNotes,
+  MAX_PATH_CHARS,
+  MAX_WRITE_BYTES,
+  type WorkspaceAccess,
+} from './workspace-access.ts';
 import { refuseOversized } from './write-file.ts';
 
 const input = z.object({
@@ -25,7 +30,8 @@ export function createEditFile({ files }: WorkspaceAccess): Tool<Input> {
     accessOf: ({ path }, isTainted) => writeAccessOf(path, isTainted),
     input,
     describe: ({ path }) => path,
-    async run({ path, old_text, new_text }, { workspace }) {
+    async run({ path, old_text, new_text }, { workspace, person }) {
+      checkNotes(path, { person });
       let line = 0;
       const change = (content: Buffer | undefined) => {
         if (content === undefined) throw new ToolError('not_found', 'there is no such file');

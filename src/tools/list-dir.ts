@@ -4,7 +4,7 @@ import { z } from 'zod';
 import type { GuardedEntry } from '../lib/guarded-entries.ts';
 import { readDescription } from './description.ts';
 import type { Tool } from './tool.ts';
-import { MAX_PATH_CHARS, type WorkspaceAccess } from './workspace-access.ts';
+import { checkNotes, MAX_PATH_CHARS, type WorkspaceAccess } from './workspace-access.ts';
 
 const MAX_ENTRIES = 500;
 
@@ -24,7 +24,8 @@ export function createListDir({ files }: WorkspaceAccess): Tool<Input> {
     access: 'read',
     input,
     describe: ({ path }) => path,
-    async run({ path }, { workspace }) {
+    async run({ path }, { workspace, person }) {
+      checkNotes(path, { person });
       const listing = await files.list(workspace, path, { maxEntries: MAX_ENTRIES });
       const lines = listing.entries.map(describeEntry);
       if (lines.length === 0) lines.push('(the folder is empty)');

@@ -7,7 +7,12 @@ import { isRuleFile } from '../core/rule-files.ts';
 import { readDescription } from './description.ts';
 import { decodeText } from './file-text.ts';
 import type { Tool } from './tool.ts';
-import { MAX_PATH_CHARS, MAX_READ_BYTES, type WorkspaceAccess } from './workspace-access.ts';
+import {
+  checkNotes,
+  MAX_PATH_CHARS,
+  MAX_READ_BYTES,
+  type WorkspaceAccess,
+} from './workspace-access.ts';
 
 const input = z.object({
   path: z.string().min(1).max(MAX_PATH_CHARS).describe('File, relative to the workspace.'),
@@ -29,7 +34,8 @@ export function createReadFile({ files }: WorkspaceAccess): Tool<Input> {
     isVerbatim: true,
     input,
     describe: ({ path, lines }) => (lines === undefined ? path : `${path} ${lines}`),
-    async run({ path, lines }, { workspace }) {
+    async run({ path, lines }, { workspace, person }) {
+      checkNotes(path, { person });
       const content = await files.read(workspace, path, { maxBytes: MAX_READ_BYTES });
       const text = decodeText(content);
       if (lines !== undefined && lines.trim() !== '') return cutLines(text, lines);

@@ -19,8 +19,8 @@ export function createRecall(memory: MemoryStore): Tool<Input> {
     access: 'read',
     input,
     describe: ({ query }) => query,
-    async run({ query }) {
-      const hits = await memory.recall(query);
+    async run({ query }, { person }) {
+      const hits = await memory.recall(query, person.notes);
       if (hits.length === 0) return 'Nothing is noted about this.';
       return hits.map(({ source, line, text }) => `${source}:${line}\n${text}`).join('\n\n');
     },

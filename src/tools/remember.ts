@@ -27,8 +27,8 @@ export function createRemember(memory: MemoryStore): Tool<Input> {
     accessOf: (_input, isTainted) => (isTainted ? 'rules' : 'write'),
     input,
     describe: ({ fact }) => fact.slice(0, DETAIL_CHARS).toWellFormed(),
-    async run({ fact }) {
-      const result = await memory.remember(fact);
+    async run({ fact }, { person }) {
+      const result = await memory.remember(fact, person.notes);
       return result === 'added' ? 'Remembered.' : 'This was remembered before.';
     },
   };

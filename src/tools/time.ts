@@ -13,7 +13,7 @@ const input = z.object({
     .array(z.string().max(64))
     .max(MAX_ZONES)
     .optional()
-    .describe('IANA zones, e.g. ["Asia/Tokyo"]; left out: the configured one.'),
+    .describe('IANA zones, e.g. ["Asia/Tokyo"]; left out: the person’s.'),
 });
 type Input = z.infer<typeof input>;
 
@@ -25,8 +25,9 @@ export function createTime(timeZone: () => string): Tool<Input> {
     access: 'read',
     input,
     describe: ({ zones }) => zones?.join(', ') ?? '',
-    async run({ zones }, { clock }) {
-      const wanted = zones === undefined || zones.length === 0 ? [timeZone()] : zones;
+    async run({ zones }, { clock, person }) {
+      const own = person.timeZone ?? timeZone();
+      const wanted = zones === undefined || zones.length === 0 ? [own] : zones;
       const now = clock.now();
       return wanted.map((zone) => describeOne(now, zone)).join('\n');
     },

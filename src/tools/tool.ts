@@ -4,6 +4,7 @@
 import type { z } from 'zod';
 import type { SessionKey, TurnId } from '../core/ids.ts';
 import type { ChatRef } from '../core/message.ts';
+import type { TurnPerson } from '../core/notes.ts';
 import type { Rights, ToolAccess } from '../core/rights.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { ToolSpec } from '../providers/provider.ts';
@@ -20,6 +21,8 @@ export type ToolContext = {
   readonly rights: Rights;
   /** The conversation shows words of others. */
   readonly isTainted: boolean;
+  /** Whose turn it is: no tool reaches the notes of others. */
+  readonly person: TurnPerson;
   /** Sends a text to the current chat at once; the same `ordinal` sends once. */
   say(markdown: string): Promise<void>;
 };

@@ -5,7 +5,12 @@ import { ToolError } from '../core/errors.ts';
 import { writeAccessOf } from '../core/rule-files.ts';
 import { readDescription } from './description.ts';
 import type { Tool } from './tool.ts';
-import { MAX_PATH_CHARS, MAX_WRITE_BYTES, type WorkspaceAccess } from './workspace-access.ts';
+import {
+  checkNotes,
+  MAX_PATH_CHARS,
+  MAX_WRITE_BYTES,
+  type WorkspaceAccess,
+} from './workspace-access.ts';
 
 const input = z.object({
   path: z.string().min(1).max(MAX_PATH_CHARS).describe('File, relative to the workspace.'),
@@ -21,7 +26,8 @@ export function createWriteFile({ files }: WorkspaceAccess): Tool<Input> {
     accessOf: ({ path }, isTainted) => writeAccessOf(path, isTainted),
     input,
     describe: ({ path }) => path,
-    async run({ path, content }, { workspace }) {
+    async run({ path, content }, { workspace, person }) {
+      checkNotes(path, { person });
       const bytes = Buffer.byteLength(content);
       refuseOversized(bytes);
       const result = await files.write(workspace, path, content);

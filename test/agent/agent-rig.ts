@@ -12,6 +12,7 @@ import type { AgentSettings } from '../../src/agent/settings.ts';
 import type { AgentEvent, TurnOutcome } from '../../src/core/event.ts';
 import { channelName, chatId, DEFAULT_ACCOUNT, messageId, turnId } from '../../src/core/ids.ts';
 import { sessionKeyOf } from '../../src/core/message.ts';
+import { OWNER_TURN } from '../../src/core/notes.ts';
 import { ALL_RIGHTS } from '../../src/core/rights.ts';
 import type { TranscriptEntry } from '../../src/core/transcript.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
@@ -107,6 +108,7 @@ export async function createRig(options: RigOptions = {}) {
       turnId: turnId(`${SESSION}#${first}`),
       session: SESSION,
       chat: CHAT,
+      person: OWNER_TURN,
       messages: [message, ...rest],
       rights: ALL_RIGHTS,
       settings: { thinkingBudget: 0 },
@@ -126,7 +128,7 @@ export async function createRig(options: RigOptions = {}) {
     signal: AbortSignal = new AbortController().signal,
     onEvent: (event: AgentEvent) => void = () => undefined,
   ): Promise<{ outcome: TurnOutcome; events: readonly AgentEvent[] }> {
-    const context = await current.agent.prepare(SESSION, CHAT);
+    const context = await current.agent.prepare(SESSION, CHAT, OWNER_TURN);
     const events: AgentEvent[] = [];
     const turn = current.agent.run(input, context, signal);
     for (;;) {
@@ -151,7 +153,7 @@ export async function createRig(options: RigOptions = {}) {
     inputOf,
     run,
     /** Arguments of `agent.prepare`. */
-    place: [SESSION, CHAT] as const,
+    place: [SESSION, CHAT, OWNER_TURN] as const,
     async write(name: string, text: string) {
       const path = join(workspace, name);
       await mkdir(dirname(path), { recursive: true });

@@ -51,7 +51,8 @@ type Life = { isOver: boolean; readonly store: EmbeddedStore };
 
 /** The store as a process sees it: after its death no call goes through and no result comes back. */
 function mortal(store: EmbeddedStore, life: Life): EmbeddedStore {
-  const isSynchronous = (key: string | symbol) => key === 'changedOutside' || key === 'scope';
+  const isSynchronous = (key: string | symbol) =>
+    key === 'changedOutside' || key === 'revision' || key === 'scope';
   return new Proxy(store, {
     get(target, key) {
       const method: unknown = Reflect.get(target, key);

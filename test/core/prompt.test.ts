@@ -15,6 +15,7 @@ const PARTS: PromptParts = {
     { name: 'SOUL.md', text: 'soul text' },
   ],
   channelContext: { name: 'CONTEXT-email.md', text: 'letters are formal' },
+  memoryFile: 'memory/MEMORY.md',
   memory: 'the cat is called Mia',
   skills: '- tea: brews tea (skills/tea/SKILL.md)',
   toolGuidance: 'read before you write',
@@ -92,6 +93,7 @@ describe('the system prompt', () => {
       ...PARTS,
       files: ['AGENTS.md', 'SOUL.md', 'USER.md'].map((name) => ({ name, text: big })),
       channelContext: { name: 'CONTEXT.md', text: big },
+      memoryFile: 'memory/MEMORY.md',
       memory: big,
       toolGuidance: big,
     };

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { userId } from '../../src/core/ids.ts';
 import { createPairing, type Pairing } from '../../src/gateway/pairing.ts';
+import { PeopleBook } from '../../src/gateway/people-book.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { openEmbeddedStore } from '../../src/store/embedded.ts';
 import type { EmbeddedStore } from '../../src/store/store.ts';
@@ -21,7 +22,9 @@ const person = (id: string, name = 'Ann') =>
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'nanobot-pairing-'));
   store = await openEmbeddedStore({ path: join(folder, 'state.db'), clock, log: silentLogger });
-  pairing = createPairing({ state: store.scope('people'), clock, randomBytes });
+  const state = store.scope('people');
+  const book = new PeopleBook({ state, revision: store.revision });
+  pairing = createPairing({ state, book, clock, randomBytes });
 });
 
 afterEach(async () => {

@@ -79,12 +79,15 @@ export async function makePeopleRig(
       state,
       clock,
       randomBytes,
+      revision: store.revision,
+      ownDoors: [],
+      policy: () => current,
       async release(messages) {
         await bus.accept(messages.map((message) => ({ kind: 'queue', message })));
       },
     });
-    const { pairing, strangers, decisions } = people;
-    const judge = createJudge({ pairing, policy: () => current });
+    const { pairing, persons, strangers, decisions } = people;
+    const judge = createJudge({ persons, policy: () => current });
     const door = createOwnerDoor({ state, pairing });
     const ownerChat = () => door.chat(() => true);
     const announce = createOwnerNotices({ state, bus, strangers, clock, ownerChat });

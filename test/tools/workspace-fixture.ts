@@ -3,6 +3,7 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { accountId, channelName, chatId, sessionKey, turnId } from '../../src/core/ids.ts';
+import { OWNER_TURN } from '../../src/core/notes.ts';
 import { ALL_RIGHTS } from '../../src/core/rights.ts';
 import { createGuardedFiles } from '../../src/lib/guarded-files.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
@@ -57,6 +58,7 @@ export async function createWorkspace(settings: Partial<ToolboxSettings> = {}) {
     workspace,
     rights: ALL_RIGHTS,
     isTainted: false,
+    person: OWNER_TURN,
     say: async (markdown) => void said.push(markdown),
   };
   async function call(name: string, input: unknown) {

@@ -1,0 +1,10 @@
+// The doors of our own as ways of one person: whoever holds the gateway's token or a login of the
+// page sits at this machine, whichever of them they use.
+
+import { channelName } from '../core/ids.ts';
+import type { OwnDoor } from '../gateway/persons.ts';
+
+export const OWN_DOORS: readonly OwnDoor[] = [
+  { channel: channelName('web'), lasts: true },
+  { channel: channelName('terminal'), lasts: false },
+];

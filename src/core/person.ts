@@ -1,0 +1,136 @@
+// A person over all doors: the rules of whose ids belong together, what counts where several doors
+// say something else, and how a person is named to others. Who decided it, and when, is not here.
+
+import { ADMITTED_ROLES, type Role } from './admission.ts';
+import type { ChannelName, PersonId, SessionKey, UserId } from './ids.ts';
+import type { ChatRef } from './message.ts';
+
+/** One way in: the ids a person is surely known by on one channel. */
+export type PersonDoor = {
+  readonly channel: ChannelName;
+  readonly ids: readonly UserId[];
+  /** The conversation between the two of us there, once they have written. */
+  readonly chat?: ChatRef;
+};
+
+/** `each`: every door has its own conversation; `shared`: one conversation over all doors. */
+export const CONVERSATIONS = ['each', 'shared'] as const;
+export type Conversations = (typeof CONVERSATIONS)[number];
+
+/** What is kept of a person; the role is decided elsewhere and found by their ids. */
+export type PersonRecord = {
+  readonly id: PersonId;
+  /** Shown, never trusted. */
+  readonly name: string;
+  readonly doors: readonly PersonDoor[];
+  /** BCP 47, e.g. `de`. */
+  readonly language?: string;
+  /** IANA name. */
+  readonly timeZone?: string;
+  /** Where they are written to first, of their own accord. */
+  readonly preferredDoor?: ChannelName;
+  readonly conversations: Conversations;
+  /** The one conversation of all doors, where they are shared. */
+  readonly session?: SessionKey;
+};
+
+export type Person = PersonRecord & {
+  /** Undefined: nobody let them in. */
+  readonly role: Role | undefined;
+};
+
+export function doorOf(
+  { doors }: Pick<PersonRecord, 'doors'>,
+  channel: string,
+): PersonDoor | undefined {
+  return doors.find((door) => door.channel === channel);
+}
+
+export function hasId({ doors }: Pick<PersonRecord, 'doors'>, channel: string, id: string) {
+  return doors.some((door) => door.channel === channel && door.ids.some((own) => own === id));
+}
+
+/** The record with what was just seen of a door; the same object where nothing is new. */
+export function withDoor(person: PersonRecord, seen: PersonDoor): PersonRecord {
+  const known = doorOf(person, seen.channel);
+  if (known === undefined) return { ...person, doors: [...person.doors, seen] };
+  const door = joinDoors(known, seen);
+  const isSame = known.ids.length === door.ids.length && isSameChat(known.chat, door.chat);
+  if (isSame) return person;
+  return { ...person, doors: person.doors.map((each) => (each === known ? door : each)) };
+}
+
+/** Two records that turned out to be one person; what the first says counts first. */
+export function mergePersons(first: PersonRecord, second: PersonRecord): PersonRecord {
+  const { doors: _doors, ...said } = second;
+  const merged: PersonRecord = { ...said, ...first, name: first.name || second.name };
+  return second.doors.reduce((person, door) => {
+    const own = doorOf(first, door.channel);
+    // Of two chats on one door the first one's stays.
+    return withDoor(person, own?.chat === undefined ? door : { ...door, chat: own.chat });
+  }, merged);
+}
+
+/** The record without the channel's door; undefined where no door would be left. */
+export function withoutDoor(person: PersonRecord, channel: string): PersonRecord | undefined {
+  const doors = person.doors.filter((door) => door.channel !== channel);
+  if (doors.length === 0) return undefined;
+  const { preferredDoor, ...rest } = person;
+  const isPreferred = preferredDoor === undefined || preferredDoor === channel;
+  return { ...rest, doors, ...(isPreferred ? {} : { preferredDoor }) };
+}
+
+/** The record with the choice made, or taken back by undefined. */
+export function withChoice<Key extends 'language' | 'timeZone' | 'preferredDoor' | 'session'>(
+  person: PersonRecord,
+  key: Key,
+  value: PersonRecord[Key] | undefined,
+): PersonRecord {
+  const entries = Object.entries({ ...person, [key]: value });
+  return Object.fromEntries(entries.filter(([, each]) => each !== undefined)) as PersonRecord;
+}
+
+/** Whether somebody of the one role may hand it to somebody who has the other already. */
+export function mayVouchFor(giver: Role | undefined, receiver: Role | undefined): boolean {
+  if (giver === undefined || giver === 'blocked' || receiver === 'blocked') return false;
+  return receiver === undefined || rankOf(giver) <= rankOf(receiver);
+}
+
+const rankOf = (role: Role) => (role === 'blocked' ? -1 : ADMITTED_ROLES.indexOf(role));
+
+/** The chats in which a person is reached, the preferred door's first. */
+export function chatsOf({ doors, preferredDoor }: PersonRecord): readonly ChatRef[] {
+  const first = doors.filter(({ channel }) => channel === preferredDoor);
+  const rest = doors.filter(({ channel }) => channel !== preferredDoor);
+  return [...first, ...rest].flatMap(({ chat }) => chat ?? []);
+}
+
+export function isSameChat(one: ChatRef | undefined, other: ChatRef | undefined): boolean {
+  return (
+    one?.channel === other?.channel &&
+    one?.account === other?.account &&
+    one?.chat === other?.chat &&
+    one?.thread === other?.thread
+  );
+}
+
+function joinDoors(known: PersonDoor, seen: PersonDoor): PersonDoor {
+  const chat = seen.chat ?? known.chat;
+  const ids = [...new Set([...known.ids, ...seen.ids])];
+  return { channel: known.channel, ids, ...(chat === undefined ? {} : { chat }) };
+}
+
+/** The tag as the standard spells it; undefined where it is no language (BCP 47). */
+export function languageTag(typed: string): string | undefined {
+  try {
+    const [tag] = Intl.getCanonicalLocales(typed.trim());
+    return tag !== undefined && nameOfLanguage(tag) !== undefined ? tag : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** In English, as the model is told; undefined for a tag that names no language. */
+export function nameOfLanguage(tag: string): string | undefined {
+  return new Intl.DisplayNames(['en'], { type: 'language', fallback: 'none' }).of(tag);
+}

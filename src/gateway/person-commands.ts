@@ -1,0 +1,103 @@
+// The `/commands` by which people see and set what is kept of them, and by which an owner sees who is
+// known.
+
+import { languageTag, type Person, withChoice } from '../core/person.ts';
+import { doorWords, languageWords, personLine } from '../core/person-words.ts';
+import { verbatim } from '../core/stranger-words.ts';
+import { isTimeZone } from '../core/zone-time.ts';
+import type { Command, CommandDeps, CommandOrigin } from './command.ts';
+
+const MAX_LISTED = 50;
+/** Takes a choice back. */
+const AUTOMATIC = 'auto';
+
+export const PERSON_COMMANDS: readonly Command[] = [
+  {
+    name: 'me',
+    summary: 'show what I keep about you',
+    timing: 'immediate',
+    run: (origin, _argument, deps) => withPerson(origin, deps, async (person) => aboutMe(person)),
+  },
+  {
+    name: 'language',
+    summary: 'the language I answer you in',
+    usage: '/language [de | auto]',
+    timing: 'immediate',
+    run: (origin, argument, deps) =>
+      withPerson(origin, deps, (person) => setLanguage(person, argument, deps)),
+  },
+  {
+    name: 'timezone',
+    summary: 'the time zone I take for yours',
+    usage: '/timezone [Europe/Berlin | auto]',
+    timing: 'immediate',
+    run: (origin, argument, deps) =>
+      withPerson(origin, deps, (person) => setTimeZone(person, argument, deps)),
+  },
+  {
+    name: 'people',
+    summary: 'list the people I know',
+    timing: 'immediate',
+    access: 'owner',
+    run: async (_origin, _argument, deps) => listPeople(await deps.people.persons.list()),
+  },
+];
+
+/** Only between the two of us, and only where it is sure who writes. */
+export async function withPerson(
+  { message }: CommandOrigin,
+  { people }: CommandDeps,
+  run: (person: Person) => Promise<string>,
+): Promise<string> {
+  const { sender, addressing } = message;
+  if (addressing !== 'direct') return 'I do that only between the two of us.';
+  const isSure = sender.kind === 'person' && sender.verified !== 'unverified';
+  const author = isSure ? await people.persons.author(message) : undefined;
+  const person = author === undefined ? undefined : await people.persons.get(author.id);
+  if (person === undefined) return 'I keep nothing about you.';
+  return run(person);
+}
+
+function aboutMe(person: Person): string {
+  const { id, name, role, doors, timeZone } = person;
+  return [
+    `- You: ${name === '' ? '' : `${verbatim(name)}, `}${verbatim(id)}`,
+    `- Role: ${role ?? 'let in for one message'}`,
+    `- Doors: ${doors.map(doorWords).join('; ')}`,
+    `- Language: ${languageWords(person)}`,
+    `- Time zone: ${timeZone ?? 'that of my machine'}`,
+  ].join('\n');
+}
+
+async function setLanguage(person: Person, argument: string, { people }: CommandDeps) {
+  if (argument === '') return `I answer you in ${languageWords(person)}. ${LANGUAGE_HINT}`;
+  const language = argument === AUTOMATIC ? undefined : languageTag(argument);
+  if (argument !== AUTOMATIC && language === undefined) {
+    return `${verbatim(argument)} is no language I know. ${LANGUAGE_HINT}`;
+  }
+  await people.persons.change(person.id, (record) => withChoice(record, 'language', language));
+  return `I answer you in ${languageWords(language === undefined ? {} : { language })} from now on.`;
+}
+
+async function setTimeZone(person: Person, argument: string, { people }: CommandDeps) {
+  if (argument === '') {
+    return `Your time zone is ${person.timeZone ?? 'that of my machine'}. ${ZONE_HINT}`;
+  }
+  if (argument !== AUTOMATIC && !isTimeZone(argument)) {
+    return `${verbatim(argument)} is no time zone I know. ${ZONE_HINT}`;
+  }
+  const timeZone = argument === AUTOMATIC ? undefined : argument;
+  await people.persons.change(person.id, (record) => withChoice(record, 'timeZone', timeZone));
+  return `I take ${timeZone ?? "my machine's time zone"} for yours from now on.`;
+}
+
+function listPeople(people: readonly Person[]): string {
+  if (people.length === 0) return 'Nobody has written to me yet.';
+  const shown = people.slice(0, MAX_LISTED).map((person) => `- ${personLine(person)}`);
+  const more = people.length - shown.length;
+  const rest = more === 0 ? [] : [`- and ${more} more: ${verbatim('nanobot people list')}`];
+  return [...shown, ...rest].join('\n');
+}
+
+const LANGUAGE_HINT = 'Say /language with a tag like `de`, or /language auto.';
+const ZONE_HINT = 'Say /timezone with a name like `Europe/Berlin`, or /timezone auto.';
