@@ -1,0 +1,95 @@
+// Character references of XML and HTML: numbers, and the names that texts really use.
+
+/** HTML Standard, 13.5; names beyond these stay as they are written. */
+const NAMED: Readonly<Record<string, string>> = {
+  amp: '&',
+  lt: '<',
+  gt: '>',
+  quot: '"',
+  apos: "'",
+  nbsp: ' ',
+  ndash: '–',
+  mdash: '—',
+  hellip: '…',
+  bull: '•',
+  middot: '·',
+  lsquo: '‘',
+  rsquo: '’',
+  sbquo: '‚',
+  ldquo: '“',
+  rdquo: '”',
+  bdquo: '„',
+  laquo: '«',
+  raquo: '»',
+  copy: '©',
+  reg: '®',
+  trade: '™',
+  euro: '€',
+  pound: '£',
+  yen: '¥',
+  cent: '¢',
+  sect: '§',
+  para: '¶',
+  deg: '°',
+  plusmn: '±',
+  times: '×',
+  divide: '÷',
+  frac12: '½',
+  frac14: '¼',
+  frac34: '¾',
+  micro: 'µ',
+  larr: '←',
+  rarr: '→',
+  uarr: '↑',
+  darr: '↓',
+  auml: 'ä',
+  ouml: 'ö',
+  uuml: 'ü',
+  Auml: 'Ä',
+  Ouml: 'Ö',
+  Uuml: 'Ü',
+  szlig: 'ß',
+  agrave: 'à',
+  acirc: 'â',
+  aacute: 'á',
+  atilde: 'ã',
+  aring: 'å',
+  aelig: 'æ',
+  ccedil: 'ç',
+  egrave: 'è',
+  eacute: 'é',
+  ecirc: 'ê',
+  euml: 'ë',
+  iacute: 'í',
+  icirc: 'î',
+  iuml: 'ï',
+  ntilde: 'ñ',
+  oacute: 'ó',
+  ocirc: 'ô',
+  otilde: 'õ',
+  oslash: 'ø',
+  uacute: 'ú',
+  ucirc: 'û',
+  ugrave: 'ù',
+  Eacute: 'É',
+  Aring: 'Å',
+  Oslash: 'Ø',
+  Ccedil: 'Ç',
+  Ntilde: 'Ñ',
+  shy: '',
+  zwnj: '\u200c',
+  zwj: '\u200d',
+};
+
+const REFERENCE = /&(?:#(\d{1,7})|#[xX]([0-9a-fA-F]{1,6})|([A-Za-z][A-Za-z0-9]{1,9}));/g;
+const LAST_CODE_POINT = 0x10ffff;
+
+export function decodeCharacters(text: string): string {
+  if (!text.includes('&')) return text;
+  return text.replace(REFERENCE, (whole, decimal?: string, hex?: string, name?: string) => {
+    if (name !== undefined) return Object.hasOwn(NAMED, name) ? (NAMED[name] ?? whole) : whole;
+    const code = hex === undefined ? Number(decimal) : Number.parseInt(hex, 16);
+    const isCharacter = code > 0 && code <= LAST_CODE_POINT && (code < 0xd800 || code > 0xdfff);
+    return isCharacter ? String.fromCodePoint(code) : '\ufffd';
+  });
+}

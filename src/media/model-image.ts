@@ -1,0 +1,72 @@
+// An image as models take it: upright, its longest side bounded, a plain JPEG or PNG without what the
+// camera noted of place and owner. The library is loaded with the first image: a start must not wait
+// for it, and a gateway that sees no image must not pay for it.
+
+import type { Sharp } from 'sharp';
+import type { ImageReading } from './reader.ts';
+
+/** Larger ones are made smaller by the vendors, at our cost. */
+const MAX_SIDE_PIXELS = 1568;
+/** More would have to be unpacked than a photo has. */
+const MAX_INPUT_PIXELS = 100_000_000;
+const MAX_INPUT_BYTES = 60_000_000;
+/** Vendors count the 5 MB in base64. */
+const MAX_OUTPUT_BYTES = 3_750_000;
+/** Drawings and screens stay without loss while that is cheap. */
+const MAX_PNG_BYTES = 1_000_000;
+const QUALITIES = [85, 60, 35] as const;
+/** What is opened, by its content; an SVG is text, and may name files. */
+const OPENED = new Set(['jpeg', 'png', 'webp', 'gif', 'heif', 'tiff']);
+const DRAWN = new Set(['png', 'gif']);
+
+const TOO_LARGE = 'it is larger than an image may be';
+const NOT_OPENED = 'it is damaged, or of a format that cannot be opened';
+
+export async function modelImage(content: Uint8Array): Promise<ImageReading> {
+  if (content.length > MAX_INPUT_BYTES) return { kind: 'unreadable', reason: TOO_LARGE };
+  try {
+    return await opened(content);
+  } catch (error) {
+    const isTooLarge = error instanceof Error && /pixel limit/i.test(error.message);
+    return { kind: 'unreadable', reason: isTooLarge ? TOO_LARGE : NOT_OPENED };
+  }
+}
+
+async function opened(content: Uint8Array): Promise<ImageReading> {
+  const { default: sharp } = await import('sharp');
+  sharp.cache(false);
+  // One image at a time is fast enough, and the machine belongs to others too.
+  sharp.concurrency(1);
+  const options = { limitInputPixels: MAX_INPUT_PIXELS, failOn: 'error', pages: 1 } as const;
+  const { format = '' } = await sharp(content, options).metadata();
+  if (!OPENED.has(format)) return { kind: 'unreadable', reason: NOT_OPENED };
+  const upright = sharp(content, options)
+    .autoOrient()
+    .resize({
+      width: MAX_SIDE_PIXELS,
+      height: MAX_SIDE_PIXELS,
+      fit: 'inside',
+      withoutEnlargement: true,
+    })
+    .toColourspace('srgb');
+  return (DRAWN.has(format) ? await asPng(upright) : undefined) ?? asJpeg(upright);
+}
+
+async function asPng(image: Sharp): Promise<ImageReading | undefined> {
+  const content = await image.clone().png().toBuffer();
+  if (content.length > MAX_PNG_BYTES) return undefined;
+  return { kind: 'image', mimeType: 'image/png', content };
+}
+
+async function asJpeg(image: Sharp): Promise<ImageReading> {
+  for (const quality of QUALITIES) {
+    const content = await image
+      .clone()
+      .flatten({ background: '#fff' })
+      .jpeg({ quality })
+      .toBuffer();
+    if (content.length <= MAX_OUTPUT_BYTES)
+      return { kind: 'image', mimeType: 'image/jpeg', content };
+  }
+  return { kind: 'unreadable', reason: TOO_LARGE };
+}
