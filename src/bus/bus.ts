@@ -30,7 +30,12 @@ export type ChannelCursor = {
   readonly value: string;
 };
 
-export type AcceptResult = 'accepted' | 'duplicate';
+/**
+ * `applied`: a change (`InboundMessage.amends`) of a message that still waited, which has the new text
+ * now or is withdrawn; or one without effect, because what it changes is unknown, somebody else's or
+ * the same. A change that comes later is `accepted`: it waits in the session as a message of its own.
+ */
+export type AcceptResult = 'accepted' | 'duplicate' | 'applied';
 
 /** An inbound message with its place in the session's order. */
 export type QueuedMessage = { readonly seq: number; readonly message: InboundMessage };
@@ -118,6 +123,21 @@ export interface Courier {
 }
 
 export type DeliverOptions = { readonly signal: AbortSignal; readonly concurrency: number };
+
+/** What became of one of our texts. */
+export type SentText = {
+  readonly id: MessageId;
+  readonly chat: ChatRef;
+  readonly markdown: string;
+  /** The platform's ids of what stands in the chat, in order. */
+  readonly parts: readonly NativeId[];
+};
+
+export type TakenBack = {
+  readonly sent: readonly SentText[];
+  /** One of them is being sent at the moment: it may yet arrive. */
+  readonly isUnderWay: boolean;
+};
 
 export type CancelResult = { readonly withdrawn: number; readonly running: boolean };
 
@@ -231,6 +251,12 @@ export interface MessageBus extends AsyncDisposable {
     run: (signal: AbortSignal, epoch: number) => Promise<void>,
     signal: AbortSignal,
   ): Promise<void>;
+  /** A message as it was stored; undefined once its content was deleted (see `gc`). */
+  inbound(id: MessageId): Promise<InboundMessage | undefined>;
+  /** The text of ours that stands in the chat under the platform's id. */
+  sentAs(session: SessionKey, part: NativeId): Promise<SentText | undefined>;
+  /** Everything a turn said: what was not sent yet is dropped, what was is returned. */
+  takeBack(turnId: TurnId): Promise<TakenBack>;
   dead(): Promise<readonly DeadLetter[]>;
   /** Puts dead letters back in their queues; returns how many. */
   retry(ids: readonly MessageId[]): Promise<number>;

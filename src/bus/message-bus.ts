@@ -9,7 +9,12 @@ import type {
   SessionKey,
   TurnId,
 } from '../core/ids.ts';
-import { type ChatRef, type OutboundMessage, sessionKeyOf } from '../core/message.ts';
+import {
+  type ChatRef,
+  type InboundMessage,
+  type OutboundMessage,
+  sessionKeyOf,
+} from '../core/message.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { BusStore } from '../store/store.ts';
@@ -26,6 +31,8 @@ import {
   type InboundEntry,
   type LiveDraft,
   type MessageBus,
+  type SentText,
+  type TakenBack,
   type Trace,
   TurnCancelled,
   type TurnHandler,
@@ -146,6 +153,18 @@ class StoreBus implements MessageBus {
     // Once more for a turn whose claim was committed but not yet started.
     if (result.running) abort();
     return result;
+  }
+
+  inbound(id: MessageId): Promise<InboundMessage | undefined> {
+    return this.#store.inbound(id);
+  }
+
+  sentAs(session: SessionKey, part: NativeId): Promise<SentText | undefined> {
+    return this.#store.sentAs(session, part);
+  }
+
+  takeBack(turnId: TurnId): Promise<TakenBack> {
+    return this.#store.takeBack(turnId);
   }
 
   dead(): Promise<readonly DeadLetter[]> {

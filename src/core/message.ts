@@ -12,6 +12,7 @@ import {
   chatId,
   DEFAULT_ACCOUNT,
   type MessageId,
+  type NativeId,
   type SessionKey,
   sessionKey,
   type ThreadId,
@@ -76,6 +77,18 @@ export type HeardLine = {
   readonly at: number;
 };
 
+/** A change of something the same person said before. */
+export type Amendment = {
+  readonly id: MessageId;
+  /** `edited`: the text replaces the earlier one; `withdrawn`: it is as if it had not been said. */
+  readonly kind: 'edited' | 'withdrawn';
+  /** First words of what it changes, where that was not waiting any more. */
+  readonly earlier?: string;
+};
+
+/** What a person thinks of something we sent; without an emoji they took it back. */
+export type Reaction = { readonly to: NativeId; readonly emoji?: string };
+
 export type InboundMessage = {
   /** `channel:account:native`; the dedupe key. */
   readonly id: MessageId;
@@ -93,6 +106,9 @@ export type InboundMessage = {
   readonly replyTo?: MessageId;
   /** The token of the choice the person pressed; the text is its label then. */
   readonly press?: string;
+  readonly amends?: Amendment;
+  /** The text is empty then. */
+  readonly reaction?: Reaction;
   /** Epoch milliseconds by the platform's clock. */
   readonly sentAt: number;
   /** Epoch milliseconds by our clock. */

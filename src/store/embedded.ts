@@ -13,6 +13,7 @@ import { GroupCommit } from './group-commit.ts';
 import { accept, cancel, readCursor } from './inbound.ts';
 import { expire, get, list, put, putMany } from './key-value.ts';
 import * as outbound from './outbound.ts';
+import { readInbound, sentAs, takeBack } from './sent.ts';
 import type { BusStore, EmbeddedStore, KeyValueStore } from './store.ts';
 import { traceMessage } from './trace.ts';
 import { claimTurns, endTurn, joinTurn, recoverTurns } from './turns.ts';
@@ -104,10 +105,25 @@ function deliveryTopic(commits: GroupCommit, clock: Clock, owner: string): Deliv
   };
 }
 
-type Upkeep = Pick<BusStore, 'dead' | 'retry' | 'drop' | 'trace' | 'stats' | 'gc' | 'neededMedia'>;
+type Upkeep = Pick<
+  BusStore,
+  | 'inbound'
+  | 'sentAs'
+  | 'takeBack'
+  | 'dead'
+  | 'retry'
+  | 'drop'
+  | 'trace'
+  | 'stats'
+  | 'gc'
+  | 'neededMedia'
+>;
 
 function upkeep(commits: GroupCommit, clock: Clock): Upkeep {
   return {
+    inbound: (id) => commits.read(() => readInbound(id)),
+    sentAs: (session, part) => commits.read(() => sentAs(session, part)),
+    takeBack: (turn) => commits.write(() => takeBack(turn, clock.now())),
     dead: () => commits.read(listDead),
     retry: (ids) => commits.write(() => retryDead(ids, clock.now())),
     drop: (ids) => commits.write(() => dropDead(ids)),

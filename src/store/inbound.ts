@@ -12,6 +12,7 @@ import type {
 import { BusFullError } from '../core/errors.ts';
 import type { AccountId, ChannelName, SessionKey, TurnId } from '../core/ids.ts';
 import { type InboundMessage, sessionKeyOf } from '../core/message.ts';
+import { applyChange } from './changes.ts';
 import { all, change, first, type Operation } from './operation.ts';
 
 export function* accept(
@@ -24,15 +25,28 @@ export function* accept(
   const queuedIn = new Map<SessionKey, number>();
   for (const entry of batch) {
     const session = sessionKeyOf(entry.message.chat);
-    const isNew = yield* insert(entry, session, now);
-    results.push(isNew ? 'accepted' : 'duplicate');
-    if (isNew && entry.kind === 'queue') queuedIn.set(session, (queuedIn.get(session) ?? 0) + 1);
+    const result = yield* store(entry, session, now);
+    results.push(result);
+    if (result === 'accepted' && entry.kind === 'queue')
+      queuedIn.set(session, (queuedIn.get(session) ?? 0) + 1);
   }
   // Counted behind the inserts: throwing undoes them, and duplicates cost no room.
   if (queuedIn.size > 0) yield* checkRoom(queuedIn, limits);
   for (const session of queuedIn.keys()) yield* ring(session, now);
   if (cursor !== undefined) yield* saveCursor(cursor, now);
   return results;
+}
+
+function* store(entry: InboundEntry, session: SessionKey, now: number): Operation<AcceptResult> {
+  const { message } = entry;
+  if (entry.kind === 'queue' && message.amends !== undefined) {
+    const known = yield* first<{ seq: number }>('SELECT seq FROM inbound WHERE id = ?', message.id);
+    if (known !== undefined) return 'duplicate';
+    const stored = yield* applyChange(message, message.amends, now);
+    yield* insert(stored, session, now);
+    return stored.kind === 'queue' ? 'accepted' : 'applied';
+  }
+  return (yield* insert(entry, session, now)) ? 'accepted' : 'duplicate';
 }
 
 function* insert(entry: InboundEntry, session: SessionKey, now: number): Operation<boolean> {

@@ -177,7 +177,7 @@ export function* markBounced(
 }
 
 /** The lane's oldest open row becomes due, where it is not being sent or waiting for a retry. */
-function* promote(lane: string, now: number): Operation<void> {
+export function* promote(lane: string, now: number): Operation<void> {
   yield* change(
     `UPDATE outbound SET ready_at = ?1 WHERE ready_at IS NULL AND state = 'queued' AND ord =
        (SELECT min(ord) FROM outbound WHERE lane = ?2 AND state IN ('queued', 'sending'))`,

@@ -12,6 +12,8 @@ import type {
   InboundEntry,
   LiveDraft,
   QueuedMessage,
+  SentText,
+  TakenBack,
   Trace,
 } from '../bus/bus.ts';
 import type { Attachment } from '../core/attachment.ts';
@@ -26,7 +28,7 @@ import type {
   SessionKey,
   TurnId,
 } from '../core/ids.ts';
-import type { OutboundMessage } from '../core/message.ts';
+import type { InboundMessage, OutboundMessage } from '../core/message.ts';
 
 export type KeyValueEntry = { readonly key: string; readonly value: string };
 /** An undefined value deletes. */
@@ -136,6 +138,10 @@ export interface BusStore {
   draft(turn: TurnId): Promise<NativeId | undefined>;
   orphanDrafts(channel: ChannelName): Promise<readonly LiveDraft[]>;
   forgetDraft(turn: TurnId): Promise<void>;
+
+  inbound(id: MessageId): Promise<InboundMessage | undefined>;
+  sentAs(session: SessionKey, part: NativeId): Promise<SentText | undefined>;
+  takeBack(turn: TurnId): Promise<TakenBack>;
 
   dead(): Promise<readonly DeadLetter[]>;
   retry(ids: readonly MessageId[]): Promise<number>;

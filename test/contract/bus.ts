@@ -1,6 +1,7 @@
 // The contract suite of the message bus: every implementation passes it on its own bench.
 
 import type { MakeBusBench } from './bus-bench.ts';
+import { changesContract } from './bus-changes.ts';
 import { inboundContract } from './bus-inbound.ts';
 import { outboundContract } from './bus-outbound.ts';
 import { recoveryContract } from './bus-recovery.ts';
@@ -13,4 +14,5 @@ export function busContract(name: string, makeBench: MakeBusBench): void {
   recoveryContract(name, makeBench);
   outboundContract(name, makeBench);
   upkeepContract(name, makeBench);
+  changesContract(name, makeBench);
 }

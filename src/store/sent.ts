@@ -1,0 +1,51 @@
+// What stands where: a message as it came in, and what of our texts is in the chats.
+
+import type { SentText, TakenBack } from '../bus/bus.ts';
+import type { MessageId, NativeId, SessionKey, TurnId } from '../core/ids.ts';
+import type { InboundMessage, OutboundMessage } from '../core/message.ts';
+import { all, first, type Operation } from './operation.ts';
+import { promote } from './outbound.ts';
+
+export function* readInbound(id: MessageId): Operation<InboundMessage | undefined> {
+  const row = yield* first<{ body: string | null }>('SELECT body FROM inbound WHERE id = ?', id);
+  return typeof row?.body === 'string' ? JSON.parse(row.body) : undefined;
+}
+
+type SentRow = { body: string | null; parts: string; state: string; lane: string };
+
+/** Newest first: a platform may count from the beginning again. */
+export function* sentAs(session: SessionKey, part: NativeId): Operation<SentText | undefined> {
+  const row = yield* first<SentRow>(
+    `SELECT body, parts, state, lane FROM outbound
+     WHERE lane = ? AND state = 'sent' AND body IS NOT NULL
+       AND EXISTS (SELECT 1 FROM json_each(outbound.parts) WHERE json_each.value = ?)
+     ORDER BY ord DESC LIMIT 1`,
+    ...[session, part],
+  );
+  return row === undefined ? undefined : sentText(row)[0];
+}
+
+export function* takeBack(turn: TurnId, now: number): Operation<TakenBack> {
+  // '0' is the character behind '/'.
+  const named = [`${turn}/`, `${turn}0`];
+  const dropped = yield* all<{ lane: string }>(
+    `UPDATE outbound SET state = 'dropped', reason = 'taken back', settled_at = ?, ready_at = NULL
+     WHERE id >= ? AND id < ? AND state = 'queued' AND parts = '[]' RETURNING lane`,
+    ...[now, ...named],
+  );
+  const [lane] = dropped.map((row) => row.lane);
+  if (lane !== undefined) yield* promote(lane, now);
+  const rows = yield* all<SentRow>(
+    `SELECT body, parts, state, lane FROM outbound
+     WHERE id >= ? AND id < ? AND state <> 'dropped' ORDER BY ord`,
+    ...named,
+  );
+  const isUnderWay = rows.some(({ state }) => state === 'sending' || state === 'queued');
+  return { sent: rows.flatMap(sentText), isUnderWay };
+}
+
+function sentText({ body, parts }: SentRow): readonly SentText[] {
+  if (body === null) return [];
+  const { id, chat, markdown }: OutboundMessage = JSON.parse(body);
+  return [{ id, chat, markdown, parts: JSON.parse(parts) }];
+}
