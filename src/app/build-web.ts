@@ -12,7 +12,7 @@ export function buildWeb(
   resources: AsyncDisposableStack,
 ): WebFetchDeps {
   return {
-    fetch: createSafeFetch({ rules: () => live.config.tools.web }),
+    safeFetch: createSafeFetch({ rules: () => live.config.tools.web }),
     reader: resources.use(new PageReader({ clock })),
     redact: (text) => live.redact(text),
     settings() {

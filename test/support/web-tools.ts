@@ -15,7 +15,7 @@ export type WebToolSetup = {
 export function createWebTools(setup: WebToolSetup = {}): WebFetchDeps {
   const { allowPrivateHosts = [], names = {}, secrets = [], maxResultChars = 10_000 } = setup;
   return {
-    fetch: createSafeFetch({
+    safeFetch: createSafeFetch({
       rules: () => ({ ports: [80, 443], allowPrivateHosts }),
       resolver: async (host) => names[host] ?? [],
     }),

@@ -41,6 +41,14 @@ export function checkExposure({ gateway }: Config): Finding {
   return warn('address', `${gateway.host}: other machines can reach it, by token`, remedy);
 }
 
+/** Hosts inside that the agent may be made to read. */
+export function checkWeb({ tools: { web } }: Config): readonly Finding[] {
+  if (!web.enabled || web.allowPrivateHosts.length === 0) return [];
+  const remedy = 'Take out of tools.web.allowPrivateHosts what the agent need not read.';
+  const hosts = web.allowPrivateHosts.join(', ');
+  return [warn('web', `a page or message can make the agent read ${hosts}`, remedy)];
+}
+
 export async function checkAccess(
   config: Config,
   state: OpenedState | undefined,

@@ -9,10 +9,13 @@ import type { Clock } from '../../lib/clock.ts';
 import type { FromReader, PageSource, ReadPage, ToReader } from './page.ts';
 
 const READ_LIMIT_MS = 10_000;
+const START_LIMIT_MS = 30_000;
 /** The thread costs memory while nobody reads. */
 const IDLE_LIMIT_MS = 60_000;
 const MAX_HEAP_MB = 384;
 const MAX_STACK_MB = 8;
+
+const BROKEN = 'the page cannot be read';
 
 const WORKER_URL = new URL(`./reading-worker${extname(import.meta.url)}`, import.meta.url);
 
@@ -51,28 +54,37 @@ export class PageReader implements AsyncDisposable {
 
   async #readNow(page: PageSource, signal: AbortSignal): Promise<ReadPage> {
     this.#idle?.[Symbol.dispose]();
-    this.#worker ??= startWorker();
-    const worker = this.#worker;
-    const done = Promise.withResolvers<FromReader>();
-    const fail = (problem: string) => done.resolve({ kind: 'failed', problem });
-    const onBroken = () => fail('the page takes too much memory to read');
-    worker.on('message', done.resolve).once('error', onBroken).once('exit', onBroken);
-    const deadline = this.#clock.timer(this.#limitMs, () =>
-      fail('the page takes too long to read'),
-    );
     try {
-      worker.postMessage({ kind: 'read', page } satisfies ToReader);
-      const answer = await orAborted(done.promise, signal);
+      if (this.#worker === undefined) {
+        this.#worker = startWorker();
+        const started = await this.#answer(this.#worker, START_LIMIT_MS, signal);
+        if (started.kind !== 'ready') throw new ToolError('execution', BROKEN);
+      }
+      this.#worker.postMessage({ kind: 'read', page } satisfies ToReader);
+      const answer = await this.#answer(this.#worker, this.#limitMs, signal);
       if (answer.kind === 'read') return answer.page;
-      throw new ToolError('execution', answer.problem);
+      throw new ToolError('execution', answer.kind === 'failed' ? answer.problem : BROKEN);
     } catch (error) {
       // Whatever it is busy with, nobody waits for it any more.
       await this.#stop();
       throw error;
     } finally {
-      deadline[Symbol.dispose]();
-      worker.off('message', done.resolve).off('error', onBroken).off('exit', onBroken);
       this.#idle = this.#clock.timer(IDLE_LIMIT_MS, () => void this.#stop());
+    }
+  }
+
+  /** What the thread says next. */
+  async #answer(worker: Worker, limitMs: number, signal: AbortSignal): Promise<FromReader> {
+    const next = Promise.withResolvers<FromReader>();
+    const fail = (problem: string) => next.resolve({ kind: 'failed', problem });
+    const onBroken = () => fail('the page takes too much memory to read');
+    worker.once('message', next.resolve).once('error', onBroken).once('exit', onBroken);
+    const deadline = this.#clock.timer(limitMs, () => fail('the page takes too long to read'));
+    try {
+      return await orAborted(next.promise, signal);
+    } finally {
+      deadline[Symbol.dispose]();
+      worker.off('message', next.resolve).off('error', onBroken).off('exit', onBroken);
     }
   }
 

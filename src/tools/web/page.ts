@@ -18,5 +18,7 @@ export type ReadPage = {
 
 export type ToReader = { readonly kind: 'read'; readonly page: PageSource };
 export type FromReader =
+  /** The thread has loaded what it reads with. */
+  | { readonly kind: 'ready' }
   | { readonly kind: 'read'; readonly page: ReadPage }
   | { readonly kind: 'failed'; readonly problem: string };

@@ -7,6 +7,7 @@ import { readablePage } from './readable-page.ts';
 
 const port = parentPort;
 
+port?.postMessage({ kind: 'ready' } satisfies FromReader);
 port?.on('message', ({ page }: ToReader) => port.postMessage(read(page)));
 
 function read(page: ToReader['page']): FromReader {

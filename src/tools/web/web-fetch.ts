@@ -20,7 +20,7 @@ export type WebFetchSettings = {
 };
 
 export type WebFetchDeps = {
-  readonly fetch: SafeFetch;
+  readonly safeFetch: SafeFetch;
   readonly reader: PageReader;
   readonly settings: () => WebFetchSettings;
   /** Masks the values of configured secrets. */
@@ -94,12 +94,12 @@ function withScheme(url: string): string {
 async function load(
   url: string,
   { signal }: ToolContext,
-  { fetch, reader, settings }: WebFetchDeps,
+  { safeFetch, reader, settings }: WebFetchDeps,
 ): Promise<WebText> {
   const { timeoutMs, maxBytes, maxDecompressedBytes } = settings();
   const headers = { accept: ACCEPT };
   const limits = { timeoutMs, maxBytes, maxDecompressedBytes };
-  const answer = await fetch(url, { ...limits, headers, signal });
+  const answer = await safeFetch(url, { ...limits, headers, signal });
   if (answer.status >= 400) {
     throw new ToolError('execution', `the server answered with status ${answer.status}`);
   }
