@@ -28,6 +28,22 @@ export type SayOptions = {
   readonly date?: number;
 };
 
+export type SentFile = {
+  readonly field:
+    | 'photo'
+    | 'video'
+    | 'video_note'
+    | 'animation'
+    | 'audio'
+    | 'voice'
+    | 'sticker'
+    | 'document';
+  readonly content: Buffer | { readonly size: number };
+  readonly caption?: string;
+  /** Further fields of Telegram's file object. */
+  readonly extra?: Readonly<Record<string, unknown>>;
+};
+
 export type BotApi = AsyncDisposable & {
   readonly token: string;
   readonly bot: Person;
@@ -36,6 +52,15 @@ export type BotApi = AsyncDisposable & {
   readonly port: number;
   /** A private message; the person and the chat come into being by it. */
   say(user: number | Person, text: string, options?: SayOptions): Update;
+  /**
+   * A private message with a file, as `field` of Telegram's Message object. Without content it is
+   * one of that size that nobody can download.
+   */
+  sendFile(user: number | Person, file: SentFile, options?: SayOptions): Update;
+  /** Several in one album. */
+  sendAlbum(user: number | Person, files: readonly SentFile[], options?: SayOptions): Update[];
+  /** Paths handed out by getFile lead nowhere any more. */
+  expirePaths(): void;
   /** A group comes into being, with the bot in it. Its members write by `say` with its `chatId`. */
   group(id: number, options?: Partial<GroupInfo>): Chat;
   /** Somebody puts the bot into the group, and Telegram tells it. */

@@ -19,11 +19,23 @@ export type SeenMessage = {
   readonly thread?: number | undefined;
   /** What can be pressed below it, row by row. */
   readonly buttons?: readonly (readonly Button[])[] | undefined;
+  /** What the bot sent with it; the text is its caption then. */
+  readonly file?: SeenFile | undefined;
+  /** Of the album it is part of. */
+  readonly album?: string | undefined;
   /** How often it was changed after it appeared. */
   readonly edits: number;
   /** Epoch milliseconds, fractions kept. */
   readonly at: number;
   readonly changedAt: number;
+};
+
+export type SeenFile = {
+  /** The field of Telegram's Message object, e.g. `photo`. */
+  readonly kind: string;
+  readonly name: string;
+  readonly mimeType: string;
+  readonly content: Buffer;
 };
 
 export type Button = { readonly text: string; readonly callback_data: string };

@@ -2,6 +2,7 @@
 // getUpdates, which waits, is in bot-api-polls.ts.
 
 import { buttonsOf, isRecord, sameButtons } from './bot-api-buttons.ts';
+import type { Files } from './bot-api-files.ts';
 import { chatObject } from './bot-api-groups.ts';
 import { type Entity, parseHtml } from './bot-api-html.ts';
 import { type Ledger, nowMs, type Person } from './bot-api-ledger.ts';
@@ -26,6 +27,7 @@ export type World = {
   /** Sends and edits one chat may get within a second. */
   readonly perChatPerSecond: number;
   readonly recentSends: Map<number, number[]>;
+  readonly files: Files;
   /** Presses that the bot has not answered yet, by query id. */
   readonly pressed: Set<string>;
   violate(text: string): void;
@@ -33,10 +35,13 @@ export type World = {
 
 export const MESSAGE_UNITS = 4096;
 
-type Method = { readonly params: readonly string[]; run(payload: Payload, world: World): Answer };
+export type Method = {
+  readonly params: readonly string[];
+  run(payload: Payload, world: World): Answer;
+};
 
-const ok = (result: unknown): Answer => ({ ok: true, result });
-const refuse = (error_code: number, text: string): Answer => ({
+export const ok = (result: unknown): Answer => ({ ok: true, result });
+export const refuse = (error_code: number, text: string): Answer => ({
   ok: false,
   error_code,
   description: `${error_code === 403 ? 'Forbidden' : 'Bad Request'}: ${text}`,
@@ -83,10 +88,10 @@ export const METHODS: Readonly<Record<string, Method>> = {
   sendChatAction: { params: ['chat_id', 'message_thread_id', 'action'], run: sendAction },
 };
 
-type Target = { readonly id: number } | Answer;
-const isAnswer = (value: object): value is Answer => 'ok' in value;
+export type Target = { readonly id: number } | Answer;
+export const isAnswer = (value: object): value is Answer => 'ok' in value;
 
-function targetOf(payload: Payload, world: World): Target {
+export function targetOf(payload: Payload, world: World): Target {
   const given = payload['chat_id'];
   const isId = typeof given === 'number' || (typeof given === 'string' && /^-?\d+$/.test(given));
   const id = Number(given);
@@ -105,7 +110,7 @@ function targetOf(payload: Payload, world: World): Target {
   return { id };
 }
 
-const threadOf = (payload: Payload) =>
+export const threadOf = (payload: Payload) =>
   payload['message_thread_id'] === undefined ? undefined : Number(payload['message_thread_id']);
 
 type Body = {
@@ -135,7 +140,7 @@ function bodyOf(payload: Payload, world: World, tooLong: string): Body | Answer 
 }
 
 /** 429 once a chat gets more than its share; the wait is in whole seconds. */
-function flooded(chatId: number, world: World): Answer | undefined {
+export function flooded(chatId: number, world: World): Answer | undefined {
   const now = nowMs();
   const recent = (world.recentSends.get(chatId) ?? []).filter((at) => now - at < 1000);
   if (recent.length >= world.perChatPerSecond) {
@@ -257,7 +262,7 @@ function setCommands(payload: Payload, world: World): Answer {
   return ok(true);
 }
 
-function asMessage(chatId: number, id: number, text: string, world: World) {
+export function asMessage(chatId: number, id: number, text: string, world: World) {
   return {
     message_id: id,
     from: { ...world.bot, is_bot: true },

@@ -3,8 +3,9 @@
 // unknown method or parameter is a violation, which every test checks at its end.
 
 import { buttonRows, callbackQuery } from './bot-api-buttons.ts';
-import type { BotApi, BotApiOptions, SayOptions } from './bot-api-contract.ts';
+import type { BotApi, BotApiOptions, SayOptions, SentFile } from './bot-api-contract.ts';
 import { type ArmedFault, type Call, type FaultRule, FaultScript } from './bot-api-faults.ts';
+import { FILE_METHODS, Files, fileFields } from './bot-api-files.ts';
 import {
   botJoined,
   chatObject,
@@ -17,7 +18,7 @@ import { type Chat, Ledger, type Person, type SeenMessage, type Update } from '.
 import { type Answer, METHODS, type Payload, type World } from './bot-api-methods.ts';
 import { POLL_PARAMS, Polls } from './bot-api-polls.ts';
 
-export type { BotApi, BotApiOptions, SayOptions } from './bot-api-contract.ts';
+export type { BotApi, BotApiOptions, SayOptions, SentFile } from './bot-api-contract.ts';
 
 const DEFAULT_TOKEN = '4242:simulated-token-of-forty-two-characters';
 const DEFAULT_BOT: Person = {
@@ -43,6 +44,7 @@ class Simulator implements BotApi {
   readonly violations: string[] = [];
   readonly commands: unknown[] = [];
   readonly pressed = new Set<string>();
+  readonly #files = new Files();
   readonly #ledger: Ledger;
   readonly #faults = new FaultScript();
   readonly #polls: Polls;
@@ -64,6 +66,7 @@ class Simulator implements BotApi {
       perChatPerSecond: options.perChatPerSecond ?? Number.POSITIVE_INFINITY,
       recentSends: new Map(),
       pressed: this.pressed,
+      files: this.#files,
       violate: (text) => void this.violations.push(text),
     };
     this.#front = new HttpFront({
@@ -72,6 +75,7 @@ class Simulator implements BotApi {
         this.calls.push(call);
         this.#ledger.changed();
       },
+      download: (token, path) => (token === this.token ? this.#files.download(path) : undefined),
       answer: ({ token, method, payload, gone }) =>
         token === this.token && !this.#isRevoked
           ? this.#answer(method, payload, gone)
@@ -124,6 +128,20 @@ class Simulator implements BotApi {
       ...options.extra,
     };
     return this.offer({ message });
+  }
+
+  sendFile(user: number | Person, file: SentFile, options: SayOptions = {}): Update {
+    const extra = { ...fileFields(file, this.#files), text: undefined, ...options.extra };
+    return this.say(user, file.caption ?? '', { ...options, extra });
+  }
+
+  sendAlbum(user: number | Person, files: readonly SentFile[], options: SayOptions = {}): Update[] {
+    const extra = { media_group_id: `${Date.now()}${files.length}`, ...options.extra };
+    return files.map((file) => this.sendFile(user, file, { ...options, extra }));
+  }
+
+  expirePaths(): void {
+    this.#files.expirePaths();
   }
 
   press(
@@ -247,7 +265,7 @@ class Simulator implements BotApi {
   }
 
   async #answer(method: string, payload: Payload, gone: AbortSignal): Promise<Answer> {
-    const entry = METHODS[method];
+    const entry = METHODS[method] ?? FILE_METHODS[method];
     const params = method === 'getUpdates' ? POLL_PARAMS : entry?.params;
     if (params === undefined) {
       this.violations.push(`unknown method ${method}`);

@@ -2,8 +2,9 @@
 // addresses, and for everything that is not text a note that says what was sent.
 
 import { type Fields, fieldsOf, integerOf, listOf, textOf } from './fields.ts';
+import { isPicture } from './files.ts';
 
-/** What a message says; undefined for service messages, which say nothing. */
+/** What a message says; undefined where it says nothing, as service messages and mere files do. */
 export function contentOf(message: Fields): string | undefined {
   const written = writtenText(message);
   const note = mediaNote(message);
@@ -37,14 +38,6 @@ function withAddresses(text: string, entities: readonly unknown[]): string {
 }
 
 const UNREADABLE: Readonly<Record<string, string>> = {
-  photo: 'a photo',
-  voice: 'a voice message',
-  audio: 'an audio file',
-  video: 'a video',
-  video_note: 'a video message',
-  animation: 'an animation',
-  document: 'a file',
-  sticker: 'a sticker',
   story: 'a story',
   paid_media: 'paid media',
   game: 'a game',
@@ -55,13 +48,8 @@ const UNREADABLE: Readonly<Record<string, string>> = {
 function mediaNote(message: Fields): string | undefined {
   const readable = readableNote(message);
   if (readable !== undefined) return `[${readable}]`;
-  // An animation also comes as a document: the more telling name is listed first.
   const kind = Object.keys(UNREADABLE).find((name) => message[name] !== undefined);
-  if (kind === undefined) return undefined;
-  const media = fieldsOf(message[kind]);
-  const detail = textOf(media?.['file_name']) ?? textOf(media?.['emoji']);
-  const named = detail === undefined ? UNREADABLE[kind] : `${UNREADABLE[kind]} (${detail})`;
-  return kind === 'sticker' ? `[${named}]` : `[sent ${named}, which cannot be opened here yet]`;
+  return kind === undefined ? undefined : `[sent ${UNREADABLE[kind]}, which I cannot open]`;
 }
 
 /** Attachments that are text in themselves. */
@@ -82,10 +70,19 @@ function readableNote(message: Fields): string | undefined {
     const options = listOf(poll['options']).map((option) => textOf(fieldsOf(option)?.['text']));
     return `poll: ${textOf(poll['question']) ?? ''} ${options.filter(Boolean).join(' / ')}`;
   }
+  const sticker = fieldsOf(message['sticker']);
+  if (sticker !== undefined) return stickerNote(sticker);
   const dice = fieldsOf(message['dice']);
   return dice === undefined
     ? undefined
     : `dice ${textOf(dice['emoji']) ?? ''}: ${Number(dice['value'])}`;
+}
+
+/** One that is a picture comes along as such. */
+function stickerNote(sticker: Fields): string | undefined {
+  if (isPicture(sticker)) return undefined;
+  const emoji = textOf(sticker['emoji']);
+  return emoji === undefined ? 'a sticker' : `a sticker (${emoji})`;
 }
 
 function forwardNote(message: Fields): string | undefined {

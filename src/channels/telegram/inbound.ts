@@ -2,11 +2,13 @@
 // none. Pure, and never throws: an update of any shape gets an answer, so that the next one is read.
 
 import type { InboundEntry } from '../../bus/bus.ts';
+import { textWithAttachments } from '../../core/attachment-words.ts';
 import { chatId, threadId, userId } from '../../core/ids.ts';
 import type { InboundMessage, PersonSender, Quote } from '../../core/message.ts';
 import { type Press, pressOf } from './choices.ts';
 import { contentOf, nameOf } from './content.ts';
 import { type Fields, fieldsOf, integerOf, textOf } from './fields.ts';
+import { attachmentsOf } from './files.ts';
 import { addressingOf, answeredBy, type BotNames } from './group-address.ts';
 import { isGroup } from './group-updates.ts';
 import { type Bot, inboundId, pressId, TELEGRAM, updateId } from './ids.ts';
@@ -61,12 +63,15 @@ function parseMessage(
   if (!isOnBehalf && (from === undefined || fromNumber === undefined)) return undefined;
   const text = contentOf(fields);
   const edit = isEdit ? (integerOf(fields['edit_date']) ?? 0) : undefined;
-  const gate = gateFor(chat, isEdit, text) ?? senderGate(fields, context);
+  const attachments = attachmentsOf(fields);
+  const hasContent = text !== undefined || attachments.length > 0;
+  const gate = gateFor(chat, isEdit, hasContent) ?? senderGate(fields, context);
   const message: InboundMessage = {
     id: inboundId(context, chatNumber, number, edit),
     sender: isOnBehalf ? senderChatOf(fields, context) : senderOf(from),
     ...placeOf(fields, chat, chatNumber, context),
     text: text ?? '',
+    ...(attachments.length === 0 ? {} : { attachments }),
     ...replyOf(fields, chatNumber, context),
     sentAt: (integerOf(fields['date']) ?? context.receivedAt / 1000) * 1000,
     receivedAt: context.receivedAt,
@@ -127,10 +132,10 @@ function placeOf(
 }
 
 /** The first reason for which the channel itself keeps a message from the agent. */
-function gateFor(chat: Fields, isEdit: boolean, text: string | undefined): string | undefined {
+function gateFor(chat: Fields, isEdit: boolean, hasContent: boolean): string | undefined {
   if (chat['type'] !== 'private' && !isGroup(chat)) return 'neither a private chat nor a group';
   if (isEdit) return 'edited';
-  return text === undefined ? 'nothing to read' : undefined;
+  return hasContent ? undefined : 'nothing to read';
 }
 
 /** In the name of a chat anybody may write whom its admins let: that chat is listed or refused. */
@@ -181,7 +186,7 @@ function replyOf(
   const original = answeredBy(fields);
   const number = integerOf(original?.['message_id']);
   const chosen = textOf(fieldsOf(fields['quote'])?.['text']);
-  const text = chosen ?? (original === undefined ? undefined : contentOf(original));
+  const text = chosen ?? (original === undefined ? undefined : saidIn(original));
   const author = fieldsOf(original?.['from']);
   const isOurs = author !== undefined && integerOf(author['id']) === context.botId;
   const name = isOurs ? OURSELVES : author === undefined ? undefined : nameOf(author);
@@ -191,6 +196,13 @@ function replyOf(
     ...(quoted === undefined ? {} : { quoted }),
     ...(number === undefined ? {} : { replyTo: inboundId(context, chatNumber, number) }),
   };
+}
+
+/** What a message that is quoted said, with what came beside it in words. */
+function saidIn(original: Fields): string | undefined {
+  const attachments = attachmentsOf(original);
+  const text = contentOf(original);
+  return attachments.length === 0 ? text : textWithAttachments({ text: text ?? '', attachments });
 }
 
 /** A record of an update that holds no message we could name. */

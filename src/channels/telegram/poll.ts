@@ -6,6 +6,7 @@ import type { TelegramConfig } from '../../core/config.ts';
 import { BACKOFF, BusFullError, ChannelError, NEVER } from '../../core/errors.ts';
 import { backoffMs } from '../../lib/backoff.ts';
 import type { ChannelHost } from '../channel.ts';
+import { ALBUM_WAIT_MS, joinAlbums, type OpenAlbums, wholeUpdates } from './albums.ts';
 import { releaseButtons } from './choices.ts';
 import type { BotApi } from './client.ts';
 import { offsetAfter, type Place, readPlace, writePlace } from './cursor.ts';
@@ -66,6 +67,8 @@ class PollLoop {
   #conflicts = 0;
   #hastyPolls = 0;
   #isReady = false;
+  /** Albums of the last poll of which more may come. */
+  #albums: OpenAlbums | undefined;
 
   constructor(deps: PollDeps, signal: AbortSignal) {
     this.#deps = deps;
@@ -83,7 +86,7 @@ class PollLoop {
         continue;
       }
       this.#completed();
-      if (polled.updates.length > 0) await this.#take(polled.updates);
+      if (polled.updates.length > 0) await this.#takeWhole(polled.updates);
       else await this.#restAfter(polled.isHasty);
     }
   }
@@ -162,6 +165,14 @@ class PollLoop {
     }
   }
 
+  /** An album that may still be coming stays with Telegram a moment longer. */
+  async #takeWhole(updates: readonly unknown[]): Promise<void> {
+    const { whole, open } = wholeUpdates(updates, this.#albums);
+    this.#albums = open;
+    if (whole.length > 0) await this.#take(whole);
+    if (open !== undefined) await this.#sleep(ALBUM_WAIT_MS);
+  }
+
   async #take(updates: readonly unknown[]): Promise<void> {
     const { host, bot } = this.#deps;
     const receivedAt = host.clock.now();
@@ -173,9 +184,10 @@ class PollLoop {
       senderChats: this.#deps.settings.groupSenderChats,
       namesOf: this.#deps.moves.names,
     };
-    const entries = updates
-      .map((update) => toEntry(update, context))
-      .filter((entry) => entry !== undefined);
+    const entries = joinAlbums(
+      updates,
+      updates.map((update) => toEntry(update, context)),
+    );
     const ids = updates.map(updateIdOf).filter((id) => id !== undefined);
     if (ids.length === 0) {
       host.log.warn('telegram sent updates without ids', { count: updates.length });

@@ -8,9 +8,10 @@ import type { ChatRef } from '../../core/message.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { silentLogger } from '../../lib/logger.ts';
 import type { Channel, ChannelHost, Typing } from '../channel.ts';
-import { type BotApi, createBotApi } from './client.ts';
+import { type BotApi, createBotLink } from './client.ts';
 import { createDrafts } from './drafts.ts';
 import { BotCallError, toDeliveryError } from './failures.ts';
+import { fetchFile } from './files.ts';
 import { createGroupMoves, type GroupMoves } from './group-moves.ts';
 import {
   type Bot,
@@ -35,12 +36,16 @@ export type TelegramDeps = {
 
 /** Telegram shows "typing" for five seconds. */
 const TYPING_INTERVAL_MS = 4500;
+/** Largest file a bot may send, and longest caption (Bot API, Sending files; sendPhoto). */
+const MAX_UPLOAD_BYTES = 50_000_000;
+const CAPTION_UNITS = 1024;
 /** An answer a day late helps nobody. */
 const LIFETIME_MS = 24 * 3600 * 1000;
 
 export function createTelegramChannel(config: TelegramConfig, deps: TelegramDeps): Channel {
   const { clock } = deps;
-  const api = createBotApi({ token: config.token, apiRoot: config.apiRoot, clock });
+  const link = createBotLink({ token: config.token, apiRoot: config.apiRoot, clock });
+  const { api } = link;
   const bot: Bot = { account: DEFAULT_ACCOUNT, botId: botIdOf(config.token) };
   let host: ChannelHost | undefined;
   const log = () => host?.log ?? silentLogger;
@@ -62,6 +67,11 @@ export function createTelegramChannel(config: TelegramConfig, deps: TelegramDeps
     coalesces: true,
     typing: createTyping(api, moves),
     choices: 'buttons',
+    attachments: {
+      maxUploadBytes: MAX_UPLOAD_BYTES,
+      maxCaptionUnits: CAPTION_UNITS,
+      fetch: (ref, signal) => fetchFile(ref, signal, link),
+    },
     ...createOwnMessages(api, moves),
     ...(config.streaming ? { editing: drafts } : {}),
     async run(givenHost, signal) {

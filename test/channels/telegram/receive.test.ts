@@ -173,13 +173,9 @@ describe('who and what', () => {
   });
 
   test.each([
-    [{ photo: [{}], caption: 'my cat' }, '[sent a photo, which cannot be opened here yet]\nmy cat'],
-    [
-      { document: { file_name: 'a.pdf' } },
-      '[sent a file (a.pdf), which cannot be opened here yet]',
-    ],
-    [{ voice: {} }, '[sent a voice message, which cannot be opened here yet]'],
-    [{ sticker: { emoji: '👍' } }, '[a sticker (👍)]'],
+    [{ sticker: { emoji: '👍', is_animated: true } }, '[a sticker (👍)]'],
+    [{ sticker: { is_video: true } }, '[a sticker]'],
+    [{ story: {} }, '[sent a story, which I cannot open]'],
     [{ location: { latitude: 52.5, longitude: 13.4 } }, '[location: 52.5, 13.4]'],
     [{ contact: { first_name: 'Bob', phone_number: '+49' } }, '[contact: Bob, +49]'],
     [{ dice: { emoji: '🎲', value: 4 } }, '[dice 🎲: 4]'],

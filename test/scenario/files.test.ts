@@ -1,0 +1,95 @@
+// Files between a person and the agent, through the whole program.
+
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { type BotApi, startBotApi } from '../support/bot-api.ts';
+import { type GatewayProcess, makeTestHome, type TestHome } from '../support/gateway-process.ts';
+import { echo, type LlmServer, startLlmServer } from '../support/llm-server.ts';
+
+const ALICE = 700;
+const BOB = 701;
+
+let telegram: BotApi;
+let model: LlmServer;
+let home: TestHome;
+let gateway: GatewayProcess;
+
+beforeAll(async () => {
+  telegram = await startBotApi();
+  model = await startLlmServer({ respond: echo });
+  home = await makeTestHome({
+    agents: { defaults: { model: 'openai/sim-1' } },
+    providers: { openai: { apiKey: 'sk-files', apiBase: model.openaiBase } },
+    channels: {
+      telegram: {
+        enabled: true,
+        token: telegram.token,
+        apiRoot: telegram.apiRoot,
+        allowFrom: [String(ALICE), String(BOB)],
+      },
+    },
+    gateway: { port: 0 },
+    coalesce: { quietMs: 50 },
+  });
+  gateway = await home.start();
+});
+
+afterEach(() => expect(telegram.violations).toEqual([]));
+
+afterAll(async () => {
+  await home[Symbol.asyncDispose]();
+  await telegram[Symbol.asyncDispose]();
+  await model[Symbol.asyncDispose]();
+});
+
+const lastWords = () => model.requests.at(-1)?.lastUserText ?? '';
+
+describe('files sent to the agent', () => {
+  it('are told with the words beside them, fetched again where a path had expired', async () => {
+    const lost = telegram.fail({
+      method: 'file',
+      fault: { kind: 'error', code: 404, description: 'Not Found' },
+    });
+    telegram.sendFile(ALICE, {
+      field: 'document',
+      content: Buffer.from('some text'),
+      caption: 'read this nonce-file',
+      extra: { file_name: 'notes.txt' },
+    });
+    expect((await telegram.nextMessage(ALICE)).text).toBe('nonce-file');
+    expect(lost.hits).toBe(1);
+    expect(lastWords()).toContain('[file "notes.txt" (9 bytes)');
+    expect(lastWords()).toContain('read this nonce-file');
+  });
+
+  it('that cannot be read are told with the reason, beside those that can', async () => {
+    telegram.sendAlbum(BOB, [
+      { field: 'video', content: { size: 21_000_000 }, caption: 'see nonce-album' },
+      { field: 'photo', content: Buffer.alloc(0) },
+      { field: 'photo', content: Buffer.from('picture') },
+    ]);
+    expect((await telegram.nextMessage(BOB)).text).toBe('nonce-album');
+    expect(lastWords()).toContain(
+      '[video (21 MB): could not be read, its 21 MB are more than the 20 MB that Telegram lets a bot download]',
+    );
+    expect(lastWords()).toContain('[photo (0 bytes): could not be read, it is empty]');
+    expect(lastWords()).toContain('[photo (7 bytes)');
+  });
+
+  it('that were not fetched when the process died are fetched by the next one', async () => {
+    const before = telegram.calls.length;
+    telegram.fail({ method: 'file', fault: { kind: 'hang', stage: 'before' } });
+    telegram.sendFile(ALICE, {
+      field: 'photo',
+      content: Buffer.from('pixels'),
+      caption: 'nonce-again',
+    });
+    await telegram.waitFor(() =>
+      telegram.calls.slice(before).some(({ method }) => method === 'file'),
+    );
+    await telegram.waitFor(() => telegram.unconfirmed.length === 0);
+    await gateway.kill();
+    gateway = await home.start();
+    expect((await telegram.nextMessage(ALICE)).text).toBe('nonce-again');
+    expect(lastWords()).toContain('[photo (6 bytes)');
+  });
+});
