@@ -128,6 +128,7 @@ async function build(
     },
   });
   const { pairing, persons, strangers, decisions } = people;
+  const mediumOf = (channel: string) => policyOf(channel, live.config).medium;
   const commands: CommandDeps = {
     bus,
     settings,
@@ -138,6 +139,7 @@ async function build(
       queueMode: live.config.queue.mode,
     }),
     channelLines: () => gateway.channelLines(),
+    mediumOf,
     resetSession: (session) => agent.reset(session),
   };
   const judge = createJudge({ persons, policy: (channel) => policyOf(channel, live.config) });
@@ -160,6 +162,7 @@ async function build(
   });
   const receiver = createReceiver({
     ...{ bus, pairing, commands, log, judge, groups, knock, fairUse },
+    tellOwner: tell,
     ownerWroteIn: ownerDoor.wroteIn,
     fetchAttachments: (message) => attachments.begin(message),
   });
@@ -179,7 +182,7 @@ async function build(
   const permits = createPermits(live.defaults.maxConcurrentChats);
   const origins = createOrigins({
     judge,
-    mediumOf: (channel) => policyOf(channel, live.config).medium,
+    mediumOf,
     policies: () => live.config.tools,
   });
   const attachments = buildAttachments(foundations, manager.channel, resources);

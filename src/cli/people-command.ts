@@ -135,7 +135,7 @@ function chosen(typed: string, value: string | undefined, problem: string): stri
 async function mergeTwo(terminal: Terminal, first: string, second: string) {
   const merged = await withState(terminal, async ({ people }) => {
     const [one, other] = [await theOne(people, first), await theOne(people, second)];
-    return people.persons.merge(one.id, other.id);
+    return people.persons.merge(one.id, other);
   });
   if (merged === undefined) throw new CommandFailure(EXIT.usage, 'that is one person already');
   terminal.note(

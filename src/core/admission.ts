@@ -19,6 +19,9 @@ export type AdmittedRole = (typeof ADMITTED_ROLES)[number];
 export const STRANGER_POLICIES = ['silent', 'pairing', 'closed', 'open'] as const;
 export type StrangerPolicy = (typeof STRANGER_POLICIES)[number];
 
+/** The command that joins two doors; with a code it is for strangers too. */
+export const LINK_COMMAND = 'link';
+
 /** What the machine's user or an owner decided about a person. */
 export type Role = AdmittedRole | 'blocked';
 
@@ -41,7 +44,9 @@ export type ConfiguredGate = Pick<AdmissionPolicy, 'allowFrom' | 'owners' | 'str
 export type Verdict =
   | SettledVerdict
   /** Shows a pairing code; where it is no good, `otherwise` holds. */
-  | { readonly kind: 'redeem'; readonly code: string; readonly otherwise: SettledVerdict };
+  | { readonly kind: 'redeem'; readonly code: string; readonly otherwise: SettledVerdict }
+  /** Shows a code of another door, to be the same person as there. */
+  | { readonly kind: 'link'; readonly code: string; readonly otherwise: SettledVerdict };
 
 export type SettledVerdict =
   /** `role` is undefined for our own machinery. */
@@ -85,6 +90,9 @@ export function admit(message: InboundMessage, policy: AdmissionPolicy): Verdict
   if (role !== 'owner' && command?.name === 'start' && command.argument !== '') {
     return { kind: 'redeem', code: command.argument, otherwise };
   }
+  if (command?.name === LINK_COMMAND && command.argument !== '') {
+    return { kind: 'link', code: command.argument, otherwise };
+  }
   return otherwise;
 }
 
@@ -95,7 +103,7 @@ export function isStranger(verdict: Verdict): boolean {
 
 /** The verdict where no code is in play. */
 export function withoutCode(verdict: Verdict): SettledVerdict {
-  return verdict.kind === 'redeem' ? verdict.otherwise : verdict;
+  return 'otherwise' in verdict ? verdict.otherwise : verdict;
 }
 
 function stranger(sender: PersonSender, { strangers }: AdmissionPolicy): SettledVerdict {

@@ -4,6 +4,7 @@ import type { MessageBus } from '../bus/bus.ts';
 import type { AdmittedRole } from '../core/admission.ts';
 import type { SessionKey } from '../core/ids.ts';
 import type { InboundMessage } from '../core/message.ts';
+import type { Medium } from '../core/rights.ts';
 import type { ModelRegistry } from '../providers/provider.ts';
 import type { People } from './people.ts';
 import type { SessionSettingsStore } from './session-settings.ts';
@@ -16,6 +17,8 @@ export type CommandDeps = {
   defaults(): { readonly thinkingBudget: number; readonly queueMode: 'steer' | 'followup' };
   /** One line per channel: name and state in words. */
   channelLines(): readonly string[];
+  /** What kind of door a channel is. */
+  mediumOf(channel: string): Medium;
   resetSession(session: SessionKey): Promise<void>;
 };
 

@@ -5,6 +5,7 @@ import { type ParsedCommand, parseCommand } from '../core/command.ts';
 import { NanobotError } from '../core/errors.ts';
 import { sessionKeyOf } from '../core/message.ts';
 import type { Command, CommandDeps, CommandOrigin } from './command.ts';
+import { LINK_COMMANDS } from './link-commands.ts';
 import { PEOPLE_COMMANDS } from './people-commands.ts';
 import { PERSON_COMMANDS } from './person-commands.ts';
 import type { SessionSettings } from './session-settings.ts';
@@ -69,6 +70,7 @@ export const COMMANDS: readonly Command[] = [
   },
   ...PEOPLE_COMMANDS,
   ...PERSON_COMMANDS,
+  ...LINK_COMMANDS,
 ];
 
 export function findCommand(parsed: ParsedCommand | undefined): Command | undefined {

@@ -11,9 +11,9 @@ import type { OutboundMessage } from '../core/message.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import { supervise } from '../lib/supervise.ts';
+import type { MediaStore } from '../media/media.ts';
 import type { StateStore } from '../store/store.ts';
 import type { Judge } from './judge.ts';
-import type { MediaStore } from '../media/media.ts';
 import { createLiveReplies, type LiveReplies } from './live-replies.ts';
 import type { Receiver } from './receive.ts';
 

@@ -67,13 +67,16 @@ export function createPairingCodes({ state, clock, randomBytes }: CodesDeps): Pa
   };
 }
 
-export function randomCode(randomBytes: CodesDeps['randomBytes']): string {
-  const letters = [...randomBytes(CODE_LENGTH)].map(
+export function randomCode(
+  randomBytes: CodesDeps['randomBytes'],
+  length: number = CODE_LENGTH,
+): string {
+  const letters = [...randomBytes(length)].map(
     (byte) => CODE_ALPHABET[byte % CODE_ALPHABET.length],
   );
   return letters.join('');
 }
 
 const keyOf = (channel: string) => `codes:${channel}`;
-const hashOf = (code: string) => createHash('sha256').update(code).digest('hex');
-const equal = (a: string, b: string) => timingSafeEqual(Buffer.from(a), Buffer.from(b));
+export const hashOf = (code: string) => createHash('sha256').update(code).digest('hex');
+export const equal = (a: string, b: string) => timingSafeEqual(Buffer.from(a), Buffer.from(b));

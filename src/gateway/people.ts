@@ -3,6 +3,7 @@
 import type { Clock } from '../lib/clock.ts';
 import type { KeyValueStore } from '../store/store.ts';
 import { createDecisions, type Decisions, type DecisionsDeps } from './decisions.ts';
+import { createLinks, type Links } from './links.ts';
 import { createPairing, type Pairing } from './pairing.ts';
 import { PeopleBook, type PeopleBookDeps } from './people-book.ts';
 import { createPersons, type Persons, type PersonsDeps } from './persons.ts';
@@ -19,6 +20,7 @@ export type PeopleDeps = Pick<DecisionsDeps, 'release'> &
 export type People = {
   readonly book: PeopleBook;
   readonly persons: Persons;
+  readonly links: Links;
   readonly pairing: Pairing;
   readonly strangers: Strangers;
   readonly decisions: Decisions;
@@ -27,12 +29,14 @@ export type People = {
 export function createPeople(deps: PeopleDeps): People {
   const { state, clock, randomBytes, release } = deps;
   const book = new PeopleBook(deps);
+  const persons = createPersons({ ...deps, book });
   const pairing = createPairing({ state, book, clock, randomBytes });
   const strangers = createStrangers({ state, clock });
   const now = () => clock.now();
   return {
     book,
-    persons: createPersons({ ...deps, book }),
+    persons,
+    links: createLinks({ state, clock, randomBytes, persons }),
     pairing,
     strangers,
     decisions: createDecisions({ pairing, strangers, now, release }),

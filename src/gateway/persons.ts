@@ -1,26 +1,37 @@
 // People over all their doors: whose message it is, what they are to the agent, and what is kept of
 // them. Asked at every message from memory; written only when a person shows something new.
 
-import { createHash } from 'node:crypto';
-import { type ConfiguredGate, configuredRole, joinRoles, type Role } from '../core/admission.ts';
-import { type ChannelName, type PersonId, personId, type UserId } from '../core/ids.ts';
+import type { Role } from '../core/admission.ts';
+import { type ChannelName, type PersonId, personId } from '../core/ids.ts';
 import { type ChatRef, type InboundMessage, idsOf } from '../core/message.ts';
 import {
+  doorOf,
   isSameChat,
   mergePersons,
   type Person,
   type PersonDoor,
   type PersonRecord,
   withDoor,
+  withoutDoor,
 } from '../core/person.ts';
 import { shortName } from '../core/stranger-words.ts';
 import { createLanes } from '../lib/lanes.ts';
 import type { KeyValueChange } from '../store/store.ts';
-import { doorKey, type PeopleBook, type PeopleRows, ROWS } from './people-book.ts';
+import type { PeopleBook, PeopleRows } from './people-book.ts';
+import {
+  decidedOf,
+  doublesOf,
+  type GateOf,
+  goneRow,
+  hasDoubles,
+  newId,
+  personRow,
+  recordOf,
+  roleOf,
+} from './person-rows.ts';
 
 /** Beyond that nobody new is kept: an open door must not fill the store. */
 const MAX_PERSONS = 10_000;
-const ID_CHARS = 12;
 
 /** A door of our own: whoever comes in by one of them is the same person. */
 export type OwnDoor = {
@@ -32,7 +43,7 @@ export type OwnDoor = {
 export type PersonsDeps = {
   readonly book: PeopleBook;
   readonly ownDoors: readonly OwnDoor[];
-  policy(channel: string): ConfiguredGate;
+  readonly policy: GateOf;
 };
 
 export interface Persons {
@@ -51,8 +62,17 @@ export interface Persons {
   change(id: PersonId, change: (record: PersonRecord) => PersonRecord): Promise<Person | undefined>;
   /** Whom an id of ours, an id of a channel or a name means. */
   find(typed: string): Promise<readonly Person[]>;
-  /** One person of two: the second record is gone. */
-  merge(first: PersonId, second: PersonId): Promise<Person | undefined>;
+  /** One person of two: the second record is gone. Other rows are written with it. */
+  merge(
+    first: PersonId,
+    second: PersonRecord,
+    alongside?: readonly KeyValueChange[],
+  ): Promise<Person | undefined>;
+  /**
+   * Takes a door off its person. `only`: it is the last one; `needed`: without it the others would
+   * not be let in as before.
+   */
+  unlink(id: PersonId, channel: string): Promise<'done' | 'only' | 'needed' | 'unknown'>;
   forget(id: PersonId): Promise<boolean>;
 }
 
@@ -146,7 +166,8 @@ export function createPersons({ book, ownDoors, policy }: PersonsDeps): Persons 
       const door = known?.doors.find(({ channel }) => channel === chat.channel);
       const isOwn = ownDoors.some(({ channel, lasts }) => channel === chat.channel && !lasts);
       const hasIds = door !== undefined && idsOf(sender).every((id) => door.ids.includes(id));
-      if (hasIds && known?.name !== '' && (isOwn || isSameChat(door.chat, chat))) return;
+      const isOne = known !== undefined && !hasDoubles(rows, chat.channel, idsOf(sender));
+      if (isOne && hasIds && known.name !== '' && (isOwn || isSameChat(door.chat, chat))) return;
       await oneByOne(() => keep(message));
     },
     async get(id) {
@@ -176,15 +197,31 @@ export function createPersons({ book, ownDoors, policy }: PersonsDeps): Persons 
         await book.write([personRow(next)]);
         return withRole(await book.rows(), next);
       }),
-    merge: (first, second) =>
+    merge: (first, second, alongside = []) =>
       oneByOne(async () => {
-        const { persons } = await book.rows();
-        const [one, other] = [persons.get(first), persons.get(second)];
-        if (one === undefined || other === undefined || one === other) return undefined;
-        const next = mergePersons(one, other);
+        const one = (await book.rows()).persons.get(first);
+        if (one === undefined || one.id === second.id) return undefined;
+        const next = mergePersons(one, second);
         // Deleted before, so that the ids belong to the one that stays.
-        await book.write([goneRow(other), personRow(next)]);
+        await book.write([goneRow(second), personRow(next), ...alongside]);
         return withRole(await book.rows(), next);
+      }),
+    unlink: (id, channel) =>
+      oneByOne(async () => {
+        const rows = await book.rows();
+        const record = rows.persons.get(id);
+        if (record === undefined || doorOf(record, channel) === undefined) return 'unknown';
+        const own = ownDoors.map((door) => door.channel as string);
+        const gone = own.includes(channel) ? own : [channel];
+        const next = gone.reduce<PersonRecord | undefined>(
+          (left, each) => left && withoutDoor(left, each),
+          record,
+        );
+        if (next === undefined) return 'only';
+        const isSame = roleOf(rows, next.doors, policy) === roleOf(rows, record.doors, policy);
+        if (!isSame) return 'needed';
+        await book.write([personRow(next)]);
+        return 'done';
       }),
     forget: (id) =>
       oneByOne(async () => {
@@ -193,51 +230,4 @@ export function createPersons({ book, ownDoors, policy }: PersonsDeps): Persons 
         return record !== undefined;
       }),
   };
-}
-
-export const personRow = (record: PersonRecord): KeyValueChange => ({
-  key: ROWS.person(record.id),
-  value: JSON.stringify({ ...record, role: undefined }),
-});
-
-export const goneRow = ({ id }: Pick<PersonRecord, 'id'>): KeyValueChange => ({
-  key: ROWS.person(id),
-  value: undefined,
-});
-
-/** The same for the same door, so that a repeat makes no second person; tells nothing about it. */
-function newId(channel: string, ids: readonly UserId[]): PersonId {
-  const hash = createHash('sha256').update(doorKey(channel, ids[0] ?? ''));
-  return personId(`p${hash.digest('hex').slice(0, ID_CHARS)}`);
-}
-
-/** Records that share one of the ids, joined: a platform may show two ids of one person late. */
-function recordOf(rows: PeopleRows, channel: string, ids: readonly string[]) {
-  const [first, ...others] = recordsOf(rows, channel, ids);
-  return first === undefined ? undefined : others.reduce(mergePersons, first);
-}
-
-function doublesOf(rows: PeopleRows, channel: string, ids: readonly string[], kept: PersonId) {
-  return recordsOf(rows, channel, ids).filter(({ id }) => id !== kept);
-}
-
-function recordsOf(rows: PeopleRows, channel: string, ids: readonly string[]) {
-  const found = new Set(ids.flatMap((id) => rows.owners.get(doorKey(channel, id)) ?? []));
-  return [...found].flatMap((id) => rows.persons.get(id) ?? []);
-}
-
-function decidedOf(rows: PeopleRows, channel: string, ids: readonly string[]): Role | undefined {
-  return joinRoles(ids.map((id) => rows.approvals.get(doorKey(channel, id))?.role));
-}
-
-/** What was decided under any of the ids; else the most that the configuration of a door gives. */
-function roleOf(
-  rows: PeopleRows,
-  doors: readonly PersonDoor[],
-  policy: PersonsDeps['policy'],
-): Role | undefined {
-  const decided = joinRoles(doors.map(({ channel, ids }) => decidedOf(rows, channel, ids)));
-  return (
-    decided ?? joinRoles(doors.map(({ channel, ids }) => configuredRole(ids, policy(channel))))
-  );
 }

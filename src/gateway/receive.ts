@@ -14,6 +14,7 @@ import type { FairUse, Weighed } from './fair-use.ts';
 import type { Gated, GroupIntake } from './group-intake.ts';
 import type { Judge } from './judge.ts';
 import type { Knock } from './knock.ts';
+import { redeemLink } from './link-commands.ts';
 import type { Pairing } from './pairing.ts';
 
 export type ReceiveDeps = {
@@ -27,6 +28,8 @@ export type ReceiveDeps = {
   readonly fairUse: FairUse;
   /** Begins to fetch what a queued message carries. */
   fetchAttachments(message: InboundMessage): void;
+  /** Tells an owner. */
+  tellOwner(text: string): void;
   /** Remembers where an owner wrote last. */
   ownerWroteIn(chat: ChatRef): Promise<void>;
 };
@@ -55,6 +58,11 @@ export function createReceiver(deps: ReceiveDeps): Receiver {
     if (asked.kind === 'redeem') {
       const paired = await redeem(message, asked.code);
       if (paired !== undefined) return paired;
+    }
+    if (asked.kind === 'link') {
+      const link = { ...deps, people: commands.people };
+      const linked = await redeemLink(message, asked.code, asked.otherwise, link);
+      if (linked !== undefined) return linked;
     }
     const verdict = withoutCode(asked);
     if (verdict.kind === 'hear') return deps.groups.heard(message, verdict.gate);

@@ -37,7 +37,9 @@ export type PeopleRig = {
   /** Texts that wait for the model, oldest first. */
   queued(): Promise<readonly string[]>;
   /** What was sent to the chat of this id. */
-  sentTo(chat: string): Promise<readonly string[]>;
+  sentTo(chat: string, channel?: string): Promise<readonly string[]>;
+  /** What the owner was told, on whichever door. */
+  readonly told: readonly string[];
   policy: Omit<AdmissionPolicy, 'role'>;
   limits: LimitsConfig;
   /** The process dies and another one opens the same store. */
@@ -105,6 +107,7 @@ export async function makePeopleRig(
     const receiver = createReceiver({
       ...{ bus, pairing, judge, knock, groups, fairUse, log, ownerWroteIn: door.wroteIn },
       fetchAttachments: () => undefined,
+      tellOwner: (text) => void told.push(text),
       commands: {
         bus,
         people,
@@ -112,6 +115,7 @@ export async function makePeopleRig(
         models: () => ({ defaultModel: 'test/model', resolve: () => Promise.reject() }) as never,
         defaults: () => ({ thinkingBudget: 0, queueMode: 'steer' }),
         channelLines: () => [],
+        mediumOf: (channel) => (channel === 'mail' ? 'mail' : 'chat'),
         resetSession: () => Promise.resolve(),
       },
     });
@@ -123,6 +127,7 @@ export async function makePeopleRig(
     await store[Symbol.asyncDispose]();
   }
 
+  const told: string[] = [];
   let opened = await open();
   const everQueued: string[] = [];
   const sent = new Map<string, readonly string[]>();
@@ -133,6 +138,7 @@ export async function makePeopleRig(
 
   return {
     clock,
+    told,
     get people() {
       return opened.people;
     },
@@ -178,15 +184,16 @@ export async function makePeopleRig(
       }
       return everQueued;
     },
-    async sentTo(chat) {
+    async sentTo(chat, channel = 'chat') {
       for (;;) {
-        const { claimed } = await opened.store.claimDeliveries(channelName('chat'), () => 1000);
+        const { claimed } = await opened.store.claimDeliveries(channelName(channel), () => 1000);
         for (const delivery of claimed) {
           const { chat: to, markdown } = delivery.message;
-          sent.set(to.chat, [...(sent.get(to.chat) ?? []), markdown]);
+          const place = `${channel}:${to.chat}`;
+          sent.set(place, [...(sent.get(place) ?? []), markdown]);
           await opened.store.settle(delivery, { kind: 'sent', nativeIds: [] });
         }
-        if (claimed.length === 0) return sent.get(chat) ?? [];
+        if (claimed.length === 0) return sent.get(`${channel}:${chat}`) ?? [];
       }
     },
     async restart() {
