@@ -6,6 +6,8 @@ import type { SessionKey, TurnId } from '../core/ids.ts';
 import type { ChatRef, InboundMessage } from '../core/message.ts';
 import type { TurnPerson } from '../core/notes.ts';
 import type { Rights, ToolAccess } from '../core/rights.ts';
+import type { ToolOutcome } from '../tools/tool.ts';
+import type { Revisions } from './revise.ts';
 
 /** A message the agent is to answer, with its place in the session's order. */
 export type TurnMessage = {
@@ -27,6 +29,15 @@ export type CallToApprove = {
   readonly isTainted: boolean;
   /** The place of the call in its turn, the same on every retry. */
   readonly ordinal: number;
+};
+
+/** A call that an owner has allowed. */
+export type ApprovedCall = Omit<CallToApprove, 'access' | 'ordinal'> & {
+  readonly session: SessionKey;
+  readonly turnId: TurnId;
+  readonly chat: ChatRef;
+  readonly person: TurnPerson;
+  say(markdown: string, ordinal: number): Promise<void>;
 };
 
 export type TurnSettings = {
@@ -66,6 +77,8 @@ export interface Agent {
     context: PreparedContext,
     signal: AbortSignal,
   ): AsyncGenerator<AgentEvent, TurnOutcome, void>;
+  /** Runs a call exactly as it was allowed, outside any turn. */
+  runApproved(call: ApprovedCall, signal: AbortSignal): Promise<ToolOutcome>;
   /** Shows the person's new start in the transcript. */
   reset(session: SessionKey): Promise<void>;
 }

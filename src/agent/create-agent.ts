@@ -18,6 +18,8 @@ import { failureText } from './failure-text.ts';
 import { perform } from './perform.ts';
 import { PreparedContexts } from './prepared.ts';
 import type { PromptSources } from './prompt-sources.ts';
+import { createRevisions } from './revise.ts';
+import { runApproved } from './run-approved.ts';
 import type { AgentSettings } from './settings.ts';
 import { Thread } from './thread.ts';
 import { createTokenCorrection, type TokenCorrection } from './token-correction.ts';
@@ -72,6 +74,8 @@ export function createAgent(deps: AgentDeps): Agent {
 
     async reset(session) {
       await sessions.append(session, [{ role: 'reset', at: clock.now() }], { durable: true });
+    runApproved: (call, signal) => runApproved(deps, call, signal),
+
       contexts.outdated(session);
     },
   };

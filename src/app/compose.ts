@@ -13,7 +13,6 @@ import { createGroupIntake } from '../gateway/group-intake.ts';
 import { createJudge } from '../gateway/judge.ts';
 import { createKnock } from '../gateway/knock.ts';
 import { createChannelManager } from '../gateway/manager.ts';
-import { createOrigins } from '../gateway/origins.ts';
 import { createOwnerNotices } from '../gateway/owner-notices.ts';
 import { createPeople } from '../gateway/people.ts';
 import { createReceiver } from '../gateway/receive.ts';
@@ -151,7 +150,10 @@ async function build(
   const buffer = createGroupBuffer(store.scope('groups'), clock);
   const groups = createGroupIntake({ buffer, tellOwner: tell });
   const ownerChat = () => ownerDoor.chat(isThere);
-  const announce = createOwnerNotices({ state, bus, strangers, clock, ownerChat });
+  const decided = { live, clock, log, store, bus, people, judge, ownerDoor, agent };
+  const deciding = buildDecisions({ ...decided, manager: () => manager });
+  const { questions, approvals, origins } = deciding;
+  const announce = createOwnerNotices({ state, bus, questions, strangers, clock, ownerChat });
   const now = () => clock.now();
   const codes = { strangers, now, randomBytes };
   const knock = createKnock({ ...codes, bus, decisions, judge, announce, log });
@@ -161,7 +163,7 @@ async function build(
     settings: () => ({ limits: live.config.limits, timeZone: timeZone() }),
   });
   const receiver = createReceiver({
-    ...{ bus, pairing, commands, log, judge, groups, knock, fairUse },
+    ...{ bus, pairing, commands, log, judge, groups, knock, fairUse, questions },
     tellOwner: tell,
     ownerWroteIn: ownerDoor.wroteIn,
     fetchAttachments: (message) => attachments.begin(message),
@@ -180,11 +182,6 @@ async function build(
       options.foreground(`${name} stopped: ${reason}. ${remedy}`),
   });
   const permits = createPermits(live.defaults.maxConcurrentChats);
-  const origins = createOrigins({
-    judge,
-    mediumOf,
-    policies: () => live.config.tools,
-  });
   const attachments = buildAttachments(foundations, manager.channel, resources);
   const dispatcher = createDispatcher({
     agent,
@@ -199,6 +196,7 @@ async function build(
     channel: manager.channel,
     settings: () => ({
       coalesce: live.config.coalesce,
+    approvals,
       queueMode: live.config.queue.mode,
       thinkingBudget: live.defaults.thinkingBudget,
     }),
@@ -208,7 +206,7 @@ async function build(
       ...foundations,
       models,
       manager,
-      dispatcher: withFiles(dispatcher, attachments),
+      dispatcher: buildAsides(withFiles(dispatcher, attachments), { live, bus, agent, questions }),
       permits,
       people,
       doors: createDoors(clock),
@@ -219,4 +217,5 @@ async function build(
   );
   await gateway.listen();
   return gateway;
+      questions,
 }

@@ -12,6 +12,7 @@ import type { Dispatcher } from '../gateway/dispatcher.ts';
 import type { GroupBuffer } from '../gateway/group-buffer.ts';
 import type { ChannelManager } from '../gateway/manager.ts';
 import type { People } from '../gateway/people.ts';
+import type { Questions } from '../gateway/questions.ts';
 import { aborted } from '../lib/aborted.ts';
 import type { Clock } from '../lib/clock.ts';
 import { writeAtomic } from '../lib/files.ts';
@@ -42,6 +43,7 @@ export type GatewayParts = {
   readonly doors: Doors;
   readonly people: People;
   readonly groupTalk: Pick<GroupBuffer, 'expire'>;
+  readonly questions: Pick<Questions, 'run'>;
   readonly media: MediaStore;
 };
 
@@ -52,7 +54,7 @@ const MAX_ATTEMPTS = 3;
 /** After the last turn ended its answers still have to go out. */
 const DELIVERY_GRACE_MS = 5000;
 const POLL_IDLE_MS = 50;
-/** Waits of the turn pump after the store failed under it, e.g. on a full disk. */
+/** Waits of our own work after the store failed under it, e.g. on a full disk. */
 const WORK_RESTARTS = { minMs: 500, maxMs: 30_000, stableMs: 60_000 };
 
 export class GatewayService implements Gateway {
@@ -150,15 +152,14 @@ export class GatewayService implements Gateway {
     const whole = AbortSignal.any([signal, stopping.signal]);
     await this.startChannels();
     log.info('gateway started', { model: this.model, address: this.address });
-    const work = supervise((workSignal) => this.#work(workSignal), {
-      name: 'turns',
-      signal: whole,
-      clock: this.#parts.clock,
-      log,
-      ...WORK_RESTARTS,
-      onFailure: () => 'restart',
-    });
+    const kept = (name: string, run: (runSignal: AbortSignal) => Promise<void>) =>
+      supervise(run, {
+        ...{ name, signal: whole, clock: this.#parts.clock, log, ...WORK_RESTARTS },
+        onFailure: () => 'restart',
+      });
+    const work = kept('turns', (workSignal) => this.#work(workSignal));
     const background = [
+      kept('questions', (runSignal) => this.#parts.questions.run(runSignal)),
       followConfig(this, this.#parts, this.#options, whole),
       keepTidy(this.#parts, whole),
     ];

@@ -20,6 +20,7 @@ import {
   threadId,
   type UserId,
 } from './ids.ts';
+import type { TurnPerson } from './notes.ts';
 import type { Rights } from './rights.ts';
 
 /** Where a conversation takes place. */
@@ -51,6 +52,8 @@ export type SystemSender = {
   readonly source: 'cron' | 'heartbeat' | 'subagent' | 'webhook' | 'approval';
   /** Of whoever made it; without them its turn may do nothing but answer. */
   readonly rights?: Rights;
+  /** Whose turn made it. */
+  readonly person?: TurnPerson;
   /** Its text holds words of others. */
   readonly isTainted?: true;
 };

@@ -42,7 +42,7 @@ export function strangerNotice(stranger: StrangerWords): string {
   const who = `${stranger.channel} ${stranger.userId}`;
   return [
     `Somebody I do not know wrote: ${strangerLine(stranger)}`,
-    'They got no answer. Decide with:',
+    'They got no answer. Decide here, or with:',
     `- ${verbatim(`/allow once ${who}`)}: answer what they wrote, nothing more`,
     `- ${verbatim(`/allow ${who}`)}: answer it, and them from now on`,
     `- ${verbatim(`/block ${who}`)}: never hear of them again`,

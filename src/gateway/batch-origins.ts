@@ -1,16 +1,30 @@
-// Finds out beside other work who sent the messages of a turn, and tells the agent with each message.
+// Finds out beside other work who sent the messages of a turn, and tells the agent with each message:
+// what its sender may have done, and what came of a call that an owner had to allow.
 
-import type { TurnMessage } from '../agent/agent.ts';
-import type { QueuedMessage } from '../bus/bus.ts';
+import type { CallToApprove, TurnMessage } from '../agent/agent.ts';
+import type { QueuedMessage, Turn } from '../bus/bus.ts';
+import { authorOf } from '../core/group-talk.ts';
+import type { InboundMessage } from '../core/message.ts';
+import type { TurnPerson } from '../core/notes.ts';
 import { narrowed, type Rights } from '../core/rights.ts';
+import { verbatim } from '../core/stranger-words.ts';
+import type { Approvals } from './approvals.ts';
 import type { Origin, Origins } from './origins.ts';
 
-export class BatchOrigins {
-  readonly #origins: Origins;
-  readonly #found = new Map<number, Promise<Origin>>();
+export type BatchOriginsDeps = {
+  readonly origins: Origins;
+  readonly approvals: Pick<Approvals, 'request' | 'resolve'>;
+};
 
-  constructor(origins: Origins) {
-    this.#origins = origins;
+export class BatchOrigins {
+  readonly #turn: Turn;
+  readonly #deps: BatchOriginsDeps;
+  readonly #found = new Map<number, Promise<Origin>>();
+  readonly #told = new Map<number, Promise<TurnMessage>>();
+
+  constructor(turn: Turn, deps: BatchOriginsDeps) {
+    this.#turn = turn;
+    this.#deps = deps;
   }
 
   /** Begins to look; a failure shows where the answer is needed. */
@@ -18,17 +32,39 @@ export class BatchOrigins {
     for (const queued of messages) this.#of(queued).catch(() => undefined);
   }
 
-  async told(queued: QueuedMessage): Promise<TurnMessage> {
+  /** Asked again, it answers the same: what an owner allowed is run once. */
+  told(queued: QueuedMessage): Promise<TurnMessage> {
+    const known = this.#told.get(queued.seq) ?? this.#tell(queued);
+    this.#told.set(queued.seq, known);
+    return known;
+  }
+
+  /** Asks an owner, in this chat where they are alone with the agent. */
+  async askOwner(
+    call: CallToApprove,
+    messages: readonly QueuedMessage[],
+    person: TurnPerson,
+  ): Promise<string> {
+    const origins = await Promise.all(messages.map((queued) => this.#of(queued)));
+    const { session, id: turnId, chat } = this.#turn;
+    return this.#deps.approvals.request(call, {
+      ...{ session, turnId, chat, person },
+      asker: askerOf(this.#turn.messages[0].message),
+      isOwnerHere: origins.every(({ isOwnerHere }) => isOwnerHere),
+    });
+  }
+
+  async #tell(queued: QueuedMessage): Promise<TurnMessage> {
     const { rights, isForeign } = await this.#of(queued);
-    return { ...queued, rights, isForeign };
+    const resolved = await this.#deps.approvals.resolve(queued.message, this.#turn.signal);
+    const { message } = resolved;
+    return { ...queued, message, rights, isForeign: isForeign || resolved.isForeign };
   }
 
   #of(queued: QueuedMessage): Promise<Origin> {
-    const known = this.#found.get(queued.seq);
-    if (known !== undefined) return known;
-    const origin = this.#origins(queued.message);
-    this.#found.set(queued.seq, origin);
-    return origin;
+    const known = this.#found.get(queued.seq) ?? this.#deps.origins(queued.message);
+    this.#found.set(queued.seq, known);
+    return known;
   }
 }
 
@@ -36,4 +72,10 @@ export class BatchOrigins {
 export function narrowestOf(messages: readonly [TurnMessage, ...TurnMessage[]]): Rights {
   const [first, ...rest] = messages;
   return rest.reduce((rights, message) => narrowed(rights, message.rights), first.rights);
+}
+
+function askerOf({ sender, chat, group }: InboundMessage): string {
+  const title = group?.title === undefined ? '' : ` (${verbatim(group.title)})`;
+  const place = group === undefined ? '' : `, in the group ${verbatim(chat.chat)}${title}`;
+  return `${verbatim(authorOf(sender))} on ${chat.channel}${place}`;
 }

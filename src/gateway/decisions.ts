@@ -33,6 +33,8 @@ export interface Decisions {
   /** Queues what they wrote and lets them in no further. */
   allowOnce(stranger: Stranger): Promise<number>;
   block(who: Pick<Subject, 'channel' | 'ids' | 'name'>): Promise<void>;
+  /** Leaves what they wrote to the owner, unanswered; nothing is decided about them. */
+  drop(stranger: Stranger): Promise<void>;
   /** Queues what somebody wrote before they were let in by other means; returns how many. */
   answerHeld(channel: string, ids: readonly string[]): Promise<number>;
 }
@@ -43,6 +45,10 @@ export function createDecisions({ pairing, strangers, now, release }: DecisionsD
     if (held.length > 0) await release(held.map(({ message }) => message));
     await strangers.forget(stranger, held);
     return held.length;
+  }
+
+  async function drop(stranger: Stranger): Promise<void> {
+    await strangers.forget(stranger, await strangers.held(stranger));
   }
 
   async function waitingAs(channel: string, ids: readonly string[]) {
@@ -82,10 +88,11 @@ export function createDecisions({ pairing, strangers, now, release }: DecisionsD
       return answerHeld(channel, [userId]);
     },
     allowOnce: answer,
+    drop,
     async block({ channel, ids, name }) {
       await pairing.block({ channel, ids, name });
       for (const stranger of await waitingAs(channel, ids)) {
-        await strangers.forget(stranger, await strangers.held(stranger));
+        await drop(stranger);
       }
     },
     answerHeld,

@@ -16,6 +16,7 @@ import type { TurnPerson } from '../core/notes.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Permits } from '../lib/permits.ts';
+import type { Approvals } from './approvals.ts';
 import { Batch } from './batch.ts';
 import { BatchOrigins, narrowestOf } from './batch-origins.ts';
 import { Coalescer } from './coalescer.ts';
@@ -41,6 +42,7 @@ export type DispatcherDeps = {
   /** Asked again before a command that waited in line. */
   readonly judge: Judge;
   readonly origins: Origins;
+  readonly approvals: Pick<Approvals, 'request' | 'resolve'>;
   readonly personOf: TurnPersonOf;
   readonly permits: Permits;
   readonly clock: Clock;
@@ -56,9 +58,6 @@ type TurnTerms = { readonly chosen: SessionSettings; readonly person: TurnPerson
 const POISON_TEXT =
   'I could not deal with your last message: it failed several times. It is set aside, and I go ' +
   'on with what comes next.';
-
-const OWNER_NOT_ASKED =
-  'Error (permission): an owner has to allow this first, and cannot be asked. Nothing was done.';
 
 /** A follower came before anything was shown: the speculative answer starts again with it. */
 class Superseded extends Error {
@@ -105,7 +104,7 @@ class TurnRun {
     this.#deps = deps;
     this.#settings = deps.settings();
     this.#batch = new Batch(turn);
-    this.#origins = new BatchOrigins(deps.origins);
+    this.#origins = new BatchOrigins(turn, deps);
     this.#coalescer = new Coalescer(turn, this.#batch, {
       channel: deps.channel(turn.chat.channel),
       policy: this.#settings.coalesce,
@@ -225,7 +224,7 @@ class TurnRun {
         mode === 'steer' && this.#turn.attempt === 1
           ? Promise.all((await this.#batch.join()).map(told))
           : [],
-      askOwner: async () => OWNER_NOT_ASKED,
+      askOwner: (call) => this.#origins.askOwner(call, this.#batch.messages, person),
       say: async (markdown, ordinal) => {
         const replyTo = first.message.id;
         await this.#deps.bus.send({

@@ -1,5 +1,6 @@
 // Tells the owner who knocks, on the door last used: once per stranger, so many in an hour, then one
-// line for all the others. Counted on disk: a restart does not start a flood anew.
+// line for all the others. Counted on disk: a restart does not start a flood anew. The decision can be
+// made right below the notice.
 
 import type { MessageBus } from '../bus/bus.ts';
 import { messageId } from '../core/ids.ts';
@@ -8,7 +9,9 @@ import { MANY_STRANGERS_NOTICE, strangerNotice } from '../core/stranger-words.ts
 import type { Clock } from '../lib/clock.ts';
 import { createLanes } from '../lib/lanes.ts';
 import type { KeyValueStore } from '../store/store.ts';
-import type { Stranger, Strangers } from './strangers.ts';
+import type { Questions } from './questions.ts';
+import { STRANGER_CHOICES, strangerSubject } from './stranger-answers.ts';
+import { STRANGER_LIFETIME_MS, type Stranger, type Strangers } from './strangers.ts';
 
 const MAX_NOTICES = 10;
 const WINDOW_MS = 3_600_000;
@@ -17,6 +20,7 @@ const KEY = 'owner-notices';
 export type OwnerNoticesDeps = {
   readonly state: KeyValueStore;
   readonly bus: Pick<MessageBus, 'send'>;
+  readonly questions: Pick<Questions, 'ask'>;
   readonly strangers: Strangers;
   readonly clock: Clock;
   ownerChat(): Promise<ChatRef>;
@@ -28,7 +32,7 @@ type Count = { readonly since: number; readonly sent: number };
 export type AnnounceStranger = (stranger: Stranger) => Promise<void>;
 
 export function createOwnerNotices(deps: OwnerNoticesDeps): AnnounceStranger {
-  const { state, bus, strangers, clock, ownerChat } = deps;
+  const { state, bus, questions, strangers, clock, ownerChat } = deps;
   const lanes = createLanes();
 
   async function count(): Promise<Count> {
@@ -42,13 +46,25 @@ export function createOwnerNotices(deps: OwnerNoticesDeps): AnnounceStranger {
     const { since, sent } = await count();
     if (stranger.announced || sent > MAX_NOTICES) return;
     const isLast = sent === MAX_NOTICES;
-    await bus.send({
-      id: messageId(isLast ? `strangers/${since}` : `stranger/${stranger.firstId}`),
-      chat: await ownerChat(),
-      markdown: isLast ? MANY_STRANGERS_NOTICE : strangerNotice(stranger),
-    });
+    const chat = await ownerChat();
+    if (isLast) {
+      const id = messageId(`strangers/${since}`);
+      await bus.send({ id, chat, markdown: MANY_STRANGERS_NOTICE });
+    } else await ask(stranger, chat);
     await state.set(KEY, JSON.stringify({ since, sent: sent + 1 }));
     if (!isLast) await strangers.note(stranger, { announced: true });
+  }
+
+  async function ask(stranger: Stranger, chat: ChatRef) {
+    await questions.ask({
+      id: `stranger/${stranger.firstId}`,
+      chat,
+      markdown: strangerNotice(stranger),
+      choices: STRANGER_CHOICES,
+      approvers: 'owners',
+      subject: strangerSubject(stranger),
+      expiresInMs: STRANGER_LIFETIME_MS,
+    });
   }
 
   return (stranger) => lanes.run(KEY, () => announce(stranger));

@@ -3,7 +3,7 @@
 // carried out here.
 
 import type { AcceptResult, ChannelCursor, InboundEntry, MessageBus } from '../bus/bus.ts';
-import { type AdmittedRole, withoutCode } from '../core/admission.ts';
+import { type AdmittedRole, type SettledVerdict, withoutCode } from '../core/admission.ts';
 import { parseCommand } from '../core/command.ts';
 import { messageId } from '../core/ids.ts';
 import { type ChatRef, type InboundMessage, idsOf, type OutboundDraft } from '../core/message.ts';
@@ -16,6 +16,7 @@ import type { Judge } from './judge.ts';
 import type { Knock } from './knock.ts';
 import { redeemLink } from './link-commands.ts';
 import type { Pairing } from './pairing.ts';
+import type { Questions } from './questions.ts';
 
 export type ReceiveDeps = {
   readonly bus: MessageBus;
@@ -26,6 +27,7 @@ export type ReceiveDeps = {
   readonly groups: GroupIntake;
   readonly knock: Knock;
   readonly fairUse: FairUse;
+  readonly questions: Pick<Questions, 'press' | 'numbered'>;
   /** Begins to fetch what a queued message carries. */
   fetchAttachments(message: InboundMessage): void;
   /** Tells an owner. */
@@ -52,10 +54,8 @@ export function createReceiver(deps: ReceiveDeps): Receiver {
   async function gate(entry: InboundEntry): Promise<Gated> {
     const { message } = entry;
     if (entry.kind === 'record') return { entry };
-    // Good once and only for what was asked: a press is never a message for the agent.
-    if (message.press !== undefined) return refused(message, 'a press that answers no question');
     const asked = await deps.judge(message);
-    if (asked.kind === 'redeem') {
+    if (asked.kind === 'redeem' && message.press === undefined && !isNote(message)) {
       const paired = await redeem(message, asked.code);
       if (paired !== undefined) return paired;
     }
@@ -65,6 +65,9 @@ export function createReceiver(deps: ReceiveDeps): Receiver {
       if (linked !== undefined) return linked;
     }
     const verdict = withoutCode(asked);
+    // A press is never a message for the agent, whoever pressed.
+    if (message.press !== undefined) return pressed(message, verdict);
+    if (isNote(message)) return noted(message, verdict);
     if (verdict.kind === 'hear') return deps.groups.heard(message, verdict.gate);
     if (verdict.kind === 'refuse') {
       if (verdict.wasCalled) return deps.groups.called(message, verdict.gate);
@@ -76,7 +79,33 @@ export function createReceiver(deps: ReceiveDeps): Receiver {
     const isOwner = verdict.role === 'owner' && message.addressing === 'direct';
     if (isOwner) await deps.ownerWroteIn(message.chat);
     await commands.people.persons.seen(message);
-    return admitted(message, verdict.role);
+    const press = await deps.questions.numbered(message);
+    return press === undefined
+      ? admitted(message, verdict.role)
+      : pressed({ ...message, press }, verdict);
+  }
+
+  function pressed(message: InboundMessage, verdict: SettledVerdict): Gated {
+    if (verdict.kind !== 'admit' || verdict.role === undefined) {
+      return refused(message, 'a press by somebody who is not let in');
+    }
+    const { role } = verdict;
+    return {
+      entry: { kind: 'record', message, gate: 'answer to a question' },
+      counts: { role, as: 'command' },
+      async afterwards() {
+        const words = await deps.questions.press(message, role);
+        if (words !== undefined) await reply(message, words);
+      },
+    };
+  }
+
+  /** A change or a reaction asks nothing: whoever may not speak here changes nothing. */
+  function noted(message: InboundMessage, verdict: SettledVerdict): Gated {
+    if (verdict.kind !== 'admit' || verdict.role === undefined) {
+      return refused(message, 'a change or reaction by somebody who is not let in');
+    }
+    return { entry: { kind: 'queue', message }, counts: { role: verdict.role, as: 'command' } };
   }
 
   function admitted(message: InboundMessage, role: AdmittedRole | undefined): Gated {

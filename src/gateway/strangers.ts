@@ -12,7 +12,7 @@ const MAX_STRANGERS = 100;
 const MAX_HELD_MESSAGES = 10;
 /** Of one person's messages together. */
 const MAX_HELD_CHARS = 50_000;
-const LIFETIME_MS = 7 * 86_400_000;
+export const STRANGER_LIFETIME_MS = 7 * 86_400_000;
 /** Digits of an epoch time in a key, so that keys sort by time. */
 const TIME_DIGITS = 15;
 const COUNT_DIGITS = 2;
@@ -63,7 +63,7 @@ export function createStrangers({ state, clock }: StrangersDeps): Strangers {
 
   async function list(): Promise<readonly Stranger[]> {
     const rows = await state.list('stranger:');
-    return rows.map(read).filter(({ lastAt }) => clock.now() - lastAt < LIFETIME_MS);
+    return rows.map(read).filter(({ lastAt }) => clock.now() - lastAt < STRANGER_LIFETIME_MS);
   }
 
   async function known(channel: string, ids: readonly string[]): Promise<Stranger | undefined> {
@@ -118,7 +118,7 @@ export function createStrangers({ state, clock }: StrangersDeps): Strangers {
         await state.setMany(gone.map((key) => ({ key, value: undefined })));
       }),
     async expire() {
-      const before = clock.now() - LIFETIME_MS;
+      const before = clock.now() - STRANGER_LIFETIME_MS;
       const counts = ['stranger:', 'held:'].map((prefix) => state.expire(prefix, before));
       return (await Promise.all(counts)).reduce((sum, count) => sum + count, 0);
     },

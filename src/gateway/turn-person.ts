@@ -13,6 +13,8 @@ export type TurnPersonOf = (message: InboundMessage) => Promise<TurnPerson>;
 
 export function createTurnPersonOf(persons: Pick<Persons, 'author'>): TurnPersonOf {
   return async (message) => {
+    const { sender } = message;
+    if (sender.kind === 'system' && sender.person !== undefined) return sender.person;
     const isBetweenTwo = message.group === undefined && message.addressing === 'direct';
     const person = isBetweenTwo ? await persons.author(message) : undefined;
     return { notes: notesOf(message, person), ...waysOf(person) };

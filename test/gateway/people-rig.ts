@@ -19,8 +19,10 @@ import { createJudge } from '../../src/gateway/judge.ts';
 import { createKnock } from '../../src/gateway/knock.ts';
 import { createOwnerNotices } from '../../src/gateway/owner-notices.ts';
 import { createPeople, type People } from '../../src/gateway/people.ts';
+import { createQuestions } from '../../src/gateway/questions.ts';
 import { createReceiver, type Receiver } from '../../src/gateway/receive.ts';
 import { createSessionSettings } from '../../src/gateway/session-settings.ts';
+import { createStrangerAnswers } from '../../src/gateway/stranger-answers.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { openEmbeddedStore } from '../../src/store/embedded.ts';
 import type { EmbeddedStore } from '../../src/store/store.ts';
@@ -92,7 +94,12 @@ export async function makePeopleRig(
     const judge = createJudge({ persons, policy: () => current });
     const door = createOwnerDoor({ state, pairing });
     const ownerChat = () => door.chat(() => true);
-    const announce = createOwnerNotices({ state, bus, strangers, clock, ownerChat });
+    const questions = createQuestions({
+      ...{ state: store.scope('questions'), bus, clock, randomBytes, log: silentLogger },
+      handlers: () => ({ stranger: createStrangerAnswers(people) }),
+      hasButtons: () => false,
+    });
+    const announce = createOwnerNotices({ state, bus, questions, strangers, clock, ownerChat });
     const now = () => clock.now();
     const log = silentLogger;
     const knock = createKnock({
@@ -105,7 +112,17 @@ export async function makePeopleRig(
       settings: () => ({ limits: fairLimits, timeZone: 'UTC' }),
     });
     const receiver = createReceiver({
-      ...{ bus, pairing, judge, knock, groups, fairUse, log, ownerWroteIn: door.wroteIn },
+      ...{
+        bus,
+        pairing,
+        judge,
+        knock,
+        groups,
+        fairUse,
+        questions,
+        log,
+        ownerWroteIn: door.wroteIn,
+      },
       fetchAttachments: () => undefined,
       tellOwner: (text) => void told.push(text),
       commands: {

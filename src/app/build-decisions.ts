@@ -1,0 +1,73 @@
+// Builds what asks people and acts on their answers: questions, calls to be allowed, and the origins
+// that say who may be asked for what.
+
+import { randomBytes } from 'node:crypto';
+import type { Agent } from '../agent/agent.ts';
+import type { MessageBus } from '../bus/bus.ts';
+import type { ChannelName } from '../core/ids.ts';
+import type { ChatRef } from '../core/message.ts';
+import { APPROVALS_SCOPE, ApprovalBook } from '../gateway/approval-book.ts';
+import { type Approvals, createApprovals } from '../gateway/approvals.ts';
+import { createAgainHandler } from '../gateway/asides.ts';
+import type { Judge } from '../gateway/judge.ts';
+import type { ChannelManager } from '../gateway/manager.ts';
+import { createOrigins, type Origins } from '../gateway/origins.ts';
+import type { People } from '../gateway/people.ts';
+import { createQuestions, type Questions } from '../gateway/questions.ts';
+import { createStrangerAnswers } from '../gateway/stranger-answers.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { Logger } from '../lib/logger.ts';
+import type { StateStore } from '../store/store.ts';
+import { policyOf } from './doors.ts';
+import type { LiveConfig } from './live-config.ts';
+import type { OwnerDoor } from './owner-door.ts';
+
+export type DecisionParts = {
+  readonly live: LiveConfig;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly store: StateStore;
+  readonly bus: MessageBus;
+  readonly people: People;
+  readonly judge: Judge;
+  readonly ownerDoor: OwnerDoor;
+  readonly agent: Agent;
+  manager(): ChannelManager;
+};
+
+export type Deciding = {
+  readonly questions: Questions;
+  readonly approvals: Approvals;
+  readonly origins: Origins;
+};
+
+export function buildDecisions(parts: DecisionParts): Deciding {
+  const { live, clock, log, store, bus, people, agent } = parts;
+  const mediumOf = (channel: string) => policyOf(channel, live.config).medium;
+  const questions = createQuestions({
+    state: store.scope('questions'),
+    ...{ bus, clock, log, randomBytes },
+    handlers: () => ({
+      approval: approvals.handler,
+      stranger: createStrangerAnswers(people),
+      again: createAgainHandler({ bus, now: () => clock.now() }),
+    }),
+    hasButtons: (name) => parts.manager().channel(name)?.choices !== undefined,
+  });
+  const isThere = (name: ChannelName) =>
+    (parts.manager().status(name)?.kind ?? 'stopped') !== 'stopped';
+  // What a mail says, its sender may not have written: a yes has to come by chat.
+  const ownerChat = (): Promise<ChatRef> =>
+    parts.ownerDoor.chat((name) => isThere(name) && mediumOf(name) === 'chat');
+  const approvals: Approvals = createApprovals({
+    book: new ApprovalBook(store.scope(APPROVALS_SCOPE)),
+    ...{ bus, questions, clock, log, ownerChat },
+    run: (call, signal) => agent.runApproved(call, signal),
+  });
+  const origins = createOrigins({
+    judge: parts.judge,
+    mediumOf,
+    policies: () => live.config.tools,
+  });
+  return { questions, approvals, origins };
+}

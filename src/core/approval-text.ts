@@ -1,0 +1,85 @@
+// What an owner reads before saying yes to a call: all of it, and nothing that looks like something
+// else. What would not fit on one screen is not asked at all. Cases X04 and X05.
+
+import type { ToolAccess } from './rights.ts';
+import { verbatim } from './stranger-words.ts';
+
+/** Longest call that is shown, characters after escaping. */
+export const MAX_SHOWN_CHARS = 2000;
+
+export type CallToShow = {
+  readonly tool: string;
+  readonly access: ToolAccess;
+  /** JSON. */
+  readonly arguments: string;
+  /** Who asks, and where, in words of ours or escaped. */
+  readonly asker: string;
+  readonly isTainted: boolean;
+  readonly minutes: number;
+};
+
+const DOES: Readonly<Record<ToolAccess, string>> = {
+  read: 'looks into files or memory',
+  web: 'asks an address on the net that could carry words away',
+  say: 'speaks in the chat',
+  write: 'changes files',
+  rules: 'changes what I am told to do from now on',
+  send: 'speaks to somebody else',
+  execute: 'runs a program',
+  schedule: 'makes me do something later',
+};
+
+/** Undefined where the call is too long to be shown whole. */
+export function approvalText(call: CallToShow): string | undefined {
+  const shown = shownArguments(call);
+  if (shown.length > MAX_SHOWN_CHARS) return undefined;
+  const fence = '`'.repeat(Math.max(3, longestRun(shown) + 1));
+  const warning = call.isTainted
+    ? ['Careful: the conversation holds words of others, who may have wanted this.']
+    : [];
+  return [
+    `**May I?** ${verbatim(call.tool)} ${DOES[call.access]}. Asked by ${call.asker}.`,
+    ...warning,
+    '',
+    fence,
+    shown,
+    fence,
+    '',
+    `Good once, for ${call.minutes} minutes. No answer is a no.`,
+  ].join('\n');
+}
+
+/** One argument per line; JSON escapes what is not printed, we what is not seen or not what it seems. */
+function shownArguments({ arguments: json, access }: CallToShow): string {
+  const pretty = JSON.stringify(JSON.parse(json), undefined, 2);
+  const isAscii = access === 'execute' || access === 'web';
+  return (isAscii ? pretty : mixedScriptsEscaped(pretty))
+    .replace(isAscii ? NOT_ASCII : NOT_SEEN, escaped)
+    .replace(LONG_BLANK, (blank) => ` ${escaped(blank.slice(1))}`);
+}
+
+const NOT_ASCII = /[^\n\x20-\x7e]/g;
+const NOT_SEEN =
+  /(?!\n)[\p{C}\p{Zl}\p{Zp}]|(?! )\p{Zs}|\p{Default_Ignorable_Code_Point}|\u2800|[\u{FE00}-\u{FE0F}]/gu;
+/** Not the indentation of ours, which stands at the beginning of a line. */
+const LONG_BLANK = /(?<=\S) {3,}/g;
+const WORD = /[\p{L}\p{M}\p{N}_@.-]+/gu;
+const LATIN = /\p{Script=Latin}/u;
+const OTHER_LETTER = /(?!\p{Script=Latin}|\p{Script=Common}|\p{Script=Inherited})\p{L}/gu;
+
+/** In a word of Latin letters one of another script only looks like one. */
+function mixedScriptsEscaped(text: string): string {
+  return text.replace(WORD, (word) =>
+    LATIN.test(word) ? word.replace(OTHER_LETTER, escaped) : word,
+  );
+}
+
+function escaped(text: string): string {
+  return Array.from({ length: text.length }, (_, at) => {
+    return `\\u${text.charCodeAt(at).toString(16).padStart(4, '0')}`;
+  }).join('');
+}
+
+function longestRun(text: string): number {
+  return Math.max(0, ...(text.match(/`+/g) ?? []).map((run) => run.length));
+}

@@ -1,0 +1,83 @@
+// Calls that an owner has to allow, on disk from the asking to the end: what was asked, what was
+// decided, and whether it was begun. A call is begun once.
+
+import { createHash } from 'node:crypto';
+import type { SessionKey, TurnId } from '../core/ids.ts';
+import type { ChatRef } from '../core/message.ts';
+import type { TurnPerson } from '../core/notes.ts';
+import type { Rights, ToolAccess } from '../core/rights.ts';
+import type { KeyValueStore } from '../store/store.ts';
+
+export type Approval = {
+  /** `turnId/place of the call`: the same on every retry of the turn. */
+  readonly id: string;
+  readonly tool: string;
+  readonly access: ToolAccess;
+  /** JSON. */
+  readonly arguments: string;
+  readonly session: SessionKey;
+  readonly turnId: TurnId;
+  readonly chat: ChatRef;
+  /** Whose turn asked. */
+  readonly person: TurnPerson;
+  /** Of the turn that asked; those of the turn that gets the result. */
+  readonly rights: Rights;
+  readonly isTainted: boolean;
+  /** Who asked, in words. */
+  readonly asker: string;
+  /** Epoch milliseconds. */
+  readonly at: number;
+  readonly state: ApprovalState;
+};
+
+export type ApprovalState =
+  | { readonly kind: 'open' | 'granted' | 'denied' | 'expired' }
+  /** Begun; where nobody is at it, nobody knows how it ended. */
+  | { readonly kind: 'running' }
+  | {
+      readonly kind: 'done';
+      readonly status: 'ok' | 'failed';
+      readonly text: string;
+      readonly isForeign: boolean;
+    };
+
+export const APPROVALS_SCOPE = 'approvals';
+const PREFIX = 'call:';
+/** A turn is tried again within minutes; older rows answer nobody. */
+const KEPT_MS = 86_400_000;
+
+/** What a yes is bound to. */
+export function hashOf(call: Pick<Approval, 'tool' | 'arguments' | 'session' | 'id'>): string {
+  const parts = [call.id, call.session, call.tool, call.arguments];
+  return createHash('sha256').update(JSON.stringify(parts)).digest('hex');
+}
+
+export class ApprovalBook {
+  readonly #state: KeyValueStore;
+
+  constructor(state: KeyValueStore) {
+    this.#state = state;
+  }
+
+  async get(id: string): Promise<Approval | undefined> {
+    const stored = await this.#state.get(`${PREFIX}${id}`);
+    return stored === undefined ? undefined : JSON.parse(stored);
+  }
+
+  async put(approval: Approval): Promise<void> {
+    await this.#state.set(`${PREFIX}${approval.id}`, JSON.stringify(approval));
+  }
+
+  /** Those nobody has decided about, oldest first. */
+  async open(): Promise<readonly Approval[]> {
+    const rows = await this.#state.list(PREFIX);
+    return rows
+      .map(({ value }): Approval => JSON.parse(value))
+      .filter(({ state }) => state.kind === 'open')
+      .sort((one, other) => one.at - other.at);
+  }
+
+  async forgetOld(now: number): Promise<void> {
+    await this.#state.expire(PREFIX, now - KEPT_MS);
+  }
+}

@@ -1,0 +1,229 @@
+// Calls that wait for an owner's yes: asked with their full text, run once after the yes, exactly as
+// shown. The result comes back as a message of ours, which begins a turn with the same rights. What
+// was begun when a process died is never run again. Cases A07, A09, A10, X04 and T09.
+
+import type { ApprovedCall, CallToApprove } from '../agent/agent.ts';
+import type { MessageBus } from '../bus/bus.ts';
+import { approvalText, MAX_SHOWN_CHARS } from '../core/approval-text.ts';
+import { messageId, type SessionKey, type TurnId } from '../core/ids.ts';
+import type { ChatRef, InboundMessage } from '../core/message.ts';
+import type { TurnPerson } from '../core/notes.ts';
+import { verbatim } from '../core/stranger-words.ts';
+import type { Clock } from '../lib/clock.ts';
+import { createLanes } from '../lib/lanes.ts';
+import type { Logger } from '../lib/logger.ts';
+import type { ToolOutcome } from '../tools/tool.ts';
+import { type Approval, type ApprovalBook, type ApprovalState, hashOf } from './approval-book.ts';
+import type { QuestionHandler, Questions } from './questions.ts';
+
+export type ApprovalsDeps = {
+  readonly book: ApprovalBook;
+  readonly bus: Pick<MessageBus, 'accept' | 'send'>;
+  readonly questions: Questions;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Where an owner is asked who is not in the chat that asks. */
+  ownerChat(): Promise<ChatRef>;
+  run(call: ApprovedCall, signal: AbortSignal): Promise<ToolOutcome>;
+};
+
+export type AskingTurn = {
+  readonly session: SessionKey;
+  readonly turnId: TurnId;
+  readonly chat: ChatRef;
+  readonly person: TurnPerson;
+  /** Who asks, in words fit for Markdown. */
+  readonly asker: string;
+  /** The turn is an owner's, alone with the agent: they are asked right there. */
+  readonly isOwnerHere: boolean;
+};
+
+export interface Approvals {
+  /** Asks an owner to allow the call; what to tell the model. */
+  request(call: CallToApprove, turn: AskingTurn): Promise<string>;
+  /** The message with what came of its call, which is run now if it was not begun before. */
+  resolve(message: InboundMessage, signal: AbortSignal): Promise<Resolved>;
+  open(): Promise<readonly Approval[]>;
+  /** Asks what is open anew, in this chat; returns how many. */
+  askAgain(chat: ChatRef): Promise<number>;
+  readonly handler: QuestionHandler;
+}
+
+export type Resolved = { readonly message: InboundMessage; readonly isForeign: boolean };
+
+export const APPROVAL_MINUTES = 15;
+const LIFETIME_MS = APPROVAL_MINUTES * 60_000;
+const MAX_OPEN = 20;
+const MAX_OPEN_IN_SESSION = 5;
+
+const ASKED =
+  `Not run yet: an owner is asked to allow it, within ${APPROVAL_MINUTES} minutes. What comes of it ` +
+  'reaches you as a message. Do not call it again or try another way; say that you wait for a yes.';
+const TOO_LONG =
+  `Error (permission): an owner has to allow this call, and it is longer than the ${MAX_SHOWN_CHARS} ` +
+  'characters they can be shown. Nothing was done. Make it smaller or do it in parts.';
+const TOO_MANY =
+  'Error (permission): an owner has to allow this call, and too many wait for a yes already. ' +
+  'Nothing was done.';
+const NOT_ALLOWED = 'Error (permission): an owner did not allow this call. Nothing was done.';
+
+export function createApprovals(deps: ApprovalsDeps): Approvals {
+  const { book, bus, questions, clock, log } = deps;
+  const lanes = createLanes();
+  const oneByOne = <T>(task: () => Promise<T>) => lanes.run('approvals', task);
+
+  async function request(call: CallToApprove, turn: AskingTurn): Promise<string> {
+    const { ordinal, ...wanted } = call;
+    const { isOwnerHere, ...from } = turn;
+    const state: ApprovalState = { kind: 'open' };
+    const approval = {
+      ...wanted,
+      ...from,
+      id: `${turn.turnId}/${ordinal}`,
+      at: clock.now(),
+      state,
+    };
+    const known = await book.get(approval.id);
+    if (known !== undefined && known.state.kind !== 'open') return told(known.state);
+    const open = await book.open();
+    const isSame = (one: Approval) =>
+      one.session === turn.session && one.tool === call.tool && one.arguments === call.arguments;
+    if (known === undefined && open.some(isSame)) return ASKED;
+    const here = open.filter(({ session }) => session === turn.session);
+    const isFull = open.length >= MAX_OPEN || here.length >= MAX_OPEN_IN_SESSION;
+    if (known === undefined && isFull) return TOO_MANY;
+    const stored = known ?? approval;
+    const markdown = approvalText({ ...stored, minutes: APPROVAL_MINUTES });
+    if (markdown === undefined) return TOO_LONG;
+    await book.put(stored);
+    await book.forgetOld(clock.now());
+    await ask(stored, isOwnerHere ? turn.chat : await deps.ownerChat(), markdown);
+    log.info('owner asked to allow a call', { tool: call.tool, session: turn.session });
+    return ASKED;
+  }
+
+  async function ask(approval: Approval, chat: ChatRef, markdown: string) {
+    await questions.ask({
+      id: `approval/${approval.id}`,
+      chat,
+      markdown,
+      choices: [
+        { label: 'Allow once', action: 'allow' },
+        { label: 'Deny', action: 'deny' },
+      ],
+      approvers: 'owners',
+      subject: `approval:${hashOf(approval)}:${approval.id}`,
+      expiresInMs: LIFETIME_MS,
+    });
+  }
+
+  /** The call of a question, where it still is what was shown. */
+  async function asked(rest: string): Promise<Approval | undefined> {
+    const colon = rest.indexOf(':');
+    const approval = await book.get(rest.slice(colon + 1));
+    return approval !== undefined && hashOf(approval) === rest.slice(0, colon)
+      ? approval
+      : undefined;
+  }
+
+  async function answer(rest: string, action: string): Promise<string> {
+    const approval = await asked(rest);
+    if (approval === undefined) return 'This call is not known any more; nothing is done.';
+    const isAllowed = action === 'allow';
+    const { kind } = approval.state;
+    if (kind !== 'open' && kind !== 'granted' && kind !== 'denied') return 'It was decided before.';
+    const state: ApprovalState = { kind: isAllowed ? 'granted' : 'denied' };
+    await book.put({ ...approval, state });
+    log.info('owner decided about a call', { tool: approval.tool, decision: state.kind });
+    if (!isAllowed) {
+      await tell(approval, 'An owner did not allow it');
+      return 'Denied: nothing is done.';
+    }
+    await bus.accept([{ kind: 'queue', message: resultMessage(approval, clock.now()) }]);
+    return 'Allowed, this once.';
+  }
+
+  async function expired(rest: string): Promise<void> {
+    const approval = await asked(rest);
+    if (approval?.state.kind !== 'open') return;
+    await book.put({ ...approval, state: { kind: 'expired' } });
+    await tell(approval, `No owner answered within ${APPROVAL_MINUTES} minutes`);
+  }
+
+  async function tell({ id, chat, tool }: Approval, why: string) {
+    const markdown = `${why}: ${verbatim(tool)} was not run.`;
+    await bus.send({ id: messageId(`approval/${id}/told`), chat, markdown });
+  }
+
+  /** Begins the call where nobody has; a call that was begun before stays as it was left. */
+  async function perform(approval: Approval, signal: AbortSignal): Promise<Approval> {
+    if (approval.state.kind !== 'granted') return approval;
+    const running: Approval = { ...approval, state: { kind: 'running' } };
+    await book.put(running);
+    const say = async (markdown: string, ordinal: number) => {
+      const id = messageId(`approval/${approval.id}/say/${ordinal}`);
+      await bus.send({ id, chat: approval.chat, markdown });
+    };
+    const { status, text, isForeign = false } = await deps.run({ ...approval, say }, signal);
+    // Stopped while it ran: how far it came nobody knows.
+    if (status === 'failed') signal.throwIfAborted();
+    const done: Approval = { ...approval, state: { kind: 'done', status, text, isForeign } };
+    await book.put(done);
+    return done;
+  }
+
+  return {
+    request: (call, turn) => oneByOne(() => request(call, turn)),
+    async resolve(message, signal) {
+      const { sender } = message;
+      const isOurs = sender.kind === 'system' && sender.source === 'approval';
+      if (!isOurs) return { message, isForeign: false };
+      const approval = await book.get(message.text);
+      if (approval === undefined) return { message: { ...message, text: LOST }, isForeign: false };
+      const { tool, state } = await perform(approval, signal);
+      const isForeign = state.kind === 'done' && state.isForeign;
+      return { message: { ...message, text: resultText(tool, state) }, isForeign };
+    },
+    open: () => book.open(),
+    async askAgain(chat) {
+      const open = await book.open();
+      const again = open.map(({ id }) => questions.askAgain(`approval/${id}`, chat));
+      return (await Promise.all(again)).filter((result) => result === 'asked').length;
+    },
+    handler: { answer, expired },
+  };
+}
+
+/** Its text is the name of the call, until the turn that takes it up asks for the result. */
+function resultMessage(approval: Approval, now: number): InboundMessage {
+  const { id, chat, rights, person, isTainted } = approval;
+  return {
+    id: messageId(`approval/${id}`),
+    chat,
+    sender: {
+      kind: 'system',
+      source: 'approval',
+      rights,
+      person,
+      ...(isTainted ? { isTainted } : {}),
+    },
+    addressing: 'direct',
+    text: id,
+    sentAt: now,
+    receivedAt: now,
+  };
+}
+
+const LOST = '[A call that an owner allowed is not known any more. Nothing was done.]';
+
+function resultText(tool: string, state: ApprovalState): string {
+  if (state.kind !== 'done') {
+    return `[An owner allowed ${tool}. The process stopped while it ran: outcome unknown. It is not run again; find out how far it came.]`;
+  }
+  const how = state.status === 'ok' ? 'It was run once' : 'It was run once and failed';
+  return `[An owner allowed ${tool}. ${how}; this is its result. Go on with what you were asked.]\n${state.text}`;
+}
+
+function told({ kind }: ApprovalState): string {
+  return kind === 'denied' || kind === 'expired' ? NOT_ALLOWED : ASKED;
+}

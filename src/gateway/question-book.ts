@@ -1,0 +1,87 @@
+// The questions that wait for an answer: on disk, and in memory as they are on disk, so that no
+// message costs a look into the store.
+
+import type { UserId } from '../core/ids.ts';
+import { type ChatRef, type PersonSender, sessionKeyOf } from '../core/message.ts';
+import type { KeyValueStore } from '../store/store.ts';
+
+export type OpenQuestion = {
+  readonly id: string;
+  /** How often it was asked before. */
+  readonly round: number;
+  readonly chat: ChatRef;
+  readonly markdown: string;
+  readonly choices: readonly {
+    readonly label: string;
+    readonly action: string;
+    readonly token: string;
+  }[];
+  readonly approvers: 'owners' | readonly UserId[];
+  readonly subject: string;
+  /** Epoch milliseconds. */
+  readonly askedAt: number;
+  readonly expiresAt: number;
+  /** Nothing was written in its chat since. */
+  readonly isNumbered: boolean;
+  /** It was answered, and what that does may not have been done. */
+  readonly chosen?: { readonly action: string; readonly by: PersonSender };
+};
+
+const PREFIX = 'open:';
+
+export class QuestionBook {
+  readonly #state: KeyValueStore;
+  #loaded: Promise<Map<string, OpenQuestion>> | undefined;
+
+  constructor(state: KeyValueStore) {
+    this.#state = state;
+  }
+
+  async get(id: string): Promise<OpenQuestion | undefined> {
+    return (await this.#questions()).get(id);
+  }
+
+  /** Oldest first. */
+  async all(): Promise<readonly OpenQuestion[]> {
+    const questions = [...(await this.#questions()).values()];
+    return questions.sort((one, other) => one.askedAt - other.askedAt);
+  }
+
+  async byToken(token: string): Promise<OpenQuestion | undefined> {
+    const questions = (await this.#questions()).values();
+    return questions.find(({ choices }) => choices.some((choice) => choice.token === token));
+  }
+
+  /** The newest of the chat, while a number answers it. */
+  async numberedIn(chat: ChatRef): Promise<OpenQuestion | undefined> {
+    const questions = await this.#questions();
+    if (questions.size === 0) return undefined;
+    const place = sessionKeyOf(chat);
+    const here = (await this.all()).filter((open) => sessionKeyOf(open.chat) === place);
+    const newest = here.at(-1);
+    return newest?.isNumbered === true ? newest : undefined;
+  }
+
+  async put(question: OpenQuestion): Promise<void> {
+    const questions = await this.#questions();
+    await this.#state.set(`${PREFIX}${question.id}`, JSON.stringify(question));
+    questions.set(question.id, question);
+  }
+
+  async close(id: string): Promise<void> {
+    const questions = await this.#questions();
+    await this.#state.delete(`${PREFIX}${id}`);
+    questions.delete(id);
+  }
+
+  #questions(): Promise<Map<string, OpenQuestion>> {
+    this.#loaded ??= this.#load();
+    return this.#loaded;
+  }
+
+  async #load(): Promise<Map<string, OpenQuestion>> {
+    const rows = await this.#state.list(PREFIX);
+    const questions = rows.map(({ value }): OpenQuestion => JSON.parse(value));
+    return new Map(questions.map((question) => [question.id, question]));
+  }
+}

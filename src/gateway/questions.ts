@@ -1,0 +1,225 @@
+// Questions that people answer by a press or a number, over restarts: each choice has a random token,
+// good once, in one chat, for those who may decide. What an answer does, its handler knows. Only what
+// a person sent is ever an answer; nothing the agent writes comes here. Cases T09 and A07.
+
+import type { MessageBus } from '../bus/bus.ts';
+import type { AdmittedRole } from '../core/admission.ts';
+import { type ChannelName, messageId, type UserId } from '../core/ids.ts';
+import { type ChatRef, type InboundMessage, idsOf, type PersonSender } from '../core/message.ts';
+import type { Clock } from '../lib/clock.ts';
+import { createLanes } from '../lib/lanes.ts';
+import type { Logger } from '../lib/logger.ts';
+import type { KeyValueStore } from '../store/store.ts';
+import { type OpenQuestion, QuestionBook } from './question-book.ts';
+
+export type Question = {
+  /** The same id is asked once. */
+  readonly id: string;
+  /** The only chat in which it can be answered. */
+  readonly chat: ChatRef;
+  readonly markdown: string;
+  readonly choices: readonly { readonly label: string; readonly action: string }[];
+  readonly approvers: 'owners' | readonly UserId[];
+  /** `kind:rest`; the handler of the kind gets the rest. */
+  readonly subject: string;
+  readonly expiresInMs: number;
+};
+
+/** Every step may be repeated after a crash. */
+export type QuestionHandler = {
+  /** Carries out the choice; the words for the person. */
+  answer(rest: string, action: string, who: PersonSender): Promise<string>;
+  /** Nobody answered in time. */
+  expired?(rest: string): Promise<void>;
+};
+
+export type QuestionsDeps = {
+  readonly state: KeyValueStore;
+  readonly bus: Pick<MessageBus, 'send'>;
+  readonly clock: Clock;
+  readonly log: Logger;
+  randomBytes(size: number): Uint8Array;
+  /** By kind of subject. */
+  handlers(): Readonly<Record<string, QuestionHandler>>;
+  /** Whether choices can be pressed on the channel; elsewhere their numbers are the answers. */
+  hasButtons(channel: ChannelName): boolean;
+};
+
+export interface Questions {
+  /** Sends the question with its choices; durable when resolved. */
+  ask(question: Question): Promise<void>;
+  /** Asks an open question anew, here; what was to be pressed before is no longer good. */
+  askAgain(id: string, chat: ChatRef): Promise<'asked' | 'closed'>;
+  /** The words for who pressed; undefined where the message is no press. */
+  press(message: InboundMessage, role: AdmittedRole): Promise<string | undefined>;
+  /**
+   * The token that a number stands for, as the next words after a question on a door without
+   * buttons; undefined where the message is none. Other words go to the agent, and from then on
+   * numbers too.
+   */
+  numbered(message: InboundMessage): Promise<string | undefined>;
+  /** Ids of what waits for an answer. */
+  open(): Promise<readonly string[]>;
+  withdraw(id: string): Promise<void>;
+  /** Takes up what a process that is gone left, then closes questions when their time is up. */
+  run(signal: AbortSignal): Promise<void>;
+}
+
+/** 192 bits. */
+const TOKEN_BYTES = 24;
+const NUMBER = /^\s*([1-9]\d?)[.)]?\s*$/;
+const NO_LONGER = 'This can no longer be answered: it was decided before, or its time is over.';
+const NOT_YOURS = 'This is not yours to decide.';
+
+export function createQuestions(deps: QuestionsDeps): Questions {
+  const { bus, clock, log } = deps;
+  const book = new QuestionBook(deps.state);
+  /** Two presses at once must not both count. */
+  const lanes = createLanes();
+  let changed = Promise.withResolvers<void>();
+  const newToken = () => Buffer.from(deps.randomBytes(TOKEN_BYTES)).toString('base64url');
+
+  async function send({ id, round, chat, markdown, choices }: OpenQuestion) {
+    const shown = choices.map(({ label, token }) => ({ label, token }));
+    await bus.send({ id: messageId(`question/${id}/${round}`), chat, markdown, choices: shown });
+  }
+
+  async function pose(question: Omit<OpenQuestion, 'choices' | 'isNumbered'>, choices: Choices) {
+    const withTokens = choices.map(({ label, action }) => ({ label, action, token: newToken() }));
+    const open = { ...question, choices: withTokens, isNumbered: true };
+    await book.put(open);
+    await send(open);
+    changed.resolve();
+  }
+
+  async function carryOut(open: OpenQuestion): Promise<string> {
+    const { chosen } = open;
+    if (chosen === undefined) return NO_LONGER;
+    const { handler, rest } = handlerOf(open);
+    const words = await handler?.answer(rest, chosen.action, chosen.by);
+    await book.close(open.id);
+    log.info('question answered', { question: open.id, action: chosen.action });
+    return words ?? NO_LONGER;
+  }
+
+  function handlerOf({ subject }: OpenQuestion) {
+    const colon = subject.indexOf(':');
+    const handlers = deps.handlers();
+    const kind = subject.slice(0, colon);
+    const handler = Object.hasOwn(handlers, kind) ? handlers[kind] : undefined;
+    return { handler, rest: subject.slice(colon + 1) };
+  }
+
+  async function decide(token: string, sender: PersonSender, chat: ChatRef, role: AdmittedRole) {
+    const open = await book.byToken(token);
+    if (open === undefined || open.chosen !== undefined) return NO_LONGER;
+    if (!mayDecide(open, sender, chat, role)) {
+      log.warn('answer by somebody else', { question: open.id, channel: chat.channel });
+      return NOT_YOURS;
+    }
+    if (open.expiresAt <= clock.now()) return NO_LONGER;
+    const choice = open.choices.find((each) => each.token === token);
+    if (choice === undefined) return NO_LONGER;
+    const chosen = { ...open, chosen: { action: choice.action, by: sender } };
+    await book.put(chosen);
+    return carryOut(chosen);
+  }
+
+  async function recover() {
+    for (const open of await book.all()) {
+      if (open.chosen === undefined) await send(open);
+      else {
+        const markdown = await carryOut(open);
+        await bus.send({ id: messageId(`question/${open.id}/answer`), chat: open.chat, markdown });
+      }
+    }
+  }
+
+  async function expire(open: OpenQuestion) {
+    const { handler, rest } = handlerOf(open);
+    await handler?.expired?.(rest);
+    await book.close(open.id);
+    log.info('question expired', { question: open.id });
+  }
+
+  const oneByOne = <T>(task: () => Promise<T>) => lanes.run('questions', task);
+
+  return {
+    ask: ({ choices, expiresInMs, ...question }) =>
+      oneByOne(async () => {
+        const known = await book.get(question.id);
+        if (known !== undefined) return send(known);
+        const askedAt = clock.now();
+        return pose({ ...question, round: 0, askedAt, expiresAt: askedAt + expiresInMs }, choices);
+      }),
+    askAgain: (id, chat) =>
+      oneByOne(async () => {
+        const open = await book.get(id);
+        if (open === undefined || open.chosen !== undefined) return 'closed';
+        await pose({ ...open, chat, round: open.round + 1 }, open.choices);
+        return 'asked';
+      }),
+    async press({ press, sender, chat }, role) {
+      if (press === undefined) return undefined;
+      if (sender.kind !== 'person') return NOT_YOURS;
+      return oneByOne(() => decide(press, sender, chat, role));
+    },
+    async numbered({ chat, text, addressing, group }) {
+      if (addressing !== 'direct' || group !== undefined) return undefined;
+      const open = await book.numberedIn(chat);
+      if (open === undefined || deps.hasButtons(chat.channel)) return undefined;
+      const number = Number(NUMBER.exec(text)?.[1] ?? 0);
+      const choice = open.choices[number - 1];
+      if (choice === undefined) await book.put({ ...open, isNumbered: false });
+      return choice?.token;
+    },
+    open: async () => (await book.all()).map(({ id }) => id),
+    withdraw: (id) => oneByOne(() => book.close(id)),
+    async run(signal) {
+      await oneByOne(recover);
+      while (!signal.aborted) {
+        changed = Promise.withResolvers<void>();
+        const due = (await book.all()).filter(({ expiresAt }) => expiresAt <= clock.now());
+        for (const open of due) await oneByOne(() => expire(open));
+        await untilNext(await book.all(), changed.promise, clock, signal);
+      }
+    },
+  };
+}
+
+type Choices = Question['choices'];
+
+function mayDecide(
+  open: OpenQuestion,
+  sender: PersonSender,
+  chat: ChatRef,
+  role: AdmittedRole,
+): boolean {
+  const isHere =
+    open.chat.channel === chat.channel &&
+    open.chat.account === chat.account &&
+    open.chat.chat === chat.chat;
+  if (!isHere || sender.verified === 'unverified') return false;
+  const { approvers } = open;
+  if (approvers === 'owners') return role === 'owner';
+  return idsOf(sender).some((id) => approvers.includes(id));
+}
+
+/** Until a question falls due or another one is asked. */
+async function untilNext(
+  open: readonly OpenQuestion[],
+  changed: Promise<void>,
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<void> {
+  const dueAt = Math.min(...open.map(({ expiresAt }) => expiresAt));
+  const stop = new AbortController();
+  const waits = AbortSignal.any([signal, stop.signal]);
+  const waitMs = Math.min(MAX_SLEEP_MS, Math.max(0, dueAt - clock.now()));
+  const slept = clock.sleep(waitMs, waits).catch(() => undefined);
+  await Promise.race([slept, changed]);
+  stop.abort();
+}
+
+/** Timers take no more than 2^31 ms. */
+const MAX_SLEEP_MS = 86_400_000;
