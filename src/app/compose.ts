@@ -31,6 +31,7 @@ import { holdHome } from '../store/home-lock.ts';
 import type { EmbeddedStore } from '../store/store.ts';
 import { createAlerts } from './alerts.ts';
 import { buildAgent } from './build-agent.ts';
+import { buildDecisions } from './build-decisions.ts';
 import { buildAttachments, buildMedia } from './build-media.ts';
 import type { LoadedConfig } from './config.ts';
 import { createDoors, policyOf } from './doors.ts';
@@ -190,13 +191,13 @@ async function build(
     commands,
     judge,
     origins,
+    approvals,
     permits,
     clock,
     log,
     channel: manager.channel,
     settings: () => ({
       coalesce: live.config.coalesce,
-    approvals,
       queueMode: live.config.queue.mode,
       thinkingBudget: live.defaults.thinkingBudget,
     }),
@@ -211,11 +212,11 @@ async function build(
       people,
       doors: createDoors(clock),
       groupTalk: buffer,
+      questions,
     },
     options,
     resources,
   );
   await gateway.listen();
   return gateway;
-      questions,
 }
