@@ -11,9 +11,11 @@ import { createFileMemory } from '../memory/files.ts';
 import type { ModelRegistry } from '../providers/provider.ts';
 import type { SessionStore } from '../sessions/store.ts';
 import { createTools } from '../tools/index.ts';
+import { redactedToolbox } from '../tools/redacted-toolbox.ts';
 import { toolboxSettings } from '../tools/tool-settings.ts';
 import { createToolbox } from '../tools/toolbox.ts';
 import { buildWeb } from './build-web.ts';
+import { redactedPrompt } from './redacted-prompt.ts';
 import type { Home } from './home.ts';
 import type { LiveConfig } from './live-config.ts';
 
@@ -34,21 +36,23 @@ export function buildAgent(
   const timeZone = () => live.config.sessions.timeZone;
   const files = createGuardedFiles({ forbidden: [home.root] });
   const memory = createFileMemory({ files, workspace, clock, timeZone, log });
+  const redact = (text: string) => live.redact(text);
   const toolbox = createToolbox({
     tools: createTools({ files, memory, timeZone, web: buildWeb(live, clock, resources) }),
     settings: () => toolboxSettings(live.config),
     clock,
     log,
   });
-  const prompt = createPromptSources({
+  const sources = createPromptSources({
     workspace,
     memoryText: async (notes) => (live.config.memory.enabled ? memory.promptText(notes) : ''),
   });
+  const shown = redactedToolbox(toolbox, redact);
   return createAgent({
     models,
     sessions,
-    toolbox: () => toolbox,
-    prompt,
+    toolbox: () => shown,
+    prompt: redactedPrompt(sources, redact),
     clock,
     log,
     settings: () => agentSettingsOf(live.config, workspace()),

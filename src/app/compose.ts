@@ -41,6 +41,7 @@ import { LiveConfig } from './live-config.ts';
 import { createModels } from './models.ts';
 import { OWN_DOORS } from './own-doors.ts';
 import { createOwnerDoor } from './owner-door.ts';
+import { redactedStore } from './redacted-store.ts';
 import { PAIRING_SCOPE } from './state.ts';
 
 export type { ChannelReport, Gateway, GatewayOptions } from './gateway.ts';
@@ -93,7 +94,8 @@ async function layFoundations(
   const store = resources.use(await openEmbeddedStore({ path: home.state, clock, log }));
   const { maxPending, maxPendingPerChat } = live.config.queue;
   const limits = { maxPending, maxPendingPerChat };
-  const bus = resources.use(createMessageBus({ store, clock, log, limits }));
+  const busStore = redactedStore(store, (text) => live.redact(text));
+  const bus = resources.use(createMessageBus({ store: busStore, clock, log, limits }));
   const sessions = resources.use(
     createJsonlSessionStore({
       folder: home.sessions,
@@ -180,7 +182,7 @@ async function build(
     alert,
     tell,
     onStopped: (name, { reason, remedy }) =>
-      options.foreground(`${name} stopped: ${reason}. ${remedy}`),
+      options.foreground(live.redact(`${name} stopped: ${reason}. ${remedy}`)),
   });
   const permits = createPermits(live.defaults.maxConcurrentChats);
   const attachments = buildAttachments(foundations, manager.channel, resources);

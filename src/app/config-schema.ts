@@ -2,9 +2,19 @@
 
 import { z } from 'zod';
 import { configSchema } from '../core/config.ts';
+import { secretRefSchema } from '../core/secret-ref.ts';
 
 export function configJsonSchema(): Readonly<Record<string, unknown>> {
-  return { ...z.toJSONSchema(configSchema, { io: 'input' }), title: 'nanobot configuration' };
+  const schema = z.toJSONSchema(configSchema, {
+    io: 'input',
+    override({ zodSchema, jsonSchema }) {
+      if (!(zodSchema instanceof z.ZodString) || zodSchema.meta()?.['secret'] !== true) return;
+      jsonSchema.anyOf = [{ type: 'string' }, { $ref: '#/$defs/secretRef' }];
+      delete jsonSchema.type;
+    },
+  });
+  const { $schema: _, ...secretRef } = z.toJSONSchema(secretRefSchema);
+  return { ...schema, title: 'nanobot configuration', $defs: { secretRef } };
 }
 
 /** As it stands in config/config.schema.json. */

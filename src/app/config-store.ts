@@ -10,6 +10,7 @@ import type { Environment } from '../core/environment.ts';
 import type { ConfigProblem } from '../core/errors.ts';
 import { writeAtomic } from '../lib/files.ts';
 import type { Home } from './home.ts';
+import { findSecrets } from './secret-sources.ts';
 
 const HOME_MODE = 0o700;
 
@@ -30,8 +31,10 @@ export async function readRawConfig(home: Home): Promise<JsonObject> {
  * @throws ConfigError with the new problems
  */
 export async function saveConfig(home: Home, raw: JsonObject, env: Environment): Promise<void> {
-  const known = contentProblems(await readRawConfig(home), env).map(nameOf);
-  const problems = contentProblems(raw, env).filter((one) => !known.includes(nameOf(one)));
+  const problemsOf = async (one: JsonObject) =>
+    contentProblems(one, env, {}, await findSecrets(one, env, home));
+  const known = (await problemsOf(await readRawConfig(home))).map(nameOf);
+  const problems = (await problemsOf(raw)).filter((one) => !known.includes(nameOf(one)));
   if (problems.length > 0) throw configError(problems);
   await mkdir(home.root, { recursive: true, mode: HOME_MODE });
   await writeAtomic(home.config, textOf(raw));

@@ -14,9 +14,10 @@ import { valueAt } from '../core/json-paths.ts';
 import { keepLastGood, keepMigrated } from './config-store.ts';
 import type { Home } from './home.ts';
 import { readMadeToken } from './made-token.ts';
+import { findSecretsIn } from './secret-sources.ts';
 
 export type LoadedConfig = {
-  /** Every default filled in, every `${NAME}` and the token resolved, the workspace absolute. */
+  /** Every default filled in, every `${NAME}`, secret and the token resolved, the workspace absolute. */
   readonly config: Config;
   /** As written, references unresolved; what `config set` changes. */
   readonly raw: JsonObject;
@@ -38,7 +39,7 @@ export async function loadConfig(
   const written = await readConfigText(home);
   const text = written ?? EMPTY;
   const overrides = { ...tokenOverride(text, env), ...given };
-  const checked = checkConfig(text, env, overrides);
+  const checked = checkConfig(text, env, overrides, await findSecretsIn(text, env, home));
   if (written === undefined) return loaded(home, checked, overrides);
   const notes = [...checked.notes];
   if (checked.migratedFrom !== undefined) {
@@ -62,10 +63,12 @@ export async function readConfigText(home: Home): Promise<string | undefined> {
 export async function validateConfigFile(
   path: string,
   env: Environment,
+  home: Home,
 ): Promise<ConfigError | undefined> {
   const text = await readFile(path, 'utf8');
   try {
-    checkConfig(text, env, tokenOverride(text, env));
+    const secrets = await findSecretsIn(text, env, home);
+    checkConfig(text, env, tokenOverride(text, env), secrets);
     return undefined;
   } catch (error) {
     if (error instanceof ConfigError) return error;

@@ -60,6 +60,7 @@ export async function serveHttp(
     revokeAll: () => revokeAll(access, live, home),
     stop: (door, chat) => gateway.stopChat(channelName(door), chat),
     control: gateway,
+    redact: (text) => live.redact(text),
     status: () => ({ model: gateway.model, channels: gateway.channels() }),
   });
   const { address } = await server.listen();

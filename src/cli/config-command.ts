@@ -99,7 +99,11 @@ async function showSchema(terminal: Terminal) {
 async function validate(terminal: Terminal, file: string | undefined, json: boolean) {
   const { validateConfigFile } = await import('../app/config.ts');
   const path = file ?? terminal.home.config;
-  const found: ConfigError | undefined = await validateConfigFile(path, terminal.env);
+  const found: ConfigError | undefined = await validateConfigFile(
+    path,
+    terminal.env,
+    terminal.home,
+  );
   if (json)
     terminal.printJson({ path, valid: found === undefined, problems: found?.problems ?? [] });
   else if (found === undefined) terminal.print(`${path} is valid.`);

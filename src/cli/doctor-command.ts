@@ -71,6 +71,7 @@ async function look(
   return [
     ...base,
     config.checkExposure(loaded),
+    config.checkSecrets(file.loaded),
     ...config.checkWeb(loaded),
     ...(await config.checkAccess(loaded, store.state)),
     ...(await whatsapp.checkWhatsAppLink(loaded, store.state, terminal.clock.now())),

@@ -16,6 +16,7 @@ import { migrateConfig } from './config-migration.ts';
 import { type Environment, expandEnvironment } from './environment.ts';
 import { ConfigError, type ConfigProblem } from './errors.ts';
 import { valueAt, withValue } from './json-paths.ts';
+import { type FoundSecrets, missingSecrets, NO_SECRETS, withSecrets } from './secret-ref.ts';
 
 export type CheckedConfig = {
   readonly config: Config;
@@ -35,13 +36,14 @@ export function checkConfig(
   text: string,
   env: Environment,
   overrides: ConfigOverrides = {},
+  secrets: FoundSecrets = NO_SECRETS,
 ): CheckedConfig {
   const located = readJson(text);
   const migrated = migrateConfig(located.value);
-  const problems = [...located.problems, ...contentProblems(migrated.raw, env, overrides)];
+  const problems = [...located.problems, ...contentProblems(migrated.raw, env, overrides, secrets)];
   if (problems.length > 0) throw configError(problems.map((one) => placed(one, located)));
   return {
-    config: configSchema.parse(effective(migrated.raw, env, overrides)),
+    config: configSchema.parse(effective(migrated.raw, env, overrides, secrets)),
     raw: migrated.raw,
     migratedFrom: migrated.from,
     notes: migrated.notes,
@@ -53,13 +55,15 @@ export function contentProblems(
   raw: JsonObject,
   env: Environment,
   overrides: ConfigOverrides = {},
+  secrets: FoundSecrets = NO_SECRETS,
 ): readonly ConfigProblem[] {
-  const missing = expandEnvironment(raw, env).missing.map(({ path, name }) => ({
+  const unset = expandEnvironment(raw, env).missing.map(({ path, name }) => ({
     path,
     problem: `the environment variable ${name} is not set`,
     remedy: `Set ${name}, or write $\${${name}} where the text itself is meant.`,
   }));
-  const value = effective(raw, env, overrides);
+  const missing = [...unset, ...missingSecrets(raw, secrets)];
+  const value = effective(raw, env, overrides, secrets);
   const unfilled = new Set(missing.map((problem) => problem.path));
   const misshapen = shapeProblems(value).filter((problem) => !unfilled.has(problem.path));
   const shape = [...missing, ...maskedSecrets(raw), ...misshapen];
@@ -72,11 +76,16 @@ export function configError(problems: readonly ConfigProblem[]): ConfigError {
   return new ConfigError(`the configuration has ${count}`, problems);
 }
 
-/** The environment filled in; a number or switch that came from it as text becomes one. */
-function effective(raw: JsonObject, env: Environment, overrides: ConfigOverrides): JsonValue {
+/** The environment and the secrets that stand elsewhere filled in; a number or switch that came from it as text becomes one. */
+function effective(
+  raw: JsonObject,
+  env: Environment,
+  overrides: ConfigOverrides,
+  secrets: FoundSecrets,
+): JsonValue {
   const { value } = expandEnvironment(raw, env);
   if (!isJsonObject(value)) return value;
-  let result = value;
+  let result = withSecrets(value, secrets);
   for (const { path, type } of configKeys()) {
     if (type !== 'number' && type !== 'switch') continue;
     const written = valueAt(raw, path);

@@ -48,6 +48,7 @@ function unknownKey(section: string, name: string, keys: readonly ConfigKey[]): 
 }
 
 function wanted(issue: Issue, key: ConfigKey | undefined, found: JsonValue | undefined): string {
+  if (key?.secret === true) return SECRET_WORDS;
   const choices = key?.choices ?? [];
   if (choices.length > 0) {
     const near = typeof found === 'string' ? nearestName(found, choices) : undefined;
@@ -60,6 +61,10 @@ function wanted(issue: Issue, key: ConfigKey | undefined, found: JsonValue | und
   if (issue.code === 'invalid_type') return `Use ${TYPE_WORDS[issue.expected] ?? issue.expected}.`;
   return `${issue.message}.`;
 }
+
+const SECRET_WORDS =
+  'Use a text in double quotes, or { "env": "NAME" }, { "file": "/path" } or ' +
+  '{ "command": ["program", "argument"] }.';
 
 const TYPE_WORDS: Readonly<Record<string, string>> = {
   string: 'a text in double quotes',

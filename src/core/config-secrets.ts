@@ -1,10 +1,11 @@
 // Which values are secrets: masked wherever the configuration is shown, and never replaced by the
 // mask itself when it is written.
 
-import type { Config } from './config.ts';
+import { type Config, PROVIDER_NAMES } from './config.ts';
 import { isJsonObject, type JsonValue, joinPath } from './config-json.ts';
 import { configKeys } from './config-keys.ts';
 import { isReference } from './environment.ts';
+import { valueAt } from './json-paths.ts';
 
 export const MASK = '[redacted]';
 
@@ -40,11 +41,30 @@ export function maskSecrets(value: JsonValue, path = '', secrets = secretPaths()
   return Object.fromEntries(masked);
 }
 
+/** Where secrets are written out, not referred to. */
+export function literalSecrets(raw: JsonValue): readonly string[] {
+  return [...secretPaths()].filter((path) => {
+    const value = valueAt(raw, path);
+    return (
+      typeof value === 'string' && value !== '' && !isReference(value) && !isPlaceholder(value)
+    );
+  });
+}
+
+/** Written where a server asks for any key at all; masked, they would blank out ordinary words. */
+const PLACEHOLDERS = new Set<string>([
+  ...PROVIDER_NAMES.map((name) => name.toLowerCase()),
+  ...['lm-studio', 'not-needed', 'no-key', 'no-key-required', 'sk-no-key-required', 'dummy'],
+]);
+
+const isPlaceholder = (value: string) => PLACEHOLDERS.has(value.toLowerCase());
+
 /** The secrets in force, for a log that must not contain them. */
 export function secretValues(config: Config): readonly string[] {
   return [...secretPaths()]
     .map((path) => path.split('.').reduce<unknown>(member, config))
-    .filter((value): value is string => typeof value === 'string' && value !== '');
+    .filter((value): value is string => typeof value === 'string' && value !== '')
+    .filter((value) => !isPlaceholder(value));
 }
 
 function member(value: unknown, key: string): unknown {

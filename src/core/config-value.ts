@@ -20,6 +20,7 @@ export function findKey(path: string): KeyLookup {
 /** The value that a text stands for; what does not fit the key's type is left for validation. */
 export function parseValue(key: ConfigKey, text: string): JsonValue {
   if (key.type === 'list') return parseList(text);
+  if (key.secret && text.trim().startsWith('{')) return parseReference(text);
   if (key.type === 'number' && text.trim() !== '' && Number.isFinite(Number(text))) {
     return Number(text);
   }
@@ -31,6 +32,15 @@ function parseList(text: string): JsonValue {
   if (text.trim().startsWith('[')) return parseJsonList(text);
   const items = text.split(',').map((item) => item.trim());
   return items.filter((item) => item !== '');
+}
+
+/** Text that only looks like a reference is the secret itself. */
+function parseReference(text: string): JsonValue {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
 }
 
 /** Text that only looks like a list is one item of it. */

@@ -35,6 +35,8 @@ export type HttpServerOptions = {
   readonly stop: (door: string, chat: string) => Promise<void>;
   readonly status: () => GatewayStatus;
   readonly control: ChannelControl;
+  /** Masks the values of secrets in what is answered. */
+  readonly redact: (text: string) => string;
   readonly log: Logger;
   readonly clock: Clock;
 };
@@ -82,6 +84,9 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   app.register(helmet, SECURITY_HEADERS);
   app.decorateRequest('credential', undefined);
   app.addHook('onRequest', createGate(options));
+  app.addHook('onSend', async (_request, _reply, payload) =>
+    typeof payload === 'string' ? options.redact(payload) : payload,
+  );
   app.setErrorHandler(failureReply(options.log));
   app.setNotFoundHandler((_request, reply) =>
     reply.code(404).send({ error: { code: 'not_found', message: 'There is nothing here.' } }),

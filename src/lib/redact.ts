@@ -1,19 +1,46 @@
-// Replaces the values of known secrets wherever they turn up: log lines, error texts.
+// Replaces the values of known secrets wherever they turn up: log lines, chats, results of tools,
+// answers over HTTP. Also as they stand in JSON, URLs, HTML and Base64.
 
 /** Shorter values would blank out ordinary words. */
 const MIN_SECRET_CHARS = 6;
+/** A shorter piece of Base64 turns up by chance. */
+const MIN_BASE64_CHARS = 12;
 const MASK = '[redacted]';
+const BITS_OF_BASE64_CHAR = 6;
 
 export type Redactor = (text: string) => string;
 
 export function createRedactor(secrets: readonly string[]): Redactor {
   // Longest first, so that a secret that contains another leaves no rest behind.
   const values = [...new Set(secrets.flatMap(spellings))].sort((a, b) => b.length - a.length);
-  return (text) => values.reduce((result, value) => result.replaceAll(value, MASK), text);
+  if (values.length === 0) return (text) => text;
+  const pattern = new RegExp(values.map(literally).join('|'), 'g');
+  return (text) => text.replace(pattern, MASK);
 }
 
-/** As typed, as JSON writes it and as it stands in a URL. */
+const literally = (text: string) => text.replace(/[\\^$.*+?()[\]{}|/-]/g, '\\$&');
+
 function spellings(secret: string): readonly string[] {
   if (secret.length < MIN_SECRET_CHARS) return [];
-  return [secret, JSON.stringify(secret).slice(1, -1), encodeURIComponent(secret)];
+  const inUrl = encodeURIComponent(secret.toWellFormed());
+  const inHtml = secret
+    .replaceAll('&', '&amp;')
+    .replaceAll('<', '&lt;')
+    .replaceAll('>', '&gt;')
+    .replaceAll('"', '&quot;');
+  return [
+    ...[secret, JSON.stringify(secret).slice(1, -1), inUrl, inUrl.replaceAll('%20', '+'), inHtml],
+    ...[0, 1, 2].flatMap((offset) => inBase64(secret, offset)),
+  ];
+}
+
+/** The part that is the same whatever stands before, e.g. the user name of a basic login. */
+function inBase64(secret: string, offset: number): readonly string[] {
+  const whole = Buffer.concat([Buffer.alloc(offset), Buffer.from(secret)]);
+  const start = Math.ceil((offset * 8) / BITS_OF_BASE64_CHAR);
+  const end = Math.floor((whole.length * 8) / BITS_OF_BASE64_CHAR);
+  const parts = [whole.toString('base64'), whole.toString('base64url')];
+  return parts
+    .map((part) => part.slice(start, end))
+    .filter((part) => part.length >= MIN_BASE64_CHARS);
 }

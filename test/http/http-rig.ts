@@ -95,6 +95,7 @@ export async function startHttp(given: HttpRigOptions = {}): Promise<HttpRig> {
     stop: async (name, chat) => void stops.push(`${name}/${chat}`),
     status: () => ({ model: 'demo/demo', channels: [] }),
     control: noChannels,
+    redact: (text) => text,
     log: silentLogger,
     clock,
     ...options,

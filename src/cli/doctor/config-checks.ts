@@ -6,6 +6,7 @@ import type { OpenedState } from '../../app/state.ts';
 import { CHANNELS } from '../../channels/index.ts';
 import { EVERYBODY } from '../../core/admission.ts';
 import type { Config } from '../../core/config.ts';
+import { literalSecrets } from '../../core/config-secrets.ts';
 import { ConfigError } from '../../core/errors.ts';
 import { isLoopbackHost } from '../../core/loopback.ts';
 import { problemLine } from '../explain-error.ts';
@@ -39,6 +40,14 @@ export function checkExposure({ gateway }: Config): Finding {
   }
   const remedy = 'Put a TLS proxy in front, or set gateway.host to 127.0.0.1.';
   return warn('address', `${gateway.host}: other machines can reach it, by token`, remedy);
+}
+
+/** Secrets that whoever reads the file reads with it; copies and backups of it too. */
+export function checkSecrets({ raw }: LoadedConfig): Finding {
+  const literal = literalSecrets(raw);
+  if (literal.length === 0) return ok('secrets', 'none stands in config.json');
+  const remedy = 'Put each into the environment or a file: { "env": "NAME" }, { "file": "/path" }.';
+  return warn('secrets', `written out in config.json: ${literal.join(', ')}`, remedy);
 }
 
 /** Hosts inside that the agent may be made to read. */

@@ -2,6 +2,7 @@
 
 import { loadConfig } from '../../app/config.ts';
 import { readRawConfig, saveConfig } from '../../app/config-store.ts';
+import { findSecrets } from '../../app/secret-sources.ts';
 import { type Config, configSchema } from '../../core/config.ts';
 import { type CheckedConfig, checkConfig } from '../../core/config-check.ts';
 import type { JsonObject, JsonValue } from '../../core/config-json.ts';
@@ -18,7 +19,8 @@ export async function currentConfig({ home, env }: Terminal): Promise<Config> {
 /** The configuration as it would be with these settings. @throws ConfigError */
 export async function tryOut({ home, env }: Terminal, settings: Settings): Promise<Config> {
   const raw = applied(await readRawConfig(home), settings);
-  const checked: CheckedConfig = checkConfig(JSON.stringify(raw), env);
+  const secrets = await findSecrets(raw, env, home);
+  const checked: CheckedConfig = checkConfig(JSON.stringify(raw), env, {}, secrets);
   return configSchema.parse(checked.config);
 }
 
