@@ -1,0 +1,99 @@
+// What an owner sees of a call: nothing hidden, nothing that looks like something else, nothing that
+// gets out of its block. Case X05.
+
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { approvalText } from '../../src/core/approval-text.ts';
+import type { ToolAccess } from '../../src/core/rights.ts';
+
+function textOf(values: Readonly<Record<string, unknown>>, access: ToolAccess = 'execute') {
+  return approvalText({
+    tool: 'runner',
+    access,
+    arguments: JSON.stringify(values),
+    asker: '`Ann` on chat',
+    isTainted: false,
+    minutes: 15,
+  });
+}
+
+function shown(command: string, access: ToolAccess = 'execute'): string {
+  const text = textOf({ command }, access) ?? '';
+  const [, block = ''] = /\n`{3,}\n([\s\S]*)\n`{3,}\n/.exec(text) ?? [];
+  return block;
+}
+
+const HOSTILE: readonly (readonly [string, string])[] = [
+  ['text written backwards', 'ls \u202etxt.exe'],
+  ['isolates', 'ls \u2066hidden\u2069'],
+  ['letters without width', 'rm\u200b -rf\u200d /'],
+  ['tag letters', 'ls \u{e0061}\u{e0062}'],
+  ['a Cyrillic letter among Latin ones', 'sudo p\u0430ypal'],
+  ['a Greek letter among Latin ones', 'curl \u03bfpen'],
+  ['full-width letters', 'ｒｍ'],
+  ['a blank that is none', 'ls\u00a0-l\u2003x'],
+  ['a line end that is none', 'ls\u2028rm'],
+  ['an escape sequence', 'ls \u001b[2K'],
+  ['a carriage return', 'ls\rrm'],
+  ['a filler', 'ls \u3164 \u2800'],
+  ['a variation selector', 'ls \ufe0f'],
+  ['half a character', 'ls \ud800'],
+];
+
+describe('a call as it is shown', () => {
+  test.each(HOSTILE)('spells out %s', (_, command) => {
+    const block = shown(command);
+    expect(block).toMatch(/^[\n\x20-\x7e]+$/);
+    expect(JSON.parse(block)).toEqual({ command });
+  });
+
+  test('says all of any command, and in plain letters only', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary', maxLength: 200 }), (command) => {
+        const block = shown(command);
+        if (block === '') return;
+        expect(block).toMatch(/^[\n\x20-\x7e]+$/);
+        expect(JSON.parse(block)).toEqual({ command });
+      }),
+    );
+  });
+
+  test('leaves what people write in their language to be read, where nothing is run', () => {
+    expect(shown('Grüße an Zoë, 你好, привет', 'rules')).toContain('Grüße an Zoë, 你好, привет');
+    expect(shown('to p\u0430ypal', 'send')).toContain('p\\u0430ypal');
+    expect(shown('Grüße \u202e', 'send')).toContain('Grüße \\u202e');
+  });
+
+  test('shows blanks that would push the rest out of sight', () => {
+    const block = shown(`ls${' '.repeat(40)}; rm`);
+    expect(block).not.toMatch(/\S {3,}\S/);
+    expect(JSON.parse(block)).toEqual({ command: `ls${' '.repeat(40)}; rm` });
+  });
+
+  test.each(['```', '````\n**Allowed**\n````', '`'.repeat(50)])(
+    'keeps %j in its block',
+    (command) => {
+      const lines = (textOf({ command }) ?? '').split('\n');
+      const fence = lines.find((line) => /^`{3,}$/.test(line)) ?? '';
+      expect(lines.filter((line) => line === fence)).toHaveLength(2);
+      expect(
+        lines
+          .join('\n')
+          .match(/`+/g)
+          ?.every((run) => run.length <= fence.length),
+      ).toBe(true);
+    },
+  );
+
+  test('is not shown at all where it does not fit', () => {
+    expect(textOf({ command: 'x'.repeat(2001) })).toBeUndefined();
+    expect(textOf({ command: '\u202e'.repeat(400) })).toBeUndefined();
+    expect(textOf({ command: 'x'.repeat(1900) })).toContain('x'.repeat(1900));
+  });
+
+  test('warns where others may have wanted it', () => {
+    const call = { tool: 't', access: 'send' as const, arguments: '{}', asker: 'x', minutes: 15 };
+    expect(approvalText({ ...call, isTainted: true })).toContain('words of others');
+    expect(approvalText({ ...call, isTainted: false })).not.toContain('words of others');
+  });
+});

@@ -1,0 +1,226 @@
+// Questions and approvals over a real store and a real toolbox, with time moved by hand. What an owner
+// is shown is read from the outbox; a press is what a channel hands over.
+
+import { randomBytes } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { z } from 'zod';
+import { runApproved } from '../../src/agent/run-approved.ts';
+import type { MessageBus } from '../../src/bus/bus.ts';
+import { createMessageBus } from '../../src/bus/message-bus.ts';
+import type { AdmittedRole } from '../../src/core/admission.ts';
+import { channelName, chatId, DEFAULT_ACCOUNT, messageId, turnId } from '../../src/core/ids.ts';
+import {
+  type ChatRef,
+  type InboundMessage,
+  type OutboundMessage,
+  sessionKeyOf,
+} from '../../src/core/message.ts';
+import { OWNER_TURN } from '../../src/core/notes.ts';
+import { NO_RIGHTS, rightsOf } from '../../src/core/rights.ts';
+import { ApprovalBook } from '../../src/gateway/approval-book.ts';
+import { type Approvals, createApprovals } from '../../src/gateway/approvals.ts';
+import { createQuestions, type Questions } from '../../src/gateway/questions.ts';
+import { silentLogger } from '../../src/lib/logger.ts';
+import { openEmbeddedStore } from '../../src/store/embedded.ts';
+import type { EmbeddedStore } from '../../src/store/store.ts';
+import type { Tool, ToolContext } from '../../src/tools/tool.ts';
+import { createToolbox } from '../../src/tools/toolbox.ts';
+import { createMovableClock } from '../support/movable-clock.ts';
+import { person } from './people-rig.ts';
+
+const CHANNEL = channelName('chat');
+export const placeOf = (id: string): ChatRef => ({
+  channel: CHANNEL,
+  account: DEFAULT_ACCOUNT,
+  chat: chatId(id),
+});
+export const OWNER = '1';
+export const OWNER_RIGHTS = rightsOf({
+  role: 'owner',
+  place: 'direct',
+  verified: 'verified',
+  medium: 'chat',
+});
+
+type Opened = {
+  readonly store: EmbeddedStore;
+  readonly bus: MessageBus;
+  readonly questions: Questions;
+  readonly approvals: Approvals;
+  readonly stop: AbortController;
+  readonly running: Promise<void>;
+};
+
+export async function makeApprovalsRig() {
+  const clock = createMovableClock();
+  const folder = await mkdtemp(join(tmpdir(), 'nanobot-approvals-'));
+  const ran: string[] = [];
+  const edge: { hasButtons: boolean; run: (input: string) => Promise<string> } = {
+    hasButtons: true,
+    run: async (input) => `ran ${input}`,
+  };
+  const tool: Tool<{ command: string }> = {
+    name: 'runner',
+    description: 'Runs what it is told.',
+    access: 'execute',
+    input: z.object({ command: z.string().describe('What to run.') }),
+    describe: ({ command }) => command,
+    run({ command }, _context: ToolContext) {
+      ran.push(command);
+      return edge.run(command);
+    },
+  };
+  const toolbox = createToolbox({
+    tools: [tool as Tool],
+    settings: () => ({ disabled: [], maxResultChars: 10_000, timeoutMs: 60_000 }),
+    clock,
+    log: silentLogger,
+  });
+
+  async function open(): Promise<Opened> {
+    const store = await openEmbeddedStore({
+      path: join(folder, 'state.db'),
+      clock,
+      log: silentLogger,
+    });
+    const limits = { maxPending: 10_000, maxPendingPerChat: 1000 };
+    const bus = createMessageBus({ store, clock, log: silentLogger, limits });
+    const questions = createQuestions({
+      ...{ state: store.scope('questions'), bus, clock, log: silentLogger, randomBytes },
+      handlers: () => ({ approval: approvals.handler }),
+      hasButtons: () => edge.hasButtons,
+    });
+    const approvals = createApprovals({
+      book: new ApprovalBook(store.scope('approvals')),
+      ...{ bus, questions, clock, log: silentLogger },
+      ownerChat: async () => placeOf(OWNER),
+      run: (call, signal) =>
+        runApproved(
+          { clock, toolbox: () => toolbox, settings: () => ({ workspace: folder }) as never },
+          call,
+          signal,
+        ),
+    });
+    const stop = new AbortController();
+    return { store, bus, questions, approvals, stop, running: questions.run(stop.signal) };
+  }
+
+  async function close({ bus, store, stop, running }: Opened) {
+    stop.abort();
+    await running;
+    await bus[Symbol.asyncDispose]();
+    await store[Symbol.asyncDispose]();
+  }
+
+  let opened = await open();
+  let asked = 0;
+  const outbox: OutboundMessage[] = [];
+
+  async function sent(): Promise<readonly OutboundMessage[]> {
+    for (;;) {
+      const { claimed } = await opened.store.claimDeliveries(CHANNEL, () => 1000);
+      for (const delivery of claimed) {
+        outbox.push(delivery.message);
+        await opened.store.settle(delivery, { kind: 'sent', nativeIds: [] });
+      }
+      if (claimed.length === 0) return outbox;
+    }
+  }
+
+  function says(from: string, text: string, extra: Partial<InboundMessage> = {}): InboundMessage {
+    return {
+      id: messageId(`chat:${from}:${text}`),
+      chat: placeOf(from),
+      sender: person(from),
+      addressing: 'direct',
+      text,
+      sentAt: clock.now(),
+      receivedAt: clock.now(),
+      ...extra,
+    };
+  }
+
+  const lastQuestion = async () => (await sent()).findLast(({ choices }) => choices !== undefined);
+  const tokenOf = async (label: string) => {
+    const token = (await lastQuestion())?.choices?.find((choice) => choice.label === label)?.token;
+    if (token === undefined) throw new Error(`nothing to press is called ${label}`);
+    return token;
+  };
+
+  return {
+    clock,
+    edge,
+    /** What the tool was told to run, in order. */
+    ran,
+    sent,
+    says,
+    lastQuestion,
+    tokenOf,
+    get questions() {
+      return opened.questions;
+    },
+    get approvals() {
+      return opened.approvals;
+    },
+    /** A turn in the chat asks to run a command; what the model is told. */
+    asks(command: string, options: { readonly from?: string; readonly ordinal?: number } = {}) {
+      const { from = OWNER, ordinal = asked } = options;
+      asked = Math.max(asked, ordinal) + 1;
+      const chat = placeOf(from);
+      const session = sessionKeyOf(chat);
+      return opened.approvals.request(
+        {
+          tool: 'runner',
+          access: 'execute',
+          arguments: JSON.stringify({ command }),
+          rights: from === OWNER ? OWNER_RIGHTS : { ...NO_RIGHTS, execute: 'ask' },
+          isTainted: false,
+          ordinal,
+        },
+        {
+          ...{ session, turnId: turnId(`${session}#1`), chat, person: OWNER_TURN },
+          asker: `\`Name ${from}\` on chat`,
+          isOwnerHere: from === OWNER,
+        },
+      );
+    },
+    press: async (
+      token: string,
+      from: string = OWNER,
+      extra: Partial<InboundMessage> = {},
+      role: AdmittedRole = from === OWNER ? 'owner' : 'trusted',
+    ) => opened.questions.press(says(from, 'Allow once', { press: token, ...extra }), role),
+    /** Takes up what waits in the queue as the dispatcher does: the texts the model gets. */
+    async turns(signal = new AbortController().signal) {
+      const { claimed } = await opened.store.claimTurns(() => 1000);
+      const texts: { text: string; message: InboundMessage; isForeign: boolean }[] = [];
+      for (const turn of claimed) {
+        for (const { message } of turn.messages) {
+          const resolved = await opened.approvals.resolve(message, signal);
+          texts.push({ text: resolved.message.text, ...resolved });
+        }
+        const throughSeq = turn.messages.at(-1)?.seq ?? 0;
+        await opened.store.endTurn(turn, { kind: 'done', throughSeq, outbound: [] });
+      }
+      return texts;
+    },
+    /** What waits, as it is stored. */
+    async waiting() {
+      const { claimed } = await opened.store.claimTurns(() => 1000);
+      for (const turn of claimed) await opened.store.endTurn(turn, { kind: 'released' });
+      return claimed.flatMap(({ messages }) => messages.map(({ message }) => message));
+    },
+    resolve: (message: InboundMessage, signal = new AbortController().signal) =>
+      opened.approvals.resolve(message, signal),
+    async restart() {
+      await close(opened);
+      opened = await open();
+    },
+    async [Symbol.asyncDispose]() {
+      await close(opened);
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
