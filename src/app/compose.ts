@@ -41,6 +41,7 @@ import { LiveConfig } from './live-config.ts';
 import { createModels } from './models.ts';
 import { OWN_DOORS } from './own-doors.ts';
 import { createOwnerDoor } from './owner-door.ts';
+import { redactedSessions } from './redacted-sessions.ts';
 import { redactedStore } from './redacted-store.ts';
 import { PAIRING_SCOPE } from './state.ts';
 
@@ -87,23 +88,19 @@ async function layFoundations(
   resources: AsyncDisposableStack,
 ): Promise<Foundations> {
   const clock = systemClock;
+  const redact = (text: string) => live.redact(text);
   const keepDays = () => live.config.logging.keepDays;
   const destination = resources.use(openLogFile({ folder: home.logs, clock, keepDays }));
   const { level } = live.config.logging;
-  const log = createLogger({ level, destination, redact: (line) => live.redact(line) });
+  const log = createLogger({ level, destination, redact });
   const store = resources.use(await openEmbeddedStore({ path: home.state, clock, log }));
   const { maxPending, maxPendingPerChat } = live.config.queue;
   const limits = { maxPending, maxPendingPerChat };
-  const busStore = redactedStore(store, (text) => live.redact(text));
+  const busStore = redactedStore(store, redact);
   const bus = resources.use(createMessageBus({ store: busStore, clock, log, limits }));
-  const sessions = resources.use(
-    createJsonlSessionStore({
-      folder: home.sessions,
-      clock,
-      log,
-      policy: () => live.config.sessions,
-    }),
-  );
+  const policy = () => live.config.sessions;
+  const jsonl = createJsonlSessionStore({ folder: home.sessions, clock, log, policy });
+  const sessions = resources.use(redactedSessions(jsonl, redact));
   const media = await buildMedia({ live, clock, store }, home);
   return { live, clock, log, store, bus, sessions, media };
 }
