@@ -1,6 +1,7 @@
 // CONTRACT of the agent: one turn as an async generator of events that returns an outcome. The loop
 // behind it is `perform(phase)` against the pure state machine in core/turn.ts.
 
+import type { OutboundAttachment } from '../core/attachment.ts';
 import type { AgentEvent, TurnOutcome } from '../core/event.ts';
 import type { SessionKey, TurnId } from '../core/ids.ts';
 import type { ChatRef, InboundMessage } from '../core/message.ts';
@@ -31,13 +32,20 @@ export type CallToApprove = {
   readonly ordinal: number;
 };
 
+/** Sends a text, files or both to the chat before the turn's answer; the same `ordinal` sends once. */
+export type Say = (
+  markdown: string,
+  ordinal: number,
+  attachments?: readonly OutboundAttachment[],
+) => Promise<void>;
+
 /** A call that an owner has allowed. */
 export type ApprovedCall = Omit<CallToApprove, 'access' | 'ordinal'> & {
   readonly session: SessionKey;
   readonly turnId: TurnId;
   readonly chat: ChatRef;
   readonly person: TurnPerson;
-  say(markdown: string, ordinal: number): Promise<void>;
+  readonly say: Say;
 };
 
 export type TurnSettings = {
@@ -59,8 +67,7 @@ export type TurnInput = {
   readonly settings: TurnSettings;
   /** Messages that came meanwhile and steer the turn, taken before each model call. */
   steer(): Promise<readonly TurnMessage[]>;
-  /** Sends a text to the chat before the turn's answer. */
-  say(markdown: string, ordinal: number): Promise<void>;
+  readonly say: Say;
   /** Asks an owner, durably; what to tell the model. The same `ordinal` asks once. */
   askOwner(call: CallToApprove): Promise<string>;
 };

@@ -27,10 +27,10 @@ export async function runApproved(
   return bound.run({
     ...{ session, turnId, chat, person, rights, isTainted, signal, clock },
     workspace: settings().workspace,
-    say(markdown) {
+    say(markdown, attachments) {
       const ordinal = texts;
       texts += 1;
-      return call.say(markdown, ordinal);
+      return call.say(markdown, ordinal, attachments);
     },
   });
 }

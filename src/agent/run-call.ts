@@ -55,10 +55,10 @@ function contextOf(turn: TurnContext, call: ToolCall): ToolContext {
     rights: turn.rights.current,
     isTainted: turn.thread.isTainted,
     person: input.person,
-    say(markdown) {
+    say(markdown, attachments) {
       const ordinal = base + texts;
       texts += 1;
-      return input.say(markdown, ordinal);
+      return input.say(markdown, ordinal, attachments);
     },
   };
 }

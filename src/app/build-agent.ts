@@ -4,9 +4,11 @@ import type { Agent } from '../agent/agent.ts';
 import { createAgent } from '../agent/create-agent.ts';
 import { createPromptSources } from '../agent/prompt-sources.ts';
 import { agentSettingsOf } from '../agent/settings.ts';
+import type { ChannelName } from '../core/ids.ts';
 import type { Clock } from '../lib/clock.ts';
 import { createGuardedFiles } from '../lib/guarded-files.ts';
 import type { Logger } from '../lib/logger.ts';
+import type { MediaStore } from '../media/media.ts';
 import { createFileMemory } from '../memory/files.ts';
 import type { ModelRegistry } from '../providers/provider.ts';
 import type { SessionStore } from '../sessions/store.ts';
@@ -25,10 +27,13 @@ export type AgentParts = {
   readonly log: Logger;
   readonly sessions: SessionStore;
   readonly resources: AsyncDisposableStack;
+  readonly media: MediaStore;
+  /** Largest file that may be sent by a door; undefined where it carries none. */
+  maxFileBytes(channel: ChannelName): number | undefined;
 };
 
 export function buildAgent(
-  { live, clock, log, sessions, resources }: AgentParts,
+  { live, clock, log, sessions, resources, media, maxFileBytes }: AgentParts,
   models: () => ModelRegistry,
   home: Home,
 ): Agent {
@@ -38,7 +43,11 @@ export function buildAgent(
   const memory = createFileMemory({ files, workspace, clock, timeZone, log });
   const redact = (text: string) => live.redact(text);
   const toolbox = createToolbox({
-    tools: createTools({ files, memory, timeZone, web: buildWeb(live, clock, resources) }),
+    tools: createTools({
+      ...{ files, memory, timeZone },
+      web: buildWeb(live, clock, resources),
+      sending: { media, maxBytes: maxFileBytes },
+    }),
     settings: () => toolboxSettings(live.config),
     clock,
     log,

@@ -49,3 +49,9 @@ export function buildAttachments(
   const maxFileBytes = () => live.config.media.maxFileBytes;
   return resources.use(createInboundAttachments({ ...deps, maxFileBytes }));
 }
+
+/** Largest file that may be sent by this door; undefined where it carries none. */
+export function sendableBytes(live: LiveConfig, channel: Channel | undefined): number | undefined {
+  const door = channel?.attachments;
+  return door && Math.min(door.maxUploadBytes, live.config.media.maxFileBytes);
+}

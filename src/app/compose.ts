@@ -32,7 +32,7 @@ import type { EmbeddedStore } from '../store/store.ts';
 import { createAlerts } from './alerts.ts';
 import { buildAgent } from './build-agent.ts';
 import { buildDecisions } from './build-decisions.ts';
-import { buildAttachments, buildMedia } from './build-media.ts';
+import { buildAttachments, buildMedia, sendableBytes } from './build-media.ts';
 import type { LoadedConfig } from './config.ts';
 import { createDoors, policyOf } from './doors.ts';
 import type { Gateway, GatewayOptions } from './gateway.ts';
@@ -112,7 +112,9 @@ async function build(
 ): Promise<Gateway> {
   const { live, clock, log, store, bus } = foundations;
   const models = await createModels({ live, env: options.env, clock, log });
-  const agent = buildAgent({ ...foundations, resources }, models.current, options.home);
+  const maxFileBytes = (name: ChannelName) => sendableBytes(live, manager.channel(name));
+  const parts = { ...foundations, resources, maxFileBytes };
+  const agent = buildAgent(parts, models.current, options.home);
   const settings = createSessionSettings(store.scope('session-settings'));
   const state = store.scope(PAIRING_SCOPE);
   const people = createPeople({

@@ -13,6 +13,7 @@ export const TOOL_NAMES = [
   'remember',
   'recall',
   'message',
+  'send_file',
   'web_fetch',
   'time',
 ] as const;

@@ -225,14 +225,11 @@ class TurnRun {
           ? Promise.all((await this.#batch.join()).map(told))
           : [],
       askOwner: (call) => this.#origins.askOwner(call, this.#batch.messages, person),
-      say: async (markdown, ordinal) => {
+      say: async (markdown, ordinal, attachments = []) => {
         const replyTo = first.message.id;
-        await this.#deps.bus.send({
-          id: messageId(`${id}/say/${ordinal}`),
-          chat,
-          markdown,
-          replyTo,
-        });
+        const files = attachments.length === 0 ? {} : { attachments };
+        const said = messageId(`${id}/say/${ordinal}`);
+        await this.#deps.bus.send({ id: said, chat, markdown, replyTo, ...files });
       },
     };
   }

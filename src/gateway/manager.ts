@@ -8,6 +8,7 @@ import { withNumbers } from '../core/choices.ts';
 import { ChannelError } from '../core/errors.ts';
 import type { ChannelName } from '../core/ids.ts';
 import type { OutboundMessage } from '../core/message.ts';
+import { withoutFiles } from '../core/outbound-files.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import { supervise } from '../lib/supervise.ts';
@@ -186,8 +187,10 @@ function hostFor(
 
 /** Before a turn's final text goes out, its draft comes to rest; the final text then replaces it. */
 function courierFor(channel: Channel, live: LiveReplies): Courier {
-  const shown = (message: OutboundMessage) =>
-    channel.choices === undefined ? withNumbers(message) : message;
+  const shown = (message: OutboundMessage) => {
+    const carried = channel.attachments === undefined ? withoutFiles(message) : message;
+    return channel.choices === undefined ? withNumbers(carried) : carried;
+  };
   const reconcile = channel.reconcile?.bind(channel);
   return {
     channel: channel.name,

@@ -31,16 +31,25 @@ const NEW_FILE_MODE = 0o600;
 /** Names read of a folder before the rest is only counted. */
 const MAX_SCANNED_ENTRIES = 20_000;
 
+export type ReadLimits = {
+  readonly maxBytes: number;
+  /** A file that has further names, maybe outside, is refused. */
+  readonly onlyName?: boolean;
+};
+
 export async function readEntry(
   folder: GuardedFolder,
   name: string,
-  maxBytes: number,
+  { maxBytes, onlyName = false }: ReadLimits,
 ): Promise<Buffer> {
   mustBeFile(await statEntry(folder, name));
   const path = folder.at(name);
   const file = await open(path, OPEN_TO_READ).catch((cause: unknown) => explain(path, cause));
   try {
     const info = mustBeFile(await file.stat());
+    if (onlyName && info.nlink > 1) {
+      throw new GuardedFileError('hard_link', 'the file has further names (hard links)');
+    }
     if (info.size > maxBytes) throw tooLarge(info.size, maxBytes);
     if (!folder.byHandle) await mustStandAt(path, info);
     return await readUpTo(file, maxBytes);

@@ -6,6 +6,7 @@ import { realpath, stat } from 'node:fs/promises';
 import {
   type GuardedListing,
   listFolder,
+  type ReadLimits,
   readEntry,
   replaceEntry,
   undefinedIfMissing,
@@ -16,7 +17,7 @@ import { createLanes } from './lanes.ts';
 
 /** `root` is the folder, `path` what the caller wants in it. @throws GuardedFileError */
 export interface GuardedFiles {
-  read(root: string, path: string, limits: { readonly maxBytes: number }): Promise<Buffer>;
+  read(root: string, path: string, limits: ReadLimits): Promise<Buffer>;
   /** Creates missing folders. Tells whether the file is new. */
   write(root: string, path: string, content: string): Promise<'created' | 'replaced'>;
   /** Reads, changes and writes with no other change in between; undefined = there is no file. */
@@ -51,8 +52,8 @@ class FolderGuard implements GuardedFiles {
     this.#forbidden = forbidden;
   }
 
-  async read(root: string, path: string, limits: { readonly maxBytes: number }): Promise<Buffer> {
-    return this.#read(await locate(root, path), limits.maxBytes);
+  async read(root: string, path: string, limits: ReadLimits): Promise<Buffer> {
+    return this.#read(await locate(root, path), limits);
   }
 
   async write(root: string, path: string, content: string): Promise<'created' | 'replaced'> {
@@ -68,7 +69,7 @@ class FolderGuard implements GuardedFiles {
   ): Promise<void> {
     const place = await locate(root, path);
     await this.#lanes.run(laneOf(place), async () => {
-      const before = await this.#read(place, limits.maxBytes).catch(undefinedIfMissing);
+      const before = await this.#read(place, limits).catch(undefinedIfMissing);
       const content = change(before);
       if (content !== undefined) await this.#write(place, content);
     });
@@ -102,11 +103,9 @@ class FolderGuard implements GuardedFiles {
     }
   }
 
-  #read(place: Place, maxBytes: number): Promise<Buffer> {
+  #read(place: Place, limits: ReadLimits): Promise<Buffer> {
     const { name, folders } = splitLast(place);
-    return this.#inFolder(place.root, folders, false, (folder) =>
-      readEntry(folder, name, maxBytes),
-    );
+    return this.#inFolder(place.root, folders, false, (folder) => readEntry(folder, name, limits));
   }
 
   #write(place: Place, content: string): Promise<'created' | 'replaced'> {

@@ -8,6 +8,7 @@ import { createMessage } from './message.ts';
 import { createReadFile } from './read-file.ts';
 import { createRecall } from './recall.ts';
 import { createRemember } from './remember.ts';
+import { createSendFile, type SendFileDeps } from './send-file.ts';
 import { createTime } from './time.ts';
 import type { Tool } from './tool.ts';
 import { createWebFetch, type WebFetchDeps } from './web/web-fetch.ts';
@@ -20,9 +21,16 @@ export type ToolsDeps = {
   /** IANA zone; empty = the machine's. */
   readonly timeZone: () => string;
   readonly web: WebFetchDeps;
+  readonly sending: Omit<SendFileDeps, 'files'>;
 };
 
-export function createTools({ files, memory, timeZone, web }: ToolsDeps): readonly Tool[] {
+export function createTools({
+  files,
+  memory,
+  timeZone,
+  web,
+  sending,
+}: ToolsDeps): readonly Tool[] {
   return [
     createReadFile({ files }),
     createWriteFile({ files }),
@@ -31,6 +39,7 @@ export function createTools({ files, memory, timeZone, web }: ToolsDeps): readon
     createRemember(memory),
     createRecall(memory),
     createMessage(),
+    createSendFile({ files, ...sending }),
     createWebFetch(web),
     createTime(timeZone),
   ];

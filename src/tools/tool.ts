@@ -2,6 +2,7 @@
 // test/contract/tool.ts.
 
 import type { z } from 'zod';
+import type { OutboundAttachment } from '../core/attachment.ts';
 import type { SessionKey, TurnId } from '../core/ids.ts';
 import type { ChatRef } from '../core/message.ts';
 import type { TurnPerson } from '../core/notes.ts';
@@ -23,8 +24,8 @@ export type ToolContext = {
   readonly isTainted: boolean;
   /** Whose turn it is: no tool reaches the notes of others. */
   readonly person: TurnPerson;
-  /** Sends a text to the current chat at once; the same `ordinal` sends once. */
-  say(markdown: string): Promise<void>;
+  /** Sends a text, files or both to the current chat at once; a retry of the call sends once. */
+  say(markdown: string, attachments?: readonly OutboundAttachment[]): Promise<void>;
 };
 
 export type Tool<Input = unknown> = {

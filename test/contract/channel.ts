@@ -9,6 +9,7 @@ import { DeliveryError } from '../../src/core/errors.ts';
 import { messageId, type NativeId } from '../../src/core/ids.ts';
 import type { ChatRef, OutboundMessage } from '../../src/core/message.ts';
 import type { MemoryHost } from '../support/memory-host.ts';
+import { filesContract, type SeenFile } from './channel-files.ts';
 
 export type ChannelRig = AsyncDisposable & {
   readonly channel: Channel;
@@ -20,6 +21,8 @@ export type ChannelRig = AsyncDisposable & {
   personSees(): Promise<readonly string[]> | readonly string[];
   /** Presses what has that label; only where the platform has something to press. */
   personPresses?(label: string): Promise<void> | void;
+  /** The files that stand in the person's chat from us, oldest first. */
+  personSeesFiles?(): Promise<readonly SeenFile[]> | readonly SeenFile[];
   /** Ends `run` as a shutdown does; resolves when it has returned. */
   stop(): Promise<void>;
   /** Lets waits between tries pass where the rig moves time by hand. */
@@ -37,6 +40,7 @@ export function channelContract(name: string, startRig: () => Promise<ChannelRig
     editingContract(startRig);
     choicesContract(startRig);
     retractingContract(startRig);
+    filesContract(startRig);
   });
 }
 

@@ -11,6 +11,7 @@ import { demoReply } from '../../src/providers/demo-script.ts';
 import { createTools } from '../../src/tools/index.ts';
 import { toolboxSettings } from '../../src/tools/tool-settings.ts';
 import { createToolbox } from '../../src/tools/toolbox.ts';
+import { createMemoryMedia } from '../support/memory-media.ts';
 import { createWebTools } from '../support/web-tools.ts';
 
 const files = createGuardedFiles();
@@ -22,8 +23,9 @@ const memory = createFileMemory({
   timeZone,
   log: silentLogger,
 });
+const sending = { media: createMemoryMedia(systemClock), maxBytes: () => undefined };
 const toolbox = createToolbox({
-  tools: createTools({ files, memory, timeZone, web: createWebTools() }),
+  tools: createTools({ files, memory, timeZone, web: createWebTools(), sending }),
   settings: () => toolboxSettings(configSchema.parse({})),
   clock: systemClock,
   log: silentLogger,

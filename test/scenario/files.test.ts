@@ -1,9 +1,11 @@
 // Files between a person and the agent, through the whole program.
 
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { type BotApi, startBotApi } from '../support/bot-api.ts';
 import { type GatewayProcess, makeTestHome, type TestHome } from '../support/gateway-process.ts';
-import { echo, type LlmServer, startLlmServer } from '../support/llm-server.ts';
+import { callTools, echo, type LlmServer, say, startLlmServer } from '../support/llm-server.ts';
 
 const ALICE = 700;
 const BOB = 701;
@@ -91,5 +93,24 @@ describe('files sent to the agent', () => {
     gateway = await home.start();
     expect((await telegram.nextMessage(ALICE)).text).toBe('nonce-again');
     expect(lastWords()).toContain('[photo (6 bytes)');
+  });
+});
+
+describe('files sent by the agent', () => {
+  it('arrive once, with their caption, before the answer', async () => {
+    await writeFile(join(home.path, 'workspace', 'report.txt'), 'the report');
+    model.respond((request) =>
+      request.toolResults.length > 0
+        ? say('done nonce-sent')
+        : callTools({
+            name: 'send_file',
+            arguments: { paths: ['report.txt'], caption: 'As you asked.' },
+          }),
+    );
+    telegram.say(ALICE, 'send me the report');
+    const file = await telegram.nextMessage(ALICE);
+    expect(file).toMatchObject({ text: 'As you asked.', file: { name: 'report.txt' } });
+    expect(file.file?.content.toString()).toBe('the report');
+    expect((await telegram.nextMessage(ALICE)).text).toBe('done nonce-sent');
   });
 });

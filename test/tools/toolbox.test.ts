@@ -39,6 +39,7 @@ describe('the toolbox', () => {
       'remember',
       'recall',
       'message',
+      'send_file',
       'web_fetch',
       'time',
     ]);

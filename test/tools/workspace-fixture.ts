@@ -2,6 +2,7 @@
 
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { OutboundAttachment } from '../../src/core/attachment.ts';
 import { accountId, channelName, chatId, sessionKey, turnId } from '../../src/core/ids.ts';
 import { OWNER_TURN } from '../../src/core/notes.ts';
 import { ALL_RIGHTS } from '../../src/core/rights.ts';
@@ -13,6 +14,7 @@ import type { ToolContext } from '../../src/tools/tool.ts';
 import type { ToolboxSettings } from '../../src/tools/tool-settings.ts';
 import { createToolbox } from '../../src/tools/toolbox.ts';
 import { temporaryFolder } from '../sessions/session-folder.ts';
+import { createMemoryMedia } from '../support/memory-media.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
 import { createWebTools } from '../support/web-tools.ts';
 
@@ -31,13 +33,15 @@ export function createToolSet(home: string) {
     timeZone,
     log: silentLogger,
   });
-  const tools = createTools({ files, memory, timeZone, web: createWebTools() });
-  return { workspace, clock, files, memory, tools };
+  const media = createMemoryMedia(clock);
+  const sending = { media, maxBytes: () => 1_000_000 };
+  const tools = createTools({ files, memory, timeZone, web: createWebTools(), sending });
+  return { workspace, clock, files, memory, media, tools };
 }
 
 export async function createWorkspace(settings: Partial<ToolboxSettings> = {}) {
   const home = await temporaryFolder();
-  const { workspace, clock, files, memory, tools } = createToolSet(home);
+  const { workspace, clock, files, memory, media, tools } = createToolSet(home);
   await mkdir(join(workspace, 'notes'), { recursive: true });
   await writeFile(join(workspace, 'hello.txt'), 'line one\nline two\nline three\n');
   await writeFile(join(home, 'config.json'), SECRET);
@@ -48,6 +52,7 @@ export async function createWorkspace(settings: Partial<ToolboxSettings> = {}) {
     log: silentLogger,
   });
   const said: string[] = [];
+  const sent: OutboundAttachment[] = [];
   const stop = new AbortController();
   const context: ToolContext = {
     session: sessionKey('telegram:42'),
@@ -59,11 +64,15 @@ export async function createWorkspace(settings: Partial<ToolboxSettings> = {}) {
     rights: ALL_RIGHTS,
     isTainted: false,
     person: OWNER_TURN,
-    say: async (markdown) => void said.push(markdown),
+    async say(markdown, attachments = []) {
+      said.push(markdown);
+      sent.push(...attachments);
+    },
   };
   async function call(name: string, input: unknown) {
     const bound = toolbox.bind(name, typeof input === 'string' ? input : JSON.stringify(input));
     return bound.kind === 'refused' ? bound.outcome : bound.run(context);
   }
-  return { home, workspace, clock, files, memory, tools, toolbox, context, said, stop, call };
+  const paths = { home, workspace, files, memory, media };
+  return { ...paths, clock, tools, toolbox, context, said, sent, stop, call };
 }

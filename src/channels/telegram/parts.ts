@@ -30,7 +30,7 @@ export const MESSAGE_UNITS = 4096;
 /** Telegram asks for no more than about one message a second in a chat; two at once are fine. */
 const PARTS_AT_ONCE = 2;
 const PART_PAUSE_MS = 1000;
-const REPEAT_MARK = '(sent again: the first try was not confirmed)\n\n';
+export const REPEAT_MARK = '(sent again: the first try was not confirmed)\n\n';
 const TOPIC_MARK = '(the topic of this conversation is gone, so this stands outside of it)\n\n';
 
 export type PartsDeps = {

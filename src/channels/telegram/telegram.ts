@@ -22,9 +22,11 @@ import {
   telegramThreadId,
 } from './ids.ts';
 import { createOwnMessages } from './own-messages.ts';
-import { MESSAGE_UNITS, sendParts } from './parts.ts';
+import { MESSAGE_UNITS } from './parts.ts';
 import { runPolling } from './poll.ts';
+import { sendPosts } from './posts.ts';
 import { refreshProfile, rememberedName } from './profile.ts';
+import { CAPTION_UNITS } from './send-files.ts';
 
 export { type ProvenBot, pairingLink, proveTelegram } from './prove.ts';
 
@@ -36,9 +38,8 @@ export type TelegramDeps = {
 
 /** Telegram shows "typing" for five seconds. */
 const TYPING_INTERVAL_MS = 4500;
-/** Largest file a bot may send, and longest caption (Bot API, Sending files; sendPhoto). */
+/** Largest file a bot may send (Bot API, Sending files). */
 const MAX_UPLOAD_BYTES = 50_000_000;
-const CAPTION_UNITS = 1024;
 /** An answer a day late helps nobody. */
 const LIFETIME_MS = 24 * 3600 * 1000;
 
@@ -84,7 +85,11 @@ export function createTelegramChannel(config: TelegramConfig, deps: TelegramDeps
       const restMs = drafts.restMs(moves.address(message.chat));
       if (restMs > 0) throw new DeliveryError('Telegram asked this chat to rest', resting(restMs));
       const target = replyTarget(message.chat, message.replyTo);
-      const receipt = await sendParts(message, context, target, { api, clock, log, moves });
+      const receipt = await sendPosts(message, context, target, {
+        ...{ api, clock, log, moves },
+        upload: link.upload,
+        media: () => host?.media,
+      });
       const isEmpty = receipt.nativeIds.length === 0;
       if (isEmpty && context.draft !== undefined) {
         await drafts.remove(message.chat, context.draft, context.signal);

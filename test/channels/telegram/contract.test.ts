@@ -16,6 +16,12 @@ channelContract('telegram', async () => {
     chat: chatOf(ALICE),
     personWrites: (text) => void rig.api.say(ALICE, text),
     personSees: () => seenBy(rig.api, ALICE),
+    personSeesFiles: () =>
+      rig.api
+        .chat(ALICE)
+        .messages.flatMap(({ file, text }) =>
+          file === undefined ? [] : [{ ...file, caption: text }],
+        ),
     personPresses: (label) => void rig.api.press(ALICE, ALICE, label),
     stop: () => rig.stop(),
     refuseNextSend: () => rig.api.block(ALICE),

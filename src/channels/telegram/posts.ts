@@ -1,0 +1,88 @@
+// An answer with files as the posts it goes out in: its text, then its files, each with its caption.
+// A post knows how many platform messages it makes, so that a retry goes on behind the last of them.
+
+import type { Receipt, SendContext } from '../../bus/bus.ts';
+import type { OutboundAttachment } from '../../core/attachment.ts';
+import type { NativeId } from '../../core/ids.ts';
+import { splitMarkdown } from '../../core/markup-split.ts';
+import type { OutboundMessage } from '../../core/message.ts';
+import { albumsOf } from '../../core/outbound-files.ts';
+import { telegramThreadId } from './ids.ts';
+import { MESSAGE_UNITS, sendParts } from './parts.ts';
+import {
+  ALBUM_SIZE,
+  albumGroupOf,
+  type FilesDeps,
+  isLongCaption,
+  sendFiles,
+} from './send-files.ts';
+
+type Post =
+  | { readonly kind: 'text'; readonly markdown: string; readonly messages: number }
+  | {
+      readonly kind: 'files';
+      readonly files: readonly OutboundAttachment[];
+      readonly messages: number;
+    };
+
+/** @throws DeliveryError */
+export async function sendPosts(
+  message: OutboundMessage,
+  context: SendContext,
+  replyTo: number | undefined,
+  deps: FilesDeps,
+): Promise<Receipt> {
+  const { attachments = [], ...rest } = message;
+  if (attachments.length === 0) return sendParts(message, context, replyTo, deps);
+  const sent: NativeId[] = [];
+  let repeatsUnknown = context.repeatsUnknown;
+  for (const [index, post] of postsOf(rest.markdown, attachments).entries()) {
+    const before = context.sentParts.slice(sent.length, sent.length + post.messages);
+    const isSent = before.length === post.messages || (post.kind === 'files' && before.length > 0);
+    if (isSent) {
+      sent.push(...before);
+      continue;
+    }
+    const target = index === 0 ? replyTo : undefined;
+    const own = { ...context, sentParts: before, repeatsUnknown };
+    const ids = await sendPost(post, rest, own, target, deps);
+    repeatsUnknown = false;
+    sent.push(...ids);
+  }
+  return { nativeIds: sent };
+}
+
+async function sendPost(
+  post: Post,
+  message: OutboundMessage,
+  context: SendContext,
+  replyTo: number | undefined,
+  deps: FilesDeps,
+): Promise<readonly NativeId[]> {
+  if (post.kind === 'text') {
+    const text = { ...message, markdown: post.markdown };
+    return (await sendParts(text, context, replyTo, deps)).nativeIds;
+  }
+  const thread = telegramThreadId(message.chat);
+  const place = { chat: deps.moves.address(message.chat), thread, replyTo };
+  const ids = await sendFiles(post.files, place, context, deps);
+  for (const id of ids) await context.partSent(id);
+  return ids;
+}
+
+function postsOf(markdown: string, attachments: readonly OutboundAttachment[]): readonly Post[] {
+  const text = (words: string): readonly Post[] => {
+    const messages = splitMarkdown(words, MESSAGE_UNITS).length;
+    return messages === 0 ? [] : [{ kind: 'text', markdown: words, messages }];
+  };
+  const files = albumsOf(attachments, albumGroupOf, ALBUM_SIZE).flatMap(
+    (album): readonly Post[] => {
+      const captions = album.flatMap(({ caption }) =>
+        isLongCaption(caption) ? [caption ?? ''] : [],
+      );
+      const post: Post = { kind: 'files', files: album, messages: album.length };
+      return [post, ...captions.flatMap(text)];
+    },
+  );
+  return [...text(markdown), ...files];
+}
