@@ -77,7 +77,7 @@ export interface PreparedContext {
   readonly session: SessionKey;
 }
 
-export interface Agent {
+export interface Agent extends Revisions {
   prepare(session: SessionKey, chat: ChatRef, person: TurnPerson): Promise<PreparedContext>;
   run(
     input: TurnInput,

@@ -57,6 +57,8 @@ export function createAgent(deps: AgentDeps): Agent {
   return {
     prepare: (session, chat, person) => contexts.prepare(session, chat, person),
 
+    ...createRevisions({ sessions, clock, outdated: (session) => contexts.outdated(session) }),
+
     async *run(input, context, signal) {
       const opened = await openTurn(deps, lasting, input, context);
       const timeUp = new AbortController();

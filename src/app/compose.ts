@@ -19,6 +19,7 @@ import { createReceiver } from '../gateway/receive.ts';
 import { createSessionSettings } from '../gateway/session-settings.ts';
 import { createTurnPersonOf } from '../gateway/turn-person.ts';
 import { withFiles } from '../gateway/turns-with-files.ts';
+import { createUndo } from '../gateway/undo.ts';
 import { type Clock, systemClock } from '../lib/clock.ts';
 import { openLogFile } from '../lib/log-file.ts';
 import { createLogger, type Logger } from '../lib/logger.ts';
@@ -31,6 +32,7 @@ import { holdHome } from '../store/home-lock.ts';
 import type { EmbeddedStore } from '../store/store.ts';
 import { createAlerts } from './alerts.ts';
 import { buildAgent } from './build-agent.ts';
+import { buildAsides } from './build-asides.ts';
 import { buildDecisions } from './build-decisions.ts';
 import { buildAttachments, buildMedia, sendableBytes } from './build-media.ts';
 import type { LoadedConfig } from './config.ts';
@@ -142,6 +144,7 @@ async function build(
     channelLines: () => gateway.channelLines(),
     mediumOf,
     resetSession: (session) => agent.reset(session),
+    undo: createUndo({ agent, bus, log, channel: (name) => manager.channel(name) }),
   };
   const judge = createJudge({ persons, policy: (channel) => policyOf(channel, live.config) });
   const ownerDoor = createOwnerDoor({ state, pairing });

@@ -89,6 +89,14 @@ export interface Typing {
   show(chat: ChatRef, signal: AbortSignal): Promise<void>;
 }
 
+/** We can set a sign on what people write. */
+export interface Reactions {
+  /** Set while a message is worked on; undefined: none. */
+  readonly acknowledgement?: string;
+  /** Sets the sign on a message, or takes ours away. @throws DeliveryError */
+  react(to: MessageId, emoji: string | undefined, signal: AbortSignal): Promise<void>;
+}
+
 /** What we sent can be taken out of the chat again. */
 export interface Retracting {
   /**
@@ -182,6 +190,7 @@ export interface Channel {
   readonly attachments?: Attachments;
   /** Texts can have something to press below them; absent: the gateway numbers the labels. */
   readonly choices?: 'buttons';
+  readonly reactions?: Reactions;
   readonly retracting?: Retracting;
   /** Takes the buttons away from a text we sent; the text stays. @throws DeliveryError */
   closeChoices?(chat: ChatRef, part: NativeId, signal: AbortSignal): Promise<void>;

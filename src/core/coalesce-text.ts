@@ -3,12 +3,13 @@
 
 import type { AttachmentKind } from './attachment.ts';
 import { textWithAttachments } from './attachment-words.ts';
+import { changeNote } from './change.ts';
 import { authorOf, heardBlock } from './group-talk.ts';
 import type { InboundMessage } from './message.ts';
 import { wrapUntrusted } from './untrusted.ts';
 
 type Said = Pick<InboundMessage, 'text' | 'quoted'> &
-  Partial<Pick<InboundMessage, 'sender' | 'group' | 'heard' | 'attachments'>>;
+  Partial<Pick<InboundMessage, 'sender' | 'group' | 'heard' | 'attachments' | 'amends'>>;
 type Worded = Said & Pick<InboundMessage, 'receivedAt'>;
 
 /** A random text that nobody can foresee, another one each time. */
@@ -46,11 +47,17 @@ export function holdsWordsOfOthers(message: Said): boolean {
 /** What the person wrote, below what they quoted; in a group with their name and what came before. */
 export function wordsOf(message: Said, newBoundary: NewBoundary): string {
   const { sender, group, heard = [] } = message;
-  const words = withQuote(message, newBoundary);
+  const words = withChangeNote(message, newBoundary);
   if (group === undefined || sender === undefined) return words;
   const before = heard.length === 0 ? '' : `${heardBlock(heard)}\n\n`;
   const separator = message.quoted === undefined ? ' ' : '\n';
   return `${before}${authorOf(sender)}:${separator}${words}`;
+}
+
+/** A change that comes while the turn runs says what it changes. */
+function withChangeNote(message: Said, newBoundary: NewBoundary): string {
+  const words = withQuote(message, newBoundary);
+  return message.amends === undefined ? words : `${changeNote(message.amends)}\n${words}`.trim();
 }
 
 function withQuote(message: Said, newBoundary: NewBoundary): string {

@@ -4,6 +4,7 @@ import { z } from 'zod';
 import { STRANGER_POLICIES } from './admission.ts';
 import { count, port, seconds, secret } from './config-fields.ts';
 import { REPLY_ALL } from './mail-recipients.ts';
+import { TELEGRAM_REACTIONS } from './telegram-reactions.ts';
 
 const security = z
   .enum(['tls', 'starttls', 'none'])
@@ -50,6 +51,10 @@ const telegram = z.strictObject({
     .boolean()
     .default(false)
     .describe('Answers quote the question; in groups they always do.'),
+  ackReaction: z
+    .enum(['', ...TELEGRAM_REACTIONS])
+    .default('')
+    .describe('Emoji set on a message while it is worked on; empty: none.'),
   ...groupSettings,
   groups: groups.describe('Numeric ids of groups (-1001234567890); empty = no group.'),
   groupSenderChats: z

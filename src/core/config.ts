@@ -115,6 +115,14 @@ export const configSchema = z.strictObject({
   limits: limitsSchema.prefault({}),
   sessions: z
     .strictObject({
+  edits: z
+    .strictObject({
+      afterAnswer: z
+        .enum(['offer', 'ignore'])
+        .default('offer')
+        .describe('A message is changed after its answer. offer: asks whether to answer again.'),
+    })
+    .prefault({}),
       rotationSizeBytes: count(10_000, 1_000_000_000).default(1_000_000),
       rotationTokens: count(1000, 100_000_000).default(200_000),
       carry: z

@@ -31,11 +31,22 @@ export function opensWindow(entry: TranscriptEntry): boolean {
   return entry.role === 'reset' || entry.role === 'summary';
 }
 
-/** The entries from the last `summary` on, or after the last `reset`. */
+/** Whether the entry changes what was in view before it. */
+export function changesWindow(entry: TranscriptEntry): boolean {
+  return opensWindow(entry) || entry.role === 'undo';
+}
+
+/** The entries from the last `summary` on, or after the last `reset`, without what was taken back. */
 export function windowOf(entries: readonly TranscriptEntry[]): readonly TranscriptEntry[] {
   const start = entries.findLastIndex(opensWindow);
-  if (start < 0) return entries;
-  return entries.slice(entries[start]?.role === 'reset' ? start + 1 : start);
+  const from = start < 0 ? 0 : entries[start]?.role === 'reset' ? start + 1 : start;
+  const undone = new Set(
+    entries.map((entry) => (entry.role === 'undo' ? entry.undoes : undefined)),
+  );
+  return entries.slice(from).filter((entry) => {
+    const turn = turnOf(entry);
+    return turn === undefined || !undone.has(turn);
+  });
 }
 
 /** A file changes between turns only: where a person speaks in a turn it does not know yet. */

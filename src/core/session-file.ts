@@ -60,6 +60,7 @@ function toDisk(entry: TranscriptEntry): Readonly<Record<string, unknown>> {
         turn_id: entry.turnId,
         message_id: entry.messageId,
         seq: entry.seq,
+        media: mediaToDisk(entry.media),
         foreign: entry.isForeign,
       };
     case 'assistant':
@@ -87,12 +88,15 @@ function toDisk(entry: TranscriptEntry): Readonly<Record<string, unknown>> {
         content: entry.text,
         timestamp,
         turn_id: entry.turnId,
+        media: mediaToDisk(entry.media),
         foreign: entry.isForeign,
       };
     case 'summary':
       return { role: entry.role, content: entry.text, timestamp };
     case 'reset':
       return { role: entry.role, timestamp };
+    case 'undo':
+      return { role: entry.role, undoes: entry.undoes, by: entry.by, timestamp };
     case 'turn_end':
       return {
         role: entry.role,
@@ -104,6 +108,13 @@ function toDisk(entry: TranscriptEntry): Readonly<Record<string, unknown>> {
       };
   }
 }
+
+/** Names and ids, never contents. */
+const mediaToDisk = (media: UserEntry['media']) =>
+  media?.map(({ mimeType, ...rest }) => ({ ...rest, mime_type: mimeType }));
+
+const mediaFromDisk = (media: UserEntry['media']) =>
+  media === undefined || media.length === 0 ? {} : { media };
 
 /** Reads one line without its newline. Never throws. */
 export function decodeLine(line: string): SessionLine {
@@ -153,6 +164,7 @@ function fromDisk(disk: DiskEntry): TranscriptEntry {
         name: disk.name,
         status: disk.status,
         text: disk.content,
+        ...mediaFromDisk(disk.media),
         ...(disk.foreign === true ? { isForeign: true } : {}),
         at,
       };
@@ -160,6 +172,8 @@ function fromDisk(disk: DiskEntry): TranscriptEntry {
       return { role: disk.role, text: disk.content, at };
     case 'reset':
       return { role: disk.role, at };
+    case 'undo':
+      return { role: disk.role, undoes: disk.undoes, by: disk.by, at };
     case 'turn_end':
       return {
         role: disk.role,
@@ -179,6 +193,7 @@ function fromUser(disk: Extract<DiskEntry, { role: 'user' }>): UserEntry {
     ...(disk.message_id === undefined ? {} : { messageId: disk.message_id }),
     ...(disk.seq === undefined ? {} : { seq: disk.seq }),
     text: disk.content,
+    ...mediaFromDisk(disk.media),
     ...(disk.foreign === true ? { isForeign: true } : {}),
     at: disk.timestamp,
   };

@@ -16,6 +16,8 @@ export function markdownOfEntry(entry: TranscriptEntry): string {
       return section('Summary of what came before', entry.at, entry.text);
     case 'reset':
       return section('New conversation', entry.at, []);
+    case 'undo':
+      return '\n_The last exchange was taken back._\n';
     case 'turn_end':
       return entry.outcome === 'answered' ? '' : `\n_The turn was ${entry.outcome}._\n`;
   }

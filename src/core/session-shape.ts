@@ -2,7 +2,9 @@
 // where that is harmless; fields of a newer version are passed over.
 
 import { z } from 'zod';
-import { callId, messageId, sessionKey, turnId } from './ids.ts';
+import type { AttachedMedia } from './attached.ts';
+import { ATTACHMENT_KINDS } from './attachment.ts';
+import { callId, mediaId, messageId, sessionKey, turnId } from './ids.ts';
 
 const time = z.union([z.string(), z.number()]).transform((value, context) => {
   const at = typeof value === 'number' ? value : Date.parse(value);
@@ -20,6 +22,29 @@ const foreign = z
   .transform((mark) => mark !== undefined && mark !== false)
   .optional();
 
+const attached = z
+  .object({
+    media: z
+      .string()
+      .regex(/^[0-9a-f]{64}$/)
+      .transform(mediaId),
+    kind: z.enum(ATTACHMENT_KINDS),
+    mime_type: z.string(),
+    name: z.string().optional(),
+  })
+  .transform(
+    ({ media, kind, mime_type: mimeType, name }): AttachedMedia => ({
+      ...{ media, kind, mimeType },
+      ...(name === undefined ? {} : { name }),
+    }),
+  );
+/** What cannot be read of it costs no more than the file it names. */
+const media = z
+  .array(attached.optional().catch(undefined))
+  .transform((all) => all.filter((one) => one !== undefined))
+  .optional()
+  .catch(undefined);
+
 const user = z.object({
   role: z.literal('user'),
   content: z.string(),
@@ -27,6 +52,7 @@ const user = z.object({
   turn_id: turn,
   message_id: z.string().transform(messageId).optional(),
   seq: place,
+  media,
   foreign,
 });
 const assistant = z.object({
@@ -48,10 +74,17 @@ const tool = z.object({
   content: z.string(),
   timestamp: time,
   turn_id: turn,
+  media,
   foreign,
 });
 const summary = z.object({ role: z.literal('summary'), content: z.string(), timestamp: time });
 const reset = z.object({ role: z.literal('reset'), timestamp: time });
+const undo = z.object({
+  role: z.literal('undo'),
+  undoes: turn,
+  by: z.string().transform(messageId),
+  timestamp: time,
+});
 const turnEnd = z.object({
   role: z.literal('turn_end'),
   turn_id: turn,
@@ -66,6 +99,7 @@ export const diskEntry = z.discriminatedUnion('role', [
   tool,
   summary,
   reset,
+  undo,
   turnEnd,
 ]);
 export type DiskEntry = z.infer<typeof diskEntry>;

@@ -2,6 +2,7 @@
 // left of it: each call has exactly one result right behind it, roles alternate as they must, no
 // text is empty, ids and arguments are well-formed. Never touches the transcript itself.
 
+import { type AttachedMedia, isImage } from './attached.ts';
 import { type CallId, callId } from './ids.ts';
 import type {
   AssistantEntry,
@@ -20,7 +21,7 @@ const UNANSWERED = '[No answer to the message above could be given.]';
 
 type Slot = { readonly call: ToolCall; result: ToolEntry | undefined };
 type Piece =
-  | { readonly kind: 'user'; readonly text: string }
+  | { readonly kind: 'user'; readonly text: string; readonly media?: readonly AttachedMedia[] }
   | { readonly kind: 'assistant'; readonly entry: AssistantEntry; readonly slots: readonly Slot[] };
 
 export function repairThread(entries: readonly TranscriptEntry[]): readonly ModelMessage[] {
@@ -39,6 +40,8 @@ function piecesOf(entries: readonly TranscriptEntry[]): readonly Piece[] {
   for (const entry of visible) {
     switch (entry.role) {
       case 'user':
+        pieces.push({ kind: 'user', text: entry.text, media: entry.media ?? [] });
+        break;
       case 'summary':
         pieces.push({ kind: 'user', text: entry.text });
         break;
@@ -53,6 +56,7 @@ function piecesOf(entries: readonly TranscriptEntry[]): readonly Piece[] {
         if (entry.outcome === 'failed') pieces.push({ kind: 'user', text: UNANSWERED });
         break;
       case 'reset':
+      case 'undo':
         break;
     }
   }
@@ -91,7 +95,10 @@ function fill(slots: readonly Slot[], entry: ToolEntry) {
 function toMessages(piece: Piece): readonly ModelMessage[] {
   if (piece.kind === 'user') {
     const text = piece.text.toWellFormed();
-    return text.trim() === '' ? [] : [{ role: 'user', text }];
+    const images = imagesAmong(piece.media);
+    return text.trim() === '' && images.images === undefined
+      ? []
+      : [{ role: 'user', text, ...images }];
   }
   const text = piece.entry.text.toWellFormed();
   const toolCalls = piece.slots.map(({ call }) => call);
@@ -104,9 +111,15 @@ function toMessages(piece: Piece): readonly ModelMessage[] {
       name: call.name,
       text: resultText.trim() === '' ? EMPTY_RESULT : resultText,
       failed: result?.status !== 'ok',
+      ...imagesAmong(result?.media),
     };
   });
   return [{ role: 'assistant', text, toolCalls, thinking: piece.entry.thinking }, ...results];
+}
+
+function imagesAmong(media: readonly AttachedMedia[] = []) {
+  const images = media.filter(isImage);
+  return images.length === 0 ? {} : { images };
 }
 
 /** Neighbours of one role become one message. */
@@ -115,7 +128,7 @@ function merge(messages: readonly ModelMessage[]): ModelMessage[] {
   for (const message of messages) {
     const last = merged.at(-1);
     if (message.role === 'user' && last?.role === 'user') {
-      merged[merged.length - 1] = { role: 'user', text: `${last.text}\n\n${message.text}` };
+      merged[merged.length - 1] = joinedUsers(last, message);
     } else if (message.role === 'assistant' && last?.role === 'assistant') {
       merged[merged.length - 1] = {
         ...message,
@@ -127,6 +140,14 @@ function merge(messages: readonly ModelMessage[]): ModelMessage[] {
     }
   }
   return merged;
+}
+
+type UserMessage = Extract<ModelMessage, { role: 'user' }>;
+
+export function joinedUsers(first: UserMessage, second: UserMessage): UserMessage {
+  const text = [first.text, second.text].filter((part) => part.trim() !== '').join('\n\n');
+  const images = [...(first.images ?? []), ...(second.images ?? [])];
+  return { role: 'user', text, ...(images.length === 0 ? {} : { images }) };
 }
 
 const WELL_FORMED_ID = /^[a-zA-Z0-9_-]{1,64}$/;

@@ -3,6 +3,8 @@
 import type { ModelMessage, TranscriptEntry } from './transcript.ts';
 
 export const CHARS_PER_TOKEN = 4;
+/** An image of 1568 pixels a side; vendors count between 700 and 1,600. */
+export const IMAGE_TOKENS = 1600;
 /** Role and separators of one message. */
 const MESSAGE_TOKENS = 4;
 
@@ -24,6 +26,7 @@ export function entryTokens(entry: TranscriptEntry): number {
     case 'assistant':
       return assistantTokens(entry);
     case 'reset':
+    case 'undo':
     case 'turn_end':
       return 0;
   }
@@ -47,6 +50,15 @@ function assistantTokens(message: Extract<ModelMessage, { role: 'assistant' }>):
   const calls = message.toolCalls.map((call) => `${call.id}${call.name}${call.arguments}`);
   const thinking = message.thinking.map((block) => block.text);
   return MESSAGE_TOKENS + textTokens([message.text, ...calls, ...thinking].join(''));
+}
+
+/** Images in messages, of which a model is shown `atMost`. */
+export function imagesTokens(messages: readonly ModelMessage[], atMost: number): number {
+  const count = messages.reduce(
+    (sum, message) => sum + (message.role === 'assistant' ? 0 : (message.images?.length ?? 0)),
+    0,
+  );
+  return Math.min(count, atMost) * IMAGE_TOKENS;
 }
 
 /** The factor for the next estimate, after a call estimated at `estimated` really took `actual`. */

@@ -1,6 +1,7 @@
 // The canonical record of a conversation: what session files hold and what providers render. Fields
 // are named as on disk; a provider turns entries into its wire form and nothing else.
 
+import type { AttachedMedia } from './attached.ts';
 import type { CallId, MessageId, TurnId } from './ids.ts';
 
 export type ToolCall = {
@@ -27,6 +28,8 @@ export type UserEntry = {
   /** The message's place in the session's order on the bus. */
   readonly seq?: number;
   readonly text: string;
+  /** What came with it and is stored; of these the model is shown the images. */
+  readonly media?: readonly AttachedMedia[];
   /** It holds words of others: while it is shown, the conversation is tainted. */
   readonly isForeign?: true;
   /** Epoch milliseconds. */
@@ -54,6 +57,8 @@ export type ToolEntry = {
   /** `unknown`: it was running when the process died; never run again on its own. */
   readonly status: 'ok' | 'failed' | 'unknown';
   readonly text: string;
+  /** What the tool shows the model. */
+  readonly media?: readonly AttachedMedia[];
   /** It holds words of others: while it is shown, the conversation is tainted. */
   readonly isForeign?: true;
   readonly at: number;
@@ -64,6 +69,15 @@ export type SummaryEntry = { readonly role: 'summary'; readonly text: string; re
 
 /** The person began anew: nothing before it is shown to the model. */
 export type ResetEntry = { readonly role: 'reset'; readonly at: number };
+
+/** The turn was taken back: it stays on the disk, and the model is shown nothing of it. */
+export type UndoEntry = {
+  readonly role: 'undo';
+  readonly undoes: TurnId;
+  /** The message that asked for it. */
+  readonly by: MessageId;
+  readonly at: number;
+};
 
 /**
  * The turn is over. Its `answers` are reused when the process dies before the bus heard of them, so
@@ -85,11 +99,16 @@ export type TranscriptEntry =
   | ToolEntry
   | SummaryEntry
   | ResetEntry
+  | UndoEntry
   | TurnEndEntry;
 
 /** What a model is shown: the transcript after repair, without bookkeeping. */
 export type ModelMessage =
-  | { readonly role: 'user'; readonly text: string }
+  | {
+      readonly role: 'user';
+      readonly text: string;
+      readonly images?: readonly AttachedMedia[];
+    }
   | {
       readonly role: 'assistant';
       readonly text: string;
@@ -101,5 +120,6 @@ export type ModelMessage =
       readonly callId: CallId;
       readonly name: string;
       readonly text: string;
+      readonly images?: readonly AttachedMedia[];
       readonly failed: boolean;
     };

@@ -13,6 +13,12 @@ export function firstSeqOf(turn: TurnId): number | undefined {
   return match?.[1] === undefined ? undefined : Number(match[1]);
 }
 
+/** The turn that said this; undefined for a text that no turn said. */
+export function turnOfAnswer(answer: MessageId): TurnId | undefined {
+  const [, turn] = /^(.*#\d+)\/(?:say\/)?\d+$/.exec(answer) ?? [];
+  return turn === undefined ? undefined : turnId(turn);
+}
+
 /** The name of a turn's n-th answer, counted from 0. */
 export function answerIdOf(turn: TurnId, ordinal: number): MessageId {
   return messageId(`${turn}/${ordinal}`);

@@ -1,13 +1,16 @@
-// The messages one turn answers. Followers join in order; a command ends the batch, because what
-// comes behind it must wait until it has had its effect.
+// The messages one turn answers. Followers join in order; what is no question for the agent (a command,
+// a change of something answered before) ends the batch: what comes behind it must wait for its effect.
 
 import type { QueuedMessage, Turn } from '../bus/bus.ts';
+import { withChanges } from '../core/change.ts';
 import { parseCommand } from '../core/command.ts';
+import type { MessageId } from '../core/ids.ts';
+import type { InboundMessage } from '../core/message.ts';
 import { findCommand } from './commands.ts';
 
 export class Batch {
   readonly #turn: Turn;
-  readonly #taken: [QueuedMessage, ...QueuedMessage[]];
+  #taken: [QueuedMessage, ...QueuedMessage[]];
   #held: QueuedMessage[] = [];
 
   constructor(turn: Turn) {
@@ -33,8 +36,21 @@ export class Batch {
     return this.#add(await this.#turn.join());
   }
 
+  /**
+   * Each message as its author wants it now, as long as the model was shown none. A retry has seen
+   * them, maybe. False: they were all withdrawn.
+   */
+  takeChanges(): boolean {
+    if (this.#turn.attempt > 1) return true;
+    const [first, ...rest] = withChanges(this.#taken);
+    if (first === undefined) return false;
+    this.#taken = [first, ...rest];
+    return true;
+  }
+
   #add(arrived: readonly QueuedMessage[]): readonly QueuedMessage[] {
-    const end = arrived.findIndex((queued) => isCommand(queued));
+    const known = new Set([...this.#taken, ...arrived].map(({ message }) => message.id));
+    const end = arrived.findIndex(({ message }) => standsApart(message, known));
     const joining = end === -1 ? arrived : arrived.slice(0, end);
     this.#taken.push(...joining);
     this.#held.push(...arrived.slice(joining.length));
@@ -42,6 +58,10 @@ export class Batch {
   }
 }
 
-function isCommand(queued: QueuedMessage): boolean {
-  return findCommand(parseCommand(queued.message.text)) !== undefined;
+function standsApart(
+  { amends, reaction, text }: InboundMessage,
+  known: ReadonlySet<MessageId>,
+): boolean {
+  if (amends !== undefined) return !known.has(amends.id);
+  return reaction !== undefined || findCommand(parseCommand(text)) !== undefined;
 }

@@ -1,4 +1,5 @@
-// What a `/command` is: who may give it, when it is carried out, and what it works with.
+// What a `/command` is: when it is carried out, and what it works with. Who may give it stands in
+// core/command-access.ts.
 
 import type { MessageBus } from '../bus/bus.ts';
 import type { AdmittedRole } from '../core/admission.ts';
@@ -6,6 +7,7 @@ import type { SessionKey } from '../core/ids.ts';
 import type { InboundMessage } from '../core/message.ts';
 import type { Medium } from '../core/rights.ts';
 import type { ModelRegistry } from '../providers/provider.ts';
+import type { Approvals } from './approvals.ts';
 import type { People } from './people.ts';
 import type { SessionSettingsStore } from './session-settings.ts';
 
@@ -13,6 +15,7 @@ export type CommandDeps = {
   readonly bus: MessageBus;
   readonly settings: SessionSettingsStore;
   readonly people: People;
+  readonly approvals: Pick<Approvals, 'open' | 'askAgain'>;
   models(): ModelRegistry;
   defaults(): { readonly thinkingBudget: number; readonly queueMode: 'steer' | 'followup' };
   /** One line per channel: name and state in words. */
@@ -20,6 +23,8 @@ export type CommandDeps = {
   /** What kind of door a channel is. */
   mediumOf(channel: string): Medium;
   resetSession(session: SessionKey): Promise<void>;
+  /** Takes the last answer back; the words for the person. */
+  undo(origin: CommandOrigin): Promise<string>;
 };
 
 /** Who gave a command, and where. */
@@ -35,7 +40,5 @@ export type Command = {
   readonly summary: string;
   readonly usage?: string;
   readonly timing: 'immediate' | 'in_order';
-  /** Who may give it; everybody unless said. */
-  readonly access?: 'owner';
   run(origin: CommandOrigin, argument: string, deps: CommandDeps): Promise<string>;
 };

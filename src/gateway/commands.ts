@@ -2,8 +2,10 @@
 // others take their place in the session's order.
 
 import { type ParsedCommand, parseCommand } from '../core/command.ts';
+import { type CommandVerdict, mayGive } from '../core/command-access.ts';
 import { NanobotError } from '../core/errors.ts';
 import { sessionKeyOf } from '../core/message.ts';
+import { APPROVAL_COMMANDS } from './approval-commands.ts';
 import type { Command, CommandDeps, CommandOrigin } from './command.ts';
 import { LINK_COMMANDS } from './link-commands.ts';
 import { PEOPLE_COMMANDS } from './people-commands.ts';
@@ -23,9 +25,14 @@ export const COMMANDS: readonly Command[] = [
     name: 'start',
     summary: 'say hello',
     timing: 'immediate',
-    run: async () => `${WELCOME}\n\n${helpText()}`,
+    run: async (origin) => `${WELCOME}\n\n${helpText(origin)}`,
   },
-  { name: 'help', summary: 'list the commands', timing: 'immediate', run: async () => helpText() },
+  {
+    name: 'help',
+    summary: 'list the commands',
+    timing: 'immediate',
+    run: async (origin) => helpText(origin),
+  },
   {
     name: 'new',
     summary: 'begin a new conversation',
@@ -34,6 +41,12 @@ export const COMMANDS: readonly Command[] = [
       await deps.resetSession(session);
       return 'A new conversation begins. What was said before stays on disk, out of my sight.';
     },
+  },
+  {
+    name: 'undo',
+    summary: 'take the last answer back',
+    timing: 'in_order',
+    run: (origin, _argument, deps) => deps.undo(origin),
   },
   {
     name: 'stop',
@@ -71,22 +84,23 @@ export const COMMANDS: readonly Command[] = [
   ...PEOPLE_COMMANDS,
   ...PERSON_COMMANDS,
   ...LINK_COMMANDS,
+  ...APPROVAL_COMMANDS,
 ];
 
 export function findCommand(parsed: ParsedCommand | undefined): Command | undefined {
   return COMMANDS.find((command) => command.name === parsed?.name);
 }
 
+type Giver = Omit<CommandOrigin, 'session'>;
+
 /** The command's answer; where it failed in a way people can understand, that in words. */
 export async function runCommand(
   command: Command,
-  { message, role }: Omit<CommandOrigin, 'session'>,
+  { message, role }: Giver,
   deps: CommandDeps,
 ): Promise<string> {
-  if (command.access === 'owner') {
-    if (role !== 'owner') return 'Only my owner can do that.';
-    if (message.addressing !== 'direct') return 'I do that only between the two of us.';
-  }
+  const verdict = mayGive(command.name, whoGives({ message, role }));
+  if (verdict !== 'yes') return REFUSALS[verdict];
   const origin = { session: sessionKeyOf(message.chat), message, role };
   const argument = parseCommand(message.text)?.argument ?? '';
   try {
@@ -97,8 +111,26 @@ export async function runCommand(
   }
 }
 
-function helpText(): string {
-  const lines = COMMANDS.map((command) => {
+const REFUSALS: Readonly<Record<Exclude<CommandVerdict, 'yes'>, string>> = {
+  'not this role': 'Only my owner can do that.',
+  'not here': 'I do that only between the two of us.',
+  'not verified': 'I cannot tell who sent this, so I do not do that.',
+};
+
+/** Whoever was let in for one message is a guest, and so is our own machinery. */
+function whoGives({ message, role }: Giver): Parameters<typeof mayGive>[1] {
+  const { sender, addressing, group } = message;
+  return {
+    role: role ?? 'guest',
+    place: addressing === 'direct' && group === undefined ? 'direct' : 'group',
+    verified: sender.kind === 'person' ? sender.verified : 'verified',
+  };
+}
+
+/** What whoever asks may give here. */
+function helpText(giver: Giver): string {
+  const mine = COMMANDS.filter(({ name }) => mayGive(name, whoGives(giver)) === 'yes');
+  const lines = mine.map((command) => {
     return `- ${command.usage ?? `/${command.name}`}: ${command.summary}`;
   });
   return `Commands:\n${lines.join('\n')}`;

@@ -122,6 +122,8 @@ class TurnRun {
     context.catch(() => undefined);
     this.#origins.look(this.#batch.messages);
     if (!isSpeculative) await this.#coalescer.collect();
+    const { seq } = this.#batch.messages.at(-1) ?? this.#turn.messages[0];
+    if (!this.#batch.takeChanges()) return { throughSeq: seq, outbound: [] };
     const chosen = await commands.settings.get(session);
     const outcome = await this.#withPermit(async () =>
       isSpeculative

@@ -79,6 +79,7 @@ class LiveTurn {
   #step: Promise<void> | undefined;
   #editTimer: Disposable | undefined;
   #typingTimer: Disposable | undefined;
+  #acknowledged: Promise<void> | undefined;
   #over = false;
 
   constructor(deps: LiveRepliesDeps, update: LiveUpdate, signal: AbortSignal) {
@@ -92,6 +93,8 @@ class LiveTurn {
       isPlaced: false,
     };
     this.#typeAfter(TYPING_DELAY_MS);
+    const { reactions } = deps.channel;
+    if (reactions?.acknowledgement !== undefined) this.#react(reactions.acknowledgement);
   }
 
   show(update: LiveUpdate): void {
@@ -102,11 +105,23 @@ class LiveTurn {
   }
 
   async finish(): Promise<NativeId | undefined> {
+    if (this.#acknowledged !== undefined && !this.#over) this.#react(undefined);
     this.#over = true;
     this.#editTimer?.[Symbol.dispose]();
     this.#typingTimer?.[Symbol.dispose]();
     await this.#step;
     return this.#draftId;
+  }
+
+  /** A sign on the question while it is worked on. In order, and nothing waits for it. */
+  #react(emoji: string | undefined): void {
+    const { reactions } = this.#deps.channel;
+    const { replyTo } = this.#started;
+    if (reactions === undefined || replyTo === undefined) return;
+    const before = this.#acknowledged ?? Promise.resolve();
+    this.#acknowledged = before
+      .then(() => reactions.react(replyTo, emoji, this.#deadline()))
+      .catch((error) => this.#failed(error));
   }
 
   #typeAfter(ms: number): void {

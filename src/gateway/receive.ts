@@ -173,3 +173,6 @@ export function createReceiver(deps: ReceiveDeps): Receiver {
     },
   };
 }
+
+const isNote = ({ amends, reaction }: InboundMessage) =>
+  amends !== undefined || reaction !== undefined;

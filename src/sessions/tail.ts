@@ -3,8 +3,8 @@
 
 import type { TurnId } from '../core/ids.ts';
 import {
+  changesWindow,
   type Growth,
-  opensWindow,
   tokensOfBytes,
   turnOf,
   windowOf,
@@ -75,7 +75,7 @@ export class SessionTail {
       growth: { bytes: grown, tokens: tokensOfBytes(grown) },
     };
     this.#window.push(...entries);
-    if (entries.some(opensWindow)) this.#window = [...windowOf(this.#window)];
+    if (entries.some(changesWindow)) this.#window = [...windowOf(this.#window)];
     this.#noteTurns(entries);
   }
 

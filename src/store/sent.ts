@@ -17,7 +17,7 @@ type SentRow = { body: string | null; parts: string; state: string; lane: string
 export function* sentAs(session: SessionKey, part: NativeId): Operation<SentText | undefined> {
   const row = yield* first<SentRow>(
     `SELECT body, parts, state, lane FROM outbound
-     WHERE lane = ? AND state = 'sent' AND body IS NOT NULL
+     WHERE lane = ? AND state IN ('sent', 'sending', 'unknown') AND body IS NOT NULL
        AND EXISTS (SELECT 1 FROM json_each(outbound.parts) WHERE json_each.value = ?)
      ORDER BY ord DESC LIMIT 1`,
     ...[session, part],

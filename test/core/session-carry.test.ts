@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { callId, turnId } from '../../src/core/ids.ts';
+import { callId, messageId, turnId } from '../../src/core/ids.ts';
 import { carryOver, isRotationDue, startsTurn, windowOf } from '../../src/core/session-carry.ts';
 import type { TranscriptEntry } from '../../src/core/transcript.ts';
 import { turnEntries } from '../contract/session-store.ts';
@@ -30,6 +30,24 @@ describe('what the model may see', () => {
     expect(windowOf([userEntry('t1', 'early'), summary, late])).toEqual([summary, late]);
     expect(windowOf([summary, userEntry('t1', 'early'), reset, late])).toEqual([late]);
     expect(windowOf([reset, summary, late])).toEqual([summary, late]);
+  });
+});
+
+describe('what was taken back', () => {
+  const undo = { role: 'undo', undoes: turnId('t2'), by: messageId('m'), at: 0 } as const;
+  const one = turnEntries('t1', 'one');
+  const two = turnEntries('t2', 'two');
+
+  test('is out of sight, and nothing else is', () => {
+    const later = userEntry('t3', 'three');
+    expect(windowOf([...one, ...two, undo, later])).toEqual([...one, undo, later]);
+  });
+
+  test('is not carried into the next file', () => {
+    const policy = { ...POLICY, rotationCarryMessages: 10 };
+    const carried = carryOver(windowOf([...one, ...two, undo]), policy);
+    expect(JSON.stringify(carried)).not.toContain('two');
+    expect(JSON.stringify(carried)).toContain('one');
   });
 });
 

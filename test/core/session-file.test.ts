@@ -60,6 +60,7 @@ const entry: fc.Arbitrary<TranscriptEntry> = fc.oneof(
   }),
   fc.record({ role: fc.constant('summary' as const), text, at }),
   fc.record({ role: fc.constant('reset' as const), at }),
+  fc.record({ role: fc.constant('undo' as const), undoes: turn, by: text.map(messageId), at }),
   fc.record({
     role: fc.constant('turn_end' as const),
     turnId: turn,

@@ -134,6 +134,7 @@ export async function makePeopleRig(
         channelLines: () => [],
         mediumOf: (channel) => (channel === 'mail' ? 'mail' : 'chat'),
         resetSession: () => Promise.resolve(),
+        undo: () => Promise.resolve(''),
       },
     });
     return { store, bus, people, receiver };

@@ -77,6 +77,12 @@ export type BotApi = AsyncDisposable & {
     label: string,
     options?: { readonly isOld?: boolean },
   ): Update;
+  /** The author changes a message they wrote. */
+  edit(update: Update, text: string): Update;
+  /** Somebody reacts to a message of the bot, or takes it back. */
+  react(user: number | Person, chatId: number, id: number, emoji: string | undefined): void;
+  /** The message is too old for the bot to delete. */
+  age(id: number): void;
   /** Presses whose button still waits for the bot. */
   readonly pressed: ReadonlySet<string>;
   /** Any update at all, malformed ones included. */

@@ -23,6 +23,8 @@ export type SeenMessage = {
   readonly file?: SeenFile | undefined;
   /** Of the album it is part of. */
   readonly album?: string | undefined;
+  /** The sign the bot has set on it. */
+  readonly reaction?: string | undefined;
   /** How often it was changed after it appeared. */
   readonly edits: number;
   /** Epoch milliseconds, fractions kept. */
@@ -147,6 +149,16 @@ export class Ledger {
     this.#onMessage?.(chatId, fresh);
     this.changed();
     return fresh;
+  }
+
+  sign(chatId: number, id: number, reaction: string | undefined): boolean {
+    const { messages } = this.open(chatId);
+    const index = messages.findIndex((message) => message.id === id);
+    const old = messages[index];
+    if (old === undefined) return false;
+    messages[index] = { ...old, reaction };
+    this.changed();
+    return true;
   }
 
   remove(chatId: number, id: number): boolean {

@@ -1,6 +1,7 @@
 // What each Bot API method does to the ledger and which requests it refuses, with Telegram's words.
 // getUpdates, which waits, is in bot-api-polls.ts.
 
+import { TELEGRAM_REACTIONS } from '../../src/core/telegram-reactions.ts';
 import { buttonsOf, isRecord, sameButtons } from './bot-api-buttons.ts';
 import type { Files } from './bot-api-files.ts';
 import { chatObject } from './bot-api-groups.ts';
@@ -30,6 +31,8 @@ export type World = {
   readonly files: Files;
   /** Presses that the bot has not answered yet, by query id. */
   readonly pressed: Set<string>;
+  /** Messages the bot may not delete any more. */
+  readonly undeletable: Set<number>;
   violate(text: string): void;
 };
 
@@ -84,6 +87,7 @@ export const METHODS: Readonly<Record<string, Method>> = {
     params: ['callback_query_id', 'text', 'show_alert'],
     run: answerQuery,
   },
+  setMessageReaction: { params: ['chat_id', 'message_id', 'reaction', 'is_big'], run: react },
   deleteMessage: { params: ['chat_id', 'message_id'], run: deleteMessage },
   sendChatAction: { params: ['chat_id', 'message_thread_id', 'action'], run: sendAction },
 };
@@ -228,10 +232,29 @@ function answerQuery(payload: Payload, world: World): Answer {
     : refuse(400, 'query is too old and response timeout expired or query ID is invalid');
 }
 
+/** Bots may set one emoji of a fixed list. */
+function react(payload: Payload, world: World): Answer {
+  const target = targetOf(payload, world);
+  if (isAnswer(target)) return target;
+  const given = payload['reaction'];
+  const signs = Array.isArray(given) ? given : [];
+  const [sign] = signs.map((one: unknown) => (isRecord(one) ? one['emoji'] : undefined));
+  const isGood =
+    signs.length === 0 ||
+    (signs.length === 1 && TELEGRAM_REACTIONS.some((emoji) => emoji === sign));
+  if (!isGood) return refuse(400, 'REACTION_INVALID');
+  const id = Number(payload['message_id']);
+  const reaction = sign === undefined ? undefined : String(sign);
+  const changed = world.ledger.sign(target.id, id, reaction);
+  return changed ? ok(true) : refuse(400, 'message to react not found');
+}
+
 function deleteMessage(payload: Payload, world: World): Answer {
   const target = targetOf(payload, world);
   if (isAnswer(target)) return target;
-  const gone = world.ledger.remove(target.id, Number(payload['message_id']));
+  const id = Number(payload['message_id']);
+  if (world.undeletable.has(id)) return refuse(400, "message can't be deleted");
+  const gone = world.ledger.remove(target.id, id);
   return gone ? ok(true) : refuse(400, 'message to delete not found');
 }
 

@@ -44,6 +44,7 @@ class Simulator implements BotApi {
   readonly violations: string[] = [];
   readonly commands: unknown[] = [];
   readonly pressed = new Set<string>();
+  readonly #undeletable = new Set<number>();
   readonly #files = new Files();
   readonly #ledger: Ledger;
   readonly #faults = new FaultScript();
@@ -66,6 +67,7 @@ class Simulator implements BotApi {
       perChatPerSecond: options.perChatPerSecond ?? Number.POSITIVE_INFINITY,
       recentSends: new Map(),
       pressed: this.pressed,
+      undeletable: this.#undeletable,
       files: this.#files,
       violate: (text) => void this.violations.push(text),
     };
@@ -142,6 +144,36 @@ class Simulator implements BotApi {
 
   expirePaths(): void {
     this.#files.expirePaths();
+  }
+
+  edit(update: Update, text: string): Update {
+    const message = update['message'] as { message_id: number; chat: { id: number } };
+    const { message_id, chat } = message;
+    this.#ledger.change(chat.id, message_id, { text, source: text, entities: [] });
+    const edit_date = Math.floor(Date.now() / 1000);
+    return this.offer({ edited_message: { ...message, text, edit_date } });
+  }
+
+  react(user: number | Person, chatId: number, id: number, emoji: string | undefined): void {
+    // Telegram keeps reactions from a bot that does not ask for them.
+    const asked = this.calls.findLast(({ method }) => method === 'getUpdates')?.payload;
+    const kinds = asked?.['allowed_updates'];
+    if (!Array.isArray(kinds) || !kinds.includes('message_reaction')) return;
+    const from = typeof user === 'number' ? { id: user, first_name: `Person ${user}` } : user;
+    this.offer({
+      message_reaction: {
+        chat: chatObject(this.chat(chatId), from),
+        message_id: id,
+        user: { is_bot: false, ...from },
+        date: Math.floor(Date.now() / 1000),
+        old_reaction: [],
+        new_reaction: emoji === undefined ? [] : [{ type: 'emoji', emoji }],
+      },
+    });
+  }
+
+  age(id: number): void {
+    this.#undeletable.add(id);
   }
 
   press(

@@ -15,6 +15,7 @@ type Method =
   | 'editMessageReplyMarkup'
   | 'deleteMessage'
   | 'answerCallbackQuery'
+  | 'setMessageReaction'
   | 'getFile'
   | 'sendChatAction';
 

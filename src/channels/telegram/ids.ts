@@ -30,6 +30,11 @@ export function pressId(bot: Bot, chat: number, message: number, query: string):
   return messageId(`${inboundId(bot, chat, message)}~press.${query}`);
 }
 
+/** A reaction to this message of ours, told by that update. */
+export function reactionId(bot: Bot, chat: number, message: number, update: number): MessageId {
+  return messageId(`${inboundId(bot, chat, message)}~reaction.${update}`);
+}
+
 /** For updates that carry no message. */
 export function updateId(bot: Bot, update: number): MessageId {
   return messageId(`${TELEGRAM}:${bot.account}:update:${update}@${bot.botId}`);
@@ -41,9 +46,18 @@ export function telegramMessageId(
   bot: Bot,
   chat: number,
 ): number | undefined {
-  const [, inChat, number, receiver] = /:(-?\d+):(\d+)@(\d+)$/.exec(id ?? '') ?? [];
-  const isOfBot = Number(receiver) === bot.botId && Number(inChat) === chat;
-  return isOfBot ? Number(number) : undefined;
+  const place = placeOfMessage(id, bot);
+  return place?.chat === chat ? place.message : undefined;
+}
+
+/** Where a message stands that this bot received. */
+export function placeOfMessage(
+  id: MessageId | undefined,
+  bot: Bot,
+): { readonly chat: number; readonly message: number } | undefined {
+  const [, chat, number, receiver] = /:(-?\d+):(\d+)@(\d+)$/.exec(id ?? '') ?? [];
+  if (Number(receiver) !== bot.botId) return undefined;
+  return { chat: Number(chat), message: Number(number) };
 }
 
 export const toNativeId = (telegramId: number): NativeId => nativeId(String(telegramId));

@@ -3,21 +3,22 @@
 
 import type { InboundEntry } from '../../bus/bus.ts';
 import { textWithAttachments } from '../../core/attachment-words.ts';
-import { chatId, threadId, userId } from '../../core/ids.ts';
-import type { InboundMessage, PersonSender, Quote } from '../../core/message.ts';
+import { chatId, nativeId, threadId } from '../../core/ids.ts';
+import type { InboundMessage, Quote } from '../../core/message.ts';
 import { type Press, pressOf } from './choices.ts';
 import { contentOf, nameOf } from './content.ts';
 import { type Fields, fieldsOf, integerOf, textOf } from './fields.ts';
 import { attachmentsOf } from './files.ts';
 import { addressingOf, answeredBy, type BotNames } from './group-address.ts';
 import { isGroup } from './group-updates.ts';
-import { type Bot, inboundId, pressId, TELEGRAM, updateId } from './ids.ts';
+import { type Bot, inboundId, pressId, reactionId, TELEGRAM, updateId } from './ids.ts';
+import { reactionOf, type TelegramReaction } from './reactions.ts';
+import { type SenderRules, senderChatOf, senderGate, senderOf } from './senders.ts';
 
 export type InboundContext = Bot &
-  BotNames & {
+  BotNames &
+  SenderRules & {
     readonly receivedAt: number;
-    /** Ids of chats in whose name people may write: a group for its hidden admins, a channel. */
-    readonly senderChats: readonly string[];
     /** All ids of a group, the one its conversation is named by first. */
     namesOf(chat: number): readonly [number, ...number[]];
   };
@@ -40,18 +41,22 @@ export function toEntry(update: unknown, context: InboundContext): InboundEntry 
   const press = pressOf(update);
   const pressed = press === undefined ? undefined : parsePress(press, context);
   if (pressed !== undefined) return pressed;
+  const reaction = reactionOf(update);
+  const reacted = reaction === undefined ? undefined : parseReaction(id, reaction, context);
+  if (reacted !== undefined) return reacted;
   if (message === undefined) {
     const kind = Object.keys(fields).find((key) => key !== 'update_id') ?? 'nothing';
     return blank(id, context, `update of kind ${kind.slice(0, 40)}`);
   }
-  const parsed = parseMessage(message, context, edited === message);
+  const parsed = parseMessage(message, context, edited === message ? id : undefined);
   return parsed ?? blank(id, context, 'message without chat, sender or id');
 }
 
 function parseMessage(
   fields: Fields,
   context: InboundContext,
-  isEdit: boolean,
+  /** The update that changed it. */
+  edit: number | undefined,
 ): InboundEntry | undefined {
   const chat = fieldsOf(fields['chat']);
   const chatNumber = integerOf(chat?.['id']);
@@ -62,15 +67,17 @@ function parseMessage(
   const isOnBehalf = fields['sender_chat'] !== undefined;
   if (!isOnBehalf && (from === undefined || fromNumber === undefined)) return undefined;
   const text = contentOf(fields);
-  const edit = isEdit ? (integerOf(fields['edit_date']) ?? 0) : undefined;
   const attachments = attachmentsOf(fields);
   const hasContent = text !== undefined || attachments.length > 0;
-  const gate = gateFor(chat, isEdit, hasContent) ?? senderGate(fields, context);
+  const isMoved = edit !== undefined && fields['location'] !== undefined;
+  const gate = gateFor(chat, isMoved, hasContent) ?? senderGate(fields, context);
+  const original = inboundId(context, chatNumber, number);
   const message: InboundMessage = {
     id: inboundId(context, chatNumber, number, edit),
     sender: isOnBehalf ? senderChatOf(fields, context) : senderOf(from),
     ...placeOf(fields, chat, chatNumber, context),
     text: text ?? '',
+    ...(edit !== undefined ? { amends: { id: original, kind: 'edited' } } : {}),
     ...(attachments.length === 0 ? {} : { attachments }),
     ...replyOf(fields, chatNumber, context),
     sentAt: (integerOf(fields['date']) ?? context.receivedAt / 1000) * 1000,
@@ -99,6 +106,31 @@ function parsePress(press: Press, context: InboundContext): InboundEntry | undef
   };
   const gate = from['is_bot'] === true ? 'sender is a bot' : undefined;
   return gate === undefined ? { kind: 'queue', message } : { kind: 'record', message, gate };
+}
+
+/** Nothing tells in which topic it is: the one of the message that was reacted to. */
+function parseReaction(
+  update: number,
+  { chat, message, emoji, from }: TelegramReaction,
+  context: InboundContext,
+): InboundEntry | undefined {
+  const chatNumber = integerOf(chat['id']);
+  if (chatNumber === undefined || integerOf(from['id']) === undefined) return undefined;
+  const place = placeOf({}, chat, chatNumber, context);
+  const to = nativeId(String(message));
+  return {
+    kind: 'queue',
+    message: {
+      id: reactionId(context, chatNumber, message, update),
+      sender: senderOf(from),
+      ...place,
+      addressing: place.group === undefined ? place.addressing : 'reply',
+      text: '',
+      reaction: emoji === undefined ? { to } : { to, emoji },
+      sentAt: context.receivedAt,
+      receivedAt: context.receivedAt,
+    },
+  };
 }
 
 /** A topic is a conversation of its own, a group that moved keeps the name it had. */
@@ -132,50 +164,10 @@ function placeOf(
 }
 
 /** The first reason for which the channel itself keeps a message from the agent. */
-function gateFor(chat: Fields, isEdit: boolean, hasContent: boolean): string | undefined {
+function gateFor(chat: Fields, isMoved: boolean, hasContent: boolean): string | undefined {
   if (chat['type'] !== 'private' && !isGroup(chat)) return 'neither a private chat nor a group';
-  if (isEdit) return 'edited';
+  if (isMoved) return 'a live location that moved';
   return hasContent ? undefined : 'nothing to read';
-}
-
-/** In the name of a chat anybody may write whom its admins let: that chat is listed or refused. */
-function senderGate(fields: Fields, { senderChats }: InboundContext): string | undefined {
-  const onBehalf = fields['sender_chat'];
-  if (onBehalf === undefined) {
-    return fieldsOf(fields['from'])?.['is_bot'] === true ? 'sender is a bot' : undefined;
-  }
-  const id = integerOf(fieldsOf(onBehalf)?.['id']);
-  const isListed = id !== undefined && senderChats.includes(String(id));
-  return isListed ? undefined : 'sent in the name of a chat';
-}
-
-/** Known by the chat's id, which is never a person's: a hidden admin is nobody in particular. */
-function senderChatOf(fields: Fields, context: InboundContext): PersonSender {
-  const chat = fieldsOf(fields['sender_chat']);
-  const id = integerOf(chat?.['id']);
-  const isListed = id !== undefined && context.senderChats.includes(String(id));
-  if (!isListed) return senderOf(undefined);
-  const name = textOf(chat?.['title']);
-  return {
-    kind: 'person',
-    id: userId(String(id)),
-    ...(name === undefined ? {} : { name }),
-    verified: 'verified',
-  };
-}
-
-function senderOf(from: Fields | undefined): PersonSender {
-  const id = integerOf(from?.['id']);
-  if (from === undefined || id === undefined) {
-    return { kind: 'person', id: userId('unknown'), verified: 'unverified' };
-  }
-  const name = nameOf(from);
-  return {
-    kind: 'person',
-    id: userId(String(id)),
-    ...(name === undefined ? {} : { name }),
-    verified: 'verified',
-  };
 }
 
 function replyOf(

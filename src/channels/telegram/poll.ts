@@ -41,8 +41,17 @@ const FULL_MIN_MS = 500;
 const FULL_MAX_MS = 15_000;
 /** Updates of which none has an id cannot be passed over, only asked for again. */
 const UNREADABLE_PAUSE_MS = 5000;
-/** Groups come as `message` too; `my_chat_member` says that the bot was put into one. */
-const KINDS = ['message', 'edited_message', 'callback_query', 'my_chat_member'] as const;
+/**
+ * Groups come as `message` too; `my_chat_member` says that the bot was put into one. Reactions only
+ * come where they are asked for (Bot API, getUpdates), in groups only to a bot that is an admin.
+ */
+const KINDS = [
+  'message',
+  'edited_message',
+  'callback_query',
+  'message_reaction',
+  'my_chat_member',
+] as const;
 
 export async function runPolling(deps: PollDeps, signal: AbortSignal): Promise<void> {
   const loop = new PollLoop(deps, signal);

@@ -10,6 +10,7 @@ const IDENTITY_LIFETIME_MS = 24 * 3600 * 1000;
 const MENU = [
   { command: 'help', description: 'What I can do' },
   { command: 'new', description: 'Begin a new conversation' },
+  { command: 'undo', description: 'Take the last answer back' },
   { command: 'stop', description: 'Stop the answer' },
   { command: 'status', description: 'How things stand' },
   { command: 'model', description: 'Show or change the model' },

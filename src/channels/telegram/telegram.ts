@@ -26,6 +26,7 @@ import { MESSAGE_UNITS } from './parts.ts';
 import { runPolling } from './poll.ts';
 import { sendPosts } from './posts.ts';
 import { refreshProfile, rememberedName } from './profile.ts';
+import { createReactions } from './reactions.ts';
 import { CAPTION_UNITS } from './send-files.ts';
 
 export { type ProvenBot, pairingLink, proveTelegram } from './prove.ts';
@@ -74,6 +75,7 @@ export function createTelegramChannel(config: TelegramConfig, deps: TelegramDeps
       fetch: (ref, signal) => fetchFile(ref, signal, link),
     },
     ...createOwnMessages(api, moves),
+    reactions: createReactions(api, bot, moves, config.ackReaction),
     ...(config.streaming ? { editing: drafts } : {}),
     async run(givenHost, signal) {
       host = givenHost;

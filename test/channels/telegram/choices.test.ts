@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from 'vitest';
 import { sending } from '../../contract/channel.ts';
-import { ALICE, answer, chatOf, startRig } from './rig.ts';
+import { ALICE, answer, chatOf, seenBy, startRig } from './rig.ts';
 
 const CHOICES = [
   { label: 'Allow once', token: 'tok-allow' },
@@ -20,6 +20,36 @@ async function asked(chat = ALICE) {
   const receipt = await rig.channel.send(question, sending());
   return { rig, question, receipt };
 }
+
+describe('messages of ours on Telegram', () => {
+  test('one that is too old to be deleted stays and is named, the others go', async () => {
+    const { rig } = await asked();
+    await using _ = rig;
+    const context = sending();
+    await rig.channel.send(answer('One.'), context);
+    await rig.channel.send(answer('Two.'), context);
+    rig.api.age(Number(context.parts[0]));
+    const signal = AbortSignal.timeout(5000);
+    const retracted = rig.channel.retracting?.retract(chatOf(ALICE), context.parts, signal);
+    await expect(retracted).rejects.toMatchObject({ remedy: { kind: 'never' } });
+    expect(seenBy(rig.api, ALICE)).toEqual(['May I?', 'One.']);
+  });
+
+  test('a sign is set on a message and taken away again', async () => {
+    const rig = await startRig();
+    await using _ = rig;
+    rig.start({ ackReaction: '👀' });
+    rig.api.say(ALICE, 'hello');
+    const { message } = await rig.host.until((host) => host.entries[0]);
+    const sign = () => rig.api.chat(ALICE).messages[0]?.reaction;
+    const { reactions } = rig.channel;
+    expect(reactions?.acknowledgement).toBe('👀');
+    await reactions?.react(message.id, '👀', AbortSignal.timeout(5000));
+    expect(sign()).toBe('👀');
+    await reactions?.react(message.id, undefined, AbortSignal.timeout(5000));
+    expect(sign()).toBeUndefined();
+  });
+});
 
 describe('choices on Telegram', () => {
   test('a press comes with the token and the label, under the id of who pressed', async () => {

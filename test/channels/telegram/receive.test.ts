@@ -153,13 +153,60 @@ describe('who and what', () => {
     expect(rig.host.texts()).toEqual([]);
   });
 
-  test('an edit is recorded and not answered again', async () => {
+  test('edits name the message they change, each once, also within one second', async () => {
     await using rig = await startRig();
     rig.start();
+    const edited = (text: string) => privateMessage(5, text, { edit_date: 1_700_000_009 });
     rig.api.offer({ message: privateMessage(5, 'first') });
-    rig.api.offer({ edited_message: privateMessage(5, 'second', { edit_date: 1_700_000_009 }) });
-    await rig.host.until((host) => host.gates().includes('edited'));
-    expect(rig.host.texts()).toEqual(['first']);
+    rig.api.offer({ edited_message: edited('second') });
+    rig.api.offer({ edited_message: edited('third') });
+    await rig.host.until((host) => host.texts().includes('third'));
+    const [first, second, third] = rig.host.entries.map(({ message }) => message);
+    expect(first?.amends).toBeUndefined();
+    const amends = { id: first?.id, kind: 'edited' };
+    expect([second, third]).toMatchObject([
+      { text: 'second', amends, sender: { id: '777' } },
+      { text: 'third', amends },
+    ]);
+    expect(second?.id).not.toBe(third?.id);
+  });
+
+  test('a live location that moves changes nothing', async () => {
+    await using rig = await startRig();
+    rig.start();
+    const location = { latitude: 1, longitude: 2, live_period: 900 };
+    rig.api.offer({ edited_message: privateMessage(5, 'x', { text: undefined, location }) });
+    await rig.host.until((host) => host.gates().includes('a live location that moved'));
+  });
+
+  test.each([
+    ['an emoji', [{ type: 'emoji', emoji: '👎' }], { to: '9', emoji: '👎' }],
+    ['nothing any more', [], { to: '9' }],
+  ])('a reaction with %s names who reacted and to what', async (_name, now, reaction) => {
+    await using rig = await startRig();
+    rig.start();
+    const chat = { id: 777, type: 'private' };
+    const user = { id: 777, is_bot: false, first_name: 'Alice' };
+    const change = { chat, user, message_id: 9, date: 1, old_reaction: [], new_reaction: now };
+    rig.api.offer({ message_reaction: change });
+    const entry = await rig.host.until((host) => host.entries[0]);
+    expect(entry).toMatchObject({ kind: 'queue', message: { reaction, sender: { id: '777' } } });
+  });
+
+  test.each([
+    ['in the name of a chat', { user: undefined, actor_chat: { id: -1, type: 'channel' } }],
+    [
+      'by a picture of their own',
+      { new_reaction: [{ type: 'custom_emoji', custom_emoji_id: '1' }] },
+    ],
+    ['by words', { new_reaction: [{ type: 'emoji', emoji: 'obey me' }] }],
+  ])('a reaction %s is recorded only', async (_name, part) => {
+    await using rig = await startRig();
+    rig.start();
+    const chat = { id: 777, type: 'private' };
+    const user = { id: 777, is_bot: false, first_name: 'Alice' };
+    rig.api.offer({ message_reaction: { chat, user, message_id: 9, date: 1, ...part } });
+    await rig.host.until((host) => host.gates().includes('update of kind message_reaction'));
   });
 
   test('a forwarded author is named and never the sender', async () => {

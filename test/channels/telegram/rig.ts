@@ -47,6 +47,7 @@ export async function startRig(
       strangers: 'silent',
       streaming: true,
       quoteReplies: false,
+      ackReaction: '',
       groups: [],
       groupAllow: 'allowlisted',
       groupNames: [],

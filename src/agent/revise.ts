@@ -1,0 +1,66 @@
+// What is added to a conversation between turns: that its last exchange was taken back, and what people
+// thought of an answer. Nothing that was written is changed.
+
+import type { MessageId, SessionKey, TurnId } from '../core/ids.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { SessionStore } from '../sessions/store.ts';
+
+export type LastTurn = {
+  readonly turnId: TurnId;
+  /** The first message it answered; undefined where that is not in view. */
+  readonly askedBy?: MessageId;
+  /** It was taken back by this very command before. */
+  readonly isTakenBack: boolean;
+};
+
+export type Remark = {
+  /** The turn it is about. */
+  readonly turnId: TurnId;
+  /** Makes a repeat of it harmless. */
+  readonly messageId: MessageId;
+  readonly text: string;
+};
+
+export interface Revisions {
+  /** The newest turn with an answer in view; `by`: the message that asks for it. */
+  lastTurn(session: SessionKey, by: MessageId): Promise<LastTurn | undefined>;
+  /** From now on the model is shown nothing of the turn. Durable when resolved. */
+  takeBack(session: SessionKey, turnId: TurnId, by: MessageId): Promise<void>;
+  /** Shown to the model with the next turn. Durable when resolved. */
+  remark(session: SessionKey, remark: Remark): Promise<void>;
+}
+
+export type RevisionDeps = {
+  readonly sessions: SessionStore;
+  readonly clock: Clock;
+  /** What was prepared for the session's next turn is no longer true. */
+  outdated(session: SessionKey): void;
+};
+
+export function createRevisions({ sessions, clock, outdated }: RevisionDeps): Revisions {
+  return {
+    async lastTurn(session, by) {
+      const window = await sessions.load(session);
+      const earlier = window.find((entry) => entry.role === 'undo' && entry.by === by);
+      if (earlier?.role === 'undo') return { turnId: earlier.undoes, isTakenBack: true };
+      const last = window.findLast(({ role }) => role === 'assistant' || role === 'turn_end');
+      if (last === undefined || !('turnId' in last)) return undefined;
+      const { turnId } = last;
+      const asked = window.find((entry) => entry.role === 'user' && entry.turnId === turnId);
+      const askedBy = asked?.role === 'user' ? asked.messageId : undefined;
+      return { turnId, isTakenBack: false, ...(askedBy === undefined ? {} : { askedBy }) };
+    },
+
+    async takeBack(session, turnId, by) {
+      const entry = { role: 'undo', undoes: turnId, by, at: clock.now() } as const;
+      await sessions.append(session, [entry], { durable: true });
+      outdated(session);
+    },
+
+    async remark(session, { turnId, messageId, text }) {
+      const entry = { role: 'user', turnId, messageId, text, at: clock.now() } as const;
+      await sessions.append(session, [entry], { durable: true });
+      outdated(session);
+    },
+  };
+}

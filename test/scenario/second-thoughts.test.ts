@@ -1,0 +1,268 @@
+// People change, withdraw and take back what was said, and react to it: the whole program, seen from
+// the chat and from the model.
+
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type BotApi, startBotApi } from '../support/bot-api.ts';
+import { type GatewayProcess, makeTestHome, type TestHome } from '../support/gateway-process.ts';
+import { echo, type LlmServer, startLlmServer } from '../support/llm-server.ts';
+
+const PERSON = 800;
+const OTHER = 801;
+const STRANGER = 802;
+const GROUP = -900;
+
+let telegram: BotApi;
+let model: LlmServer;
+let home: TestHome;
+let gateway: GatewayProcess;
+
+async function start(
+  extra: Readonly<Record<string, unknown>> = {},
+  channel: Readonly<Record<string, unknown>> = {},
+) {
+  home = await makeTestHome({
+    agents: { defaults: { model: 'openai/sim-1' } },
+    providers: { openai: { apiKey: 'scenario-key', apiBase: model.openaiBase } },
+    channels: {
+      telegram: {
+        enabled: true,
+        token: telegram.token,
+        apiRoot: telegram.apiRoot,
+        allowFrom: [String(PERSON), String(OTHER)],
+        groups: [String(GROUP)],
+        ...channel,
+      },
+    },
+    gateway: { port: 0 },
+    coalesce: { quietMs: 100 },
+    ...extra,
+  });
+  gateway = await home.start();
+}
+
+const botTexts = (chat: number) =>
+  telegram
+    .chat(chat)
+    .messages.filter(({ from }) => from === 'bot')
+    .map(({ text }) => text);
+const botSays = (chat: number, pattern: RegExp) =>
+  telegram.waitFor(() => botTexts(chat).find((text) => pattern.test(text)), 20_000);
+const taken = () => telegram.waitFor(() => telegram.unconfirmed.length === 0);
+const lastBody = () => JSON.stringify(model.requests.at(-1)?.body);
+
+function gate() {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  return { gate: promise, open: resolve };
+}
+
+beforeEach(async () => {
+  telegram = await startBotApi();
+  model = await startLlmServer({ respond: echo });
+});
+
+afterEach(async () => {
+  await home[Symbol.asyncDispose]();
+  expect(telegram.violations).toEqual([]);
+  await telegram[Symbol.asyncDispose]();
+  await model[Symbol.asyncDispose]();
+});
+
+describe('a message that is changed', () => {
+  it('while it waits is answered as it is now', async () => {
+    await start({ queue: { mode: 'followup' } });
+    const first = gate();
+    model.script({ chunks: ['nonce-busy'], gate: first.gate }, echo);
+    telegram.say(PERSON, 'busy nonce-busy');
+    await model.received(1);
+    const waiting = telegram.say(PERSON, 'say nonce-old');
+    telegram.edit(waiting, 'say nonce-new');
+    await taken();
+    first.open();
+    await botSays(PERSON, /nonce-new/);
+    expect(lastBody()).not.toContain('nonce-old');
+    expect(botTexts(PERSON)).toEqual(['nonce-busy', 'nonce-new']);
+  });
+
+  it('before the model was asked is asked as it is now, and only so', async () => {
+    await start({ coalesce: { quietMs: 1500 } });
+    const said = telegram.say(PERSON, 'say nonce-old');
+    await taken();
+    telegram.edit(said, 'say nonce-new');
+    await botSays(PERSON, /nonce-new/);
+    expect(model.requests).toHaveLength(1);
+    expect(lastBody()).not.toContain('nonce-old');
+  });
+
+  it('during its turn steers it and says what it replaces', async () => {
+    await start();
+    const held = gate();
+    model.script({ toolCalls: [{ name: 'time', arguments: {} }], gate: held.gate }, echo);
+    const said = telegram.say(PERSON, 'say nonce-old');
+    await model.received(1);
+    telegram.edit(said, 'rather nonce-new');
+    await taken();
+    held.open();
+    await botSays(PERSON, /nonce-new/);
+    expect(model.requests).toHaveLength(2);
+    expect(lastBody()).toContain('I have changed my message');
+    expect(botTexts(PERSON)).toHaveLength(1);
+  });
+
+  it('after its answer asks first, and is answered once, also when pressed twice', async () => {
+    await start();
+    const said = telegram.say(PERSON, 'say nonce-old');
+    await botSays(PERSON, /nonce-old/);
+    telegram.edit(said, 'say nonce-new');
+    await botSays(PERSON, /Shall I answer it as it is now/);
+    expect(model.requests).toHaveLength(1);
+    telegram.press(PERSON, PERSON, 'Answer again');
+    telegram.press(PERSON, PERSON, 'Answer again');
+    await botSays(PERSON, /^nonce-new/);
+    await telegram.waitFor(() => telegram.pressed.size === 0);
+    expect(model.requests).toHaveLength(2);
+  });
+
+  it('after its answer is left alone where the configuration says so', async () => {
+    await start({ edits: { afterAnswer: 'ignore' } });
+    const said = telegram.say(PERSON, 'say nonce-old');
+    await botSays(PERSON, /nonce-old/);
+    telegram.edit(said, 'say nonce-new');
+    telegram.say(PERSON, 'and nonce-next');
+    await botSays(PERSON, /nonce-next/);
+    expect(botTexts(PERSON)).toEqual(['nonce-old', 'nonce-old nonce-next'.split(' ').at(-1)]);
+  });
+
+  it('into a command commands nothing', async () => {
+    await start();
+    const said = telegram.say(PERSON, 'say nonce-old');
+    await botSays(PERSON, /nonce-old/);
+    telegram.edit(said, '/new');
+    await botSays(PERSON, /Shall I answer/);
+    expect(botTexts(PERSON).join()).not.toContain('new conversation');
+  });
+
+  it('by somebody who may not speak here changes nothing', async () => {
+    await start();
+    const said = telegram.say(STRANGER, 'let me in nonce-a');
+    telegram.edit(said, 'let me in nonce-b');
+    await taken();
+    telegram.say(PERSON, 'hello nonce-c');
+    await botSays(PERSON, /nonce-c/);
+    expect(botTexts(STRANGER)).toEqual([]);
+    expect(model.requests).toHaveLength(1);
+  });
+
+  it('is still asked about after the program was killed', async () => {
+    await start();
+    const said = telegram.say(PERSON, 'say nonce-old');
+    await botSays(PERSON, /nonce-old/);
+    await gateway.kill();
+    telegram.edit(said, 'say nonce-new');
+    gateway = await home.start();
+    await botSays(PERSON, /Shall I answer it as it is now/);
+    await gateway.kill();
+    gateway = await home.start();
+    telegram.press(PERSON, PERSON, 'Answer again');
+    await botSays(PERSON, /^nonce-new/);
+    expect(model.requests).toHaveLength(2);
+  });
+});
+
+describe('/undo', () => {
+  it('takes the answer with all its parts out of the chat and the exchange out of sight', async () => {
+    await start();
+    telegram.say(PERSON, 'first nonce-kept');
+    await botSays(PERSON, /nonce-kept/);
+    const long = Array.from({ length: 1200 }, (_, index) => `word${index}`).join(' ');
+    model.script({ chunks: [`nonce-gone ${long}`] });
+    telegram.say(PERSON, 'second nonce-gone');
+    await botSays(PERSON, /word1199/);
+    telegram.say(PERSON, '/undo');
+    const words = await botSays(PERSON, /last exchange/);
+    expect(words).toContain('gone from this chat');
+    expect(botTexts(PERSON)).toEqual(['nonce-kept', words]);
+    telegram.say(PERSON, 'third nonce-third');
+    await botSays(PERSON, /nonce-third/);
+    expect(lastBody()).toContain('nonce-kept');
+    expect(lastBody()).not.toContain('nonce-gone');
+    const names = await readdir(join(home.path, 'sessions'));
+    const file = names.find((name) => name.endsWith('.jsonl')) ?? '';
+    const kept = await readFile(join(home.path, 'sessions', file), 'utf8');
+    expect(kept).toContain('nonce-gone');
+  });
+
+  it('again takes the one before, also over a restart, until there is none', async () => {
+    await start();
+    for (const nonce of ['nonce-1', 'nonce-2']) {
+      telegram.say(PERSON, `say ${nonce}`);
+      await botSays(PERSON, new RegExp(nonce));
+    }
+    telegram.say(PERSON, '/undo');
+    await telegram.waitFor(() => !botTexts(PERSON).includes('nonce-2'));
+    await gateway.kill();
+    gateway = await home.start();
+    telegram.say(PERSON, '/undo');
+    await telegram.waitFor(() => !botTexts(PERSON).includes('nonce-1'));
+    telegram.say(PERSON, '/undo');
+    await botSays(PERSON, /no answer to take back/);
+  });
+
+  it('says what it could not take away', async () => {
+    await start();
+    telegram.say(PERSON, 'say nonce-old');
+    await botSays(PERSON, /nonce-old/);
+    telegram.age(telegram.chat(PERSON).messages.at(-1)?.id ?? 0);
+    telegram.say(PERSON, '/undo');
+    await botSays(PERSON, /still stands in this chat/);
+    expect(botTexts(PERSON)).toContain('nonce-old');
+  });
+
+  it('in a group takes back only what one asked for oneself', async () => {
+    await start({}, { groupNames: ['nano'] });
+    telegram.group(GROUP);
+    telegram.say(PERSON, '@nano_sim_bot say nonce-mine', { chatId: GROUP });
+    await botSays(GROUP, /nonce-mine/);
+    telegram.say(OTHER, '/undo@nano_sim_bot', { chatId: GROUP });
+    await botSays(GROUP, /Only my owner or whoever asked/);
+    expect(botTexts(GROUP)).toContain('nonce-mine');
+    telegram.say(PERSON, '/undo@nano_sim_bot', { chatId: GROUP });
+    await telegram.waitFor(() => !botTexts(GROUP).includes('nonce-mine'));
+  });
+});
+
+describe('a reaction', () => {
+  it('reaches the model with the next message, once, and asks nothing by itself', async () => {
+    await start();
+    telegram.say(PERSON, 'say nonce-one');
+    await botSays(PERSON, /nonce-one/);
+    const answer = telegram.chat(PERSON).messages.at(-1)?.id ?? 0;
+    telegram.react(PERSON, PERSON, answer, '👎');
+    await taken();
+    telegram.react(STRANGER, PERSON, answer, '🔥');
+    telegram.react(PERSON, PERSON, answer + 999, '🎉');
+    await taken();
+    await gateway.kill();
+    gateway = await home.start();
+    expect(model.requests).toHaveLength(1);
+    telegram.say(PERSON, 'say nonce-two');
+    await botSays(PERSON, /nonce-two/);
+    const body = lastBody();
+    expect(body.split('reacted with 👎 to your answer').length - 1).toBe(1);
+    expect(body).not.toContain('🔥');
+    expect(body).not.toContain('🎉');
+  });
+
+  it('is set on the question while it is worked on, and taken away with the answer', async () => {
+    await start({}, { ackReaction: '👀' });
+    const held = gate();
+    model.script({ chunks: ['nonce-done'], gate: held.gate });
+    telegram.say(PERSON, 'hello');
+    const sign = () => telegram.chat(PERSON).messages[0]?.reaction;
+    await telegram.waitFor(() => sign() === '👀');
+    held.open();
+    await botSays(PERSON, /nonce-done/);
+    await telegram.waitFor(() => sign() === undefined);
+  });
+});
