@@ -46,6 +46,7 @@ export function strangerNotice(stranger: StrangerWords): string {
     `- ${verbatim(`/allow once ${who}`)}: answer what they wrote, nothing more`,
     `- ${verbatim(`/allow ${who}`)}: answer it, and them from now on`,
     `- ${verbatim(`/block ${who}`)}: never hear of them again`,
+    `- ${verbatim(`/drop ${who}`)}: you answer them yourself, by hand`,
   ].join('\n');
 }
 

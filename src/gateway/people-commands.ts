@@ -16,7 +16,6 @@ export const PEOPLE_COMMANDS: readonly Command[] = [
     name: 'strangers',
     summary: 'list who wrote and waits for your decision',
     timing: 'immediate',
-    access: 'owner',
     run: async (_origin, _argument, deps) => listStrangers(deps),
   },
   {
@@ -24,7 +23,6 @@ export const PEOPLE_COMMANDS: readonly Command[] = [
     summary: 'answer a stranger: this once, or from now on',
     usage: '/allow [once] [channel] <id or code>',
     timing: 'immediate',
-    access: 'owner',
     run: allow,
   },
   {
@@ -32,8 +30,14 @@ export const PEOPLE_COMMANDS: readonly Command[] = [
     summary: 'refuse a person for good',
     usage: '/block [channel] <id or code>',
     timing: 'immediate',
-    access: 'owner',
     run: block,
+  },
+  {
+    name: 'drop',
+    summary: 'leave what a stranger wrote to you, unanswered',
+    usage: '/drop [channel] <id or code>',
+    timing: 'immediate',
+    run: drop,
   },
 ];
 
@@ -76,6 +80,14 @@ async function block(_origin: CommandOrigin, argument: string, deps: CommandDeps
   if (who.role === 'owner') return 'An owner can be changed only on the machine: nanobot pair.';
   await deps.people.decisions.block(who);
   return `${nameOf(who)} is blocked. ${verbatim(`/allow ${who.channel} ${who.userId}`)} takes it back.`;
+}
+
+async function drop(_origin: CommandOrigin, argument: string, deps: CommandDeps) {
+  const who = await theOne(wordsOf(argument), deps);
+  if (typeof who === 'string') return who;
+  if (who.waiting === undefined) return `${nameOf(who)} has no message waiting.`;
+  await deps.people.decisions.drop(who.waiting);
+  return `I answer nothing of what ${nameOf(who)} wrote; nothing is decided about them.`;
 }
 
 /** The one person meant, or what to say where that is not clear. */

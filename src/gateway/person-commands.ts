@@ -38,7 +38,6 @@ export const PERSON_COMMANDS: readonly Command[] = [
     name: 'people',
     summary: 'list the people I know',
     timing: 'immediate',
-    access: 'owner',
     run: async (_origin, _argument, deps) => listPeople(await deps.people.persons.list()),
   },
 ];

@@ -133,6 +133,7 @@ export async function makePeopleRig(
         defaults: () => ({ thinkingBudget: 0, queueMode: 'steer' }),
         channelLines: () => [],
         mediumOf: (channel) => (channel === 'mail' ? 'mail' : 'chat'),
+        approvals: { open: async () => [], askAgain: async () => 0 },
         resetSession: () => Promise.resolve(),
         undo: () => Promise.resolve(''),
       },

@@ -121,8 +121,8 @@ describe('an order in a quoted text', () => {
     await hears(OWNER, /^Seen: Created/);
     expect(await written('skills/eve/SKILL.md')).toBe('ordered skills/eve/SKILL.md');
     await rm(join(home.path, 'workspace/skills/eve'), { recursive: true });
-    const { callback_query } = press as { callback_query: object };
-    telegram.offer({ callback_query: { ...callback_query, id: '4711' } });
+    const query = press['callback_query'] as object;
+    telegram.offer({ callback_query: { ...query, id: '4711' } });
     await hears(OWNER, /can no longer be answered/);
     expect(await written('skills/eve/SKILL.md')).toBeUndefined();
     expect(results()).toHaveLength(1);
