@@ -10,6 +10,7 @@ import type { Interruption, LiveState, TurnState } from '../core/turn-state.ts';
 import { createTimeText, type ZonedText } from '../core/zone-time.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
+import type { MediaReader } from '../media/reader.ts';
 import type { ModelRegistry } from '../providers/provider.ts';
 import type { SessionStore } from '../sessions/store.ts';
 import type { Toolbox } from '../tools/tool.ts';
@@ -29,6 +30,7 @@ import { TurnRights } from './turn-rights.ts';
 export type AgentDeps = {
   readonly sessions: SessionStore;
   readonly prompt: PromptSources;
+  readonly reader: Pick<MediaReader, 'document'>;
   readonly clock: Clock;
   readonly log: Logger;
   /** Read once per turn, so that a changed configuration holds from the next one on. */
@@ -55,9 +57,9 @@ export function createAgent(deps: AgentDeps): Agent {
   const lasting = { contexts, correction, timeText: createTimeText() };
 
   return {
-    prepare: (session, chat, person) => contexts.prepare(session, chat, person),
-
     ...createRevisions({ sessions, clock, outdated: (session) => contexts.outdated(session) }),
+
+    prepare: (session, chat, person) => contexts.prepare(session, chat, person),
 
     async *run(input, context, signal) {
       const opened = await openTurn(deps, lasting, input, context);
@@ -97,6 +99,7 @@ async function openTurn(
     rights: new TurnRights(input.rights),
     settings,
     sessions,
+    reader: deps.reader,
     correction,
     clock,
     limits: {

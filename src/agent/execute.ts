@@ -89,6 +89,10 @@ async function recordReport(turn: TurnContext, each: Planned, report: CallReport
   const status = isBrokenOff ? 'unknown' : report.status;
   const text = isBrokenOff ? STOPPED_WHILE_RUNNING : report.text;
   const entry = toolEntry(turn, each.call, status, text);
-  const marked = report.isForeign === true ? { ...entry, isForeign: true as const } : entry;
+  const marked = {
+    ...entry,
+    ...(report.media === undefined ? {} : { media: report.media }),
+    ...(report.isForeign === true ? { isForeign: true as const } : {}),
+  };
   await turn.thread.record([marked], { durable: !isRead(each) });
 }

@@ -2,9 +2,10 @@
 // it will take of the model's context window.
 
 import { type CallBudget, callBudget } from '../core/budget.ts';
+import { imagesShownBy } from '../core/model-vision.ts';
 import { buildPrompt } from '../core/prompt.ts';
 import { ALL_RIGHTS } from '../core/rights.ts';
-import { messagesTokens, textTokens } from '../core/tokens.ts';
+import { imagesTokens, messagesTokens, textTokens } from '../core/tokens.ts';
 import type { ModelMessage } from '../core/transcript.ts';
 import type { Ask } from '../core/turn-state.ts';
 import type { ModelHandle, ModelRequest } from '../providers/provider.ts';
@@ -33,7 +34,10 @@ export function planCall(turn: TurnContext, model: string, ask: Ask): ModelCall 
   return {
     handle,
     budget,
-    fixedTokens: textTokens(systemText) + textTokens(JSON.stringify(specs)),
+    fixedTokens:
+      textTokens(systemText) +
+      textTokens(JSON.stringify(specs)) +
+      imagesTokens(messages, handle.vision ? imagesShownBy(handle) : 0),
     threadTokens: messagesTokens(messages),
     request: {
       system,
@@ -100,5 +104,5 @@ function withNote(
   if (note === undefined) return messages;
   const last = messages.at(-1);
   if (last?.role !== 'user') return [...messages, { role: 'user', text: note }];
-  return [...messages.slice(0, -1), { role: 'user', text: `${last.text}\n\n${note}` }];
+  return [...messages.slice(0, -1), { ...last, text: `${last.text}\n\n${note}` }];
 }

@@ -1,6 +1,7 @@
 // Preparing: finds out what is recorded of the turn, records the messages it answers, and tells
 // where to take up. A turn whose end is recorded is over: its answer is reused.
 
+import { isImage } from '../core/attached.ts';
 import { joinTexts, wordsOf } from '../core/coalesce-text.ts';
 import { NO_RIGHTS } from '../core/rights.ts';
 import type { TokenUsage, UserEntry } from '../core/transcript.ts';
@@ -8,6 +9,7 @@ import type { NonEmpty, Resumption, SignalOf } from '../core/turn-state.ts';
 import { newBoundary } from '../lib/boundary.ts';
 import type { TurnMessage } from './agent.ts';
 import { settleInterruptedCalls } from './interrupted-calls.ts';
+import { readAttached } from './read-attached.ts';
 import { countSent } from './sent-messages.ts';
 import type { TurnContext } from './turn-context.ts';
 
@@ -52,22 +54,41 @@ export async function recordSteering(turn: TurnContext): Promise<void> {
 
 /** A message that an earlier try recorded is not recorded again. */
 async function recordMessages(
-  { thread, input, clock, rights }: TurnContext,
+  turn: TurnContext,
   messages: readonly TurnMessage[],
   texts: readonly string[],
 ): Promise<void> {
+  const { thread, clock, rights } = turn;
   const at = clock.now();
-  const entries = messages.flatMap((each, index): readonly UserEntry[] => {
-    const { seq, message, isForeign } = each;
-    rights.narrow(each.rights);
-    if (thread.hasMessage(message.id)) return [];
-    const text = texts[index] ?? message.text;
-    const entry = { turnId: input.turnId, messageId: message.id, seq, text, at };
-    return [{ role: 'user', ...entry, ...(isForeign ? { isForeign } : {}) }];
-  });
+  for (const each of messages) rights.narrow(each.rights);
+  const entries = await Promise.all(
+    messages.map(async (each, index): Promise<readonly UserEntry[]> => {
+      if (thread.hasMessage(each.message.id)) return [];
+      return [await entryOf(turn, each, texts[index] ?? each.message.text, at)];
+    }),
+  );
   // The inbound messages are safe on the bus until the end of the turn is on disk.
-  await thread.record(entries, { durable: false });
+  await thread.record(entries.flat(), { durable: false });
   for (const { seq } of messages) thread.consumed(seq);
+}
+
+async function entryOf(
+  turn: TurnContext,
+  { seq, message, isForeign }: TurnMessage,
+  words: string,
+  at: number,
+): Promise<UserEntry> {
+  const { text, media } = await readAttached(turn, message.attachments);
+  return {
+    role: 'user',
+    turnId: turn.input.turnId,
+    messageId: message.id,
+    seq,
+    text: text === '' ? words : `${words}\n\n${text}`,
+    ...(media.length === 0 ? {} : { media }),
+    ...(isForeign || text !== '' || media.some(isImage) ? { isForeign: true } : {}),
+    at,
+  };
 }
 
 async function resumptionOf(turn: TurnContext): Promise<Resumption> {

@@ -1,11 +1,12 @@
 // Runs one tool call. The toolbox holds its deadline and turns every failure into a result.
 
+import type { AttachedMedia } from '../core/attached.ts';
 import type { ToolCall, ToolEntry } from '../core/transcript.ts';
 import type { BoundCall, ToolContext } from '../tools/tool.ts';
 import { permissionFor, type ReadyCall } from './permission.ts';
 import type { TurnContext } from './turn-context.ts';
 
-export type CallReport = Pick<ToolEntry, 'status' | 'text' | 'isForeign'>;
+export type CallReport = Pick<ToolEntry, 'status' | 'text' | 'isForeign' | 'media'>;
 
 const NOT_ALLOWED =
   'Error (permission): whoever asks may not have this done here. Do not try it another way; say so.';
@@ -22,7 +23,9 @@ export async function runCall(
   const permission = permissionFor(turn, bound);
   if (permission === 'never') return { status: 'failed', text: NOT_ALLOWED };
   if (permission === 'ask') return { status: 'failed', text: await askOwner(turn, call, bound) };
-  return bound.run(contextOf(turn, call));
+  const shown: AttachedMedia[] = [];
+  const outcome = await bound.run(contextOf(turn, call, (image) => shown.push(image)));
+  return shown.length === 0 ? outcome : { ...outcome, media: shown };
 }
 
 function askOwner(
@@ -41,7 +44,11 @@ function askOwner(
   });
 }
 
-function contextOf(turn: TurnContext, call: ToolCall): ToolContext {
+function contextOf(
+  turn: TurnContext,
+  call: ToolCall,
+  show: (image: AttachedMedia) => void,
+): ToolContext {
   const { input, clock, settings, signal } = turn;
   const base = turn.thread.ordinalOf(call) * MAX_TEXTS_PER_CALL;
   let texts = 0;
@@ -55,6 +62,8 @@ function contextOf(turn: TurnContext, call: ToolCall): ToolContext {
     rights: turn.rights.current,
     isTainted: turn.thread.isTainted,
     person: input.person,
+    attached: turn.thread.attached,
+    show,
     say(markdown, attachments) {
       const ordinal = base + texts;
       texts += 1;

@@ -11,6 +11,8 @@ export type AgentSettings = {
   readonly maxTurnMs: number;
   /** Absolute path. */
   readonly workspace: string;
+  /** Of a document, shown with its message. */
+  readonly maxInlineChars: number;
   /** IANA name; empty = the machine's. */
   readonly timeZone: string;
 };
@@ -25,6 +27,7 @@ export function agentSettingsOf(config: Config, workspace: string): AgentSetting
     maxTurnTokens: defaults.maxTurnTokens,
     maxTurnMs: defaults.maxTurnSecs * 1000,
     workspace,
+    maxInlineChars: config.media.maxInlineChars,
     timeZone: config.sessions.timeZone,
   };
 }

@@ -1,6 +1,7 @@
 // A turn's view of its conversation: what came before, what this turn has recorded, and the smaller
 // view that the model is shown once the whole does not fit. Records go to the session store first.
 
+import type { AttachedMedia } from '../core/attached.ts';
 import { fitEntries, omissionMarker, onlyTurn } from '../core/context-fit.ts';
 import type { MessageId, SessionKey, TurnId } from '../core/ids.ts';
 import type { KnownTexts } from '../core/taint.ts';
@@ -28,6 +29,7 @@ export class Thread {
   readonly #options: ThreadOptions;
   #own: TranscriptEntry[] = [];
   #view: readonly TranscriptEntry[] = [];
+  #history: readonly TranscriptEntry[] = [];
   #omitted = 0;
   #throughSeq = 0;
   /** What the person has seen of the call that runs. */
@@ -48,6 +50,7 @@ export class Thread {
   ): void {
     const { turnId } = this.#options;
     this.#own = [...own];
+    this.#history = history;
     this.consumed(shownThrough(own));
     this.#view = threadView(history, own, { turnId, asked: new Set(asked) });
   }
@@ -96,6 +99,14 @@ export class Thread {
   /** Words of others stand in what the model is shown. */
   get isTainted(): boolean {
     return this.#view.some((entry) => 'isForeign' in entry);
+  }
+
+  /** What came with the conversation's messages and was shown by tools, oldest first, each once. */
+  get attached(): readonly AttachedMedia[] {
+    const all = [...this.#history, ...this.#own].flatMap((entry) =>
+      'media' in entry ? (entry.media ?? []) : [],
+    );
+    return [...new Map(all.map((one) => [`${one.media} ${one.name ?? ''}`, one])).values()];
   }
 
   /** What the model is shown, by who wrote it. */

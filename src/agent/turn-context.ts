@@ -3,6 +3,7 @@
 import type { TurnLimits } from '../core/turn-state.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
+import type { MediaReader } from '../media/reader.ts';
 import type { ModelRegistry } from '../providers/provider.ts';
 import type { SessionStore } from '../sessions/store.ts';
 import type { Toolbox } from '../tools/tool.ts';
@@ -23,6 +24,7 @@ export type TurnContext = {
   readonly toolbox: Toolbox;
   readonly sessions: SessionStore;
   readonly thread: Thread;
+  readonly reader: Pick<MediaReader, 'document'>;
   readonly correction: TokenCorrection;
   /** When the turn began, in the words of the prompt. */
   readonly time: string;

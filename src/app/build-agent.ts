@@ -9,6 +9,7 @@ import type { Clock } from '../lib/clock.ts';
 import { createGuardedFiles } from '../lib/guarded-files.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { MediaStore } from '../media/media.ts';
+import type { MediaReader } from '../media/reader.ts';
 import { createFileMemory } from '../memory/files.ts';
 import type { ModelRegistry } from '../providers/provider.ts';
 import type { SessionStore } from '../sessions/store.ts';
@@ -28,12 +29,13 @@ export type AgentParts = {
   readonly sessions: SessionStore;
   readonly resources: AsyncDisposableStack;
   readonly media: MediaStore;
+  readonly reader: MediaReader;
   /** Largest file that may be sent by a door; undefined where it carries none. */
   maxFileBytes(channel: ChannelName): number | undefined;
 };
 
 export function buildAgent(
-  { live, clock, log, sessions, resources, media, maxFileBytes }: AgentParts,
+  { live, clock, log, sessions, resources, media, reader, maxFileBytes }: AgentParts,
   models: () => ModelRegistry,
   home: Home,
 ): Agent {
@@ -47,6 +49,7 @@ export function buildAgent(
       ...{ files, memory, timeZone },
       web: buildWeb(live, clock, resources),
       sending: { media, maxBytes: maxFileBytes },
+      reading: { media, reader, maxResultChars: () => live.defaults.maxToolResultChars },
     }),
     settings: () => toolboxSettings(live.config),
     clock,
@@ -60,6 +63,7 @@ export function buildAgent(
   return createAgent({
     models,
     sessions,
+    reader,
     toolbox: () => shown,
     prompt: redactedPrompt(sources, redact),
     clock,

@@ -1,12 +1,16 @@
 // Builds the media store of a home, its upkeep, and what fetches files into it.
 
+import { join } from 'node:path';
 import type { Channel } from '../channels/channel.ts';
-import type { ChannelName } from '../core/ids.ts';
+import type { ChannelName, MediaId } from '../core/ids.ts';
 import { createInboundAttachments, type InboundAttachments } from '../gateway/attachments.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import { openMediaFiles } from '../media/files.ts';
 import type { MediaStore } from '../media/media.ts';
+import { createMediaReader } from '../media/media-reader.ts';
+import type { MediaReader } from '../media/reader.ts';
+import type { LoadedImage } from '../providers/index.ts';
 import type { BusStore } from '../store/store.ts';
 import type { Home } from './home.ts';
 import type { LiveConfig } from './live-config.ts';
@@ -26,6 +30,19 @@ export function buildMedia({ live, clock, store }: MediaParts, home: Home): Prom
     maxBytes: () => live.config.media.maxBytes,
     needed: async () => new Set(await store.neededMedia()),
   });
+}
+
+/** Reads what the store holds; what it makes of it lies in the same folder. */
+export function buildReader(media: MediaStore, clock: Clock, home: Home): MediaReader {
+  return createMediaReader({ store: media, clock, folder: join(home.media, 'derived') });
+}
+
+/** An image as it goes to a model's vendor. */
+export async function loadedImage(reader: MediaReader, id: MediaId): Promise<LoadedImage> {
+  const reading = await reader.image(id);
+  if (reading.kind === 'unreadable') return reading;
+  const { kind, mimeType, content } = reading;
+  return { kind, mimeType, base64: Buffer.from(content).toString('base64') };
 }
 
 /** How long an unused content is kept, milliseconds. */

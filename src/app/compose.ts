@@ -25,6 +25,7 @@ import { openLogFile } from '../lib/log-file.ts';
 import { createLogger, type Logger } from '../lib/logger.ts';
 import { createPermits } from '../lib/permits.ts';
 import type { MediaStore } from '../media/media.ts';
+import type { MediaReader } from '../media/reader.ts';
 import { createJsonlSessionStore } from '../sessions/jsonl.ts';
 import type { SessionStore } from '../sessions/store.ts';
 import { openEmbeddedStore } from '../store/embedded.ts';
@@ -34,7 +35,13 @@ import { createAlerts } from './alerts.ts';
 import { buildAgent } from './build-agent.ts';
 import { buildAsides } from './build-asides.ts';
 import { buildDecisions } from './build-decisions.ts';
-import { buildAttachments, buildMedia, sendableBytes } from './build-media.ts';
+import {
+  buildAttachments,
+  buildMedia,
+  buildReader,
+  loadedImage,
+  sendableBytes,
+} from './build-media.ts';
 import type { LoadedConfig } from './config.ts';
 import { createDoors, policyOf } from './doors.ts';
 import type { Gateway, GatewayOptions } from './gateway.ts';
@@ -57,6 +64,7 @@ type Foundations = {
   readonly bus: MessageBus;
   readonly sessions: SessionStore;
   readonly media: MediaStore;
+  readonly reader: MediaReader;
 };
 
 /**
@@ -104,7 +112,8 @@ async function layFoundations(
   const jsonl = createJsonlSessionStore({ folder: home.sessions, clock, log, policy });
   const sessions = resources.use(redactedSessions(jsonl, redact));
   const media = await buildMedia({ live, clock, store }, home);
-  return { live, clock, log, store, bus, sessions, media };
+  const reader = buildReader(media, clock, home);
+  return { live, clock, log, store, bus, sessions, media, reader };
 }
 
 async function build(
@@ -113,7 +122,10 @@ async function build(
   resources: AsyncDisposableStack,
 ): Promise<Gateway> {
   const { live, clock, log, store, bus } = foundations;
-  const models = await createModels({ live, env: options.env, clock, log });
+  const models = await createModels({
+    ...{ live, env: options.env, clock, log },
+    loadImage: (id) => loadedImage(foundations.reader, id),
+  });
   const maxFileBytes = (name: ChannelName) => sendableBytes(live, manager.channel(name));
   const parts = { ...foundations, resources, maxFileBytes };
   const agent = buildAgent(parts, models.current, options.home);

@@ -21,6 +21,7 @@ import type { Logger } from '../lib/logger.ts';
 import type { Permits } from '../lib/permits.ts';
 import { supervise } from '../lib/supervise.ts';
 import type { MediaStore } from '../media/media.ts';
+import type { MediaReader } from '../media/reader.ts';
 import type { StateStore } from '../store/store.ts';
 import type { Doors } from './doors.ts';
 import type { ChannelReport, Gateway, GatewayOptions } from './gateway.ts';
@@ -45,6 +46,7 @@ export type GatewayParts = {
   readonly groupTalk: Pick<GroupBuffer, 'expire'>;
   readonly questions: Pick<Questions, 'run'>;
   readonly media: MediaStore;
+  readonly reader: Pick<MediaReader, 'sweep'>;
 };
 
 /** Sessions whose messages are held at once; their places at the model are counted apart. */

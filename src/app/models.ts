@@ -2,10 +2,11 @@
 // looked for only where neither the configuration nor the environment names a model.
 
 import type { Environment } from '../core/environment.ts';
+import type { MediaId } from '../core/ids.ts';
 import { isDemo } from '../core/model-names.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
-import { createModelRegistry, discoverLocalModels } from '../providers/index.ts';
+import { createModelRegistry, discoverLocalModels, type LoadedImage } from '../providers/index.ts';
 import type { ModelRegistry } from '../providers/provider.ts';
 import type { LiveConfig } from './live-config.ts';
 
@@ -21,6 +22,7 @@ export type ModelsDeps = {
   readonly env: Environment;
   readonly clock: Clock;
   readonly log: Logger;
+  readonly loadImage: (id: MediaId) => Promise<LoadedImage>;
 };
 
 export async function createModels(deps: ModelsDeps): Promise<Models> {

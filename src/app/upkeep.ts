@@ -6,6 +6,7 @@ import type { People } from '../gateway/people.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { MediaStore } from '../media/media.ts';
+import type { MediaReader } from '../media/reader.ts';
 import { keptUnusedMs } from './build-media.ts';
 import type { LiveConfig } from './live-config.ts';
 
@@ -17,6 +18,7 @@ export type UpkeepParts = {
   readonly people: People;
   readonly groupTalk: Pick<GroupBuffer, 'expire'>;
   readonly media: MediaStore;
+  readonly reader: Pick<MediaReader, 'sweep'>;
 };
 
 const INTERVAL_MS = 3_600_000;
@@ -24,7 +26,7 @@ const INTERVAL_MS = 3_600_000;
 const DEDUPE_WINDOW_MS = 30 * 86_400_000;
 
 export async function keepTidy(parts: UpkeepParts, signal: AbortSignal): Promise<void> {
-  const { bus, clock, log, people, groupTalk, media, live } = parts;
+  const { bus, clock, log, people, groupTalk, media, reader, live } = parts;
   while (!signal.aborted) {
     await clock.sleep(INTERVAL_MS, signal).catch(() => undefined);
     if (signal.aborted) return;
@@ -34,6 +36,7 @@ export async function keepTidy(parts: UpkeepParts, signal: AbortSignal): Promise
     const forgotten = await people.strangers.expire();
     if (forgotten > 0) log.info('old messages of strangers deleted', { deleted: forgotten });
     const freedBytes = await media.sweep(keptUnusedMs(live));
+    await reader.sweep(keptUnusedMs(live));
     if (freedBytes > 0) log.info('old files deleted', { freedBytes });
   }
 }

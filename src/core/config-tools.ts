@@ -7,6 +7,7 @@ import { PERMISSIONS, TOOL_ACCESSES, type ToolAccess } from './rights.ts';
 /** Every built-in tool; a test keeps the list true. */
 export const TOOL_NAMES = [
   'read_file',
+  'read_document',
   'write_file',
   'edit_file',
   'list_dir',

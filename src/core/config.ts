@@ -39,6 +39,9 @@ const agentDefaults = z.strictObject({
     .describe('Tokens, in and out, of one turn over all its calls.'),
 });
 
+const modelNames = (description: string) =>
+  z.array(z.string()).max(100).default([]).describe(`${description} E.g. ollama/my-model.`);
+
 const providerEntry = z.strictObject({
   apiKey: secret().default(''),
   apiBase: z.string().default('').describe('Base URL; empty: the vendor’s own.'),
@@ -112,9 +115,6 @@ export const configSchema = z.strictObject({
       maxPending: count(1, 1_000_000).default(10_000),
     })
     .prefault({}),
-  limits: limitsSchema.prefault({}),
-  sessions: z
-    .strictObject({
   edits: z
     .strictObject({
       afterAnswer: z
@@ -123,6 +123,9 @@ export const configSchema = z.strictObject({
         .describe('A message is changed after its answer. offer: asks whether to answer again.'),
     })
     .prefault({}),
+  limits: limitsSchema.prefault({}),
+  sessions: z
+    .strictObject({
       rotationSizeBytes: count(10_000, 1_000_000_000).default(1_000_000),
       rotationTokens: count(1000, 100_000_000).default(200_000),
       carry: z
@@ -165,6 +168,15 @@ export const configSchema = z.strictObject({
         .default(25_000_000)
         .describe('Largest file that is taken in or sent; a door may allow less.'),
       keepDays: count(1, 3650).default(30).describe('Days an unused file is kept.'),
+      images: z
+        .boolean()
+        .default(true)
+        .describe('Images go to the model’s vendor, where the model sees; false: to none.'),
+      visionModels: modelNames('Models that see images although their name does not tell.'),
+      blindModels: modelNames('Models that see no images although their name tells otherwise.'),
+      maxInlineChars: count(0, 100_000)
+        .default(8000)
+        .describe('Of a document, shown with its message; read_document reads on.'),
     })
     .prefault({}),
   logging: z

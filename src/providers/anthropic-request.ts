@@ -3,32 +3,42 @@
 
 import type {
   ContentBlockParam,
+  ImageBlockParam,
   MessageCreateParamsStreaming,
   MessageParam,
   TextBlockParam,
   Tool,
 } from '@anthropic-ai/sdk/resources/messages';
+import type { AttachedMedia } from '../core/attached.ts';
 import { claudeTraits } from './model-version.ts';
 import type { ModelRequest } from './provider.ts';
 import { effortOf } from './quirks.ts';
 import { unsealed } from './seal.ts';
+import { imageLabel, NO_IMAGES, type ShownImages } from './seen-images.ts';
 import { argumentsObject, type WireMessage, wireMessages } from './wire-messages.ts';
 
 const CACHE_MARK = { cache_control: { type: 'ephemeral' } } as const;
 /** Least budget the service takes. */
 const MIN_THINKING_TOKENS = 1024;
 
+export type RequestOptions = {
+  /** Default: the thinking of earlier calls goes along. */
+  readonly withThinking?: boolean;
+  readonly shown?: ShownImages;
+};
+
 export function anthropicRequest(
   request: ModelRequest,
-  options: { readonly withThinking: boolean } = { withThinking: true },
+  options: RequestOptions = {},
 ): MessageCreateParamsStreaming {
+  const { withThinking = true, shown = NO_IMAGES } = options;
   const wire = wireMessages(request.messages);
   const system = systemBlocks(request);
   const tools = request.tools.map((tool, index, all) => wireTool(tool, index === all.length - 1));
   return {
     model: request.model,
     stream: true,
-    messages: messagesOf(wire, options.withThinking ? request.model : undefined),
+    messages: messagesOf(wire, withThinking ? request.model : undefined, shown),
     ...(system.length === 0 ? {} : { system }),
     ...(tools.length === 0 ? {} : { tools }),
     ...(tools.length > 0 && request.toolChoice === 'none'
@@ -93,12 +103,16 @@ function systemBlocks(request: ModelRequest): TextBlockParam[] {
   }));
 }
 
-function messagesOf(wire: readonly WireMessage[], model: string | undefined): MessageParam[] {
+function messagesOf(
+  wire: readonly WireMessage[],
+  model: string | undefined,
+  shown: ShownImages,
+): MessageParam[] {
   const messages: { role: 'user' | 'assistant'; content: ContentBlockParam[] }[] = [];
   const lastAsked = wire.findLastIndex((message) => message.role === 'user');
   wire.forEach((message, index) => {
     const role = message.role === 'assistant' ? 'assistant' : 'user';
-    const content = blocksOf(message, index > lastAsked ? model : undefined);
+    const content = blocksOf(message, index > lastAsked ? model : undefined, shown);
     const last = messages.at(-1);
     if (last?.role === role) last.content.push(...content);
     else messages.push({ role, content });
@@ -107,14 +121,21 @@ function messagesOf(wire: readonly WireMessage[], model: string | undefined): Me
 }
 
 /** `model`: whose thinking goes back; undefined outside of the round that is under way. */
-function blocksOf(message: WireMessage, model: string | undefined): ContentBlockParam[] {
-  if (message.role === 'user') return [{ type: 'text', text: message.text }];
+function blocksOf(
+  message: WireMessage,
+  model: string | undefined,
+  shown: ShownImages,
+): ContentBlockParam[] {
+  if (message.role === 'user') {
+    const text = message.text.trim() === '' ? [] : [textBlock(message.text)];
+    return [...imageBlocks(message.images, shown), ...text];
+  }
   if (message.role === 'tool') {
     return [
       {
         type: 'tool_result',
         tool_use_id: message.callId,
-        content: message.text,
+        content: resultContent(message, shown),
         ...(message.failed ? { is_error: true } : {}),
       },
     ];
@@ -130,6 +151,28 @@ function blocksOf(message: WireMessage, model: string | undefined): ContentBlock
       input: argumentsObject(call.arguments),
     })),
   ];
+}
+
+const textBlock = (text: string): TextBlockParam => ({ type: 'text', text });
+
+function imageBlocks(
+  images: readonly AttachedMedia[] = [],
+  shown: ShownImages,
+): (TextBlockParam | ImageBlockParam)[] {
+  return images.flatMap((image) => {
+    const found = shown.get(image.media);
+    if (found === undefined) return [];
+    const source = { type: 'base64' as const, media_type: found.mimeType, data: found.base64 };
+    return [textBlock(imageLabel(image)), { type: 'image' as const, source }];
+  });
+}
+
+function resultContent(
+  { text, images }: Extract<WireMessage, { role: 'tool' }>,
+  shown: ShownImages,
+) {
+  const blocks = imageBlocks(images, shown);
+  return blocks.length === 0 ? text : [textBlock(text), ...blocks];
 }
 
 /** Marks thinking the service hid: its signature field holds the whole encrypted block. */

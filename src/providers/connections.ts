@@ -8,6 +8,7 @@ import type { Credentials } from './credentials.ts';
 import { createOpenaiProvider } from './openai.ts';
 import type { LLMProvider } from './provider.ts';
 import { createProviderHealth, type ProviderHealth } from './provider-health.ts';
+import type { ImageSource } from './seen-images.ts';
 import { vendorOf } from './vendors.ts';
 
 export type Connection = {
@@ -26,6 +27,7 @@ export type ConnectionsDeps = {
   readonly credentials: Credentials;
   readonly timeouts: Config['timeouts'];
   readonly clock: Clock;
+  readonly images: ImageSource;
 };
 
 export function createConnections(deps: ConnectionsDeps): Connections {
@@ -40,7 +42,7 @@ export function createConnections(deps: ConnectionsDeps): Connections {
 }
 
 function connect(vendor: ProviderName, deps: ConnectionsDeps): Connection | undefined {
-  const { credentials, clock, timeouts } = deps;
+  const { credentials, clock, timeouts, images } = deps;
   const access = credentials.accessTo(vendor);
   if (access === undefined) return undefined;
   const row = vendorOf(vendor);
@@ -52,7 +54,7 @@ function connect(vendor: ProviderName, deps: ConnectionsDeps): Connection | unde
   };
   const healths = new Map<string, ProviderHealth>();
   return {
-    provider: create({ vendor: row, ...access, clock, timeouts: callTimeouts }),
+    provider: create({ vendor: row, ...access, clock, timeouts: callTimeouts, images }),
     apiBase: access.apiBase,
     healthOf(model) {
       const health = healths.get(model) ?? createProviderHealth(clock);

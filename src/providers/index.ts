@@ -5,3 +5,4 @@ export { createDemoProvider } from './demo.ts';
 export { discoverLocalModels, type LocalServer } from './local-servers.ts';
 export { type ModelProof, proveModel } from './prove-model.ts';
 export { createModelRegistry, type ModelRegistryDeps } from './registry.ts';
+export type { LoadedImage } from './seen-images.ts';

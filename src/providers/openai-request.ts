@@ -8,6 +8,7 @@ import type {
 } from 'openai/resources/chat/completions';
 import type { ModelRequest } from './provider.ts';
 import { unsealed } from './seal.ts';
+import { imageLabel, NO_IMAGES, type ShownImages } from './seen-images.ts';
 import type { Quirks } from './vendors.ts';
 import { argumentsObject, type WireMessage, wireMessages } from './wire-messages.ts';
 
@@ -15,11 +16,13 @@ type AssistantMessage = Extract<WireMessage, { role: 'assistant' }>;
 
 /** Google's documented stand-in for the signature of a call that some other model made. */
 const NO_SIGNATURE = 'skip_thought_signature_validator';
+const OF_TOOLS = '[shown by the tools above]';
 const CACHE_MARK = { cache_control: { type: 'ephemeral' } } as const;
 
 export function openaiRequest(
   request: ModelRequest,
   quirks: Quirks,
+  shown: ShownImages = NO_IMAGES,
 ): ChatCompletionCreateParamsStreaming {
   const { thinkingBudget = 0, temperature } = request;
   const limitField = quirks.maxTokensField ?? 'max_tokens';
@@ -29,7 +32,9 @@ export function openaiRequest(
     model: request.model,
     messages: [
       ...systemMessages(request, quirks),
-      ...wireMessages(request.messages).map((message) => wire(message, request.model, quirks)),
+      ...withImagesOfTools(wireMessages(request.messages)).map((message) =>
+        wire(message, { model: request.model, quirks, shown }),
+      ),
     ],
     stream: true,
     [limitField]: request.maxTokens + thinkingBudget,
@@ -60,8 +65,43 @@ function systemMessages(request: ModelRequest, quirks: Quirks): ChatCompletionMe
   return [{ role: 'system', content }];
 }
 
-function wire(message: WireMessage, model: string, quirks: Quirks): ChatCompletionMessageParam {
-  if (message.role === 'user') return { role: 'user', content: message.text };
+/** Results are text only in this dialect: their images follow as if the person had sent them. */
+function withImagesOfTools(messages: readonly WireMessage[]): readonly WireMessage[] {
+  return messages.flatMap((message, index): WireMessage[] => {
+    if (message.role === 'assistant') return [message];
+    const isLastResult = message.role === 'tool' && messages[index + 1]?.role !== 'tool';
+    if (!isLastResult) return [message];
+    const begin = messages.findLastIndex(({ role }, at) => at < index && role !== 'tool') + 1;
+    const images = messages
+      .slice(begin, index + 1)
+      .flatMap((result) => (result.role === 'tool' ? (result.images ?? []) : []));
+    if (images.length === 0) return [message];
+    return [message, { role: 'user', text: OF_TOOLS, images }];
+  });
+}
+
+type Dialect = { readonly model: string; readonly quirks: Quirks; readonly shown: ShownImages };
+
+function userContent(
+  { text, images = [] }: Extract<WireMessage, { role: 'user' }>,
+  shown: ShownImages,
+) {
+  const parts = images.flatMap((image) => {
+    const found = shown.get(image.media);
+    if (found === undefined) return [];
+    const url = `data:${found.mimeType};base64,${found.base64}`;
+    return [
+      { type: 'text' as const, text: imageLabel(image) },
+      { type: 'image_url' as const, image_url: { url } },
+    ];
+  });
+  if (parts.length === 0) return text;
+  return text.trim() === '' ? parts : [...parts, { type: 'text' as const, text }];
+}
+
+function wire(message: WireMessage, dialect: Dialect): ChatCompletionMessageParam {
+  const { model, quirks, shown } = dialect;
+  if (message.role === 'user') return { role: 'user', content: userContent(message, shown) };
   if (message.role === 'tool') {
     return { role: 'tool', tool_call_id: message.callId, content: message.text };
   }

@@ -8,10 +8,11 @@ import { openaiRequest } from './openai-request.ts';
 import { OpenaiReader } from './openai-stream.ts';
 import type { LLMProvider, ModelRequest } from './provider.ts';
 import type { ProviderDeps } from './provider-deps.ts';
+import { seeing, seenMessages } from './seen-images.ts';
 import { LIBRARY_TIMEOUT_MS, streamCall } from './stream-call.ts';
 
 export function createOpenaiProvider(deps: ProviderDeps): LLMProvider {
-  const { vendor, apiBase, apiKey } = deps;
+  const { vendor, apiBase, apiKey, images } = deps;
   let client: Promise<OpenAI> | undefined;
 
   async function connect(): Promise<OpenAI> {
@@ -31,9 +32,14 @@ export function createOpenaiProvider(deps: ProviderDeps): LLMProvider {
     client ??= connect();
     const openai = await client;
     deadline.signal.throwIfAborted();
-    const stream = await openai.chat.completions.create(openaiRequest(request, vendor.quirks), {
-      signal: deadline.signal,
-    });
+    const { messages, shown } = await seenMessages(
+      request.messages,
+      seeing(vendor, request),
+      images,
+    );
+    const body = openaiRequest({ ...request, messages }, vendor.quirks, shown);
+    deadline.signal.throwIfAborted();
+    const stream = await openai.chat.completions.create(body, { signal: deadline.signal });
     for await (const chunk of stream) {
       if (carriesContent(chunk)) deadline.progress();
       yield* reader.push(chunk);

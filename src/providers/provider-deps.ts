@@ -2,6 +2,7 @@
 
 import type { Clock } from '../lib/clock.ts';
 import type { CallTimeouts } from './call-deadline.ts';
+import type { ImageSource } from './seen-images.ts';
 import type { Vendor } from './vendors.ts';
 
 export type ProviderDeps = {
@@ -11,4 +12,5 @@ export type ProviderDeps = {
   readonly apiKey: string;
   readonly timeouts: CallTimeouts;
   readonly clock: Clock;
+  readonly images: ImageSource;
 };

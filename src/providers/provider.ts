@@ -57,6 +57,8 @@ export type ModelHandle = {
   readonly contextTokens: number;
   /** Runs on the person's own machine or net: smaller prompt budgets. */
   readonly local: boolean;
+  /** Is shown the images of messages. */
+  readonly vision: boolean;
   /** Retries and fallbacks included. */
   stream(request: Omit<ModelRequest, 'model'>, signal: AbortSignal): AsyncIterable<ModelEvent>;
 };

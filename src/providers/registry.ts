@@ -2,6 +2,7 @@
 // Built anew when the configuration changes, which costs nothing: clients connect at their first call.
 
 import type { Config } from '../core/config.ts';
+import type { MediaId } from '../core/ids.ts';
 import {
   contextTokensOf,
   DEMO_MODEL,
@@ -25,6 +26,7 @@ import type { LocalServer } from './local-servers.ts';
 import type { ModelHandle, ModelRegistry } from './provider.ts';
 import { createProviderHealth } from './provider-health.ts';
 import { type ResilientDeps, streamResilient } from './resilient.ts';
+import { createImageSource, type ImageSource, type LoadedImage } from './seen-images.ts';
 import { keyMissing, unknownModel } from './unresolved.ts';
 import { vendorOf } from './vendors.ts';
 
@@ -36,6 +38,8 @@ export type ModelRegistryDeps = {
   /** 0 to 1. */
   readonly random: () => number;
   readonly discovered?: readonly LocalServer[];
+  /** Left out: no model is shown an image. */
+  readonly loadImage?: (id: MediaId) => Promise<LoadedImage>;
 };
 
 export function createModelRegistry(deps: ModelRegistryDeps): ModelRegistry {
@@ -49,16 +53,22 @@ class Registry implements ModelRegistry {
   readonly #config: Config;
   readonly #discovered: readonly LocalServer[];
   readonly #credentials: Credentials;
+  readonly #images: ImageSource;
   readonly #connections: Connections;
   readonly #resilience: ResilientDeps;
   readonly #demo: Resolved;
 
-  constructor({ config, env, clock, log, random, discovered = [] }: ModelRegistryDeps) {
+  constructor(deps: ModelRegistryDeps) {
+    const { config, env, clock, log, random, discovered = [] } = deps;
     this.#config = config;
     this.#discovered = discovered;
     this.#credentials = createCredentials(config, env, discovered);
     const { timeouts } = config;
-    this.#connections = createConnections({ credentials: this.#credentials, timeouts, clock });
+    this.#images = createImageSource(config, deps.loadImage);
+    this.#connections = createConnections({
+      ...{ credentials: this.#credentials, timeouts, clock },
+      images: this.#images,
+    });
     this.#resilience = { clock, log, random, policy: policyOf(config) };
     this.#demo = { candidate: demoCandidate(clock), contextTokens: DEMO_CONTEXT_TOKENS };
     this.defaultModel = config.agents.defaults.model || this.#credentials.firstFound;
@@ -71,6 +81,7 @@ class Registry implements ModelRegistry {
       name: candidate.name,
       contextTokens: Math.min(contextTokens, this.#config.agents.defaults.maxContextTokens),
       local: candidate.local,
+      vision: this.#images.sightOf(candidate.name) === 'sees',
       stream: (request, signal) =>
         streamResilient([candidate, ...this.#fallbacks(candidate)], request, signal, resilience),
     };

@@ -31,6 +31,8 @@ export type Quirks = {
   readonly cacheMarksFor?: RegExp;
   /** Temperature must be left out for models whose name matches. */
   readonly fixedTemperature?: RegExp;
+  /** Images it takes in one call, where that is fewer than we show. */
+  readonly maxImages?: number;
   readonly extras?: (request: ModelRequest) => ExtraParameters;
 };
 
@@ -82,6 +84,7 @@ const ROWS: readonly Vendor[] = [
     { signsToolCalls: true, extras: openaiThinking },
   ),
   cloud('groq', 'Groq', 'https://api.groq.com/openai/v1', 'GROQ_API_KEY', {
+    maxImages: 5,
     extras: groqThinking,
   }),
   cloud('zhipu', 'Zhipu', 'https://api.z.ai/api/paas/v4', 'ZHIPU_API_KEY', {

@@ -1,6 +1,7 @@
 // Makes a transcript fit for any wire: ids and arguments every vendor takes, no empty answers, no two
 // user messages in a row. Pairing of calls and results is the agent's; here nothing is lost.
 
+import { joinedUsers } from '../core/thread-repair.ts';
 import type { ModelMessage } from '../core/transcript.ts';
 
 export type WireMessage = ModelMessage;
@@ -17,9 +18,9 @@ export function wireMessages(messages: readonly ModelMessage[]): readonly WireMe
     const message = { ...original, text: original.text.toWellFormed() };
     const last = out.at(-1);
     if (message.role === 'user') {
-      if (message.text.trim() === '') continue;
+      if (message.text.trim() === '' && message.images === undefined) continue;
       if (last?.role !== 'user') out.push(message);
-      else out[out.length - 1] = { role: 'user', text: `${last.text}\n\n${message.text}` };
+      else out[out.length - 1] = joinedUsers(last, message);
     } else if (message.role === 'tool') {
       out.push({ ...message, callId: ids(message.callId) });
     } else if (message.text.trim() !== '' || message.toolCalls.length > 0) {

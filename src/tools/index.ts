@@ -5,6 +5,7 @@ import type { MemoryStore } from '../memory/memory.ts';
 import { createEditFile } from './edit-file.ts';
 import { createListDir } from './list-dir.ts';
 import { createMessage } from './message.ts';
+import { createReadDocument, type ReadDocumentDeps } from './read-document.ts';
 import { createReadFile } from './read-file.ts';
 import { createRecall } from './recall.ts';
 import { createRemember } from './remember.ts';
@@ -21,6 +22,7 @@ export type ToolsDeps = {
   /** IANA zone; empty = the machine's. */
   readonly timeZone: () => string;
   readonly web: WebFetchDeps;
+  readonly reading: Omit<ReadDocumentDeps, 'files'>;
   readonly sending: Omit<SendFileDeps, 'files'>;
 };
 
@@ -30,9 +32,11 @@ export function createTools({
   timeZone,
   web,
   sending,
+  reading,
 }: ToolsDeps): readonly Tool[] {
   return [
     createReadFile({ files }),
+    createReadDocument({ files, ...reading }),
     createWriteFile({ files }),
     createEditFile({ files }),
     createListDir({ files }),

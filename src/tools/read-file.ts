@@ -37,11 +37,24 @@ export function createReadFile({ files }: WorkspaceAccess): Tool<Input> {
     async run({ path, lines }, { workspace, person }) {
       checkNotes(path, { person });
       const content = await files.read(workspace, path, { maxBytes: MAX_READ_BYTES });
+      if (isDocument(content)) throw new ToolError('execution', IS_DOCUMENT);
       const text = decodeText(content);
       if (lines !== undefined && lines.trim() !== '') return cutLines(text, lines);
       return text === '' ? '(the file is empty)' : text;
     },
   };
+}
+
+const IS_DOCUMENT = 'this is a document or an image: read_document reads it, with the same path';
+/** PDF, zip (which office files are), old Office, RTF, PNG, JPEG, GIF, WebP in RIFF. */
+const DOCUMENT_STARTS = [
+  ...['25504446', '504b0304', 'd0cf11e0', '7b5c727466'],
+  ...['89504e47', 'ffd8ff', '47494638', '52494646'],
+];
+
+function isDocument(content: Uint8Array): boolean {
+  const start = Buffer.from(content.subarray(0, 8)).toString('hex');
+  return DOCUMENT_STARTS.some((mark) => start.startsWith(mark));
 }
 
 function cutLines(text: string, wanted: string): string {

@@ -2,6 +2,7 @@
 // test/contract/tool.ts.
 
 import type { z } from 'zod';
+import type { AttachedMedia } from '../core/attached.ts';
 import type { OutboundAttachment } from '../core/attachment.ts';
 import type { SessionKey, TurnId } from '../core/ids.ts';
 import type { ChatRef } from '../core/message.ts';
@@ -24,6 +25,10 @@ export type ToolContext = {
   readonly isTainted: boolean;
   /** Whose turn it is: no tool reaches the notes of others. */
   readonly person: TurnPerson;
+  /** What came with the messages of this conversation, oldest first; left out outside of a turn. */
+  readonly attached?: readonly AttachedMedia[];
+  /** Shows the model an image with the result; left out outside of a turn. */
+  show?(image: AttachedMedia): void;
   /** Sends a text, files or both to the current chat at once; a retry of the call sends once. */
   say(markdown: string, attachments?: readonly OutboundAttachment[]): Promise<void>;
 };

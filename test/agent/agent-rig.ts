@@ -20,6 +20,7 @@ import type { ModelRegistry } from '../../src/providers/provider.ts';
 import type { Tool, ToolContext } from '../../src/tools/tool.ts';
 import { createToolbox } from '../../src/tools/toolbox.ts';
 import { createSessionFolder } from '../sessions/session-folder.ts';
+import { createMemoryMedia, createTestReader } from '../support/memory-media.ts';
 import { createScriptedModel } from '../support/scripted-model.ts';
 
 export const CHAT = {
@@ -37,6 +38,7 @@ export type RigOptions = {
   readonly settings?: Partial<AgentSettings>;
   readonly contextTokens?: number;
   readonly local?: boolean;
+  readonly vision?: boolean;
   readonly tools?: readonly RigTool[];
   /** Left out: the scripted model. */
   readonly models?: ModelRegistry;
@@ -53,6 +55,7 @@ const SETTINGS: AgentSettings = {
   maxTurnTokens: 1_000_000,
   maxTurnMs: 600_000,
   workspace: '',
+  maxInlineChars: 8000,
   timeZone: 'UTC',
 };
 
@@ -72,6 +75,8 @@ export async function createRig(options: RigOptions = {}) {
     clock: home.clock,
     log: silentLogger,
   });
+  const media = createMemoryMedia(home.clock);
+  const reader = createTestReader(media, join(home.folder, '..', 'derived'));
   const said: { markdown: string; ordinal: number }[] = [];
   const asked: CallToApprove[] = [];
   const state: { memory: string; settings: Partial<AgentSettings> } = { memory: '', settings: {} };
@@ -90,6 +95,7 @@ export async function createRig(options: RigOptions = {}) {
           workspace: () => workspace,
           memoryText: async () => state.memory,
         }),
+        reader,
         clock: home.clock,
         log: silentLogger,
       }),
@@ -142,6 +148,8 @@ export async function createRig(options: RigOptions = {}) {
   return {
     model,
     clock: home.clock,
+    media,
+    reader,
     workspace,
     /** Of the session files. */
     folder: home.folder,

@@ -11,7 +11,7 @@ import { demoReply } from '../../src/providers/demo-script.ts';
 import { createTools } from '../../src/tools/index.ts';
 import { toolboxSettings } from '../../src/tools/tool-settings.ts';
 import { createToolbox } from '../../src/tools/toolbox.ts';
-import { createMemoryMedia } from '../support/memory-media.ts';
+import { createMemoryMedia, createTestReader } from '../support/memory-media.ts';
 import { createWebTools } from '../support/web-tools.ts';
 
 const files = createGuardedFiles();
@@ -23,9 +23,12 @@ const memory = createFileMemory({
   timeZone,
   log: silentLogger,
 });
-const sending = { media: createMemoryMedia(systemClock), maxBytes: () => undefined };
+const media = createMemoryMedia(systemClock);
+const sending = { media, maxBytes: () => undefined };
+const reader = createTestReader(media, '/nowhere');
+const reading = { media, reader, maxResultChars: () => 10_000 };
 const toolbox = createToolbox({
-  tools: createTools({ files, memory, timeZone, web: createWebTools(), sending }),
+  tools: createTools({ files, memory, timeZone, web: createWebTools(), sending, reading }),
   settings: () => toolboxSettings(configSchema.parse({})),
   clock: systemClock,
   log: silentLogger,

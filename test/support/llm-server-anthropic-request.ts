@@ -1,7 +1,7 @@
 // Reads an Anthropic Messages request as strictly as the service: alternating roles, every tool_use
 // answered at once, thinking blocks signed and first, temperature 1 with thinking.
 
-import type { Dialect } from './llm-server-reply.ts';
+import type { Dialect, SentImage } from './llm-server-reply.ts';
 import {
   distinct,
   type Json,
@@ -11,6 +11,7 @@ import {
   pairing,
   positiveInteger,
   refuseUnless,
+  sentImage,
   text,
   toolName,
 } from './llm-server-strict.ts';
@@ -29,13 +30,14 @@ const PARAMETERS = [
 ];
 const BLOCK_KEYS: Readonly<Record<string, readonly string[]>> = {
   text: ['type', 'text', 'cache_control'],
+  image: ['type', 'source', 'cache_control'],
   thinking: ['type', 'thinking', 'signature'],
   redacted_thinking: ['type', 'data'],
   tool_use: ['type', 'id', 'name', 'input', 'cache_control'],
   tool_result: ['type', 'tool_use_id', 'content', 'is_error', 'cache_control'],
 };
 const ALLOWED_IN: Readonly<Record<string, readonly string[]>> = {
-  user: ['text', 'tool_result'],
+  user: ['text', 'image', 'tool_result'],
   assistant: ['text', 'thinking', 'redacted_thinking', 'tool_use'],
 };
 const CALL_ID = /^[a-zA-Z0-9_-]+$/;
@@ -65,6 +67,7 @@ function checkBlock(block: Json, type: string, where: string): void {
   if (type === 'text') {
     refuseUnless(text(block['text'], where).trim() !== '', `${where}: text must be non-empty`);
   }
+  if (type === 'image') imageOf(block, where);
   if (type === 'thinking') {
     refuseUnless(text(block['signature'], where) !== '', `${where}.signature: required`);
   }
@@ -73,6 +76,23 @@ function checkBlock(block: Json, type: string, where: string): void {
     object(block['input'], `${where}.input`);
     refuseUnless(CALL_ID.test(text(block['id'], where)), `${where}.id: bad characters`);
   }
+}
+
+function imageOf(block: Json, where: string): SentImage {
+  const source = object(block['source'], `${where}.source`);
+  onlyKeys(source, ['type', 'media_type', 'data'], `${where}.source`);
+  refuseUnless(source['type'] === 'base64', `${where}.source.type: expected base64`);
+  return sentImage(source['media_type'], source['data'], where);
+}
+
+function imagesOf(blocks: readonly Json[]): readonly SentImage[] {
+  return blocks.flatMap((block) => {
+    if (block['type'] === 'image') return [imageOf(block, 'image')];
+    const { content } = block;
+    return block['type'] === 'tool_result' && Array.isArray(content)
+      ? imagesOf(content.map((part) => object(part, 'part')))
+      : [];
+  });
 }
 
 const idsOf = (blocks: readonly Json[], type: string, key: string) =>
@@ -91,7 +111,7 @@ function checkOrder(messages: readonly Message[], thinking: boolean): void {
       const calls = before === undefined ? [] : idsOf(before.blocks, 'tool_use', 'id');
       pairing(calls, idsOf(message.blocks, 'tool_result', 'tool_use_id'), where);
       const types = message.blocks.map((block) => block['type']);
-      const firstText = types.indexOf('text');
+      const firstText = types.findIndex((type) => type !== 'tool_result');
       refuseUnless(
         firstText < 0 || types.lastIndexOf('tool_result') < firstText,
         `${where}: tool_result blocks must come first`,
@@ -145,7 +165,8 @@ function checkThinking(body: Json): boolean {
 function resultText(content: unknown): string {
   if (content === undefined || typeof content === 'string') return content ?? '';
   return list(content, 'tool_result.content')
-    .map((part) => text(object(part, 'part')['text'], 'part.text'))
+    .map((part) => object(part, 'part'))
+    .map((part) => (part['type'] === 'image' ? '' : text(part['text'], 'part.text')))
     .join('');
 }
 
@@ -177,5 +198,6 @@ export function readAnthropicRequest(body: Json): ReturnType<Dialect['read']> {
         text: resultText(block['content']),
       })),
     tools: readTools(body['tools']),
+    images: imagesOf(messages.flatMap(({ blocks }) => blocks)),
   };
 }

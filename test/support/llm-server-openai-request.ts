@@ -1,7 +1,7 @@
 // Reads an OpenAI chat completions request as strictly as the strictest vendor of the dialect: every
 // rule here is one that some service really enforces with a 400.
 
-import type { Dialect } from './llm-server-reply.ts';
+import type { Dialect, SentImage } from './llm-server-reply.ts';
 import {
   distinct,
   type Json,
@@ -11,6 +11,7 @@ import {
   pairing,
   positiveInteger,
   refuseUnless,
+  sentImage,
   text,
   toolName,
 } from './llm-server-strict.ts';
@@ -38,16 +39,39 @@ const MESSAGE_KEYS: Readonly<Record<string, readonly string[]>> = {
 };
 const MAX_CALL_ID_CHARS = 40;
 
-function contentText(value: unknown, where: string): string {
+function contentText(value: unknown, where: string, withImages = false): string {
   if (typeof value === 'string') return value;
   return list(value, where)
     .map((part) => {
       const block = object(part, where);
+      if (withImages && block['type'] === 'image_url') {
+        imageOf(block, where);
+        return '';
+      }
       onlyKeys(block, ['type', 'text', 'cache_control'], where);
       refuseUnless(block['type'] === 'text', `${where}: only text parts here`);
       return text(block['text'], where);
     })
     .join('');
+}
+
+const DATA_URL = /^data:([\w/+.-]+);base64,(.*)$/s;
+
+function imageOf(block: Json, where: string): SentImage {
+  onlyKeys(block, ['type', 'image_url'], where);
+  const image = object(block['image_url'], `${where}.image_url`);
+  onlyKeys(image, ['url', 'detail'], `${where}.image_url`);
+  const [, type, data] = DATA_URL.exec(text(image['url'], `${where}.image_url.url`)) ?? [];
+  return sentImage(type, data, where);
+}
+
+function imagesOf(messages: readonly Json[]): readonly SentImage[] {
+  return messages
+    .filter((message) => message['role'] === 'user' && Array.isArray(message['content']))
+    .flatMap((message) => list(message['content'], 'content'))
+    .map((part) => object(part, 'part'))
+    .filter((part) => part['type'] === 'image_url')
+    .map((part) => imageOf(part, 'content'));
 }
 
 function readCalls(message: Json, where: string): readonly string[] {
@@ -111,7 +135,8 @@ function readMessages(value: unknown): readonly Json[] {
     refuseUnless(seenOther || role === 'user', `${where}: the conversation starts with a user`);
     seenOther = true;
     if (role === 'user') {
-      refuseUnless(contentText(message['content'], where) !== '', `${where}: empty user message`);
+      const said = contentText(message['content'], where, true);
+      refuseUnless(said !== '', `${where}: empty user message`);
       return;
     }
     refuseUnless(messages[index - 1]?.['role'] !== 'assistant', `${where}: two answers in a row`);
@@ -156,7 +181,7 @@ export function readOpenaiRequest(body: Json): ReturnType<Dialect['read']> {
   const messages = readMessages(body['messages']);
   const tail = messages.slice(messages.findLastIndex((m) => m['role'] === 'assistant') + 1);
   const contentOf = (role: string, among: readonly Json[]) =>
-    among.filter((m) => m['role'] === role).map((m) => contentText(m['content'], role));
+    among.filter((m) => m['role'] === role).map((m) => contentText(m['content'], role, true));
   return {
     dialect: 'openai',
     model,
@@ -167,5 +192,6 @@ export function readOpenaiRequest(body: Json): ReturnType<Dialect['read']> {
       .filter((m) => m['role'] === 'tool')
       .map((m) => ({ callId: String(m['tool_call_id']), text: contentText(m['content'], 'tool') })),
     tools: readTools(body['tools']),
+    images: imagesOf(messages),
   };
 }

@@ -53,6 +53,8 @@ export type LlmReply = {
   readonly cutAt?: number | 'every';
 };
 
+export type SentImage = { readonly mimeType: string; readonly base64: string };
+
 export type LlmRequest = {
   readonly dialect: 'openai' | 'anthropic';
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
@@ -66,6 +68,8 @@ export type LlmRequest = {
   /** Results of the last round of tools, in order. */
   readonly toolResults: readonly { readonly callId: string; readonly text: string }[];
   readonly tools: readonly string[];
+  /** All images of the conversation, in order. */
+  readonly images: readonly SentImage[];
   /** Resolves when the client goes away before the answer ended. */
   readonly abandoned: Promise<void>;
 };

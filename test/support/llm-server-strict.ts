@@ -1,6 +1,6 @@
 // Checks of request bodies that both dialects of the model simulator share.
 
-import { Refusal } from './llm-server-reply.ts';
+import { Refusal, type SentImage } from './llm-server-reply.ts';
 
 export type Json = Readonly<Record<string, unknown>>;
 
@@ -42,6 +42,19 @@ export function toolName(value: unknown, where: string): string {
   const name = text(value, where);
   refuseUnless(TOOL_NAME.test(name), `${where}: '${name}' does not match ${TOOL_NAME.source}`);
   return name;
+}
+
+const IMAGE_TYPES = ['image/jpeg', 'image/png', 'image/gif', 'image/webp'];
+/** Bytes of base64; Anthropic's limit, the smallest of all. */
+const MAX_IMAGE_CHARS = 5 * 1024 * 1024;
+
+export function sentImage(mimeType: unknown, base64: unknown, where: string): SentImage {
+  const type = text(mimeType, `${where}: media type`);
+  const data = text(base64, `${where}: data`);
+  refuseUnless(IMAGE_TYPES.includes(type), `${where}: unsupported image type '${type}'`);
+  refuseUnless(data !== '' && /^[A-Za-z0-9+/]+={0,2}$/.test(data), `${where}: not base64`);
+  refuseUnless(data.length <= MAX_IMAGE_CHARS, `${where}: image exceeds 5 MB maximum`);
+  return { mimeType: type, base64: data };
 }
 
 export function distinct(values: readonly string[], where: string): void {

@@ -2,9 +2,14 @@
 
 import { createHash } from 'node:crypto';
 import { type MediaId, mediaId } from '../../src/core/ids.ts';
-import type { Clock } from '../../src/lib/clock.ts';
+import { type Clock, systemClock } from '../../src/lib/clock.ts';
 import { contentTypeOf } from '../../src/media/content-type.ts';
 import { MediaError, type MediaStore } from '../../src/media/media.ts';
+import { createMediaReader } from '../../src/media/media-reader.ts';
+
+/** Reads what a store holds; `folder` is made when something is kept first. */
+export const createTestReader = (store: MediaStore, folder: string) =>
+  createMediaReader({ store, folder, clock: systemClock });
 
 export function createMemoryMedia(clock: Clock): MediaStore {
   const kept = new Map<MediaId, { readonly content: Uint8Array; usedAt: number }>();

@@ -31,7 +31,11 @@ export type ScriptedModel = {
 export const SCRIPTED_MODEL = 'test/scripted';
 
 export function createScriptedModel(
-  options: { readonly contextTokens?: number; readonly local?: boolean } = {},
+  options: {
+    readonly contextTokens?: number;
+    readonly local?: boolean;
+    readonly vision?: boolean;
+  } = {},
 ): ScriptedModel {
   const waiting: ScriptedCall[] = [];
   const requests: ScriptedRequest[] = [];
@@ -40,6 +44,7 @@ export function createScriptedModel(
     name: SCRIPTED_MODEL,
     contextTokens: options.contextTokens ?? 128_000,
     local: options.local ?? false,
+    vision: options.vision ?? false,
     stream(request, signal) {
       requests.push(request);
       complaints.push(...threadFaults(request.messages));

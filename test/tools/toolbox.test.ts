@@ -33,6 +33,7 @@ describe('the toolbox', () => {
     const { specs, guidance } = toolbox.offered(ALL_RIGHTS);
     expect(specs.map((spec) => spec.name)).toEqual([
       'read_file',
+      'read_document',
       'write_file',
       'edit_file',
       'list_dir',

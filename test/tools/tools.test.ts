@@ -6,6 +6,7 @@ import { createToolSet, createWorkspace } from './workspace-fixture.ts';
 
 const GOOD: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   read_file: { path: 'hello.txt' },
+  read_document: { document: 'report.pdf', sections: '2:3' },
   write_file: { path: 'a.txt', content: '' },
   edit_file: { path: 'a.txt', old_text: 'a', new_text: '' },
   list_dir: {},
@@ -46,6 +47,8 @@ describe('read_file', () => {
     await writeFile(join(workspace, 'latin1.txt'), Buffer.from([0x67, 0xfc, 0x6e]));
     const outcome = async (path: string) => (await call('read_file', { path })).text;
     expect(await outcome('image.png')).toContain('binary');
+    await writeFile(join(workspace, 'report.pdf'), '%PDF-1.7');
+    expect(await outcome('report.pdf')).toContain('read_document');
     expect(await outcome('latin1.txt')).toContain('UTF-8');
     expect(await outcome('notes')).toContain('folder');
     expect(await outcome('missing.txt')).toContain('not_found');

@@ -14,7 +14,7 @@ import type { ToolContext } from '../../src/tools/tool.ts';
 import type { ToolboxSettings } from '../../src/tools/tool-settings.ts';
 import { createToolbox } from '../../src/tools/toolbox.ts';
 import { temporaryFolder } from '../sessions/session-folder.ts';
-import { createMemoryMedia } from '../support/memory-media.ts';
+import { createMemoryMedia, createTestReader } from '../support/memory-media.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
 import { createWebTools } from '../support/web-tools.ts';
 
@@ -35,13 +35,18 @@ export function createToolSet(home: string) {
   });
   const media = createMemoryMedia(clock);
   const sending = { media, maxBytes: () => 1_000_000 };
-  const tools = createTools({ files, memory, timeZone, web: createWebTools(), sending });
-  return { workspace, clock, files, memory, media, tools };
+  const reader = createTestReader(media, join(home, 'derived'));
+  const reading = { media, reader, maxResultChars: () => 10_000 };
+  const tools = createTools({
+    ...{ files, memory, timeZone, sending, reading },
+    web: createWebTools(),
+  });
+  return { workspace, clock, files, memory, media, reader, tools };
 }
 
 export async function createWorkspace(settings: Partial<ToolboxSettings> = {}) {
   const home = await temporaryFolder();
-  const { workspace, clock, files, memory, media, tools } = createToolSet(home);
+  const { workspace, clock, files, memory, media, reader, tools } = createToolSet(home);
   await mkdir(join(workspace, 'notes'), { recursive: true });
   await writeFile(join(workspace, 'hello.txt'), 'line one\nline two\nline three\n');
   await writeFile(join(home, 'config.json'), SECRET);
@@ -73,6 +78,20 @@ export async function createWorkspace(settings: Partial<ToolboxSettings> = {}) {
     const bound = toolbox.bind(name, typeof input === 'string' ? input : JSON.stringify(input));
     return bound.kind === 'refused' ? bound.outcome : bound.run(context);
   }
-  const paths = { home, workspace, files, memory, media };
-  return { ...paths, clock, tools, toolbox, context, said, sent, stop, call };
+  return {
+    home,
+    workspace,
+    clock,
+    files,
+    memory,
+    media,
+    reader,
+    tools,
+    toolbox,
+    context,
+    said,
+    sent,
+    stop,
+    call,
+  };
 }

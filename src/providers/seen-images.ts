@@ -1,0 +1,110 @@
+// Decides which images of a thread a model is really shown, and loads them: the newest, if it sees at
+// all. In the place of every other one stands a line, so that the model can be honest about it.
+
+import { type AttachedMedia, attachedTitle, shortIdOf } from '../core/attached.ts';
+import type { Config } from '../core/config.ts';
+import type { MediaId } from '../core/ids.ts';
+import { isLocalVendor, prefixOf } from '../core/model-names.ts';
+import { imagesShownBy, seesImages } from '../core/model-vision.ts';
+import type { ModelMessage } from '../core/transcript.ts';
+import type { Vendor } from './vendors.ts';
+
+/** `blind`: the model takes no images; `off`: the person wants none to leave the house. */
+export type Sight = 'sees' | 'blind' | 'off';
+
+export type LoadedImage =
+  | {
+      readonly kind: 'image';
+      readonly mimeType: 'image/jpeg' | 'image/png';
+      readonly base64: string;
+    }
+  /** `reason` in words, without a full stop. */
+  | { readonly kind: 'unreadable'; readonly reason: string };
+
+export type ImageSource = {
+  /** Vendor prefix and model, as configured. */
+  sightOf(model: string): Sight;
+  load(id: MediaId): Promise<LoadedImage>;
+};
+
+/** Without a way to load them images are as good as turned off. */
+export function createImageSource(
+  { media }: Pick<Config, 'media'>,
+  load?: ImageSource['load'],
+): ImageSource {
+  return {
+    sightOf(model) {
+      if (!media.images || load === undefined) return 'off';
+      if (media.blindModels.includes(model)) return 'blind';
+      return media.visionModels.includes(model) || seesImages(model) ? 'sees' : 'blind';
+    },
+    load: load ?? (async () => ({ kind: 'unreadable', reason: 'images are turned off' })),
+  };
+}
+
+/** What is put on the wire for an image; one that is not here is not shown. */
+export type ShownImages = ReadonlyMap<MediaId, Extract<LoadedImage, { kind: 'image' }>>;
+
+export const NO_IMAGES: ShownImages = new Map();
+
+type SeeingModel = {
+  /** As configured. */
+  readonly name: string;
+  readonly maxImages: number;
+};
+
+export function seeing(vendor: Vendor, { model }: { readonly model: string }): SeeingModel {
+  const usual = imagesShownBy({ local: isLocalVendor(vendor.name) });
+  const maxImages = Math.min(usual, vendor.quirks.maxImages ?? usual);
+  return { name: `${prefixOf(vendor.name)}/${model}`, maxImages };
+}
+
+/** Messages whose `images` are those that are shown; the others have become words. */
+export async function seenMessages(
+  messages: readonly ModelMessage[],
+  { name, maxImages }: SeeingModel,
+  source: ImageSource,
+): Promise<{ readonly messages: readonly ModelMessage[]; readonly shown: ShownImages }> {
+  const all = messages.flatMap(imagesOf);
+  if (all.length === 0) return { messages, shown: NO_IMAGES };
+  const sight = source.sightOf(name);
+  const newest = sight === 'sees' ? all.slice(-maxImages) : [];
+  const loaded = new Map<MediaId, LoadedImage>();
+  for (const { media } of newest) {
+    if (!loaded.has(media)) loaded.set(media, await source.load(media));
+  }
+  const isNewest = new Set(newest);
+  const noteOf = (image: AttachedMedia): string | undefined => {
+    if (sight === 'blind') return `[an image, which the model ${name} cannot see]`;
+    if (sight === 'off') return '[an image, which no model is shown: images are turned off]';
+    if (!isNewest.has(image)) {
+      return `[${attachedTitle(image)}: no longer shown; read_document with its id shows it again]`;
+    }
+    const found = loaded.get(image.media);
+    return found?.kind === 'unreadable'
+      ? `[${attachedTitle(image)}: cannot be shown, ${found.reason}]`
+      : undefined;
+  };
+  const shown = new Map(
+    [...loaded].flatMap(([id, one]) => (one.kind === 'image' ? [[id, one]] : [])),
+  );
+  return { messages: messages.map((message) => withNotes(message, noteOf)), shown };
+}
+
+const imagesOf = (message: ModelMessage) =>
+  message.role === 'assistant' ? [] : (message.images ?? []);
+
+function withNotes(
+  message: ModelMessage,
+  noteOf: (image: AttachedMedia) => string | undefined,
+): ModelMessage {
+  if (message.role === 'assistant' || message.images === undefined) return message;
+  const { images, ...rest } = message;
+  const notes = images.flatMap((image) => noteOf(image) ?? []);
+  const seen = images.filter((image) => noteOf(image) === undefined);
+  const text = [message.text, ...notes].filter((part) => part !== '').join('\n');
+  return { ...rest, text, ...(seen.length === 0 ? {} : { images: seen }) };
+}
+
+/** Stands before each image, so that words and pictures can be brought together. */
+export const imageLabel = (image: AttachedMedia) => `[image ${shortIdOf(image)}]`;
