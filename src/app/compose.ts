@@ -155,6 +155,10 @@ async function build(
     }),
     channelLines: () => gateway.channelLines(),
     mediumOf,
+    approvals: {
+      open: () => approvals.open(),
+      askAgain: (chat) => approvals.askAgain(chat),
+    },
     resetSession: (session) => agent.reset(session),
     undo: createUndo({ agent, bus, log, channel: (name) => manager.channel(name) }),
   };
@@ -167,10 +171,6 @@ async function build(
   const buffer = createGroupBuffer(store.scope('groups'), clock);
   const groups = createGroupIntake({ buffer, tellOwner: tell });
   const ownerChat = () => ownerDoor.chat(isThere);
-    approvals: {
-      open: () => approvals.open(),
-      askAgain: (chat) => approvals.askAgain(chat),
-    },
   const decided = { live, clock, log, store, bus, people, judge, ownerDoor, agent };
   const deciding = buildDecisions({ ...decided, manager: () => manager });
   const { questions, approvals, origins } = deciding;
