@@ -76,10 +76,10 @@ export function createAgent(deps: AgentDeps): Agent {
       }
     },
 
-    async reset(session) {
-      await sessions.append(session, [{ role: 'reset', at: clock.now() }], { durable: true });
     runApproved: (call, signal) => runApproved(deps, call, signal),
 
+    async reset(session) {
+      await sessions.append(session, [{ role: 'reset', at: clock.now() }], { durable: true });
       contexts.outdated(session);
     },
   };
