@@ -5,6 +5,7 @@ import type { Config } from './config.ts';
 import { emailConflicts } from './config-conflicts-email.ts';
 import { limitConflicts } from './config-conflicts-limits.ts';
 import { telegramConflicts } from './config-conflicts-telegram.ts';
+import { toolConflicts } from './config-conflicts-tools.ts';
 import { whatsappConflicts } from './config-conflicts-whatsapp.ts';
 import type { JsonValue } from './config-json.ts';
 import { looksLikeMask, secretPaths } from './config-secrets.ts';
@@ -21,6 +22,7 @@ const CHECKS: readonly Check[] = [
   ({ channels: { email } }) => emailConflicts(email),
   ({ channels: { whatsapp } }) => whatsappConflicts(whatsapp),
   limitConflicts,
+  toolConflicts,
   modelChoices,
   retryWaits,
   urls,

@@ -42,7 +42,7 @@ function unknownKey(section: string, name: string, keys: readonly ConfigKey[]): 
   const suggestion = near === undefined ? elsewhere.at(0)?.path : joinPath(section, near);
   const remedy =
     suggestion === undefined
-      ? `Remove it. Known here: ${siblings.map(lastOf).join(', ') || 'nothing'}.`
+      ? `Remove it. Known here: ${siblings.map(lastOf).join(', ') || 'see "nanobot config schema"'}.`
       : `Did you mean ${suggestion}?`;
   return { path, problem: 'unknown key', remedy };
 }

@@ -46,6 +46,34 @@ describe('a wrong key or value is named with its path and the right one', () => 
       'imapSecurity',
       'starttls',
     ],
+    [
+      'a misspelt access',
+      { tools: { people: [{ who: 'telegram:1', exec: 'ask' }] } },
+      'exec',
+      'schema',
+    ],
+    [
+      'a permission there is not',
+      { tools: { people: [{ who: 'telegram:1', execute: 'deny' }] } },
+      'people.0.execute',
+      'never',
+    ],
+    ...(
+      [
+        ['a name', 'people', 'telegram:@ann', 'telegram:123456789'],
+        ['no channel', 'people', '42', 'telegram:123456789'],
+        ['an unknown channel', 'people', 'telegramm:42', 'telegram:123456789'],
+        ['everybody', 'people', 'whatsapp:*', 'whatsapp:+491511234567'],
+        ['capital letters', 'people', 'email:Ann@Example.org', 'email:ann@example.org'],
+        ['a person as a group', 'groups', 'telegram:42', 'telegram:-1001234567890'],
+        ['groups where there are none', 'groups', 'email:a@b.c', 'telegram:-1001234567890'],
+      ] as const
+    ).map(([what, list, who, remedy]): [string, object, string, string] => [
+      `rights of ${what}`,
+      { tools: { [list]: [{ who, write: 'never' }] } },
+      `tools.${list}.0.who`,
+      remedy,
+    ]),
     ['an unknown tool', { tools: { disabled: ['readfile'] } }, 'disabled.0', 'read_file'],
   ])('%s', (_name, part, path, remedy) => {
     const [problem, ...more] = problemsOf({ ...V1, ...part });
