@@ -18,9 +18,9 @@ import { redactedToolbox } from '../tools/redacted-toolbox.ts';
 import { toolboxSettings } from '../tools/tool-settings.ts';
 import { createToolbox } from '../tools/toolbox.ts';
 import { buildWeb } from './build-web.ts';
-import { redactedPrompt } from './redacted-prompt.ts';
 import type { Home } from './home.ts';
 import type { LiveConfig } from './live-config.ts';
+import { redactedPrompt } from './redacted-prompt.ts';
 
 export type AgentParts = {
   readonly live: LiveConfig;
