@@ -207,6 +207,7 @@ async function build(
   const dispatcher = createDispatcher({
     agent,
     personOf: createTurnPersonOf(persons),
+    routes: people.routes,
     bus,
     commands,
     judge,

@@ -7,7 +7,6 @@ import type { LoginOptions, LoginStep } from '../channels/channel.ts';
 import type { Door } from '../channels/door.ts';
 import { CHANNELS, type ChannelDefinition } from '../channels/index.ts';
 import { type ChannelName, channelName, chatId, DEFAULT_ACCOUNT } from '../core/ids.ts';
-import { sessionKeyOf } from '../core/message.ts';
 import type { Dispatcher } from '../gateway/dispatcher.ts';
 import type { GroupBuffer } from '../gateway/group-buffer.ts';
 import type { ChannelManager } from '../gateway/manager.ts';
@@ -145,7 +144,8 @@ export class GatewayService implements Gateway {
 
   async stopChat(channel: ChannelName, chat: string): Promise<void> {
     const ref = { channel, account: DEFAULT_ACCOUNT, chat: chatId(chat) };
-    await this.#parts.bus.cancel(sessionKeyOf(ref), 'stopped by a person');
+    const session = await this.#parts.people.routes.sessionOf(ref);
+    await this.#parts.bus.cancel(session, 'stopped by a person');
   }
 
   async run(signal: AbortSignal): Promise<void> {

@@ -13,7 +13,7 @@ import {
   type ChatRef,
   type InboundMessage,
   type OutboundMessage,
-  sessionKeyOf,
+  sessionOf,
 } from '../core/message.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
@@ -87,7 +87,7 @@ class StoreBus implements MessageBus {
     const results = await accepted;
     for (const [index, entry] of batch.entries()) {
       if (entry.kind !== 'queue' || results[index] !== 'accepted') continue;
-      this.#turns?.turnOf(sessionKeyOf(entry.message.chat))?.announceFollower();
+      this.#turns?.turnOf(sessionOf(entry.message))?.announceFollower();
     }
     return results;
   }

@@ -51,6 +51,9 @@ export type LiveUpdate = {
   readonly markdown: string;
   readonly tools: readonly ToolActivity[];
   readonly notice?: string;
-  /** In the `ended` picture of a turn that came to its end: how, and how many answers follow. */
-  readonly result?: { readonly kind: TurnOutcome['kind']; readonly answers: number };
+  /**
+   * In the `ended` picture of a turn that came to its end: how, and how many answers follow. `moved`:
+   * it goes on in another chat, and what this one shows of it is to be taken away.
+   */
+  readonly result?: { readonly kind: TurnOutcome['kind'] | 'moved'; readonly answers: number };
 };

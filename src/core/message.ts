@@ -96,6 +96,8 @@ export type InboundMessage = {
   /** `channel:account:native`; the dedupe key. */
   readonly id: MessageId;
   readonly chat: ChatRef;
+  /** The conversation it belongs to, where that is not the chat's own. Set at the gate. */
+  readonly session?: SessionKey;
   readonly sender: Sender;
   /** How the agent was spoken to; `ambient` is talk among others. */
   readonly addressing: 'direct' | 'mention' | 'reply' | 'ambient';
@@ -154,6 +156,11 @@ export function sessionKeyOf(ref: ChatRef): SessionKey {
   const account = ref.account === DEFAULT_ACCOUNT ? '' : `@${ref.account}`;
   const thread = ref.thread === undefined ? '' : `#${escapePart(ref.thread)}`;
   return sessionKey(`${ref.channel}${account}:${escapePart(ref.chat)}${thread}`);
+}
+
+/** The conversation a message belongs to. */
+export function sessionOf({ session, chat }: Pick<InboundMessage, 'session' | 'chat'>): SessionKey {
+  return session ?? sessionKeyOf(chat);
 }
 
 /** The chat a session key names, or undefined where the text is no session key. */

@@ -196,10 +196,11 @@ export function createApprovals(deps: ApprovalsDeps): Approvals {
 
 /** Its text is the name of the call, until the turn that takes it up asks for the result. */
 function resultMessage(approval: Approval, now: number): InboundMessage {
-  const { id, chat, rights, person, isTainted } = approval;
+  const { id, chat, session, rights, person, isTainted } = approval;
   return {
     id: messageId(`approval/${id}`),
     chat,
+    session,
     sender: {
       kind: 'system',
       source: 'approval',

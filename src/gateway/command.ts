@@ -40,5 +40,10 @@ export type Command = {
   readonly summary: string;
   readonly usage?: string;
   readonly timing: 'immediate' | 'in_order';
+  /**
+   * Doing it again changes nothing: it is done before its message is stored, so that a kill in between
+   * has it done again.
+   */
+  readonly isRepeatable?: true;
   run(origin: CommandOrigin, argument: string, deps: CommandDeps): Promise<string>;
 };

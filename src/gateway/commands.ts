@@ -4,9 +4,10 @@
 import { type ParsedCommand, parseCommand } from '../core/command.ts';
 import { type CommandVerdict, mayGive } from '../core/command-access.ts';
 import { NanobotError } from '../core/errors.ts';
-import { sessionKeyOf } from '../core/message.ts';
+import { sessionOf } from '../core/message.ts';
 import { APPROVAL_COMMANDS } from './approval-commands.ts';
 import type { Command, CommandDeps, CommandOrigin } from './command.ts';
+import { CONTINUE_COMMANDS } from './continue-command.ts';
 import { LINK_COMMANDS } from './link-commands.ts';
 import { PEOPLE_COMMANDS } from './people-commands.ts';
 import { PERSON_COMMANDS } from './person-commands.ts';
@@ -85,6 +86,7 @@ export const COMMANDS: readonly Command[] = [
   ...PERSON_COMMANDS,
   ...LINK_COMMANDS,
   ...APPROVAL_COMMANDS,
+  ...CONTINUE_COMMANDS,
 ];
 
 export function findCommand(parsed: ParsedCommand | undefined): Command | undefined {
@@ -101,7 +103,7 @@ export async function runCommand(
 ): Promise<string> {
   const verdict = mayGive(command.name, whoGives({ message, role }));
   if (verdict !== 'yes') return REFUSALS[verdict];
-  const origin = { session: sessionKeyOf(message.chat), message, role };
+  const origin = { session: sessionOf(message), message, role };
   const argument = parseCommand(message.text)?.argument ?? '';
   try {
     return await command.run(origin, argument, deps);

@@ -10,8 +10,7 @@ import type { CoalescePolicy } from '../core/coalesce.ts';
 import { parseCommand } from '../core/command.ts';
 import type { TurnOutcome } from '../core/event.ts';
 import type { ChannelName } from '../core/ids.ts';
-import { messageId } from '../core/ids.ts';
-import type { OutboundDraft } from '../core/message.ts';
+import type { InboundMessage, OutboundDraft } from '../core/message.ts';
 import type { TurnPerson } from '../core/notes.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
@@ -24,9 +23,11 @@ import type { CommandDeps } from './command.ts';
 import { findCommand, runCommand } from './commands.ts';
 import type { Judge } from './judge.ts';
 import type { Origins } from './origins.ts';
+import { isAnsweredIn, type Routes } from './routes.ts';
 import type { SessionSettings } from './session-settings.ts';
-import { resultOf } from './turn-answers.ts';
+import { resultOf, sendSaid } from './turn-answers.ts';
 import type { TurnPersonOf } from './turn-person.ts';
+import { TurnShow } from './turn-show.ts';
 import { createTurnView, type TurnView } from './turn-view.ts';
 
 export type DispatcherSettings = {
@@ -44,6 +45,7 @@ export type DispatcherDeps = {
   readonly origins: Origins;
   readonly approvals: Pick<Approvals, 'request' | 'resolve'>;
   readonly personOf: TurnPersonOf;
+  readonly routes: Pick<Routes, 'answersTo'>;
   readonly permits: Permits;
   readonly clock: Clock;
   readonly log: Logger;
@@ -80,7 +82,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
         const role = verdict.kind === 'admit' ? verdict.role : undefined;
         const origin = { message: first.message, role };
         const markdown = await runCommand(command, origin, deps.commands);
-        return resultOf(turn, first.seq, [markdown], first.message.id);
+        return resultOf(turn, first.seq, [markdown], first.message, deps.routes);
       }
       return new TurnRun(turn, deps).run();
     },
@@ -137,9 +139,9 @@ class TurnRun {
       attempt: this.#turn.attempt,
       messages: this.#batch.messages.length,
     });
-    const lastId = this.#batch.messages.at(-1)?.message.id ?? this.#turn.messages[0].message.id;
     // A replayed turn answers what it answered before; followers that joined since stay waiting.
-    return resultOf(this.#turn, outcome.throughSeq, outcome.answers, lastId);
+    const { throughSeq, answers } = outcome;
+    return resultOf(this.#turn, throughSeq, answers, this.#newest, this.#deps.routes);
   }
 
   /** The session's lane is held already, so a busy chat never takes another one's place. */
@@ -184,7 +186,10 @@ class TurnRun {
     signal: AbortSignal,
     view = this.#view(),
   ): Promise<TurnOutcome> {
-    const { agent, bus } = this.#deps;
+    const { agent, bus, routes } = this.#deps;
+    const { session, chat } = this.#turn;
+    const isHere = () => isAnsweredIn(routes, session, this.#newest, chat);
+    const show = new TurnShow(view, { live: bus.live, isHere });
     const events = agent.run(await this.#input(terms), context, signal);
     let outcome: TurnOutcome | undefined;
     try {
@@ -194,11 +199,15 @@ class TurnRun {
           outcome = step.value;
           return outcome;
         }
-        bus.live.publish(view.apply(step.value));
+        await show.show(step.value);
       }
     } finally {
-      if (!(signal.reason instanceof Superseded)) bus.live.publish(view.ended(outcome));
+      if (!(signal.reason instanceof Superseded)) await show.end(outcome);
     }
+  }
+
+  get #newest(): InboundMessage {
+    return (this.#batch.messages.at(-1) ?? this.#turn.messages[0]).message;
   }
 
   #view(): TurnView {
@@ -227,11 +236,10 @@ class TurnRun {
           ? Promise.all((await this.#batch.join()).map(told))
           : [],
       askOwner: (call) => this.#origins.askOwner(call, this.#batch.messages, person),
-      say: async (markdown, ordinal, attachments = []) => {
-        const replyTo = first.message.id;
+      say: (markdown, ordinal, attachments = []) => {
         const files = attachments.length === 0 ? {} : { attachments };
-        const said = messageId(`${id}/say/${ordinal}`);
-        await this.#deps.bus.send({ id: said, chat, markdown, replyTo, ...files });
+        const text = { turn: this.#turn, newest: this.#newest, ordinal };
+        return sendSaid({ ...text, said: { markdown, ...files } }, this.#deps);
       },
     };
   }

@@ -34,6 +34,11 @@ export function createLiveReplies(deps: LiveRepliesDeps): LiveReplies {
       for await (const update of deps.bus.live.subscribe(deps.channel.name, signal)) {
         deps.channel.liveView?.show(update);
         let turn = turns.get(update.turnId);
+        if (update.result?.kind === 'moved') {
+          turns.delete(update.turnId);
+          void takeAway(deps, update, turn, signal);
+          continue;
+        }
         if (turn === undefined) {
           if (update.phase === 'ended') continue;
           turn = new LiveTurn(deps, update, signal);
@@ -52,6 +57,23 @@ export function createLiveReplies(deps: LiveRepliesDeps): LiveReplies {
       return turn === undefined ? undefined : turn.finish();
     },
   };
+}
+
+/** The turn goes on in another chat: here nothing of it stays, nor of an earlier process's try. */
+async function takeAway(
+  { channel, bus, log }: LiveRepliesDeps,
+  { turnId, chat }: LiveUpdate,
+  turn: LiveTurn | undefined,
+  signal: AbortSignal,
+) {
+  try {
+    const draft = (await turn?.finish()) ?? (await bus.draft(turnId));
+    if (draft === undefined) return;
+    await channel.editing?.remove(chat, draft, signal);
+    await bus.forgetDraft(turnId);
+  } catch (error) {
+    log.info('draft not removed', { turnId, error });
+  }
 }
 
 /** Drafts of an earlier process whose turn will say nothing more. */

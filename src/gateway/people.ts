@@ -7,6 +7,7 @@ import { createLinks, type Links } from './links.ts';
 import { createPairing, type Pairing } from './pairing.ts';
 import { PeopleBook, type PeopleBookDeps } from './people-book.ts';
 import { createPersons, type Persons, type PersonsDeps } from './persons.ts';
+import { createRoutes, type Routes } from './routes.ts';
 import { createStrangers, type Strangers } from './strangers.ts';
 
 export type PeopleDeps = Pick<DecisionsDeps, 'release'> &
@@ -21,6 +22,7 @@ export type People = {
   readonly book: PeopleBook;
   readonly persons: Persons;
   readonly links: Links;
+  readonly routes: Routes;
   readonly pairing: Pairing;
   readonly strangers: Strangers;
   readonly decisions: Decisions;
@@ -36,6 +38,7 @@ export function createPeople(deps: PeopleDeps): People {
   return {
     book,
     persons,
+    routes: createRoutes({ book, persons }),
     links: createLinks({ state, clock, randomBytes, persons }),
     pairing,
     strangers,

@@ -1,7 +1,7 @@
 // The `/commands` by which people see and set what is kept of them, and by which an owner sees who is
 // known.
 
-import { languageTag, type Person, withChoice } from '../core/person.ts';
+import { CONVERSATIONS, languageTag, type Person, withChoice } from '../core/person.ts';
 import { doorWords, languageWords, personLine } from '../core/person-words.ts';
 import { verbatim } from '../core/stranger-words.ts';
 import { isTimeZone } from '../core/zone-time.ts';
@@ -14,9 +14,16 @@ const AUTOMATIC = 'auto';
 export const PERSON_COMMANDS: readonly Command[] = [
   {
     name: 'me',
-    summary: 'show what I keep about you',
+    summary: 'show or change what I keep about you',
+    usage: '/me [conversations shared | each]',
     timing: 'immediate',
-    run: (origin, _argument, deps) => withPerson(origin, deps, async (person) => aboutMe(person)),
+    run: (origin, argument, deps) =>
+      withPerson(origin, deps, async (person) => {
+        const [setting, value = ''] = argument.toLowerCase().split(/\s+/);
+        if (setting === '') return aboutMe(person);
+        if (setting === 'conversations') return setConversations(person, origin, value, deps);
+        return ME_HINT;
+      }),
   },
   {
     name: 'language',
@@ -58,13 +65,14 @@ export async function withPerson(
 }
 
 function aboutMe(person: Person): string {
-  const { id, name, role, doors, timeZone } = person;
+  const { id, name, role, doors, timeZone, conversations } = person;
   return [
     `- You: ${name === '' ? '' : `${verbatim(name)}, `}${verbatim(id)}`,
     `- Role: ${role ?? 'let in for one message'}`,
     `- Doors: ${doors.map(doorWords).join('; ')}`,
     `- Language: ${languageWords(person)}`,
     `- Time zone: ${timeZone ?? 'that of my machine'}`,
+    `- ${conversations === 'shared' ? SHARED_NOW : EACH_NOW}`,
   ].join('\n');
 }
 
@@ -90,6 +98,24 @@ async function setTimeZone(person: Person, argument: string, { people }: Command
   return `I take ${timeZone ?? "my machine's time zone"} for yours from now on.`;
 }
 
+async function setConversations(
+  person: Person,
+  { session }: CommandOrigin,
+  argument: string,
+  { people }: CommandDeps,
+): Promise<string> {
+  const wanted = CONVERSATIONS.find((each) => each === argument);
+  if (wanted === undefined) {
+    const now = person.conversations === 'shared' ? SHARED_NOW : EACH_NOW;
+    return `${now} Change it with ${verbatim('/me conversations shared')} or ${verbatim('/me conversations each')}.`;
+  }
+  await people.persons.change(person.id, (record) => ({
+    ...withChoice(record, 'session', wanted === 'shared' ? session : undefined),
+    conversations: wanted,
+  }));
+  return wanted === 'shared' ? SHARED_NOW : EACH_NOW;
+}
+
 function listPeople(people: readonly Person[]): string {
   if (people.length === 0) return 'Nobody has written to me yet.';
   const shown = people.slice(0, MAX_LISTED).map((person) => `- ${personLine(person)}`);
@@ -100,3 +126,6 @@ function listPeople(people: readonly Person[]): string {
 
 const LANGUAGE_HINT = 'Say /language with a tag like `de`, or /language auto.';
 const ZONE_HINT = 'Say /timezone with a name like `Europe/Berlin`, or /timezone auto.';
+const ME_HINT = 'Say /me, or /me conversations with shared or each.';
+const SHARED_NOW = 'All your doors share one conversation; I answer where you ask.';
+const EACH_NOW = 'Each of your doors has its own conversation.';

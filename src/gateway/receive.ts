@@ -45,6 +45,7 @@ export interface Receiver {
 
 export function createReceiver(deps: ReceiveDeps): Receiver {
   const { bus, pairing, commands, log } = deps;
+  const { routes } = commands.people;
 
   async function reply(message: InboundMessage, markdown: string) {
     const draft: OutboundDraft = { chat: message.chat, markdown, replyTo: message.id };
@@ -59,7 +60,7 @@ export function createReceiver(deps: ReceiveDeps): Receiver {
       const paired = await redeem(message, asked.code);
       if (paired !== undefined) return paired;
     }
-    if (asked.kind === 'link') {
+    if (asked.kind === 'link' && message.press === undefined && !isNote(message)) {
       const link = { ...deps, people: commands.people };
       const linked = await redeemLink(message, asked.code, asked.otherwise, link);
       if (linked !== undefined) return linked;
@@ -108,20 +109,24 @@ export function createReceiver(deps: ReceiveDeps): Receiver {
     return { entry: { kind: 'queue', message }, counts: { role: verdict.role, as: 'command' } };
   }
 
-  function admitted(message: InboundMessage, role: AdmittedRole | undefined): Gated {
-    const command = findCommand(parseCommand(message.text));
+  async function admitted(asked: InboundMessage, role: AdmittedRole | undefined): Promise<Gated> {
+    const command = findCommand(parseCommand(asked.text));
     const as = command === undefined ? 'message' : 'command';
     // Our own machinery is limited where it is set up.
     const counts = role === undefined ? {} : ({ counts: { role, as } } as const);
     if (command?.timing !== 'immediate') {
-      const afterwards = async () => deps.fetchAttachments(message);
-      return { ...counts, entry: { kind: 'queue', message }, afterwards };
+      const afterwards = async () => deps.fetchAttachments(asked);
+      return { ...counts, entry: { kind: 'queue', message: asked }, afterwards };
     }
+    const answer = async () => {
+      const message = await routes.route(asked);
+      await reply(message, await runCommand(command, { message, role }, commands));
+    };
+    if (command.isRepeatable === true && (await bus.trace(asked.id)) === undefined) await answer();
     return {
       ...counts,
-      entry: { kind: 'record', message, gate: `command /${command.name}` },
-      afterwards: async () =>
-        reply(message, await runCommand(command, { message, role }, commands)),
+      entry: { kind: 'record', message: asked, gate: `command /${command.name}` },
+      ...(command.isRepeatable === true ? {} : { afterwards: answer }),
     };
   }
 
@@ -166,9 +171,20 @@ export function createReceiver(deps: ReceiveDeps): Receiver {
     }
   }
 
+  /** In order, behind the gate: what a command of the batch changed holds for those behind it. */
+  async function routed(gated: readonly Gated[]): Promise<readonly Gated[]> {
+    const result: Gated[] = [];
+    for (const item of gated) {
+      const message = await routes.route(item.entry.message);
+      result.push({ ...item, entry: { ...item.entry, message } });
+    }
+    return result;
+  }
+
   return {
     async receive(batch, options = {}) {
-      const weighed = await deps.fairUse.weigh(await Promise.all(batch.map(gate)));
+      const gated = await Promise.all(batch.map(gate));
+      const weighed = await deps.fairUse.weigh(await routed(gated));
       for (const item of await store(weighed, options)) await item.afterwards?.();
     },
   };

@@ -1,20 +1,49 @@
-// A turn's answers as what is to be sent.
+// A turn's answers as what is to be sent: where its conversation is answered now, and only there.
 
-import type { Turn, TurnResult } from '../bus/bus.ts';
-import type { OutboundDraft } from '../core/message.ts';
+import type { MessageBus, Turn, TurnResult } from '../bus/bus.ts';
+import { messageId } from '../core/ids.ts';
+import type { InboundMessage, OutboundDraft } from '../core/message.ts';
+import { isSameChat } from '../core/person.ts';
+import type { Routes } from './routes.ts';
 
-/** The first answer completes the turn's live draft. */
-export function resultOf(
+/** The first answer completes the turn's live draft, where that stands in the same chat. */
+export async function resultOf(
   turn: Turn,
   throughSeq: number,
   answers: readonly string[],
-  replyTo: OutboundDraft['replyTo'],
-): TurnResult {
+  newest: InboundMessage,
+  routes: Pick<Routes, 'answersTo'>,
+): Promise<TurnResult> {
+  const chat = await routes.answersTo(turn.session, newest);
+  const isReply = isSameChat(chat, newest.chat);
+  const isShownThere = isSameChat(chat, turn.chat);
   const outbound = answers.map((markdown, index) => ({
-    chat: turn.chat,
+    chat,
     markdown,
-    ...(replyTo === undefined ? {} : { replyTo }),
-    ...(index === 0 ? { finalizes: turn.id } : {}),
+    ...(isReply ? { replyTo: newest.id } : {}),
+    ...(index === 0 && isShownThere ? { finalizes: turn.id } : {}),
   }));
   return { throughSeq, outbound };
+}
+
+/** A text on the way to the answer. */
+export type Said = {
+  readonly turn: Pick<Turn, 'id' | 'session'>;
+  readonly newest: InboundMessage;
+  /** Its place in the turn; the same one is sent once. */
+  readonly ordinal: number;
+  readonly said: Pick<OutboundDraft, 'markdown' | 'attachments'>;
+};
+
+export async function sendSaid(
+  { turn, newest, ordinal, said }: Said,
+  {
+    bus,
+    routes,
+  }: { readonly bus: Pick<MessageBus, 'send'>; readonly routes: Pick<Routes, 'answersTo'> },
+): Promise<void> {
+  const chat = await routes.answersTo(turn.session, newest);
+  const isReply = isSameChat(chat, newest.chat);
+  const id = messageId(`${turn.id}/say/${ordinal}`);
+  await bus.send({ id, chat, ...said, ...(isReply ? { replyTo: newest.id } : {}) });
 }

@@ -8,6 +8,8 @@ export interface TurnView {
   apply(event: AgentEvent): LiveUpdate;
   /** The last picture; without an outcome the turn was cut off and may be tried again. */
   ended(outcome: TurnOutcome | undefined): LiveUpdate;
+  /** The last picture where the turn goes on elsewhere. */
+  moved(): LiveUpdate;
   /** Whether the person has seen anything of the answer. */
   readonly hasShown: boolean;
 }
@@ -69,6 +71,13 @@ export function createTurnView(
       }
       return picture();
     },
+    moved: () => ({
+      ...picture(),
+      phase: 'ended',
+      markdown: '',
+      tools: [],
+      result: { kind: 'moved', answers: 0 },
+    }),
     ended(outcome) {
       phase = 'ended';
       if (outcome === undefined) return picture();

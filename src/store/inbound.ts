@@ -11,7 +11,7 @@ import type {
 } from '../bus/bus.ts';
 import { BusFullError } from '../core/errors.ts';
 import type { AccountId, ChannelName, SessionKey, TurnId } from '../core/ids.ts';
-import { type InboundMessage, sessionKeyOf } from '../core/message.ts';
+import { type InboundMessage, sessionOf } from '../core/message.ts';
 import { applyChange } from './changes.ts';
 import { all, change, first, type Operation } from './operation.ts';
 
@@ -24,7 +24,7 @@ export function* accept(
   const results: AcceptResult[] = [];
   const queuedIn = new Map<SessionKey, number>();
   for (const entry of batch) {
-    const session = sessionKeyOf(entry.message.chat);
+    const session = sessionOf(entry.message);
     const result = yield* store(entry, session, now);
     results.push(result);
     if (result === 'accepted' && entry.kind === 'queue')

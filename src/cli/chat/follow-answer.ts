@@ -69,7 +69,7 @@ export async function* followAnswer(
       const isStoppedBefore = !isMine(replyTo) && result?.kind === 'stopped';
       if (isMine(replyTo)) yield { type: 'live', update: event.update };
       if (isStoppedBefore || (isMine(replyTo) && result?.answers === 0)) {
-        return yield { type: 'done', outcome: result.kind };
+        return yield { type: 'done', outcome: endOf(result.kind) };
       }
     } else if (isMine(event.replyTo)) {
       const turn = ANSWER_ID.exec(event.id)?.[1];
@@ -81,8 +81,13 @@ export async function* followAnswer(
       // A command's reply and the word about a message set aside come without a turn's end.
       const end = ends.get(turn);
       if (heard >= (end?.answers ?? 1)) {
-        return yield { type: 'done', outcome: end?.kind ?? 'answered' };
+        return yield { type: 'done', outcome: endOf(end?.kind) };
       }
     }
   }
+}
+
+/** One that goes on in another chat is over here. */
+function endOf(kind: TurnEnd['kind'] = 'answered'): 'answered' | 'stopped' | 'failed' {
+  return kind === 'moved' ? 'stopped' : kind;
 }
