@@ -22,6 +22,7 @@ import type { PromptSources } from './prompt-sources.ts';
 import { createRevisions } from './revise.ts';
 import { runApproved } from './run-approved.ts';
 import type { AgentSettings } from './settings.ts';
+import { type SpendingGuard, SpendingRefusedError } from './spending.ts';
 import { Thread } from './thread.ts';
 import { createTokenCorrection, type TokenCorrection } from './token-correction.ts';
 import type { TurnContext } from './turn-context.ts';
@@ -31,6 +32,7 @@ export type AgentDeps = {
   readonly sessions: SessionStore;
   readonly prompt: PromptSources;
   readonly reader: Pick<MediaReader, 'document'>;
+  readonly spending: SpendingGuard;
   readonly clock: Clock;
   readonly log: Logger;
   /** Read once per turn, so that a changed configuration holds from the next one on. */
@@ -100,6 +102,7 @@ async function openTurn(
     settings,
     sessions,
     reader: deps.reader,
+    spending: deps.spending,
     correction,
     clock,
     limits: {
@@ -138,6 +141,7 @@ function interruptionBy(error: unknown, turn: TurnContext): Interruption {
   if (aborted && reason instanceof TurnCancelled) return { kind: 'stopped' };
   if (aborted && reason instanceof TurnTimeUp) return { kind: 'time' };
   if (aborted) throw reason;
+  if (error instanceof SpendingRefusedError) return { kind: 'failed', text: error.text };
   if (!(error instanceof ProviderError)) throw error;
   turn.log.warn('model call failed', { error });
   return { kind: 'failed', text: failureText(error) };

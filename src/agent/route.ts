@@ -6,7 +6,9 @@ import type { TurnContext } from './turn-context.ts';
 
 /** @throws ProviderError `unknown_model` */
 export function routeTurn(turn: TurnContext, { ask }: StateOf<'routing'>): SignalOf<'routing'> {
-  const model = turn.input.settings.model ?? turn.models.defaultModel;
+  const [{ message }] = turn.input.messages;
+  const chosen = turn.input.settings.model ?? turn.models.defaultModel;
+  const model = turn.spending.modelFor(message, chosen, (name) => turn.models.fast(name));
   const call = planCall(turn, model, ask);
   const size = expectedTokens(turn, call) <= call.budget.inputTokens ? 'fits' : 'too_large';
   return { type: 'routed', model, size };

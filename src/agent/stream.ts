@@ -5,6 +5,7 @@ import { ProviderError, type ProviderFailure } from '../core/errors.ts';
 import type { AgentEvent } from '../core/event.ts';
 import type { Recovery, SignalOf, StateOf } from '../core/turn-state.ts';
 import type { ModelEvent } from '../providers/provider.ts';
+import { meterOf } from './charge.ts';
 import { failureText } from './failure-text.ts';
 import { type ModelCall, planCall } from './model-call.ts';
 import { ShownText } from './shown-text.ts';
@@ -47,10 +48,12 @@ function recoveryFrom(error: unknown): Extract<StreamSignal, { type: 'not_taken'
 
 async function* show(
   turn: TurnContext,
-  { handle, request }: ModelCall,
+  call: ModelCall,
   shown: ShownText,
 ): AsyncGenerator<AgentEvent, Finished, void> {
-  for await (const event of untilAborted(handle.stream(request, turn.signal), turn.signal)) {
+  const { handle, request } = call;
+  const events = handle.stream(request, turn.signal, meterOf(turn, call));
+  for await (const event of untilAborted(events, turn.signal)) {
     switch (event.type) {
       case 'text':
         yield* shown.add(event.delta);

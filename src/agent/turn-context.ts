@@ -10,6 +10,7 @@ import type { Toolbox } from '../tools/tool.ts';
 import type { TurnInput } from './agent.ts';
 import type { Prepared } from './prepared.ts';
 import type { AgentSettings } from './settings.ts';
+import type { SpendingGuard } from './spending.ts';
 import type { Thread } from './thread.ts';
 import type { TokenCorrection } from './token-correction.ts';
 import type { TurnRights } from './turn-rights.ts';
@@ -26,6 +27,7 @@ export type TurnContext = {
   readonly thread: Thread;
   readonly reader: Pick<MediaReader, 'document'>;
   readonly correction: TokenCorrection;
+  readonly spending: SpendingGuard;
   /** When the turn began, in the words of the prompt. */
   readonly time: string;
   readonly clock: Clock;

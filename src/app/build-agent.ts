@@ -4,6 +4,7 @@ import type { Agent } from '../agent/agent.ts';
 import { createAgent } from '../agent/create-agent.ts';
 import { createPromptSources } from '../agent/prompt-sources.ts';
 import { agentSettingsOf } from '../agent/settings.ts';
+import type { SpendingGuard } from '../agent/spending.ts';
 import type { ChannelName } from '../core/ids.ts';
 import type { Clock } from '../lib/clock.ts';
 import { createGuardedFiles } from '../lib/guarded-files.ts';
@@ -38,6 +39,7 @@ export function buildAgent(
   { live, clock, log, sessions, resources, media, reader, maxFileBytes }: AgentParts,
   models: () => ModelRegistry,
   home: Home,
+  spending: SpendingGuard,
 ): Agent {
   const workspace = () => live.defaults.workspace;
   const timeZone = () => live.config.sessions.timeZone;
@@ -66,6 +68,7 @@ export function buildAgent(
     reader,
     toolbox: () => shown,
     prompt: redactedPrompt(sources, redact),
+    spending,
     clock,
     log,
     settings: () => agentSettingsOf(live.config, workspace()),

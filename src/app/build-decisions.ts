@@ -9,11 +9,13 @@ import type { ChatRef } from '../core/message.ts';
 import { APPROVALS_SCOPE, ApprovalBook } from '../gateway/approval-book.ts';
 import { type Approvals, createApprovals } from '../gateway/approvals.ts';
 import { createAgainHandler } from '../gateway/asides.ts';
+import { BUDGET_SUBJECT, createBudgetAnswers } from '../gateway/budget-question.ts';
 import type { Judge } from '../gateway/judge.ts';
 import type { ChannelManager } from '../gateway/manager.ts';
 import { createOrigins, type Origins } from '../gateway/origins.ts';
 import type { People } from '../gateway/people.ts';
 import { createQuestions, type Questions } from '../gateway/questions.ts';
+import type { SpendingDesk } from '../gateway/spending-desk.ts';
 import { createStrangerAnswers } from '../gateway/stranger-answers.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
@@ -32,6 +34,7 @@ export type DecisionParts = {
   readonly judge: Judge;
   readonly ownerDoor: OwnerDoor;
   readonly agent: Agent;
+  readonly desk: SpendingDesk;
   manager(): ChannelManager;
 };
 
@@ -39,6 +42,8 @@ export type Deciding = {
   readonly questions: Questions;
   readonly approvals: Approvals;
   readonly origins: Origins;
+  /** Where an owner is asked. */
+  ownerChat(): Promise<ChatRef>;
 };
 
 export function buildDecisions(parts: DecisionParts): Deciding {
@@ -50,6 +55,7 @@ export function buildDecisions(parts: DecisionParts): Deciding {
     handlers: () => ({
       approval: approvals.handler,
       stranger: createStrangerAnswers(people),
+      [BUDGET_SUBJECT]: createBudgetAnswers(parts.desk),
       again: createAgainHandler({ bus, now: () => clock.now() }),
     }),
     hasButtons: (name) => parts.manager().channel(name)?.choices !== undefined,
@@ -69,5 +75,5 @@ export function buildDecisions(parts: DecisionParts): Deciding {
     mediumOf,
     policies: () => live.config.tools,
   });
-  return { questions, approvals, origins };
+  return { questions, approvals, origins, ownerChat };
 }

@@ -42,6 +42,7 @@ import {
   loadedImage,
   sendableBytes,
 } from './build-media.ts';
+import { buildSpending } from './build-spending.ts';
 import type { LoadedConfig } from './config.ts';
 import { createDoors, policyOf } from './doors.ts';
 import type { Gateway, GatewayOptions } from './gateway.ts';
@@ -128,7 +129,10 @@ async function build(
   });
   const maxFileBytes = (name: ChannelName) => sendableBytes(live, manager.channel(name));
   const parts = { ...foundations, resources, maxFileBytes };
-  const agent = buildAgent(parts, models.current, options.home);
+  const ownerChat = () => ownerDoor.chat(isThere);
+  const asking = { ownerChat, deciding: () => deciding };
+  const { spending, desk } = await buildSpending(foundations, asking, resources);
+  const agent = buildAgent(parts, models.current, options.home, spending);
   const settings = createSessionSettings(store.scope('session-settings'));
   const state = store.scope(PAIRING_SCOPE);
   const people = createPeople({
@@ -148,6 +152,7 @@ async function build(
     bus,
     settings,
     people,
+    spending: desk,
     models: models.current,
     defaults: () => ({
       thinkingBudget: live.defaults.thinkingBudget,
@@ -170,8 +175,7 @@ async function build(
   const tell = (text: string) => alert(undefined, text);
   const buffer = createGroupBuffer(store.scope('groups'), clock);
   const groups = createGroupIntake({ buffer, tellOwner: tell });
-  const ownerChat = () => ownerDoor.chat(isThere);
-  const decided = { live, clock, log, store, bus, people, judge, ownerDoor, agent };
+  const decided = { live, clock, log, store, bus, people, judge, ownerDoor, agent, desk };
   const deciding = buildDecisions({ ...decided, manager: () => manager });
   const { questions, approvals, origins } = deciding;
   const announce = createOwnerNotices({ state, bus, questions, strangers, clock, ownerChat });

@@ -21,6 +21,7 @@ import { statusCommand } from './status-command.ts';
 import type { Terminal } from './terminal.ts';
 import { traceCommand } from './trace-command.ts';
 import { asTyped } from './typed-command.ts';
+import { usageCommand } from './usage-command.ts';
 
 /** Builds one command; its action throws what goes wrong. */
 export type CommandFactory = (terminal: Terminal) => Command;
@@ -34,6 +35,7 @@ const COMMANDS: readonly CommandFactory[] = [
   emailCommand,
   whatsAppCommand,
   statusCommand,
+  usageCommand,
   doctorCommand,
   channelsCommand,
   pairCommand,

@@ -61,10 +61,12 @@ async function look(
   ];
   if (file.loaded === undefined) return base;
   const outside = await import('./doctor/outside-checks.ts');
+  const prices = await import('./doctor/price-check.ts');
   const whatsapp = await import('./doctor/whatsapp-check.ts');
   const loaded = file.loaded.config;
   const asked = await Promise.all([
     outside.checkModel(terminal, loaded, isLive).then((finding) => [finding]),
+    prices.checkPrices(terminal, loaded).then((finding) => [finding]),
     outside.checkTelegram(loaded),
     outside.checkMailbox(loaded),
   ]);

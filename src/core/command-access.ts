@@ -28,6 +28,7 @@ export const COMMAND_ACCESS: Readonly<Record<string, Access>> = {
   new: CONVERSATION,
   stop: CONVERSATION,
   undo: CONVERSATION,
+  usage: { direct: 'guest', group: 'trusted' },
   status: { direct: 'trusted', group: 'trusted' },
   model: COSTS,
   think: COSTS,
@@ -44,6 +45,7 @@ export const COMMAND_ACCESS: Readonly<Record<string, Access>> = {
   block: DECISION,
   drop: DECISION,
   approvals: DECISION,
+  budget: DECISION,
 };
 
 export type CommandVerdict = 'yes' | 'not this role' | 'not here' | 'not verified';

@@ -4,7 +4,12 @@ import { z } from 'zod';
 import { count } from './config-fields.ts';
 
 const MOST_MESSAGES = 1_000_000;
+const MOST_TOKENS = 1_000_000_000_000;
+const MOST_MONEY = 1_000_000_000;
+
 const messageCount = () => count(0, MOST_MESSAGES);
+const tokenCount = () => count(0, MOST_TOKENS);
+const money = () => z.number().min(0).max(MOST_MONEY);
 
 const messages = z.strictObject({
   perMinute: messageCount()
@@ -19,20 +24,57 @@ const messages = z.strictObject({
   groupPerDay: messageCount().default(500).describe('The same in a day.'),
 });
 
+const budget = z.strictObject({
+  perPersonTokensPerDay: tokenCount()
+    .default(0)
+    .describe('Tokens, in and out, that one person’s turns may take in a day; 0: no limit.'),
+  perChatTokensPerDay: tokenCount().default(0).describe('The same for one conversation.'),
+  totalTokensPerDay: tokenCount().default(0).describe('The same for all together.'),
+  perPersonMoneyPerDay: money()
+    .default(0)
+    .describe('Money that one person’s turns may cost in a day; 0: no limit.'),
+  perChatMoneyPerDay: money().default(0).describe('The same for one conversation.'),
+  totalMoneyPerDay: money().default(0).describe('The same for all together.'),
+  currency: z
+    .string()
+    .min(1)
+    .max(8)
+    .default('USD')
+    .describe('Of all money here; for another one write all prices in models.prices.'),
+});
+
 const exception = z.strictObject({
   who: z
     .string()
     .describe('A channel, or channel:id with the stable id of a person or a group there.'),
   perMinute: messageCount().optional(),
   perDay: messageCount().optional(),
+  tokensPerDay: tokenCount().optional(),
+  moneyPerDay: money().optional(),
 });
 
 export const limitsSchema = z.strictObject({
   messages: messages.prefault({}),
+  budget: budget.prefault({}),
   exceptions: z
     .array(exception)
     .default([])
     .describe('Other limits for a channel, a person or a group; the most exact one counts.'),
 });
 
+const price = z.strictObject({
+  model: z.string().min(1),
+  input: money(),
+  output: money(),
+  cached: money(),
+});
+
+export const modelsSchema = z.strictObject({
+  prices: z
+    .array(price)
+    .default([])
+    .describe('Money per million tokens of models whose price is not known, or is another.'),
+});
+
 export type LimitsConfig = z.infer<typeof limitsSchema>;
+export type BudgetConfig = LimitsConfig['budget'];

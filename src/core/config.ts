@@ -5,7 +5,7 @@
 import { z } from 'zod';
 import { channelsSchema } from './config-channels.ts';
 import { count, seconds, secret } from './config-fields.ts';
-import { limitsSchema } from './config-limits.ts';
+import { limitsSchema, modelsSchema } from './config-limits.ts';
 import { toolsSchema } from './config-tools.ts';
 
 export { TOOL_NAMES } from './config-tools.ts';
@@ -124,6 +124,7 @@ export const configSchema = z.strictObject({
     })
     .prefault({}),
   limits: limitsSchema.prefault({}),
+  models: modelsSchema.prefault({}),
   sessions: z
     .strictObject({
       rotationSizeBytes: count(10_000, 1_000_000_000).default(1_000_000),

@@ -10,12 +10,14 @@ import type { ModelRegistry } from '../providers/provider.ts';
 import type { Approvals } from './approvals.ts';
 import type { People } from './people.ts';
 import type { SessionSettingsStore } from './session-settings.ts';
+import type { SpendingDesk } from './spending-desk.ts';
 
 export type CommandDeps = {
   readonly bus: MessageBus;
   readonly settings: SessionSettingsStore;
   readonly people: People;
   readonly approvals: Pick<Approvals, 'open' | 'askAgain'>;
+  readonly spending: SpendingDesk;
   models(): ModelRegistry;
   defaults(): { readonly thinkingBudget: number; readonly queueMode: 'steer' | 'followup' };
   /** One line per channel: name and state in words. */

@@ -12,6 +12,7 @@ import { LINK_COMMANDS } from './link-commands.ts';
 import { PEOPLE_COMMANDS } from './people-commands.ts';
 import { PERSON_COMMANDS } from './person-commands.ts';
 import type { SessionSettings } from './session-settings.ts';
+import { SPENDING_COMMANDS } from './spending-commands.ts';
 
 const THINK_ON_TOKENS = 10_000;
 const THINK_MIN_TOKENS = 1024;
@@ -83,6 +84,7 @@ export const COMMANDS: readonly Command[] = [
     run: changeQueue,
   },
   ...PEOPLE_COMMANDS,
+  ...SPENDING_COMMANDS,
   ...PERSON_COMMANDS,
   ...LINK_COMMANDS,
   ...APPROVAL_COMMANDS,

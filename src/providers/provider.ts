@@ -1,6 +1,7 @@
 // CONTRACT of a model provider: one method. The transcript is canonical, the provider renders its
 // wire form. Every provider passes test/contract/provider.ts.
 
+import type { ProviderFailure } from '../core/errors.ts';
 import type { CallId } from '../core/ids.ts';
 import type { ModelMessage, ThinkingBlock, TokenUsage, ToolCall } from '../core/transcript.ts';
 
@@ -50,6 +51,24 @@ export interface LLMProvider {
   stream(request: ModelRequest, signal: AbortSignal): AsyncIterable<ModelEvent>;
 }
 
+/** Watches the tries of one call; each retry and each fallback is one. */
+export interface CallMeter {
+  /** Before a try of this model, by its name with prefix. @throws where it must not be made */
+  begin(model: string, signal: AbortSignal): Promise<MeteredTry>;
+}
+
+export interface MeteredTry {
+  /** The longest answer this try may ask for. */
+  readonly maxTokens: number;
+  /** How the try ended. */
+  end(how: TryEnd): void;
+}
+
+/** `answerChars`: of text, thinking and tool calls, as far as they came. */
+export type TryEnd =
+  | { readonly kind: 'finished'; readonly usage?: TokenUsage; readonly answerChars: number }
+  | { readonly kind: 'failed'; readonly failure: ProviderFailure; readonly answerChars: number };
+
 /** A model ready to be asked, with what the agent must know of it. */
 export type ModelHandle = {
   /** As configured, with its prefix: `anthropic/claude-opus-4-5`. */
@@ -60,7 +79,11 @@ export type ModelHandle = {
   /** Is shown the images of messages. */
   readonly vision: boolean;
   /** Retries and fallbacks included. */
-  stream(request: Omit<ModelRequest, 'model'>, signal: AbortSignal): AsyncIterable<ModelEvent>;
+  stream(
+    request: Omit<ModelRequest, 'model'>,
+    signal: AbortSignal,
+    meter?: CallMeter,
+  ): AsyncIterable<ModelEvent>;
 };
 
 /** Resolves model names; the one place that knows which vendor serves what. */

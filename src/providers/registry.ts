@@ -77,13 +77,16 @@ class Registry implements ModelRegistry {
   resolve(name: string): ModelHandle {
     const { candidate, contextTokens } = this.#find(name);
     const resilience = this.#resilience;
+    const candidates = () => [candidate, ...this.#fallbacks(candidate)] as const;
     return {
       name: candidate.name,
       contextTokens: Math.min(contextTokens, this.#config.agents.defaults.maxContextTokens),
       local: candidate.local,
       vision: this.#images.sightOf(candidate.name) === 'sees',
-      stream: (request, signal) =>
-        streamResilient([candidate, ...this.#fallbacks(candidate)], request, signal, resilience),
+      stream(request, signal, meter) {
+        const deps = meter === undefined ? resilience : { ...resilience, meter };
+        return streamResilient(candidates(), request, signal, deps);
+      },
     };
   }
 

@@ -7,7 +7,8 @@ import { decideRetry, type RetryPolicy, retryReason } from '../core/retry.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import { asProviderError, type Candidate, forThePerson } from './candidate.ts';
-import type { ModelEvent, ModelRequest } from './provider.ts';
+import { meteredStream } from './metered-stream.ts';
+import type { CallMeter, ModelEvent, ModelRequest } from './provider.ts';
 
 export type ResilientDeps = {
   readonly clock: Clock;
@@ -15,6 +16,8 @@ export type ResilientDeps = {
   /** 0 to 1. */
   readonly random: () => number;
   readonly policy: RetryPolicy;
+  /** Asked before every try. */
+  readonly meter?: CallMeter;
 };
 
 /** With a fallback at hand a pause longer than this is not waited for. */
@@ -114,12 +117,14 @@ class ResilientCall {
   }
 
   async *#tryOnce(): Events {
-    const { clock, log } = this.#deps;
+    const { clock, log, meter } = this.#deps;
     const { name, model, provider, health } = this.#candidate;
     const startedAt = clock.monotonic();
     const elapsed = () => ({ model: name, elapsedMs: Math.round(clock.monotonic() - startedAt) });
     try {
-      for await (const event of provider.stream({ ...this.#request, model }, this.#signal)) {
+      const request = { ...this.#request, model };
+      const events = meteredStream({ provider, name, meter }, request, this.#signal);
+      for await (const event of events) {
         if (event.type === 'text') this.#outputShown = true;
         if (event.type !== 'finished') {
           yield event;

@@ -9,6 +9,7 @@ import type { CallToApprove, TurnInput, TurnMessage } from '../../src/agent/agen
 import { createAgent } from '../../src/agent/create-agent.ts';
 import { createPromptSources } from '../../src/agent/prompt-sources.ts';
 import type { AgentSettings } from '../../src/agent/settings.ts';
+import type { SpendingGuard } from '../../src/agent/spending.ts';
 import type { AgentEvent, TurnOutcome } from '../../src/core/event.ts';
 import { channelName, chatId, DEFAULT_ACCOUNT, messageId, turnId } from '../../src/core/ids.ts';
 import { sessionKeyOf } from '../../src/core/message.ts';
@@ -46,6 +47,15 @@ export type RigOptions = {
 };
 
 const TOOL_TIMEOUT_MS = 60_000;
+
+const UNLIMITED: SpendingGuard = {
+  modelFor: (_payer, model) => model,
+  reserve: async ({ outputTokens }) => ({
+    kind: 'reserved',
+    outputTokens,
+    settle: () => undefined,
+  }),
+};
 
 const SETTINGS: AgentSettings = {
   maxTokens: 4096,
@@ -91,6 +101,7 @@ export async function createRig(options: RigOptions = {}) {
         toolbox: () => toolbox,
         settings: () => ({ ...settings, ...state.settings }),
         sessions,
+        spending: UNLIMITED,
         prompt: createPromptSources({
           workspace: () => workspace,
           memoryText: async () => state.memory,

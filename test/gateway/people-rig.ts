@@ -22,6 +22,8 @@ import { createPeople, type People } from '../../src/gateway/people.ts';
 import { createQuestions } from '../../src/gateway/questions.ts';
 import { createReceiver, type Receiver } from '../../src/gateway/receive.ts';
 import { createSessionSettings } from '../../src/gateway/session-settings.ts';
+import { Spending } from '../../src/gateway/spending.ts';
+import { createSpendingDesk } from '../../src/gateway/spending-desk.ts';
 import { createStrangerAnswers } from '../../src/gateway/stranger-answers.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { openEmbeddedStore } from '../../src/store/embedded.ts';
@@ -111,6 +113,11 @@ export async function makePeopleRig(
       ...{ state: store.scope('fair-use'), bus, clock, log },
       settings: () => ({ limits: fairLimits, timeZone: 'UTC' }),
     });
+    const spending = new Spending({
+      ...{ state: store.scope('spending'), clock, log },
+      notes: { spent: () => undefined, cheaper: () => undefined, usedUp: () => undefined },
+      settings: () => ({ limits: fairLimits, prices: [], timeZone: 'UTC' }),
+    });
     const receiver = createReceiver({
       ...{
         bus,
@@ -128,6 +135,7 @@ export async function makePeopleRig(
       commands: {
         bus,
         people,
+        spending: createSpendingDesk(spending, () => ({ limits: fairLimits })),
         settings: createSessionSettings(store.scope('session-settings')),
         models: () => ({ defaultModel: 'test/model', resolve: () => Promise.reject() }) as never,
         defaults: () => ({ thinkingBudget: 0, queueMode: 'steer' }),

@@ -1,0 +1,51 @@
+// CONTRACT of what watches over the money: asked before every try of a model call, retries and
+// fallbacks included, and told what the try took.
+
+import type { Payer } from '../core/budget-limits.ts';
+import type { ProviderFailure } from '../core/errors.ts';
+import { NanobotError } from '../core/errors.ts';
+import type { TokenUsage } from '../core/transcript.ts';
+
+export type PlannedCall = {
+  readonly payer: Payer;
+  /** As configured, with its prefix. */
+  readonly model: string;
+  /** Estimates: the question, and the longest answer that was asked for. */
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+};
+
+export type CallEnd =
+  | { readonly kind: 'finished'; readonly usage?: TokenUsage; readonly answerTokens: number }
+  /** `answerTokens`: estimate of what was streamed until then. */
+  | { readonly kind: 'failed'; readonly failure: ProviderFailure; readonly answerTokens: number };
+
+/** The worst case of the call is held back until it is settled. */
+export type Reservation = {
+  readonly kind: 'reserved';
+  /** The longest answer for which there is room. */
+  readonly outputTokens: number;
+  /** Once; a second time changes nothing. */
+  settle(end: CallEnd): void;
+};
+
+/** No call may be made; `text` is for the person. */
+export type Refusal = { readonly kind: 'refused'; readonly text: string };
+
+export interface SpendingGuard {
+  /** Waits for calls under way where there is room only after them. @throws the signal's reason */
+  reserve(call: PlannedCall, signal: AbortSignal): Promise<Reservation | Refusal>;
+  /** The model to ask now: `cheaper()` where a budget of the payer is almost used up. */
+  modelFor(payer: Payer, model: string, cheaper: (model: string) => string): string;
+}
+
+/** The budget of today is used up. */
+export class SpendingRefusedError extends NanobotError {
+  override readonly name = 'SpendingRefusedError';
+  /** For the person. */
+  readonly text: string;
+  constructor(text: string) {
+    super('spending_refused', 'the budget is used up', { userText: text });
+    this.text = text;
+  }
+}

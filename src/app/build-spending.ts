@@ -1,0 +1,60 @@
+// Builds what watches over the costs of models: the guard that every call passes, and the desk where
+// people see and change it.
+
+import type { MessageBus } from '../bus/bus.ts';
+import type { ChatRef } from '../core/message.ts';
+import { createBudgetNotes } from '../gateway/budget-notes.ts';
+import { budgetQuestion } from '../gateway/budget-question.ts';
+import { Spending } from '../gateway/spending.ts';
+import { createSpendingDesk, type SpendingDesk } from '../gateway/spending-desk.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { Logger } from '../lib/logger.ts';
+import type { StateStore } from '../store/store.ts';
+import type { Deciding } from './build-decisions.ts';
+import type { LiveConfig } from './live-config.ts';
+
+/** Where what was spent lives in the store. */
+export const SPENDING_SCOPE = 'spending';
+
+export type SpendingParts = {
+  readonly live: LiveConfig;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly store: StateStore;
+  readonly bus: Pick<MessageBus, 'send'>;
+};
+
+/** Where an owner is told, and by whom asked. */
+export type Asking = {
+  ownerChat(): Promise<ChatRef>;
+  /** Built later than this. */
+  deciding(): Pick<Deciding, 'questions' | 'ownerChat'>;
+};
+
+/** @throws StoreError */
+export async function buildSpending(
+  { live, clock, log, store, bus }: SpendingParts,
+  asking: Asking,
+  resources: AsyncDisposableStack,
+): Promise<{ readonly spending: Spending; readonly desk: SpendingDesk }> {
+  const settings = () => ({
+    limits: live.config.limits,
+    prices: live.config.models.prices,
+    timeZone: live.config.sessions.timeZone,
+  });
+  const notes = createBudgetNotes({
+    bus,
+    log,
+    ownerChat: asking.ownerChat,
+    now: () => clock.now(),
+    currency: () => live.config.limits.budget.currency,
+    async askOwner(usedUp) {
+      const { questions, ownerChat } = asking.deciding();
+      await questions.ask(budgetQuestion(usedUp, await ownerChat()));
+    },
+  });
+  const state = store.scope(SPENDING_SCOPE);
+  const spending = resources.use(new Spending({ state, clock, log, notes, settings }));
+  await spending.today();
+  return { spending, desk: createSpendingDesk(spending, settings) };
+}

@@ -1,0 +1,24 @@
+// Whether the doctor knows what the models that may answer cost.
+
+import { findDefaultModel } from '../../app/model-setup.ts';
+import type { Config } from '../../core/config.ts';
+import { priceOf } from '../../core/model-prices.ts';
+import type { Terminal } from '../terminal.ts';
+import { type Finding, ok, warn } from './finding.ts';
+
+export async function checkPrices({ env, clock }: Terminal, config: Config): Promise<Finding> {
+  const { budget } = config.limits;
+  const answering = await findDefaultModel(config, env, clock);
+  const models = [answering, ...config.agents.defaults.fallbackModels];
+  const unknown = models.filter(
+    (model) => priceOf(model, config.models.prices, budget.currency) === undefined,
+  );
+  if (unknown.length === 0) return ok('prices', `known, in ${budget.currency}`);
+  const text = `no price is known of ${unknown.join(', ')}: counted in tokens only`;
+  const isLimited =
+    budget.perPersonMoneyPerDay + budget.perChatMoneyPerDay + budget.totalMoneyPerDay > 0;
+  const remedy = 'Write it in models.prices, or set budgets in tokens.';
+  return isLimited
+    ? warn('prices', `${text}, no budget in money stops it`, remedy)
+    : ok('prices', text);
+}

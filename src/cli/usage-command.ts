@@ -1,0 +1,44 @@
+// `nanobot usage`: what models took in tokens and money, day by day, beside a running gateway too.
+
+import { Command } from 'commander';
+import { budgetCap } from '../core/budget-limits.ts';
+import { budgetLine } from '../core/budget-words.ts';
+import { createDayText } from '../core/zone-time.ts';
+import { parseCount } from './flag-values.ts';
+import type { Terminal } from './terminal.ts';
+import { printable } from './text-table.ts';
+import { withState } from './with-state.ts';
+
+const DAY_MS = 86_400_000;
+
+type Options = { readonly days: number; readonly json?: boolean };
+
+export function usageCommand(terminal: Terminal): Command {
+  return new Command('usage')
+    .description('what was spent on models, by person, chat and in all')
+    .option('--days <n>', 'how many days back', parseCount, 1)
+    .option('--json', 'as JSON')
+    .action((options: Options) => showUsage(terminal, options));
+}
+
+async function showUsage(terminal: Terminal, { days, json }: Options) {
+  const { loadConfig } = await import('../app/config.ts');
+  const { SPENDING_SCOPE } = await import('../app/build-spending.ts');
+  const { storedDays } = await import('../gateway/spending-day.ts');
+  const { config } = await loadConfig(terminal.home, terminal.env);
+  const since = terminal.clock.now() - Math.max(0, days - 1) * DAY_MS;
+  const from = createDayText()(since, config.sessions.timeZone);
+  const found = await withState(terminal, ({ store }) =>
+    storedDays(store.scope(SPENDING_SCOPE), from),
+  );
+  if (json === true) return terminal.printJson(found);
+  if (found.length === 0) return terminal.tell('Nothing was spent.');
+  const { currency } = config.limits.budget;
+  for (const { day, rows } of found) {
+    terminal.print(day);
+    for (const { key, names, ledger } of rows) {
+      const cap = budgetCap(names, config.limits);
+      terminal.print(`  ${printable(budgetLine({ key, ledger, cap }, currency))}`);
+    }
+  }
+}

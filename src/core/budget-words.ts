@@ -1,0 +1,77 @@
+// What people are told about budgets.
+
+import { spanWords } from './fair-use.ts';
+import { type Amount, type Cap, capFor, type Ledger, shareUsed } from './spending.ts';
+
+const MICROS = 1_000_000;
+
+/** "12,345 tokens, about 0.12 USD"; the money is left out where none is known. */
+export function amountText({ tokens, micros }: Amount, currency: string): string {
+  const counted = `${tokens.toLocaleString('en-US')} tokens`;
+  return micros === 0 ? counted : `${counted}, about ${moneyText(micros, currency)}`;
+}
+
+export function moneyText(micros: number, currency: string): string {
+  const digits = micros > 0 && micros < MICROS / 10 ? 4 : 2;
+  return `${(micros / MICROS).toFixed(digits)} ${currency}`;
+}
+
+function capText({ tokens, micros }: Cap, currency: string): string {
+  const parts = [
+    ...(tokens === 0 ? [] : [`${tokens.toLocaleString('en-US')} tokens`]),
+    ...(micros === 0 ? [] : [moneyText(micros, currency)]),
+  ];
+  return `${parts.join(' or ')} a day`;
+}
+
+export type BudgetView = {
+  /** As it is kept: `person telegram:700`, `chat telegram:700`, `total`. */
+  readonly key: string;
+  readonly ledger: Ledger;
+  readonly cap: Cap;
+};
+
+/** "your budget", "the budget of all": as said to whoever reads it. */
+function ownerName({ key }: BudgetView): string {
+  return key === 'total' ? 'the budget of all together' : `the budget of ${key}`;
+}
+
+export function nearlyUsedText(view: BudgetView, currency: string, forOwner: boolean): string {
+  const percent = Math.floor(shareUsed(view) * 100);
+  const whose = forOwner ? ownerName(view) : 'today’s budget here';
+  const limit = capText(capFor(view.cap, view.ledger), currency);
+  return `${percent} % of ${whose} is used up (${limit}). It begins anew at midnight.`;
+}
+
+export function cheaperText(model: string): string {
+  return `Today’s budget is almost used up: until midnight I answer with ${model}.`;
+}
+
+export function usedUpText(view: BudgetView, currency: string, leftMs: number): string {
+  const limit = capText(capFor(view.cap, view.ledger), currency);
+  const whose = view.key === 'total' ? 'My budget for today' : 'Today’s budget here';
+  return `${whose} is used up (${limit}). I can answer again after midnight, in ${spanWords(leftMs)}.`;
+}
+
+export function usedUpOwnerText(view: BudgetView, currency: string, morePercent: number): string {
+  const limit = capText(capFor(view.cap, view.ledger), currency);
+  const spent = amountText(view.ledger.spent, currency);
+  return (
+    `${sentence(ownerName(view))} is used up: ${spent} of ${limit}. ` +
+    `\`/budget more ${morePercent} ${view.key}\` allows ${morePercent} % more for today.`
+  );
+}
+
+/** One line of a list of budgets. */
+export function budgetLine(view: BudgetView, currency: string): string {
+  const { key, ledger, cap } = view;
+  const used = amountText(ledger.spent, currency);
+  const limited = cap.tokens > 0 || cap.micros > 0;
+  const of = limited
+    ? ` — ${Math.floor(shareUsed(view) * 100)} % of ${capText(capFor(cap, ledger), currency)}`
+    : '';
+  const extra = ledger.extraPercent > 0 ? ` (${ledger.extraPercent} % more today)` : '';
+  return `${key}: ${used} in ${ledger.calls} call${ledger.calls === 1 ? '' : 's'}${of}${extra}`;
+}
+
+const sentence = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);

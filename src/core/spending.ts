@@ -1,0 +1,169 @@
+// Budgets of a day: what may be spent, what is held back for calls under way, and how far a budget is
+// used up. The worst case of a call is held before it is made: however many run side by side, spent
+// and held together never pass the limit. Pure rules; who pays and what is stored is the gateway's.
+
+/** Money in millionths of the currency: a price per million tokens times tokens. */
+export type Amount = { readonly tokens: number; readonly micros: number };
+
+/** What may be spent in a day; 0: no limit of that kind. */
+export type Cap = Amount;
+
+/** How far a budget was told to be used up, in percent. */
+export type Told = 0 | 80 | 95 | 100;
+
+export type Ledger = {
+  readonly spent: Amount;
+  /** The worst case of calls under way. */
+  readonly held: Amount;
+  /** Added to the limit for this day by an owner. */
+  readonly extraPercent: number;
+  readonly told: Told;
+  readonly calls: number;
+};
+
+/** Money per million tokens. */
+export type Price = {
+  readonly input: number;
+  readonly output: number;
+  /** For input that the vendor had in its cache. */
+  readonly cached: number;
+};
+
+export type Ask = {
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+  /** Undefined where nobody knows it: such calls count in tokens only. */
+  readonly price: Price | undefined;
+};
+
+export type Grant =
+  /** The answer may be shorter than what was asked for. */
+  | { readonly kind: 'granted'; readonly outputTokens: number }
+  /** It fits once calls under way have ended. */
+  | { readonly kind: 'wait' }
+  /** `by`: the place of the budget in which nothing is left. */
+  | { readonly kind: 'refused'; readonly by: number };
+
+export const NOTHING: Amount = { tokens: 0, micros: 0 };
+export const EMPTY_LEDGER: Ledger = {
+  spent: NOTHING,
+  held: NOTHING,
+  extraPercent: 0,
+  told: 0,
+  calls: 0,
+};
+
+/** An answer cut shorter than this helps nobody. */
+const MIN_ANSWER_TOKENS = 256;
+const NOTE_SHARE = 0.8;
+const CHEAPER_SHARE = 0.95;
+
+export const plus = (left: Amount, right: Amount): Amount => ({
+  tokens: left.tokens + right.tokens,
+  micros: left.micros + right.micros,
+});
+
+const minus = (left: Amount, right: Amount): Amount => ({
+  tokens: Math.max(0, left.tokens - right.tokens),
+  micros: Math.max(0, left.micros - right.micros),
+});
+
+export const isLimited = ({ tokens, micros }: Cap) => tokens > 0 || micros > 0;
+
+export function capFor(cap: Cap, { extraPercent }: Pick<Ledger, 'extraPercent'>): Cap {
+  const more = (limit: number) => Math.floor((limit * (100 + extraPercent)) / 100);
+  return { tokens: more(cap.tokens), micros: more(cap.micros) };
+}
+
+/** What a call costs, the money rounded up. */
+export function amountOf(
+  price: Price | undefined,
+  usage: { readonly input: number; readonly output: number; readonly cached?: number },
+): Amount {
+  const { input, output, cached = 0 } = usage;
+  const tokens = input + output;
+  if (price === undefined) return { tokens, micros: 0 };
+  const fresh = Math.max(0, input - cached);
+  const micros = fresh * price.input + cached * price.cached + output * price.output;
+  return { tokens, micros: Math.ceil(micros) };
+}
+
+export type Budget = { readonly ledger: Ledger; readonly cap: Cap };
+
+/** Whether a call may be made now, and how long its answer may be. */
+export function grant(budgets: readonly Budget[], ask: Ask): Grant {
+  const rooms = budgets.map(({ ledger, cap: daily }) => {
+    const cap = capFor(daily, ledger);
+    const left = outputRoom(cap, ledger.spent, ask);
+    return { left, now: outputRoom(cap, plus(ledger.spent, ledger.held), ask) };
+  });
+  const left = Math.min(ask.outputTokens, ...rooms.map((room) => room.left));
+  if (left < Math.min(MIN_ANSWER_TOKENS, ask.outputTokens)) {
+    return { kind: 'refused', by: rooms.findIndex((room) => room.left === left) };
+  }
+  if (rooms.some((room) => room.now < left)) return { kind: 'wait' };
+  return { kind: 'granted', outputTokens: left };
+}
+
+/** Tokens of answer for which there is room beside what is used already; below 0: not even for the question. */
+function outputRoom(cap: Cap, used: Amount, { inputTokens, price }: Ask): number {
+  const byTokens =
+    cap.tokens === 0 ? Number.POSITIVE_INFINITY : cap.tokens - used.tokens - inputTokens;
+  if (cap.micros === 0 || price === undefined || isFree(price)) return byTokens;
+  const money = cap.micros - used.micros - Math.ceil(inputTokens * dearest(price));
+  if (price.output === 0) return money < 0 ? money : byTokens;
+  return Math.min(byTokens, Math.floor(money / price.output));
+}
+
+/** The worst case of a call: nothing of it comes from a cache. */
+export function worstCase({ inputTokens, price }: Ask, outputTokens: number): Amount {
+  const tokens = inputTokens + outputTokens;
+  if (price === undefined) return { tokens, micros: 0 };
+  const micros = Math.ceil(inputTokens * dearest(price)) + Math.ceil(outputTokens * price.output);
+  return { tokens, micros };
+}
+
+const isFree = ({ input, output }: Price) => input === 0 && output === 0;
+
+const dearest = ({ input, cached }: Price) => Math.max(input, cached);
+
+export function withHeld(ledger: Ledger, amount: Amount): Ledger {
+  return { ...ledger, held: plus(ledger.held, amount) };
+}
+
+/** A call ended: what was held for it is free, what it took is spent. */
+export function withSettled(ledger: Ledger, held: Amount, spent: Amount): Ledger {
+  return {
+    ...ledger,
+    held: minus(ledger.held, held),
+    spent: plus(ledger.spent, spent),
+    calls: ledger.calls + 1,
+  };
+}
+
+/** What a process that died held may have been spent: it counts as spent. */
+export function afterCrash(ledger: Ledger): Ledger {
+  return { ...ledger, held: NOTHING, spent: plus(ledger.spent, ledger.held) };
+}
+
+/** Two ledgers that turn out to be one person's. */
+export function joinedLedgers(left: Ledger, right: Ledger): Ledger {
+  return {
+    spent: plus(left.spent, right.spent),
+    held: plus(left.held, right.held),
+    extraPercent: Math.max(left.extraPercent, right.extraPercent),
+    told: left.told > right.told ? left.told : right.told,
+    calls: left.calls + right.calls,
+  };
+}
+
+/** The larger of the shares used of tokens and of money; 0 without a limit. */
+export function shareUsed({ ledger, cap: daily }: Budget): number {
+  const cap = capFor(daily, ledger);
+  const share = (used: number, limit: number) => (limit === 0 ? 0 : used / limit);
+  return Math.max(share(ledger.spent.tokens, cap.tokens), share(ledger.spent.micros, cap.micros));
+}
+
+export const isNearlyUsed = (budget: Budget) => shareUsed(budget) >= NOTE_SHARE;
+/** From here on the cheaper model answers. */
+export const isAlmostUsed = (budget: Budget) => shareUsed(budget) >= CHEAPER_SHARE;

@@ -1,0 +1,99 @@
+// Says what becomes of a budget: once a day each, under ids made of day and budget, so that a restart
+// repeats nothing. Person and chat are told in their chat, of the total the owner.
+
+import type { MessageBus } from '../bus/bus.ts';
+import type { Payer } from '../core/budget-limits.ts';
+import {
+  type BudgetView,
+  cheaperText,
+  nearlyUsedText,
+  usedUpOwnerText,
+} from '../core/budget-words.ts';
+import { messageId } from '../core/ids.ts';
+import type { ChatRef } from '../core/message.ts';
+import { isLimited, isNearlyUsed, type Told } from '../core/spending.ts';
+import type { Logger } from '../lib/logger.ts';
+import type { Account, SpendingDay } from './spending-day.ts';
+
+/** What an owner is offered when a budget is used up. */
+export const MORE_PERCENT = 25;
+
+/** A budget of one day that is used up. */
+export type UsedUp = {
+  readonly id: string;
+  readonly text: string;
+  readonly key: string;
+  readonly day: string;
+  /** Until the day ends. */
+  readonly leftMs: number;
+};
+
+export type BudgetNotesDeps = {
+  readonly bus: Pick<MessageBus, 'send'>;
+  readonly log: Logger;
+  ownerChat(): Promise<ChatRef>;
+  now(): number;
+  currency(): string;
+  /** Asks an owner whether there may be more today. */
+  askOwner(usedUp: UsedUp): Promise<void>;
+};
+
+export interface BudgetNotes {
+  /** Something was spent of the budget. */
+  spent(day: SpendingDay, account: Account, payer: Payer): void;
+  /** A cheaper model answers now. */
+  cheaper(day: SpendingDay, account: Account, payer: Payer, model: string): void;
+  /** A call was refused. */
+  usedUp(day: SpendingDay, account: Account): void;
+}
+
+export function createBudgetNotes(deps: BudgetNotesDeps): BudgetNotes {
+  const { bus, log, ownerChat, now, currency, askOwner } = deps;
+
+  /** False where it was told before. */
+  function isFirst(day: SpendingDay, { row }: Account, told: Told): boolean {
+    if (row.value.told >= told) return false;
+    day.change(row, { ...row.value, told });
+    return true;
+  }
+
+  function inBackground(work: Promise<unknown>): void {
+    work.catch((error) => log.warn('note about a budget not sent', { error }));
+  }
+
+  async function send(id: string, chat: ChatRef, markdown: string) {
+    await bus.send({ id: messageId(id), chat, markdown });
+  }
+
+  /** More that was allowed makes the notes new. */
+  const idOf = (day: SpendingDay, { row }: Account, told: Told) =>
+    `budget/${day.day}/${told}+${row.value.extraPercent}/${row.key}`;
+
+  return {
+    spent(day, account, payer) {
+      const view = viewOf(account);
+      if (!isLimited(account.cap) || !isNearlyUsed(view)) return;
+      if (!isFirst(day, account, 80)) return;
+      const id = idOf(day, account, 80);
+      const toOwner = account.whose === 'total';
+      const text = nearlyUsedText(view, currency(), toOwner);
+      const chat = toOwner ? ownerChat() : Promise.resolve(payer.chat);
+      inBackground(chat.then((there) => send(id, there, text)));
+    },
+
+    cheaper(day, account, payer, model) {
+      if (!isFirst(day, account, 95)) return;
+      inBackground(send(idOf(day, account, 95), payer.chat, cheaperText(model)));
+    },
+
+    usedUp(day, account) {
+      if (!isFirst(day, account, 100)) return;
+      const text = usedUpOwnerText(viewOf(account), currency(), MORE_PERCENT);
+      const id = idOf(day, account, 100);
+      const leftMs = Math.max(0, day.endsAt - now());
+      inBackground(askOwner({ id, text, key: account.row.key, day: day.day, leftMs }));
+    },
+  };
+}
+
+const viewOf = ({ row, cap }: Account): BudgetView => ({ key: row.key, ledger: row.value, cap });

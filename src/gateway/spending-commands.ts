@@ -1,0 +1,65 @@
+// The `/commands` about what models cost: one's own for everybody, all of it and the limits for owners.
+
+import { budgetLine } from '../core/budget-words.ts';
+import type { Command, CommandDeps, CommandOrigin } from './command.ts';
+
+const MAX_LINES = 15;
+const MAX_PERCENT = 1000;
+
+export const SPENDING_COMMANDS: readonly Command[] = [
+  {
+    name: 'usage',
+    summary: 'show what was spent on models today',
+    timing: 'immediate',
+    run: showUsage,
+  },
+  {
+    name: 'budget',
+    summary: 'show today’s budgets, or allow more for today',
+    usage: '/budget [more <percent> [budget]]',
+    timing: 'immediate',
+    run: changeBudget,
+  },
+];
+
+async function showUsage(
+  { message, role }: CommandOrigin,
+  _argument: string,
+  { spending }: CommandDeps,
+): Promise<string> {
+  const isForOwner = role === 'owner' && message.addressing === 'direct';
+  const views = isForOwner ? await spending.all() : await spending.of(message);
+  const spent = views.filter(({ ledger }) => ledger.calls > 0);
+  if (spent.length === 0) return 'Nothing was spent today.';
+  const lines = spent.slice(0, MAX_LINES).map((view) => `- ${budgetLine(view, spending.currency)}`);
+  const left = spent.length - lines.length;
+  return [...lines, ...(left > 0 ? [`and ${left} more: \`nanobot usage\``] : [])].join('\n');
+}
+
+async function changeBudget(
+  _origin: CommandOrigin,
+  argument: string,
+  { spending }: CommandDeps,
+): Promise<string> {
+  if (argument === '') {
+    const limited = (await spending.all()).filter(({ cap }) => cap.tokens > 0 || cap.micros > 0);
+    if (limited.length === 0) {
+      return 'No budget limits what was used today; limits.budget in the configuration sets one.';
+    }
+    const lines = limited.slice(0, MAX_LINES);
+    return lines.map((view) => `- ${budgetLine(view, spending.currency)}`).join('\n');
+  }
+  const match = /^more\s+(\d+)\s*%?(?:\s+(\S.*))?$/.exec(argument);
+  const percent = Number(match?.[1] ?? 0);
+  if (match === null || percent < 1 || percent > MAX_PERCENT) {
+    return `Say /budget more with a number of percent, at most ${MAX_PERCENT}.`;
+  }
+  const key = match[2];
+  const raised = await spending.raise(percent, key === undefined ? {} : { key });
+  if (raised.length === 0) {
+    return key === undefined
+      ? 'No budget is used up.'
+      : 'Nothing was charged to a budget of that name today; /usage lists them.';
+  }
+  return `${percent} % more for today: ${raised.join(', ')}.`;
+}

@@ -1,0 +1,72 @@
+// What people are shown of today's spending, and what an owner changes about it.
+
+import { budgetCap, chargedFor, type Payer, TOTAL } from '../core/budget-limits.ts';
+import type { BudgetView } from '../core/budget-words.ts';
+import type { CountNames } from '../core/message-limits.ts';
+import { isNearlyUsed } from '../core/spending.ts';
+import type { Spending, SpendingSettings } from './spending.ts';
+import type { LedgerRow } from './spending-day.ts';
+
+/** `day`: `YYYY-MM-DD`, where it has to be that one. */
+export type MeantBudget = { readonly key?: string; readonly day?: string };
+
+export interface SpendingDesk {
+  readonly currency: string;
+  /** What the sender and the chat took today. */
+  of(payer: Payer): Promise<readonly BudgetView[]>;
+  /** All of today: the total first, then by what was taken. */
+  all(): Promise<readonly BudgetView[]>;
+  /**
+   * Allows so much more today, of the budget of this key; without one, of all that are used up.
+   * Returns the keys of what was raised; none where the day that was meant is over.
+   */
+  raise(percent: number, meant?: MeantBudget): Promise<readonly string[]>;
+}
+
+export function createSpendingDesk(
+  spending: Spending,
+  settings: () => Pick<SpendingSettings, 'limits'>,
+): SpendingDesk {
+  function viewOf(row: LedgerRow): BudgetView {
+    return { key: row.key, ledger: row.value, cap: budgetCap(namesOf(row), settings().limits) };
+  }
+
+  return {
+    get currency() {
+      return settings().limits.budget.currency;
+    },
+    async of(payer) {
+      const { book } = await spending.today();
+      const charged = chargedFor(payer, settings().limits);
+      return charged
+        .filter(({ whose }) => whose !== TOTAL)
+        .map(({ names }) => viewOf(book.at(names)));
+    },
+    async all() {
+      const { book } = await spending.today();
+      const rank = ({ key, ledger }: BudgetView) =>
+        key === TOTAL ? Number.POSITIVE_INFINITY : ledger.spent.tokens;
+      return book.rows.map(viewOf).toSorted((one, other) => rank(other) - rank(one));
+    },
+    async raise(percent, { key, day: of } = {}) {
+      const day = await spending.today();
+      if (of !== undefined && of !== day.day) return [];
+      const meant = day.book.rows.filter((row) =>
+        key === undefined ? row.value.told === 100 : row.key === key || row.names.has(key),
+      );
+      for (const row of meant) {
+        const { extraPercent, told: _told, ...rest } = row.value;
+        const raised = { ...rest, extraPercent: extraPercent + percent, told: 0 } as const;
+        const { cap } = viewOf(row);
+        day.change(row, { ...raised, told: isNearlyUsed({ ledger: raised, cap }) ? 80 : 0 });
+      }
+      await day.store();
+      day.announceRoom();
+      return meant.map((row) => row.key);
+    },
+  };
+}
+
+function namesOf({ key, names }: LedgerRow): CountNames {
+  return [key, ...[...names].filter((name) => name !== key)];
+}

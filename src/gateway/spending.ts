@@ -1,0 +1,220 @@
+// Watches over what models may cost in a day. The worst case of a call is held before the call is
+// made and settled after it; where a budget limits it, what is held is on disk before the model is
+// asked. Without budgets it only counts, and stores the counts once a second.
+
+import type {
+  CallEnd,
+  PlannedCall,
+  Refusal,
+  Reservation,
+  SpendingGuard,
+} from '../agent/spending.ts';
+import { chargedFor, type Payer } from '../core/budget-limits.ts';
+import { usedUpText } from '../core/budget-words.ts';
+import type { LimitsConfig } from '../core/config-limits.ts';
+import type { ProviderFailure } from '../core/errors.ts';
+import { createLocalDays } from '../core/local-day.ts';
+import { type ConfiguredPrice, priceOf } from '../core/model-prices.ts';
+import {
+  type Amount,
+  type Ask,
+  amountOf,
+  grant,
+  isAlmostUsed,
+  isLimited,
+  NOTHING,
+  withHeld,
+  withSettled,
+  worstCase,
+} from '../core/spending.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { Logger } from '../lib/logger.ts';
+import type { KeyValueStore } from '../store/store.ts';
+import type { BudgetNotes } from './budget-notes.ts';
+import { type Account, SpendingDay } from './spending-day.ts';
+
+export type SpendingSettings = {
+  readonly limits: LimitsConfig;
+  readonly prices: readonly ConfiguredPrice[];
+  readonly timeZone: string;
+};
+
+export type SpendingDeps = {
+  readonly state: KeyValueStore;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly notes: BudgetNotes;
+  settings(): SpendingSettings;
+};
+
+/** Stands where nothing is to be stored later any more. */
+const NO_TIMER: Disposable = { [Symbol.dispose]: () => undefined };
+const STORE_AFTER_MS = 1000;
+const KEEP_MS = 400 * 86_400_000;
+/** Estimates of the question err; this much more of it is held. */
+const INPUT_MARGIN = 1.25;
+/** Failures by which the vendor shows that it did not begin to answer. */
+const UNBILLED: readonly ProviderFailure['kind'][] = [
+  'auth',
+  'unknown_model',
+  'rate_limited',
+  'rejected',
+  'context_overflow',
+  'server',
+  'network',
+];
+
+export class Spending implements SpendingGuard, AsyncDisposable {
+  readonly #deps: SpendingDeps;
+  readonly #dayOf = createLocalDays();
+  #current: SpendingDay | undefined;
+  #loading: { readonly day: string; readonly page: Promise<SpendingDay> } | undefined;
+  #timer: Disposable | undefined;
+
+  constructor(deps: SpendingDeps) {
+    this.#deps = deps;
+  }
+
+  /** Today's page of the book. */
+  async today(): Promise<SpendingDay> {
+    const { clock, settings } = this.#deps;
+    const { day, endsAt } = this.#dayOf(clock.now(), settings().timeZone);
+    if (this.#current?.day === day) return this.#current;
+    if (this.#loading?.day !== day) this.#loading = { day, page: this.#open(day, endsAt) };
+    const { page } = this.#loading;
+    try {
+      const opened = await page;
+      if (this.#loading.page === page) this.#current = opened;
+      return opened;
+    } catch (error) {
+      this.#loading = undefined;
+      throw error;
+    }
+  }
+
+  async #open(day: string, endsAt: number): Promise<SpendingDay> {
+    const { state, clock, log } = this.#deps;
+    if (this.#current !== undefined) this.#storeNow(this.#current);
+    state
+      .expire('', clock.now() - KEEP_MS)
+      .catch((error) => log.warn('old spending not deleted', { error }));
+    return new SpendingDay(state, { day, endsAt }).load();
+  }
+
+  modelFor(payer: Payer, model: string, cheaper: (model: string) => string): string {
+    const day = this.#current;
+    if (day === undefined || this.#deps.clock.now() >= day.endsAt) return model;
+    const almost = this.#accounts(day, payer).find(
+      ({ row, cap }) => isLimited(cap) && isAlmostUsed({ ledger: row.value, cap }),
+    );
+    if (almost === undefined) return model;
+    const other = cheaper(model);
+    if (other !== model) this.#deps.notes.cheaper(day, almost, payer, other);
+    return other;
+  }
+
+  async reserve(call: PlannedCall, signal: AbortSignal): Promise<Reservation | Refusal> {
+    for (;;) {
+      const day = await this.today();
+      const accounts = this.#accounts(day, call.payer);
+      const ask = this.#askOf(call);
+      const budgets = accounts.map(({ row, cap }) => ({ ledger: row.value, cap }));
+      const granted = grant(budgets, ask);
+      if (granted.kind === 'wait') {
+        await day.room(signal);
+        continue;
+      }
+      if (granted.kind === 'granted') return this.#hold(day, call, ask, granted.outputTokens);
+      const account = accounts[granted.by];
+      if (account !== undefined) return this.#refuse(day, account);
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#timer?.[Symbol.dispose]();
+    this.#timer = NO_TIMER;
+    await this.#current?.store();
+  }
+
+  #accounts(day: SpendingDay, payer: Payer): readonly Account[] {
+    const charged = chargedFor(payer, this.#deps.settings().limits);
+    return charged.map((one) => ({ ...one, row: day.book.at(one.names) }));
+  }
+
+  #askOf({ model, inputTokens, outputTokens }: PlannedCall): Ask {
+    const { prices, limits } = this.#deps.settings();
+    return {
+      inputTokens: Math.ceil(inputTokens * INPUT_MARGIN),
+      outputTokens,
+      price: priceOf(model, prices, limits.budget.currency),
+    };
+  }
+
+  #refuse(day: SpendingDay, account: Account): Refusal {
+    const { clock, log, notes, settings } = this.#deps;
+    log.info('model call refused: the budget is used up', { budget: account.row.key });
+    notes.usedUp(day, account);
+    const { currency } = settings().limits.budget;
+    const view = { key: account.row.key, ledger: account.row.value, cap: account.cap };
+    return { kind: 'refused', text: usedUpText(view, currency, day.endsAt - clock.now()) };
+  }
+
+  /** @throws StoreError where what is held could not be stored: the call must not be made then. */
+  async #hold(
+    day: SpendingDay,
+    call: PlannedCall,
+    ask: Ask,
+    outputTokens: number,
+  ): Promise<Reservation> {
+    const held = worstCase(ask, outputTokens);
+    const accounts = this.#accounts(day, call.payer);
+    for (const { row } of accounts) day.change(row, withHeld(row.value, held));
+    let isOpen = true;
+    const settle = (spent: Amount) => {
+      if (!isOpen) return;
+      isOpen = false;
+      this.#settle(day, call.payer, held, spent);
+    };
+    try {
+      if (accounts.some(({ cap }) => isLimited(cap))) await day.store();
+    } catch (error) {
+      settle(NOTHING);
+      throw error;
+    }
+    return {
+      kind: 'reserved',
+      outputTokens,
+      settle: (end) => settle(spentBy(end, call, ask)),
+    };
+  }
+
+  #settle(day: SpendingDay, payer: Payer, held: Amount, spent: Amount): void {
+    // Looked up again: two names may have turned out to be one person meanwhile.
+    for (const account of this.#accounts(day, payer)) {
+      const { row } = account;
+      day.change(row, withSettled(row.value, held, spent));
+      this.#deps.notes.spent(day, account, payer);
+    }
+    day.announceRoom();
+    if (day !== this.#current) this.#storeNow(day);
+    this.#timer ??= this.#deps.clock.timer(STORE_AFTER_MS, () => {
+      this.#timer = undefined;
+      if (this.#current !== undefined) this.#storeNow(this.#current);
+    });
+  }
+
+  #storeNow(day: SpendingDay): void {
+    const { log } = this.#deps;
+    day.store().catch((error) => log.warn('spending not stored', { error }));
+  }
+}
+
+function spentBy(end: CallEnd, call: PlannedCall, ask: Ask): Amount {
+  if (end.kind === 'finished' && end.usage !== undefined) {
+    const { inputTokens: input, outputTokens: output, cachedTokens: cached } = end.usage;
+    return amountOf(ask.price, { input, output, cached });
+  }
+  const isUnbilled = end.kind === 'failed' && UNBILLED.includes(end.failure.kind);
+  if (isUnbilled && end.answerTokens === 0) return NOTHING;
+  return amountOf(ask.price, { input: call.inputTokens, output: end.answerTokens });
+}

@@ -1,0 +1,243 @@
+// The guard over a real store with time moved by hand: what runs side by side, what a dead process
+// leaves, midnight, and what is told about it.
+
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Refusal, Reservation } from '../../src/agent/spending.ts';
+import { limitsSchema } from '../../src/core/config-limits.ts';
+import { channelName, chatId, DEFAULT_ACCOUNT, userId } from '../../src/core/ids.ts';
+import { createBudgetNotes, type UsedUp } from '../../src/gateway/budget-notes.ts';
+import { Spending } from '../../src/gateway/spending.ts';
+import { storedDays } from '../../src/gateway/spending-day.ts';
+import { createSpendingDesk, type SpendingDesk } from '../../src/gateway/spending-desk.ts';
+import { silentLogger } from '../../src/lib/logger.ts';
+import { openEmbeddedStore } from '../../src/store/embedded.ts';
+import type { EmbeddedStore } from '../../src/store/store.ts';
+import { createMovableClock, type MovableClock } from '../support/movable-clock.ts';
+
+const NOON = Date.UTC(2026, 0, 15, 12);
+const signal = new AbortController().signal;
+
+let folder: string;
+let clock: MovableClock;
+let store: EmbeddedStore;
+let spending: Spending;
+let desk: SpendingDesk;
+let budget: object;
+let told: { id: string; chat: string; markdown: string }[];
+let asked: UsedUp[];
+
+async function open() {
+  store = await openEmbeddedStore({ path: join(folder, 'state.db'), clock, log: silentLogger });
+  const settings = () => ({
+    limits: limitsSchema.parse({ budget }),
+    prices: [{ model: 'test/model', input: 1, output: 10, cached: 0.1 }],
+    timeZone: 'Europe/Berlin',
+  });
+  const notes = createBudgetNotes({
+    bus: {
+      async send({ id, chat, markdown }) {
+        told.push({ id, chat: chat.chat, markdown });
+        return 'queued';
+      },
+    },
+    log: silentLogger,
+    ownerChat: async () => chatOf('owner'),
+    currency: () => 'USD',
+    now: () => clock.now(),
+    askOwner: async (usedUp) => void asked.push(usedUp),
+  });
+  const state = store.scope('spending');
+  spending = new Spending({ state, clock, log: silentLogger, notes, settings });
+  desk = createSpendingDesk(spending, settings);
+  await spending.today();
+}
+
+/** The process dies: nothing is stored that was not. */
+async function crash() {
+  await store[Symbol.asyncDispose]();
+  await open();
+}
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'nanobot-spending-'));
+  clock = createMovableClock(NOON);
+  told = [];
+  asked = [];
+  budget = {};
+  await open();
+});
+
+afterEach(async () => {
+  await spending[Symbol.asyncDispose]();
+  await store[Symbol.asyncDispose]();
+  await rm(folder, { recursive: true, force: true });
+});
+
+const chatOf = (chat: string) => ({
+  channel: channelName('chat'),
+  account: DEFAULT_ACCOUNT,
+  chat: chatId(chat),
+});
+const payerOf = (id: string) => ({
+  chat: chatOf(id),
+  sender: { kind: 'person' as const, id: userId(id), verified: 'verified' as const },
+});
+const ask = (id: string, model = 'test/model') =>
+  spending.reserve({ payer: payerOf(id), model, inputTokens: 800, outputTokens: 1000 }, signal);
+function finish(reserved: Reservation | Refusal, inputTokens = 800, outputTokens = 200) {
+  if (reserved.kind === 'refused') throw new Error(reserved.text);
+  const usage = { inputTokens, outputTokens, cachedTokens: 0 };
+  reserved.settle({ kind: 'finished', usage, answerTokens: 1 });
+}
+const spent = async (key: string) =>
+  (await desk.all()).find((view) => view.key === key)?.ledger.spent.tokens ?? 0;
+
+describe('a hundred turns at once', () => {
+  it('never pass the limit; the others wait for room, and are refused when none comes', async () => {
+    budget = { totalTokensPerDay: 10_000 };
+    let most = 0;
+    let running = 0;
+    const turns = Array.from({ length: 100 }, async (_, index) => {
+      const reserved = await ask(`${index}`);
+      if (reserved.kind === 'refused') return 'refused';
+      running += 1;
+      most = Math.max(most, running);
+      await new Promise((resolve) => setImmediate(resolve));
+      running -= 1;
+      finish(reserved);
+      return 'answered';
+    });
+    const ends = await Promise.all(turns);
+    const answered = ends.filter((end) => end === 'answered').length;
+    // Each holds 2,000 at most and takes 1,000.
+    expect(most).toBeLessThanOrEqual(5);
+    expect(answered).toBeGreaterThanOrEqual(8);
+    expect(await spent('total')).toBe(answered * 1000);
+    expect(await spent('total')).toBeLessThanOrEqual(10_000);
+  });
+
+  it('leave their places to others when they are stopped while they wait', async () => {
+    budget = { totalTokensPerDay: 2000 };
+    const first = await ask('1');
+    const stop = new AbortController();
+    const call = { payer: payerOf('2'), model: 'x/y', inputTokens: 100, outputTokens: 300 };
+    const waiting = spending.reserve(call, stop.signal);
+    stop.abort(new Error('stopped'));
+    await expect(waiting).rejects.toThrow('stopped');
+    finish(first);
+    expect((await ask('3')).kind).toBe('refused');
+    expect((await spending.reserve(call, signal)).kind).toBe('reserved');
+  });
+});
+
+describe('a process that dies', () => {
+  it('in the middle of a call has spent the worst case of it', async () => {
+    budget = { perPersonTokensPerDay: 5000 };
+    finish(await ask('7'));
+    await ask('7');
+    await crash();
+    // 1,000 of the call before at least, and 2,000 held for the one under way.
+    expect(await spent('person chat:7')).toBe(3000);
+    const [today] = await storedDays(store.scope('spending'), '2026-01-15');
+    expect(today?.rows.find(({ key }) => key === 'person chat:7')?.ledger.spent.tokens).toBe(3000);
+  });
+
+  it('loses at most a second of counts where nothing is limited, and writes nothing before a call', async () => {
+    finish(await ask('7'));
+    await clock.advance(1000);
+    finish(await ask('7'));
+    await crash();
+    expect(await spent('total')).toBe(1000);
+  });
+});
+
+describe('a call that fails', () => {
+  it('costs nothing where the vendor refused it, and an estimate where it had begun', async () => {
+    const refused = await ask('7');
+    if (refused.kind === 'refused') throw new Error(refused.text);
+    refused.settle({ kind: 'failed', failure: { kind: 'server', status: 500 }, answerTokens: 0 });
+    expect(await spent('total')).toBe(0);
+    const cut = await ask('7');
+    if (cut.kind === 'refused') throw new Error(cut.text);
+    cut.settle({ kind: 'failed', failure: { kind: 'cancelled' }, answerTokens: 50 });
+    cut.settle({ kind: 'failed', failure: { kind: 'cancelled' }, answerTokens: 50 });
+    expect(await spent('total')).toBe(850);
+  });
+});
+
+describe('a budget of the day', () => {
+  it('is told at 80 percent, saved at 95, refused at 100, each once, and anew after midnight', async () => {
+    budget = { perPersonTokensPerDay: 10_000 };
+    const cheaper = () => 'test/small';
+    const model = () => spending.modelFor(payerOf('7'), 'test/model', cheaper);
+    finish(await ask('7'), 7000, 500);
+    expect(told).toEqual([]);
+    finish(await ask('7'), 500, 200);
+    finish(await ask('7'), 10, 10);
+    await clock.advance(0);
+    expect(told).toEqual([
+      expect.objectContaining({
+        chat: '7',
+        markdown: expect.stringMatching(/^82 %.*10,000 tokens/),
+      }),
+    ]);
+    expect(model()).toBe('test/model');
+    finish(await ask('7', 'x/y'), 1000, 300);
+    expect(model()).toBe('test/small');
+    expect(model()).toBe('test/small');
+    await clock.advance(0);
+    expect(told.slice(1)).toEqual([
+      expect.objectContaining({ markdown: expect.stringContaining('with test/small') }),
+    ]);
+    const refused = await ask('7');
+    expect(refused).toMatchObject({
+      kind: 'refused',
+      text: expect.stringContaining('in 11 hours'),
+    });
+    await ask('7');
+    expect(asked).toEqual([expect.objectContaining({ key: 'person chat:7' })]);
+    expect((await ask('8')).kind).toBe('reserved');
+
+    await clock.advance(11 * 3_600_000 - 1);
+    expect((await ask('7')).kind).toBe('refused');
+    await clock.advance(1);
+    expect((await ask('7')).kind).toBe('reserved');
+    expect(model()).toBe('test/model');
+  });
+
+  it('of the total is told the owner, and an owner allows more of what is used up', async () => {
+    budget = { totalMoneyPerDay: 0.01 };
+    finish(await ask('7'), 800, 800);
+    expect(told).toEqual([]);
+    await clock.advance(0);
+    expect(told).toEqual([expect.objectContaining({ chat: 'owner' })]);
+    expect((await ask('8')).kind).toBe('refused');
+    expect(await desk.raise(100)).toEqual(['total']);
+    expect((await ask('8')).kind).toBe('reserved');
+    await crash();
+    expect((await desk.all())[0]).toMatchObject({ key: 'total', ledger: { extraPercent: 100 } });
+    expect(await desk.raise(5, { key: 'nobody' })).toEqual([]);
+  });
+
+  it('charges what began before midnight to the day on which it began', async () => {
+    budget = { totalTokensPerDay: 100_000 };
+    await clock.advance(11 * 3_600_000 - 1000);
+    const late = await ask('7');
+    await clock.advance(2000);
+    finish(await ask('7'));
+    finish(late);
+    await clock.advance(1000);
+    const days = await storedDays(store.scope('spending'), '2026-01-15');
+    const totals = days.map(({ day, rows }) => [
+      day,
+      rows.find(({ key }) => key === 'total')?.ledger.spent.tokens,
+    ]);
+    expect(totals).toEqual([
+      ['2026-01-16', 1000],
+      ['2026-01-15', 1000],
+    ]);
+  });
+});

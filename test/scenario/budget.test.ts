@@ -1,0 +1,174 @@
+// Budgets through the whole program: many chats at once, a budget running out, a process that dies in
+// the middle of a call.
+
+import { spawnSync } from 'node:child_process';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type BotApi, startBotApi } from '../support/bot-api.ts';
+import { type GatewayProcess, makeTestHome, type TestHome } from '../support/gateway-process.ts';
+import { echo, type LlmRequest, type LlmServer, startLlmServer } from '../support/llm-server.ts';
+
+const ROOT = join(import.meta.dirname, '../..');
+const OWNER = 700;
+const FIRST_CHAT = 10_000;
+/** More tokens than the worst case of one call. */
+const UNIT = 10_000;
+const WAIT_MS = 30_000;
+const REFUSED = /is used up .*I can answer again after midnight/;
+
+let telegram: BotApi;
+let model: LlmServer;
+let home: TestHome;
+let gateway: GatewayProcess;
+
+/** What a tokenizer makes of English and JSON, and an answer as long as it may be. */
+const usageOf = ({ body }: LlmRequest) => ({
+  input: Math.ceil(JSON.stringify(body).length / 5),
+  output: 500,
+});
+const answer = (request: LlmRequest) => ({ ...echo(request), usage: usageOf(request) });
+const tokensOf = (requests: readonly LlmRequest[]) =>
+  requests.map(usageOf).reduce((sum, { input, output }) => sum + input + output, 0);
+
+async function start(limits: object, models: object = {}) {
+  home = await makeTestHome({
+    agents: { defaults: { model: 'openai/sim-1', maxTokens: 500 } },
+    providers: { openai: { apiKey: 'budget-test-key', apiBase: model.openaiBase } },
+    channels: {
+      telegram: {
+        enabled: true,
+        token: telegram.token,
+        apiRoot: telegram.apiRoot,
+        allowFrom: ['*'],
+      },
+    },
+    gateway: { port: 0 },
+    coalesce: { quietMs: 0 },
+    limits,
+    models,
+  });
+  gateway = await home.start();
+  expect(nanobot('pair', 'approve', 'telegram', `${OWNER}`, '--role', 'owner').code).toBe(0);
+  telegram.say(OWNER, '/whoami');
+  await hears(OWNER, /Role: owner/);
+}
+
+function nanobot(...args: readonly string[]) {
+  const env = { PATH: process.env['PATH'] ?? '', HOME: home.path, NANOBOT_HOME: home.path };
+  const result = spawnSync(process.execPath, ['src/main.ts', ...args], {
+    ...{ cwd: ROOT, env: { ...env, TZ: 'UTC' }, encoding: 'utf8' },
+  });
+  return { code: result.status, out: result.stdout, all: result.stdout + result.stderr };
+}
+
+const heardBy = (chat: number) =>
+  telegram.chat(chat).messages.flatMap(({ from, text }) => (from === 'bot' ? [text] : []));
+const hears = (chat: number, pattern: RegExp) =>
+  telegram.waitFor(() => heardBy(chat).find((text) => pattern.test(text)), WAIT_MS);
+
+beforeEach(async () => {
+  telegram = await startBotApi();
+  model = await startLlmServer({ respond: answer });
+});
+
+afterEach(async () => {
+  await home[Symbol.asyncDispose]();
+  expect(telegram.violations).toEqual([]);
+  await telegram[Symbol.asyncDispose]();
+  await model[Symbol.asyncDispose]();
+});
+
+it('a hundred chats at once stay below the budget of all; who comes too late is told when', async () => {
+  const cap = 100_000;
+  await start({ budget: { totalTokensPerDay: cap } });
+  const chats = Array.from({ length: 100 }, (_, index) => FIRST_CHAT + index);
+  for (const chat of chats) telegram.say(chat, `please say nonce-${chat}`);
+  await telegram.waitFor(
+    () =>
+      chats.every((chat) =>
+        heardBy(chat).some((text) => /^nonce-/.test(text) || REFUSED.test(text)),
+      ),
+    60_000,
+  );
+  const spent = tokensOf(model.requests);
+  expect(spent).toBeLessThanOrEqual(cap);
+  expect(spent).toBeGreaterThan(cap * 0.9);
+  const answered = chats.filter((chat) => heardBy(chat).includes(`nonce-${chat}`));
+  expect(answered).toHaveLength(model.requests.length);
+  const refused = chats.filter((chat) => heardBy(chat).some((text) => REFUSED.test(text)));
+  expect(answered.length + refused.length).toBe(100);
+  expect(heardBy(refused[0] ?? 0).join()).toMatch(/100,000 tokens a day.*after midnight, in \d+/);
+  await hears(OWNER, /budget of all together is used up/i);
+  expect(heardBy(OWNER).filter((text) => /is used up/.test(text)).length).toBeLessThanOrEqual(2);
+}, 120_000);
+
+describe('the budget of a person', () => {
+  it('is told at 80 %, saved with the cheaper model at 95 %, refused at 100 %, raised by an owner', async () => {
+    await start({ budget: { perPersonTokensPerDay: 20 * UNIT } });
+    const takes = (tokens: number) =>
+      model.script((request) => ({ ...echo(request), usage: { input: tokens, output: 10 } }));
+    takes(15 * UNIT);
+    telegram.say(FIRST_CHAT, 'please say nonce-a');
+    await hears(FIRST_CHAT, /^nonce-a$/);
+    expect(heardBy(FIRST_CHAT)).toHaveLength(1);
+    takes(1.5 * UNIT);
+    telegram.say(FIRST_CHAT, 'please say nonce-b');
+    await hears(FIRST_CHAT, /82 % of today/);
+    takes(2.6 * UNIT);
+    telegram.say(FIRST_CHAT, 'please say nonce-c');
+    await hears(FIRST_CHAT, /nonce-c/);
+    expect(model.requests.map((request) => request.model)).toEqual(['sim-1', 'sim-1', 'sim-1']);
+    takes(0.8 * UNIT);
+    telegram.say(FIRST_CHAT, 'please say nonce-d');
+    await hears(FIRST_CHAT, /nonce-d/);
+    await hears(FIRST_CHAT, /I answer with openai\/gpt/);
+    expect(model.requests.at(-1)?.model).not.toBe('sim-1');
+    const asked = model.requests.length;
+    telegram.say(FIRST_CHAT, 'please say nonce-e');
+    await hears(FIRST_CHAT, REFUSED);
+    telegram.say(FIRST_CHAT, 'please say nonce-f');
+    await telegram.waitFor(
+      () => heardBy(FIRST_CHAT).filter((text) => REFUSED.test(text)).length === 2,
+    );
+    expect(model.requests).toHaveLength(asked);
+    await hears(OWNER, /budget of person telegram:10000 is used up/);
+
+    telegram.say(OWNER, '/budget more 25');
+    await hears(OWNER, /25 % more for today: person telegram:10000/);
+    telegram.say(FIRST_CHAT, 'please say nonce-g');
+    await hears(FIRST_CHAT, /nonce-g/);
+    telegram.say(FIRST_CHAT, '/usage');
+    expect(
+      await hears(FIRST_CHAT, /person telegram:10000: [\d,]+ tokens in 5 calls/),
+    ).not.toContain('total');
+    telegram.say(OWNER, '/usage');
+    await hears(OWNER, /total: [\d,]+ tokens/);
+  }, 90_000);
+});
+
+it('a call that was cut off by kill -9 counts at its worst, also in money', async () => {
+  const prices = [{ model: 'openai/sim-1', input: 1, output: 10, cached: 1 }];
+  await start({ budget: { totalMoneyPerDay: 10 } }, { prices });
+  model.script({ chunks: ['it begins ', new Promise(() => undefined)] });
+  telegram.say(FIRST_CHAT, 'please say nonce-lost');
+  await model.received(1);
+  await gateway.kill();
+  const lost = JSON.parse(nanobot('usage', '--json').out)[0].rows.find(
+    ({ key }: { key: string }) => key === 'total',
+  );
+  expect(lost.ledger.spent.tokens).toBeGreaterThan(500);
+  expect(lost.ledger.spent.micros).toBeGreaterThan(5000);
+  gateway = await home.start();
+  await hears(FIRST_CHAT, /nonce-lost/);
+  await gateway.stop();
+  const { out } = nanobot('usage');
+  expect(out).toMatch(
+    /total: [\d,]+ tokens, about 0\.\d+ USD in 1 call — \d+ % of 10\.00 USD a day/,
+  );
+  const after = JSON.parse(nanobot('usage', '--json', '--days', '3').out)[0].rows.find(
+    ({ key }: { key: string }) => key === 'total',
+  );
+  expect(after.ledger.spent.tokens).toBe(
+    lost.ledger.spent.tokens + tokensOf(model.requests.slice(1)),
+  );
+}, 90_000);
