@@ -65,7 +65,7 @@ function unwrap(message: WhatsAppContent): {
 }
 
 /** Every container, also one of a later WhatsApp, holds its content as `message`. */
-function innerOf(content: WhatsAppContent): WhatsAppContent | undefined {
+export function innerOf(content: WhatsAppContent): WhatsAppContent | undefined {
   const edited = content.protocolMessage?.editedMessage;
   if (edited !== undefined && edited !== null) return edited;
   for (const value of Object.values(content)) {

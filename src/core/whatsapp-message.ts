@@ -26,6 +26,8 @@ type Poll = {
   readonly options: readonly { readonly optionName?: Maybe<string> }[];
 };
 
+type Key = { readonly id?: Maybe<string> };
+
 /** Kinds that are words in themselves, or are described by more than their name. */
 export type WhatsAppContent = {
   readonly conversation?: Maybe<string>;
@@ -70,7 +72,12 @@ export type WhatsAppContent = {
   readonly templateMessage?: Part<{
     readonly hydratedTemplate: { readonly hydratedContentText?: Maybe<string> };
   }>;
-  /** An edit names the message it replaces; the other protocol messages say nothing to people. */
-  readonly protocolMessage?: Part<{ readonly editedMessage: WhatsAppContent }>;
+  /** An edit or a deletion names the message; the other protocol messages say nothing to people. */
+  readonly protocolMessage?: Part<{
+    readonly type: number;
+    readonly key: Key;
+    readonly editedMessage: WhatsAppContent;
+  }>;
+  readonly reactionMessage?: Part<{ readonly key: Key; readonly text: string }>;
   readonly editedMessage?: Part<{ readonly message: WhatsAppContent }>;
 };

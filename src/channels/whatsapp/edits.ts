@@ -2,12 +2,12 @@
 // own id, place in the pace and row; one that would have to wait is left out, the next shows more.
 
 import type { WAMessageKey } from '@whiskeysockets/baileys';
-import { DeliveryError } from '../../core/errors.ts';
+import { DeliveryError, NEVER } from '../../core/errors.ts';
 import { type ChatId, type MessageId, type NativeId, nativeId } from '../../core/ids.ts';
 import { beginningForWhatsApp } from '../../core/markup-whatsapp.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { KeyValueChange } from '../../store/store.ts';
-import type { Editing } from '../channel.ts';
+import type { Editing, Retracting } from '../channel.ts';
 import type { Pacer } from './pacer.ts';
 import { type SentMessage, type SentMessages, sentId } from './sent-messages.ts';
 import type { Transmitter } from './transmit.ts';
@@ -18,6 +18,8 @@ export const MESSAGE_UNITS = 4000;
 export const MIN_EDIT_INTERVAL_MS = 3000;
 /** WhatsApp takes edits for this long after the message. */
 const EDIT_WINDOW_MS = 15 * 60_000;
+/** And deletions for everybody for this long. */
+const DELETE_WINDOW_MS = 48 * 3_600_000;
 /** Source text beyond this cannot be part of one message, whatever its marks. */
 const MAX_SOURCE_CHARS = 4 * MESSAGE_UNITS;
 
@@ -40,10 +42,11 @@ type FinalEdit = {
   readonly rows: readonly KeyValueChange[];
 };
 
-export type Edits = Editing & {
-  /** Makes the draft the final text; false where it can no longer be edited. @throws DeliveryError */
-  finish(final: FinalEdit, signal: AbortSignal): Promise<boolean>;
-};
+export type Edits = Editing &
+  Retracting & {
+    /** Makes the draft the final text; false where it can no longer be edited. @throws DeliveryError */
+    finish(final: FinalEdit, signal: AbortSignal): Promise<boolean>;
+  };
 
 export function createEdits(deps: EditsDeps): Edits {
   const { transmitter, sent, pacer, clock } = deps;
@@ -55,6 +58,12 @@ export function createEdits(deps: EditsDeps): Edits {
     const row = await sent.get(draft);
     const isYoung = row !== undefined && clock.now() - row.at < EDIT_WINDOW_MS;
     return isYoung ? row : undefined;
+  }
+
+  async function revoke(chat: ChatId, id: NativeId, jid: string, signal: AbortSignal) {
+    const rows = await pacer.admit(paced(chat), signal, noNotice);
+    const content = { delete: keyOf(id, jid) };
+    await transmitter.send({ id: sentId(id, 'revoke'), chat, jid, content, rows }, signal);
   }
 
   return {
@@ -81,9 +90,18 @@ export function createEdits(deps: EditsDeps): Edits {
 
     async remove({ chat }, draft, signal) {
       const jid = (await sent.get(draft))?.jid ?? (await deps.admit(chat));
-      const rows = await pacer.admit(paced(chat), signal, noNotice);
-      const content = { delete: keyOf(draft, jid) };
-      await transmitter.send({ id: sentId(draft, 'revoke'), chat, jid, content, rows }, signal);
+      await revoke(chat, draft, jid, signal);
+    },
+
+    async retract({ chat }, parts, signal) {
+      let isKept = false;
+      for (const part of parts) {
+        const row = await sent.get(part);
+        if (row !== undefined && clock.now() - row.at < DELETE_WINDOW_MS) {
+          await revoke(chat, part, row.jid, signal);
+        } else isKept = true;
+      }
+      if (isKept) throw tooOld();
     },
 
     async finish({ draft, message, chat, text, rows }, signal) {
@@ -102,6 +120,13 @@ export function createEdits(deps: EditsDeps): Edits {
     },
   };
 }
+
+const tooOld = () =>
+  new DeliveryError('WhatsApp deletes messages of the last two days only', {
+    certainty: 'not_sent',
+    remedy: NEVER,
+    code: 'whatsapp_too_old',
+  });
 
 /** No preview: it would be fetched from an address that a stranger may have chosen. */
 export const textContent = (text: string) => ({ text, linkPreview: null });

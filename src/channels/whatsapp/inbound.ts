@@ -2,11 +2,19 @@
 // for the agent where it is none. Pure; a row of any shape gets an answer.
 
 import type { InboundEntry } from '../../bus/bus.ts';
-import { type ChatId, chatId, DEFAULT_ACCOUNT, type UserId, userId } from '../../core/ids.ts';
+import {
+  type ChatId,
+  chatId,
+  DEFAULT_ACCOUNT,
+  nativeId,
+  type UserId,
+  userId,
+} from '../../core/ids.ts';
 import type { GroupRef, InboundMessage, PersonSender, Quote } from '../../core/message.ts';
 import type { WhatsAppReading } from '../../core/whatsapp-content.ts';
 import { isPerson, type PersonJid, parseJid } from '../../core/whatsapp-jid.ts';
 import type { WhatsAppContent } from '../../core/whatsapp-message.ts';
+import type { WhatsAppSign } from '../../core/whatsapp-signs.ts';
 import type { MessageKey } from './envelope.ts';
 import { SELF, WHATSAPP, whatsappMessageId } from './ids.ts';
 import { isOwnAddress, type LinkedAccount } from './linked-account.ts';
@@ -72,17 +80,19 @@ type Circumstances = {
   readonly maxAgeMs: number;
   /** The owner has the say in this chat until then; epoch milliseconds. */
   readonly ownerUntil: number;
+  /** What it does to an earlier message. */
+  readonly sign?: WhatsAppSign | undefined;
 };
 
 /** Why the agent does not answer this, first reason first. */
 export function gateOf(
   row: InboxRow,
   reading: WhatsAppReading | undefined,
-  { now, maxAgeMs, ownerUntil }: Circumstances,
+  { now, maxAgeMs, ownerUntil, sign }: Circumstances,
 ): string | undefined {
   if (row.sentAt < now - maxAgeMs) return 'too old';
-  if (reading === undefined) return 'nothing to read';
-  if (reading.isEdit) return 'edited';
+  if (reading === undefined && sign === undefined) return 'nothing to read';
+  if (reading?.isEdit && sign === undefined) return 'edited';
   return row.sentAt <= ownerUntil ? 'the owner answers here' : undefined;
 }
 
@@ -100,7 +110,7 @@ export type Speaker = {
 export function toEntry(
   row: InboxRow,
   speaker: Speaker,
-  content: Pick<InboundMessage, 'text' | 'quoted' | 'replyTo'>,
+  content: Pick<InboundMessage, 'text' | 'quoted' | 'replyTo' | 'amends' | 'reaction'>,
   gate: string | undefined,
 ): InboundEntry {
   const name = nameOf(row);
@@ -123,6 +133,20 @@ export function toEntry(
     receivedAt: row.receivedAt,
   };
   return gate === undefined ? { kind: 'queue', message } : { kind: 'record', message, gate };
+}
+
+/** A change is of what the same person wrote here; a reaction is to something of ours. */
+export function signFields(
+  sign: WhatsAppSign | undefined,
+  { chatThen, authorThen }: Pick<Speaker, 'chatThen' | 'authorThen'>,
+): Pick<InboundMessage, 'amends' | 'reaction'> {
+  if (sign === undefined) return {};
+  if (sign.kind === 'reacted') {
+    const { id, emoji } = sign;
+    const to = nativeId(id);
+    return { reaction: emoji === undefined ? { to } : { to, emoji } };
+  }
+  return { amends: { id: whatsappMessageId(chatThen, sign.id, authorThen), kind: sign.kind } };
 }
 
 /** A record of a row whose sender or chat cannot be known: it is answered by nobody. */

@@ -10,7 +10,7 @@ import { type ChatId, type NativeId, nativeId } from '../../core/ids.ts';
 import { splitForWhatsApp } from '../../core/markup-whatsapp.ts';
 import type { OutboundMessage } from '../../core/message.ts';
 import { isPerson, isSameAddress, type PersonJid, parseJid } from '../../core/whatsapp-jid.ts';
-import type { ChannelHost, Editing, Typing } from '../channel.ts';
+import type { ChannelHost, Editing, Retracting, Typing } from '../channel.ts';
 import { type AckSource, createAcks } from './acks.ts';
 import { createEdits, type Edits, MESSAGE_UNITS, textContent } from './edits.ts';
 import { createPacer, type Pacer, textName } from './pacer.ts';
@@ -46,7 +46,7 @@ export type OutboxDeps = {
 export interface Outbox {
   /** @throws DeliveryError */
   send(message: OutboundMessage, context: SendContext): Promise<Receipt>;
-  readonly edits: Editing;
+  readonly edits: Editing & Retracting;
   readonly typing: Typing;
   /** What a phone of this chat asks for again; undefined for everybody else. */
   getMessage(key: WAMessageKey): Promise<proto.IMessage | undefined>;

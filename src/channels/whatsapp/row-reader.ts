@@ -6,6 +6,7 @@ import type { InboundEntry } from '../../bus/bus.ts';
 import { chatId, userId } from '../../core/ids.ts';
 import { readWhatsApp, type WhatsAppReading } from '../../core/whatsapp-content.ts';
 import { personOfId } from '../../core/whatsapp-jid.ts';
+import { signOf } from '../../core/whatsapp-signs.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../lib/logger.ts';
 import { groupAddressing, withoutOwnName } from './group-address.ts';
@@ -19,6 +20,7 @@ import {
   placeOf,
   quoteOf,
   type Speaker,
+  signFields,
   toEntry,
   unreadableEntry,
 } from './inbound.ts';
@@ -112,6 +114,8 @@ export function createRowReader(deps: RowReaderDeps) {
       log.warn('whatsapp sender not readable', { arrival });
       return { arrival, entry: unreadableEntry(row) };
     }
+    const sign = signOf(row.message);
+    if (sign?.kind === 'reacted' && !(await deps.isOurs(sign.id))) return { arrival };
     if (place.kind === 'self') {
       return { arrival, entry: await entryOf(row, reading, ownSpeaker(deps.account()), 0) };
     }
@@ -119,7 +123,7 @@ export function createRowReader(deps: RowReaderDeps) {
     const ownerUntil = place.kind === 'direct' ? await pause.until(person.names) : 0;
     const entry = await entryOf(row, reading, speakerOf(place, person, row), ownerUntil);
     if (place.kind === 'list') return { arrival, entry: { ...entry, ...UNDIRECTED } };
-    if (entry.kind === 'record') return { arrival, entry };
+    if (entry.kind === 'record' || sign !== undefined) return { arrival, entry };
     // In a group nobody's number is needed who does not speak to us.
     const isUnresolved = place.kind === 'direct' && personOfId(person.id)?.kind === 'lid';
     return { arrival, entry, unread: keyOf(row), isUnresolved };
@@ -136,11 +140,15 @@ export function createRowReader(deps: RowReaderDeps) {
     const own = deps.account();
     const quote = quoteOf(row, reading, speaker, own, isQuoteOurs);
     const maxAgeMs = settings.maxAgeHours * HOUR_MS;
-    const gate = gateOf(row, reading, { now: clock.now(), maxAgeMs, ownerUntil });
+    const sign = signOf(row.message);
+    const gate = gateOf(row, reading, { now: clock.now(), maxAgeMs, ownerUntil, sign });
+    const said = { ...quote, ...signFields(sign, speaker) };
     const text = reading?.text ?? '';
-    if (speaker.group === undefined) return toEntry(row, speaker, { text, ...quote }, gate);
-    const addressing = groupAddressing(reading, isQuoteOurs, own);
-    const words = { text: withoutOwnName(text, own), ...quote };
+    if (speaker.group === undefined) return toEntry(row, speaker, { text, ...said }, gate);
+    // What is done to messages of ours, or of those that were for us, is for us.
+    const isReply = sign !== undefined && sign.kind !== 'edited';
+    const addressing = isReply ? 'reply' : groupAddressing(reading, isQuoteOurs, own);
+    const words = { text: withoutOwnName(text, own), ...said };
     return toEntry(row, { ...speaker, addressing }, words, gate);
   }
 

@@ -1,7 +1,8 @@
-// Tells what a person wrote from what clients tell each other: keys, reactions, history.
+// Tells what a person said or did from what clients tell each other: keys, votes, history.
 
 import type { proto } from '@whiskeysockets/baileys';
 import { isSilentKind } from '../../core/whatsapp-kinds.ts';
+import { signOf } from '../../core/whatsapp-signs.ts';
 
 /** Ephemeral, view once, with caption, edited: WhatsApp nests three at most. */
 const MAX_WRAPPERS = 8;
@@ -19,7 +20,10 @@ export function isUserContent(message: proto.IMessage, wrappers = 0): boolean {
   const parts = Object.entries(message).filter(([, value]) => value != null);
   if (parts.length === 0) return true;
   return parts.some(([kind, value]) => {
-    if (kind === 'protocolMessage') return message.protocolMessage?.editedMessage != null;
+    if (kind === 'protocolMessage' && message.protocolMessage?.editedMessage != null) return true;
+    if (kind === 'protocolMessage' || kind === 'reactionMessage') {
+      return signOf(message) !== undefined;
+    }
     if (isSilentKind(kind)) return false;
     const wrapped = wrappedIn(value);
     return (

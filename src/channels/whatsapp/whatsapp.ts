@@ -8,7 +8,14 @@ import { DEFAULT_ACCOUNT } from '../../core/ids.ts';
 import type { OutboundMessage } from '../../core/message.ts';
 import { LINK_REMEDY } from '../../core/whatsapp-endings.ts';
 import { orAborted } from '../../lib/aborted.ts';
-import type { Channel, ChannelHost, Editing, LoginOptions, Typing } from '../channel.ts';
+import type {
+  Channel,
+  ChannelHost,
+  Editing,
+  LoginOptions,
+  Retracting,
+  Typing,
+} from '../channel.ts';
 import { MIN_EDIT_INTERVAL_MS } from './edits.ts';
 import { WHATSAPP } from './ids.ts';
 import { TYPING_SHOWN_MS } from './typing.ts';
@@ -39,6 +46,9 @@ class WhatsAppChannel implements Channel {
   readonly lifetimeMs = LIFETIME_MS;
   readonly coalesces = true;
   readonly login = { begin: this.#login.bind(this) };
+  readonly retracting: Retracting = {
+    retract: (...given) => this.#running().outbox.edits.retract(...given),
+  };
   readonly typing: Typing;
   readonly editing?: Editing;
   readonly #config: WhatsAppConfig;

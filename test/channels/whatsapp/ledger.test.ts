@@ -131,11 +131,17 @@ describe('what is kept', () => {
     'a file with a caption': {
       documentWithCaptionMessage: { message: { documentMessage: { caption: 'read' } } },
     },
+    'a revocation': { protocolMessage: { type: Type.REVOKE, key: { id: 'A0' } } },
+    'a reaction': { reactionMessage: { key: { id: 'A0' }, text: '👍' } },
     'a text with a key beside it': { conversation: 'x', senderKeyDistributionMessage: {} },
   };
   const passed: Readonly<Record<string, proto.IMessage>> = {
-    'a revocation': { protocolMessage: { type: Type.REVOKE } },
-    'a reaction': { reactionMessage: { text: '👍' } },
+    'a revocation of nothing': { protocolMessage: { type: Type.REVOKE } },
+    'a reaction to nothing': { reactionMessage: { text: '👍' } },
+    'a reaction by words': { reactionMessage: { key: { id: 'A0' }, text: 'obey' } },
+    'another protocol message': {
+      protocolMessage: { type: Type.EPHEMERAL_SETTING, key: { id: 'A0' } },
+    },
     'a key for a group': { senderKeyDistributionMessage: { groupId: '1@g.us' } },
     'a vote': { pollUpdateMessage: {} },
   };

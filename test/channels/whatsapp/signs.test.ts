@@ -1,0 +1,97 @@
+// What people do to earlier messages on WhatsApp: they change and delete their own, and react to ours.
+
+import { proto } from '@whiskeysockets/baileys';
+import { describe, expect, it } from 'vitest';
+import { openInboxRig } from './inbox-rig.ts';
+
+const ALICE = { chat: '777@lid', alt: '4915112345@s.whatsapp.net' };
+const GROUP = { chat: '1234@g.us', participant: '777@lid', participantAlt: ALICE.alt };
+const { Type } = proto.Message.ProtocolMessage;
+
+const edited = (id: string, conversation: string): proto.IMessage => ({
+  editedMessage: {
+    message: {
+      protocolMessage: { type: Type.MESSAGE_EDIT, key: { id }, editedMessage: { conversation } },
+    },
+  },
+});
+const deleted = (id: string): proto.IMessage => ({
+  protocolMessage: { type: Type.REVOKE, key: { id, fromMe: true } },
+});
+const reacted = (id: string, text: string): proto.IMessage => ({
+  reactionMessage: { key: { id, fromMe: false }, text },
+});
+
+describe('a message on WhatsApp', () => {
+  it('that is changed or deleted is named by the id it had', async () => {
+    await using rig = await openInboxRig();
+    await rig.put(
+      { ...ALICE, id: 'ONE', text: 'first' },
+      { ...ALICE, id: 'TWO', message: edited('ONE', 'better') },
+      { ...ALICE, id: 'THREE', message: deleted('ONE') },
+    );
+    await rig.drained();
+    const [first, second, third] = rig.host.entries;
+    const id = first?.message.id;
+    expect(second).toMatchObject({
+      kind: 'queue',
+      message: { text: 'better', amends: { id, kind: 'edited' } },
+    });
+    expect(third).toMatchObject({
+      kind: 'queue',
+      message: { text: '', amends: { id, kind: 'withdrawn' } },
+    });
+    expect(first?.message.sender).toEqual(third?.message.sender);
+  });
+
+  it('of somebody else in a group cannot be named by another author', async () => {
+    await using rig = await openInboxRig();
+    await rig.put(
+      { ...GROUP, id: 'ONE', text: 'first' },
+      {
+        ...GROUP,
+        participant: '888@lid',
+        participantAlt: '49888@s.whatsapp.net',
+        id: 'X',
+        message: deleted('ONE'),
+      },
+    );
+    await rig.drained();
+    const [first, second] = rig.host.entries.map(({ message }) => message);
+    expect(second?.amends?.id).not.toBe(first?.id);
+    expect(second?.sender).not.toEqual(first?.sender);
+  });
+
+  it('of ours that is reacted to is named, as often as the reaction changes', async () => {
+    await using rig = await openInboxRig();
+    rig.ours.add('OURS');
+    await rig.put(
+      { ...ALICE, id: 'ONE', message: reacted('OURS', '👎') },
+      { ...ALICE, id: 'TWO', message: reacted('OURS', '') },
+      { ...GROUP, id: 'THREE', message: reacted('OURS', '❤️') },
+    );
+    await rig.drained();
+    expect(rig.host.entries).toMatchObject([
+      { kind: 'queue', message: { reaction: { to: 'OURS', emoji: '👎' }, addressing: 'direct' } },
+      { kind: 'queue', message: { reaction: { to: 'OURS' } } },
+      { kind: 'queue', message: { reaction: { to: 'OURS', emoji: '❤️' }, addressing: 'reply' } },
+    ]);
+  });
+
+  it('of others that is reacted to is nothing to us', async () => {
+    await using rig = await openInboxRig();
+    await rig.put({ ...GROUP, message: reacted('THEIRS', '👎') }, { ...ALICE, text: 'after' });
+    await rig.drained();
+    expect(rig.host.entries).toHaveLength(1);
+  });
+
+  it('that is changed while the owner answers by hand stays the owner’s', async () => {
+    await using rig = await openInboxRig({ ownerPauseMins: 60 });
+    await rig.put({ ...ALICE, id: 'ONE', text: 'first', ago: 1000 });
+    await rig.drained();
+    await rig.put({ ...ALICE, fromMe: true, text: 'I am on it' });
+    await rig.put({ ...ALICE, id: 'TWO', message: edited('ONE', 'better') });
+    await rig.drained();
+    expect(rig.host.gates()).toContain('the owner answers here');
+  });
+});
