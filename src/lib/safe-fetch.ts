@@ -2,7 +2,7 @@
 // HEAD, public addresses only, pinned for the connection, every redirect checked anew, no cookies,
 // all of it bounded in time and bytes.
 
-import { Client } from 'undici';
+import type { Client as HttpClient } from 'undici';
 import {
   type AddressRules,
   type CheckedAddress,
@@ -115,7 +115,9 @@ async function requestOnce(
   options: SafeFetchOptions,
 ): Promise<Hop> {
   const { signal, method = 'GET' } = options;
-  const client = new Client(url.origin, {
+  // Loaded with the first request: most gateways never make one.
+  const { Client } = await import('undici');
+  const client: HttpClient = new Client(url.origin, {
     connect: { lookup: pinned(addresses) },
     maxHeaderSize: MAX_HEADER_BYTES,
     allowH2: false,

@@ -1,8 +1,6 @@
 // What a content is, found out from its first bytes: what a sender or a file name says of it is not
 // believed. Text is never taken for an image, whatever markup it is.
 
-import { fileTypeFromBuffer } from 'file-type';
-
 /** Enough for archives that say what they are in one of their first entries. */
 export const HEAD_BYTES = 65_536;
 
@@ -16,6 +14,8 @@ const ESCAPE = '\u001b';
 /** @param head the content, or its first `HEAD_BYTES` */
 export async function contentTypeOf(head: Uint8Array): Promise<string> {
   if (head.length === 0) return UNKNOWN;
+  // Loaded with the first file, so that a start does not wait for it.
+  const { fileTypeFromBuffer } = await import('file-type');
   const found = await fileTypeFromBuffer(head).catch(() => undefined);
   if (found !== undefined && !MARKUP.test(found.mime)) {
     return found.mime.split(';', 1)[0]?.trim() ?? UNKNOWN;

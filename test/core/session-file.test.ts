@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { callId, messageId, sessionKey, turnId } from '../../src/core/ids.ts';
+import { ATTACHMENT_KINDS } from '../../src/core/attachment.ts';
+import { callId, mediaId, messageId, sessionKey, turnId } from '../../src/core/ids.ts';
 import {
   decodeLine,
   encodeEntry,
@@ -16,14 +17,36 @@ const count = fc.nat();
 const optional = <T>(name: string, value: fc.Arbitrary<T>) =>
   fc.option(value, { nil: undefined }).map((item) => (item === undefined ? {} : { [name]: item }));
 
+const media = fc.array(
+  fc
+    .tuple(
+      fc.record({
+        media: fc.stringMatching(/^[0-9a-f]{64}$/).map(mediaId),
+        kind: fc.constantFrom(...ATTACHMENT_KINDS),
+        mimeType: text,
+      }),
+      optional('name', text),
+    )
+    .map(([base, name]) => ({ ...base, ...name })),
+  { minLength: 1, maxLength: 3 },
+);
+
 const entry: fc.Arbitrary<TranscriptEntry> = fc.oneof(
   fc
-    .tuple(turn, optional('messageId', text.map(messageId)), optional('seq', count), text, at)
-    .map(([id, known, place, said, time]) => ({
+    .tuple(
+      turn,
+      optional('messageId', text.map(messageId)),
+      optional('seq', count),
+      optional('media', media),
+      text,
+      at,
+    )
+    .map(([id, known, place, came, said, time]) => ({
       role: 'user' as const,
       turnId: id,
       ...known,
       ...place,
+      ...came,
       text: said,
       at: time,
     })),
@@ -125,6 +148,18 @@ describe('a line of a session file', () => {
     const line = '{"role":"reset","timestamp":"2026-01-15T00:00:00Z","mood":{"a":[1]}}';
     expect(decodeLine(line)).toMatchObject({ kind: 'entry', entry: { role: 'reset' } });
     expect(decodeLine(line.replace('reset', 'oracle')).kind).toBe('damaged');
+  });
+
+  test('what cannot be read of its files costs no more than the file', () => {
+    const whole = { media: 'a'.repeat(64), kind: 'image', mime_type: 'image/png' };
+    const lineOf = (files: unknown) =>
+      JSON.stringify({
+        ...{ role: 'user', content: 'x', timestamp: 0, turn_id: 't', media: files },
+      });
+    expect(decodeLine(lineOf([whole, { ...whole, media: '../../etc' }, 7]))).toMatchObject({
+      entry: { text: 'x', media: [{ mimeType: 'image/png' }] },
+    });
+    expect(decodeLine(lineOf('none'))).toMatchObject({ kind: 'entry', entry: { text: 'x' } });
   });
 
   test('the header tells the key and what is carried', () => {
