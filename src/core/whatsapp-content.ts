@@ -1,12 +1,17 @@
 // What a WhatsApp message says: taken out of its containers (disappearing, view once, edited ...),
 // with what it quotes and whom it names. What is not text is put into words by whatsapp-kinds.ts.
 
+import type { Attachment } from './attachment.ts';
+import { textWithAttachments } from './attachment-words.ts';
 import { idOfPerson, isPerson, type PersonJid, parseJid } from './whatsapp-jid.ts';
 import { wordsOfKind } from './whatsapp-kinds.ts';
+import { attachmentsOf } from './whatsapp-media.ts';
 import type { WhatsAppContent, WhatsAppContext } from './whatsapp-message.ts';
 
 export type WhatsAppReading = {
   readonly text: string;
+  /** Files that it carries. */
+  readonly attachments?: readonly Attachment[];
   /** It replaces the text of an earlier message. */
   readonly isEdit: boolean;
   readonly quoted?: WhatsAppQuote;
@@ -33,13 +38,15 @@ const UNKNOWN_KIND = '[sent something of a kind that is not known here yet]';
 /** Undefined for what says nothing by itself: reactions, votes, signs between programs. */
 export function readWhatsApp(message: WhatsAppContent): WhatsAppReading | undefined {
   const { content, isEdit } = unwrap(message);
-  const text = textOf(content);
+  const attachments = attachmentsOf(content);
+  const text = textOf(content) ?? (attachments.length === 0 ? undefined : '');
   if (text === undefined) return undefined;
   const context = contextOf(content);
   const quoted = quoteOf(context);
   const mentioned = namedIn(context);
   return {
     text,
+    ...(attachments.length === 0 ? {} : { attachments }),
     isEdit,
     ...(quoted === undefined ? {} : { quoted }),
     ...(mentioned.length === 0 ? {} : { mentioned }),
@@ -100,12 +107,22 @@ function quoteOf(context: WhatsAppContext | undefined): WhatsAppQuote | undefine
   const id = context?.stanzaId;
   if (!id) return undefined;
   const { participant, quotedMessage } = context;
-  const text = present(quotedMessage) ? textOf(unwrap(quotedMessage).content) : undefined;
+  const text = present(quotedMessage) ? saidIn(unwrap(quotedMessage).content) : undefined;
   return {
     id,
     ...(participant ? { authorJid: participant } : {}),
     ...(text === undefined ? {} : { text }),
   };
+}
+
+/** Of what is quoted nothing is fetched. */
+const NAMED = { kind: 'remote', ref: '' } as const;
+
+/** What is quoted, with its files in words. */
+function saidIn(content: WhatsAppContent): string | undefined {
+  const attachments = attachmentsOf(content).map((one) => ({ ...one, content: NAMED }));
+  const text = textOf(content);
+  return attachments.length === 0 ? text : textWithAttachments({ text: text ?? '', attachments });
 }
 
 function contextOf(content: WhatsAppContent): WhatsAppContext | undefined {

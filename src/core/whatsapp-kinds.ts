@@ -1,6 +1,7 @@
 // Everything in a WhatsApp message that is not plain text, put into words, so that nothing a person
 // sent is silently lost. What was written beside it (a caption) is its text.
 
+import { isMediaKind } from './whatsapp-media.ts';
 import type { WhatsAppContent } from './whatsapp-message.ts';
 
 export type Words = {
@@ -48,8 +49,6 @@ const SILENT: ReadonlySet<string> = new Set([
 export const isSilentKind = (kind: string) => SILENT.has(kind);
 
 const NAMES: Readonly<Record<string, string>> = {
-  stickerMessage: 'a sticker',
-  ptvMessage: 'a video message',
   scheduledCallCreationMessage: 'a planned call',
 };
 
@@ -60,19 +59,10 @@ type Describers = {
 const DESCRIBERS: Describers = {
   conversation: (text) => written(text),
   extendedTextMessage: ({ text }) => written(text),
-  imageMessage: ({ caption }) => ({ ...unopened('a photo'), ...written(caption) }),
-  videoMessage: ({ caption, gifPlayback }) => ({
-    ...unopened(gifPlayback === true ? 'an animation' : 'a video'),
-    ...written(caption),
-  }),
-  audioMessage: ({ ptt, seconds }) => {
-    const name = ptt === true ? 'a voice message' : 'an audio file';
-    return unopened(seconds ? `${name} of ${Number(seconds)} seconds` : name);
-  },
-  documentMessage: ({ caption, fileName, title }) => {
-    const name = field(fileName) || field(title);
-    return { ...unopened(name === '' ? 'a file' : `a file (${name})`), ...written(caption) };
-  },
+  imageMessage: ({ caption }) => written(caption),
+  videoMessage: ({ caption }) => written(caption),
+  ptvMessage: ({ caption }) => written(caption),
+  documentMessage: ({ caption }) => written(caption),
   locationMessage: (place) => {
     const name = [field(place.name), field(place.address)].filter(Boolean).join(', ');
     const note = name === '' ? `[location: ${point(place)}]` : `[place: ${name} (${point(place)})]`;
@@ -113,7 +103,8 @@ export function wordsOfKind(kind: string, content: WhatsAppContent): Words {
   if (isSilentKind(kind)) return {};
   const words = isDescribed(kind) ? describe(kind, content) : {};
   if (words.note || words.text) return words;
-  if (kind === 'conversation' || kind === 'extendedTextMessage') return {};
+  // Files come along as such, and an empty text says nothing.
+  if (kind === 'conversation' || kind === 'extendedTextMessage' || isMediaKind(kind)) return {};
   return unopened(NAMES[kind] ?? `something else (${spoken(kind)})`);
 }
 

@@ -13,6 +13,22 @@ export type WhatsAppContext = {
   readonly isForwarded?: Maybe<boolean>;
 };
 
+/** A file on the media host, with what its sender says of it. */
+export type WhatsAppFile = {
+  readonly caption?: Maybe<string>;
+  readonly mediaKey?: Maybe<Uint8Array>;
+  readonly directPath?: Maybe<string>;
+  readonly url?: Maybe<string>;
+  readonly mimetype?: Maybe<string>;
+  readonly fileLength?: Maybe<number | { toNumber(): number }>;
+  readonly fileName?: Maybe<string>;
+  readonly title?: Maybe<string>;
+  readonly seconds?: Maybe<number>;
+  /** Spoken into the phone. */
+  readonly ptt?: Maybe<boolean>;
+  readonly gifPlayback?: Maybe<boolean>;
+};
+
 type Place = {
   readonly degreesLatitude: number;
   readonly degreesLongitude: number;
@@ -32,14 +48,12 @@ type Key = { readonly id?: Maybe<string> };
 export type WhatsAppContent = {
   readonly conversation?: Maybe<string>;
   readonly extendedTextMessage?: Part<{ readonly text: string }>;
-  readonly imageMessage?: Part<{ readonly caption: string }>;
-  readonly videoMessage?: Part<{ readonly caption: string; readonly gifPlayback: boolean }>;
-  readonly audioMessage?: Part<{ readonly ptt: boolean; readonly seconds: number }>;
-  readonly documentMessage?: Part<{
-    readonly caption: string;
-    readonly fileName: string;
-    readonly title: string;
-  }>;
+  readonly imageMessage?: Maybe<WhatsAppFile>;
+  readonly videoMessage?: Maybe<WhatsAppFile>;
+  readonly ptvMessage?: Maybe<WhatsAppFile>;
+  readonly audioMessage?: Maybe<WhatsAppFile>;
+  readonly documentMessage?: Maybe<WhatsAppFile>;
+  readonly stickerMessage?: Maybe<WhatsAppFile>;
   readonly locationMessage?: Part<Place>;
   readonly liveLocationMessage?: Part<
     Pick<Place, 'degreesLatitude' | 'degreesLongitude'> & { readonly caption: string }

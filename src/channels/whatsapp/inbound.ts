@@ -110,7 +110,10 @@ export type Speaker = {
 export function toEntry(
   row: InboxRow,
   speaker: Speaker,
-  content: Pick<InboundMessage, 'text' | 'quoted' | 'replyTo' | 'amends' | 'reaction'>,
+  content: Pick<
+    InboundMessage,
+    'text' | 'attachments' | 'quoted' | 'replyTo' | 'amends' | 'reaction'
+  >,
   gate: string | undefined,
 ): InboundEntry {
   const name = nameOf(row);

@@ -7,14 +7,14 @@ import type { Receipt, SendContext } from '../../bus/bus.ts';
 import type { WhatsAppConfig } from '../../core/config.ts';
 import { DeliveryError, NEVER } from '../../core/errors.ts';
 import { type ChatId, type NativeId, nativeId } from '../../core/ids.ts';
-import { splitForWhatsApp } from '../../core/markup-whatsapp.ts';
 import type { OutboundMessage } from '../../core/message.ts';
 import { isPerson, isSameAddress, type PersonJid, parseJid } from '../../core/whatsapp-jid.ts';
 import type { ChannelHost, Editing, Retracting, Typing } from '../channel.ts';
 import { type AckSource, createAcks } from './acks.ts';
-import { createEdits, type Edits, MESSAGE_UNITS, textContent } from './edits.ts';
+import { createEdits, type Edits } from './edits.ts';
 import { createPacer, type Pacer, textName } from './pacer.ts';
 import { createReadReceipts, type MarkRead, type TakeUnread } from './read-receipts.ts';
+import { contentOfUnit, type Unit, unitsOf } from './send-media.ts';
 import { createSentMessages, type SentMessages, sentId } from './sent-messages.ts';
 import { createTransmitter, type OpenLink, type Transmitter } from './transmit.ts';
 import { createTypingNotices, type TypingNotices } from './typing.ts';
@@ -38,7 +38,7 @@ export type OutboxDeps = {
   isPaused(chat: ChatId): Promise<boolean>;
   readonly unread: TakeUnread;
   readonly settings: WhatsAppConfig;
-  readonly host: Pick<ChannelHost, 'state' | 'clock' | 'log'>;
+  readonly host: Pick<ChannelHost, 'state' | 'media' | 'clock' | 'log'>;
   /** 0 to 1. */
   readonly random: () => number;
 };
@@ -96,11 +96,11 @@ async function sendParts(
   deps: PartsDeps,
 ): Promise<Receipt> {
   const { signal, draft } = context;
-  const texts = splitForWhatsApp(message.markdown, MESSAGE_UNITS);
+  const units = unitsOf(message);
   const ids: NativeId[] = [...context.sentParts];
-  for (const [index, text] of texts.entries()) {
+  for (const [index, unit] of units.entries()) {
     if (index < context.sentParts.length) continue;
-    const id = await sendPart(message, { index, text }, context, deps);
+    const id = await sendPart(message, { index, unit }, context, deps);
     await context.partSent(id);
     ids.push(id);
   }
@@ -110,31 +110,32 @@ async function sendParts(
 
 async function sendPart(
   message: OutboundMessage,
-  { index, text }: { readonly index: number; readonly text: string },
+  { index, unit }: { readonly index: number; readonly unit: Unit },
   { signal, draft }: SendContext,
   deps: PartsDeps,
 ): Promise<NativeId> {
   const { transmitter, notices } = deps;
   const { chat } = message.chat;
   const { jid, isFirstContact } = await requireOpenChat(chat, deps);
+  const content = await contentOfUnit(unit, deps.host.media);
   await transmitter.ready(signal);
   if (index === 0) await deps.markRead(chat, signal);
   const paced = {
     chat,
     isFirstContact,
     isAnswer: message.replyTo !== undefined,
-    ...(index === 0 ? { text: textName(message.markdown) } : {}),
+    ...(index === 0 && unit.kind === 'text' ? { text: textName(message.markdown) } : {}),
   };
   try {
     const rows = await deps.pacer.admit(paced, signal, () => notices.composing(jid, signal));
     // The owner may have begun to write while it waited.
     await requireUnpaused(chat, deps);
-    if (index === 0 && draft !== undefined) {
-      const final = { draft, message: message.id, chat, text, rows };
+    if (index === 0 && draft !== undefined && unit.kind === 'text') {
+      const final = { draft, message: message.id, chat, text: unit.text, rows };
       if (await deps.edits.finish(final, signal)) return draft;
     }
     const id = sentId(message.id, index);
-    await transmitter.send({ id, chat, jid, content: textContent(text), rows }, signal);
+    await transmitter.send({ id, chat, jid, content, rows }, signal);
     return nativeId(id);
   } finally {
     await notices.done(jid, signal);

@@ -4,6 +4,7 @@
 import type { WAMessageKey } from '@whiskeysockets/baileys';
 import type { InboundEntry } from '../../bus/bus.ts';
 import { chatId, userId } from '../../core/ids.ts';
+import type { InboundMessage } from '../../core/message.ts';
 import { readWhatsApp, type WhatsAppReading } from '../../core/whatsapp-content.ts';
 import { personOfId } from '../../core/whatsapp-jid.ts';
 import { signOf } from '../../core/whatsapp-signs.ts';
@@ -142,8 +143,8 @@ export function createRowReader(deps: RowReaderDeps) {
     const maxAgeMs = settings.maxAgeHours * HOUR_MS;
     const sign = signOf(row.message);
     const gate = gateOf(row, reading, { now: clock.now(), maxAgeMs, ownerUntil, sign });
-    const said = { ...quote, ...signFields(sign, speaker) };
     const text = reading?.text ?? '';
+    const said = { ...filesOf(reading), ...quote, ...signFields(sign, speaker) };
     if (speaker.group === undefined) return toEntry(row, speaker, { text, ...said }, gate);
     // What is done to messages of ours, or of those that were for us, is for us.
     const isReply = sign !== undefined && sign.kind !== 'edited';
@@ -162,6 +163,9 @@ export function createRowReader(deps: RowReaderDeps) {
     },
   };
 }
+
+const filesOf = (reading: WhatsAppReading | undefined): Pick<InboundMessage, 'attachments'> =>
+  reading?.attachments === undefined ? {} : { attachments: reading.attachments };
 
 const UNDIRECTED = { kind: 'record', gate: 'sent to a list of people' } as const;
 

@@ -52,6 +52,8 @@ const OPEN_MS = 20_000;
 /** Devices and keys are asked for, and the bytes leave. */
 const PREPARE_MS = 30_000;
 const ACK_MS = 20_000;
+/** Large files over a slow line. */
+const UPLOAD_MS = 3 * 60_000;
 /** After the connection was lost, for the library to say whether the bytes had left. */
 const LAST_WORD_MS = 1000;
 /** Close codes of the library for a connection that was gone before it sent. */
@@ -73,7 +75,9 @@ export function createTransmitter({ link, acks, sent, clock }: TransmitDeps): Tr
       if (before?.state === 'taken') return;
       const socket = await open(signal);
       await until(PREPARE_MS, signal, () => requireRecipients(socket, jid), UNPREPARED);
-      const message = before?.message ?? (await messageOf(stanza.content));
+      const message =
+        before?.message ??
+        (await until(UPLOAD_MS, signal, () => messageOf(stanza.content, socket), NOT_UPLOADED));
       if (before?.jid !== jid || rows.length > 0) {
         const at = before?.at ?? clock.now();
         await sent.store(id, { chat, jid, at, state: 'sending', message }, rows);
@@ -120,10 +124,10 @@ export function createTransmitter({ link, acks, sent, clock }: TransmitDeps): Tr
   }
 }
 
-/** As the library writes texts: with the secret that every message carries, and no link preview. */
-function messageOf(content: AnyMessageContent): Promise<proto.IMessage> {
-  return generateWAMessageContent(content, {
-    upload: () => Promise.reject(new Error('texts have nothing to upload')),
+/** As the library writes it: with the secret that every message carries; a file is uploaded. */
+function messageOf(content: AnyMessageContent, socket: WASocket): Promise<proto.IMessage> {
+  return generateWAMessageContent(content, { upload: socket.waUploadToServer }).catch((cause) => {
+    throw failure(NOT_UPLOADED, cause);
   });
 }
 
@@ -148,6 +152,11 @@ const UNPREPARED: Failure = {
   message: 'WhatsApp did not say in time who would get the message',
   certainty: 'not_sent',
   code: 'whatsapp_no_recipient',
+};
+const NOT_UPLOADED: Failure = {
+  message: 'the message could not be made, or its file not uploaded in time',
+  certainty: 'not_sent',
+  code: 'whatsapp_not_uploaded',
 };
 const NOT_LEFT: Failure = {
   message: 'the message could not be handed to the connection',

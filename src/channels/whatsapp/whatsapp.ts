@@ -9,6 +9,7 @@ import type { OutboundMessage } from '../../core/message.ts';
 import { LINK_REMEDY } from '../../core/whatsapp-endings.ts';
 import { orAborted } from '../../lib/aborted.ts';
 import type {
+  Attachments,
   Channel,
   ChannelHost,
   Editing,
@@ -18,6 +19,8 @@ import type {
 } from '../channel.ts';
 import { MIN_EDIT_INTERVAL_MS } from './edits.ts';
 import { WHATSAPP } from './ids.ts';
+import { downloadMedia } from './media-download.ts';
+import { CAPTION_UNITS } from './send-media.ts';
 import { TYPING_SHOWN_MS } from './typing.ts';
 import { LINK_DAMAGED, openFreshVault, openVault, type Vault } from './vault.ts';
 import { WhatsAppSession } from './whatsapp-session.ts';
@@ -31,6 +34,8 @@ export type WhatsAppDeps = {
 
 /** Longest text a person can send in one message, UTF-16 units; ours are cut shorter, see edits.ts. */
 const INBOUND_UNITS = 65_536;
+/** What is sent is held in memory, encrypted and uploaded; WhatsApp itself takes far more. */
+const MAX_UPLOAD_BYTES = 100_000_000;
 /** A paced answer may wait until the next day, see `pacing.firstContactsPerDay`. */
 const LIFETIME_MS = 3 * 86_400_000;
 
@@ -45,6 +50,7 @@ class WhatsAppChannel implements Channel {
   readonly onUnknown = 'idempotent';
   readonly lifetimeMs = LIFETIME_MS;
   readonly coalesces = true;
+  readonly attachments: Attachments;
   readonly login = { begin: this.#login.bind(this) };
   readonly retracting: Retracting = {
     retract: (...given) => this.#running().outbox.edits.retract(...given),
@@ -61,6 +67,11 @@ class WhatsAppChannel implements Channel {
   constructor(config: WhatsAppConfig, deps: WhatsAppDeps) {
     this.#config = config;
     this.#deps = deps;
+    this.attachments = {
+      maxUploadBytes: MAX_UPLOAD_BYTES,
+      maxCaptionUnits: CAPTION_UNITS,
+      fetch: (ref, signal) => downloadMedia(ref, config.socketUrl, signal),
+    };
     this.typing = {
       intervalMs: TYPING_SHOWN_MS,
       show: async (chat, signal) => this.#session?.outbox.typing.show(chat, signal),

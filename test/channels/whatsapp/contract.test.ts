@@ -3,17 +3,22 @@ import { quietConsole } from '../../../src/channels/whatsapp/quiet-console.ts';
 import { channelContract } from '../../contract/channel.ts';
 import type { WhatsAppServer } from '../../support/whatsapp-server/contract.ts';
 import { startWhatsAppServer } from '../../support/whatsapp-server/server.ts';
+import { trustWhatsAppServer } from '../../support/whatsapp-server/trust.ts';
 import { startLiveRig } from './live-rig.ts';
+import { filesSeenBy } from './seen-files.ts';
 
 let server: WhatsAppServer;
+let trust: Disposable;
 const quiet = quietConsole();
 
 beforeAll(async () => {
   server = await startWhatsAppServer();
+  trust = trustWhatsAppServer(server.rootKey, server.mediaCertificate);
 });
 
 afterAll(async () => {
   quiet[Symbol.dispose]();
+  trust[Symbol.dispose]();
   await server[Symbol.asyncDispose]();
 });
 
@@ -39,6 +44,7 @@ channelContract('whatsapp', async () => {
     personWrites: async (text) => void (await anna.writes(text)),
     personSees: () =>
       anna.seen.filter(({ revoked }) => !revoked).map(({ text }) => withoutMarks(text)),
+    personSeesFiles: () => filesSeenBy(anna),
     stop: () => rig.stop(),
     refuseNextSend: () =>
       server.fault({

@@ -22,7 +22,7 @@ export class ChatView {
   arrived(id: string, content: Content): void {
     switch (content.kind) {
       case 'text':
-        this.#write(id, content.text);
+        this.#write(id, content);
         break;
       case 'edit':
         this.#change(content.of, (old) => edited(old, content.text));
@@ -55,10 +55,18 @@ export class ChatView {
     });
   }
 
-  #write(id: string, text: string): void {
+  #write(id: string, { text, message }: Extract<Content, { readonly kind: 'text' }>): void {
     const isKnown = this.#change(id, (old) => ({ ...old, arrivals: old.arrivals + 1 }));
     if (isKnown) return;
-    this.#seen.push({ id, text, earlier: [], revoked: false, arrivals: 1, at: this.#now() });
+    this.#seen.push({
+      id,
+      text,
+      message,
+      earlier: [],
+      revoked: false,
+      arrivals: 1,
+      at: this.#now(),
+    });
   }
 
   #change(id: string, next: (message: SeenMessage) => SeenMessage): boolean {

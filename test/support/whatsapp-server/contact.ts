@@ -142,7 +142,7 @@ export class Person implements Contact, Author {
 
   /** The owner of the account wrote by hand. */
   getsFromOwner(id: string, text: string): void {
-    this.#view.arrived(id, { kind: 'text', text });
+    this.#view.arrived(id, { kind: 'text', text, message: textMessage(text) });
   }
 
   acknowledged(what: 'delivered' | 'read', ids: readonly string[]): void {
@@ -166,7 +166,7 @@ function letterOf(
   const author = addressing.by === 'lid' ? lidJid(account) : numberJid(account);
   return {
     id,
-    message: textMessage(text, quoting && { ...quoting, author }),
+    message: options.message ?? textMessage(text, quoting && { ...quoting, author }),
     envelope: (content) => directMessage({ id, at, from, device, addressing }, content),
   };
 }

@@ -3,6 +3,8 @@
 // other side with real Signal sessions. What it cannot model is said in its README section of
 // docs/channels/whatsapp.md.
 
+import type { proto } from '@whiskeysockets/baileys';
+
 export type Addressing =
   /** `from` is a LID; `withAlt`: the phone number comes with it. */
   | { readonly by: 'lid'; readonly withAlt: boolean }
@@ -47,6 +49,8 @@ export type Fault = {
 export type SeenMessage = {
   readonly id: string;
   readonly text: string;
+  /** What it is besides its text, e.g. a file. */
+  readonly message: proto.IMessage;
   /** Texts that edits replaced, oldest first. */
   readonly earlier: readonly string[];
   readonly revoked: boolean;
@@ -64,6 +68,8 @@ export type WriteOptions = {
   /** Epoch milliseconds of the server's timestamp; seconds are what travels. */
   readonly at?: number;
   readonly quoting?: { readonly id: string; readonly text: string };
+  /** Sent in place of the text, e.g. a file. */
+  readonly message?: proto.IMessage;
 };
 
 /** A person with one phone, in 1:1 chats and groups. */
@@ -187,6 +193,12 @@ export interface WhatsAppServer extends AsyncDisposable {
     options?: { readonly number?: string; readonly name?: string },
   ): Promise<Contact>;
   group(phone: Phone, members: readonly Contact[], subject?: string): Promise<Group>;
+  /** Puts a ciphertext on the media host, as a phone does. */
+  keep(ciphertext: Buffer): Promise<{ readonly mediaUrl: string; readonly directPath: string }>;
+  /** What was put there is gone, as after some weeks. */
+  forgetMedia(): void;
+  /** The media host takes nothing while it is true. */
+  refuseUploads(refused: boolean): void;
   fault(fault: Fault): void;
   clearFaults(): void;
   /** Moves the server's clock: message timestamps, not its timers. Epoch milliseconds; undefined: the real time. */

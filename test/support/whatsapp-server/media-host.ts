@@ -18,6 +18,11 @@ export interface MediaHost extends AsyncDisposable {
   readonly certificate: string;
   /** Tells the linked device where to upload to. */
   readonly handler: StanzaHandler;
+  /** Keeps a ciphertext that a phone uploaded. */
+  keep(ciphertext: Buffer): Promise<{ readonly mediaUrl: string; readonly directPath: string }>;
+  forget(): void;
+  /** Uploads fail while it is true. */
+  refuses: boolean;
 }
 
 type Reply = { readonly status: number; readonly body: Buffer };
@@ -25,6 +30,7 @@ type Reply = { readonly status: number; readonly body: Buffer };
 export function createMediaHost(): MediaHost {
   const auth = randomBytes(16).toString('base64url');
   const files = new Map<string, Buffer>();
+  const shelf = { auth, files, refuses: false };
   let identity: SelfSigned | undefined;
   let listening: Promise<Server> | undefined;
   const selfSigned = () => {
@@ -32,7 +38,7 @@ export function createMediaHost(): MediaHost {
     return identity;
   };
   const host = async () => {
-    listening ??= listen(selfSigned(), (request) => answer(request, { auth, files }));
+    listening ??= listen(selfSigned(), (request) => answer(request, shelf));
     return hostOf(await listening);
   };
   return {
@@ -47,6 +53,19 @@ export function createMediaHost(): MediaHost {
         result(stanza, [{ tag: 'media_conn', attrs: { auth, ttl: TTL_SECONDS }, content }]),
       );
       return true;
+    },
+    async keep(ciphertext) {
+      const hash = createHash('sha256').update(ciphertext).digest('base64url');
+      files.set(hash, ciphertext);
+      const directPath = `/v/${hash}`;
+      return { mediaUrl: `https://${await host()}${directPath}`, directPath };
+    },
+    forget: () => files.clear(),
+    get refuses() {
+      return shelf.refuses;
+    },
+    set refuses(value) {
+      shelf.refuses = value;
     },
     async [Symbol.asyncDispose]() {
       const server = await listening;
@@ -77,9 +96,10 @@ async function listen(
   return server;
 }
 
-type Shelf = { readonly auth: string; readonly files: Map<string, Buffer> };
+type Shelf = { readonly auth: string; readonly files: Map<string, Buffer>; refuses: boolean };
 
-async function answer(request: IncomingMessage, { auth, files }: Shelf): Promise<Reply> {
+async function answer(request: IncomingMessage, shelf: Shelf): Promise<Reply> {
+  const { auth, files } = shelf;
   const url = new URL(request.url ?? '/', `https://${request.headers.host}`);
   const name = url.pathname.split('/').at(-1) ?? '';
   if (request.method === 'GET') {
@@ -87,6 +107,7 @@ async function answer(request: IncomingMessage, { auth, files }: Shelf): Promise
     return body === undefined ? NOT_FOUND : { status: 200, body };
   }
   const body = await buffer(request);
+  if (shelf.refuses) return refusal(500, 'refused');
   if (url.searchParams.get('auth') !== auth) return refusal(401, 'auth');
   const hash = createHash('sha256').update(body).digest('base64url');
   if (name.replace(/=+$/, '') !== hash) return refusal(400, 'hash');

@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto';
 import { getContentType, normalizeMessageContent, proto } from '@whiskeysockets/baileys';
 
 export type Content =
-  | { readonly kind: 'text'; readonly text: string }
+  | { readonly kind: 'text'; readonly text: string; readonly message: proto.IMessage }
   | { readonly kind: 'edit'; readonly of: string; readonly text: string }
   | { readonly kind: 'revoke'; readonly of: string }
   /** Nothing that a person would see, such as a sender key. */
@@ -25,7 +25,9 @@ export function contentOf(message: proto.IMessage): Content {
     }
   }
   const text = content === undefined ? undefined : textOf(content);
-  return text === undefined ? { kind: 'nothing' } : { kind: 'text', text };
+  return text === undefined || content === undefined
+    ? { kind: 'nothing' }
+    : { kind: 'text', text, message: content };
 }
 
 /** A caption where there is one; media without one show as their kind, like `[imageMessage]`. */

@@ -110,6 +110,18 @@ class Society implements People, Population {
     return this.#media.certificate;
   }
 
+  keep(ciphertext: Buffer) {
+    return this.#media.keep(ciphertext);
+  }
+
+  forgetMedia(): void {
+    this.#media.forget();
+  }
+
+  refuseUploads(refused: boolean): void {
+    this.#media.refuses = refused;
+  }
+
   readonly contactOf = (user: string): Person | undefined => {
     const person = this.#contacts.get(user);
     return person?.hasLeft === true ? undefined : person;

@@ -125,4 +125,7 @@ export interface People extends AsyncDisposable {
   phoneIdentity(account: Account): { readonly public: Uint8Array; readonly private: Uint8Array };
   /** PEM of the media host's certificate, for `tls.setDefaultCACertificates` of a client. */
   readonly mediaCertificate: string;
+  keep(ciphertext: Buffer): Promise<{ readonly mediaUrl: string; readonly directPath: string }>;
+  forgetMedia(): void;
+  refuseUploads(refused: boolean): void;
 }

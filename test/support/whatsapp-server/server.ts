@@ -87,6 +87,18 @@ class LoopbackServer implements WhatsAppServer, Plumbing {
     return Buffer.from(this.#identity.rootKey).toString('hex');
   }
 
+  keep(ciphertext: Buffer) {
+    return this.#people.keep(ciphertext);
+  }
+
+  forgetMedia(): void {
+    this.#people.forgetMedia();
+  }
+
+  refuseUploads(refused: boolean): void {
+    this.#people.refuseUploads(refused);
+  }
+
   get mediaCertificate(): string {
     return this.#people.mediaCertificate;
   }

@@ -1,0 +1,89 @@
+// Fetches what people send by WhatsApp from its media host and decrypts it: AES-CBC under keys from
+// the message, with the first ten bytes of an HMAC at the end. A content whose HMAC is wrong is none.
+
+import { createDecipheriv, createHmac, timingSafeEqual } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import { request } from 'node:https';
+import { DEF_MEDIA_HOST, getMediaKeys } from '@whiskeysockets/baileys';
+import { isLoopbackHost } from '../../core/loopback.ts';
+import type { WhatsAppMediaRef } from '../../core/whatsapp-media.ts';
+import { AttachmentError } from '../channel.ts';
+
+const MAC_BYTES = 10;
+/** The library's type leaves it open; nothing is authentic under it. */
+const NO_KEY = new Uint8Array();
+/** The media host answers those only who come from the web client. */
+const ORIGIN = 'https://web.whatsapp.com';
+
+/**
+ * `socketUrl` is where the account is connected: only where that is on this machine may a message
+ * name its media host, which is then on this machine too. Everybody else's files are on WhatsApp's.
+ * @throws AttachmentError
+ */
+export async function* downloadMedia(
+  ref: string,
+  socketUrl: string,
+  signal: AbortSignal,
+): AsyncGenerator<Uint8Array> {
+  const { type, mediaKey, path, host }: WhatsAppMediaRef = JSON.parse(ref);
+  const {
+    iv,
+    cipherKey,
+    macKey = NO_KEY,
+  } = await getMediaKeys(Buffer.from(mediaKey, 'base64'), type);
+  const response = await opened(new URL(path, `https://${hostFor(host, socketUrl)}`), signal);
+  const decipher = createDecipheriv('aes-256-cbc', cipherKey, iv);
+  const hmac = createHmac('sha256', macKey).update(iv);
+  let tail: Buffer = Buffer.alloc(0);
+  try {
+    for await (const piece of response) {
+      const known = Buffer.concat([tail, piece as Buffer]);
+      const end = Math.max(0, known.length - MAC_BYTES);
+      tail = known.subarray(end);
+      const body = known.subarray(0, end);
+      hmac.update(body);
+      yield decipher.update(body);
+    }
+  } finally {
+    response.destroy();
+  }
+  const mac = hmac.digest().subarray(0, MAC_BYTES);
+  if (tail.length !== MAC_BYTES || !timingSafeEqual(mac, tail)) {
+    throw new AttachmentError('whatsapp_media', 'it arrived damaged', { isFinal: false });
+  }
+  yield decipher.final();
+}
+
+function hostFor(named: string, socketUrl: string): string {
+  const isHere = (host: string | undefined) => host !== undefined && isLoopbackHost(host);
+  const isTest = isHere(URL.parse(socketUrl)?.hostname);
+  const isOnMachine = isHere(URL.parse(`https://${named}`)?.hostname);
+  return isTest && isOnMachine ? named : DEF_MEDIA_HOST;
+}
+
+/** A path that leads to another host is none: the URL is made of our host and its path alone. */
+function opened({ host, hostname, port, pathname, search }: URL, signal: AbortSignal) {
+  return new Promise<IncomingMessage>((resolve, reject) => {
+    const path = `${pathname}${search}`;
+    const headers = { origin: ORIGIN, host };
+    const call = request({ hostname, port, path, headers, signal }, (response) => {
+      const status = response.statusCode ?? 0;
+      if (status === 200) return resolve(response);
+      response.resume();
+      reject(refusal(status));
+    });
+    call.on('error', (cause) => {
+      const reason = 'WhatsApp’s media host could not be reached';
+      reject(new AttachmentError('whatsapp_media', reason, { isFinal: false, cause }));
+    });
+    call.end();
+  });
+}
+
+function refusal(status: number): AttachmentError {
+  const isGone = status === 403 || status === 404 || status === 410;
+  const reason = isGone
+    ? 'WhatsApp does not keep it any more; it has to be sent again'
+    : 'WhatsApp’s media host did not hand it over';
+  return new AttachmentError('whatsapp_media', reason, { isFinal: isGone });
+}

@@ -1,0 +1,177 @@
+// Files by WhatsApp: what people send, fetched and decrypted, and what goes out.
+
+import type { proto } from '@whiskeysockets/baileys';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { quietConsole } from '../../../src/channels/whatsapp/quiet-console.ts';
+import type { Attachment } from '../../../src/core/attachment.ts';
+import { messageId } from '../../../src/core/ids.ts';
+import { sending } from '../../contract/channel.ts';
+import { fileOf } from '../../contract/channel-files.ts';
+import { PNG } from '../../contract/media.ts';
+import type { Contact, WhatsAppServer } from '../../support/whatsapp-server/contract.ts';
+import { startWhatsAppServer } from '../../support/whatsapp-server/server.ts';
+import { trustWhatsAppServer } from '../../support/whatsapp-server/trust.ts';
+import { type LiveRig, startLiveRig } from './live-rig.ts';
+import { fileMessage, filesSeenBy } from './seen-files.ts';
+
+const UNPACED = {
+  chatPerMinute: 1000,
+  accountPerMinute: 1000,
+  minGapMs: 0,
+  maxGapMs: 0,
+  identicalTexts: 1000,
+};
+const LARGE = Buffer.alloc(200_003, 'film');
+const NO_PREVIEW = { jpegThumbnail: '' } as const;
+
+let server: WhatsAppServer;
+let trust: Disposable;
+let rig: LiveRig;
+let anna: Contact;
+const quiet = quietConsole();
+
+beforeAll(async () => {
+  server = await startWhatsAppServer();
+  trust = trustWhatsAppServer(server.rootKey, server.mediaCertificate);
+});
+afterAll(async () => {
+  quiet[Symbol.dispose]();
+  trust[Symbol.dispose]();
+  await server[Symbol.asyncDispose]();
+});
+beforeEach(async () => {
+  rig = await startLiveRig(server, { allowFrom: ['*'], pacing: UNPACED });
+  anna = await server.contact(rig.phone, { name: 'Anna' });
+});
+afterEach(() => rig[Symbol.asyncDispose]());
+
+async function received(message: proto.IMessage) {
+  await anna.writes('', { message });
+  return rig.host.until(({ entries }) => entries.at(-1)?.message);
+}
+
+async function fetched(attachment: Attachment | undefined): Promise<Buffer> {
+  const { content } = attachment ?? {};
+  if (content?.kind !== 'remote') throw new Error('nothing to fetch');
+  const pieces = rig.channel.attachments?.fetch(content.ref, new AbortController().signal);
+  return Buffer.concat(await Array.fromAsync(pieces ?? []));
+}
+
+describe('a file that a person sends', () => {
+  test.each([
+    ['a photo', { image: LARGE, ...NO_PREVIEW, caption: 'look' }, { kind: 'image' }, 'look'],
+    [
+      'a video',
+      { video: LARGE, ...NO_PREVIEW, seconds: 3 },
+      { kind: 'video', durationMs: 3000 },
+      '',
+    ],
+    ['a video message', { video: LARGE, ...NO_PREVIEW, ptv: true }, { kind: 'video_note' }, ''],
+    ['a song', { audio: LARGE, mimetype: 'audio/mpeg', seconds: 4 }, { kind: 'audio' }, ''],
+    ['a voice message', { audio: LARGE, ptt: true, seconds: 4 }, { kind: 'voice' }, ''],
+    [
+      'a document',
+      { document: LARGE, mimetype: 'application/pdf', fileName: 'a.pdf' },
+      { kind: 'document', name: 'a.pdf', mimeType: 'application/pdf', sizeBytes: LARGE.length },
+      '',
+    ],
+    ['a sticker', { sticker: LARGE }, { kind: 'sticker' }, ''],
+  ] as const)('as %s comes whole', async (_name, content, expected, text) => {
+    const message = await received(await fileMessage(server, content as never));
+    expect(message.text).toBe(text);
+    expect(message.attachments).toMatchObject([expected]);
+    expect((await fetched(message.attachments?.[0])).equals(LARGE)).toBe(true);
+  });
+
+  test('inside of others, such as one to be seen once, comes as well', async () => {
+    const inner = await fileMessage(server, { image: PNG, ...NO_PREVIEW });
+    const message = await received({ viewOnceMessageV2: { message: inner } });
+    expect((await fetched(message.attachments?.[0])).equals(PNG)).toBe(true);
+  });
+
+  test('that is not kept any more is given up for good', async () => {
+    const message = await received(await fileMessage(server, { image: PNG, ...NO_PREVIEW }));
+    server.forgetMedia();
+    await expect(fetched(message.attachments?.[0])).rejects.toMatchObject({
+      isFinal: true,
+      reason: 'WhatsApp does not keep it any more; it has to be sent again',
+    });
+  });
+
+  test('that was changed on its way is none', async () => {
+    const made = await fileMessage(server, { document: LARGE, mimetype: 'text/plain' });
+    const other = await fileMessage(server, { document: PNG, mimetype: 'text/plain' });
+    const { mediaKey } = other.documentMessage ?? {};
+    const message = await received({
+      documentMessage: { ...made.documentMessage, ...(mediaKey && { mediaKey }) },
+    });
+    await expect(fetched(message.attachments?.[0])).rejects.toThrow();
+  });
+
+  test('without a key or a place is told as unread', async () => {
+    const message = await received({ imageMessage: { caption: 'look' } });
+    expect(message.attachments).toMatchObject([{ kind: 'image', content: { kind: 'unread' } }]);
+  });
+
+  test('cannot send us to another host than WhatsApp’s', async () => {
+    const made = await fileMessage(server, { image: PNG, ...NO_PREVIEW });
+    const message = await received({
+      imageMessage: {
+        ...made.imageMessage,
+        url: 'https://attacker.example/v/x',
+        directPath: '//attacker.example/v/x',
+      },
+    });
+    const { content } = message.attachments?.[0] ?? {};
+    if (content?.kind !== 'remote') throw new Error('nothing to fetch');
+    const stop = new AbortController();
+    const pieces = rig.channel.attachments?.fetch(content.ref, stop.signal);
+    stop.abort();
+    await expect(Array.fromAsync(pieces ?? [])).rejects.toThrow();
+  });
+});
+
+describe('a file of an answer', () => {
+  const send = async (attachments: Parameters<typeof fileOf>[2][], context = sending()) => {
+    await anna.writes('hello');
+    const chat = await rig.host.until(({ entries }) => entries[0]?.message.chat);
+    const files = await Promise.all(attachments.map((rest) => fileOf(rig.host, PNG, rest)));
+    const message = { id: messageId('turn/0'), chat, markdown: '', attachments: files };
+    return { receipt: await rig.channel.send(message, context), message };
+  };
+
+  test.each([
+    ['image', 'imageMessage', 'a *dot*'],
+    ['video', 'videoMessage', 'a *dot*'],
+    ['document', 'documentMessage', 'a *dot*'],
+    ['audio', 'audioMessage', ''],
+    ['voice', 'audioMessage', ''],
+    ['video_note', 'ptvMessage', ''],
+  ] as const)('of kind %s stands in the chat as %s', async (kind, expected, caption) => {
+    await send([{ kind, caption: 'a **dot**', mimeType: 'application/x-test' }]);
+    const [file] = await filesSeenBy(anna);
+    expect(file).toMatchObject({ kind: expected, caption });
+    expect(file?.content.equals(PNG)).toBe(true);
+    if (caption === '') expect(anna.seen.at(-1)?.text).toBe('a *dot*');
+    if (kind === 'voice') expect(file?.media).toMatchObject({ ptt: true });
+  });
+
+  test('stands there once when it is sent again under its id', async () => {
+    const { message } = await send([{ kind: 'image' }]);
+    await rig.channel.send(message, sending({ attempt: 2 }));
+    expect(anna.seen).toHaveLength(1);
+  });
+
+  test('that could not be uploaded has surely not been sent, and is tried again', async () => {
+    server.refuseUploads(true);
+    try {
+      await expect(send([{ kind: 'image' }])).rejects.toMatchObject({
+        certainty: 'not_sent',
+        remedy: { kind: 'backoff' },
+      });
+    } finally {
+      server.refuseUploads(false);
+    }
+    expect(anna.seen).toEqual([]);
+  });
+});
