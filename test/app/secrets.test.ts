@@ -66,7 +66,11 @@ describe('a secret by reference', () => {
       'ended with exit code 3',
     ],
     ['a command that prints nothing', node('0'), 'holds nothing'],
-    ['a command that prints too much', node("process.stdout.write('x'.repeat(100_000))"), 'printed too much'],
+    [
+      'a command that prints too much',
+      node("process.stdout.write('x'.repeat(100_000))"),
+      'printed too much',
+    ],
   ])('says of %s what is wrong and where', async (_what, ref, words) => {
     const problem = await problemOf(load(ref));
     expect(problem).toMatchObject({ path: 'providers.openai.apiKey', line: 1 });

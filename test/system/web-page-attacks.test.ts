@@ -4,6 +4,7 @@
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { answer, runningTool, sendContext } from '../channels/door/door-rig.ts';
+import { beaconsTo } from '../support/beacons.ts';
 import { chromiumAbsent, launchChromium } from '../support/chromium.ts';
 import { type ForeignSite, openPage, startForeignSite } from '../support/web-page.ts';
 
@@ -162,6 +163,24 @@ describe.skipIf(absent !== undefined)('a hostile text in the web page', () => {
     expect(await rig.page.getAttribute('.agent a', 'href')).toBe(address);
     expect(site.requests).toEqual([]);
   });
+
+  it(
+    'asks nobody for anything, in whatever form an answer wants it',
+    async () => {
+      await using rig = await openPage({ browser });
+      const beacons = beaconsTo(`${site.address}/beacon.png?secret=1`);
+      for (const [index, text] of beacons.entries()) {
+        await rig.answer(`web:a#${index}`, `Number ${index}.\n\n${text}`);
+      }
+      await rig.page.waitForSelector(`.said >> text=Number ${beacons.length - 1}.`);
+      for (const link of await rig.page.locator('#conversation a').all()) {
+        await link.dispatchEvent('mouseover');
+      }
+      expect(await rig.page.locator('#conversation img').count()).toBe(0);
+      expect(site.requests).toEqual([]);
+    },
+    LONG_MS,
+  );
 
   it(
     'does not freeze it',
