@@ -2,7 +2,7 @@
 // decided, and whether it was begun. A call is begun once.
 
 import { createHash } from 'node:crypto';
-import type { SessionKey, TurnId } from '../core/ids.ts';
+import type { MessageId, SessionKey, TurnId } from '../core/ids.ts';
 import type { ChatRef } from '../core/message.ts';
 import type { TurnPerson } from '../core/notes.ts';
 import type { Rights, ToolAccess } from '../core/rights.ts';
@@ -18,6 +18,8 @@ export type Approval = {
   readonly session: SessionKey;
   readonly turnId: TurnId;
   readonly chat: ChatRef;
+  /** The message that the turn answers. */
+  readonly replyTo?: MessageId | undefined;
   /** Whose turn asked. */
   readonly person: TurnPerson;
   /** Of the turn that asked; those of the turn that gets the result. */

@@ -5,7 +5,7 @@
 import type { ApprovedCall, CallToApprove } from '../agent/agent.ts';
 import type { MessageBus } from '../bus/bus.ts';
 import { approvalText, MAX_SHOWN_CHARS } from '../core/approval-text.ts';
-import { messageId, type SessionKey, type TurnId } from '../core/ids.ts';
+import { type MessageId, messageId, type SessionKey, type TurnId } from '../core/ids.ts';
 import type { ChatRef, InboundMessage } from '../core/message.ts';
 import type { TurnPerson } from '../core/notes.ts';
 import { verbatim } from '../core/stranger-words.ts';
@@ -32,6 +32,8 @@ export type AskingTurn = {
   readonly turnId: TurnId;
   readonly chat: ChatRef;
   readonly person: TurnPerson;
+  /** The message that the turn answers. */
+  readonly replyTo: MessageId | undefined;
   /** Who asks, in words fit for Markdown. */
   readonly asker: string;
   /** The turn is an owner's, alone with the agent: they are asked right there. */
@@ -160,9 +162,10 @@ export function createApprovals(deps: ApprovalsDeps): Approvals {
     if (approval.state.kind !== 'granted') return approval;
     const running: Approval = { ...approval, state: { kind: 'running' } };
     await book.put(running);
-    const say = async (markdown: string, ordinal: number) => {
+    const say: ApprovedCall['say'] = async (markdown, ordinal, attachments = []) => {
       const id = messageId(`approval/${approval.id}/say/${ordinal}`);
-      await bus.send({ id, chat: approval.chat, markdown });
+      const files = attachments.length === 0 ? {} : { attachments };
+      await bus.send({ id, chat: approval.chat, markdown, ...files });
     };
     const { status, text, isForeign = false } = await deps.run({ ...approval, say }, signal);
     // Stopped while it ran: how far it came nobody knows.
@@ -196,7 +199,7 @@ export function createApprovals(deps: ApprovalsDeps): Approvals {
 
 /** Its text is the name of the call, until the turn that takes it up asks for the result. */
 function resultMessage(approval: Approval, now: number): InboundMessage {
-  const { id, chat, session, rights, person, isTainted } = approval;
+  const { id, chat, session, rights, person, replyTo, isTainted } = approval;
   return {
     id: messageId(`approval/${id}`),
     chat,
@@ -209,6 +212,7 @@ function resultMessage(approval: Approval, now: number): InboundMessage {
       ...(isTainted ? { isTainted } : {}),
     },
     addressing: 'direct',
+    ...(replyTo === undefined ? {} : { replyTo }),
     text: id,
     sentAt: now,
     receivedAt: now,

@@ -10,6 +10,7 @@ import { narrowed, type Rights } from '../core/rights.ts';
 import { verbatim } from '../core/stranger-words.ts';
 import type { Approvals } from './approvals.ts';
 import type { Origin, Origins } from './origins.ts';
+import { answered } from './turn-answers.ts';
 
 export type BatchOriginsDeps = {
   readonly origins: Origins;
@@ -46,10 +47,14 @@ export class BatchOrigins {
     person: TurnPerson,
   ): Promise<string> {
     const origins = await Promise.all(messages.map((queued) => this.#of(queued)));
-    const { session, id: turnId, chat } = this.#turn;
+    const { session, id: turnId } = this.#turn;
+    // A conversation may go on in another chat than the one it is named after.
+    const { message: newest } = messages.at(-1) ?? this.#turn.messages[0];
+    const { chat } = newest;
     return this.#deps.approvals.request(call, {
       ...{ session, turnId, chat, person },
-      asker: askerOf(this.#turn.messages[0].message),
+      replyTo: answered(newest),
+      asker: askerOf(newest),
       isOwnerHere: origins.every(({ isOwnerHere }) => isOwnerHere),
     });
   }

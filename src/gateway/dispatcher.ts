@@ -25,7 +25,7 @@ import type { Judge } from './judge.ts';
 import type { Origins } from './origins.ts';
 import { isAnsweredIn, type Routes } from './routes.ts';
 import type { SessionSettings } from './session-settings.ts';
-import { resultOf, sendSaid } from './turn-answers.ts';
+import { answered, resultOf, sendSaid } from './turn-answers.ts';
 import type { TurnPersonOf } from './turn-person.ts';
 import { TurnShow } from './turn-show.ts';
 import { createTurnView, type TurnView } from './turn-view.ts';
@@ -211,7 +211,7 @@ class TurnRun {
   }
 
   #view(): TurnView {
-    return createTurnView(this.#turn.id, this.#turn.chat, this.#turn.messages[0].message.id);
+    return createTurnView(this.#turn.id, this.#turn.chat, answered(this.#turn.messages[0].message));
   }
 
   async #input({ chosen, person }: TurnTerms): Promise<TurnInput> {

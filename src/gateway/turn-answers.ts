@@ -1,10 +1,15 @@
 // A turn's answers as what is to be sent: where its conversation is answered now, and only there.
 
 import type { MessageBus, Turn, TurnResult } from '../bus/bus.ts';
-import { messageId } from '../core/ids.ts';
+import { type MessageId, messageId } from '../core/ids.ts';
 import type { InboundMessage, OutboundDraft } from '../core/message.ts';
 import { isSameChat } from '../core/person.ts';
 import type { Routes } from './routes.ts';
+
+/** What an answer refers to: our own messages stand in no chat. */
+export function answered({ sender, replyTo, id }: InboundMessage): MessageId | undefined {
+  return sender.kind === 'system' ? replyTo : id;
+}
 
 /** The first answer completes the turn's live draft, where that stands in the same chat. */
 export async function resultOf(
@@ -15,12 +20,12 @@ export async function resultOf(
   routes: Pick<Routes, 'answersTo'>,
 ): Promise<TurnResult> {
   const chat = await routes.answersTo(turn.session, newest);
-  const isReply = isSameChat(chat, newest.chat);
+  const replyTo = isSameChat(chat, newest.chat) ? answered(newest) : undefined;
   const isShownThere = isSameChat(chat, turn.chat);
   const outbound = answers.map((markdown, index) => ({
     chat,
     markdown,
-    ...(isReply ? { replyTo: newest.id } : {}),
+    ...(replyTo === undefined ? {} : { replyTo }),
     ...(index === 0 && isShownThere ? { finalizes: turn.id } : {}),
   }));
   return { throughSeq, outbound };
@@ -43,7 +48,7 @@ export async function sendSaid(
   }: { readonly bus: Pick<MessageBus, 'send'>; readonly routes: Pick<Routes, 'answersTo'> },
 ): Promise<void> {
   const chat = await routes.answersTo(turn.session, newest);
-  const isReply = isSameChat(chat, newest.chat);
+  const replyTo = isSameChat(chat, newest.chat) ? answered(newest) : undefined;
   const id = messageId(`${turn.id}/say/${ordinal}`);
-  await bus.send({ id, chat, ...said, ...(isReply ? { replyTo: newest.id } : {}) });
+  await bus.send({ id, chat, ...said, ...(replyTo === undefined ? {} : { replyTo }) });
 }

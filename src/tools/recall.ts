@@ -6,6 +6,7 @@ import { readDescription } from './description.ts';
 import type { Tool } from './tool.ts';
 
 const MAX_QUERY_CHARS = 1000;
+const EXTRACT = /^\S*memory\/sessions\//m;
 
 const input = z.object({
   query: z.string().trim().min(1).max(MAX_QUERY_CHARS).describe('Words that the note may hold.'),
@@ -17,6 +18,9 @@ export function createRecall(memory: MemoryStore): Tool<Input> {
     name: 'recall',
     ...readDescription('recall'),
     access: 'read',
+    // Extracts of conversations hold what others said in them.
+    taints: true,
+    isOwn: (_input, found) => !EXTRACT.test(found),
     input,
     describe: ({ query }) => query,
     async run({ query }, { person }) {

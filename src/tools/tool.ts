@@ -46,8 +46,8 @@ export type Tool<Input = unknown> = {
   urlOf?(input: Input): string;
   /** Its result holds words of others: the toolbox wraps it, and the conversation is tainted. */
   readonly taints?: true;
-  /** Of a tool that taints: whether this input asks for what the person themself laid down. */
-  isOwn?(input: Input): boolean;
+  /** Of a tool that taints: whether this input, or what it found, is only what the person wrote. */
+  isOwn?(input: Input, found: string): boolean;
   /** Such a result is shown as it is, where it has to be copied to the letter. */
   readonly isVerbatim?: true;
   readonly input: z.ZodType<Input>;

@@ -160,7 +160,7 @@ async function runTool(
 
 /** A failure too may say what others wrote. */
 function shown(tool: Tool, input: unknown, outcome: ToolOutcome): ToolOutcome {
-  if (tool.taints !== true || tool.isOwn?.(input) === true) return outcome;
+  if (tool.taints !== true || tool.isOwn?.(input, outcome.text) === true) return outcome;
   if (tool.isVerbatim === true) return { ...outcome, isForeign: true };
   const wrapped = wrapUntrusted(`result of ${tool.name}`, [outcome], newBoundary());
   return { ...outcome, text: wrapped, isForeign: true };

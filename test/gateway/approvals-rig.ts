@@ -180,7 +180,13 @@ export async function makeApprovalsRig() {
           ordinal,
         },
         {
-          ...{ session, turnId: turnId(`${session}#1`), chat, person: OWNER_TURN },
+          ...{
+            session,
+            turnId: turnId(`${session}#1`),
+            chat,
+            person: OWNER_TURN,
+            replyTo: undefined,
+          },
           asker: `\`Name ${from}\` on chat`,
           isOwnerHere: from === OWNER,
         },
