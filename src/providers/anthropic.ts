@@ -11,7 +11,7 @@ import { AnthropicReader } from './anthropic-stream.ts';
 import type { CallDeadline } from './call-deadline.ts';
 import type { LLMProvider, ModelRequest } from './provider.ts';
 import type { ProviderDeps } from './provider-deps.ts';
-import { seeing, seenMessages } from './seen-images.ts';
+import { openShowing, type ShownImages } from './seen-images.ts';
 import { LIBRARY_TIMEOUT_MS, streamCall } from './stream-call.ts';
 
 type MessageStream = AsyncIterable<RawMessageStreamEvent>;
@@ -20,7 +20,7 @@ type MessageStream = AsyncIterable<RawMessageStreamEvent>;
 const SUBSCRIPTION_KEY = /^sk-ant-oat/;
 
 export function createAnthropicProvider(deps: ProviderDeps): LLMProvider {
-  const { vendor, apiKey, images } = deps;
+  const { vendor, apiKey } = deps;
   const apiBase = deps.apiBase.replace(/\/v1\/?$/, '');
   let client: Promise<Anthropic> | undefined;
 
@@ -50,25 +50,25 @@ export function createAnthropicProvider(deps: ProviderDeps): LLMProvider {
   }
 
   /** Signed thinking is bound to its conversation; where trimming broke that, go on without it. */
-  async function openWithOrWithoutThinking(request: ModelRequest, deadline: CallDeadline) {
-    const { messages, shown } = await seenMessages(
-      request.messages,
-      seeing(vendor, request),
-      images,
-    );
-    const seen = { ...request, messages };
-    const body = anthropicRequest(seen, { shown });
+  async function openWithOrWithoutThinking(
+    request: ModelRequest,
+    shown: ShownImages,
+    deadline: CallDeadline,
+  ) {
+    const body = anthropicRequest(request, { shown });
     try {
       return await open(body, deadline);
     } catch (error) {
       if (!sendsThinking(body) || !isAboutThinking(error)) throw error;
-      const plain = { ...seen, thinkingBudget: 0 };
+      const plain = { ...request, thinkingBudget: 0 };
       return open(anthropicRequest(plain, { withThinking: false, shown }), deadline);
     }
   }
 
   async function* read(request: ModelRequest, reader: AnthropicReader, deadline: CallDeadline) {
-    const stream = await openWithOrWithoutThinking(request, deadline);
+    const stream = await openShowing(request, deps, (seen, shown) =>
+      openWithOrWithoutThinking(seen, shown, deadline),
+    );
     for await (const wireEvent of stream) {
       const event = reader.push(wireEvent);
       if (wireEvent.type === 'content_block_delta') deadline.progress();

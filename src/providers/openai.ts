@@ -8,11 +8,11 @@ import { openaiRequest } from './openai-request.ts';
 import { OpenaiReader } from './openai-stream.ts';
 import type { LLMProvider, ModelRequest } from './provider.ts';
 import type { ProviderDeps } from './provider-deps.ts';
-import { seeing, seenMessages } from './seen-images.ts';
+import { openShowing } from './seen-images.ts';
 import { LIBRARY_TIMEOUT_MS, streamCall } from './stream-call.ts';
 
 export function createOpenaiProvider(deps: ProviderDeps): LLMProvider {
-  const { vendor, apiBase, apiKey, images } = deps;
+  const { vendor, apiBase, apiKey } = deps;
   let client: Promise<OpenAI> | undefined;
 
   async function connect(): Promise<OpenAI> {
@@ -32,14 +32,11 @@ export function createOpenaiProvider(deps: ProviderDeps): LLMProvider {
     client ??= connect();
     const openai = await client;
     deadline.signal.throwIfAborted();
-    const { messages, shown } = await seenMessages(
-      request.messages,
-      seeing(vendor, request),
-      images,
-    );
-    const body = openaiRequest({ ...request, messages }, vendor.quirks, shown);
-    deadline.signal.throwIfAborted();
-    const stream = await openai.chat.completions.create(body, { signal: deadline.signal });
+    const stream = await openShowing(request, deps, (seen, shown) => {
+      deadline.signal.throwIfAborted();
+      const body = openaiRequest(seen, vendor.quirks, shown);
+      return openai.chat.completions.create(body, { signal: deadline.signal });
+    });
     for await (const chunk of stream) {
       if (carriesContent(chunk)) deadline.progress();
       yield* reader.push(chunk);

@@ -7,6 +7,7 @@ import type { MediaId } from '../core/ids.ts';
 import { isLocalVendor, prefixOf } from '../core/model-names.ts';
 import { imagesShownBy, seesImages } from '../core/model-vision.ts';
 import type { ModelMessage } from '../core/transcript.ts';
+import type { ModelRequest } from './provider.ts';
 import type { Vendor } from './vendors.ts';
 
 /** `blind`: the model takes no images; `off`: the person wants none to leave the house. */
@@ -53,7 +54,7 @@ type SeeingModel = {
   readonly maxImages: number;
 };
 
-export function seeing(vendor: Vendor, { model }: { readonly model: string }): SeeingModel {
+function seeing(vendor: Vendor, { model }: { readonly model: string }): SeeingModel {
   const usual = imagesShownBy({ local: isLocalVendor(vendor.name) });
   const maxImages = Math.min(usual, vendor.quirks.maxImages ?? usual);
   return { name: `${prefixOf(vendor.name)}/${model}`, maxImages };
@@ -90,6 +91,34 @@ export async function seenMessages(
   );
   return { messages: messages.map((message) => withNotes(message, noteOf)), shown };
 }
+
+/**
+ * Opens a call that shows what the model can see. A service that turns out not to take images, or
+ * not this one, is asked again without: an answer without a picture is better than none.
+ */
+export async function openShowing<Opened>(
+  request: ModelRequest,
+  { vendor, images }: { readonly vendor: Vendor; readonly images: ImageSource },
+  open: (request: ModelRequest, shown: ShownImages) => Promise<Opened>,
+): Promise<Opened> {
+  const model = seeing(vendor, request);
+  const { messages, shown } = await seenMessages(request.messages, model, images);
+  try {
+    return await open({ ...request, messages }, shown);
+  } catch (error) {
+    if (shown.size === 0 || !isAboutImages(error)) throw error;
+    const blind = { ...images, sightOf: () => 'blind' as const };
+    const without = await seenMessages(request.messages, model, blind);
+    return open({ ...request, messages: without.messages }, NO_IMAGES);
+  }
+}
+
+/** As the vendors put it: "does not support image input", "Could not process image", ... */
+const isAboutImages = (error: unknown) =>
+  error instanceof Error &&
+  'status' in error &&
+  [400, 404, 413, 415, 422, 500].includes(Number(error.status)) &&
+  /image|vision|multimodal|multi-modal/i.test(error.message);
 
 const imagesOf = (message: ModelMessage) =>
   message.role === 'assistant' ? [] : (message.images ?? []);

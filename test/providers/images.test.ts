@@ -11,7 +11,7 @@ import type { ModelMessage } from '../../src/core/transcript.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { createModelRegistry } from '../../src/providers/registry.ts';
-import { type LlmServer, say, startLlmServer } from '../support/llm-server.ts';
+import { fail, type LlmServer, say, startLlmServer } from '../support/llm-server.ts';
 import { ask, finish, TEST_KEY } from './provider-setup.ts';
 
 let server: LlmServer;
@@ -133,6 +133,16 @@ describe.each(MODELS)('%s', (model) => {
       'one',
       'two',
     ]);
+  });
+
+  it('is asked again without images when it turns out to take none', async () => {
+    const message = 'This model does not support image input.';
+    server.script(fail(400, { body: { error: { type: 'invalid_request_error', message } } }));
+    const { handle } = resolve(model);
+    const answer = await finish(handle, ask('', { messages: [user('Look', image('aa'))] }));
+    expect(answer.text).toBe('seen');
+    expect(server.requests.map(({ images }) => images.length)).toEqual([1, 0]);
+    expect(server.requests[1]?.lastUserText).toContain(`which the model ${model} cannot see`);
   });
 
   it('receives none when images are turned off, and knows it', async () => {
