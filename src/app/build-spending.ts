@@ -5,6 +5,8 @@ import type { MessageBus } from '../bus/bus.ts';
 import type { ChatRef } from '../core/message.ts';
 import { createBudgetNotes } from '../gateway/budget-notes.ts';
 import { budgetQuestion } from '../gateway/budget-question.ts';
+import { createKnownAs, type KnownAs } from '../gateway/known-as.ts';
+import type { Persons } from '../gateway/persons.ts';
 import { Spending } from '../gateway/spending.ts';
 import { createSpendingDesk, type SpendingDesk } from '../gateway/spending-desk.ts';
 import type { Clock } from '../lib/clock.ts';
@@ -27,7 +29,8 @@ export type SpendingParts = {
 /** Where an owner is told, and by whom asked. */
 export type Asking = {
   ownerChat(): Promise<ChatRef>;
-  /** Built later than this. */
+  /** Built later than this, as the other. */
+  persons(): Pick<Persons, 'of'>;
   deciding(): Pick<Deciding, 'questions' | 'ownerChat'>;
 };
 
@@ -42,6 +45,7 @@ export async function buildSpending(
     prices: live.config.models.prices,
     timeZone: live.config.sessions.timeZone,
   });
+  const knownAs: KnownAs = (message) => createKnownAs(asking.persons())(message);
   const notes = createBudgetNotes({
     bus,
     log,
@@ -54,7 +58,9 @@ export async function buildSpending(
     },
   });
   const state = store.scope(SPENDING_SCOPE);
-  const spending = resources.use(new Spending({ state, clock, log, notes, settings }));
+  const spending = resources.use(
+    new Spending({ ...{ state, clock, log, notes }, knownAs, settings }),
+  );
   await spending.today();
   return { spending, desk: createSpendingDesk(spending, settings) };
 }

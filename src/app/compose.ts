@@ -7,7 +7,6 @@ import { createMessageBus } from '../bus/message-bus.ts';
 import type { ChannelName } from '../core/ids.ts';
 import type { CommandDeps } from '../gateway/command.ts';
 import { createDispatcher } from '../gateway/dispatcher.ts';
-import { createFairUse } from '../gateway/fair-use.ts';
 import { createGroupBuffer } from '../gateway/group-buffer.ts';
 import { createGroupIntake } from '../gateway/group-intake.ts';
 import { createJudge } from '../gateway/judge.ts';
@@ -35,6 +34,7 @@ import { createAlerts } from './alerts.ts';
 import { buildAgent } from './build-agent.ts';
 import { buildAsides } from './build-asides.ts';
 import { buildDecisions } from './build-decisions.ts';
+import { buildFairUse } from './build-fair-use.ts';
 import {
   buildAttachments,
   buildMedia,
@@ -130,7 +130,7 @@ async function build(
   const maxFileBytes = (name: ChannelName) => sendableBytes(live, manager.channel(name));
   const parts = { ...foundations, resources, maxFileBytes };
   const ownerChat = () => ownerDoor.chat(isThere);
-  const asking = { ownerChat, deciding: () => deciding };
+  const asking = { ownerChat, deciding: () => deciding, persons: () => persons };
   const { spending, desk } = await buildSpending(foundations, asking, resources);
   const agent = buildAgent(parts, models.current, options.home, spending);
   const settings = createSessionSettings(store.scope('session-settings'));
@@ -182,11 +182,7 @@ async function build(
   const now = () => clock.now();
   const codes = { strangers, now, randomBytes };
   const knock = createKnock({ ...codes, bus, decisions, judge, announce, log });
-  const timeZone = () => live.config.sessions.timeZone;
-  const fairUse = createFairUse({
-    ...{ state: store.scope('fair-use'), bus, clock, log },
-    settings: () => ({ limits: live.config.limits, timeZone: timeZone() }),
-  });
+  const fairUse = buildFairUse(foundations, persons);
   const receiver = createReceiver({
     ...{ bus, pairing, commands, log, judge, groups, knock, fairUse, questions },
     tellOwner: tell,

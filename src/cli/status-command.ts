@@ -3,7 +3,10 @@
 import { Command } from 'commander';
 import { z } from 'zod';
 import type { RunningGateway } from '../app/running-gateway.ts';
+import { budgetCap, TOTAL } from '../core/budget-limits.ts';
+import { budgetLine } from '../core/budget-words.ts';
 import type { Config } from '../core/config.ts';
+import { createDayText } from '../core/zone-time.ts';
 import { type ReportedStatus, statusLine } from './channel-lines.ts';
 import { spanText } from './moment.ts';
 import type { Terminal } from './terminal.ts';
@@ -27,6 +30,8 @@ type Report = {
     readonly dead: number;
     readonly unknown: number;
   };
+  /** In words. */
+  readonly spentToday?: string;
 };
 
 export function statusCommand(terminal: Terminal): Command {
@@ -48,6 +53,7 @@ async function makeReport(terminal: Terminal): Promise<Report> {
   const { config } = await loadConfig(home, env);
   const running = await findRunningGateway(home);
   const messages = await messageCounts(terminal);
+  const spentToday = await totalOfToday(terminal, config);
   return {
     home: home.root,
     gateway:
@@ -62,6 +68,7 @@ async function makeReport(terminal: Terminal): Promise<Report> {
     workspace: config.agents.defaults.workspace,
     channels: await reportChannels(config, running),
     ...(messages === undefined ? {} : { messages }),
+    ...(spentToday === undefined ? {} : { spentToday }),
   };
 }
 
@@ -90,6 +97,24 @@ async function messageCounts({ home, clock }: Terminal): Promise<Report['message
   return { pending, running, outboundQueued, dead, unknown };
 }
 
+async function totalOfToday(
+  { home, clock }: Terminal,
+  config: Config,
+): Promise<string | undefined> {
+  const { hasState, withOpenState } = await import('../app/state.ts');
+  if (!hasState(home)) return undefined;
+  const { SPENDING_SCOPE } = await import('../app/build-spending.ts');
+  const { storedDays } = await import('../gateway/spending-day.ts');
+  const today = createDayText()(clock.now(), config.sessions.timeZone);
+  const [stored] = await withOpenState(home, clock, ({ store }) =>
+    storedDays(store.scope(SPENDING_SCOPE), today),
+  );
+  const total = stored?.rows.find(({ key }) => key === TOTAL);
+  if (total === undefined) return 'nothing spent on models';
+  const cap = budgetCap(total.names, config.limits);
+  return budgetLine({ ...total, cap }, config.limits.budget.currency);
+}
+
 function reportRows(report: Report, now: number): readonly (readonly string[])[] {
   const { gateway, messages } = report;
   return [
@@ -99,6 +124,7 @@ function reportRows(report: Report, now: number): readonly (readonly string[])[]
     ['workspace', report.workspace],
     ...report.channels.map(({ name, status }) => [name, statusLine(status, now)]),
     ...(messages === undefined ? [] : [['messages', countsText(messages)]]),
+    ...(report.spentToday === undefined ? [] : [['today', report.spentToday]]),
   ];
 }
 

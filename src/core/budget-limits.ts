@@ -22,8 +22,7 @@ const MICROS = 1_000_000;
 /** Our own machinery is charged to the chat it works in, and to the total. */
 export function chargedFor(payer: Payer, limits: LimitsConfig): readonly Charged[] {
   const { chat, sender } = payer;
-  const [first, ...others] = personNames(payer);
-  const person: CountNames = [PERSON + first, ...others.map((name) => PERSON + name)];
+  const person = personBudgetNames(payer);
   const conversation: CountNames = [CHAT + sessionKeyOf(chat)];
   const charged = (whose: Charged['whose'], names: CountNames) => {
     return { whose, names, cap: budgetCap(names, limits) };
@@ -33,6 +32,12 @@ export function chargedFor(payer: Payer, limits: LimitsConfig): readonly Charged
     charged('chat', conversation),
     charged('total', [TOTAL]),
   ];
+}
+
+/** `alsoKnownAs`: further names of the person, `channel:id`. */
+export function personBudgetNames(payer: Payer, alsoKnownAs: readonly string[] = []): CountNames {
+  const [first, ...others] = personNames(payer);
+  return [PERSON + first, ...[...others, ...alsoKnownAs].map((name) => PERSON + name)];
 }
 
 /** What a budget of these names may take in a day. */

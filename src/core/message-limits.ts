@@ -9,8 +9,10 @@ import { type InboundMessage, idsOf } from './message.ts';
 /** Names of one person or one group, `channel:id`; whoever shares one of them is the same. */
 export type CountNames = readonly [string, ...string[]];
 
+/** A forged sender uses up nothing of the person it pretends to be. */
 export function personNames({ sender, chat }: Pick<InboundMessage, 'sender' | 'chat'>): CountNames {
-  const name = (id: string) => `${chat.channel}:${id}`;
+  const isSure = sender.kind === 'system' || sender.verified !== 'unverified';
+  const name = (id: string) => `${chat.channel}:${isSure ? '' : 'unverified:'}${id}`;
   if (sender.kind === 'system') return [name(sender.source)];
   const [, ...others] = idsOf(sender);
   return [name(sender.id), ...others.map(name)];

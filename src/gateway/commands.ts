@@ -12,7 +12,7 @@ import { LINK_COMMANDS } from './link-commands.ts';
 import { PEOPLE_COMMANDS } from './people-commands.ts';
 import { PERSON_COMMANDS } from './person-commands.ts';
 import type { SessionSettings } from './session-settings.ts';
-import { SPENDING_COMMANDS } from './spending-commands.ts';
+import { SPENDING_COMMANDS, spentToday } from './spending-commands.ts';
 
 const THINK_ON_TOKENS = 10_000;
 const THINK_MIN_TOKENS = 1024;
@@ -140,7 +140,8 @@ function helpText(giver: Giver): string {
   return `Commands:\n${lines.join('\n')}`;
 }
 
-async function showStatus({ session }: CommandOrigin, _argument: string, deps: CommandDeps) {
+async function showStatus(origin: CommandOrigin, _argument: string, deps: CommandDeps) {
+  const { session } = origin;
   const chosen = await deps.settings.get(session);
   const stats = await deps.bus.stats();
   const thinking = chosen.thinkingBudget ?? deps.defaults().thinkingBudget;
@@ -148,6 +149,7 @@ async function showStatus({ session }: CommandOrigin, _argument: string, deps: C
     `- Model: ${chosen.model ?? deps.models().defaultModel}`,
     `- Thinking: ${thinking === 0 ? 'off' : `${thinking} tokens`}`,
     `- Messages during an answer: ${chosen.queueMode ?? deps.defaults().queueMode}`,
+    `- Today: ${await spentToday(origin, deps)}`,
     `- Conversation: ${session}`,
     `- Waiting: ${stats.pending} in, ${stats.outboundQueued} out; running: ${stats.running}`,
     ...(stats.dead + stats.unknown === 0

@@ -17,6 +17,8 @@ export class CountBook<Value> {
   readonly #rows = new Map<string, CountRow<Value>>();
   /** Keys of rows that were joined into others and are still stored. */
   readonly #gone = new Set<string>();
+  /** What took them in, and is to be stored before they are deleted. */
+  readonly #joined = new Set<CountRow<Value>>();
 
   constructor(fresh: Value, join: (left: Value, right: Value) => Value) {
     this.#fresh = fresh;
@@ -37,6 +39,7 @@ export class CountBook<Value> {
       value: more.reduce((value, one) => this.#join(value, one.value), known?.value ?? this.#fresh),
     };
     for (const one of more) this.#gone.add(one.key);
+    if (more.length > 0) this.#joined.add(row);
     for (const name of row.names) this.#rows.set(name, row);
     return row;
   }
@@ -50,14 +53,19 @@ export class CountBook<Value> {
     for (const name of row.names) this.#rows.delete(name);
   }
 
-  /** The rows as they are to be stored, and the deletion of those that were joined into others. */
+  /**
+   * The rows as they are now and are to be stored, with those that took others in and the deletion
+   * of the others.
+   */
   stored(rows: Iterable<CountRow<Value>>): readonly StoredRow[] {
-    const written = [...new Set(rows)].map(({ key, names, value }) => ({
+    const current = [...rows, ...this.#joined].map((row) => this.#rows.get(row.key) ?? row);
+    const written = [...new Set(current)].map(({ key, names, value }) => ({
       key,
       value: JSON.stringify({ names: [...names], value }),
     }));
     const gone = [...this.#gone].map((key) => ({ key, value: undefined }));
     this.#gone.clear();
+    this.#joined.clear();
     return [...gone, ...written];
   }
 
@@ -65,7 +73,7 @@ export class CountBook<Value> {
   read(text: string): CountRow<Value> {
     const { names, value }: { names: [string, ...string[]]; value: Value } = JSON.parse(text);
     const row = this.at(names);
-    row.value = value;
+    row.value = this.#join(row.value, value);
     return row;
   }
 }

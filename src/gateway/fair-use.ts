@@ -34,12 +34,14 @@ import type { Logger } from '../lib/logger.ts';
 import type { KeyValueStore } from '../store/store.ts';
 import { CountBook, type CountRow } from './count-book.ts';
 import type { CountedAs, Gated } from './group-intake.ts';
+import type { KnownAs } from './known-as.ts';
 
 export type FairUseDeps = {
   readonly state: KeyValueStore;
   readonly bus: Pick<MessageBus, 'send'>;
   readonly clock: Clock;
   readonly log: Logger;
+  readonly knownAs: KnownAs;
   settings(): { readonly limits: LimitsConfig; readonly timeZone: string };
 };
 
@@ -66,10 +68,13 @@ type Account = {
 /** `undo` takes back what was counted of a message that turns out to be known already. */
 type Judged = { readonly item: Gated; readonly undo?: () => void };
 
+const PERSON = 'person ';
+const COMMAND = 'command ';
+const GROUP = 'group ';
 /** Counts of days that are over are deleted from the store after this. */
 const KEEP_MS = 2 * 86_400_000;
 
-export function createFairUse({ state, bus, clock, log, settings }: FairUseDeps): FairUse {
+export function createFairUse({ state, bus, clock, log, knownAs, settings }: FairUseDeps): FairUse {
   const book = new CountBook<Tally>(NO_MESSAGES, joinedTallies);
   const dayOf = createLocalDays();
   let loading: Promise<void> | undefined;
@@ -87,22 +92,34 @@ export function createFairUse({ state, bus, clock, log, settings }: FairUseDeps)
     state.expire('', now - KEEP_MS).catch((error) => log.warn('counts not deleted', { error }));
   }
 
+  /** Whoever is met on another door than before is one with who they are there. */
+  async function joinDoors(batch: readonly Gated[]) {
+    const counted = batch.filter(({ counts }) => counts !== undefined);
+    await Promise.all(
+      counted.map(async ({ entry: { message } }) => {
+        const [first, ...others] = personNames(message);
+        const names: CountNames = [first, ...others, ...(await knownAs(message))];
+        for (const prefix of [PERSON, COMMAND]) book.at(prefixed(prefix, names));
+      }),
+    );
+  }
+
   function accountsOf(message: InboundMessage, { role, as }: CountedAs): readonly Account[] {
     const { limits } = settings();
     const people = personNames(message);
     if (as === 'command') {
-      const row = book.at(prefixed('command ', people));
+      const row = book.at(prefixed(COMMAND, people));
       return [{ whose: 'commands', row, limits: COMMAND_LIMITS }];
     }
     const own = personLimits(message, role, limits);
     const person: Account = {
       whose: 'person',
-      row: book.at(prefixed('person ', people)),
+      row: book.at(prefixed(PERSON, people)),
       limits: own,
     };
     const groups = groupNames(message);
     if (groups === undefined || role === 'owner') return [person];
-    const row = book.at(prefixed('group ', groups));
+    const row = book.at(prefixed(GROUP, groups));
     return [person, { whose: 'group', row, limits: groupLimits(groups, limits) }];
   }
 
@@ -155,6 +172,7 @@ export function createFairUse({ state, bus, clock, log, settings }: FairUseDeps)
     async weigh(batch) {
       loading ??= load();
       await loading;
+      await joinDoors(batch);
       const touched = new Set<CountRow<Tally>>();
       const weighed = batch.map((item): Judged => {
         const { counts, entry } = item;

@@ -22,14 +22,24 @@ export const SPENDING_COMMANDS: readonly Command[] = [
   },
 ];
 
-async function showUsage(
-  { message, role }: CommandOrigin,
-  _argument: string,
-  { spending }: CommandDeps,
-): Promise<string> {
+/** The widest budget that the person may see, in one line. */
+export async function spentToday(origin: CommandOrigin, deps: CommandDeps): Promise<string> {
+  const [view] = await shownTo(origin, deps);
+  return view === undefined ? 'nothing spent' : budgetLine(view, deps.spending.currency);
+}
+
+function shownTo({ message, role }: CommandOrigin, { spending }: CommandDeps) {
   const isForOwner = role === 'owner' && message.addressing === 'direct';
-  const views = isForOwner ? await spending.all() : await spending.of(message);
-  const spent = views.filter(({ ledger }) => ledger.calls > 0);
+  return isForOwner ? spending.all() : spending.of(message);
+}
+
+async function showUsage(
+  origin: CommandOrigin,
+  _argument: string,
+  deps: CommandDeps,
+): Promise<string> {
+  const { spending } = deps;
+  const spent = (await shownTo(origin, deps)).filter(({ ledger }) => ledger.calls > 0);
   if (spent.length === 0) return 'Nothing was spent today.';
   const lines = spent.slice(0, MAX_LINES).map((view) => `- ${budgetLine(view, spending.currency)}`);
   const left = spent.length - lines.length;

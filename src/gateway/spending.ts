@@ -9,7 +9,7 @@ import type {
   Reservation,
   SpendingGuard,
 } from '../agent/spending.ts';
-import { chargedFor, type Payer } from '../core/budget-limits.ts';
+import { chargedFor, type Payer, personBudgetNames } from '../core/budget-limits.ts';
 import { usedUpText } from '../core/budget-words.ts';
 import type { LimitsConfig } from '../core/config-limits.ts';
 import type { ProviderFailure } from '../core/errors.ts';
@@ -31,6 +31,7 @@ import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { KeyValueStore } from '../store/store.ts';
 import type { BudgetNotes } from './budget-notes.ts';
+import type { KnownAs } from './known-as.ts';
 import { type Account, SpendingDay } from './spending-day.ts';
 
 export type SpendingSettings = {
@@ -44,6 +45,7 @@ export type SpendingDeps = {
   readonly clock: Clock;
   readonly log: Logger;
   readonly notes: BudgetNotes;
+  readonly knownAs: KnownAs;
   settings(): SpendingSettings;
 };
 
@@ -114,8 +116,10 @@ export class Spending implements SpendingGuard, AsyncDisposable {
   }
 
   async reserve(call: PlannedCall, signal: AbortSignal): Promise<Reservation | Refusal> {
+    const alsoKnownAs = await this.#deps.knownAs(call.payer);
     for (;;) {
       const day = await this.today();
+      joinDoors(day, call.payer, alsoKnownAs);
       const accounts = this.#accounts(day, call.payer);
       const ask = this.#askOf(call);
       const budgets = accounts.map(({ row, cap }) => ({ ledger: row.value, cap }));
@@ -207,6 +211,11 @@ export class Spending implements SpendingGuard, AsyncDisposable {
     const { log } = this.#deps;
     day.store().catch((error) => log.warn('spending not stored', { error }));
   }
+}
+
+/** Whoever is met on another door than before is one with who they are there. */
+function joinDoors(day: SpendingDay, payer: Payer, alsoKnownAs: readonly string[]): void {
+  if (alsoKnownAs.length > 0) day.book.at(personBudgetNames(payer, alsoKnownAs));
 }
 
 function spentBy(end: CallEnd, call: PlannedCall, ask: Ask): Amount {

@@ -17,6 +17,7 @@ import { createGroupBuffer } from '../../src/gateway/group-buffer.ts';
 import { createGroupIntake } from '../../src/gateway/group-intake.ts';
 import { createJudge } from '../../src/gateway/judge.ts';
 import { createKnock } from '../../src/gateway/knock.ts';
+import { createKnownAs } from '../../src/gateway/known-as.ts';
 import { createOwnerNotices } from '../../src/gateway/owner-notices.ts';
 import { createPeople, type People } from '../../src/gateway/people.ts';
 import { createQuestions } from '../../src/gateway/questions.ts';
@@ -109,12 +110,13 @@ export async function makePeopleRig(
     });
     const buffer = createGroupBuffer(store.scope('groups'), clock);
     const groups = createGroupIntake({ buffer, tellOwner: () => undefined });
+    const knownAs = createKnownAs(people.persons);
     const fairUse = createFairUse({
-      ...{ state: store.scope('fair-use'), bus, clock, log },
+      ...{ state: store.scope('fair-use'), bus, clock, log, knownAs },
       settings: () => ({ limits: fairLimits, timeZone: 'UTC' }),
     });
     const spending = new Spending({
-      ...{ state: store.scope('spending'), clock, log },
+      ...{ state: store.scope('spending'), clock, log, knownAs },
       notes: { spent: () => undefined, cheaper: () => undefined, usedUp: () => undefined },
       settings: () => ({ limits: fairLimits, prices: [], timeZone: 'UTC' }),
     });

@@ -9,6 +9,7 @@ import type { Refusal, Reservation } from '../../src/agent/spending.ts';
 import { limitsSchema } from '../../src/core/config-limits.ts';
 import { channelName, chatId, DEFAULT_ACCOUNT, userId } from '../../src/core/ids.ts';
 import { createBudgetNotes, type UsedUp } from '../../src/gateway/budget-notes.ts';
+import type { KnownAs } from '../../src/gateway/known-as.ts';
 import { Spending } from '../../src/gateway/spending.ts';
 import { storedDays } from '../../src/gateway/spending-day.ts';
 import { createSpendingDesk, type SpendingDesk } from '../../src/gateway/spending-desk.ts';
@@ -26,6 +27,7 @@ let store: EmbeddedStore;
 let spending: Spending;
 let desk: SpendingDesk;
 let budget: object;
+let doors: Readonly<Record<string, readonly string[]>>;
 let told: { id: string; chat: string; markdown: string }[];
 let asked: UsedUp[];
 
@@ -50,7 +52,9 @@ async function open() {
     askOwner: async (usedUp) => void asked.push(usedUp),
   });
   const state = store.scope('spending');
-  spending = new Spending({ state, clock, log: silentLogger, notes, settings });
+  const knownAs: KnownAs = async ({ sender }) =>
+    doors[sender.kind === 'person' ? sender.id : ''] ?? [];
+  spending = new Spending({ state, clock, log: silentLogger, notes, knownAs, settings });
   desk = createSpendingDesk(spending, settings);
   await spending.today();
 }
@@ -67,6 +71,7 @@ beforeEach(async () => {
   told = [];
   asked = [];
   budget = {};
+  doors = {};
   await open();
 });
 
@@ -165,6 +170,21 @@ describe('a call that fails', () => {
     cut.settle({ kind: 'failed', failure: { kind: 'cancelled' }, answerTokens: 50 });
     cut.settle({ kind: 'failed', failure: { kind: 'cancelled' }, answerTokens: 50 });
     expect(await spent('total')).toBe(850);
+  });
+});
+
+describe('a person', () => {
+  it('pays from one budget on all doors, also for what was counted before they were joined', async () => {
+    budget = { perPersonTokensPerDay: 4000 };
+    finish(await ask('7'), 1000, 500);
+    finish(await ask('8'), 1000, 500);
+    doors = { '7': ['chat:7', 'chat:8'], '8': ['chat:7', 'chat:8'] };
+    expect((await ask('8')).kind).toBe('refused');
+    expect(await spent('person chat:8')).toBe(3000);
+    finish(await ask('9'));
+    await crash();
+    doors = {};
+    expect((await ask('7')).kind).toBe('refused');
   });
 });
 

@@ -133,8 +133,12 @@ describe('the budget of a person', () => {
     expect(model.requests).toHaveLength(asked);
     await hears(OWNER, /budget of person telegram:10000 is used up/);
 
-    telegram.say(OWNER, '/budget more 25');
+    telegram.press(OWNER, OWNER, 'Allow 25 % more today');
     await hears(OWNER, /25 % more for today: person telegram:10000/);
+    telegram.say(FIRST_CHAT, '/budget more 1000');
+    await hears(FIRST_CHAT, /Only my owner/);
+    telegram.say(OWNER, '/budget');
+    await hears(OWNER, /of 250,000 tokens a day \(25 % more today\)/);
     telegram.say(FIRST_CHAT, 'please say nonce-g');
     await hears(FIRST_CHAT, /nonce-g/);
     telegram.say(FIRST_CHAT, '/usage');

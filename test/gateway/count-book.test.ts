@@ -1,0 +1,44 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { CountBook, type StoredRow } from '../../src/gateway/count-book.ts';
+
+const sum = (left: number, right: number) => left + right;
+const names = fc.uniqueArray(fc.constantFrom('a', 'b', 'c', 'd', 'e'), {
+  minLength: 1,
+  maxLength: 3,
+}) as unknown as fc.Arbitrary<[string, ...string[]]>;
+
+describe('a book of counts', () => {
+  it('loses nothing and counts nothing twice, however names turn out to be one and whenever it is stored', () => {
+    const step = fc.record({ who: names, isStored: fc.boolean(), isReopened: fc.boolean() });
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
+        const disk = new Map<string, string>();
+        const write = (rows: readonly StoredRow[]) => {
+          for (const { key, value } of rows) {
+            if (value === undefined) disk.delete(key);
+            else disk.set(key, value);
+          }
+        };
+        let book = new CountBook<number>(0, sum);
+        let changed: ReturnType<typeof book.at>[] = [];
+        let counted = 0;
+        for (const { who, isStored, isReopened } of steps) {
+          const row = book.at(who);
+          row.value += 1;
+          counted += 1;
+          changed.push(row);
+          if (!isStored) continue;
+          write(book.stored(changed));
+          changed = [];
+          if (!isReopened) continue;
+          book = new CountBook<number>(0, sum);
+          for (const text of disk.values()) book.read(text);
+        }
+        expect(book.rows.reduce((all, { value }) => all + value, 0)).toBe(counted);
+        const seen = book.rows.flatMap((row) => [...row.names]);
+        expect(new Set(seen).size).toBe(seen.length);
+      }),
+    );
+  });
+});
