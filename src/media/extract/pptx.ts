@@ -2,7 +2,7 @@
 
 import { posix } from 'node:path';
 import type { Archive } from './archive.ts';
-import { attributeOf, markupTokens } from './markup-tokens.ts';
+import { attributeOf, type MarkupToken, markupTokens } from './markup-tokens.ts';
 import { Sections } from './sections.ts';
 
 const NO_TEXT = 'these slides have no text';
@@ -59,40 +59,54 @@ function relations(archive: Archive, part: string) {
   return found;
 }
 
-/** A line per paragraph, the cells of a table row parted by bars. */
 function shapesText(xml: string): string {
-  const lines: string[] = [];
-  let line = '';
-  let isInText = false;
-  let isInCell = false;
-  let isRepeated = false;
-  const endLine = () => {
-    if (line.trim() !== '' && !isRepeated) lines.push(line);
-    line = '';
-  };
-  for (const token of markupTokens(xml)) {
+  const text = new ShapeText();
+  for (const token of markupTokens(xml)) text.push(token);
+  return text.end();
+}
+
+/** A line per paragraph, the cells of a table row parted by bars. */
+class ShapeText {
+  readonly #lines: string[] = [];
+  #line = '';
+  #isInText = false;
+  #isInCell = false;
+  #isRepeated = false;
+
+  push(token: MarkupToken): void {
     if (token.type === 'text') {
-      if (isInText) line += token.text;
-      continue;
+      if (this.#isInText) this.#line += token.text;
+      return;
     }
     const isOpen = token.type === 'open' && !token.isClosed;
-    if (token.name === 'a:t') isInText = isOpen;
-    if (token.name === 'p:sp') isRepeated = false;
-    if (token.type === 'open' && token.name === 'p:ph') {
-      isRepeated = REPEATED.has((attributeOf(token.attributes, 'type') ?? '').toLowerCase());
-    }
-    if (token.name === 'a:tc') {
-      isInCell = isOpen;
-      if (token.type === 'close') line += ' | ';
-    }
-    if (token.name === 'a:br' && token.type === 'open') line += isInCell ? ' ' : '\n';
-    if (token.type !== 'close') continue;
-    if (token.name === 'a:p' && isInCell) line += ' ';
-    if ((token.name === 'a:p' && !isInCell) || token.name === 'a:tr') {
-      line = line.replace(/ +\| +$/, '');
-      endLine();
-    }
+    if (token.name === 'a:t') this.#isInText = isOpen;
+    if (token.name === 'a:tc') this.#isInCell = isOpen;
+    if (token.type === 'open') this.#open(token.name, token.attributes);
+    if (!isOpen) this.#close(token.name);
   }
-  endLine();
-  return lines.join('\n');
+
+  end(): string {
+    this.#endLine();
+    return this.#lines.join('\n');
+  }
+
+  #open(name: string, attributes: string): void {
+    if (name === 'p:sp') this.#isRepeated = false;
+    if (name === 'a:br') this.#line += this.#isInCell ? ' ' : '\n';
+    if (name !== 'p:ph') return;
+    const type = attributeOf(attributes, 'type') ?? '';
+    this.#isRepeated = REPEATED.has(type.toLowerCase());
+  }
+
+  #close(name: string): void {
+    if (name === 'a:tc') this.#line += ' | ';
+    if (name === 'a:p' && this.#isInCell) this.#line += ' ';
+    if (name === 'a:tr' || (name === 'a:p' && !this.#isInCell)) this.#endLine();
+  }
+
+  #endLine(): void {
+    const line = this.#line.replace(/ +\| +$/, '');
+    if (line.trim() !== '' && !this.#isRepeated) this.#lines.push(line);
+    this.#line = '';
+  }
 }

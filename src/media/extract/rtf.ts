@@ -38,42 +38,68 @@ const SYMBOLS: Readonly<Record<string, string>> = {
 const MAX_DEPTH = 1000;
 
 type Group = { isHidden: boolean; fallbackChars: number };
+const OUTERMOST: Group = { isHidden: false, fallbackChars: 1 };
 
 export function readRtf(content: Uint8Array) {
   const source = Buffer.from(content).toString('latin1');
-  const decoder = decoderOf(source);
-  const groups: Group[] = [{ isHidden: false, fallbackChars: 1 }];
-  const parts: string[] = [];
-  let skip = 0;
-  const write = (text: string) => {
-    if (groups.at(-1)?.isHidden === true) return;
-    const kept = text.slice(skip);
-    skip = Math.max(0, skip - text.length);
-    if (kept !== '') parts.push(kept);
-  };
-  for (const match of source.matchAll(TOKEN)) {
-    const [, code, hex, word, number, symbol, brace, plain] = match;
-    const group = groups.at(-1) ?? { isHidden: false, fallbackChars: 1 };
-    if (code !== undefined) {
-      skip = 0;
-      write(String.fromCharCode(Number(code) & 0xffff));
-      skip = group.fallbackChars;
-    } else if (hex !== undefined) write(decoder.decode(Uint8Array.of(Number.parseInt(hex, 16))));
-    else if (word === 'uc') group.fallbackChars = Math.max(0, Number(number ?? 1));
-    else if (word === 'v') group.isHidden = number !== '0';
-    else if (word !== undefined && PASSED_OVER.has(word)) group.isHidden = true;
-    else if (word !== undefined) {
-      const text = Object.hasOwn(WORDS, word) ? WORDS[word] : undefined;
-      if (text !== undefined) write(text);
-    } else if (symbol === '*') group.isHidden = true;
-    else if (symbol !== undefined) write(SYMBOLS[symbol] ?? '');
-    else if (brace === '{' && groups.length < MAX_DEPTH) groups.push({ ...group });
-    else if (brace === '}' && groups.length > 1) groups.pop();
-    else if (plain !== undefined) write(plain);
-  }
+  const text = new RichText(decoderOf(source));
+  for (const match of source.matchAll(TOKEN)) text.push(match);
   const sections = new Sections();
-  sections.add('', parts.join('').toWellFormed());
+  sections.add('', text.end());
   return sections.reading(NO_TEXT);
+}
+
+class RichText {
+  readonly #decoder: { decode(bytes: Uint8Array): string };
+  readonly #groups: Group[] = [{ ...OUTERMOST }];
+  readonly #parts: string[] = [];
+  /** Characters that stand in for one that was written by its number. */
+  #skip = 0;
+
+  constructor(decoder: { decode(bytes: Uint8Array): string }) {
+    this.#decoder = decoder;
+  }
+
+  push([, code, hex, word, number, symbol, brace, plain]: RegExpExecArray): void {
+    if (code !== undefined) this.#byNumber(Number(code));
+    else if (hex !== undefined) {
+      this.#write(this.#decoder.decode(Uint8Array.of(Number.parseInt(hex, 16))));
+    } else if (word !== undefined) this.#control(word, number);
+    else if (symbol === '*') this.#group.isHidden = true;
+    else if (symbol !== undefined) this.#write(SYMBOLS[symbol] ?? '');
+    else if (brace === '{' && this.#groups.length < MAX_DEPTH) {
+      this.#groups.push({ ...this.#group });
+    } else if (brace === '}' && this.#groups.length > 1) this.#groups.pop();
+    else if (plain !== undefined) this.#write(plain);
+  }
+
+  end(): string {
+    return this.#parts.join('').toWellFormed();
+  }
+
+  get #group(): Group {
+    return this.#groups.at(-1) ?? { ...OUTERMOST };
+  }
+
+  #byNumber(code: number): void {
+    this.#skip = 0;
+    this.#write(String.fromCharCode(code & 0xffff));
+    this.#skip = this.#group.fallbackChars;
+  }
+
+  #control(word: string, number: string | undefined): void {
+    if (word === 'uc') this.#group.fallbackChars = Math.max(0, Number(number ?? 1));
+    else if (word === 'v') this.#group.isHidden = number !== '0';
+    else if (PASSED_OVER.has(word)) this.#group.isHidden = true;
+    else this.#write(Object.hasOwn(WORDS, word) ? (WORDS[word] ?? '') : '');
+  }
+
+  #write(text: string): void {
+    if (this.#group.isHidden) return;
+    const kept = text.slice(this.#skip);
+    this.#skip = Math.max(0, this.#skip - text.length);
+    if (kept !== '') this.#parts.push(kept);
+  }
 }
 
 function decoderOf(source: string): { decode(bytes: Uint8Array): string } {
