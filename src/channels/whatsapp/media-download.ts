@@ -31,7 +31,7 @@ export async function* downloadMedia(
     cipherKey,
     macKey = NO_KEY,
   } = await getMediaKeys(Buffer.from(mediaKey, 'base64'), type);
-  const response = await opened(new URL(path, `https://${hostFor(host, socketUrl)}`), signal);
+  const response = await opened(placeAt(path, hostFor(host, socketUrl)), signal);
   const decipher = createDecipheriv('aes-256-cbc', cipherKey, iv);
   const hmac = createHmac('sha256', macKey).update(iv);
   let tail: Buffer = Buffer.alloc(0);
@@ -61,7 +61,14 @@ function hostFor(named: string, socketUrl: string): string {
   return isTest && isOnMachine ? named : DEF_MEDIA_HOST;
 }
 
-/** A path that leads to another host is none: the URL is made of our host and its path alone. */
+/** A path can begin like an address (`//host/`, `/\\host/`): what leads to another host is none. */
+function placeAt(path: string, host: string): URL {
+  const root = new URL(`https://${host}`);
+  const place = URL.parse(path, root);
+  if (place !== null && place.origin === root.origin) return place;
+  throw new AttachmentError('whatsapp_media', 'it names no place of WhatsApp’s', { isFinal: true });
+}
+
 function opened({ host, hostname, port, pathname, search }: URL, signal: AbortSignal) {
   return new Promise<IncomingMessage>((resolve, reject) => {
     const path = `${pathname}${search}`;
