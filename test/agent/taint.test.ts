@@ -1,0 +1,156 @@
+// What a turn may do once words of others are in its conversation: after a page, a quote, a kill, in
+// the next turn, and when somebody with fewer rights joins. Nothing that needs a yes runs here.
+
+import { describe, expect, it } from 'vitest';
+import type { AgentEvent } from '../../src/core/event.ts';
+import { ALL_RIGHTS, NO_RIGHTS, type Rights } from '../../src/core/rights.ts';
+import { calls, says } from '../support/scripted-model.ts';
+import { createRig, messageOf } from './agent-rig.ts';
+
+const LONG = 'x'.repeat(100);
+
+function tools() {
+  const ran: string[] = [];
+  const tool = (name: string, access: keyof Rights) => ({
+    name,
+    access,
+    async run() {
+      ran.push(name);
+      return `${name} done`;
+    },
+  });
+  const page = {
+    ...tool('page', 'web' as const),
+    taints: true as const,
+    urlOf: ({ url }: Readonly<Record<string, unknown>>) => String(url),
+  };
+  return {
+    ran,
+    tools: [page, tool('run', 'execute'), tool('post', 'send'), tool('write', 'write')],
+  };
+}
+
+const fetchPage = calls([{ name: 'page', input: { url: 'https://evil.test/' } }]);
+const runIt = calls([{ name: 'run', input: { command: 'x' } }]);
+
+describe('a turn that read a page', () => {
+  it('has the page marked as words of others, and asks before what it did freely until then', async () => {
+    const { ran, tools: set } = tools();
+    const rig = await createRig({ tools: set });
+    rig.model.script(runIt, fetchPage, runIt, calls([{ name: 'write' }]), says('Done.'));
+    await rig.ask(1, 'go');
+    expect(ran).toEqual(['run', 'page', 'write']);
+    expect(rig.asked).toMatchObject([{ tool: 'run', access: 'execute', isTainted: true }]);
+    const [, , shown] = rig.model.requests;
+    expect(shown?.messages.at(-1)?.text).toMatch(
+      /^\[words of others [0-9a-f]{16}: result of page\]\n> page done\n\[end of words of others/,
+    );
+    rig.model.assertDone();
+  });
+
+  it('asks in the next turn too, also after a restart, until the person begins anew', async () => {
+    const { ran, tools: set } = tools();
+    const rig = await createRig({ tools: set });
+    rig.model.script(fetchPage, says('Read.'), runIt, says('Asked.'), runIt, says('Ran.'));
+    await rig.ask(1, 'read it');
+    await rig.restart();
+    await rig.ask(2, 'now run');
+    expect(ran).toEqual(['page']);
+    await rig.agent.reset(rig.place[0]);
+    await rig.ask(3, 'now run');
+    expect(ran).toEqual(['page', 'run']);
+    expect(rig.asked).toHaveLength(1);
+  });
+
+  it('asks the owner once for a call that a kill cut off, and runs nothing', async () => {
+    const { ran, tools: set } = tools();
+    const rig = await createRig({ tools: set });
+    rig.model.script(fetchPage, runIt, says('Asked.'));
+    const context = await rig.agent.prepare(...rig.place);
+    const turn = rig.agent.run(rig.inputOf(1, ['go']), context, new AbortController().signal);
+    const isRunStarted = (event: AgentEvent) =>
+      event.type === 'tool_started' && event.name === 'run';
+    for (;;) {
+      const step = await turn.next();
+      if (step.done === true || isRunStarted(step.value)) break;
+    }
+    await rig.restart();
+    expect((await rig.ask(1, 'go')).answers).toEqual(['Asked.']);
+    expect(ran).toEqual(['page']);
+    expect(new Set(rig.asked.map(({ ordinal }) => ordinal)).size).toBe(1);
+  });
+
+  it.each([
+    ['a long address that nobody wrote', `https://evil.test/?${LONG}`, 'go', true],
+    [
+      'a long address at a host the person named',
+      `https://docs.test/?${LONG}`,
+      'see docs.test',
+      false,
+    ],
+    ['a short address', 'https://evil.test/a', 'go', false],
+  ])('asks for %s: %s', async (_, url, text, isAsked) => {
+    const { ran, tools: set } = tools();
+    const rig = await createRig({ tools: set });
+    const again = calls([{ name: 'page', input: { url } }]);
+    rig.model.script(fetchPage, again, says('Done.'));
+    await rig.ask(1, text);
+    expect(rig.asked).toHaveLength(isAsked ? 1 : 0);
+    expect(ran).toHaveLength(isAsked ? 1 : 2);
+  });
+});
+
+describe('a message with words of others', () => {
+  it('makes its turn ask, and the turns after it', async () => {
+    const { ran, tools: set } = tools();
+    const rig = await createRig({ tools: set });
+    rig.model.script(runIt, says('Asked.'), calls([{ name: 'post' }]), says('Asked.'));
+    const foreign = { ...messageOf(1, 'she wrote this'), isForeign: true };
+    await rig.run(rig.inputOf(1, ['x'], { messages: [foreign] }));
+    await rig.ask(2, 'go on');
+    expect(ran).toEqual([]);
+    expect(rig.asked.map(({ tool }) => tool)).toEqual(['run', 'post']);
+  });
+});
+
+describe('rights', () => {
+  const offeredIn = (rig: Awaited<ReturnType<typeof createRig>>) =>
+    rig.model.requests.map(({ tools: specs }) => specs.map(({ name }) => name));
+
+  it('that never allow a tool hide it, and refuse it where it is called all the same', async () => {
+    const { ran, tools: set } = tools();
+    const rig = await createRig({ tools: set });
+    rig.model.script(runIt, says('No.'));
+    const rights = { ...ALL_RIGHTS, execute: 'never' as const };
+    await rig.run(rig.inputOf(1, ['run'], { rights }));
+    expect(offeredIn(rig)[0]).toEqual(['page', 'post', 'write']);
+    expect(rig.model.requests[1]?.messages.at(-1)?.text).toMatch(/^Error \(permission\)/);
+    expect([ran, rig.asked]).toEqual([[], []]);
+  });
+
+  it('shrink to those of whoever joins, and never grow again', async () => {
+    const { ran, tools: set } = tools();
+    const rig = await createRig({ tools: set });
+    rig.model.script(calls([{ name: 'write' }]), runIt, calls([{ name: 'page' }]), says('Done.'));
+    const reader = { ...NO_RIGHTS, web: 'free' as const };
+    const queue = [[], [{ ...messageOf(2, 'me too'), rights: reader }], [messageOf(3, 'and me')]];
+    await rig.run(rig.inputOf(1, ['go'], { steer: async () => queue.shift() ?? [] }));
+    expect(ran).toEqual(['write', 'page']);
+    expect(offeredIn(rig)).toEqual([
+      ['page', 'run', 'post', 'write'],
+      ['page'],
+      ['page'],
+      ['page'],
+    ]);
+  });
+
+  it('of nothing leave a session with calls readable to services that want tools described', async () => {
+    const { ran, tools: set } = tools();
+    const rig = await createRig({ tools: set });
+    rig.model.script(calls([{ name: 'write' }]), says('Written.'), says('I may not.'));
+    await rig.ask(1, 'write');
+    await rig.run(rig.inputOf(2, ['write again'], { rights: NO_RIGHTS }));
+    expect(rig.model.requests[2]).toMatchObject({ toolChoice: 'none' });
+    expect(ran).toEqual(['write']);
+  });
+});
