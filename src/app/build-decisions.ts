@@ -16,6 +16,7 @@ import { createOrigins, type Origins } from '../gateway/origins.ts';
 import type { People } from '../gateway/people.ts';
 import { createQuestions, type Questions } from '../gateway/questions.ts';
 import type { SpendingDesk } from '../gateway/spending-desk.ts';
+import { createSpentButtons } from '../gateway/spent-buttons.ts';
 import { createStrangerAnswers } from '../gateway/stranger-answers.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
@@ -57,6 +58,11 @@ export function buildDecisions(parts: DecisionParts): Deciding {
       stranger: createStrangerAnswers(people),
       [BUDGET_SUBJECT]: createBudgetAnswers(parts.desk),
       again: createAgainHandler({ bus, now: () => clock.now() }),
+    }),
+    spendButtons: createSpentButtons({
+      bus,
+      log,
+      channel: (name) => parts.manager().channel(name),
     }),
     hasButtons: (name) => parts.manager().channel(name)?.choices !== undefined,
   });

@@ -13,8 +13,18 @@ import type {
   TurnId,
 } from '../core/ids.ts';
 import type { ChatRef, InboundMessage, OutboundDraft, OutboundMessage } from '../core/message.ts';
+import type { BusStats, CancelResult, DeadLetter, SentText, TakenBack, Trace } from './reports.ts';
 
 export type { UnknownPolicy } from '../core/delivery.ts';
+export type {
+  BusStats,
+  CancelResult,
+  DeadLetter,
+  SentText,
+  TakenBack,
+  Trace,
+  TraceStep,
+} from './reports.ts';
 
 /** What the gate decided about one message before it reached the bus. */
 export type InboundEntry =
@@ -124,58 +134,6 @@ export interface Courier {
 
 export type DeliverOptions = { readonly signal: AbortSignal; readonly concurrency: number };
 
-/** What became of one of our texts. */
-export type SentText = {
-  readonly id: MessageId;
-  readonly chat: ChatRef;
-  readonly markdown: string;
-  /** The platform's ids of what stands in the chat, in order. */
-  readonly parts: readonly NativeId[];
-};
-
-export type TakenBack = {
-  readonly sent: readonly SentText[];
-  /** One of them is being sent at the moment: it may yet arrive. */
-  readonly isUnderWay: boolean;
-};
-
-export type CancelResult = { readonly withdrawn: number; readonly running: boolean };
-
-export type DeadLetter = {
-  readonly id: MessageId;
-  readonly direction: 'inbound' | 'outbound';
-  readonly session: SessionKey;
-  /** `unknown`: an outbound message of which nobody knows whether it arrived. */
-  readonly state: 'dead' | 'unknown';
-  readonly reason: string;
-  readonly attempts: number;
-  /** First 80 characters of the text. */
-  readonly excerpt: string;
-  readonly at: number;
-};
-
-export type TraceStep = { readonly at: number; readonly what: string; readonly detail?: string };
-export type Trace = {
-  readonly id: MessageId;
-  readonly direction: 'inbound' | 'outbound';
-  readonly session: SessionKey;
-  readonly state: string;
-  readonly turnId?: TurnId;
-  readonly steps: readonly TraceStep[];
-  /** Traces of the answers to an inbound message. */
-  readonly answers: readonly Trace[];
-};
-
-export type BusStats = {
-  readonly pending: number;
-  readonly running: number;
-  readonly outboundQueued: number;
-  readonly dead: number;
-  readonly unknown: number;
-  /** Epoch milliseconds of the oldest message that waits, undefined when none does. */
-  readonly oldestPendingAt: number | undefined;
-};
-
 /** Best-effort pictures of running turns; a slow reader sees only the newest per chat. */
 export interface LiveTopic {
   publish(update: LiveUpdate): void;
@@ -253,6 +211,8 @@ export interface MessageBus extends AsyncDisposable {
   ): Promise<void>;
   /** A message as it was stored; undefined once its content was deleted (see `gc`). */
   inbound(id: MessageId): Promise<InboundMessage | undefined>;
+  /** A text of ours, wherever it is on its way; undefined once its content was deleted. */
+  outbound(id: MessageId): Promise<SentText | undefined>;
   /** The text of ours that stands in the chat under the platform's id. */
   sentAs(session: SessionKey, part: NativeId): Promise<SentText | undefined>;
   /** Everything a turn said: what was not sent yet is dropped, what was is returned. */

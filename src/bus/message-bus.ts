@@ -159,6 +159,10 @@ class StoreBus implements MessageBus {
     return this.#store.inbound(id);
   }
 
+  outbound(id: MessageId): Promise<SentText | undefined> {
+    return this.#store.outbound(id);
+  }
+
   sentAs(session: SessionKey, part: NativeId): Promise<SentText | undefined> {
     return this.#store.sentAs(session, part);
   }

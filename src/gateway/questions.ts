@@ -11,6 +11,7 @@ import { createLanes } from '../lib/lanes.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { KeyValueStore } from '../store/store.ts';
 import { type OpenQuestion, QuestionBook } from './question-book.ts';
+import type { SpendButtons } from './spent-buttons.ts';
 
 export type Question = {
   /** The same id is asked once. */
@@ -41,6 +42,8 @@ export type QuestionsDeps = {
   randomBytes(size: number): Uint8Array;
   /** By kind of subject. */
   handlers(): Readonly<Record<string, QuestionHandler>>;
+  /** Nobody has to press below this question any more. */
+  spendButtons: SpendButtons;
   /** Whether choices can be pressed on the channel; elsewhere their numbers are the answers. */
   hasButtons(channel: ChannelName): boolean;
 };
@@ -81,7 +84,7 @@ export function createQuestions(deps: QuestionsDeps): Questions {
 
   async function send({ id, round, chat, markdown, choices }: OpenQuestion) {
     const shown = choices.map(({ label, token }) => ({ label, token }));
-    await bus.send({ id: messageId(`question/${id}/${round}`), chat, markdown, choices: shown });
+    await bus.send({ id: textOf({ id, round }), chat, markdown, choices: shown });
   }
 
   async function pose(question: Omit<OpenQuestion, 'choices' | 'isNumbered'>, choices: Choices) {
@@ -92,12 +95,17 @@ export function createQuestions(deps: QuestionsDeps): Questions {
     changed.resolve();
   }
 
+  async function close(open: OpenQuestion) {
+    await book.close(open.id);
+    deps.spendButtons(textOf(open));
+  }
+
   async function carryOut(open: OpenQuestion): Promise<string> {
     const { chosen } = open;
     if (chosen === undefined) return NO_LONGER;
     const { handler, rest } = handlerOf(open);
     const words = await handler?.answer(rest, chosen.action, chosen.by);
-    await book.close(open.id);
+    await close(open);
     log.info('question answered', { question: open.id, action: chosen.action });
     return words ?? NO_LONGER;
   }
@@ -138,7 +146,7 @@ export function createQuestions(deps: QuestionsDeps): Questions {
   async function expire(open: OpenQuestion) {
     const { handler, rest } = handlerOf(open);
     await handler?.expired?.(rest);
-    await book.close(open.id);
+    await close(open);
     log.info('question expired', { question: open.id });
   }
 
@@ -157,6 +165,7 @@ export function createQuestions(deps: QuestionsDeps): Questions {
         const open = await book.get(id);
         if (open === undefined || open.chosen !== undefined) return 'closed';
         await pose({ ...open, chat, round: open.round + 1 }, open.choices);
+        deps.spendButtons(textOf(open));
         return 'asked';
       }),
     async press({ press, sender, chat }, role) {
@@ -174,7 +183,11 @@ export function createQuestions(deps: QuestionsDeps): Questions {
       return choice?.token;
     },
     open: async () => (await book.all()).map(({ id }) => id),
-    withdraw: (id) => oneByOne(() => book.close(id)),
+    withdraw: (id) =>
+      oneByOne(async () => {
+        const open = await book.get(id);
+        if (open !== undefined) await close(open);
+      }),
     async run(signal) {
       await oneByOne(recover);
       while (!signal.aborted) {
@@ -188,6 +201,10 @@ export function createQuestions(deps: QuestionsDeps): Questions {
 }
 
 type Choices = Question['choices'];
+
+/** The text that asks it. */
+const textOf = ({ id, round }: Pick<OpenQuestion, 'id' | 'round'>) =>
+  messageId(`question/${id}/${round}`);
 
 function mayDecide(
   open: OpenQuestion,

@@ -13,7 +13,7 @@ import { GroupCommit } from './group-commit.ts';
 import { accept, cancel, readCursor } from './inbound.ts';
 import { expire, get, list, put, putMany } from './key-value.ts';
 import * as outbound from './outbound.ts';
-import { readInbound, sentAs, takeBack } from './sent.ts';
+import { readInbound, readOutbound, sentAs, takeBack } from './sent.ts';
 import type { BusStore, EmbeddedStore, KeyValueStore } from './store.ts';
 import { traceMessage } from './trace.ts';
 import { claimTurns, endTurn, joinTurn, recoverTurns } from './turns.ts';
@@ -108,6 +108,7 @@ function deliveryTopic(commits: GroupCommit, clock: Clock, owner: string): Deliv
 type Upkeep = Pick<
   BusStore,
   | 'inbound'
+  | 'outbound'
   | 'sentAs'
   | 'takeBack'
   | 'dead'
@@ -122,6 +123,7 @@ type Upkeep = Pick<
 function upkeep(commits: GroupCommit, clock: Clock): Upkeep {
   return {
     inbound: (id) => commits.read(() => readInbound(id)),
+    outbound: (id) => commits.read(() => readOutbound(id)),
     sentAs: (session, part) => commits.read(() => sentAs(session, part)),
     takeBack: (turn) => commits.write(() => takeBack(turn, clock.now())),
     dead: () => commits.read(listDead),

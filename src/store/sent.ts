@@ -6,12 +6,20 @@ import type { InboundMessage, OutboundMessage } from '../core/message.ts';
 import { all, first, type Operation } from './operation.ts';
 import { promote } from './outbound.ts';
 
+type SentRow = { body: string | null; parts: string; state: string; lane: string };
+
 export function* readInbound(id: MessageId): Operation<InboundMessage | undefined> {
   const row = yield* first<{ body: string | null }>('SELECT body FROM inbound WHERE id = ?', id);
   return typeof row?.body === 'string' ? JSON.parse(row.body) : undefined;
 }
 
-type SentRow = { body: string | null; parts: string; state: string; lane: string };
+export function* readOutbound(id: MessageId): Operation<SentText | undefined> {
+  const row = yield* first<SentRow>(
+    'SELECT body, parts, state, lane FROM outbound WHERE id = ?',
+    id,
+  );
+  return row === undefined ? undefined : sentText(row)[0];
+}
 
 /** Newest first: a platform may count from the beginning again. */
 export function* sentAs(session: SessionKey, part: NativeId): Operation<SentText | undefined> {

@@ -140,6 +140,7 @@ export interface BusStore {
   forgetDraft(turn: TurnId): Promise<void>;
 
   inbound(id: MessageId): Promise<InboundMessage | undefined>;
+  outbound(id: MessageId): Promise<SentText | undefined>;
   sentAs(session: SessionKey, part: NativeId): Promise<SentText | undefined>;
   takeBack(turn: TurnId): Promise<TakenBack>;
 

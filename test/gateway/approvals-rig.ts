@@ -88,6 +88,7 @@ export async function makeApprovalsRig() {
     const limits = { maxPending: 10_000, maxPendingPerChat: 1000 };
     const bus = createMessageBus({ store, clock, log: silentLogger, limits });
     const questions = createQuestions({
+      spendButtons: () => undefined,
       ...{ state: store.scope('questions'), bus, clock, log: silentLogger, randomBytes },
       handlers: () => ({ approval: approvals.handler }),
       hasButtons: () => edge.hasButtons,

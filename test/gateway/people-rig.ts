@@ -98,6 +98,7 @@ export async function makePeopleRig(
     const door = createOwnerDoor({ state, pairing });
     const ownerChat = () => door.chat(() => true);
     const questions = createQuestions({
+      spendButtons: () => undefined,
       ...{ state: store.scope('questions'), bus, clock, randomBytes, log: silentLogger },
       handlers: () => ({ stranger: createStrangerAnswers(people) }),
       hasButtons: () => false,

@@ -121,7 +121,27 @@ describe('a message that is changed', () => {
     telegram.press(PERSON, PERSON, 'Answer again');
     await botSays(PERSON, /^nonce-new/);
     await telegram.waitFor(() => telegram.pressed.size === 0);
+    const { messages } = telegram.chat(PERSON);
+    await telegram.waitFor(() => messages.every(({ buttons }) => buttons === undefined));
     expect(model.requests).toHaveLength(2);
+  });
+
+  it('is answered again only for who changed it, and others leave the button as it is', async () => {
+    await start();
+    telegram.group(GROUP);
+    const said = telegram.say(PERSON, '@nano_sim_bot say nonce-old', { chatId: GROUP });
+    await botSays(GROUP, /nonce-old/);
+    telegram.edit(said, '@nano_sim_bot say nonce-new');
+    await botSays(GROUP, /Shall I answer it as it is now/);
+    telegram.press(STRANGER, GROUP, 'Answer again');
+    telegram.press(OTHER, GROUP, 'Answer again');
+    await botSays(GROUP, /not yours to decide/);
+    const buttons = () => telegram.chat(GROUP).messages.flatMap((one) => one.buttons ?? []);
+    expect(model.requests).toHaveLength(1);
+    expect(buttons()).toHaveLength(1);
+    telegram.press(PERSON, GROUP, 'Answer again', { isOld: true });
+    await botSays(GROUP, /^nonce-new/);
+    await telegram.waitFor(() => buttons().length === 0);
   });
 
   it('after its answer is left alone where the configuration says so', async () => {

@@ -12,15 +12,30 @@ import type { InboundMessage, OutboundMessage } from '../../core/message.ts';
 import { aborted } from '../../lib/aborted.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { createLanes } from '../../lib/lanes.ts';
-import type { Channel, ChannelHost, Retracting } from '../channel.ts';
+import {
+  AttachmentError,
+  type Attachments,
+  type Channel,
+  type ChannelHost,
+  type Retracting,
+} from '../channel.ts';
 import {
   DOOR_NAME,
   type Door,
   type DoorChat,
   DoorClosedError,
   type DoorEvent,
+  type DoorFileRef,
+  type DoorFiles,
   DoorNameError,
 } from '../door.ts';
+import {
+  attachmentOf,
+  fileOfAnswer,
+  filesNamed,
+  keepFile,
+  textWithCaptions,
+} from './door-files.ts';
 import { DoorLog, type Intent } from './door-log.ts';
 import { Readers } from './readers.ts';
 
@@ -28,8 +43,10 @@ export type DoorOptions = {
   readonly name: ChannelName;
   /** Rapid messages are one question. */
   readonly coalesces: boolean;
-  /** Whether whoever shows the chats can show something to press. */
+  /** Whoever shows the chats can show something to press, and take away what was shown. */
   readonly choices?: 'buttons';
+  /** Whoever shows the chats can show files; absent: the door carries none. */
+  readonly maxFileBytes?: () => number;
   readonly clock: Clock;
 };
 
@@ -40,6 +57,14 @@ const TEXT_UNITS = 1_000_000;
 const LIFETIME_MS = 30 * 86_400_000;
 /** Messages read from the log at once. */
 const PAGE_MESSAGES = 100;
+/** What comes here is in the media store already; nothing limits what goes out. */
+const ATTACHMENTS: Attachments = {
+  maxUploadBytes: Number.MAX_SAFE_INTEGER,
+  maxCaptionUnits: TEXT_UNITS,
+  fetch() {
+    throw new AttachmentError('door_file', 'it was not uploaded here', { isFinal: true });
+  },
+};
 /** How long a message waits for a gateway that is starting. */
 const OPENING_WAIT_MS = 10_000;
 
@@ -57,10 +82,10 @@ class DoorChannel implements Channel, Door {
   readonly lifetimeMs = LIFETIME_MS;
   readonly coalesces: boolean;
   readonly liveView = { show: (update: LiveUpdate) => this.#readers.show(update) };
+  readonly attachments?: Attachments;
+  readonly files?: DoorFiles;
   readonly choices?: 'buttons';
-  readonly retracting: Retracting = {
-    retract: (chat, parts, signal) => this.#retract(chat.chat, parts, signal),
-  };
+  readonly retracting?: Retracting;
   readonly #clock: Clock;
   readonly #readers = new Readers();
   /** One writer per chat. */
@@ -69,11 +94,19 @@ class DoorChannel implements Channel, Door {
   #opened: Opened | undefined;
   #isTakingIn = false;
 
-  constructor({ name, coalesces, choices, clock }: DoorOptions) {
+  constructor({ name, coalesces, choices, maxFileBytes, clock }: DoorOptions) {
     this.name = name;
     this.coalesces = coalesces;
-    if (choices !== undefined) this.choices = choices;
     this.#clock = clock;
+    if (maxFileBytes !== undefined) {
+      this.attachments = ATTACHMENTS;
+      this.files = this.#filesOf(maxFileBytes);
+    }
+    if (choices === undefined) return;
+    this.choices = choices;
+    this.retracting = {
+      retract: (chat, parts, signal) => this.#retract(chat.chat, parts, signal),
+    };
   }
 
   /** Takes messages in until aborted. Reading and sending go on after that: answers still come. */
@@ -89,16 +122,19 @@ class DoorChannel implements Channel, Door {
   }
 
   async send(message: OutboundMessage, context: SendContext): Promise<Receipt> {
-    if (message.markdown.trim() === '') return { nativeIds: [] };
+    const { attachments = [] } = message;
+    const text = textWithCaptions(message.markdown, attachments);
+    if (text === '' && attachments.length === 0) return { nativeIds: [] };
     const { log } = await this.#whenOpened(context.signal);
     const { chat } = message.chat;
-    const { id, markdown: text, replyTo, choices } = message;
+    const { id, replyTo, choices } = message;
     const said = {
       id,
       from: 'agent',
       text,
       ...(replyTo === undefined ? {} : { replyTo }),
       ...(choices === undefined ? {} : { choices }),
+      ...(attachments.length === 0 ? {} : { files: attachments.map(fileOfAnswer) }),
     } as const;
     const seq = await this.#lanes.run(chat, () =>
       log.append(chat, { ...said, at: this.#clock.now() }),
@@ -114,8 +150,9 @@ class DoorChannel implements Channel, Door {
     readonly clientId: string;
     readonly text: string;
     readonly press?: string;
+    readonly files?: readonly DoorFileRef[];
   }): Promise<'accepted' | 'duplicate'> {
-    const { chat, clientId, text, press } = message;
+    const { chat, clientId, text, press, files: refs = [] } = message;
     checkNames(chat, clientId);
     const opened = await this.#openedSoon();
     if (!this.#isTakingIn) throw new DoorClosedError('The gateway is stopping.');
@@ -123,7 +160,9 @@ class DoorChannel implements Channel, Door {
     return this.#lanes.run(chat, async () => {
       if (await opened.log.has(chat, id)) return 'duplicate';
       const pressed = press === undefined ? {} : { press };
-      const intent = { id, chat, text, ...pressed, at: this.#clock.now() };
+      const files = await filesNamed(opened.host.media, refs);
+      const carried = files.length === 0 ? {} : { files };
+      const intent = { id, chat, text, ...pressed, ...carried, at: this.#clock.now() };
       await opened.log.intend(intent);
       await this.#complete(intent, opened);
       return 'accepted';
@@ -185,11 +224,22 @@ class DoorChannel implements Channel, Door {
     this.#readers.logHasGrown(chat);
   }
 
+  #filesOf(maxBytes: () => number): DoorFiles {
+    return {
+      maxBytes,
+      keep: async (name, content) => {
+        const { host } = await this.#openedSoon();
+        return keepFile(host.media, name, content, maxBytes());
+      },
+      read: async (media) => (await this.#openedSoon()).host.media.read(media),
+    };
+  }
+
   #reportRunning(host: ChannelHost): void {
     host.report({ kind: 'running', activeAt: host.clock.now() });
   }
 
-  #inbound({ id, chat, text, press, at }: Intent): InboundMessage {
+  #inbound({ id, chat, text, press, files, at }: Intent): InboundMessage {
     return {
       id,
       chat: { channel: this.name, account: this.account, chat: chatId(chat) },
@@ -197,6 +247,7 @@ class DoorChannel implements Channel, Door {
       addressing: 'direct',
       text,
       ...(press === undefined ? {} : { press }),
+      ...(files === undefined ? {} : { attachments: files.map(attachmentOf) }),
       sentAt: at,
       receivedAt: at,
     };
