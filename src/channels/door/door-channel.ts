@@ -12,30 +12,15 @@ import type { InboundMessage, OutboundMessage } from '../../core/message.ts';
 import { aborted } from '../../lib/aborted.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { createLanes } from '../../lib/lanes.ts';
-import {
-  AttachmentError,
-  type Attachments,
-  type Channel,
-  type ChannelHost,
-  type Retracting,
-} from '../channel.ts';
+import type { Channel, ChannelHost, Retracting } from '../channel.ts';
 import {
   DOOR_NAME,
   type Door,
   type DoorChat,
   DoorClosedError,
   type DoorEvent,
-  type DoorFileRef,
-  type DoorFiles,
   DoorNameError,
 } from '../door.ts';
-import {
-  attachmentOf,
-  fileOfAnswer,
-  filesNamed,
-  keepFile,
-  textWithCaptions,
-} from './door-files.ts';
 import { DoorLog, type Intent } from './door-log.ts';
 import { Readers } from './readers.ts';
 
@@ -45,8 +30,6 @@ export type DoorOptions = {
   readonly coalesces: boolean;
   /** Whoever shows the chats can show something to press, and take away what was shown. */
   readonly choices?: 'buttons';
-  /** Whoever shows the chats can show files; absent: the door carries none. */
-  readonly maxFileBytes?: () => number;
   readonly clock: Clock;
 };
 
@@ -57,14 +40,6 @@ const TEXT_UNITS = 1_000_000;
 const LIFETIME_MS = 30 * 86_400_000;
 /** Messages read from the log at once. */
 const PAGE_MESSAGES = 100;
-/** What comes here is in the media store already; nothing limits what goes out. */
-const ATTACHMENTS: Attachments = {
-  maxUploadBytes: Number.MAX_SAFE_INTEGER,
-  maxCaptionUnits: TEXT_UNITS,
-  fetch() {
-    throw new AttachmentError('door_file', 'it was not uploaded here', { isFinal: true });
-  },
-};
 /** How long a message waits for a gateway that is starting. */
 const OPENING_WAIT_MS = 10_000;
 
@@ -82,8 +57,6 @@ class DoorChannel implements Channel, Door {
   readonly lifetimeMs = LIFETIME_MS;
   readonly coalesces: boolean;
   readonly liveView = { show: (update: LiveUpdate) => this.#readers.show(update) };
-  readonly attachments?: Attachments;
-  readonly files?: DoorFiles;
   readonly choices?: 'buttons';
   readonly retracting?: Retracting;
   readonly #clock: Clock;
@@ -94,14 +67,10 @@ class DoorChannel implements Channel, Door {
   #opened: Opened | undefined;
   #isTakingIn = false;
 
-  constructor({ name, coalesces, choices, maxFileBytes, clock }: DoorOptions) {
+  constructor({ name, coalesces, choices, clock }: DoorOptions) {
     this.name = name;
     this.coalesces = coalesces;
     this.#clock = clock;
-    if (maxFileBytes !== undefined) {
-      this.attachments = ATTACHMENTS;
-      this.files = this.#filesOf(maxFileBytes);
-    }
     if (choices === undefined) return;
     this.choices = choices;
     this.retracting = {
@@ -122,19 +91,16 @@ class DoorChannel implements Channel, Door {
   }
 
   async send(message: OutboundMessage, context: SendContext): Promise<Receipt> {
-    const { attachments = [] } = message;
-    const text = textWithCaptions(message.markdown, attachments);
-    if (text === '' && attachments.length === 0) return { nativeIds: [] };
+    if (message.markdown.trim() === '') return { nativeIds: [] };
     const { log } = await this.#whenOpened(context.signal);
     const { chat } = message.chat;
-    const { id, replyTo, choices } = message;
+    const { id, markdown: text, replyTo, choices } = message;
     const said = {
       id,
       from: 'agent',
       text,
       ...(replyTo === undefined ? {} : { replyTo }),
       ...(choices === undefined ? {} : { choices }),
-      ...(attachments.length === 0 ? {} : { files: attachments.map(fileOfAnswer) }),
     } as const;
     const seq = await this.#lanes.run(chat, () =>
       log.append(chat, { ...said, at: this.#clock.now() }),
@@ -150,9 +116,8 @@ class DoorChannel implements Channel, Door {
     readonly clientId: string;
     readonly text: string;
     readonly press?: string;
-    readonly files?: readonly DoorFileRef[];
   }): Promise<'accepted' | 'duplicate'> {
-    const { chat, clientId, text, press, files: refs = [] } = message;
+    const { chat, clientId, text, press } = message;
     checkNames(chat, clientId);
     const opened = await this.#openedSoon();
     if (!this.#isTakingIn) throw new DoorClosedError('The gateway is stopping.');
@@ -160,9 +125,7 @@ class DoorChannel implements Channel, Door {
     return this.#lanes.run(chat, async () => {
       if (await opened.log.has(chat, id)) return 'duplicate';
       const pressed = press === undefined ? {} : { press };
-      const files = await filesNamed(opened.host.media, refs);
-      const carried = files.length === 0 ? {} : { files };
-      const intent = { id, chat, text, ...pressed, ...carried, at: this.#clock.now() };
+      const intent = { id, chat, text, ...pressed, at: this.#clock.now() };
       await opened.log.intend(intent);
       await this.#complete(intent, opened);
       return 'accepted';
@@ -224,22 +187,11 @@ class DoorChannel implements Channel, Door {
     this.#readers.logHasGrown(chat);
   }
 
-  #filesOf(maxBytes: () => number): DoorFiles {
-    return {
-      maxBytes,
-      keep: async (name, content) => {
-        const { host } = await this.#openedSoon();
-        return keepFile(host.media, name, content, maxBytes());
-      },
-      read: async (media) => (await this.#openedSoon()).host.media.read(media),
-    };
-  }
-
   #reportRunning(host: ChannelHost): void {
     host.report({ kind: 'running', activeAt: host.clock.now() });
   }
 
-  #inbound({ id, chat, text, press, files, at }: Intent): InboundMessage {
+  #inbound({ id, chat, text, press, at }: Intent): InboundMessage {
     return {
       id,
       chat: { channel: this.name, account: this.account, chat: chatId(chat) },
@@ -247,7 +199,6 @@ class DoorChannel implements Channel, Door {
       addressing: 'direct',
       text,
       ...(press === undefined ? {} : { press }),
-      ...(files === undefined ? {} : { attachments: files.map(attachmentOf) }),
       sentAt: at,
       receivedAt: at,
     };
