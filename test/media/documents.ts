@@ -60,6 +60,7 @@ export function xlsx(
   sheets: Readonly<Record<string, readonly (readonly (string | number)[])[]>>,
   /** In the place of what would be written for each. */
   sheetXml?: string,
+  more: Parts = {},
 ): Uint8Array {
   const names = Object.keys(sheets);
   const parts = Object.values(sheets).map((rows, index) => {
@@ -87,6 +88,7 @@ export function xlsx(
     ),
     'xl/styles.xml': `${XML}<styleSheet xmlns="${SPREADSHEET}"><cellXfs count="1"><xf numFmtId="0"/></cellXfs></styleSheet>`,
     ...Object.fromEntries(parts),
+    ...more,
   });
 }
 

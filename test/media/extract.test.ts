@@ -56,6 +56,18 @@ describe('what is read of a document', () => {
     ]);
   });
 
+  it('is the shared texts and the days of an Excel file, as Excel writes them', async () => {
+    const main = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"';
+    const rows = `<worksheet ${main}><sheetData><row r="2"><c r="B2" t="s"><v>1</v></c><c r="C2" s="1"><v>45000</v></c><c r="D2" t="b"><v>1</v></c></row><row r="4"><c r="A4" t="str"><f>1+1</f><v>two</v></c></row></sheetData></worksheet>`;
+    const content = xlsx({ Plan: [] }, rows, {
+      'xl/sharedStrings.xml': `<sst ${main}><si><t>no</t></si><si><r><t>Kick</t></r><r><t>-off</t></r></si></sst>`,
+      'xl/styles.xml': `<styleSheet ${main}><cellXfs count="2"><xf numFmtId="0"/><xf numFmtId="14" applyNumberFormat="1"/></cellXfs></styleSheet>`,
+    });
+    const [plan] = await sections(content);
+    expect(plan?.text.split('\n')).toContain(' | Kick-off | 2023-03-15 | true');
+    expect(plan?.text).toContain('two');
+  });
+
   it('is the slides in the order in which they are shown, with their notes', async () => {
     const content = pptx([{ text: 'Welcome' }, { text: 'Numbers', notes: 'Speak slowly' }]);
     expect(await sections(content)).toEqual([
