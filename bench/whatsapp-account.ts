@@ -43,6 +43,7 @@ async function reply({ message }: InboundEntry) {
   await channel.send(answer, {
     signal: stopping.signal,
     attempt: 1,
+    textAt: 0,
     sentParts: [],
     repeatsUnknown: false,
     partSent: async () => undefined,

@@ -3,6 +3,7 @@
 
 import { isImage } from '../core/attached.ts';
 import { joinTexts, wordsOf } from '../core/coalesce-text.ts';
+import { sentNote } from '../core/late.ts';
 import { NO_RIGHTS } from '../core/rights.ts';
 import type { TokenUsage, UserEntry } from '../core/transcript.ts';
 import type { NonEmpty, Resumption, SignalOf } from '../core/turn-state.ts';
@@ -25,6 +26,7 @@ export async function prepareTurn(turn: TurnContext): Promise<SignalOf<'preparin
   const texts = joinTexts(
     input.messages.map(({ message }) => message),
     newBoundary,
+    (message) => sentNoteIn(turn, message),
   );
   await recordMessages(turn, input.messages, texts);
   // Nobody can tell any more what the senders of those might have had done.
@@ -48,8 +50,19 @@ export async function recordSteering(turn: TurnContext): Promise<void> {
   await recordMessages(
     turn,
     steered,
-    steered.map(({ message }) => wordsOf(message, newBoundary)),
+    steered.map(({ message }) => {
+      const note = sentNoteIn(turn, message);
+      const words = wordsOf(message, newBoundary);
+      return note === undefined ? words : `${note} ${words}`;
+    }),
   );
+}
+
+function sentNoteIn(
+  { input, settings, clock }: TurnContext,
+  message: Parameters<typeof sentNote>[0],
+) {
+  return sentNote(message, clock.now(), input.person.timeZone ?? settings.timeZone);
 }
 
 /** A message that an earlier try recorded is not recorded again. */

@@ -197,6 +197,7 @@ async function build(
     media: foundations.media,
     clock,
     log,
+    timeZone: () => live.config.sessions.timeZone,
     alert,
     tell,
     onStopped: (name, { reason, remedy }) =>

@@ -107,6 +107,10 @@ export type SendContext = {
   readonly signal: AbortSignal;
   /** 1 on the first try. */
   readonly attempt: number;
+  /** The moment the text is made for, epoch milliseconds: the same again once a part has arrived. */
+  readonly textAt: number;
+  /** It comes so late that it should show what it answers. */
+  readonly isLate?: true;
   /** Parts that an earlier try surely delivered; never sent again. */
   readonly sentParts: readonly NativeId[];
   /** An earlier try may or may not have arrived; a channel that sends again says so in the text. */

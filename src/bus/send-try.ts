@@ -54,6 +54,7 @@ async function send(delivery: ClaimedDelivery, deps: SendTryDeps): Promise<Settl
   const context: SendContext = {
     signal,
     attempt: delivery.attempt,
+    textAt: delivery.textAt,
     sentParts: delivery.sentParts,
     repeatsUnknown: delivery.inDoubt,
     ...(delivery.draft === undefined ? {} : { draft: delivery.draft }),

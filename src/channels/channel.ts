@@ -169,6 +169,8 @@ export interface Channel {
   readonly onUnknown: UnknownPolicy;
   /** How long an answer is worth delivering, milliseconds. */
   readonly lifetimeMs: number;
+  /** A late text (`SendContext.isLate`) shows by a reply what it answers. */
+  readonly quotesWhenLate?: true;
   /** Rapid messages are one question here; false where each line stands alone (terminal). */
   readonly coalesces: boolean;
   /**

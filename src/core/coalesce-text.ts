@@ -10,19 +10,30 @@ import { wrapUntrusted } from './untrusted.ts';
 
 type Said = Pick<InboundMessage, 'text' | 'quoted'> &
   Partial<Pick<InboundMessage, 'sender' | 'group' | 'heard' | 'attachments' | 'amends'>>;
-type Worded = Said & Pick<InboundMessage, 'receivedAt'>;
+type Worded = Said & Pick<InboundMessage, 'receivedAt' | 'sentAt'>;
 
 /** A random text that nobody can foresee, another one each time. */
 export type NewBoundary = () => string;
 
-/** One text per message: the first as it is, later ones as `[+350ms] text` (since the first). */
+/** When a message was sent, where that has to be said. */
+export type SentNoteOf = (
+  message: Pick<InboundMessage, 'receivedAt' | 'sentAt'>,
+) => string | undefined;
+
+/**
+ * One text per message: the first as it is, later ones as `[+350ms] text` (since the first); one that
+ * waited long says when it was sent.
+ */
 export function joinTexts(
   messages: readonly Worded[],
   newBoundary: NewBoundary,
+  sentNoteOf: SentNoteOf = () => undefined,
 ): readonly string[] {
   const startedAt = messages[0]?.receivedAt ?? 0;
   return messages.map((message, index) => {
     const text = wordsOf(message, newBoundary);
+    const note = sentNoteOf(message);
+    if (note !== undefined) return `${note} ${text}`;
     return index === 0 ? text : `[+${Math.max(0, message.receivedAt - startedAt)}ms] ${text}`;
   });
 }

@@ -20,6 +20,7 @@ import {
   threadId,
   type UserId,
 } from './ids.ts';
+import type { Question } from './late.ts';
 import type { TurnPerson } from './notes.ts';
 import type { Rights } from './rights.ts';
 
@@ -134,6 +135,8 @@ export type OutboundDraft = {
   readonly choices?: readonly Choice[];
   /** The inbound message this answers. */
   readonly replyTo?: MessageId;
+  /** What it answers, to be named where it comes late. */
+  readonly question?: Question;
   /** The turn whose live draft this text completes. */
   readonly finalizes?: TurnId;
 };

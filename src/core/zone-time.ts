@@ -20,6 +20,10 @@ const DAY_AND_TIME = {
 /** The calendar day, `YYYY-MM-DD`. */
 export const createDayText = (): ZonedText => zonedText(DAY, dayOf);
 
+/** `YYYY-MM-DD HH:MM`. */
+export const createMinuteText = (): ZonedText =>
+  zonedText(DAY_AND_TIME, (part) => `${dayOf(part)} ${part('hour')}:${part('minute')}`);
+
 /** The person's date and time, to the minute, so that it changes no more often than it must. */
 export const createTimeText = (): ZonedText =>
   zonedText(

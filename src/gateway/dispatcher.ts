@@ -82,7 +82,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
         const role = verdict.kind === 'admit' ? verdict.role : undefined;
         const origin = { message: first.message, role };
         const markdown = await runCommand(command, origin, deps.commands);
-        return resultOf(turn, first.seq, [markdown], first.message, deps.routes);
+        return resultOf(turn, first.seq, [markdown], first.message, deps);
       }
       return new TurnRun(turn, deps).run();
     },
@@ -141,7 +141,7 @@ class TurnRun {
     });
     // A replayed turn answers what it answered before; followers that joined since stay waiting.
     const { throughSeq, answers } = outcome;
-    return resultOf(this.#turn, throughSeq, answers, this.#newest, this.#deps.routes);
+    return resultOf(this.#turn, throughSeq, answers, this.#newest, this.#deps);
   }
 
   /** The session's lane is held already, so a busy chat never takes another one's place. */

@@ -7,6 +7,7 @@ import { isStranger } from '../core/admission.ts';
 import { withNumbers } from '../core/choices.ts';
 import { ChannelError } from '../core/errors.ts';
 import type { ChannelName } from '../core/ids.ts';
+import { isLate, lateNote } from '../core/late.ts';
 import type { OutboundMessage } from '../core/message.ts';
 import { withoutFiles } from '../core/outbound-files.ts';
 import type { Clock } from '../lib/clock.ts';
@@ -34,6 +35,8 @@ export type ManagerDeps = {
   readonly clock: Clock;
   readonly log: Logger;
   readonly media: MediaStore;
+  /** IANA zone for whoever has chosen none; empty = the machine's. */
+  timeZone(): string;
   /** Tells the owner of trouble with a channel, on another one. */
   alert(channel: ChannelName, text: string): void;
   /** Tells the owner what is no trouble. */
@@ -140,7 +143,7 @@ async function runChannel(
       ),
     ),
     supervised('deliver', signals.whole, (runSignal) =>
-      deps.bus.deliver(courierFor(channel, live), {
+      deps.bus.deliver(courierFor(channel, live, deps.timeZone), {
         signal: runSignal,
         concurrency: DELIVERY_CONCURRENCY,
       }),
@@ -186,7 +189,7 @@ function hostFor(
 }
 
 /** Before a turn's final text goes out, its draft comes to rest; the final text then replaces it. */
-function courierFor(channel: Channel, live: LiveReplies): Courier {
+function courierFor(channel: Channel, live: LiveReplies, timeZone: () => string): Courier {
   const shown = (message: OutboundMessage) => {
     const carried = channel.attachments === undefined ? withoutFiles(message) : message;
     return channel.choices === undefined ? withNumbers(carried) : carried;
@@ -198,9 +201,19 @@ function courierFor(channel: Channel, live: LiveReplies): Courier {
     lifetimeMs: channel.lifetimeMs,
     async send(queued, context) {
       const message = shown(queued);
-      if (message.finalizes === undefined) return channel.send(message, context);
-      const draft = (await live.settle(message.finalizes)) ?? context.draft;
-      return channel.send(message, draft === undefined ? context : { ...context, draft });
+      const { finalizes } = message;
+      const settled = finalizes === undefined ? undefined : await live.settle(finalizes);
+      const draft = settled ?? context.draft;
+      const whole = draft === undefined ? context : { ...context, draft };
+      const { question } = message;
+      if (question === undefined || !isLate(question.at, context.textAt)) {
+        return channel.send(message, whole);
+      }
+      // A draft that becomes the answer cannot become a reply.
+      const isQuoted = channel.quotesWhenLate === true && draft === undefined;
+      const note = lateNote(question, context.textAt, timeZone(), isQuoted);
+      const markdown = `${note}\n\n${message.markdown}`;
+      return channel.send({ ...message, markdown }, { ...whole, isLate: true });
     },
     ...(reconcile === undefined
       ? {}

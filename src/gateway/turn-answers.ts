@@ -2,14 +2,21 @@
 
 import type { MessageBus, Turn, TurnResult } from '../bus/bus.ts';
 import { type MessageId, messageId } from '../core/ids.ts';
+import { questionOf } from '../core/late.ts';
 import type { InboundMessage, OutboundDraft } from '../core/message.ts';
 import { isSameChat } from '../core/person.ts';
 import type { Routes } from './routes.ts';
+import type { TurnPersonOf } from './turn-person.ts';
 
 /** What an answer refers to: our own messages stand in no chat. */
 export function answered({ sender, replyTo, id }: InboundMessage): MessageId | undefined {
   return sender.kind === 'system' ? replyTo : id;
 }
+
+export type AnswerDeps = {
+  readonly routes: Pick<Routes, 'answersTo'>;
+  readonly personOf: TurnPersonOf;
+};
 
 /** The first answer completes the turn's live draft, where that stands in the same chat. */
 export async function resultOf(
@@ -17,15 +24,20 @@ export async function resultOf(
   throughSeq: number,
   answers: readonly string[],
   newest: InboundMessage,
-  routes: Pick<Routes, 'answersTo'>,
+  { routes, personOf }: AnswerDeps,
 ): Promise<TurnResult> {
+  const { timeZone } = await personOf(newest);
+  const zone = timeZone === undefined ? {} : { timeZone };
   const chat = await routes.answersTo(turn.session, newest);
   const replyTo = isSameChat(chat, newest.chat) ? answered(newest) : undefined;
   const isShownThere = isSameChat(chat, turn.chat);
+  const isAsked = newest.sender.kind === 'person';
+  const asked = isAsked ? { question: { ...questionOf(newest), ...zone } } : {};
   const outbound = answers.map((markdown, index) => ({
     chat,
     markdown,
     ...(replyTo === undefined ? {} : { replyTo }),
+    ...(index === 0 ? asked : {}),
     ...(index === 0 && isShownThere ? { finalizes: turn.id } : {}),
   }));
   return { throughSeq, outbound };

@@ -31,9 +31,10 @@ type OutboundRow = {
   was_repeated: number;
   parts: string;
   native_id: string | null;
+  begun_at: number | null;
 };
 
-const CLAIM_COLUMNS = `outbound.id, body, attempts, queued_at, in_doubt, was_repeated, parts, native_id
+const CLAIM_COLUMNS = `outbound.id, body, attempts, queued_at, in_doubt, was_repeated, parts, native_id, begun_at
   FROM outbound LEFT JOIN draft ON draft.turn = outbound.finalizes`;
 
 export function* claimDeliveries(
@@ -59,7 +60,7 @@ export function* claimDeliveries(
      ORDER BY ready_at LIMIT 1`,
     channel,
   );
-  const claimed = due.map((row) => claimedDelivery({ ...row, attempts: row.attempts + 1 }));
+  const claimed = due.map((row) => claimedDelivery({ ...row, attempts: row.attempts + 1 }, now));
   return { claimed, nextAt: next?.at };
 }
 
@@ -76,10 +77,10 @@ export function* recoverDeliveries(
   for (const { id } of rows) {
     yield* change('UPDATE outbound SET owner = ? WHERE id = ?', owner, id);
   }
-  return rows.map(claimedDelivery);
+  return rows.map((row) => claimedDelivery(row, row.queued_at));
 }
 
-function claimedDelivery(row: OutboundRow): ClaimedDelivery {
+function claimedDelivery(row: OutboundRow, now: number): ClaimedDelivery {
   const message: OutboundMessage = JSON.parse(row.body);
   const history: DeliveryHistory = {
     attempt: row.attempts,
@@ -91,6 +92,7 @@ function claimedDelivery(row: OutboundRow): ClaimedDelivery {
     ...history,
     id: message.id,
     message,
+    textAt: row.begun_at ?? now,
     sentParts: JSON.parse(row.parts),
     draft: row.native_id === null ? undefined : (row.native_id as NativeId),
   };
@@ -107,7 +109,7 @@ export function* partSent(hold: DeliveryHold, part: NativeId, owner: string): Op
   if (row === undefined) return;
   const parts: readonly NativeId[] = JSON.parse(row.parts);
   yield* change(
-    'UPDATE outbound SET parts = ? WHERE id = ?',
+    'UPDATE outbound SET parts = ?, begun_at = coalesce(begun_at, claimed_at) WHERE id = ?',
     ...[JSON.stringify([...parts, part]), hold.id],
   );
 }

@@ -6,7 +6,8 @@
  * is ready at `ready_at`, or held by a turn that owns all pending rows up to `held_through`.
  * outbound: per lane only the oldest open row has a `ready_at`; it is set for the next one when
  * that row settles, so finding what is due never looks at what waits behind it. A `sent` row with
- * `bounced_at` came back undeliverable after the platform had taken it.
+ * `bounced_at` came back undeliverable after the platform had taken it. `begun_at` is when the try began
+ * of which the first part arrived.
  */
 export const MIGRATIONS: readonly string[] = [
   `
@@ -89,5 +90,8 @@ export const MIGRATIONS: readonly string[] = [
   `
   ALTER TABLE outbound ADD COLUMN bounced_at INTEGER;
   ALTER TABLE outbound ADD COLUMN bounce_reason TEXT;
+  `,
+  `
+  ALTER TABLE outbound ADD COLUMN begun_at INTEGER;
   `,
 ];

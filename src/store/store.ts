@@ -95,6 +95,8 @@ export type DeliveryHold = { readonly id: MessageId; readonly attempt: number };
 export type ClaimedDelivery = DeliveryHold &
   DeliveryHistory & {
     readonly message: OutboundMessage;
+    /** When the try began whose text counts, epoch milliseconds: the same once a part has arrived. */
+    readonly textAt: number;
     readonly sentParts: readonly NativeId[];
     readonly draft: NativeId | undefined;
   };

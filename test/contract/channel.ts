@@ -222,6 +222,7 @@ export function sending(
   return {
     signal: AbortSignal.timeout(LONG_WAIT_MS),
     attempt: 1,
+    textAt: 0,
     sentParts: [],
     repeatsUnknown: false,
     partSent: async (id) => void parts.push(id),

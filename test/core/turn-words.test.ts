@@ -11,9 +11,9 @@ describe('a batch of messages', () => {
   it('shows the pace of the later ones', () => {
     const texts = joinTexts(
       [
-        { text: 'hi', receivedAt: 1000 },
-        { text: 'are you there?', receivedAt: 1350 },
-        { text: 'well', receivedAt: 3100 },
+        { text: 'hi', receivedAt: 1000, sentAt: 1000 },
+        { text: 'are you there?', receivedAt: 1350, sentAt: 1350 },
+        { text: 'well', receivedAt: 3100, sentAt: 3100 },
       ],
       () => 'b1',
     );
@@ -22,7 +22,7 @@ describe('a batch of messages', () => {
 
   it('shows what a message quotes', () => {
     const quoted = { author: 'Ann', text: 'one\ntwo' };
-    expect(joinTexts([{ text: 'why?', receivedAt: 1, quoted }], () => 'b1')).toEqual([
+    expect(joinTexts([{ text: 'why?', receivedAt: 1, sentAt: 1, quoted }], () => 'b1')).toEqual([
       '[words of others b1: quoted by the person, written by Ann]\n> one\n> two\n[end of words of others b1]\n\nwhy?',
     ]);
   });

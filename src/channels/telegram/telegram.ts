@@ -53,9 +53,9 @@ export function createTelegramChannel(config: TelegramConfig, deps: TelegramDeps
   const log = () => host?.log ?? silentLogger;
   const moves = createGroupMoves();
   // Among several people an answer shows whose question it answers.
-  const replyTarget = (chat: ChatRef, replyTo: MessageId | undefined) => {
+  const replyTarget = (chat: ChatRef, replyTo: MessageId | undefined, isLate = false) => {
     const address = moves.address(chat);
-    const isWanted = config.quoteReplies || isGroupId(address);
+    const isWanted = isLate || config.quoteReplies || isGroupId(address);
     return isWanted ? telegramMessageId(replyTo, bot, address) : undefined;
   };
   const drafts = createDrafts({ api, clock, log, moves, replyTarget });
@@ -67,6 +67,7 @@ export function createTelegramChannel(config: TelegramConfig, deps: TelegramDeps
     onUnknown: 'resend',
     lifetimeMs: LIFETIME_MS,
     coalesces: true,
+    quotesWhenLate: true,
     typing: createTyping(api, moves),
     choices: 'buttons',
     attachments: {
@@ -86,7 +87,7 @@ export function createTelegramChannel(config: TelegramConfig, deps: TelegramDeps
     async send(message, context) {
       const restMs = drafts.restMs(moves.address(message.chat));
       if (restMs > 0) throw new DeliveryError('Telegram asked this chat to rest', resting(restMs));
-      const target = replyTarget(message.chat, message.replyTo);
+      const target = replyTarget(message.chat, message.replyTo, context.isLate);
       const receipt = await sendPosts(message, context, target, {
         ...{ api, clock, log, moves },
         upload: link.upload,

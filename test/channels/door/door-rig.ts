@@ -49,6 +49,7 @@ export const runningTool = (name: string) =>
 export const sendContext = (signal = new AbortController().signal): SendContext => ({
   signal,
   attempt: 1,
+  textAt: 0,
   sentParts: [],
   repeatsUnknown: false,
   partSent: async () => undefined,

@@ -199,6 +199,7 @@ export function contextOf(rest: Partial<SendContext> = {}): SendContext {
   return {
     signal: new AbortController().signal,
     attempt: 1,
+    textAt: 0,
     sentParts: [],
     repeatsUnknown: false,
     partSent: async () => undefined,
