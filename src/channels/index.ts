@@ -124,4 +124,24 @@ export const CHANNELS: readonly ChannelDefinition[] = [
     },
     howToEnable: 'nanobot channels login whatsapp',
   },
+  {
+    name: 'lark',
+    label: 'Lark',
+    isEnabled: ({ lark }) => lark.enabled,
+    // The channel itself tells the owner of groups that are not listed.
+    settings: ({ lark }) => ({ ...withoutGate(lark), groups: lark.groups }),
+    policy: ({ lark }) => ({
+      allowFrom: lark.allowFrom,
+      owners: [],
+      acceptUnverified: false,
+      groups: groupPolicy(lark),
+      strangers: lark.strangers,
+      medium: 'chat',
+    }),
+    async create({ lark }, deps) {
+      const { createLarkChannel } = await import('./lark/lark.ts');
+      return createLarkChannel(lark, deps);
+    },
+    howToEnable: 'nanobot channels login lark',
+  },
 ];

@@ -3,6 +3,7 @@
 import { z } from 'zod';
 import { STRANGER_POLICIES } from './admission.ts';
 import { count, port, seconds, secret } from './config-fields.ts';
+import { LARK_ACKNOWLEDGEMENTS } from './lark-reactions.ts';
 import { REPLY_ALL } from './mail-recipients.ts';
 import { TELEGRAM_REACTIONS } from './telegram-reactions.ts';
 
@@ -157,10 +158,34 @@ const whatsapp = z.strictObject({
   pacing: whatsappPacing.prefault({}),
 });
 
+const lark = z.strictObject({
+  enabled: z.boolean().default(false),
+  appId: z.string().default('').describe('cli_..., from the developer console.'),
+  appSecret: secret().default('').describe('From the developer console.'),
+  domain: z
+    .string()
+    .default('feishu')
+    .describe('feishu, lark (outside China), or the address of a server of your own.'),
+  allowFrom: allowFrom.describe('open_id (ou_...) or union_id (on_...); empty = nobody.'),
+  strangers,
+  streaming: z.boolean().default(true).describe('Show the answer while it is being written.'),
+  quoteReplies: z
+    .boolean()
+    .default(false)
+    .describe('Answers quote the question; in groups they always do.'),
+  ackReaction: z
+    .enum(['', ...LARK_ACKNOWLEDGEMENTS])
+    .default('')
+    .describe('Reaction set on a message while it is worked on; empty: none.'),
+  ...groupSettings,
+  groups: groups.describe('Chat ids of groups (oc_...); empty = no group.'),
+});
+
 export const channelsSchema = z
   .strictObject({
     telegram: telegram.prefault({}),
     email: email.prefault({}),
     whatsapp: whatsapp.prefault({}),
+    lark: lark.prefault({}),
   })
   .prefault({});

@@ -3,6 +3,7 @@
 
 import type { Config } from './config.ts';
 import { emailConflicts } from './config-conflicts-email.ts';
+import { larkConflicts } from './config-conflicts-lark.ts';
 import { limitConflicts } from './config-conflicts-limits.ts';
 import { telegramConflicts } from './config-conflicts-telegram.ts';
 import { toolConflicts } from './config-conflicts-tools.ts';
@@ -21,6 +22,7 @@ const CHECKS: readonly Check[] = [
   ({ channels: { telegram } }) => telegramConflicts(telegram),
   ({ channels: { email } }) => emailConflicts(email),
   ({ channels: { whatsapp } }) => whatsappConflicts(whatsapp),
+  ({ channels: { lark } }) => larkConflicts(lark),
   limitConflicts,
   toolConflicts,
   modelChoices,

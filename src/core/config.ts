@@ -195,3 +195,4 @@ export type ConfigInput = z.input<typeof configSchema>;
 export type TelegramConfig = Config['channels']['telegram'];
 export type EmailConfig = Config['channels']['email'];
 export type WhatsAppConfig = Config['channels']['whatsapp'];
+export type LarkConfig = Config['channels']['lark'];

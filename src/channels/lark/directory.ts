@@ -1,0 +1,96 @@
+// What events leave out and people miss: the names of those who write, the titles of groups, what a
+// message answers. Asked beside the delivery, shortly and once; without an answer it goes on without.
+
+import type { Clock } from '../../lib/clock.ts';
+import type { LarkApi } from './api.ts';
+import { LarkCallError } from './failures.ts';
+import { at, type Fields, fieldsOf, listOf, textOf } from './fields.ts';
+import { isId } from './ids.ts';
+
+export type ChatInfo = { readonly isGroup: boolean; readonly title?: string };
+
+export type Directory = {
+  /** Undefined where it cannot be had now. */
+  nameOf(openId: string): Promise<string | undefined>;
+  chat(chatId: string): Promise<ChatInfo | undefined>;
+  /** Spares asking: an event said that somebody wrote to the bot alone there. */
+  noteDirect(chatId: string): void;
+  /** A message as the API shows it; undefined where it is gone or cannot be had now. */
+  message(messageId: string): Promise<Fields | undefined>;
+};
+
+/** Lark waits three seconds for the receipt of an event, and storing takes time too. */
+const DEADLINE_MS = 1200;
+const LIFETIME_MS = 6 * 3_600_000;
+/** A missing permission, or an API that does not answer, is not asked about at every message. */
+const RETRY_MS = 10 * 60_000;
+const MAX_KNOWN = 2000;
+
+export function createDirectory(api: LarkApi, clock: Clock): Directory {
+  const names = createCache<string>(clock);
+  const chats = createCache<ChatInfo>(clock);
+
+  async function ask(path: string, params: Readonly<Record<string, string>> = {}) {
+    try {
+      const signal = AbortSignal.timeout(DEADLINE_MS);
+      return fieldsOf(at(await api.call({ method: 'GET', path, params, signal }), 'data'));
+    } catch (error) {
+      if (error instanceof LarkCallError) return undefined;
+      throw error;
+    }
+  }
+
+  return {
+    nameOf: (openId) =>
+      names.get(openId, async () => {
+        if (!isId(openId)) return undefined;
+        const data = await ask(`contact/v3/users/${openId}`, { user_id_type: 'open_id' });
+        return textOf(at(data, 'user', 'name'));
+      }),
+    chat: (chatId) =>
+      chats.get(chatId, async () => {
+        const data = isId(chatId) ? await ask(`im/v1/chats/${chatId}`) : undefined;
+        if (data === undefined) return undefined;
+        const title = textOf(data['name']);
+        const isGroup = data['chat_mode'] !== 'p2p';
+        return { isGroup, ...(title === undefined ? {} : { title }) };
+      }),
+    noteDirect: (chatId) => chats.put(chatId, { isGroup: false }),
+    async message(messageId) {
+      if (!isId(messageId)) return undefined;
+      const data = await ask(`im/v1/messages/${messageId}`);
+      return fieldsOf(listOf(data?.['items'])[0]);
+    },
+  };
+}
+
+function createCache<T>(clock: Clock) {
+  const known = new Map<string, { readonly value: Promise<T | undefined>; until: number }>();
+  const keep = (key: string, value: Promise<T | undefined>) => {
+    const entry = { value, until: clock.now() + LIFETIME_MS };
+    known.delete(key);
+    known.set(key, entry);
+    const [oldest] = known.keys();
+    if (known.size > MAX_KNOWN && oldest !== undefined) known.delete(oldest);
+    return entry;
+  };
+  return {
+    put: (key: string, value: T) => void keep(key, Promise.resolve(value)),
+    get(key: string, find: () => Promise<T | undefined>): Promise<T | undefined> {
+      const kept = known.get(key);
+      if (kept !== undefined && kept.until > clock.now()) return kept.value;
+      const value = find();
+      const entry = keep(key, value);
+      return value.then(
+        (found) => {
+          if (found === undefined) entry.until = clock.now() + RETRY_MS;
+          return found;
+        },
+        (error: unknown) => {
+          known.delete(key);
+          throw error;
+        },
+      );
+    },
+  };
+}

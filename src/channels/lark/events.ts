@@ -1,0 +1,107 @@
+// Takes Lark's events in: each is stored before its receipt goes back, in the order in which they came in
+// a chat. One that cannot be stored is refused, and Lark sends it again (after 15 s, 5 min, 1 h, 6 h).
+// open.feishu.cn/document/server-docs/event-subscription-guide/overview
+
+import { EventDispatcher, LoggerLevel } from '@larksuiteoapi/node-sdk';
+import type { InboundEntry } from '../../bus/bus.ts';
+import { BusFullError } from '../../core/errors.ts';
+import { howToList, plain } from '../../core/group-texts.ts';
+import { createLanes } from '../../lib/lanes.ts';
+import type { ChannelHost } from '../channel.ts';
+import { at, textOf } from './fields.ts';
+import { isId, LARK, larkMessageId } from './ids.ts';
+import { type InboundContext, toEntry } from './inbound.ts';
+import { createRecentMessages, toPress, toReaction, toWithdrawal } from './signs.ts';
+import type { Threads } from './threads.ts';
+
+export type EventDeps = {
+  readonly host: ChannelHost;
+  readonly threads: Threads;
+  readonly groups: readonly string[];
+  context(): InboundContext;
+};
+
+export type Events = {
+  readonly dispatcher: EventDispatcher;
+  /** Resolves when nothing is being stored any more. */
+  settled(): Promise<void>;
+};
+
+/** What a person sees who pressed: the answer itself comes as a message. */
+const PRESSED = { toast: { type: 'info', content: 'Taken' } };
+const RETRY_MS = 15_000;
+
+export function createEvents({ host, threads, groups, context }: EventDeps): Events {
+  const lanes = createLanes();
+  const recent = createRecentMessages();
+  const running = new Set<Promise<unknown>>();
+
+  async function store(kind: string, entry: InboundEntry | undefined): Promise<boolean> {
+    if (entry === undefined) {
+      host.log.info('lark event left out', { kind });
+      return false;
+    }
+    try {
+      await host.receive([entry]);
+      return true;
+    } catch (error) {
+      if (error instanceof BusFullError) {
+        const reason = 'the queue is full; Lark sends again what came meanwhile';
+        host.report({ kind: 'degraded', reason, retryAt: host.clock.now() + RETRY_MS });
+      }
+      throw error;
+    }
+  }
+
+  /** One chat after the other; the SDK hands over events side by side. */
+  const inLane = <T>(lane: unknown, task: () => Promise<T>): Promise<T> => {
+    const done = lanes.run(textOf(lane) ?? '', task);
+    running.add(done);
+    const forget = () => void running.delete(done);
+    done.then(forget, forget);
+    return done;
+  };
+
+  const handlers: Readonly<Record<string, (event: unknown) => Promise<unknown>>> = {
+    'im.message.receive_v1': (event) =>
+      inLane(at(event, 'message', 'chat_id'), async () => {
+        const entry = await toEntry(event, context());
+        if (entry?.kind === 'queue') {
+          recent.note(entry.message);
+          await threads.note(entry.message.chat.thread, larkMessageId(entry.message.id));
+        }
+        await store('message', entry);
+      }),
+    'im.message.recalled_v1': (event) =>
+      inLane(at(event, 'chat_id'), async () => {
+        await store('recall', toWithdrawal(event, recent, host.clock.now()));
+      }),
+    'card.action.trigger': (event) =>
+      inLane(at(event, 'context', 'open_chat_id'), async () => {
+        return (await store('press', await toPress(event, context()))) ? PRESSED : {};
+      }),
+    'im.message.reaction.created_v1': (event) =>
+      inLane(at(event, 'message_id'), async () => {
+        await store('reaction', await toReaction(event, false, context()));
+      }),
+    'im.message.reaction.deleted_v1': (event) =>
+      inLane(at(event, 'message_id'), async () => {
+        await store('reaction', await toReaction(event, true, context()));
+      }),
+    'im.chat.member.bot.added_v1': async (event) => {
+      const chat = textOf(at(event, 'chat_id'));
+      if (!isId(chat) || groups.includes(chat)) return;
+      const title = plain(textOf(at(event, 'name')) ?? 'a group');
+      const where = `the Lark group ${title} (${chat})`;
+      host.tell(`Somebody put me into ${where}. I say nothing there. ${howToList(LARK, chat)}`);
+    },
+    // Often subscribed along with the others, and nothing to us.
+    'im.message.message_read_v1': async () => undefined,
+    'im.chat.access_event.bot_p2p_chat_entered_v1': async () => undefined,
+  };
+
+  return {
+    dispatcher: new EventDispatcher({ loggerLevel: LoggerLevel.fatal }).register({ ...handlers }),
+    settled: async () => void (await Promise.allSettled(running)),
+  };
+}

@@ -1,0 +1,131 @@
+// What can go wrong with a call of Lark's, told apart by what it means for a message. Codes are those of
+// open.feishu.cn/document/server-docs/im-v1/message/create (and reply, patch, delete) and of
+// open.feishu.cn/document/server-docs/getting-started/server-error-codes. No error carries a request.
+
+import {
+  after,
+  BACKOFF,
+  DeliveryError,
+  NanobotError,
+  NEVER,
+  type Remedy,
+} from '../../core/errors.ts';
+import { at, fieldsOf, numberOf, textOf } from './fields.ts';
+
+export type CallFailure =
+  /** Lark answered and said no. */
+  | {
+      readonly kind: 'refused';
+      /** Lark's own code; the HTTP status where the answer holds none. */
+      readonly code: number;
+      readonly status: number;
+      readonly description: string;
+      readonly retryAfterMs?: number;
+    }
+  /** The request was never written: name not found, connection refused, TLS failed. */
+  | { readonly kind: 'not_reached'; readonly reason: string }
+  /** The request was written and no usable answer came. */
+  | { readonly kind: 'unanswered'; readonly reason: string };
+
+export class LarkCallError extends NanobotError {
+  override readonly name = 'LarkCallError';
+  readonly failure: CallFailure;
+  constructor(failure: CallFailure) {
+    super(`lark_${failure.kind}`, `Lark: ${describeFailure(failure)}`);
+    this.failure = failure;
+  }
+}
+
+export function describeFailure(failure: CallFailure): string {
+  if (failure.kind === 'refused') return `${failure.code} ${failure.description}`;
+  return failure.kind === 'not_reached'
+    ? `it could not be reached (${failure.reason})`
+    : `no usable answer (${failure.reason})`;
+}
+
+const SERVER_ERROR = 500;
+const TOO_MANY = 429;
+/** Gateway, chat and tenant limits, and a message that is just being sent. */
+const RATE_LIMITS: readonly number[] = [99991400, 230020, 11232, 230049];
+const TOKEN_REFUSED: readonly number[] = [99991661, 99991663, 99991664, 99991668, 99991677];
+/** App unknown, secret wrong, app switched off in its tenant. */
+const CREDENTIALS_REFUSED: readonly number[] = [10003, 10012, 10013, 10014, 10015, 99991543];
+/** The message was recalled or deleted, or was never there. */
+const GONE: readonly number[] = [230011, 230110, 230050, 231003];
+/** The card's content was not taken: its markup, its size, or a part of it. */
+const CARD_REFUSED: readonly number[] = [230099, 230025, 230028, 200621];
+const TOO_OLD_TO_CHANGE = 230031;
+
+const isCode = (error: unknown, codes: readonly number[]) =>
+  error instanceof LarkCallError &&
+  error.failure.kind === 'refused' &&
+  codes.includes(error.failure.code);
+
+export const isTokenRefused = (error: unknown) => isCode(error, TOKEN_REFUSED);
+export const areCredentialsRefused = (error: unknown) => isCode(error, CREDENTIALS_REFUSED);
+export const isGone = (error: unknown) => isCode(error, [...GONE, TOO_OLD_TO_CHANGE]);
+export const isNotThere = (error: unknown) => isCode(error, GONE);
+export const isCardRefused = (error: unknown) => isCode(error, CARD_REFUSED);
+
+/** What a failed call means for the message it carried. `repeatable`: doing it twice is harmless. */
+export function toDeliveryError(error: unknown, repeatable: boolean): unknown {
+  if (!(error instanceof LarkCallError)) return error;
+  const { failure } = error;
+  const isKnown =
+    failure.kind === 'not_reached' ||
+    (failure.kind === 'refused' && failure.status < SERVER_ERROR && failure.code !== 230049);
+  return new DeliveryError(error.message, {
+    certainty: isKnown || repeatable ? 'not_sent' : 'unknown',
+    remedy: remedyFor(failure),
+    code: error.code,
+  });
+}
+
+function remedyFor(failure: CallFailure): Remedy {
+  if (failure.kind !== 'refused') return BACKOFF;
+  if (failure.retryAfterMs !== undefined) return after(failure.retryAfterMs);
+  // A refused token or secret concerns the channel: its messages wait.
+  const waits = [...RATE_LIMITS, ...TOKEN_REFUSED, ...CREDENTIALS_REFUSED];
+  if (waits.includes(failure.code) || failure.status === TOO_MANY) return BACKOFF;
+  return failure.status >= SERVER_ERROR ? BACKOFF : NEVER;
+}
+
+/** A body that says no, whatever its HTTP status. */
+export function refusalOf(body: unknown, status: number): LarkCallError | undefined {
+  const code = numberOf(at(body, 'code'));
+  if (code === 0) return undefined;
+  if (code === undefined) {
+    return new LarkCallError({ kind: 'unanswered', reason: `HTTP ${status}` });
+  }
+  const description = textOf(at(body, 'msg')) ?? 'no reason given';
+  return new LarkCallError({ kind: 'refused', code, status, description });
+}
+
+/** Codes of failures before a connection stands: nothing has left this machine. */
+const NOT_REACHED =
+  /^(?:ECONNREFUSED|ENOTFOUND|EAI_|ENETUNREACH|EHOSTUNREACH|CERT_|DEPTH_|UNABLE_)/;
+
+/** From whatever the HTTP library threw, which holds the request with its secrets. */
+export function callErrorOf(thrown: unknown): LarkCallError {
+  if (thrown instanceof LarkCallError) return thrown;
+  const response = fieldsOf(at(thrown, 'response'));
+  const status = numberOf(response?.['status']);
+  if (response !== undefined && status !== undefined) return refused(response, status);
+  const code = textOf(at(thrown, 'code')) ?? 'network error';
+  if (NOT_REACHED.test(code)) return new LarkCallError({ kind: 'not_reached', reason: code });
+  const reason = code === 'ERR_CANCELED' ? 'given up' : code;
+  return new LarkCallError({ kind: 'unanswered', reason });
+}
+
+function refused(response: Readonly<Record<string, unknown>>, status: number): LarkCallError {
+  const body = response['data'];
+  const headers = response['headers'];
+  const seconds = numberOf(at(headers, 'x-ogw-ratelimit-reset') ?? at(headers, 'retry-after'));
+  return new LarkCallError({
+    kind: 'refused',
+    code: numberOf(at(body, 'code')) ?? status,
+    status,
+    description: textOf(at(body, 'msg')) ?? `HTTP ${status}`,
+    ...(seconds === undefined || seconds <= 0 ? {} : { retryAfterMs: seconds * 1000 }),
+  });
+}

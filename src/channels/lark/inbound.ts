@@ -1,0 +1,182 @@
+// One event of a message to what the bus stores: a message for the agent, or a record of why it is none.
+// An event of any shape gets an answer; one that names no message gets undefined.
+// open.feishu.cn/document/server-docs/im-v1/message/events/receive
+
+import type { InboundEntry } from '../../bus/bus.ts';
+import { textWithAttachments } from '../../core/attachment-words.ts';
+import { chatId, type MessageId, userId } from '../../core/ids.ts';
+import type { InboundMessage, PersonSender, Quote } from '../../core/message.ts';
+import { contentOf } from './content.ts';
+import type { Directory } from './directory.ts';
+import { at, type Fields, fieldsOf, numberOf, textOf } from './fields.ts';
+import { chatRef, inboundId, isId } from './ids.ts';
+import { mentionsOf, quoteOf } from './mentions.ts';
+
+export type InboundContext = {
+  readonly appId: string;
+  /** open_id of our bot. */
+  readonly botId: string;
+  readonly receivedAt: number;
+  readonly directory: Directory;
+};
+
+/** Lark repeats an event for about seven hours; what is older comes from a clock or a line gone wrong. */
+const MAX_AGE_MS = 24 * 3_600_000;
+/** Who wrote what the bot itself sent, in a quote. */
+const OURSELVES = 'you';
+
+export async function toEntry(
+  event: unknown,
+  context: InboundContext,
+): Promise<InboundEntry | undefined> {
+  const message = fieldsOf(at(event, 'message'));
+  const id = textOf(message?.['message_id']);
+  const chat = textOf(message?.['chat_id']);
+  if (message === undefined || !isId(id) || !isId(chat)) return undefined;
+  const type = textOf(message['message_type']) ?? 'unknown';
+  const content = contentOf(type, textOf(message['content']) ?? '', id);
+  const mentions = mentionsOf(message, context.botId);
+  const gate = gateOf(event, message, content !== undefined, context);
+  const known = gate === undefined ? context : { ...context, directory: NOBODY };
+  const [sender, place, reply] = await Promise.all([
+    senderOf(at(event, 'sender', 'sender_id'), known.directory),
+    placeOf(message, chat, known),
+    replyOf(message, chat, known),
+  ]);
+  const attachments = content?.attachments ?? [];
+  const parsed: InboundMessage = {
+    id: inboundId(chat, id),
+    sender,
+    ...place,
+    addressing: addressingOf(place, mentions.isOurs, reply.isOurs),
+    text: mentions.named(content?.text ?? ''),
+    ...(attachments.length === 0 ? {} : { attachments }),
+    ...reply.fields,
+    sentAt: numberOf(message['create_time']) ?? context.receivedAt,
+    receivedAt: context.receivedAt,
+  };
+  return gate === undefined
+    ? { kind: 'queue', message: parsed }
+    : { kind: 'record', message: parsed, gate };
+}
+
+/** The first reason for which the channel itself keeps a message from the agent. */
+function gateOf(
+  event: unknown,
+  message: Fields,
+  hasContent: boolean,
+  { receivedAt }: InboundContext,
+): string | undefined {
+  if (at(event, 'sender', 'sender_type') !== 'user') return 'sender is a bot';
+  const sentAt = numberOf(message['create_time']) ?? receivedAt;
+  if (sentAt < receivedAt - MAX_AGE_MS) return 'too old';
+  return hasContent ? undefined : 'nothing to read';
+}
+
+const NOBODY: Directory = {
+  nameOf: async () => undefined,
+  chat: async () => undefined,
+  noteDirect: () => undefined,
+  message: async () => undefined,
+};
+
+/** `open_id` is one person for this app, `union_id` for all apps of the developer; names are chosen. */
+export async function senderOf(
+  ids: unknown,
+  directory: Pick<Directory, 'nameOf'>,
+): Promise<PersonSender> {
+  const open = textOf(at(ids, 'open_id'));
+  const union = textOf(at(ids, 'union_id'));
+  const id = [open, union].find(isId);
+  if (id === undefined) return { kind: 'person', id: userId('unknown'), verified: 'unverified' };
+  const name = isId(open) ? await directory.nameOf(open) : undefined;
+  return {
+    kind: 'person',
+    id: userId(id),
+    ...(name === undefined ? {} : { name }),
+    ...(isId(union) && union !== id ? { alsoKnownAs: [userId(union)] } : {}),
+    verified: 'verified',
+  };
+}
+
+export type Place = Pick<InboundMessage, 'chat' | 'group'>;
+
+async function placeOf(
+  message: Fields,
+  chat: string,
+  { directory }: Pick<InboundContext, 'directory'>,
+): Promise<Place> {
+  const thread = textOf(message['thread_id']);
+  const ref = chatRef(chat, isId(thread) ? thread : undefined);
+  if (message['chat_type'] === 'p2p') {
+    directory.noteDirect(chat);
+    return { chat: ref };
+  }
+  return { chat: ref, group: groupOf(chat, (await directory.chat(chat))?.title) };
+}
+
+/** A place that an event names without saying what it is; private only where Lark says so. */
+export async function placeNamed(
+  chat: string,
+  thread: string | undefined,
+  directory: Pick<Directory, 'chat'>,
+): Promise<Place> {
+  const info = await directory.chat(chat);
+  const ref = chatRef(chat, thread);
+  return info?.isGroup === false ? { chat: ref } : { chat: ref, group: groupOf(chat, info?.title) };
+}
+
+const groupOf = (chat: string, title: string | undefined): NonNullable<Place['group']> => ({
+  ids: [chatId(chat)],
+  ...(title === undefined ? {} : { title }),
+});
+
+function addressingOf(
+  place: Place,
+  isMentioned: boolean,
+  isReply: boolean,
+): InboundMessage['addressing'] {
+  if (place.group === undefined) return 'direct';
+  if (isMentioned) return 'mention';
+  return isReply ? 'reply' : 'ambient';
+}
+
+type Reply = {
+  readonly isOurs: boolean;
+  readonly fields: { readonly quoted?: Quote; readonly replyTo?: MessageId };
+};
+
+/** In a thread every message seems to answer the thread's first. */
+async function replyOf(message: Fields, chat: string, context: InboundContext): Promise<Reply> {
+  const parent = textOf(message['parent_id']);
+  const isThreadRoot = message['thread_id'] !== undefined && parent === message['root_id'];
+  if (!isId(parent) || isThreadRoot) return { isOurs: false, fields: {} };
+  const replyTo = inboundId(chat, parent);
+  const original = await context.directory.message(parent);
+  if (original === undefined || textOf(original['chat_id']) !== chat) {
+    return { isOurs: false, fields: { replyTo } };
+  }
+  const isOurs = isFromUs(original, context.appId);
+  const text = saidIn(original, parent, context.botId);
+  const author = isOurs ? OURSELVES : await authorOf(original, context.directory);
+  const quoted = text === undefined ? {} : { quoted: quoteOf(text, author) };
+  return { isOurs, fields: { ...quoted, replyTo } };
+}
+
+/** Whether a message as the API shows it is one of ours. */
+export const isFromUs = (message: Fields, appId: string): boolean =>
+  at(message, 'sender', 'sender_type') === 'app' && at(message, 'sender', 'id') === appId;
+
+function saidIn(original: Fields, id: string, botId: string): string | undefined {
+  const json = textOf(at(original, 'body', 'content')) ?? '';
+  const content = contentOf(textOf(original['msg_type']) ?? 'unknown', json, id);
+  if (content === undefined) return undefined;
+  return mentionsOf(original, botId).named(textWithAttachments(content));
+}
+
+async function authorOf(original: Fields, directory: Directory): Promise<string | undefined> {
+  const id = textOf(at(original, 'sender', 'id'));
+  return at(original, 'sender', 'id_type') === 'open_id' && isId(id)
+    ? directory.nameOf(id)
+    : undefined;
+}

@@ -1,0 +1,123 @@
+// Keeps a long connection open: proves id and secret first, connects, watches, and connects again with
+// growing waits. A refused secret ends it, because no waiting helps.
+
+import { ChannelError, NEVER } from '../../core/errors.ts';
+import { backoffMs } from '../../lib/backoff.ts';
+import type { ChannelHost } from '../channel.ts';
+import { type BotInfo, botInfo, type LarkApi, type LarkApp, lastingTrouble } from './api.ts';
+import type { Events } from './events.ts';
+import { describeFailure, LarkCallError } from './failures.ts';
+import { type LongConnection, openConnection } from './long-connection.ts';
+
+export type RunDeps = {
+  readonly api: LarkApi;
+  readonly app: LarkApp;
+  readonly host: ChannelHost;
+  readonly events: Events;
+  readonly random: () => number;
+  onBot(bot: BotInfo): void;
+};
+
+const MIN_WAIT_MS = 1000;
+const MAX_WAIT_MS = 60_000;
+/** A connection that held this long was a good one. */
+const STEADY_MS = 60_000;
+/** How often it is looked whether Lark still answers; it is pinged about every two minutes. */
+const WATCH_MS = 30_000;
+/** Codes of the long connection's address: forbidden, and not taken. */
+const CONNECTION_REFUSED: readonly number[] = [403, 514];
+
+export async function runConnections(deps: RunDeps, signal: AbortSignal): Promise<void> {
+  const { host, random, events } = deps;
+  let failures = 0;
+  host.report({ kind: 'starting' });
+  while (!signal.aborted) {
+    const startedAt = host.clock.monotonic();
+    const failure = await connectOnce(deps, signal);
+    if (signal.aborted) break;
+    failures = host.clock.monotonic() - startedAt > STEADY_MS ? 1 : failures + 1;
+    stopWhereLasting(host, failure);
+    const reason = reasonOf(failure);
+    const waitMs = backoffMs(failures, { minMs: MIN_WAIT_MS, maxMs: MAX_WAIT_MS, random });
+    host.log.warn('lark connection lost', { reason, waitMs, failures });
+    host.report({ kind: 'degraded', reason, retryAt: host.clock.now() + waitMs });
+    await host.clock.sleep(waitMs, signal).catch(() => undefined);
+  }
+  await events.settled();
+}
+
+/** One connection until its end; why it failed, undefined where it was only lost. */
+async function connectOnce(deps: RunDeps, signal: AbortSignal): Promise<unknown> {
+  const { api, app, host, events } = deps;
+  try {
+    const bot = await botInfo(api, signal);
+    deps.onBot(bot);
+    const { dispatcher } = events;
+    const { clock, log } = host;
+    const connection = await openConnection({ app, dispatcher, clock, log }, signal);
+    try {
+      await watch(connection, bot, host, signal);
+    } finally {
+      connection.close();
+    }
+    return undefined;
+  } catch (error) {
+    if (error instanceof LarkCallError) return error;
+    throw error;
+  }
+}
+
+/** Reports every sign of life; returns when the connection is gone or is to be. */
+async function watch(
+  connection: LongConnection,
+  bot: BotInfo,
+  host: ChannelHost,
+  signal: AbortSignal,
+): Promise<void> {
+  const ended = new AbortController();
+  const stop = () => ended.abort();
+  signal.addEventListener('abort', stop, { once: true });
+  void connection.closed.then(stop);
+  if (signal.aborted) stop();
+  let seen = -1;
+  while (!ended.signal.aborted) {
+    const bytes = connection.bytesRead();
+    if (bytes !== seen) {
+      host.report({ kind: 'running', activeAt: host.clock.now(), account: bot.name });
+    }
+    seen = bytes;
+    await host.clock.sleep(WATCH_MS, ended.signal).catch(() => undefined);
+  }
+  signal.removeEventListener('abort', stop);
+}
+
+function stopWhereLasting(host: ChannelHost, failure: unknown): void {
+  const trouble = lastingTrouble(failure) ?? connectionTrouble(failure);
+  if (trouble === undefined) return;
+  const remedy =
+    trouble.code === 'lark_credentials_refused'
+      ? 'Compare channels.lark.appId and appSecret with the developer console: nanobot channels login lark'
+      : 'Follow docs/channels/lark.md: the bot, its permissions, events by long connection, a published version.';
+  host.report({ kind: 'stopped', reason: trouble.message, remedy });
+  host.alert(`${trouble.message}. ${remedy}`);
+  throw trouble;
+}
+
+function connectionTrouble(failure: unknown): ChannelError | undefined {
+  const code =
+    failure instanceof LarkCallError && 'code' in failure.failure ? failure.failure.code : 0;
+  if (!CONNECTION_REFUSED.includes(code)) return undefined;
+  const reason = 'Lark gives this app no long connection';
+  return new ChannelError('lark_no_connection', reason, { remedy: NEVER });
+}
+
+const TOO_MANY_CONNECTIONS = 1000040350;
+
+function reasonOf(failure: unknown): string {
+  if (!(failure instanceof LarkCallError)) return 'the connection to Lark was lost';
+  const { failure: what } = failure;
+  if (what.kind === 'refused' && what.code === TOO_MANY_CONNECTIONS) {
+    return 'too many programs are connected as this app; each takes some of its messages';
+  }
+  return `Lark: ${describeFailure(what)}`;
+}

@@ -1,0 +1,111 @@
+// Files out and in: a file is first uploaded and then sent by its key; what people send is fetched by the
+// message it came with and its key.
+// open.feishu.cn/document/server-docs/im-v1/image/create, .../file/create, .../message-resource/get
+
+import type { OutboundAttachment } from '../../core/attachment.ts';
+import { DeliveryError, NEVER } from '../../core/errors.ts';
+import type { MediaStore } from '../../media/media.ts';
+import { AttachmentError } from '../channel.ts';
+import type { LarkApi } from './api.ts';
+import { LarkCallError } from './failures.ts';
+import { at, textOf } from './fields.ts';
+import { isId } from './ids.ts';
+import type { Body } from './messages.ts';
+
+/** Largest file and largest picture that Lark takes. */
+export const MAX_UPLOAD_BYTES = 30_000_000;
+const MAX_IMAGE_BYTES = 10_000_000;
+const IMAGES = /^image\/(?:png|jpeg|webp|gif|bmp)$/;
+/** 30 MB over a slow line. */
+const TRANSFER_DEADLINE_MS = 4 * 60_000;
+
+export type Uploads = {
+  /** @throws LarkCallError, DeliveryError */
+  upload(file: OutboundAttachment, signal: AbortSignal): Promise<Body>;
+};
+
+export function createUploads(api: LarkApi, media: () => MediaStore | undefined): Uploads {
+  async function put(path: string, data: Readonly<Record<string, unknown>>, signal: AbortSignal) {
+    const call = { method: 'POST', path, data, isForm: true, signal } as const;
+    return at(await api.call({ ...call, timeoutMs: TRANSFER_DEADLINE_MS }), 'data');
+  }
+
+  return {
+    async upload(file, signal) {
+      const content = await media()?.read(file.media);
+      if (content === undefined) {
+        throw new DeliveryError('a file of the answer is not in the media store any more', {
+          certainty: 'not_sent',
+          remedy: NEVER,
+          code: 'media_gone',
+        });
+      }
+      const bytes = Buffer.from(content);
+      const kind = kindOf(file);
+      if (kind.msgType === 'image') {
+        const data = await put('im/v1/images', { image_type: 'message', image: bytes }, signal);
+        return bodyOf('image', 'image_key', at(data, 'image_key'));
+      }
+      const fields = { file_type: kind.fileType, file_name: file.name, file: bytes };
+      const data = await put('im/v1/files', fields, signal);
+      return bodyOf(kind.msgType, 'file_key', at(data, 'file_key'));
+    },
+  };
+}
+
+function bodyOf(msgType: Body['msg_type'], name: string, key: unknown): Body {
+  if (textOf(key) === undefined) {
+    throw new LarkCallError({ kind: 'unanswered', reason: 'it names no file' });
+  }
+  return { msg_type: msgType, content: JSON.stringify({ [name]: key }) };
+}
+
+type Kind =
+  | { readonly msgType: 'image' }
+  | { readonly msgType: 'audio' | 'media' | 'file'; readonly fileType: 'opus' | 'mp4' | 'stream' };
+
+/** Lark plays Opus and MP4 only; everything else is a file there. */
+function kindOf({ kind, mimeType, sizeBytes }: OutboundAttachment): Kind {
+  if (kind === 'image' && IMAGES.test(mimeType) && sizeBytes <= MAX_IMAGE_BYTES) {
+    return { msgType: 'image' };
+  }
+  if (kind === 'voice' && /^audio\/(?:ogg|opus)/.test(mimeType)) {
+    return { msgType: 'audio', fileType: 'opus' };
+  }
+  if (kind === 'video' && mimeType === 'video/mp4') return { msgType: 'media', fileType: 'mp4' };
+  return { msgType: 'file', fileType: 'stream' };
+}
+
+/** @throws AttachmentError */
+export async function* fetchResource(
+  ref: string,
+  signal: AbortSignal,
+  api: LarkApi,
+): AsyncGenerator<Uint8Array> {
+  const [message, key, type] = ref.split('/');
+  if (!isId(message) || !isId(key) || (type !== 'image' && type !== 'file')) {
+    throw failed('Lark does not say where it is', true);
+  }
+  try {
+    const path = `im/v1/messages/${message}/resources/${key}`;
+    const timeoutMs = TRANSFER_DEADLINE_MS;
+    const body = await api.download({ method: 'GET', path, params: { type }, timeoutMs, signal });
+    for await (const piece of body) yield piece as Uint8Array;
+  } catch (error) {
+    if (error instanceof LarkCallError) throw explained(error);
+    throw error instanceof AttachmentError ? error : failed('the line to Lark broke', false);
+  }
+}
+
+/** Codes of im-v1/message-resource/get. */
+const TOO_LARGE = 234037;
+
+function explained({ failure }: LarkCallError): AttachmentError {
+  if (failure.kind !== 'refused') return failed('Lark did not hand it over', false);
+  if (failure.code === TOO_LARGE) return failed('it is more than Lark hands over', true);
+  const isBusy = failure.status === 429 || failure.status >= 500;
+  return failed('Lark does not hand it to this app', !isBusy);
+}
+
+const failed = (reason: string, isFinal: boolean) =>
+  new AttachmentError('lark_file', reason, { isFinal });
