@@ -17,6 +17,9 @@ const MAX_PNG_BYTES = 1_000_000;
 const QUALITIES = [85, 60, 35] as const;
 /** What is opened, by its content; an SVG is text, and may name files. */
 const OPENED = new Set(['jpeg', 'png', 'webp', 'gif', 'heif', 'tiff']);
+const LOADERS = ['Jpeg', 'Png', 'Webp', 'Nsgif', 'Heif', 'Tiff'].map(
+  (format) => `VipsForeignLoad${format}`,
+);
 const DRAWN = new Set(['png', 'gif']);
 
 const TOO_LARGE = 'it is larger than an image may be';
@@ -33,10 +36,7 @@ export async function modelImage(content: Uint8Array): Promise<ImageReading> {
 }
 
 async function opened(content: Uint8Array): Promise<ImageReading> {
-  const { default: sharp } = await import('sharp');
-  sharp.cache(false);
-  // One image at a time is fast enough, and the machine belongs to others too.
-  sharp.concurrency(1);
+  const sharp = await openers();
   const options = { limitInputPixels: MAX_INPUT_PIXELS, failOn: 'error', pages: 1 } as const;
   const { format = '' } = await sharp(content, options).metadata();
   if (!OPENED.has(format)) return { kind: 'unreadable', reason: NOT_OPENED };
@@ -50,6 +50,17 @@ async function opened(content: Uint8Array): Promise<ImageReading> {
     })
     .toColourspace('srgb');
   return (DRAWN.has(format) ? await asPng(upright) : undefined) ?? asJpeg(upright);
+}
+
+/** Only the loaders of what is opened: the others never see what strangers send. */
+async function openers() {
+  const { default: sharp } = await import('sharp');
+  sharp.block({ operation: ['VipsForeignLoad'] });
+  sharp.unblock({ operation: LOADERS });
+  sharp.cache(false);
+  // One thread is fast enough, and the machine belongs to others too.
+  sharp.concurrency(1);
+  return sharp;
 }
 
 async function asPng(image: Sharp): Promise<ImageReading | undefined> {

@@ -46,6 +46,9 @@ export function createImageSource(
 /** What is put on the wire for an image; one that is not here is not shown. */
 export type ShownImages = ReadonlyMap<MediaId, Extract<LoadedImage, { kind: 'image' }>>;
 
+/** Of all images together, base64; services take requests of 20 MB and more. */
+const MAX_REQUEST_CHARS = 16_000_000;
+
 export const NO_IMAGES: ShownImages = new Map();
 
 type SeeingModel = {
@@ -69,27 +72,35 @@ export async function seenMessages(
   const all = messages.flatMap(imagesOf);
   if (all.length === 0) return { messages, shown: NO_IMAGES };
   const sight = source.sightOf(name);
-  const newest = sight === 'sees' ? all.slice(-maxImages) : [];
-  const loaded = new Map<MediaId, LoadedImage>();
-  for (const { media } of newest) {
-    if (!loaded.has(media)) loaded.set(media, await source.load(media));
-  }
-  const isNewest = new Set(newest);
+  const loaded = await loadNewest(sight === 'sees' ? all.slice(-maxImages) : [], source);
   const noteOf = (image: AttachedMedia): string | undefined => {
     if (sight === 'blind') return `[an image, which the model ${name} cannot see]`;
     if (sight === 'off') return '[an image, which no model is shown: images are turned off]';
-    if (!isNewest.has(image)) {
+    const found = loaded.get(image);
+    if (found === undefined) {
       return `[${attachedTitle(image)}: no longer shown; read_document with its id shows it again]`;
     }
-    const found = loaded.get(image.media);
-    return found?.kind === 'unreadable'
+    return found.kind === 'unreadable'
       ? `[${attachedTitle(image)}: cannot be shown, ${found.reason}]`
       : undefined;
   };
   const shown = new Map(
-    [...loaded].flatMap(([id, one]) => (one.kind === 'image' ? [[id, one]] : [])),
+    [...loaded].flatMap(([{ media }, one]) => (one.kind === 'image' ? [[media, one]] : [])),
   );
   return { messages: messages.map((message) => withNotes(message, noteOf)), shown };
+}
+
+/** Of these the newest that fit into one request together. */
+async function loadNewest(images: readonly AttachedMedia[], source: ImageSource) {
+  const loaded = new Map<AttachedMedia, LoadedImage>();
+  let room = MAX_REQUEST_CHARS;
+  for (const image of images.toReversed()) {
+    const found = await source.load(image.media);
+    room -= found.kind === 'image' ? found.base64.length : 0;
+    if (room < 0) break;
+    loaded.set(image, found);
+  }
+  return loaded;
 }
 
 /**

@@ -107,6 +107,14 @@ describe('an image for a model', () => {
     expect(dominant.r).toBeGreaterThan(200);
   });
 
+  it.each(['jpeg', 'png', 'webp', 'gif', 'avif', 'tiff'] as const)(
+    'is shown of %s',
+    async (format) => {
+      const image = await shown(await plain(30, 20).toFormat(format).toBuffer());
+      expect(image).toMatchObject({ width: 30, height: 20 });
+    },
+  );
+
   it('is refused where it would fill the memory or is none', async () => {
     expect(await reasonOf(pngOf(40_000, 40_000))).toBe('it is larger than an image may be');
     const none = 'it is damaged, or of a format that cannot be opened';

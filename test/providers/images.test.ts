@@ -24,6 +24,8 @@ afterEach(async () => {
 });
 
 const DAMAGED = 'dd';
+const HUGE = 'ee';
+const LARGEST = 'A'.repeat(4_900_000);
 const image = (byte: string, name?: string): AttachedMedia => ({
   media: mediaId(byte.repeat(32)),
   kind: 'image',
@@ -49,6 +51,7 @@ function resolve(model: string, config: ConfigInput = {}) {
     random: () => 0.5,
     async loadImage(id) {
       loaded.push(id);
+      if (id.startsWith(HUGE)) return { kind: 'image', mimeType: 'image/png', base64: LARGEST };
       if (id.startsWith(DAMAGED)) return { kind: 'unreadable', reason: 'it is damaged' };
       return { kind: 'image', mimeType: 'image/jpeg', base64: pictureOf(id) };
     },
@@ -143,6 +146,15 @@ describe.each(MODELS)('%s', (model) => {
     expect(answer.text).toBe('seen');
     expect(server.requests.map(({ images }) => images.length)).toEqual([1, 0]);
     expect(server.requests[1]?.lastUserText).toContain(`which the model ${model} cannot see`);
+  });
+
+  it('receives no more than a request may hold, the newest first', async () => {
+    const images = [image('aa'), ...Array.from({ length: 5 }, () => image(HUGE))];
+    await finish(resolve(model).handle, ask('', { messages: [user('Look', ...images)] }));
+    expect(sent().map(({ length }) => length)).toEqual(
+      [LARGEST, LARGEST, LARGEST].map((l) => l.length),
+    );
+    expect(server.requests[0]?.lastUserText.match(/no longer shown/g)).toHaveLength(3);
   });
 
   it('receives none when images are turned off, and knows it', async () => {
