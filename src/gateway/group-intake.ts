@@ -23,6 +23,8 @@ export type Gated = {
   readonly isHeard?: true;
   /** It was let in, and counts among what its sender may have answered. */
   readonly counts?: CountedAs;
+  /** Done before it is stored; may be done again. */
+  readonly before?: () => Promise<void>;
   readonly afterwards?: () => Promise<void>;
 };
 

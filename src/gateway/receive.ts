@@ -106,10 +106,12 @@ export function createReceiver(deps: ReceiveDeps): Receiver {
     if (verdict.kind !== 'admit' || verdict.role === undefined) {
       return refused(message, 'a change or reaction by somebody who is not let in');
     }
-    return { entry: { kind: 'queue', message }, counts: { role: verdict.role, as: 'command' } };
+    // A changed text may ask the model again, as a new one does.
+    const as = message.amends?.kind === 'edited' ? 'message' : 'command';
+    return { entry: { kind: 'queue', message }, counts: { role: verdict.role, as } };
   }
 
-  async function admitted(asked: InboundMessage, role: AdmittedRole | undefined): Promise<Gated> {
+  function admitted(asked: InboundMessage, role: AdmittedRole | undefined): Gated {
     const command = findCommand(parseCommand(asked.text));
     const as = command === undefined ? 'message' : 'command';
     // Our own machinery is limited where it is set up.
@@ -122,11 +124,13 @@ export function createReceiver(deps: ReceiveDeps): Receiver {
       const message = await routes.route(asked);
       await reply(message, await runCommand(command, { message, role }, commands));
     };
-    if (command.isRepeatable === true && (await bus.trace(asked.id)) === undefined) await answer();
+    const answerOnce = async () => {
+      if ((await bus.trace(asked.id)) === undefined) await answer();
+    };
     return {
       ...counts,
       entry: { kind: 'record', message: asked, gate: `command /${command.name}` },
-      ...(command.isRepeatable === true ? {} : { afterwards: answer }),
+      ...(command.isRepeatable === true ? { before: answerOnce } : { afterwards: answer }),
     };
   }
 
@@ -162,7 +166,8 @@ export function createReceiver(deps: ReceiveDeps): Receiver {
   async function store({ batch, store: storeCounts, settle }: Weighed, options: AcceptOptions) {
     let results: readonly AcceptResult[] = [];
     try {
-      const gated = await deps.groups.withTalk(batch);
+      for (const item of batch) await item.before?.();
+      const gated = await deps.groups.withTalk(await routed(batch));
       const entries = gated.map(({ entry }) => entry);
       [results] = await Promise.all([bus.accept(entries, options), storeCounts()]);
       return gated.filter((_item, index) => results[index] === 'accepted');
@@ -183,8 +188,7 @@ export function createReceiver(deps: ReceiveDeps): Receiver {
 
   return {
     async receive(batch, options = {}) {
-      const gated = await Promise.all(batch.map(gate));
-      const weighed = await deps.fairUse.weigh(await routed(gated));
+      const weighed = await deps.fairUse.weigh(await Promise.all(batch.map(gate)));
       for (const item of await store(weighed, options)) await item.afterwards?.();
     },
   };

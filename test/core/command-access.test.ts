@@ -29,6 +29,8 @@ const TABLE: readonly (readonly [string, string, string])[] = [
   ['block', 'owner', 'nobody'],
   ['drop', 'owner', 'nobody'],
   ['approvals', 'owner', 'nobody'],
+  ['budget', 'owner', 'nobody'],
+  ['usage', 'guest', 'trusted'],
 ];
 const HARMLESS = ['start', 'help', 'whoami'];
 const FROM_HIGHEST: readonly string[] = ADMITTED_ROLES;

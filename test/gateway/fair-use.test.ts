@@ -90,6 +90,13 @@ describe('a person who writes too much', () => {
     expect(answers.filter((text) => text.includes('60 commands a minute'))).toHaveLength(1);
   });
 
+  it('cannot flood with commands that are carried out before they are stored', async () => {
+    for (let index = 0; index < 100; index += 1) await rig.say('7', `/continue nowhere${index}`);
+    expect((await rig.sentTo('7')).filter((text) => !text.includes('60 commands'))).toHaveLength(
+      60,
+    );
+  });
+
   it('is no other person: each has their own allowance', async () => {
     await flood(25, '7');
     await flood(5, '8');
