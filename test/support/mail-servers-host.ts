@@ -146,6 +146,12 @@ export type PersonMail = {
   readonly isSigned?: boolean;
   readonly raw?: string;
   readonly envelopeFrom?: string;
+  readonly attachments?: readonly {
+    readonly filename: string;
+    readonly content: Buffer;
+    /** Stands in the HTML as `cid:`. */
+    readonly cid?: string;
+  }[];
 };
 
 /** Sends as a person's mail program would, through the real server. */
@@ -155,10 +161,11 @@ export async function sendAsPerson(servers: MailServers, mail: PersonMail): Prom
     port: servers.smtpPort,
     ignoreTLS: true,
   });
-  const { isSigned = true, envelopeFrom, headers, raw, ...fields } = mail;
+  const { isSigned = true, envelopeFrom, headers, raw, attachments = [], ...fields } = mail;
   await transport.sendMail({
     to: AGENT,
     ...fields,
+    attachments: [...attachments],
     envelope: { from: envelopeFrom ?? mail.from, to: AGENT },
     ...(raw === undefined ? {} : { raw }),
     ...(headers === undefined ? {} : { headers: { ...headers } }),

@@ -15,6 +15,7 @@ import type { ChannelHost } from '../channel.ts';
 import { TOKEN_REFUSED } from './access-tokens.ts';
 import type { MailRegister, OutgoingRecord } from './mail-register.ts';
 import { composeMail, outgoingRecord, threadOf } from './outbound.ts';
+import { packFiles } from './outgoing-files.ts';
 import type { MailAccount } from './settings.ts';
 import { SMTP_AUTH_REFUSED, sendBySmtp } from './smtp.ts';
 
@@ -50,7 +51,7 @@ export class Answers {
 
   async send(message: OutboundMessage, context: SendContext): Promise<Receipt> {
     const { host, account, register } = this.#deps;
-    if (renderPlain(message.markdown).trim() === '') return { nativeIds: [] };
+    if (isEmpty(message)) return { nativeIds: [] };
     const recipient = normalizeAddress(message.chat.chat);
     if (recipient === undefined || recipient !== message.chat.chat) {
       throw refused('recipient is not a plain mail address', 'mail_recipient');
@@ -70,7 +71,8 @@ export class Answers {
       const quote =
         message.replyTo === undefined ? undefined : await register.quote(message.replyTo);
       const { from } = account;
-      const raw = await composeMail({ message, record, thread, recipient, from, quote });
+      const packed = await packFiles(message, host.media);
+      const raw = await composeMail({ message, packed, record, thread, recipient, from, quote });
       await this.#submit(recipient, raw, context);
       for (const copy of record.copies ?? []) await this.#submitCopy(copy, raw, context);
       await this.#note(message, record, reply, raw);
@@ -90,7 +92,7 @@ export class Answers {
   ): Promise<SentReply> {
     const { host } = this.#deps;
     const thread = threadOf(message);
-    const textHash = createHash('sha256').update(message.markdown).digest('hex').slice(0, 32);
+    const textHash = hashOf(message);
     const reply = { at: now, recipient, thread, textHash };
     const verdict = await this.#claim(reply, mine);
     if (verdict.kind === 'send') return reply;
@@ -200,6 +202,16 @@ export class Answers {
     await register.noteSent(message.id, record, log, known, copy);
     this.#deps.wake();
   }
+}
+
+const isEmpty = ({ markdown, attachments = [] }: OutboundMessage) =>
+  attachments.length === 0 && renderPlain(markdown).trim() === '';
+
+/** Names what an answer says, so that nobody gets the same again and again. */
+function hashOf({ markdown, attachments = [] }: OutboundMessage): string {
+  const hash = createHash('sha256').update(markdown);
+  for (const { media } of attachments) hash.update(`\n${media}`);
+  return hash.digest('hex').slice(0, 32);
 }
 
 export const receiptOf = (record: OutgoingRecord): Receipt => ({

@@ -1,6 +1,7 @@
 // A mail as it arrived, and what is made of it for the conversation: its text, its parent frame, the
 // message that carries it.
 
+import { createHash } from 'node:crypto';
 import {
   type ChannelName,
   chatId,
@@ -9,6 +10,7 @@ import {
   userId,
 } from '../../core/ids.ts';
 import { headerValue, type MailHeaders, messageIdsIn } from '../../core/mail-headers.ts';
+import { type SortedParts, sortParts } from '../../core/mail-parts.ts';
 import { type MailQuote, quoteOf } from '../../core/mail-quoting.ts';
 import { otherRecipients } from '../../core/mail-recipients.ts';
 import type { SenderVerdict } from '../../core/mail-sender.ts';
@@ -22,12 +24,21 @@ import type { ParsedMail } from './parsed-mail.ts';
 const MAX_NAME_CHARS = 100;
 
 export type MailArrival = {
+  readonly uidValidity: string;
   readonly summary: MailSummary;
   readonly headers: MailHeaders;
   readonly reading: MailReading;
   /** Epoch milliseconds by our clock. */
   readonly receivedAt: number;
 };
+
+/** Names a mail by Message-ID, date and size, so that it stays itself when UIDs change. */
+export function fingerprintOf(summary: MailSummary): string {
+  return createHash('sha256')
+    .update(`${summary.idFields}\n${summary.bytes}`)
+    .digest('hex')
+    .slice(0, 40);
+}
 
 /**
  * What makes two mails of a sender the same to a loop detector. A proven person may answer "yes" to
@@ -56,7 +67,7 @@ export function textOf(
   const composed = composeMailText({
     subject: mail.subject,
     stripped,
-    attachments: mail.attachments,
+    attachments: partsOf(arrival).leftOut,
     calendars: mail.calendars,
     isFirst,
     partsDiffer: mail.partsDiffer,
@@ -68,6 +79,11 @@ export function textOf(
     whole: isCut ? mail.text : undefined,
     words: wordsOf(arrival, mail, sender),
   };
+}
+
+/** Its attachments: those that come along, and those that are only named. */
+export function partsOf({ reading: { result } }: MailArrival): SortedParts {
+  return sortParts(result.kind === 'parsed' ? result.mail.attachments : []);
 }
 
 /** What an answer to this mail refers to. */

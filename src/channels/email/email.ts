@@ -5,12 +5,15 @@ import type { EmailConfig } from '../../core/config.ts';
 import { BACKOFF, ChannelError, DeliveryError } from '../../core/errors.ts';
 import { channelName, DEFAULT_ACCOUNT } from '../../core/ids.ts';
 import { aborted } from '../../lib/aborted.ts';
-import type { Channel, ChannelHost } from '../channel.ts';
+import { AttachmentError, type Channel, type ChannelHost } from '../channel.ts';
 import type { MailSession } from './mail-session.ts';
 import type { DnsLookup } from './parsed-mail.ts';
 
 /** A mail has no length limit worth splitting for. */
 const TEXT_UNITS = 1_000_000;
+/** Most servers take 20 to 25 MB, and base64 makes a third more of a file (RFC 2045 section 6.8). */
+const MAX_UPLOAD_BYTES = 15_000_000;
+const MAX_CAPTION_UNITS = 10_000;
 /** RFC 5321 section 4.5.4.1: give up after four to five days. */
 const LIFETIME_MS = 4 * 86_400_000;
 
@@ -35,6 +38,13 @@ export function createEmailChannel(config: EmailConfig, deps: EmailDeps = {}): C
     });
   }
 
+  function opened(): MailSession {
+    if (session !== undefined) return session;
+    throw new AttachmentError('mail_not_running', 'the email channel is not running', {
+      isFinal: false,
+    });
+  }
+
   async function open(host: ChannelHost): Promise<MailSession> {
     const { MailSession } = await import('./mail-session.ts');
     return MailSession.open({ name, config, host, ...deps });
@@ -47,6 +57,11 @@ export function createEmailChannel(config: EmailConfig, deps: EmailDeps = {}): C
     onUnknown: 'reconcile',
     lifetimeMs: LIFETIME_MS,
     coalesces: true,
+    attachments: {
+      maxUploadBytes: MAX_UPLOAD_BYTES,
+      maxCaptionUnits: MAX_CAPTION_UNITS,
+      fetch: (ref, signal) => opened().file(ref, signal),
+    },
     async run(host, signal) {
       host.report({ kind: 'starting' });
       try {

@@ -22,8 +22,17 @@ import {
   parseOwnMessageId,
 } from '../../core/mail-threading.ts';
 import type { InboundMessage } from '../../core/message.ts';
-import { blankMessage, type MailArrival, parentOf, quoteFor, textOf, wordsOf } from './arrival.ts';
-import type { MailSummary } from './imap-connection.ts';
+import {
+  blankMessage,
+  fingerprintOf,
+  type MailArrival,
+  parentOf,
+  partsOf,
+  quoteFor,
+  textOf,
+  wordsOf,
+} from './arrival.ts';
+import { filesOf } from './mail-files.ts';
 import type { KnownMail, MailRegister } from './mail-register.ts';
 
 const REPEAT_WINDOW_MS = 24 * 3_600_000;
@@ -51,14 +60,6 @@ export type Incoming = {
   /** A report that an answer of ours could not be delivered. */
   readonly bounced?: { readonly id: MessageId; readonly reason: string };
 };
-
-/** Names a mail by Message-ID, date and size, so that it stays itself when UIDs change. */
-export function fingerprintOf(summary: MailSummary): string {
-  return createHash('sha256')
-    .update(`${summary.idFields}\n${summary.bytes}`)
-    .digest('hex')
-    .slice(0, 40);
-}
 
 export async function readIncoming(
   arrival: MailArrival,
@@ -219,12 +220,15 @@ async function admitted(
     },
     words,
   );
+  const { uidValidity, summary } = arrival;
+  const attachments = filesOf(partsOf(arrival), { uidValidity, uid: summary.uid });
   return {
     kind: 'queue',
     message: {
       ...message,
       chat: { ...message.chat, thread: threadId(thread) },
       text,
+      ...(attachments.length === 0 ? {} : { attachments }),
       ...(quoted === undefined ? {} : { quoted: { text: quoted } }),
     },
   };

@@ -69,7 +69,8 @@ export class MailReader implements AsyncDisposable {
   }
 }
 
-function startWorker(): Worker {
+/** A parsing thread with its limits; it lasts until it is terminated. */
+export function startWorker(): Worker {
   const worker = new Worker(WORKER_URL, {
     env: {},
     resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MB, stackSizeMb: MAX_STACK_MB },
@@ -121,7 +122,7 @@ class Reading {
     } else if (message.kind === 'verified') {
       const result = this.#result ?? { kind: 'unreadable', gate: 'mail broke the parser' };
       this.#done.resolve({ result, report: message.report, isBroken: false });
-    } else {
+    } else if (message.kind === 'lookup') {
       void this.#answer(message.query, message.domain, message.type);
     }
   }

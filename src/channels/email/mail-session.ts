@@ -12,6 +12,7 @@ import { TOKEN_REFUSED } from './access-tokens.ts';
 import { Answers, receiptOf } from './answers.ts';
 import { ImapConnection } from './imap-connection.ts';
 import { AUTH_REFUSED } from './imap-failure.ts';
+import { MailFiles } from './mail-files.ts';
 import { MailReader } from './mail-reader.ts';
 import { MailRegister } from './mail-register.ts';
 import { MailboxWatch } from './mailbox-watch.ts';
@@ -45,6 +46,7 @@ export class MailSession {
   readonly #account: MailAccount;
   readonly #register: MailRegister;
   readonly #answers: Answers;
+  readonly #files: MailFiles;
   #wake = Promise.withResolvers<void>();
   #isGmail = false;
   /** Aborts, with the reason, once no access token will ever come again. */
@@ -54,6 +56,8 @@ export class MailSession {
     this.#deps = deps;
     this.#account = account;
     this.#register = register;
+    const { config, host } = deps;
+    this.#files = new MailFiles({ account, mailbox: config.mailbox, clock: host.clock });
     this.#answers = new Answers({
       host: deps.host,
       account,
@@ -90,6 +94,7 @@ export class MailSession {
       await this.#superviseMailbox(reader, AbortSignal.any([signal, this.#withdrawn.signal]));
     } finally {
       await reader[Symbol.asyncDispose]();
+      await this.#files[Symbol.asyncDispose]();
     }
     if (!signal.aborted) throw this.#refused();
   }
@@ -118,6 +123,11 @@ export class MailSession {
         return 'restart';
       },
     });
+  }
+
+  /** The content of a file that came with a mail. @throws AttachmentError */
+  file(ref: string, signal: AbortSignal): AsyncIterable<Uint8Array> {
+    return this.#files.fetch(ref, signal);
   }
 
   send(message: OutboundMessage, context: SendContext): Promise<Receipt> {

@@ -5,9 +5,10 @@
 import { DEFAULT_ACCOUNT } from '../../core/ids.ts';
 import { parseHeaderBlock } from '../../core/mail-headers.ts';
 import type { ChannelHost } from '../channel.ts';
+import { fingerprintOf } from './arrival.ts';
 import { formatCursor, type MailCursor, readFrom } from './cursor.ts';
 import type { ImapConnection, MailSummary, OpenMailbox } from './imap-connection.ts';
-import { fingerprintOf, type InboundSettings, type Incoming, readIncoming } from './inbound.ts';
+import { type InboundSettings, type Incoming, readIncoming } from './inbound.ts';
 import type { MailReader, MailReading } from './mail-reader.ts';
 import type { MailRegister } from './mail-register.ts';
 import { MAX_HEADER_BYTES, MAX_MAIL_BYTES, splitHeader } from './mime-limits.ts';
@@ -29,6 +30,8 @@ export type WatchDeps = {
   /** Resolves when something besides new mail wants the connection; a new promise each time. */
   nextWake(): Promise<void>;
 };
+
+type Listed = Pick<OpenMailbox, 'uidValidity'> & { readonly summary: MailSummary };
 
 export class MailboxWatch {
   readonly #deps: WatchDeps;
@@ -74,7 +77,7 @@ export class MailboxWatch {
       return;
     }
     if (from.kind === 'rescan') {
-      await this.#rescan(from.cursor, signal);
+      await this.#rescan(from.cursor, mailbox, signal);
       return;
     }
     let { cursor } = from;
@@ -85,7 +88,7 @@ export class MailboxWatch {
       for (const summary of await this.#connection.summaries(chunk)) {
         if (signal.aborted) return;
         cursor = { ...cursor, uid: summary.uid };
-        await this.#take(summary, cursor, signal);
+        await this.#take({ ...mailbox, summary }, cursor, signal);
       }
       // The last ones may have been deleted meanwhile.
       if (cursor.uid < last) {
@@ -96,7 +99,7 @@ export class MailboxWatch {
   }
 
   /** The server renumbered the mailbox: what is new is known by content, not by UID. */
-  async #rescan(cursor: MailCursor, signal: AbortSignal): Promise<void> {
+  async #rescan(cursor: MailCursor, mailbox: OpenMailbox, signal: AbortSignal): Promise<void> {
     const { host, register } = this.#deps;
     const since = Math.max(cursor.since, host.clock.now() - RESCAN_MS);
     const uids = await this.#connection.uidsSince(since);
@@ -106,19 +109,15 @@ export class MailboxWatch {
         if (signal.aborted) return;
         const isOld = summary.arrivedAtMs < cursor.since || summary.uid > cursor.uid;
         if (isOld || (await register.isKnownFingerprint(fingerprintOf(summary)))) continue;
-        await this.#take(summary, undefined, signal);
+        await this.#take({ ...mailbox, summary }, undefined, signal);
       }
     }
     await this.#commit([], cursor);
   }
 
   /** Reads one mail and hands it over; without a cursor the place in the mailbox stays. */
-  async #take(
-    summary: MailSummary,
-    cursor: MailCursor | undefined,
-    signal: AbortSignal,
-  ): Promise<void> {
-    const incoming = await this.#read(summary, signal);
+  async #take(listed: Listed, cursor: MailCursor | undefined, signal: AbortSignal): Promise<void> {
+    const incoming = await this.#read(listed, signal);
     if (incoming === undefined) return this.#commit([], cursor);
     const { bounced, notice } = incoming;
     if (bounced !== undefined) await this.#deps.host.bounced(bounced.id, bounced.reason);
@@ -130,7 +129,10 @@ export class MailboxWatch {
     }
   }
 
-  async #read(summary: MailSummary, signal: AbortSignal): Promise<Incoming | undefined> {
+  async #read(
+    { summary, uidValidity }: Listed,
+    signal: AbortSignal,
+  ): Promise<Incoming | undefined> {
     const { host, settings, register } = this.#deps;
     const receivedAt = host.clock.now();
     const raw = await this.#fetch(summary);
@@ -138,7 +140,7 @@ export class MailboxWatch {
     const headers = parseHeaderBlock(splitHeader(raw).block);
     for (let attempt = 1; ; attempt += 1) {
       const reading = await this.#parse(summary, raw);
-      const arrival = { summary, headers, reading, receivedAt };
+      const arrival = { uidValidity, summary, headers, reading, receivedAt };
       const incoming = await readIncoming(arrival, settings, register);
       if (!incoming.isTemporary || attempt === MAX_LOOKUP_TRIES) return incoming;
       await host.clock.sleep(LOOKUP_PAUSE_MS, signal);

@@ -15,6 +15,7 @@ import { renderEmailHtml } from '../../core/markup-email.ts';
 import { renderPlain } from '../../core/markup-plain.ts';
 import type { OutboundMessage } from '../../core/message.ts';
 import type { MailRegister, OutgoingRecord } from './mail-register.ts';
+import type { Packed } from './outgoing-files.ts';
 
 const SEND_HEX_CHARS = 32;
 const THREAD_HEX_CHARS = 16;
@@ -22,6 +23,7 @@ const MAX_OPENING_CHARS = 70;
 
 export type OutgoingMail = {
   readonly message: OutboundMessage;
+  readonly packed: Packed;
   readonly record: OutgoingRecord;
   readonly thread: string;
   readonly recipient: string;
@@ -70,7 +72,7 @@ async function newRecord(
   return {
     messageId: formatOwnMessageId({ send, thread, tag }, from),
     dateMs: now,
-    subject: parent === undefined ? opening(message.markdown) : replySubject(parent.subject),
+    subject: parent === undefined ? openingOf(message) : replySubject(parent.subject),
     ...(parent?.messageId === undefined ? {} : { inReplyTo: parent.messageId }),
     references: parent === undefined ? [] : replyReferences(parent),
     copies: parent === undefined ? [] : await chooseCopies(parent),
@@ -79,17 +81,20 @@ async function newRecord(
   };
 }
 
-function opening(markdown: string): string {
-  const line = renderPlain(markdown).trim().split('\n', 1)[0] ?? '';
+function openingOf({ markdown, attachments = [] }: OutboundMessage): string {
+  const line =
+    renderPlain(markdown === '' ? (attachments[0]?.name ?? '') : markdown)
+      .trim()
+      .split('\n', 1)[0] ?? '';
   return line.length <= MAX_OPENING_CHARS ? line : `${line.slice(0, MAX_OPENING_CHARS - 1)}…`;
 }
 
 /** RFC 3834 section 5.1: how a machine's mail says that it is one. */
 export async function composeMail(mail: OutgoingMail): Promise<Buffer> {
-  const { message, record, recipient, from, quote } = mail;
+  const { message, packed, record, recipient, from, quote } = mail;
   const isAnswer = record.references.length > 0 || record.inReplyTo !== undefined;
-  const text = renderPlain(message.markdown);
-  const html = renderEmailHtml(message.markdown) + (quote === undefined ? '' : quoteAsHtml(quote));
+  const text = renderPlain(packed.markdown);
+  const html = renderEmailHtml(packed.markdown) + (quote === undefined ? '' : quoteAsHtml(quote));
   const composer = new MailComposer({
     from,
     to: recipient,
@@ -106,6 +111,11 @@ export async function composeMail(mail: OutgoingMail): Promise<Buffer> {
     },
     text: quote === undefined ? text : `${text.trimEnd()}\n\n${quoteAsText(quote)}\n`,
     html: `<!doctype html>\n<html><body style="font-family:sans-serif">\n${html}</body></html>\n`,
+    attachments: packed.files.map(({ name, type, content }) => ({
+      filename: name,
+      contentType: type,
+      content: Buffer.from(content.buffer, content.byteOffset, content.byteLength),
+    })),
     baseBoundary: digest(message.id, SEND_HEX_CHARS),
     disableFileAccess: true,
     disableUrlAccess: true,

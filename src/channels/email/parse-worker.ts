@@ -56,6 +56,10 @@ function serve(port: MessagePort): void {
       void read(Buffer.from(message.raw), lookup, post);
       return;
     }
+    if (message.kind === 'files') {
+      void files(Buffer.from(message.raw), post);
+      return;
+    }
     const asker = waiting.get(message.query);
     waiting.delete(message.query);
     if (message.records !== undefined) asker?.resolve(message.records);
@@ -78,13 +82,22 @@ async function read(
   post({ kind: 'verified', report: await checkSignatures(raw, lookup) });
 }
 
-async function parse(raw: Buffer, shape: MimeShape): Promise<ParseResult> {
-  const parsed = await simpleParser(raw, {
+async function files(raw: Buffer, post: (message: FromParser) => void): Promise<void> {
+  const parts = 'gate' in measureMime(raw) ? [] : (await parseMime(raw)).attachments;
+  const contents = parts.filter(isFile).map(({ content }) => Uint8Array.from(content));
+  post({ kind: 'files', contents });
+}
+
+const parseMime = (raw: Buffer) =>
+  simpleParser(raw, {
     skipHtmlToText: true,
     skipTextToHtml: true,
     skipImageLinks: true,
     keepDeliveryStatus: true,
   });
+
+async function parse(raw: Buffer, shape: MimeShape): Promise<ParseResult> {
+  const parsed = await parseMime(raw);
   const plain = visibleText(parsed.text ?? '');
   const html = parsed.html === false ? '' : visibleText(htmlToVisibleText(parsed.html));
   const hasPlain = plain.trim() !== '';
@@ -101,7 +114,7 @@ async function parse(raw: Buffer, shape: MimeShape): Promise<ParseResult> {
     partsDiffer: hasPlain && partsDiffer(plain, html),
     contentTypes: shape.contentTypes,
     calendarMethod: shape.calendarMethod ?? calendars.map(calendarMethod).find(isMethod),
-    attachments: parsed.attachments.filter((part) => !isCalendar(part)).map(describePart),
+    attachments: parsed.attachments.filter(isFile).map(describePart),
     // One entry often comes twice, as an alternative and as a file.
     calendars: [...new Set(calendars.flatMap((ics) => describeCalendar(ics) ?? []))],
     bounce: shape.contentTypes.some((type) => REPORT_TYPE.test(type))
@@ -114,6 +127,8 @@ async function parse(raw: Buffer, shape: MimeShape): Promise<ParseResult> {
 const isMethod = (method: string | undefined) => method !== undefined;
 
 const isCalendar = (part: { contentType: string }) => CALENDAR_TYPE.test(part.contentType);
+
+const isFile = (part: { contentType: string }) => !isCalendar(part);
 
 function describePart(part: {
   filename?: string | undefined;

@@ -44,6 +44,8 @@ export type DnsLookup = (domain: string, type: string) => Promise<string[][] | s
 
 export type ToParser =
   | { readonly kind: 'read'; readonly raw: Uint8Array }
+  /** Asks for the contents of the mail's attachments, in the order `ParsedMail` names them. */
+  | { readonly kind: 'files'; readonly raw: Uint8Array }
   | {
       readonly kind: 'records';
       readonly query: number;
@@ -53,6 +55,7 @@ export type ToParser =
 
 export type FromParser =
   | { readonly kind: 'parsed'; readonly result: ParseResult }
+  | { readonly kind: 'files'; readonly contents: readonly Uint8Array[] }
   | {
       readonly kind: 'lookup';
       readonly query: number;
