@@ -39,7 +39,7 @@ const DROPPED: readonly string[] = [
   ...named('agents.', ['defaultLane']),
   ...named('agents.defaults.', AGENT_DEFAULTS),
   ...named('memory.', MEMORY),
-  ...named('tools.', ['web exec toolsets codeExecution']),
+  ...named('tools.', ['web.search web.jinaReader exec toolsets codeExecution']),
   ...named('channels.', ['feishu telegram.proxy telegram.toolset']),
   ...named('channels.whatsapp.', ['bridgeUrl bridgePort toolset']),
   ...named('timeouts.', ['lmsNativeProbeSecs lmsLoadSecs lmsUnloadSecs']),
