@@ -47,6 +47,12 @@ export function pairCommand(terminal: Terminal): Command {
     .argument('<user>', 'their id')
     .action((channel: string, user: string) => block(terminal, channel, user));
   command
+    .command('drop')
+    .description('leave what a stranger wrote unanswered, and decide nothing about them')
+    .argument('<channel>', 'e.g. telegram')
+    .argument('<user>', 'their id or code')
+    .action((channel: string, user: string) => drop(terminal, channel, user));
+  command
     .command('revoke')
     .description('take back what was approved or blocked')
     .argument('<channel>', 'e.g. telegram')
@@ -109,6 +115,18 @@ async function block(terminal: Terminal, channel: string, user: string) {
     return who.userId;
   });
   terminal.note(`${id} is refused on ${channel} until "nanobot pair revoke ${channel} ${id}".`);
+}
+
+async function drop(terminal: Terminal, channel: string, user: string) {
+  await checkChannel(channel);
+  const dropped = await withState(terminal, async (state) => {
+    const { waiting } = await subject(state, channel, user);
+    if (waiting !== undefined) await state.people.decisions.drop(waiting);
+    return waiting;
+  });
+  if (dropped === undefined)
+    throw new CommandFailure(EXIT.notFound, `${user} has no message waiting`);
+  terminal.note(`Nothing of what ${dropped.userId} wrote is answered.`);
 }
 
 /** Somebody known by that id or code, else whoever the id may belong to. @throws CommandFailure */

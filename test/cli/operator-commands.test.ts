@@ -66,6 +66,7 @@ describe('pair', () => {
     expect((await run('pair', 'list')).stdout).toMatch(/blocked +telegram +43/);
     expect((await run('pair', 'approve', 'telegram', '43', '--role', 'king')).code).toBe(2);
     expect((await run('pair', 'revoke', 'telegram', '43')).code).toBe(0);
+    expect((await run('pair', 'drop', 'telegram', '43')).code).toBe(6);
   });
 
   test('a WhatsApp number is kept in one spelling, however it was written', async () => {

@@ -38,15 +38,17 @@ const entry: fc.Arbitrary<TranscriptEntry> = fc.oneof(
       optional('messageId', text.map(messageId)),
       optional('seq', count),
       optional('media', media),
+      optional('isForeign', fc.constant(true as const)),
       text,
       at,
     )
-    .map(([id, known, place, came, said, time]) => ({
+    .map(([id, known, place, came, marked, said, time]) => ({
       role: 'user' as const,
       turnId: id,
       ...known,
       ...place,
       ...came,
+      ...marked,
       text: said,
       at: time,
     })),
@@ -72,15 +74,20 @@ const entry: fc.Arbitrary<TranscriptEntry> = fc.oneof(
       optional('throughSeq', count),
     )
     .map(([base, usage, through]) => ({ ...base, ...usage, ...through })),
-  fc.record({
-    role: fc.constant('tool' as const),
-    turnId: turn,
-    callId: text.map(callId),
-    name: text,
-    status: fc.constantFrom('ok' as const, 'failed' as const, 'unknown' as const),
-    text,
-    at,
-  }),
+  fc
+    .tuple(
+      fc.record({
+        role: fc.constant('tool' as const),
+        turnId: turn,
+        callId: text.map(callId),
+        name: text,
+        status: fc.constantFrom('ok' as const, 'failed' as const, 'unknown' as const),
+        text,
+        at,
+      }),
+      optional('isForeign', fc.constant(true as const)),
+    )
+    .map(([base, marked]) => ({ ...base, ...marked })),
   fc.record({ role: fc.constant('summary' as const), text, at }),
   fc.record({ role: fc.constant('reset' as const), at }),
   fc.record({ role: fc.constant('undo' as const), undoes: turn, by: text.map(messageId), at }),
