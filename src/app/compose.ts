@@ -232,7 +232,7 @@ async function build(
       dispatcher: buildAsides(withFiles(dispatcher, attachments), { live, bus, agent, questions }),
       permits,
       people,
-      doors: createDoors(clock),
+      doors: createDoors(clock, () => live.config.media.maxFileBytes),
       groupTalk: buffer,
       questions,
     },

@@ -15,12 +15,14 @@ export type Doors = {
   readonly terminal: ReturnType<typeof createDoorChannel>;
 };
 
-export function createDoors(clock: Clock): Doors {
+/** `maxFileBytes`: the largest file that the page may upload. */
+export function createDoors(clock: Clock, maxFileBytes: () => number): Doors {
   return {
     web: createDoorChannel({
       name: channelName('web'),
       coalesces: true,
       choices: 'buttons',
+      maxFileBytes,
       clock,
     }),
     terminal: createDoorChannel({ name: channelName('terminal'), coalesces: false, clock }),

@@ -2,9 +2,10 @@
 // platform. It keeps its own durable log of what was said, so a page that lost its connection
 // resumes without loss.
 
+import type { AttachmentKind } from '../core/attachment.ts';
 import { NanobotError } from '../core/errors.ts';
 import type { LiveUpdate } from '../core/event.ts';
-import type { MessageId } from '../core/ids.ts';
+import type { MediaId, MessageId } from '../core/ids.ts';
 import type { Choice } from '../core/message.ts';
 
 /** What a chat and a client id may look like: safe in keys, URLs and file names. */
@@ -41,6 +42,8 @@ export type DoorEvent =
       readonly choices?: readonly Choice[];
       /** The token of the choice the person pressed; the text is its label. */
       readonly press?: string;
+      /** What stands below it, for as long as the media store keeps it. */
+      readonly files?: readonly DoorFile[];
       /** Says nothing itself: that message is taken away. */
       readonly takesAway?: MessageId;
       readonly at: number;
@@ -60,7 +63,28 @@ export type DoorChat = {
   readonly lastSeq: number;
 };
 
+/** A file as a message names it. */
+export type DoorFileRef = { readonly media: MediaId; readonly name: string };
+
+export type DoorFile = DoorFileRef & {
+  readonly kind: AttachmentKind;
+  /** Found in the content. */
+  readonly mimeType: string;
+  readonly sizeBytes: number;
+};
+
+export interface DoorFiles {
+  /** Largest file that is taken. */
+  maxBytes(): number;
+  /** @throws MediaError, DoorClosedError */
+  keep(name: string, content: AsyncIterable<Uint8Array>): Promise<DoorFile>;
+  /** Undefined where it is not kept any more. @throws DoorClosedError */
+  read(media: MediaId): Promise<Uint8Array | undefined>;
+}
+
 export interface Door {
+  /** Absent: the door carries no files. */
+  readonly files?: DoorFiles;
   /**
    * A person said something. `clientId` is chosen by the page and makes a repeat harmless. Resolves
    * when the message is durable. @throws BusFullError, DoorClosedError, DoorNameError
@@ -71,6 +95,8 @@ export interface Door {
     readonly text: string;
     /** The token of a choice; the text is its label. */
     readonly press?: string;
+    /** Uploaded before. */
+    readonly files?: readonly DoorFileRef[];
   }): Promise<'accepted' | 'duplicate'>;
   /**
    * Everything said after `afterSeq`, then what comes, until the signal aborts. A picture of a turn

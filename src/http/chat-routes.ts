@@ -1,12 +1,13 @@
 // The chat API of one door, the same for the web page and for terminals:
 //   GET  /api/<door>/chats                    newest first
 //   GET  /api/<door>/chats/<chat>/events      server-sent events after ?after= or Last-Event-ID
-//   POST /api/<door>/chats/<chat>/messages    {clientId, text, press?}; 202 once durable
+//   POST /api/<door>/chats/<chat>/messages    {clientId, text, press?, files?}; 202 once durable
 //   POST /api/<door>/chats/<chat>/stop        {}
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { CHOICE_TOKEN, DOOR_NAME, type Door } from '../channels/door.ts';
+import { mediaId } from '../core/ids.ts';
 import type { Clock } from '../lib/clock.ts';
 import { chatEventWriter } from './chat-events.ts';
 import { replyWithEvents } from './event-reply.ts';
@@ -22,6 +23,8 @@ export type ChatRoutesOptions = {
 };
 
 const MAX_CHATS = 200;
+const MAX_FILES = 10;
+const MAX_FILE_NAME_CHARS = 500;
 
 const name = z.string().regex(DOOR_NAME, 'has 1 to 64 letters, digits, ".", "_" or "-"');
 const seq = z.coerce.number().int().min(0).max(Number.MAX_SAFE_INTEGER);
@@ -30,11 +33,24 @@ const eventsQuery = z.object({
   after: seq.optional(),
   live: z.enum(['whole', 'delta']).default('whole'),
 });
-const messageBody = z.strictObject({
-  clientId: name,
-  text: z.string().refine((text) => text.trim() !== '', 'is empty'),
-  press: z.string().regex(CHOICE_TOKEN, 'is no token of a choice').exactOptional(),
+const file = z.strictObject({
+  media: z
+    .string()
+    .regex(/^[0-9a-f]{64}$/, 'is no name of a file')
+    .transform(mediaId),
+  name: z.string().max(MAX_FILE_NAME_CHARS),
 });
+const messageBody = z
+  .strictObject({
+    clientId: name,
+    text: z.string(),
+    press: z.string().regex(CHOICE_TOKEN, 'is no token of a choice').exactOptional(),
+    files: z.array(file).min(1).max(MAX_FILES).exactOptional(),
+  })
+  .refine(({ text, files }) => text.trim() !== '' || files !== undefined, {
+    path: ['text'],
+    message: 'is empty',
+  });
 
 export function addChatRoutes(app: FastifyInstance, path: string, options: ChatRoutesOptions) {
   const { door, stop } = options;

@@ -12,6 +12,8 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** Needs no token and may be asked for from anywhere: the page's files, /healthz. */
     isOpen?: true;
+    /** Takes a form with a file instead of JSON. */
+    isUpload?: true;
     /** Brings its own proof in its body. */
     isLogin?: true;
   }
@@ -23,17 +25,19 @@ declare module 'fastify' {
 
 export type GateOptions = HostRules & { readonly access: Access; readonly clock: Clock };
 
+/** Another page could send it without asking first, but not with the proof that is asked for. */
+const FORM_TYPE = /^multipart\/form-data; ?boundary=/i;
 const JSON_TYPE = /^application\/json(?:; ?charset=utf-8)?$/i;
 
 export function createGate(options: GateOptions): (request: FastifyRequest) => Promise<void> {
   const guard = createTokenGuard(options.access, options.clock);
   return async (request) => {
     checkHost(request, options);
-    const { isOpen, isLogin } = request.routeOptions.config;
+    const { isOpen, isLogin, isUpload } = request.routeOptions.config;
     if (isOpen === true) return;
     checkOrigin(request);
     if (isLogin !== true) request.credential = await credentialOf(request, guard);
-    checkType(request);
+    checkType(request, isUpload === true ? FORM_TYPE : JSON_TYPE);
   };
 }
 
@@ -71,7 +75,8 @@ async function credentialOf(
 }
 
 /** A type that a web page elsewhere could send without asking first is refused. */
-function checkType({ method, headers }: FastifyRequest) {
-  if (method === 'GET' || JSON_TYPE.test(headers['content-type'] ?? '')) return;
-  throw new Refusal(415, 'type_refused', 'Send "Content-Type: application/json".');
+function checkType({ method, headers }: FastifyRequest, type: RegExp) {
+  if (method === 'GET' || type.test(headers['content-type'] ?? '')) return;
+  const wanted = type === JSON_TYPE ? 'application/json' : 'multipart/form-data';
+  throw new Refusal(415, 'type_refused', `Send "Content-Type: ${wanted}".`);
 }

@@ -12,6 +12,7 @@ import type { Access } from './access.ts';
 import { addChannelRoutes, type ChannelControl } from './channel-routes.ts';
 import { addChatRoutes } from './chat-routes.ts';
 import { failureReply } from './failure-reply.ts';
+import { addFileRoutes } from './file-routes.ts';
 import { createGate } from './gate.ts';
 import { addLoginRoutes } from './login-routes.ts';
 import { pageFiles } from './page-files.ts';
@@ -102,6 +103,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
       stop: (chat) => options.stop(name, chat),
       closing: closing.signal,
     });
+    if (door.files !== undefined) addFileRoutes(app, `/api/${name}/files`, door.files);
   }
   return {
     listen: () => listen(app, options),

@@ -63,7 +63,7 @@ export function filesContract(startRig: () => Promise<ChannelRig>): void {
     expect(first?.content.equals(PNG)).toBe(true);
     expect(second).toMatchObject({ name: 'report.txt', caption: '' });
     expect(second?.content.toString()).toBe('report');
-    expect((await rig.personSees())[0]).toBe('Here.');
+    expect((await rig.personSees())[0]).toContain('Here.');
   });
 
   test('sends no file again that an earlier try delivered', async (context) => {
@@ -84,7 +84,8 @@ export function filesContract(startRig: () => Promise<ChannelRig>): void {
     if (open === undefined) return;
     await using rig = open.rig;
     const { maxCaptionUnits } = limitsOf(rig.channel);
-    const words = Array.from({ length: maxCaptionUnits / 4 }, (_, index) => `w${index}`);
+    const length = Math.min(1000, maxCaptionUnits / 4);
+    const words = Array.from({ length }, (_, index) => `w${index}`);
     const caption = words.join(' ');
     const file = await fileOf(rig.host, Buffer.from('x'), { kind: 'document', caption });
     await rig.channel.send(answer(rig, [file]), sending());

@@ -49,6 +49,9 @@ const noChannels: ChannelControl = {
   restartChannel: async () => false,
 };
 
+/** Largest file the door takes. */
+export const MAX_FILE_BYTES = 2_000_000;
+
 /** The token of a server whose test names none; requests carry it by themselves. */
 export const HTTP_TOKEN = 'the-token-of-every-http-test';
 
@@ -67,6 +70,7 @@ export async function startHttp(given: HttpRigOptions = {}): Promise<HttpRig> {
     name: channelName('web'),
     coalesces: true,
     choices: 'buttons',
+    maxFileBytes: () => MAX_FILE_BYTES,
     clock: time,
   });
   const host = createMemoryHost(time);

@@ -12,15 +12,25 @@ import type { InboundMessage, OutboundMessage } from '../../core/message.ts';
 import { aborted } from '../../lib/aborted.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { createLanes } from '../../lib/lanes.ts';
-import type { Channel, ChannelHost, Retracting } from '../channel.ts';
+import type { Attachments, Channel, ChannelHost, Retracting } from '../channel.ts';
 import {
   DOOR_NAME,
   type Door,
   type DoorChat,
   DoorClosedError,
   type DoorEvent,
+  type DoorFileRef,
+  type DoorFiles,
   DoorNameError,
 } from '../door.ts';
+import {
+  attachmentOf,
+  createDoorFiles,
+  DOOR_ATTACHMENTS,
+  filesNamed,
+  requireKept,
+  saidOf,
+} from './door-files.ts';
 import { DoorLog, type Intent } from './door-log.ts';
 import { Readers } from './readers.ts';
 
@@ -30,6 +40,8 @@ export type DoorOptions = {
   readonly coalesces: boolean;
   /** Whoever shows the chats can show something to press, and take away what was shown. */
   readonly choices?: 'buttons';
+  /** Whoever shows the chats can show files; absent: the door carries none. */
+  readonly maxFileBytes?: () => number;
   readonly clock: Clock;
 };
 
@@ -57,6 +69,8 @@ class DoorChannel implements Channel, Door {
   readonly lifetimeMs = LIFETIME_MS;
   readonly coalesces: boolean;
   readonly liveView = { show: (update: LiveUpdate) => this.#readers.show(update) };
+  readonly attachments?: Attachments;
+  readonly files?: DoorFiles;
   readonly choices?: 'buttons';
   readonly retracting?: Retracting;
   readonly #clock: Clock;
@@ -67,10 +81,15 @@ class DoorChannel implements Channel, Door {
   #opened: Opened | undefined;
   #isTakingIn = false;
 
-  constructor({ name, coalesces, choices, clock }: DoorOptions) {
+  constructor({ name, coalesces, choices, maxFileBytes, clock }: DoorOptions) {
     this.name = name;
     this.coalesces = coalesces;
     this.#clock = clock;
+    if (maxFileBytes !== undefined) {
+      this.attachments = DOOR_ATTACHMENTS;
+      const media = async () => (await this.#openedSoon()).host.media;
+      this.files = createDoorFiles(media, maxFileBytes);
+    }
     if (choices === undefined) return;
     this.choices = choices;
     this.retracting = {
@@ -91,17 +110,11 @@ class DoorChannel implements Channel, Door {
   }
 
   async send(message: OutboundMessage, context: SendContext): Promise<Receipt> {
-    if (message.markdown.trim() === '') return { nativeIds: [] };
-    const { log } = await this.#whenOpened(context.signal);
+    const said = saidOf(message);
+    if (said === undefined) return { nativeIds: [] };
+    const { host, log } = await this.#whenOpened(context.signal);
+    await requireKept(host.media, message.attachments);
     const { chat } = message.chat;
-    const { id, markdown: text, replyTo, choices } = message;
-    const said = {
-      id,
-      from: 'agent',
-      text,
-      ...(replyTo === undefined ? {} : { replyTo }),
-      ...(choices === undefined ? {} : { choices }),
-    } as const;
     const seq = await this.#lanes.run(chat, () =>
       log.append(chat, { ...said, at: this.#clock.now() }),
     );
@@ -116,8 +129,9 @@ class DoorChannel implements Channel, Door {
     readonly clientId: string;
     readonly text: string;
     readonly press?: string;
+    readonly files?: readonly DoorFileRef[];
   }): Promise<'accepted' | 'duplicate'> {
-    const { chat, clientId, text, press } = message;
+    const { chat, clientId, text, press, files: refs = [] } = message;
     checkNames(chat, clientId);
     const opened = await this.#openedSoon();
     if (!this.#isTakingIn) throw new DoorClosedError('The gateway is stopping.');
@@ -125,7 +139,9 @@ class DoorChannel implements Channel, Door {
     return this.#lanes.run(chat, async () => {
       if (await opened.log.has(chat, id)) return 'duplicate';
       const pressed = press === undefined ? {} : { press };
-      const intent = { id, chat, text, ...pressed, at: this.#clock.now() };
+      const files = await filesNamed(opened.host.media, refs);
+      const carried = files.length === 0 ? {} : { files };
+      const intent = { id, chat, text, ...pressed, ...carried, at: this.#clock.now() };
       await opened.log.intend(intent);
       await this.#complete(intent, opened);
       return 'accepted';
@@ -191,7 +207,7 @@ class DoorChannel implements Channel, Door {
     host.report({ kind: 'running', activeAt: host.clock.now() });
   }
 
-  #inbound({ id, chat, text, press, at }: Intent): InboundMessage {
+  #inbound({ id, chat, text, press, files, at }: Intent): InboundMessage {
     return {
       id,
       chat: { channel: this.name, account: this.account, chat: chatId(chat) },
@@ -199,6 +215,7 @@ class DoorChannel implements Channel, Door {
       addressing: 'direct',
       text,
       ...(press === undefined ? {} : { press }),
+      ...(files === undefined ? {} : { attachments: files.map(attachmentOf) }),
       sentAt: at,
       receivedAt: at,
     };

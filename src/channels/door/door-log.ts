@@ -3,11 +3,12 @@
 // part of the log in the transaction that removes it.
 
 import { z } from 'zod';
+import { ATTACHMENT_KINDS } from '../../core/attachment.ts';
 import type { MessageId } from '../../core/ids.ts';
-import { messageId } from '../../core/ids.ts';
+import { mediaId, messageId } from '../../core/ids.ts';
 import type { Choice } from '../../core/message.ts';
 import type { KeyValueStore } from '../../store/store.ts';
-import type { DoorChat } from '../door.ts';
+import type { DoorChat, DoorFile } from '../door.ts';
 import { titleOf } from './title.ts';
 
 export type Said = {
@@ -17,6 +18,7 @@ export type Said = {
   readonly text: string;
   readonly choices?: readonly Choice[];
   readonly press?: string;
+  readonly files?: readonly DoorFile[];
   readonly takesAway?: MessageId;
   /** Epoch milliseconds. */
   readonly at: number;
@@ -33,10 +35,18 @@ export type Intent = {
   readonly chat: string;
   readonly text: string;
   readonly press?: string;
+  readonly files?: readonly DoorFile[];
   readonly at: number;
 };
 
 const idSchema = z.string().transform(messageId);
+const doorFileSchema = z.object({
+  media: z.string().transform(mediaId),
+  name: z.string(),
+  kind: z.enum(ATTACHMENT_KINDS),
+  mimeType: z.string(),
+  sizeBytes: z.number(),
+});
 const saidSchema = z.object({
   id: idSchema,
   from: z.enum(['person', 'agent']),
@@ -44,6 +54,7 @@ const saidSchema = z.object({
   text: z.string(),
   choices: z.array(z.object({ label: z.string(), token: z.string() })).exactOptional(),
   press: z.string().exactOptional(),
+  files: z.array(doorFileSchema).exactOptional(),
   takesAway: idSchema.exactOptional(),
   at: z.number(),
 });
@@ -52,6 +63,7 @@ const intentSchema = z.object({
   chat: z.string(),
   text: z.string(),
   press: z.string().exactOptional(),
+  files: z.array(doorFileSchema).exactOptional(),
   at: z.number(),
 });
 const headSchema = z.object({ title: z.string(), updatedAt: z.number(), lastSeq: z.number() });
@@ -112,7 +124,11 @@ export class DoorLog {
     const seq = (head?.lastSeq ?? 0) + 1;
     // Never back in time, so that the list keeps its order when the clock is set back.
     const updatedAt = Math.max(said.at, head?.updatedAt ?? 0);
-    const next: Head = { title: head?.title ?? titleOf(said.text), updatedAt, lastSeq: seq };
+    const next: Head = {
+      title: head?.title ?? titleOf(said.text || (said.files?.[0]?.name ?? '')),
+      updatedAt,
+      lastSeq: seq,
+    };
     await this.#state.setMany([
       ...(head === undefined ? [] : [{ key: recentKey(chat, head.updatedAt), value: undefined }]),
       { key: recentKey(chat, updatedAt), value: chat },

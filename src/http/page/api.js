@@ -4,6 +4,7 @@
 import { createLoginQuestion, forgetSession, redeem, session } from './login.js';
 
 const REQUEST_TIMEOUT_MS = 15_000;
+const FILE_TIMEOUT_MS = 120_000;
 
 /** The gateway answered and refused. `isFinal`: trying again as it is cannot help. */
 export class RefusedError extends Error {
@@ -78,12 +79,25 @@ export function createApi() {
     return request(`${channelPath(channel)}/login`, init, (response) => response.body);
   }
 
-  return { logIn, getJson, postJson, openEvents, openLogin };
+  /** Hands a file over; what a message names it by. */
+  async function upload(file, signal) {
+    const body = new FormData();
+    body.append('file', file, file.name);
+    const init = { method: 'POST', body, signal, timeoutMs: FILE_TIMEOUT_MS };
+    return (await request('/api/web/files', init, (response) => response.json())).file;
+  }
+
+  async function download(media) {
+    const init = { method: 'GET', timeoutMs: FILE_TIMEOUT_MS };
+    return request(`/api/web/files/${media}`, init, (response) => response.blob());
+  }
+
+  return { logIn, getJson, postJson, openEvents, openLogin, upload, download };
 }
 
-async function attempt(path, init, token, read) {
+async function attempt(path, { timeoutMs = REQUEST_TIMEOUT_MS, ...init }, token, read) {
   const late = new AbortController();
-  const timer = setTimeout(() => late.abort(), REQUEST_TIMEOUT_MS);
+  const timer = setTimeout(() => late.abort(), timeoutMs);
   const authorization = token === null ? {} : { authorization: `Bearer ${token}` };
   try {
     const response = await fetch(path, {

@@ -9,6 +9,7 @@ import { followChat } from './connection.js';
 import { createConversation } from './conversation.js';
 import { createDrawer } from './drawer.js';
 import { element, iconButton } from './element.js';
+import { createFileView } from './file-view.js';
 import { takeCode } from './login.js';
 import { createOutbox } from './outbox.js';
 import { createScrollKeeper } from './scroll-keeper.js';
@@ -32,6 +33,7 @@ class App {
   #lostTimer;
   #refreshTimer;
   #place = createScrollKeeper(byId('scroll'), byId('to-end'));
+  #showFiles = createFileView(this.#api, (change) => this.#place.keepPlace(change));
   #drawer = createDrawer();
   #list = createChatList(this.#api, byId('chats'), { onOpen: () => this.#drawer.close() });
   #outbox = createOutbox(this.#api, {
@@ -44,8 +46,13 @@ class App {
       field: byId('text'),
       buttons: byId('buttons'),
       note: byId('composer-note'),
+      files: byId('composer-files'),
     },
-    { onSend: (text) => this.#send(text), onStop: () => this.#stop() },
+    {
+      onSend: (text, files) => this.#send(text, { files }),
+      onStop: () => this.#stop(),
+      upload: (file, signal) => this.#api.upload(file, signal),
+    },
   );
 
   async start() {
@@ -103,7 +110,8 @@ class App {
       keepPlace: (change) => this.#place.keepPlace(change),
       onAnswering: (isAnswering) => this.#setAnswering(isAnswering),
       onTakeBack: (text) => this.#composer.takeBack(text),
-      onPress: (label, token) => this.#send(label, token),
+      onPress: (label, press) => this.#send(label, { press }),
+      showFiles: this.#showFiles,
     });
     this.#open = { chat, controller, conversation, hasHistory: lastSeq > 0 };
     if (location.hash !== `#${chat}`) history.pushState(undefined, '', `#${chat}`);
@@ -152,9 +160,9 @@ class App {
     }, REFRESH_DELAY_MS);
   }
 
-  #send(text, press) {
+  #send(text, also) {
     const { chat, conversation } = this.#open;
-    const message = this.#outbox.send(chat, text, press);
+    const message = this.#outbox.send(chat, text, also);
     conversation.addUnsent(message);
     this.#showWelcome();
     this.#place.scrollToEnd();

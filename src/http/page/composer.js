@@ -1,25 +1,31 @@
-// The message field: Enter sends, Shift+Enter begins a line; a button stops the answer under way.
+// The message field: Enter sends, Shift+Enter begins a line; files come by a button, by pasting and by
+// dropping; a button stops the answer under way.
 
+import { createAttachedFiles } from './attached-files.js';
 import { iconButton } from './element.js';
 
 const MAX_CHARS = 200_000;
 
-export function createComposer({ form, field, buttons, note }, { onSend, onStop }) {
+export function createComposer({ form, field, buttons, note, files }, { onSend, onStop, upload }) {
+  const attached = createAttachedFiles(files, { upload, tell, onChange: fitHeight });
   const send = iconButton('send', 'Send', submit, 'primary');
   const stop = iconButton('stop', 'Stop the answer', onStop, 'stop');
   stop.hidden = true;
-  buttons.append(stop, send);
+  const attach = iconButton('attach', 'Attach files', () => attached.choose());
+  buttons.append(attach, stop, send);
 
   function submit() {
     const text = field.value.trim();
-    if (text === '') return;
+    if (text === '' && attached.isEmpty()) return;
+    if (attached.isUploading()) return tell('A file is still being uploaded.');
     if (text.length > MAX_CHARS) {
       note.textContent = `This is too long: ${text.length} characters, at most ${MAX_CHARS} are sent.`;
       return;
     }
+    const uploaded = attached.take();
     field.value = '';
     fitHeight();
-    onSend(text);
+    onSend(text, uploaded.length === 0 ? undefined : uploaded);
     field.focus();
   }
 
@@ -28,9 +34,24 @@ export function createComposer({ form, field, buttons, note }, { onSend, onStop 
     note.textContent = '';
     field.style.height = 'auto';
     field.style.height = `${field.scrollHeight}px`;
-    send.disabled = field.value.trim() === '';
+    send.disabled = field.value.trim() === '' && attached.isEmpty();
   }
 
+  function tell(problem) {
+    note.textContent = problem;
+  }
+
+  function takeFiles(event, source) {
+    if (source === null || source.files.length === 0) return;
+    event.preventDefault();
+    attached.add(source.files);
+  }
+
+  field.addEventListener('paste', (event) => takeFiles(event, event.clipboardData));
+  document.addEventListener('dragover', (event) => {
+    if (event.dataTransfer.types.includes('Files')) event.preventDefault();
+  });
+  document.addEventListener('drop', (event) => takeFiles(event, event.dataTransfer));
   field.addEventListener('input', fitHeight);
   field.addEventListener('keydown', (event) => {
     if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return;
@@ -54,8 +75,6 @@ export function createComposer({ form, field, buttons, note }, { onSend, onStop 
       fitHeight();
       field.focus();
     },
-    tell(problem) {
-      note.textContent = problem;
-    },
+    tell,
   };
 }

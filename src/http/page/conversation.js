@@ -13,7 +13,7 @@ const RECENT_MS = 30_000;
 /** After a reconnect the gateway shows the turns that still run; the others are over. */
 const STALE_MS = 1500;
 
-export function createConversation({ keepPlace, onAnswering, onTakeBack, onPress }) {
+export function createConversation({ showFiles, keepPlace, onAnswering, onTakeBack, onPress }) {
   const choices = createChoices(onPress);
   const answers = new Map();
   const said = element('div', { className: 'said', role: 'log', aria: { label: 'Messages' } });
@@ -35,7 +35,7 @@ export function createConversation({ keepPlace, onAnswering, onTakeBack, onPress
     if (event.from === 'person') {
       dropPending(event.id.slice(event.id.lastIndexOf(':') + 1));
       if (event.press !== undefined) choices.pressed(event.press);
-      said.append(personMessage(event.text, event.at));
+      said.append(personMessage(event.text, event.at, showFiles(event.files)));
       waiting.hidden = turns.size > 0 || Date.now() - event.at > RECENT_MS;
       return;
     }
@@ -53,7 +53,7 @@ export function createConversation({ keepPlace, onAnswering, onTakeBack, onPress
     const [, turnId, ordinal] = ANSWER_ID.exec(event.id) ?? [];
     const turn = ordinal === '0' ? turns.get(turnId) : undefined;
     if (turnId !== undefined) endTurn(turnId);
-    if (turn === undefined) return agentMessage(event.text, event.at);
+    if (turn === undefined) return agentMessage(event.text, event.at, showFiles(event.files));
     turn.finish(event.text, event.at);
     return turn.node;
   }
@@ -113,9 +113,9 @@ export function createConversation({ keepPlace, onAnswering, onTakeBack, onPress
       }
       if (turns.size > 0) setTimeout(dropStale, STALE_MS);
     },
-    addUnsent({ clientId, text, press }) {
+    addUnsent({ clientId, text, press, files }) {
       if (press !== undefined) choices.pressed(press);
-      const message = unsentMessage(text);
+      const message = unsentMessage(text, showFiles(files));
       pending.set(clientId, message);
       unsent.append(message.node);
     },

@@ -7,22 +7,24 @@ import { createMarkdownView } from './markdown-view.js';
 const timeFormat = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' });
 const dayFormat = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' });
 
-export function personMessage(text, at) {
+export function personMessage(text, at, files) {
   const body = element('div', { className: 'body' }, text);
-  return element('article', { className: 'message person' }, body, messageFoot(at, text, body));
+  const foot = messageFoot(at, text, body);
+  return element('article', { className: 'message person' }, files, body, foot);
 }
 
-export function agentMessage(markdown, at) {
+export function agentMessage(markdown, at, files) {
   const body = element('div', { className: 'body' });
   createMarkdownView(body).finish(markdown);
-  return element('article', { className: 'message agent' }, body, messageFoot(at, markdown, body));
+  const foot = messageFoot(at, markdown, body);
+  return element('article', { className: 'message agent' }, files, body, foot);
 }
 
 /** A message the gateway has not confirmed. */
-export function unsentMessage(text) {
+export function unsentMessage(text, files) {
   const state = element('p', { className: 'state' }, 'Sending…');
   const body = element('div', { className: 'body' }, text);
-  const node = element('article', { className: 'message person unsent' }, body, state);
+  const node = element('article', { className: 'message person unsent' }, files, body, state);
   return {
     node,
     wait(reason) {

@@ -22,6 +22,7 @@ export function createOutbox(api, { onWaiting, onRefused }) {
           clientId: message.clientId,
           text: message.text,
           press: message.press,
+          files: message.files?.map(({ media, name }) => ({ media, name })),
         });
         failures = 0;
         forget(message);
@@ -41,13 +42,14 @@ export function createOutbox(api, { onWaiting, onRefused }) {
   }
 
   return {
-    /** `press`: the token of the choice whose label the text is. */
-    send(chat, text, press) {
+    /** `press`: the token of the choice whose label the text is; `files` are uploaded already. */
+    send(chat, text, { press, files } = {}) {
       const message = {
         chat,
         clientId: crypto.getRandomValues(new BigUint64Array(2)).join('-'),
         text,
         press,
+        files,
       };
       write([...read(), message]);
       drain(chat);

@@ -39,6 +39,23 @@ channelContract('a door', async () => {
           : [],
       );
     },
+    async personSeesFiles() {
+      const files = (await seen()).flatMap((event) =>
+        event.type === 'said' && event.from === 'agent'
+          ? (event.files ?? []).map((file, index) => ({
+              ...file,
+              caption: index === 0 ? (renderPlain(event.text).split('\n\n').at(-1) ?? '') : '',
+            }))
+          : [],
+      );
+      return Promise.all(
+        files.map(async ({ name, media, caption }) => ({
+          name,
+          caption,
+          content: Buffer.from((await door.files?.read(media)) ?? []),
+        })),
+      );
+    },
     async personPresses(label) {
       const all = await seen();
       const said = all.find((event) => event.type === 'said' && event.choices !== undefined);

@@ -68,6 +68,7 @@ export function makeDoor(clock = createMovableClock()): Channel & Door {
     name: channelName('web'),
     coalesces: true,
     choices: 'buttons',
+    maxFileBytes: () => 1_000_000,
     clock,
   });
 }

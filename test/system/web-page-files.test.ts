@@ -1,0 +1,100 @@
+// Files on the web page: attached by the button, by pasting and by dropping, shown and saved.
+
+import { readFile } from 'node:fs/promises';
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { answer, sendContext } from '../channels/door/door-rig.ts';
+import { fileOf } from '../contract/channel-files.ts';
+import { PNG } from '../contract/media.ts';
+import { chromiumAbsent, launchChromium } from '../support/chromium.ts';
+import { eventually, openPage, type PageRig } from '../support/web-page.ts';
+
+const absent = chromiumAbsent();
+if (absent !== undefined) console.log(`skipped: files on the web page (${absent})`);
+
+const names = ({ http }: PageRig) =>
+  http.host.entries.map(({ message }) => (message.attachments ?? []).map(({ name }) => name));
+const attach = (
+  { page }: PageRig,
+  ...files: { name: string; mimeType: string; buffer: Buffer }[]
+) => page.locator('input[type=file]').setInputFiles(files);
+const picture = { name: 'dot.png', mimeType: 'image/png', buffer: PNG };
+const text = { name: 'a.txt', mimeType: 'text/plain', buffer: Buffer.from('words') };
+
+describe.skipIf(absent !== undefined)('files on the web page', () => {
+  let browser: Browser;
+
+  beforeAll(async () => {
+    browser = await launchChromium();
+  });
+
+  afterAll(async () => {
+    await browser?.close();
+  });
+
+  it('are uploaded when they are chosen, and sent with the words', async () => {
+    await using rig = await openPage({ browser });
+    await attach(rig, picture, text);
+    await rig.page.getByText('5 bytes').waitFor();
+    await rig.say('look at these');
+    await rig.showsMessages('look at these');
+    expect(names(rig)).toEqual([['dot.png', 'a.txt']]);
+    await rig.page.locator('.said img[alt="dot.png"]').waitFor();
+    expect(rig.problems).toEqual([]);
+  });
+
+  it('can be left out again, and go without words', async () => {
+    await using rig = await openPage({ browser });
+    await attach(rig, picture, text);
+    await rig.page.getByRole('button', { name: 'Leave out dot.png' }).click();
+    await rig.page.getByText('5 bytes').waitFor();
+    await rig.page.getByRole('button', { name: 'Send', exact: true }).click();
+    await eventually(async () => expect(names(rig)).toEqual([['a.txt']]));
+  });
+
+  it.each(['paste', 'drop'] as const)('come by %s', async (way) => {
+    await using rig = await openPage({ browser });
+    await rig.page.evaluate((kind) => {
+      const data = new DataTransfer();
+      data.items.add(new File(['words'], 'pasted.txt', { type: 'text/plain' }));
+      const options = { bubbles: true, cancelable: true };
+      const event =
+        kind === 'paste'
+          ? new ClipboardEvent('paste', { ...options, clipboardData: data })
+          : new DragEvent('drop', { ...options, dataTransfer: data });
+      document.getElementById('text')?.dispatchEvent(event);
+    }, way);
+    await rig.page.getByText('5 bytes').waitFor();
+    await rig.say('this');
+    await eventually(async () => expect(names(rig)).toEqual([['pasted.txt']]));
+  });
+
+  it('that are too large are said and left out', async () => {
+    await using rig = await openPage({ browser });
+    await attach(rig, { ...text, name: 'large.bin', buffer: Buffer.alloc(2_100_000) });
+    await rig.page.getByText(/large.bin was not attached/).waitFor();
+    expect(await rig.page.locator('#composer-files .file').count()).toBe(0);
+  });
+
+  it('of the agent are shown where they are pictures, and saved under their name', async () => {
+    await using rig = await openPage({ browser });
+    const { host, door } = rig.http;
+    const shown = await fileOf(host, PNG, { kind: 'image', name: 'dot.png' });
+    const svg = Buffer.from('<svg xmlns="http://www.w3.org/2000/svg" onload="alert(1)"></svg>');
+    const hostile = await fileOf(host, svg, {
+      kind: 'image',
+      name: '"><img src=x onerror=alert(1)>.svg',
+      caption: 'a *file*',
+    });
+    const attachments = [shown, hostile];
+    await door.send({ ...answer('a', 't/say/0', ''), attachments }, sendContext());
+    await rig.showsMessages('a file');
+    await rig.page.locator('img[alt="dot.png"]').waitFor();
+    expect(await rig.page.locator('.file img').count()).toBe(1);
+    const saving = rig.page.waitForEvent('download');
+    await rig.page.getByRole('button', { name: /svg/ }).click();
+    const saved = await saving;
+    expect(await readFile(await saved.path(), 'utf8')).toContain('<svg');
+    expect(rig.problems).toEqual([]);
+  });
+});
