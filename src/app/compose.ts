@@ -51,6 +51,7 @@ import { LiveConfig } from './live-config.ts';
 import { createModels } from './models.ts';
 import { OWN_DOORS } from './own-doors.ts';
 import { createOwnerDoor } from './owner-door.ts';
+import { redactedPicture } from './redacted-picture.ts';
 import { redactedSessions } from './redacted-sessions.ts';
 import { redactedStore } from './redacted-store.ts';
 import { PAIRING_SCOPE } from './state.ts';
@@ -108,7 +109,8 @@ async function layFoundations(
   const { maxPending, maxPendingPerChat } = live.config.queue;
   const limits = { maxPending, maxPendingPerChat };
   const busStore = redactedStore(store, redact);
-  const bus = resources.use(createMessageBus({ store: busStore, clock, log, limits }));
+  const shown = redactedPicture(redact);
+  const bus = resources.use(createMessageBus({ store: busStore, clock, log, limits, shown }));
   const policy = () => live.config.sessions;
   const jsonl = createJsonlSessionStore({ folder: home.sessions, clock, log, policy });
   const sessions = resources.use(redactedSessions(jsonl, redact));

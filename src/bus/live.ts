@@ -8,7 +8,8 @@ import type { LiveTopic } from './bus.ts';
 /** Turns a subscriber may lag behind on; beyond that the oldest picture is dropped. */
 const MAX_HELD_TURNS = 10_000;
 
-export function createLiveTopic(): LiveTopic {
+/** `shown`: what a subscriber gets of a picture, asked only for those it takes. */
+export function createLiveTopic(shown: (update: LiveUpdate) => LiveUpdate): LiveTopic {
   const mailboxes = new Map<ChannelName, Set<Mailbox>>();
   return {
     publish(update) {
@@ -18,10 +19,11 @@ export function createLiveTopic(): LiveTopic {
       const mailbox = new Mailbox();
       const ofChannel = mailboxes.get(channel) ?? new Set();
       mailboxes.set(channel, ofChannel.add(mailbox));
-      return mailbox.read(signal, () => {
+      const onEnd = () => {
         ofChannel.delete(mailbox);
         if (ofChannel.size === 0 && mailboxes.get(channel) === ofChannel) mailboxes.delete(channel);
-      });
+      };
+      return mailbox.read(signal, shown, onEnd);
     },
   };
 }
@@ -38,7 +40,11 @@ class Mailbox {
     this.#wake?.();
   }
 
-  async *read(signal: AbortSignal, onEnd: () => void): AsyncGenerator<LiveUpdate, void, void> {
+  async *read(
+    signal: AbortSignal,
+    shown: (update: LiveUpdate) => LiveUpdate,
+    onEnd: () => void,
+  ): AsyncGenerator<LiveUpdate, void, void> {
     const onAbort = () => this.#wake?.();
     signal.addEventListener('abort', onAbort);
     try {
@@ -48,7 +54,7 @@ class Mailbox {
           await this.#arrival();
         } else {
           this.#newest.delete(update.turnId);
-          yield update;
+          yield shown(update);
         }
       }
     } finally {

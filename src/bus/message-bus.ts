@@ -1,6 +1,7 @@
 // The message bus over a store: wires accepting, working and delivering together, so that each wakes
 // the next in the same transaction. What is durable is the store's; when to claim is the pumps'.
 
+import type { LiveUpdate } from '../core/event.ts';
 import type {
   AccountId,
   ChannelName,
@@ -30,6 +31,7 @@ import {
   type DeliverOptions,
   type InboundEntry,
   type LiveDraft,
+  type LiveTopic,
   type MessageBus,
   type SentText,
   type TakenBack,
@@ -48,6 +50,8 @@ export type MessageBusDeps = {
   readonly clock: Clock;
   readonly log: Logger;
   readonly limits: BusLimits;
+  /** What live views get of a picture of a turn; all of it where left out. */
+  readonly shown?: (update: LiveUpdate) => LiveUpdate;
 };
 
 /** How soon work is noticed that another process (a command) put into the store. */
@@ -60,7 +64,7 @@ export function createMessageBus(deps: MessageBusDeps): MessageBus {
 }
 
 class StoreBus implements MessageBus {
-  readonly live = createLiveTopic();
+  readonly live: LiveTopic;
   readonly lead: MessageBus['lead'];
   readonly #deps: MessageBusDeps;
   readonly #store: BusStore;
@@ -73,6 +77,7 @@ class StoreBus implements MessageBus {
   constructor(deps: MessageBusDeps) {
     this.#deps = deps;
     this.#store = deps.store;
+    this.live = createLiveTopic(deps.shown ?? ((update) => update));
     this.lead = createLeadership(deps.clock);
     this.#outside = new Alarm(deps.clock, () => this.#checkOutside());
   }

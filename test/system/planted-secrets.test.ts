@@ -139,7 +139,7 @@ test(
       retry: { providerAttempts: 0 },
       logging: { level: 'debug' },
     };
-    await home.writeConfig(config as Parameters<typeof home.writeConfig>[0]);
+    await home.writeConfig(config as never);
     const env = {
       MY_OPENAI: PLANTED.openai,
       GROQ_API_KEY: PLANTED.groq,
@@ -199,13 +199,34 @@ test(
         pages.push(await response.text(), JSON.stringify([...response.headers]));
       }
     }
+    // The page follows an answer that says one while it is being written.
+    const chat = new URL('/api/web/chats/main/', first.address);
+    const whole = Promise.withResolvers<void>();
+    replies.set('slowly', {
+      chunks: [`First ${PLANTED.deepseek}, then `, whole.promise, 'the end.'],
+    });
+    const stream = await fetch(new URL('events', chat), { headers });
+    await fetch(new URL('messages', chat), {
+      method: 'POST',
+      headers: { ...headers, 'content-type': 'application/json' },
+      body: JSON.stringify({ clientId: 'one', text: 'say it slowly' }),
+    });
+    let followed = '';
+    const decoder = new TextDecoder();
+    for await (const piece of stream.body ?? []) {
+      followed += decoder.decode(piece, { stream: true });
+      if (followed.includes(', then')) whole.resolve();
+      if (followed.includes('the end.')) break;
+    }
+    expect(followed).toContain('First [redacted], then');
+    pages.push(followed);
     // A configuration gone wrong under a running gateway, then a crash.
     await home.writeConfig({
       ...config,
       providers: { openai: { apiKey: [PLANTED.openai] } },
     } as never);
     await first.printed(/cannot be used/);
-    await home.writeConfig(config as Parameters<typeof home.writeConfig>[0]);
+    await home.writeConfig(config as never);
     await first.kill();
     shown.push(first.output());
     const second = await home.start(env);
