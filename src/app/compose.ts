@@ -34,6 +34,7 @@ import { createAlerts } from './alerts.ts';
 import { buildAgent } from './build-agent.ts';
 import { buildAsides } from './build-asides.ts';
 import { buildDecisions } from './build-decisions.ts';
+import { buildDoorWatch } from './build-door-watch.ts';
 import { buildFairUse } from './build-fair-use.ts';
 import {
   buildAttachments,
@@ -187,6 +188,7 @@ async function build(
   const fairUse = buildFairUse(foundations, persons);
   const receiver = createReceiver({
     ...{ bus, pairing, commands, log, judge, groups, knock, fairUse, questions },
+    arrived: (message) => doorWatch.arrived(message),
     tellOwner: tell,
     ownerWroteIn: ownerDoor.wroteIn,
     fetchAttachments: (message) => attachments.begin(message),
@@ -205,6 +207,7 @@ async function build(
     onStopped: (name, { reason, remedy }) =>
       options.foreground(live.redact(`${name} stopped: ${reason}. ${remedy}`)),
   });
+  const doorWatch = await buildDoorWatch({ ...foundations, people, isRunning, tell });
   const permits = createPermits(live.defaults.maxConcurrentChats);
   const attachments = buildAttachments(foundations, manager.channel, resources);
   const dispatcher = createDispatcher({
@@ -236,6 +239,7 @@ async function build(
       people,
       doors: createDoors(clock, () => live.config.media.maxFileBytes),
       groupTalk: buffer,
+      doorWatch,
       questions,
     },
     options,

@@ -22,6 +22,7 @@ import { supervise } from '../lib/supervise.ts';
 import type { MediaStore } from '../media/media.ts';
 import type { MediaReader } from '../media/reader.ts';
 import type { StateStore } from '../store/store.ts';
+import type { DoorWatch } from './build-door-watch.ts';
 import type { Doors } from './doors.ts';
 import type { ChannelReport, Gateway, GatewayOptions } from './gateway.ts';
 import type { LiveConfig } from './live-config.ts';
@@ -43,6 +44,7 @@ export type GatewayParts = {
   readonly doors: Doors;
   readonly people: People;
   readonly groupTalk: Pick<GroupBuffer, 'expire'>;
+  readonly doorWatch: DoorWatch;
   readonly questions: Pick<Questions, 'run'>;
   readonly media: MediaStore;
   readonly reader: Pick<MediaReader, 'sweep'>;
@@ -161,6 +163,7 @@ export class GatewayService implements Gateway {
       });
     const work = kept('turns', (workSignal) => this.#work(workSignal));
     const background = [
+      kept('door watch', (runSignal) => this.#parts.doorWatch.run(runSignal)),
       kept('questions', (runSignal) => this.#parts.questions.run(runSignal)),
       followConfig(this, this.#parts, this.#options, whole),
       keepTidy(this.#parts, whole),

@@ -221,6 +221,13 @@ export interface MessageBus extends AsyncDisposable {
   sentAs(session: SessionKey, part: NativeId): Promise<SentText | undefined>;
   /** Everything a turn said: what was not sent yet is dropped, what was is returned. */
   takeBack(turnId: TurnId): Promise<TakenBack>;
+  /**
+   * Messages of a channel that surely did not arrive, oldest first, 100 at most: those that wait, and
+   * those set aside since then (epoch milliseconds).
+   */
+  stranded(channel: ChannelName, since: number): Promise<readonly OutboundMessage[]>;
+  /** Sends the other message instead; `too late` where this one may have gone out. */
+  divert(id: MessageId, instead: OutboundMessage): Promise<'diverted' | 'too late'>;
   dead(): Promise<readonly DeadLetter[]>;
   /** Puts dead letters back in their queues; returns how many. */
   retry(ids: readonly MessageId[]): Promise<number>;

@@ -84,10 +84,9 @@ class StoreBus implements MessageBus {
 
   async accept(
     batch: readonly InboundEntry[],
-    options: { readonly cursor?: ChannelCursor } = {},
+    { cursor }: { readonly cursor?: ChannelCursor } = {},
   ): Promise<readonly AcceptResult[]> {
-    const { limits } = this.#deps;
-    const accepted = this.#store.accept(batch, { cursor: options.cursor, limits });
+    const accepted = this.#store.accept(batch, { cursor, limits: this.#deps.limits });
     if (batch.some((entry) => entry.kind === 'queue')) this.#turns?.pump();
     const results = await accepted;
     for (const [index, entry] of batch.entries()) {
@@ -174,6 +173,16 @@ class StoreBus implements MessageBus {
 
   takeBack(turnId: TurnId): Promise<TakenBack> {
     return this.#store.takeBack(turnId);
+  }
+
+  stranded(channel: ChannelName, since: number): ReturnType<MessageBus['stranded']> {
+    return this.#store.stranded(channel, since);
+  }
+
+  divert(id: MessageId, instead: OutboundMessage): ReturnType<MessageBus['divert']> {
+    const diverted = this.#store.divert(id, instead);
+    this.#pumpDeliveries([instead]);
+    return diverted;
   }
 
   dead(): Promise<readonly DeadLetter[]> {

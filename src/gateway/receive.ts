@@ -30,6 +30,8 @@ export type ReceiveDeps = {
   readonly questions: Pick<Questions, 'press' | 'numbered'>;
   /** Begins to fetch what a queued message carries. */
   fetchAttachments(message: InboundMessage): void;
+  /** A message was taken in. */
+  arrived(message: InboundMessage): void;
   /** Tells an owner. */
   tellOwner(text: string): void;
   /** Remembers where an owner wrote last. */
@@ -189,7 +191,10 @@ export function createReceiver(deps: ReceiveDeps): Receiver {
   return {
     async receive(batch, options = {}) {
       const weighed = await deps.fairUse.weigh(await Promise.all(batch.map(gate)));
-      for (const item of await store(weighed, options)) await item.afterwards?.();
+      for (const { entry, afterwards } of await store(weighed, options)) {
+        if (entry.kind === 'queue') deps.arrived(entry.message);
+        await afterwards?.();
+      }
     },
   };
 }

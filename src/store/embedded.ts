@@ -8,6 +8,7 @@ import type { Logger } from '../lib/logger.ts';
 import { neededMedia, setAttachments } from './attachments.ts';
 import { openDatabase } from './database.ts';
 import { dropDead, listDead, retryDead } from './dead-letters.ts';
+import { divert, stranded } from './diversion.ts';
 import { forgetDraft, orphanDrafts, readDraft, recordDraft } from './drafts.ts';
 import { GroupCommit } from './group-commit.ts';
 import { accept, cancel, readCursor } from './inbound.ts';
@@ -81,6 +82,8 @@ type DeliveryTopic = Pick<
   | 'markRepeat'
   | 'settle'
   | 'markBounced'
+  | 'stranded'
+  | 'divert'
   | 'recordDraft'
   | 'draft'
   | 'orphanDrafts'
@@ -98,6 +101,8 @@ function deliveryTopic(commits: GroupCommit, clock: Clock, owner: string): Deliv
     settle: (hold, settlement) =>
       commits.write(() => outbound.settle(hold, settlement, owner, clock.now())),
     markBounced: (id, reason) => commits.write(() => outbound.markBounced(id, reason, clock.now())),
+    stranded: (channel, since) => commits.read(() => stranded(channel, since)),
+    divert: (id, instead) => commits.write(() => divert(id, instead, clock.now())),
     recordDraft: (draft) => commits.write(() => recordDraft(draft)),
     draft: (turn) => commits.read(() => readDraft(turn)),
     orphanDrafts: (channel) => commits.read(() => orphanDrafts(channel)),

@@ -136,6 +136,10 @@ export interface BusStore {
   /** A message the platform had taken came back; `not sent` where none of this id was sent. */
   markBounced(id: MessageId, reason: string): Promise<'marked' | 'known' | 'not sent'>;
 
+  /** See the bus. */
+  stranded(channel: ChannelName, since: number): Promise<readonly OutboundMessage[]>;
+  divert(id: MessageId, instead: OutboundMessage): Promise<'diverted' | 'too late'>;
+
   recordDraft(draft: LiveDraft): Promise<void>;
   draft(turn: TurnId): Promise<NativeId | undefined>;
   orphanDrafts(channel: ChannelName): Promise<readonly LiveDraft[]>;

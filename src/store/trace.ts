@@ -2,6 +2,7 @@
 
 import type { Trace, TraceStep } from '../bus/bus.ts';
 import type { MessageId, SessionKey, TurnId } from '../core/ids.ts';
+import { MOVED } from './diversion.ts';
 import { all, first, type Operation } from './operation.ts';
 
 type InboundRow = {
@@ -118,7 +119,10 @@ function outboundEnd(row: OutboundRow): readonly TraceStep[] {
     const parts: readonly string[] = JSON.parse(row.parts);
     return [step(row.settled_at, 'sent', parts.join(', '))];
   }
-  if (row.settled_at !== null) return [step(row.settled_at, row.state, row.reason)];
+  if (row.settled_at !== null) {
+    const isMoved = row.reason?.startsWith(MOVED) === true;
+    return [step(row.settled_at, isMoved ? 'moved' : row.state, row.reason)];
+  }
   if (row.ready_at !== null && row.reason !== null) {
     return [step(row.ready_at, 'next try', row.reason)];
   }

@@ -10,7 +10,14 @@ import type { MessageBus } from '../../src/bus/bus.ts';
 import { createMessageBus } from '../../src/bus/message-bus.ts';
 import type { AdmissionPolicy, Role } from '../../src/core/admission.ts';
 import { type LimitsConfig, limitsSchema } from '../../src/core/config-limits.ts';
-import { channelName, chatId, DEFAULT_ACCOUNT, messageId, userId } from '../../src/core/ids.ts';
+import {
+  type ChannelName,
+  channelName,
+  chatId,
+  DEFAULT_ACCOUNT,
+  messageId,
+  userId,
+} from '../../src/core/ids.ts';
 import type { InboundMessage, PersonSender } from '../../src/core/message.ts';
 import { createFairUse } from '../../src/gateway/fair-use.ts';
 import { createGroupBuffer } from '../../src/gateway/group-buffer.ts';
@@ -28,7 +35,7 @@ import { createSpendingDesk } from '../../src/gateway/spending-desk.ts';
 import { createStrangerAnswers } from '../../src/gateway/stranger-answers.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { openEmbeddedStore } from '../../src/store/embedded.ts';
-import type { EmbeddedStore } from '../../src/store/store.ts';
+import type { ClaimedDelivery, EmbeddedStore } from '../../src/store/store.ts';
 import { createMovableClock, type MovableClock } from '../support/movable-clock.ts';
 
 export const OWNER = '1';
@@ -43,6 +50,9 @@ export type PeopleRig = {
   queued(): Promise<readonly string[]>;
   /** What was sent to the chat of this id. */
   sentTo(chat: string, channel?: string): Promise<readonly string[]>;
+  readonly store: EmbeddedStore;
+  /** Takes what is due on the channel, as its courier would. */
+  claimed(channel: ChannelName): Promise<readonly ClaimedDelivery[]>;
   /** What the owner was told, on whichever door. */
   readonly told: readonly string[];
   policy: Omit<AdmissionPolicy, 'role'>;
@@ -134,6 +144,7 @@ export async function makePeopleRig(
         ownerWroteIn: door.wroteIn,
       },
       fetchAttachments: () => undefined,
+      arrived: () => undefined,
       tellOwner: (text) => void told.push(text),
       commands: {
         bus,
@@ -172,6 +183,10 @@ export async function makePeopleRig(
     get people() {
       return opened.people;
     },
+    get store() {
+      return opened.store;
+    },
+    claimed: async (channel) => (await opened.store.claimDeliveries(channel, () => 1000)).claimed,
     get bus() {
       return opened.bus;
     },

@@ -1,0 +1,58 @@
+// Looks after the doors once a minute: what waits at one that is down goes to another one, and what
+// came in after one was down is told.
+
+import type { MessageBus } from '../bus/bus.ts';
+import { CHANNELS } from '../channels/index.ts';
+import { type ChannelName, channelName } from '../core/ids.ts';
+import { createFallback } from '../gateway/fallback.ts';
+import { createOutages, type Outages } from '../gateway/outages.ts';
+import type { People } from '../gateway/people.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { Logger } from '../lib/logger.ts';
+import type { StateStore } from '../store/store.ts';
+import type { LiveConfig } from './live-config.ts';
+
+const INTERVAL_MS = 60_000;
+
+export type DoorWatchParts = {
+  readonly live: LiveConfig;
+  readonly store: StateStore;
+  readonly bus: MessageBus;
+  readonly people: People;
+  readonly clock: Clock;
+  readonly log: Logger;
+  isRunning(channel: ChannelName): boolean;
+  tell(text: string): void;
+};
+
+export type DoorWatch = Pick<Outages, 'arrived'> & {
+  /** Until the signal aborts. */
+  run(signal: AbortSignal): Promise<void>;
+};
+
+export async function buildDoorWatch(parts: DoorWatchParts): Promise<DoorWatch> {
+  const { live, store, bus, people, clock, log, isRunning, tell } = parts;
+  const channels = () =>
+    CHANNELS.filter((each) => each.isEnabled(live.config.channels)).map(({ name }) =>
+      channelName(name),
+    );
+  const common = { clock, channels, isRunning };
+  const outages = await createOutages({
+    ...common,
+    state: store.scope('outages'),
+    timeZone: () => live.config.sessions.timeZone,
+    tellOwner: tell,
+  });
+  const fallback = createFallback({ ...common, bus, persons: people.persons, log });
+
+  return {
+    arrived: outages.arrived,
+    async run(signal) {
+      while (!signal.aborted) {
+        await outages.check();
+        await fallback.check();
+        await clock.sleep(INTERVAL_MS, signal).catch(() => undefined);
+      }
+    },
+  };
+}

@@ -1,0 +1,100 @@
+// Notices when a door was down for long, or the gateway with all of them, and tells the owner in one
+// line what came in meanwhile. What it knows is on disk, a minute old at most.
+
+import type { ChannelName, SessionKey } from '../core/ids.ts';
+import { LATE_MS, saidAt, whenText } from '../core/late.ts';
+import { type InboundMessage, sessionOf } from '../core/message.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { KeyValueStore } from '../store/store.ts';
+
+/** After a door is back, what had waited comes in for so long. */
+const SETTLE_MS = 2 * 60_000;
+const MAX_CHATS = 1000;
+const KEY = 'doors';
+
+type Outage = {
+  /** Epoch milliseconds. */
+  readonly since: number;
+  readonly until: number;
+  readonly messages: number;
+  readonly chats: readonly SessionKey[];
+};
+type DoorLife = { readonly aliveAt: number; readonly outage?: Outage };
+
+export type OutagesDeps = {
+  readonly state: KeyValueStore;
+  readonly clock: Clock;
+  channels(): readonly ChannelName[];
+  isRunning(channel: ChannelName): boolean;
+  /** Of the owner; IANA, empty = the machine's. */
+  timeZone(): string;
+  tellOwner(text: string): void;
+};
+
+export interface Outages {
+  /** A message was taken in. */
+  arrived(message: InboundMessage): void;
+  /** To be called every minute or so. */
+  check(): Promise<void>;
+}
+
+export async function createOutages(deps: OutagesDeps): Promise<Outages> {
+  const { state, clock, channels, isRunning, timeZone, tellOwner } = deps;
+  const stored = await state.get(KEY);
+  const doors = new Map<string, DoorLife>(stored === undefined ? [] : JSON.parse(stored));
+
+  /** The door works now: was it away before? */
+  function alive(channel: string, now: number): DoorLife {
+    const before = doors.get(channel) ?? { aliveAt: now };
+    const wasAway = now - before.aliveAt > LATE_MS;
+    const { outage = wasAway ? newOutage(before.aliveAt, now) : undefined } = before;
+    const door = { aliveAt: now, ...(outage === undefined ? {} : { outage }) };
+    doors.set(channel, door);
+    return door;
+  }
+
+  function report() {
+    const now = clock.now();
+    const over = [...doors].flatMap(([channel, { aliveAt, outage }]) => {
+      if (outage === undefined || now - outage.until < SETTLE_MS) return [];
+      doors.set(channel, { aliveAt });
+      return outage.messages === 0 ? [] : [{ channel, outage }];
+    });
+    const [first] = over;
+    if (first === undefined) return;
+    const since = Math.min(...over.map(({ outage }) => outage.since));
+    const counts = over.map(({ channel, outage }) => `${channel}: ${countText(outage)}`);
+    const when = whenText(since, now, timeZone());
+    tellOwner(
+      `I heard nothing since ${when.replace(/^(at|on) /, '')}; meanwhile came ${counts.join('; ')}. ` +
+        'Those of one chat are answered together.',
+    );
+  }
+
+  return {
+    arrived(message) {
+      const { channel } = message.chat;
+      if (!channels().includes(channel)) return;
+      const { aliveAt, outage } = alive(channel, message.receivedAt);
+      if (outage === undefined || saidAt(message) >= outage.until) return;
+      const chats = [...new Set([...outage.chats, sessionOf(message)])].slice(0, MAX_CHATS);
+      doors.set(channel, { aliveAt, outage: { ...outage, messages: outage.messages + 1, chats } });
+    },
+    async check() {
+      for (const channel of channels()) if (isRunning(channel)) alive(channel, clock.now());
+      report();
+      await state.set(KEY, JSON.stringify([...doors]));
+    },
+  };
+}
+
+const newOutage = (since: number, until: number): Outage => ({
+  ...{ since, until },
+  messages: 0,
+  chats: [],
+});
+
+function countText({ messages, chats }: Outage): string {
+  const several = (count: number, noun: string) => `${count} ${noun}${count === 1 ? '' : 's'}`;
+  return `${several(messages, 'message')} in ${several(chats.length, 'chat')}`;
+}
