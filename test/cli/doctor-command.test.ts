@@ -55,6 +55,19 @@ test('a configuration that does not load is a failure for each of its problems',
   );
 });
 
+test('a budget in money is of no use where no price of the model is known', async () => {
+  const written = {
+    version: 1,
+    agents: { defaults: { model: 'openai/sim-1' } },
+    limits: { budget: { totalMoneyPerDay: 5 } },
+  };
+  await home.writeConfig(written);
+  expect((await findings()).levelOf('prices')).toBe('warn');
+  const prices = [{ model: 'openai/sim-1', input: 1, output: 2, cached: 1 }];
+  await home.writeConfig({ ...written, models: { prices } });
+  expect((await findings()).levelOf('prices')).toBe('ok');
+});
+
 test('Telegram is asked about the token, and an open door is pointed out', async () => {
   const telegram = await startBotApi();
   const settings = { enabled: true, apiRoot: telegram.apiRoot, allowFrom: ['*'] };

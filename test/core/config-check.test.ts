@@ -216,6 +216,7 @@ describe('settings that cannot both be meant are found at load', () => {
       'fallbackModels',
     ],
     ['a zone that is nowhere', { sessions: { timeZone: 'Mars/Olympus' } }, 'timeZone'],
+    ['limits for nobody', { limits: { exceptions: [{ who: 'telegramm:7' }] } }, 'exceptions.0.who'],
     [
       'waits the wrong way round',
       { retry: { providerMinSecs: 40, providerMaxSecs: 30 } },
