@@ -13,6 +13,8 @@ export type Arrival = {
   readonly receivedAt: number;
   /** UTF-16 units. */
   readonly length: number;
+  /** It says itself that more may come. */
+  readonly mayContinue?: boolean;
 };
 
 /** Clients split a long paste a little below the limit. */
@@ -28,7 +30,7 @@ export function coalesceWaitMs(
   if (arrivals.length >= policy.maxMessages) return 0;
   const first = arrivals[0];
   const last = arrivals.at(-1) ?? first;
-  const isFull = last.length >= limitUnits * FULL_PART_SHARE;
+  const isFull = last.mayContinue === true || last.length >= limitUnits * FULL_PART_SHARE;
   const quietMs = isFull ? Math.max(policy.quietMs, policy.continuationMs) : policy.quietMs;
   const dueAt = Math.min(last.receivedAt + quietMs, first.receivedAt + policy.maxWaitMs);
   return Math.max(0, dueAt - now);

@@ -108,6 +108,8 @@ export type InboundMessage = {
   readonly heard?: readonly HeardLine[];
   readonly text: string;
   readonly attachments?: readonly Attachment[];
+  /** More of it is likely on its way, e.g. the rest of an album. */
+  readonly mayContinue?: true;
   readonly quoted?: Quote;
   readonly replyTo?: MessageId;
   /** The token of the choice the person pressed; the text is its label then. */

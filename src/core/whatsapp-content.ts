@@ -12,6 +12,8 @@ export type WhatsAppReading = {
   readonly text: string;
   /** Files that it carries. */
   readonly attachments?: readonly Attachment[];
+  /** It is part of an album, which comes as several messages. */
+  readonly isOfAlbum?: true;
   /** It replaces the text of an earlier message. */
   readonly isEdit: boolean;
   readonly quoted?: WhatsAppQuote;
@@ -48,6 +50,7 @@ export function readWhatsApp(message: WhatsAppContent): WhatsAppReading | undefi
     text,
     ...(attachments.length === 0 ? {} : { attachments }),
     isEdit,
+    ...(isOfAlbum(message) || isOfAlbum(content) ? { isOfAlbum: true } : {}),
     ...(quoted === undefined ? {} : { quoted }),
     ...(mentioned.length === 0 ? {} : { mentioned }),
   };
@@ -114,6 +117,9 @@ function quoteOf(context: WhatsAppContext | undefined): WhatsAppQuote | undefine
     ...(text === undefined ? {} : { text }),
   };
 }
+
+const isOfAlbum = ({ messageContextInfo }: WhatsAppContent) =>
+  present(messageContextInfo?.messageAssociation?.parentMessageKey);
 
 /** Of what is quoted nothing is fetched. */
 const NAMED = { kind: 'remote', ref: '' } as const;

@@ -48,6 +48,10 @@ type Key = { readonly id?: Maybe<string> };
 export type WhatsAppContent = {
   readonly conversation?: Maybe<string>;
   readonly extendedTextMessage?: Part<{ readonly text: string }>;
+  /** A picture of an album names the message that announced the album. */
+  readonly messageContextInfo?: Part<{
+    readonly messageAssociation: { readonly parentMessageKey?: Maybe<object> };
+  }>;
   readonly imageMessage?: Maybe<WhatsAppFile>;
   readonly videoMessage?: Maybe<WhatsAppFile>;
   readonly ptvMessage?: Maybe<WhatsAppFile>;

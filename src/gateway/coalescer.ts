@@ -74,5 +74,6 @@ export class Coalescer {
 }
 
 function arrivalOf({ message }: QueuedMessage) {
-  return { receivedAt: message.receivedAt, length: message.text.length };
+  const { receivedAt, text, mayContinue = false } = message;
+  return { receivedAt, length: text.length, mayContinue };
 }

@@ -25,6 +25,12 @@ describe('the wait for the rest of a question', () => {
     expect(coalesceWaitMs([at(0, 3000)], policy, 4096, 0)).toBe(400);
   });
 
+  it('is longer behind one that says that more may come, as the pictures of an album do', () => {
+    const part = { ...at(0), mayContinue: true };
+    expect(coalesceWaitMs([part], policy, 4096, 0)).toBe(1500);
+    expect(coalesceWaitMs([part, at(100)], policy, 4096, 100)).toBe(400);
+  });
+
   it('is over for what waited long already, as after a restart', () => {
     expect(coalesceWaitMs([at(0)], policy, 4096, 86_400_000)).toBe(0);
   });

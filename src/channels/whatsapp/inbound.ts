@@ -112,7 +112,7 @@ export function toEntry(
   speaker: Speaker,
   content: Pick<
     InboundMessage,
-    'text' | 'attachments' | 'quoted' | 'replyTo' | 'amends' | 'reaction'
+    'text' | 'attachments' | 'mayContinue' | 'quoted' | 'replyTo' | 'amends' | 'reaction'
   >,
   gate: string | undefined,
 ): InboundEntry {

@@ -164,8 +164,13 @@ export function createRowReader(deps: RowReaderDeps) {
   };
 }
 
-const filesOf = (reading: WhatsAppReading | undefined): Pick<InboundMessage, 'attachments'> =>
-  reading?.attachments === undefined ? {} : { attachments: reading.attachments };
+function filesOf({
+  attachments,
+  isOfAlbum,
+}: Partial<WhatsAppReading> = {}): Pick<InboundMessage, 'attachments' | 'mayContinue'> {
+  if (attachments === undefined) return {};
+  return { attachments, ...(isOfAlbum === true ? { mayContinue: true } : {}) };
+}
 
 const UNDIRECTED = { kind: 'record', gate: 'sent to a list of people' } as const;
 

@@ -83,6 +83,17 @@ describe('a file that a person sends', () => {
     expect((await fetched(message.attachments?.[0])).equals(LARGE)).toBe(true);
   });
 
+  test('of an album tells that more of it may come', async () => {
+    const picture = await fileMessage(server, { image: PNG, ...NO_PREVIEW });
+    const parentMessageKey = { id: 'ALBUM', remoteJid: 'x@s.whatsapp.net', fromMe: false };
+    const message = await received({
+      ...picture,
+      messageContextInfo: { messageAssociation: { associationType: 1, parentMessageKey } },
+    });
+    expect(message.mayContinue).toBe(true);
+    expect((await fetched(message.attachments?.[0])).equals(PNG)).toBe(true);
+  });
+
   test('inside of others, such as one to be seen once, comes as well', async () => {
     const inner = await fileMessage(server, { image: PNG, ...NO_PREVIEW });
     const message = await received({ viewOnceMessageV2: { message: inner } });
