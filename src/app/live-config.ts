@@ -7,8 +7,10 @@ import type { Environment } from '../core/environment.ts';
 import { createRedactor, type Redactor } from '../lib/redact.ts';
 import type { LoadedConfig } from './config.ts';
 
-/** Environment variables whose values are kept out of logs. */
+/** Environment variables whose values are kept out of logs and chats, as those of the configuration. */
 const SECRET_NAME = /(?:_KEY|_TOKEN|_SECRET|_PASSWORD)$/;
+/** Of an environment that others fill as well: no word, number or path that answers may hold too. */
+const SECRET_VALUE = /^(?!\/)(?=.*\d|.*[a-z].*[A-Z]|.*[A-Z].*[a-z]).{8,}$/s;
 
 export class LiveConfig {
   #loaded: LoadedConfig;
@@ -19,7 +21,7 @@ export class LiveConfig {
   constructor(loaded: LoadedConfig, env: Environment) {
     this.#loaded = loaded;
     this.#envSecrets = Object.entries(env).flatMap(([name, value]) =>
-      value !== undefined && SECRET_NAME.test(name) ? [value] : [],
+      value !== undefined && SECRET_NAME.test(name) && SECRET_VALUE.test(value) ? [value] : [],
     );
     this.#redact = this.#redactorFor(loaded.config);
   }

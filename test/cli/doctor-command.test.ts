@@ -46,6 +46,18 @@ test('what other users can reach is found, and mended only on request', async ()
   expect((await stat(config)).mode & 0o777).toBe(0o600);
 });
 
+test('secrets written out and hosts inside that may be read are pointed out, without their values', async () => {
+  const telegram = { token: '1:the-token-itself' };
+  const web = { allowPrivateHosts: ['wiki.lan:8080'] };
+  await home.writeConfig({ version: 1, channels: { telegram }, tools: { web } });
+  const { found, levelOf } = await findings();
+  expect([levelOf('secrets'), levelOf('web')]).toEqual(['warn', 'warn']);
+  const said = JSON.stringify(found);
+  expect(said).toContain('channels.telegram.token');
+  expect(said).toContain('wiki.lan:8080');
+  expect(said).not.toContain('the-token-itself');
+});
+
 test('a configuration that does not load is a failure for each of its problems', async () => {
   await home.writeConfig({ version: 1, gatway: {}, memory: { enabled: 1 } });
   const { code, found } = await findings();
