@@ -82,8 +82,9 @@ function worded(
   const whole = documentText(reading.sections);
   const shown = whole.slice(0, mostChars).toWellFormed();
   const more = shown.length < whole.length || reading.isCut;
+  const first = `the first ${shown.length.toLocaleString('en-US')} characters follow`;
   const how = more
-    ? `the first ${shown.length.toLocaleString('en-US')} characters follow, read_document reads on`
+    ? `${shown === '' ? 'not shown here' : first}, read_document reads on`
     : 'its text follows';
   const head = `[${title}, id ${id}: ${documentSize(reading)}; ${how}]`;
   if (shown === '') return { text: head, shownChars: 0 };
