@@ -91,6 +91,10 @@ describe.skipIf(absent !== undefined)('files on the web page', () => {
     await rig.showsMessages('a file');
     await rig.page.locator('img[alt="dot.png"]').waitFor();
     expect(await rig.page.locator('.file img').count()).toBe(1);
+    await attach(rig, text);
+    await rig.page.getByText('5 bytes').waitFor();
+    const shots = process.env['NANOBOT_SCREENSHOTS'];
+    if (shots !== undefined) await rig.page.screenshot({ path: `${shots}/files.png` });
     const saving = rig.page.waitForEvent('download');
     await rig.page.getByRole('button', { name: /svg/ }).click();
     const saved = await saving;
