@@ -1,7 +1,6 @@
 // The message bus over a store: wires accepting, working and delivering together, so that each wakes
 // the next in the same transaction. What is durable is the store's; when to claim is the pumps'.
 
-import type { LiveUpdate } from '../core/event.ts';
 import type {
   AccountId,
   ChannelName,
@@ -16,13 +15,10 @@ import {
   type OutboundMessage,
   sessionOf,
 } from '../core/message.ts';
-import type { Clock } from '../lib/clock.ts';
-import type { Logger } from '../lib/logger.ts';
 import type { BusStore } from '../store/store.ts';
 import { Alarm } from './alarm.ts';
 import {
   type AcceptResult,
-  type BusLimits,
   type BusStats,
   type CancelResult,
   type ChannelCursor,
@@ -43,16 +39,8 @@ import {
 import { DeliveryPump } from './delivery-pump.ts';
 import { createLeadership } from './leadership.ts';
 import { createLiveTopic } from './live.ts';
+import type { MessageBusDeps } from './message-bus-deps.ts';
 import { TurnPump } from './turn-pump.ts';
-
-export type MessageBusDeps = {
-  readonly store: BusStore;
-  readonly clock: Clock;
-  readonly log: Logger;
-  readonly limits: BusLimits;
-  /** What live views get of a picture of a turn; all of it where left out. */
-  readonly shown?: (update: LiveUpdate) => LiveUpdate;
-};
 
 /** How soon work is noticed that another process (a command) put into the store. */
 const OUTSIDE_CHECK_MS = 2000;
