@@ -1,8 +1,16 @@
 // What people do to earlier messages on WhatsApp: they change and delete their own, and react to ours.
 
 import { proto } from '@whiskeysockets/baileys';
-import { describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
+import { messageId } from '../../../src/core/ids.ts';
+import { sending } from '../../contract/channel.ts';
+import { startWhatsAppServer } from '../../support/whatsapp-server/server.ts';
 import { openInboxRig } from './inbox-rig.ts';
+import { startLiveRig } from './live-rig.ts';
+
+const server = await startWhatsAppServer();
+
+afterAll(() => server[Symbol.asyncDispose]());
 
 const ALICE = { chat: '777@lid', alt: '4915112345@s.whatsapp.net' };
 const GROUP = { chat: '1234@g.us', participant: '777@lid', participantAlt: ALICE.alt };
@@ -93,5 +101,30 @@ describe('a message on WhatsApp', () => {
     await rig.put({ ...ALICE, id: 'TWO', message: edited('ONE', 'better') });
     await rig.drained();
     expect(rig.host.gates()).toContain('the owner answers here');
+  });
+});
+
+describe('over a real session', () => {
+  it('what a contact changes, deletes and reacts to comes in, and what we delete is gone there', async () => {
+    await using rig = await startLiveRig(server);
+    const anna = await server.contact(rig.phone, { name: 'Anna' });
+    const id = await anna.writes('first');
+    const first = await rig.host.until(({ entries }) => entries[0]?.message);
+    const answer = { id: messageId('turn/0'), chat: first.chat, markdown: 'An answer.' };
+    const context = sending();
+    await rig.channel.send(answer, context);
+    const ours = await anna.sees(({ text }) => text === 'An answer.');
+    await anna.writes('', { message: edited(id, 'better') });
+    await anna.writes('', { message: deleted(id) });
+    await anna.writes('', { message: reacted(ours.id, '👍') });
+    const came = await rig.host.until(({ entries }) => entries.length === 4 && entries);
+    expect(came.slice(1).map(({ message: { amends, reaction } }) => amends ?? reaction)).toEqual([
+      { id: first.id, kind: 'edited' },
+      { id: first.id, kind: 'withdrawn' },
+      { to: context.parts[0], emoji: '👍' },
+    ]);
+    const signal = AbortSignal.timeout(20_000);
+    await rig.channel.retracting?.retract(first.chat, context.parts, signal);
+    await anna.sees(({ id: seen, revoked }) => seen === ours.id && revoked);
   });
 });
