@@ -114,3 +114,27 @@ describe('files sent by the agent', () => {
     expect((await telegram.nextMessage(ALICE)).text).toBe('done nonce-sent');
   });
 });
+
+describe('a file that was being sent when the process died', () => {
+  it('comes once more and says so, since nobody knows whether it arrived', async () => {
+    await writeFile(join(home.path, 'workspace', 'late.txt'), 'late');
+    model.respond((request) =>
+      request.toolResults.length > 0
+        ? say('done nonce-late')
+        : callTools({ name: 'send_file', arguments: { paths: ['late.txt'] } }),
+    );
+    telegram.fail({ method: 'sendDocument', fault: { kind: 'hang', stage: 'after' } });
+    telegram.say(BOB, 'send it');
+    expect(await telegram.nextMessage(BOB)).toMatchObject({ file: { name: 'late.txt' }, text: '' });
+    await gateway.kill();
+    gateway = await home.start();
+    expect(await telegram.nextMessage(BOB)).toMatchObject({
+      file: { name: 'late.txt' },
+      text: '(sent again: the first try was not confirmed)',
+    });
+    expect((await telegram.nextMessage(BOB)).text).toBe('done nonce-late');
+    expect(
+      telegram.chat(BOB).messages.filter(({ file }) => file?.name === 'late.txt'),
+    ).toHaveLength(2);
+  });
+});
