@@ -5,8 +5,18 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Command, Option } from 'commander';
 import { ADMITTED_ROLES, type AdmittedRole } from '../core/admission.ts';
+import { sessionKeyOf } from '../core/message.ts';
 import { PEOPLE_FOLDER } from '../core/notes.ts';
-import { languageTag, type Person, type PersonRecord, withChoice } from '../core/person.ts';
+import {
+  CONVERSATIONS,
+  type Conversations,
+  chatsOf,
+  doorOf,
+  languageTag,
+  type Person,
+  type PersonRecord,
+  withChoice,
+} from '../core/person.ts';
 import { isTimeZone } from '../core/zone-time.ts';
 import type { People } from '../gateway/people.ts';
 import { CommandFailure, EXIT } from './exit-codes.ts';
@@ -19,7 +29,12 @@ type SetFlags = {
   readonly role?: AdmittedRole;
   readonly language?: string;
   readonly timezone?: string;
+  readonly door?: string;
+  readonly conversations?: Conversations;
 };
+
+/** Takes a choice back. */
+const AUTOMATIC = 'auto';
 
 const WHO = 'their id as "nanobot people list" shows it, an id of a channel, or their name';
 
@@ -50,6 +65,12 @@ export function peopleCommand(terminal: Terminal): Command {
     )
     .option('--language <tag>', 'e.g. de')
     .option('--timezone <zone>', 'e.g. Europe/Berlin')
+    .option('--door <channel>', 'where they are written to first when another door is down')
+    .addOption(
+      new Option('--conversations <how>', 'one conversation on each door, or one over all').choices(
+        CONVERSATIONS,
+      ),
+    )
     .action((typed: string, flags: SetFlags) => setPerson(terminal, typed, flags));
   command
     .command('merge')
@@ -108,7 +129,14 @@ async function setPerson(terminal: Terminal, typed: string, flags: SetFlags) {
 type Change = (record: PersonRecord) => PersonRecord;
 
 /** @throws CommandFailure where nothing is to be changed or a value is no such thing. */
-function changesOf({ name, role, language, timezone }: SetFlags): readonly Change[] {
+function changesOf({
+  name,
+  role,
+  language,
+  timezone,
+  door,
+  conversations,
+}: SetFlags): readonly Change[] {
   const changes: Change[] = [];
   if (name !== undefined) changes.push((record) => ({ ...record, name }));
   if (language !== undefined) {
@@ -120,14 +148,36 @@ function changesOf({ name, role, language, timezone }: SetFlags): readonly Chang
     const zone = chosen(timezone, known, `${timezone} is no time zone, like "Europe/Berlin"`);
     changes.push((record) => withChoice(record, 'timeZone', zone));
   }
+  if (door !== undefined) changes.push((record) => withDoorFirst(record, door));
+  if (conversations !== undefined) {
+    changes.push((record) => withConversations(record, conversations));
+  }
   if (changes.length === 0 && role === undefined) {
-    throw new CommandFailure(EXIT.usage, 'say what to set: --name, --role, --language, --timezone');
+    throw new CommandFailure(EXIT.usage, 'say what to set; --help lists it');
   }
   return changes;
 }
 
+/** @throws CommandFailure where it is no door of theirs. */
+function withDoorFirst(record: PersonRecord, typed: string): PersonRecord {
+  const door = doorOf(record, typed);
+  if (door === undefined && typed !== AUTOMATIC) {
+    throw new CommandFailure(EXIT.usage, `${typed} is no door of theirs`);
+  }
+  return withChoice(record, 'preferredDoor', door?.channel);
+}
+
+/** @throws CommandFailure where there is nothing to share yet. */
+function withConversations(record: PersonRecord, conversations: Conversations): PersonRecord {
+  if (conversations === 'each')
+    return { ...withChoice(record, 'session', undefined), conversations };
+  const [chat] = chatsOf(record);
+  if (chat === undefined) throw new CommandFailure(EXIT.usage, 'they have no chat yet');
+  return { ...record, conversations, session: record.session ?? sessionKeyOf(chat) };
+}
+
 function chosen(typed: string, value: string | undefined, problem: string): string | undefined {
-  if (typed === 'auto') return undefined;
+  if (typed === AUTOMATIC) return undefined;
   if (value === undefined) throw new CommandFailure(EXIT.usage, problem);
   return value;
 }

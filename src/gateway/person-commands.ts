@@ -1,7 +1,7 @@
 // The `/commands` by which people see and set what is kept of them, and by which an owner sees who is
 // known.
 
-import { CONVERSATIONS, languageTag, type Person, withChoice } from '../core/person.ts';
+import { CONVERSATIONS, doorOf, languageTag, type Person, withChoice } from '../core/person.ts';
 import { doorWords, languageWords, personLine } from '../core/person-words.ts';
 import { verbatim } from '../core/stranger-words.ts';
 import { isTimeZone } from '../core/zone-time.ts';
@@ -15,13 +15,14 @@ export const PERSON_COMMANDS: readonly Command[] = [
   {
     name: 'me',
     summary: 'show or change what I keep about you',
-    usage: '/me [conversations shared | each]',
+    usage: '/me [door <door> | conversations shared | each]',
     timing: 'immediate',
     run: (origin, argument, deps) =>
       withPerson(origin, deps, async (person) => {
         const [setting, value = ''] = argument.toLowerCase().split(/\s+/);
         if (setting === '') return aboutMe(person);
         if (setting === 'conversations') return setConversations(person, origin, value, deps);
+        if (setting === 'door') return setDoor(person, value, deps);
         return ME_HINT;
       }),
   },
@@ -65,11 +66,12 @@ export async function withPerson(
 }
 
 function aboutMe(person: Person): string {
-  const { id, name, role, doors, timeZone, conversations } = person;
+  const { id, name, role, doors, timeZone, conversations, preferredDoor } = person;
   return [
     `- You: ${name === '' ? '' : `${verbatim(name)}, `}${verbatim(id)}`,
     `- Role: ${role ?? 'let in for one message'}`,
     `- Doors: ${doors.map(doorWords).join('; ')}`,
+    ...(preferredDoor === undefined ? [] : [`- Preferred door: ${preferredDoor}`]),
     `- Language: ${languageWords(person)}`,
     `- Time zone: ${timeZone ?? 'that of my machine'}`,
     `- ${conversations === 'shared' ? SHARED_NOW : EACH_NOW}`,
@@ -96,6 +98,16 @@ async function setTimeZone(person: Person, argument: string, { people }: Command
   const timeZone = argument === AUTOMATIC ? undefined : argument;
   await people.persons.change(person.id, (record) => withChoice(record, 'timeZone', timeZone));
   return `I take ${timeZone ?? "my machine's time zone"} for yours from now on.`;
+}
+
+async function setDoor(person: Person, value: string, { people }: CommandDeps): Promise<string> {
+  const door = doorOf(person, value);
+  const doors = person.doors.map(({ channel }) => channel).join(', ');
+  if (door === undefined) return `Say /me door with one of ${doors}.`;
+  await people.persons.change(person.id, (record) =>
+    withChoice(record, 'preferredDoor', door.channel),
+  );
+  return `Where one of your doors is down, I write to you on ${door.channel} first.`;
 }
 
 async function setConversations(
@@ -126,6 +138,7 @@ function listPeople(people: readonly Person[]): string {
 
 const LANGUAGE_HINT = 'Say /language with a tag like `de`, or /language auto.';
 const ZONE_HINT = 'Say /timezone with a name like `Europe/Berlin`, or /timezone auto.';
-const ME_HINT = 'Say /me, or /me conversations with shared or each.';
+const ME_HINT =
+  'Say /me, /me door with one of your doors, or /me conversations with shared or each.';
 const SHARED_NOW = 'All your doors share one conversation; I answer where you ask.';
 const EACH_NOW = 'Each of your doors has its own conversation.';

@@ -12,7 +12,7 @@ import type { MediaStore } from '../media/media.ts';
 import type { DocumentReading, MediaReader } from '../media/reader.ts';
 import { readDescription } from './description.ts';
 import type { Tool, ToolContext } from './tool.ts';
-import { MAX_PATH_CHARS } from './workspace-access.ts';
+import { checkNotes, MAX_PATH_CHARS } from './workspace-access.ts';
 
 export type ReadDocumentDeps = {
   readonly files: GuardedFiles;
@@ -70,6 +70,7 @@ async function inWorkspace(
   path: string,
   context: ToolContext,
 ): Promise<DocumentReading | string> {
+  checkNotes(path, context);
   const content = await deps.files
     .read(context.workspace, path, { maxBytes: MAX_FILE_BYTES })
     .catch((error) => explainMissing(error, context));

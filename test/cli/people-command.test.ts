@@ -34,12 +34,16 @@ test('language, time zone and name are set, shown and taken back', async () => {
   expect((await run('people', 'set', 'Ann', '--language', 'auto')).code).toBe(0);
   expect(JSON.parse((await run('people', 'show', id, '--json')).stdout).language).toBeUndefined();
   expect((await run('people', 'show', id)).stdout).toContain('Europe/Berlin');
+  expect((await run('people', 'set', id, '--door', 'web')).code).toBe(0);
+  expect((await listed())[0].preferredDoor).toBe('web');
 });
 
 test.each([
   [['set', 'Ann', '--timezone', 'Mars/Base'], 2, 'no time zone'],
   [['set', 'Ann', '--language', 'klingonese'], 2, 'no language'],
   [['set', 'Ann'], 2, 'say what to set'],
+  [['set', 'Ann', '--door', 'telegram'], 2, 'no door of theirs'],
+  [['set', 'Ann', '--conversations', 'shared'], 2, 'no chat yet'],
   [['show', 'nobody'], 6, 'nobody is known'],
   [['merge', 'Ann', 'Ann'], 2, 'one person'],
 ])('people %j is refused with a reason', async (args, code, words) => {
