@@ -90,7 +90,13 @@ export function createApprovals(deps: ApprovalsDeps): Approvals {
     const open = await book.open();
     const isSame = (one: Approval) =>
       one.session === turn.session && one.tool === call.tool && one.arguments === call.arguments;
-    if (known === undefined && open.some(isSame)) return ASKED;
+    const same = known === undefined ? open.find(isSame) : undefined;
+    if (same !== undefined) {
+      // Whoever asks again may not see where it was asked before.
+      const isLater = isOwnerHere && same.turnId !== turn.turnId;
+      if (isLater) await questions.askAgain(`approval/${same.id}`, turn.chat);
+      return ASKED;
+    }
     const here = open.filter(({ session }) => session === turn.session);
     const isFull = open.length >= MAX_OPEN || here.length >= MAX_OPEN_IN_SESSION;
     if (known === undefined && isFull) return TOO_MANY;

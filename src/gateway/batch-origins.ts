@@ -51,11 +51,12 @@ export class BatchOrigins {
     // A conversation may go on in another chat than the one it is named after.
     const { message: newest } = messages.at(-1) ?? this.#turn.messages[0];
     const { chat } = newest;
+    const isOwnerHere = origins.every((origin) => origin.isOwnerHere);
     return this.#deps.approvals.request(call, {
       ...{ session, turnId, chat, person },
       replyTo: answered(newest),
-      asker: askerOf(newest),
-      isOwnerHere: origins.every(({ isOwnerHere }) => isOwnerHere),
+      asker: isOwnerHere ? `you on ${chat.channel}` : askerOf(newest),
+      isOwnerHere,
     });
   }
 

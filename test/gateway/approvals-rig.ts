@@ -166,8 +166,11 @@ export async function makeApprovalsRig() {
       return opened.approvals;
     },
     /** A turn in the chat asks to run a command; what the model is told. */
-    asks(command: string, options: { readonly from?: string; readonly ordinal?: number } = {}) {
-      const { from = OWNER, ordinal = asked } = options;
+    asks(
+      command: string,
+      options: { readonly from?: string; readonly ordinal?: number; readonly turn?: number } = {},
+    ) {
+      const { from = OWNER, ordinal = asked, turn = 1 } = options;
       asked = Math.max(asked, ordinal) + 1;
       const chat = placeOf(from);
       const session = sessionKeyOf(chat);
@@ -183,7 +186,7 @@ export async function makeApprovalsRig() {
         {
           ...{
             session,
-            turnId: turnId(`${session}#1`),
+            turnId: turnId(`${session}#${turn}`),
             chat,
             person: OWNER_TURN,
             replyTo: undefined,

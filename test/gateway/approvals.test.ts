@@ -63,6 +63,18 @@ describe('a call that needs a yes', () => {
     expect((await rig.sent()).filter(({ choices }) => choices !== undefined)).toHaveLength(1);
   });
 
+  test('is shown again to an owner who asks for the same later, and still run once', async () => {
+    await using rig = await makeApprovalsRig();
+    await rig.asks('again');
+    const old = await rig.tokenOf('Allow once');
+    await rig.asks('again', { turn: 2 });
+    expect((await rig.sent()).filter(({ choices }) => choices !== undefined)).toHaveLength(2);
+    expect(await rig.press(old)).toMatch(/no longer/);
+    expect(await rig.press(await rig.tokenOf('Allow once'))).toBe('Allowed, this once.');
+    await rig.turns();
+    expect(rig.ran).toEqual(['again']);
+  });
+
   test('is not asked where too many wait already', async () => {
     await using rig = await makeApprovalsRig();
     for (let n = 0; n < 5; n += 1) await rig.asks(`call ${n}`);
