@@ -4,7 +4,7 @@
 
 import type { MessageBus } from '../bus/bus.ts';
 import type { AdmittedRole } from '../core/admission.ts';
-import { type ChannelName, messageId, type UserId } from '../core/ids.ts';
+import { type ChannelName, type MessageId, messageId, type UserId } from '../core/ids.ts';
 import { type ChatRef, type InboundMessage, idsOf, type PersonSender } from '../core/message.ts';
 import type { Clock } from '../lib/clock.ts';
 import { createLanes } from '../lib/lanes.ts';
@@ -61,6 +61,8 @@ export interface Questions {
    * numbers too.
    */
   numbered(message: InboundMessage): Promise<string | undefined>;
+  /** Of the open question that this text asks where there are no buttons; else none. */
+  tokensOf(text: MessageId): Promise<readonly string[]>;
   /** Ids of what waits for an answer. */
   open(): Promise<readonly string[]>;
   withdraw(id: string): Promise<void>;
@@ -181,6 +183,11 @@ export function createQuestions(deps: QuestionsDeps): Questions {
       const choice = open.choices[number - 1];
       if (choice === undefined) await book.put({ ...open, isNumbered: false });
       return choice?.token;
+    },
+    async tokensOf(text) {
+      const open = (await book.all()).find((one) => textOf(one) === text);
+      if (open === undefined || deps.hasButtons(open.chat.channel)) return [];
+      return open.choices.map(({ token }) => token);
     },
     open: async () => (await book.all()).map(({ id }) => id),
     withdraw: (id) =>

@@ -17,6 +17,7 @@ import type { Knock } from './knock.ts';
 import { redeemLink } from './link-commands.ts';
 import type { Pairing } from './pairing.ts';
 import type { Questions } from './questions.ts';
+import { thumbed } from './thumbs.ts';
 
 export type ReceiveDeps = {
   readonly bus: MessageBus;
@@ -27,7 +28,7 @@ export type ReceiveDeps = {
   readonly groups: GroupIntake;
   readonly knock: Knock;
   readonly fairUse: FairUse;
-  readonly questions: Pick<Questions, 'press' | 'numbered'>;
+  readonly questions: Pick<Questions, 'press' | 'numbered' | 'tokensOf'>;
   /** Begins to fetch what a queued message carries. */
   fetchAttachments(message: InboundMessage): void;
   /** A message was taken in. */
@@ -104,10 +105,12 @@ export function createReceiver(deps: ReceiveDeps): Receiver {
   }
 
   /** A change or a reaction asks nothing: whoever may not speak here changes nothing. */
-  function noted(message: InboundMessage, verdict: SettledVerdict): Gated {
+  async function noted(message: InboundMessage, verdict: SettledVerdict): Promise<Gated> {
     if (verdict.kind !== 'admit' || verdict.role === undefined) {
       return refused(message, 'a change or reaction by somebody who is not let in');
     }
+    const press = await thumbed(message, deps);
+    if (press !== undefined) return pressed({ ...message, press }, verdict);
     // A changed text may ask the model again, as a new one does.
     const as = message.amends?.kind === 'edited' ? 'message' : 'command';
     return { entry: { kind: 'queue', message }, counts: { role: verdict.role, as } };

@@ -10,7 +10,14 @@ import { runApproved } from '../../src/agent/run-approved.ts';
 import type { MessageBus } from '../../src/bus/bus.ts';
 import { createMessageBus } from '../../src/bus/message-bus.ts';
 import type { AdmittedRole } from '../../src/core/admission.ts';
-import { channelName, chatId, DEFAULT_ACCOUNT, messageId, turnId } from '../../src/core/ids.ts';
+import {
+  channelName,
+  chatId,
+  DEFAULT_ACCOUNT,
+  messageId,
+  nativeId,
+  turnId,
+} from '../../src/core/ids.ts';
 import {
   type ChatRef,
   type InboundMessage,
@@ -22,6 +29,7 @@ import { NO_RIGHTS, rightsOf } from '../../src/core/rights.ts';
 import { ApprovalBook } from '../../src/gateway/approval-book.ts';
 import { type Approvals, createApprovals } from '../../src/gateway/approvals.ts';
 import { createQuestions, type Questions } from '../../src/gateway/questions.ts';
+import { thumbed } from '../../src/gateway/thumbs.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { openEmbeddedStore } from '../../src/store/embedded.ts';
 import type { EmbeddedStore } from '../../src/store/store.ts';
@@ -52,6 +60,9 @@ type Opened = {
   readonly stop: AbortController;
   readonly running: Promise<void>;
 };
+
+/** How the platform names the text. */
+const sentAs = ({ id }: Pick<OutboundMessage, 'id'>) => nativeId(`sent-${id}`);
 
 export async function makeApprovalsRig() {
   const clock = createMovableClock();
@@ -124,7 +135,10 @@ export async function makeApprovalsRig() {
       const { claimed } = await opened.store.claimDeliveries(CHANNEL, () => 1000);
       for (const delivery of claimed) {
         outbox.push(delivery.message);
-        await opened.store.settle(delivery, { kind: 'sent', nativeIds: [] });
+        await opened.store.settle(delivery, {
+          kind: 'sent',
+          nativeIds: [sentAs(delivery.message)],
+        });
       }
       if (claimed.length === 0) return outbox;
     }
@@ -143,6 +157,14 @@ export async function makeApprovalsRig() {
     };
   }
 
+  /** What a reaction to the newest question stands for. */
+  async function thumb(from: string, emoji: string): Promise<string | undefined> {
+    const question = await lastQuestion();
+    if (question === undefined) throw new Error('nothing was asked');
+    const reaction = { to: sentAs(question), emoji };
+    return thumbed(says(from, '', { reaction }), opened);
+  }
+
   const lastQuestion = async () => (await sent()).findLast(({ choices }) => choices !== undefined);
   const tokenOf = async (label: string) => {
     const token = (await lastQuestion())?.choices?.find((choice) => choice.label === label)?.token;
@@ -157,6 +179,7 @@ export async function makeApprovalsRig() {
     ran,
     sent,
     says,
+    thumb,
     lastQuestion,
     tokenOf,
     get questions() {

@@ -212,6 +212,23 @@ describe('on a door without buttons', () => {
     expect(await rig.questions.numbered(rig.says(OWNER, '2'))).toBe(await rig.tokenOf('Deny'));
   });
 
+  test('a thumb up is the first choice, a thumb down the last, other signs are none', async () => {
+    await using rig = await numbered();
+    expect(await rig.thumb(OWNER, '👍')).toBe(await rig.tokenOf('Allow once'));
+    expect(await rig.thumb(OWNER, '👍🏽')).toBe(await rig.tokenOf('Allow once'));
+    expect(await rig.thumb(OWNER, '👎')).toBe(await rig.tokenOf('Deny'));
+    expect(await rig.thumb(OWNER, '❤')).toBeUndefined();
+    await rig.press(await rig.tokenOf('Deny'));
+    expect(await rig.thumb(OWNER, '👍')).toBeUndefined();
+  });
+
+  test('a thumb answers nothing where there are buttons, or in another chat', async () => {
+    await using rig = await numbered();
+    expect(await rig.thumb('eve', '👍')).toBeUndefined();
+    rig.edge.hasButtons = true;
+    expect(await rig.thumb(OWNER, '👍')).toBeUndefined();
+  });
+
   test.each([
     'yes',
     'ok',
