@@ -4,12 +4,12 @@
 import { Agent as HttpAgent } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
 import type { Readable } from 'node:stream';
-import { Client, LoggerLevel } from '@larksuiteoapi/node-sdk';
+import { Client } from '@larksuiteoapi/node-sdk';
 import { ChannelError, NEVER } from '../../core/errors.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { areCredentialsRefused, isTokenRefused, LarkCallError, refusalOf } from './failures.ts';
 import { at, fieldsOf } from './fields.ts';
-import { createHttp } from './http.ts';
+import { createHttp, SILENT_SDK } from './http.ts';
 
 export type LarkApp = {
   readonly appId: string;
@@ -54,8 +54,7 @@ export function createLarkApi(app: LarkApp, clock: Clock): LarkApi {
     domain: app.root,
     httpInstance: createHttp(agent, assertToken),
     // Every failure is thrown; what the SDK would log of it holds the request.
-    logger: SILENT,
-    loggerLevel: LoggerLevel.fatal,
+    logger: SILENT_SDK,
     cache: {
       get: async (key) => {
         const token = tokens.get(key);
@@ -111,9 +110,6 @@ function assertToken(url: string, body: unknown) {
   const refusal = refusalOf(body, 200);
   if (refusal !== undefined) throw refusal;
 }
-
-const nothing = () => undefined;
-const SILENT = { error: nothing, warn: nothing, info: nothing, debug: nothing, trace: nothing };
 
 export type BotInfo = { readonly openId: string; readonly name: string };
 

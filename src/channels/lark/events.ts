@@ -2,13 +2,14 @@
 // a chat. One that cannot be stored is refused, and Lark sends it again (after 15 s, 5 min, 1 h, 6 h).
 // open.feishu.cn/document/server-docs/event-subscription-guide/overview
 
-import { EventDispatcher, LoggerLevel } from '@larksuiteoapi/node-sdk';
+import { EventDispatcher } from '@larksuiteoapi/node-sdk';
 import type { InboundEntry } from '../../bus/bus.ts';
 import { BusFullError } from '../../core/errors.ts';
 import { howToList, plain } from '../../core/group-texts.ts';
 import { createLanes } from '../../lib/lanes.ts';
 import type { ChannelHost } from '../channel.ts';
 import { at, textOf } from './fields.ts';
+import { SILENT_SDK } from './http.ts';
 import { isId, LARK, larkMessageId } from './ids.ts';
 import { type InboundContext, toEntry } from './inbound.ts';
 import { createRecentMessages, toPress, toReaction, toWithdrawal } from './signs.ts';
@@ -101,7 +102,7 @@ export function createEvents({ host, threads, groups, context }: EventDeps): Eve
   };
 
   return {
-    dispatcher: new EventDispatcher({ loggerLevel: LoggerLevel.fatal }).register({ ...handlers }),
+    dispatcher: new EventDispatcher({ logger: SILENT_SDK }).register({ ...handlers }),
     settled: async () => void (await Promise.allSettled(running)),
   };
 }
