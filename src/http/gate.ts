@@ -7,6 +7,7 @@ import type { Access, Credential } from './access.ts';
 import { Refusal } from './refusal.ts';
 import { type HostRules, isHostAllowed, isSameOrigin } from './request-origin.ts';
 import { createTokenGuard, type TokenGuard } from './token-guard.ts';
+import type { UnprovenConnections } from './unproven-connections.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -29,14 +30,20 @@ export type GateOptions = HostRules & { readonly access: Access; readonly clock:
 const FORM_TYPE = /^multipart\/form-data; ?boundary=/i;
 const JSON_TYPE = /^application\/json(?:; ?charset=utf-8)?$/i;
 
-export function createGate(options: GateOptions): (request: FastifyRequest) => Promise<void> {
+export function createGate(
+  options: GateOptions,
+  unproven: UnprovenConnections,
+): (request: FastifyRequest) => Promise<void> {
   const guard = createTokenGuard(options.access, options.clock);
   return async (request) => {
     checkHost(request, options);
     const { isOpen, isLogin, isUpload } = request.routeOptions.config;
     if (isOpen === true) return;
     checkOrigin(request);
-    if (isLogin !== true) request.credential = await credentialOf(request, guard);
+    if (isLogin !== true) {
+      request.credential = await credentialOf(request, guard);
+      unproven.proven(request.raw.socket);
+    }
     checkType(request, isUpload === true ? FORM_TYPE : JSON_TYPE);
   };
 }

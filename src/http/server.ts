@@ -17,8 +17,8 @@ import { createGate } from './gate.ts';
 import { addLoginRoutes } from './login-routes.ts';
 import { pageFiles } from './page-files.ts';
 import { SECURITY_HEADERS } from './security-headers.ts';
-import { evictSilentConnections } from './silent-connections.ts';
 import { type GatewayStatus, readinessOf } from './status.ts';
+import { limitUnproven } from './unproven-connections.ts';
 
 export type HttpServerOptions = {
   readonly host: string;
@@ -81,10 +81,10 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     },
   });
   app.server.maxConnections = MAX_CONNECTIONS;
-  evictSilentConnections(app.server);
+  const unproven = limitUnproven(app.server);
   app.register(helmet, SECURITY_HEADERS);
   app.decorateRequest('credential', undefined);
-  app.addHook('onRequest', createGate(options));
+  app.addHook('onRequest', createGate(options, unproven));
   app.addHook('onSend', async (_request, _reply, payload) =>
     typeof payload === 'string' ? options.redact(payload) : payload,
   );

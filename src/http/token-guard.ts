@@ -6,6 +6,8 @@ import { type Access, type Credential, isSessionSecret } from './access.ts';
 
 const MAX_WRONG_TOKENS = 10;
 const WRONG_TOKEN_WINDOW_MS = 60_000;
+/** After too many. */
+const LOCK_MS = 5 * 60_000;
 /** Clients remembered; beyond that the one that was seen first is forgotten. */
 const MAX_CLIENTS = 10_000;
 
@@ -35,9 +37,11 @@ export function createTokenGuard(access: Access, clock: Clock): TokenGuard {
   }
 
   function countWrong(client: string) {
-    const window = windowOf(client);
+    const { wrong: before, endsAt } = windowOf(client);
+    const wrong = before + 1;
+    const isLocked = wrong >= MAX_WRONG_TOKENS;
     windows.delete(client);
-    windows.set(client, { ...window, wrong: window.wrong + 1 });
+    windows.set(client, { wrong, endsAt: isLocked ? clock.monotonic() + LOCK_MS : endsAt });
     const [oldest] = windows.keys();
     if (windows.size > MAX_CLIENTS && oldest !== undefined) windows.delete(oldest);
   }

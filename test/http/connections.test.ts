@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import { HttpServerError } from '../../src/http/server.ts';
-import { MAX_SILENT_CONNECTIONS } from '../../src/http/silent-connections.ts';
+import { MAX_UNPROVEN_PER_CLIENT } from '../../src/http/unproven-connections.ts';
 import { openSocket, startHttp } from './http-rig.ts';
 
 const closed = (sockets: readonly Socket[]) => sockets.filter((socket) => socket.closed).length;
@@ -11,13 +11,13 @@ describe('connections that say nothing', () => {
   it('hold no more than their places, and keep nobody out', async () => {
     await using rig = await startHttp();
     const sockets: Socket[] = [];
-    const wanted = MAX_SILENT_CONNECTIONS + 136;
+    const wanted = MAX_UNPROVEN_PER_CLIENT + 192;
     const evicted = Promise.withResolvers<void>();
     for (let index = 0; index < wanted; index += 1) {
       const socket = await openSocket(rig.port);
       sockets.push(socket);
       socket.on('close', () => {
-        if (closed(sockets) >= wanted - MAX_SILENT_CONNECTIONS) evicted.resolve();
+        if (closed(sockets) >= wanted - MAX_UNPROVEN_PER_CLIENT) evicted.resolve();
       });
       // Half a request line, as a slow attacker would drip it.
       socket.write('GET /healthz HT');
@@ -33,7 +33,7 @@ describe('connections that say nothing', () => {
       headers: rig.credentials,
     });
     const sockets: Socket[] = [];
-    for (let index = 0; index < MAX_SILENT_CONNECTIONS + 5; index += 1) {
+    for (let index = 0; index < MAX_UNPROVEN_PER_CLIENT + 5; index += 1) {
       sockets.push(await openSocket(rig.port));
     }
     const first = sockets[0];
