@@ -1,7 +1,14 @@
 // How a turn is named: by its session and the sequence number of its first message, so that every
 // retry of the turn, in this process or the next, has the same name.
 
-import { type MessageId, messageId, type SessionKey, type TurnId, turnId } from './ids.ts';
+import {
+  type MessageId,
+  messageId,
+  type SessionKey,
+  sessionKey,
+  type TurnId,
+  turnId,
+} from './ids.ts';
 
 export function turnIdOf(session: SessionKey, firstSeq: number): TurnId {
   return turnId(`${session}#${firstSeq}`);
@@ -15,8 +22,13 @@ export function firstSeqOf(turn: TurnId): number | undefined {
 
 /** The turn that said this; undefined for a text that no turn said. */
 export function turnOfAnswer(answer: MessageId): TurnId | undefined {
-  const [, turn] = /^(.*#\d+)\/(?:say\/)?\d+$/.exec(answer) ?? [];
+  const [, turn] = /^(.*#\d+)\/(?:say\/)?\d+(?:\/moved)?$/.exec(answer) ?? [];
   return turn === undefined ? undefined : turnId(turn);
+}
+
+/** The conversation of a turn, which is not always that of the chat it was answered in. */
+export function sessionOfTurn(turn: TurnId): SessionKey {
+  return sessionKey(turn.replace(/#\d+$/, ''));
 }
 
 /** The name of a turn's n-th answer, counted from 0. */

@@ -7,7 +7,7 @@ import { againQuestion } from '../core/change.ts';
 import { messageId, type TurnId } from '../core/ids.ts';
 import { idsOf, sessionKeyOf } from '../core/message.ts';
 import { reactionNote } from '../core/reaction.ts';
-import { turnOfAnswer } from '../core/turn-id.ts';
+import { sessionOfTurn, turnOfAnswer } from '../core/turn-id.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import type { QuestionHandler, Questions } from './questions.ts';
 
@@ -57,8 +57,9 @@ export function createAsides(deps: AsidesDeps): Asides {
     const { reaction, chat } = message;
     const sent = reaction && (await bus.sentAs(sessionKeyOf(chat), reaction.to));
     if (sent !== undefined) {
-      await agent.remark(sessionKeyOf(sent.chat), {
-        turnId: turnOfAnswer(sent.id) ?? id,
+      const turn = turnOfAnswer(sent.id);
+      await agent.remark(turn === undefined ? sessionKeyOf(sent.chat) : sessionOfTurn(turn), {
+        turnId: turn ?? id,
         messageId: message.id,
         text: reactionNote(message, sent.markdown),
       });
