@@ -4,6 +4,7 @@
 import { Command, CommanderError } from 'commander';
 import { programVersion } from '../app/package-files.ts';
 import { agentCommand } from './agent-command.ts';
+import { approvalsCommand } from './approvals-command.ts';
 import { channelsCommand } from './channels-command.ts';
 import { configCommand } from './config-command.ts';
 import { deadCommand } from './dead-command.ts';
@@ -39,6 +40,7 @@ const COMMANDS: readonly CommandFactory[] = [
   doctorCommand,
   channelsCommand,
   pairCommand,
+  approvalsCommand,
   peopleCommand,
   sessionsCommand,
   traceCommand,

@@ -114,6 +114,13 @@ describe('an order in a quoted text', () => {
     expect(results()).toEqual([]);
   });
 
+  it('is listed on the machine while it waits', () => {
+    const env = { PATH: process.env['PATH'] ?? '', HOME: home.path, NANOBOT_HOME: home.path };
+    const args = ['src/main.ts', 'approvals', '--json'];
+    const { stdout } = spawnSync(process.execPath, args, { cwd: ROOT, env, encoding: 'utf8' });
+    expect(JSON.parse(stdout)).toMatchObject([{ tool: 'write_file', asker: 'you on telegram' }]);
+  });
+
   it('is carried out once after a press, also where the program died in between', async () => {
     await gateway.kill();
     gateway = await home.start();
