@@ -155,11 +155,11 @@ export async function openSocket(port: number): Promise<Socket> {
   return socket;
 }
 
-/** The status of what is answered to these bytes. */
+/** The status of what is answered to these bytes; NaN where the connection just ends. */
 export async function askRaw(port: number, bytes: string): Promise<number> {
   const socket = await openSocket(port);
   socket.write(bytes);
-  const [answer] = await once(socket, 'data');
+  const [answer] = await Promise.race([once(socket, 'data'), once(socket, 'close')]);
   socket.destroy();
   return Number(/^HTTP\/1\.1 (\d{3})/.exec(String(answer))?.[1]);
 }
