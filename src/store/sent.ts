@@ -21,12 +21,16 @@ export function* readOutbound(id: MessageId): Operation<SentText | undefined> {
   return row === undefined ? undefined : sentText(row)[0];
 }
 
-/** Newest first: a platform may count from the beginning again. */
+/**
+ * Newest first: a platform may count from the beginning again. A reaction does not tell its topic, so
+ * those of the chat count too.
+ */
 export function* sentAs(session: SessionKey, part: NativeId): Operation<SentText | undefined> {
   const row = yield* first<SentRow>(
     `SELECT body, parts, state, lane FROM outbound
-     WHERE lane = ? AND state IN ('sent', 'sending', 'unknown') AND body IS NOT NULL
-       AND EXISTS (SELECT 1 FROM json_each(outbound.parts) WHERE json_each.value = ?)
+     WHERE (lane = ?1 OR substr(lane, 1, length(?1) + 1) = ?1 || '#')
+       AND state IN ('sent', 'sending', 'unknown') AND body IS NOT NULL
+       AND EXISTS (SELECT 1 FROM json_each(outbound.parts) WHERE json_each.value = ?2)
      ORDER BY ord DESC LIMIT 1`,
     ...[session, part],
   );

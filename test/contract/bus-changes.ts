@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from 'vitest';
 import type { InboundEntry, Turn } from '../../src/bus/bus.ts';
-import { nativeId, turnId, userId } from '../../src/core/ids.ts';
+import { nativeId, threadId, turnId, userId } from '../../src/core/ids.ts';
 import type { Amendment } from '../../src/core/message.ts';
 import {
   echo,
@@ -156,10 +156,15 @@ export function changesContract(name: string, makeBench: MakeBusBench): void {
       await using bench = await makeBench();
       await using bus = await bench.open();
       const parts = ['p1', 'p2'].map(nativeId);
+      const topic = { ...message('a', '0').chat, thread: threadId('7') };
       const courier = scriptedCourier({}, () => ({ nativeIds: parts }));
       const delivery = startDelivery(bus, courier);
-      await bus.send(outbound('a', 'x#1/0', 'hello'));
+      await bus.send({ ...outbound('a', 'y#1/0', 'in a topic'), chat: topic });
       await eventually(bench.clock, () => courier.sent.length === 1);
+      await bench.clock.advance(0);
+      expect(await bus.sentAs(session('a'), nativeId('p1'))).toMatchObject({ id: 'y#1/0' });
+      await bus.send(outbound('a', 'x#1/0', 'hello'));
+      await eventually(bench.clock, () => courier.sent.length === 2);
       await bench.clock.advance(0);
       const found = await bus.sentAs(session('a'), nativeId('p2'));
       expect(found).toMatchObject({ id: 'x#1/0', markdown: 'hello', parts });
