@@ -3,12 +3,14 @@
 
 import type { LoginStep } from '../channels/channel.ts';
 import { type MailProof, proveMailbox } from '../channels/email/prove.ts';
+import type { LarkCredentials, ProvenLarkBot } from '../channels/lark/prove.ts';
 import type { EmailConfig } from '../core/config.ts';
 import { type LinkOptions, linkChannel } from './link-channel.ts';
 
 export { discoverMailbox } from '../channels/email/discover.ts';
 export type { MailProof, MailProofStep } from '../channels/email/prove.ts';
 export { proveMailbox } from '../channels/email/prove.ts';
+export type { ProvenLarkBot } from '../channels/lark/prove.ts';
 export { type ProvenBot, pairingLink, proveTelegram } from '../channels/telegram/prove.ts';
 export { readLinkHealth, reconnectsOfLastDay } from '../channels/whatsapp/link-health.ts';
 
@@ -31,6 +33,15 @@ export async function checkMailLogins(
     if (error instanceof LoginsProven) return { kind: 'proven' };
     throw error;
   }
+}
+
+/** Lark's SDK is large: it is loaded by whoever asks. @throws ChannelError */
+export async function proveLark(
+  credentials: LarkCredentials,
+  signal: AbortSignal,
+): Promise<ProvenLarkBot> {
+  const lark = await import('../channels/lark/prove.ts');
+  return lark.proveLark(credentials, signal);
 }
 
 /**

@@ -16,6 +16,9 @@ type LoginFlags = {
   readonly allow?: readonly string[];
   readonly pairWait?: number;
   readonly email?: string;
+  readonly appId?: string;
+  readonly appSecret?: string;
+  readonly domain?: string;
 } & CredentialFlags;
 
 const DOORS = ['web', 'terminal'];
@@ -30,7 +33,7 @@ export function channelsCommand(terminal: Terminal): Command {
   command
     .command('login')
     .description('prove a channel’s credentials and pair its owner')
-    .argument('<channel>', 'telegram, email or whatsapp')
+    .argument('<channel>', 'telegram, email, whatsapp or lark')
     .option('-t, --token <token>', 'Telegram: a new bot token')
     .option('--phone <number>', 'WhatsApp: its number, for a code beside the QR', parsePhone)
     .option('--self', 'WhatsApp: the number is yours; answer in the chat with yourself')
@@ -42,6 +45,9 @@ export function channelsCommand(terminal: Terminal): Command {
     .option('--email-refresh-token <token>', 'Email by OAuth2, or EMAIL_REFRESH_TOKEN')
     .option('--email-token-url <url>', 'Email by OAuth2: where the provider is not known')
     .option('--email-scope <scope>', 'Email by OAuth2: where the provider is not known')
+    .option('--app-id <id>', 'Lark: of an app in the developer console')
+    .option('--app-secret <secret>', 'Lark: or LARK_APP_SECRET in the environment')
+    .option('--domain <domain>', 'Lark: feishu, lark (outside China) or an address')
     .option('--pair-wait <seconds>', 'wait for the first use of the pairing link', parseSeconds)
     .action((name: string, flags: LoginFlags) => login(terminal, name, flags));
   command
@@ -83,6 +89,9 @@ async function login(terminal: Terminal, name: string, flags: LoginFlags) {
   } else if (name === 'whatsapp') {
     const { setUpWhatsApp } = await import('./onboard/whatsapp-step.ts');
     await setUpWhatsApp(terminal, asker, { whatsapp: true, ...whatsAppFlags(flags) });
+  } else if (name === 'lark') {
+    const { setUpLark } = await import('./onboard/lark-step.ts');
+    await setUpLark(terminal, asker, { lark: true, ...larkFlags(flags) });
   } else {
     const { setUpEmail } = await import('./onboard/email-step.ts');
     await setUpEmail(terminal, asker, { ...flags, email: flags.email ?? '' });
@@ -118,6 +127,13 @@ async function assertKnown(name: string) {
 }
 
 const waitOf = ({ pairWait }: LoginFlags) => (pairWait === undefined ? {} : { pairWait });
+
+const larkFlags = (flags: LoginFlags) => ({
+  ...(flags.appId === undefined ? {} : { larkAppId: flags.appId }),
+  ...(flags.appSecret === undefined ? {} : { larkAppSecret: flags.appSecret }),
+  ...(flags.domain === undefined ? {} : { larkDomain: flags.domain }),
+  ...waitOf(flags),
+});
 
 const whatsAppFlags = (flags: LoginFlags) => ({
   ...(flags.phone === undefined ? {} : { whatsappPhone: flags.phone }),

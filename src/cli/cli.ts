@@ -14,7 +14,12 @@ import { explainError } from './explain-error.ts';
 import { gatewayCommand } from './gateway-command.ts';
 import { linkCommand } from './link-command.ts';
 import { onboardCommand } from './onboard-command.ts';
-import { emailCommand, telegramCommand, whatsAppCommand } from './one-channel-commands.ts';
+import {
+  emailCommand,
+  larkCommand,
+  telegramCommand,
+  whatsAppCommand,
+} from './one-channel-commands.ts';
 import { pairCommand } from './pair-command.ts';
 import { peopleCommand } from './people-command.ts';
 import { sessionsCommand } from './sessions-command.ts';
@@ -35,6 +40,7 @@ const COMMANDS: readonly CommandFactory[] = [
   telegramCommand,
   emailCommand,
   whatsAppCommand,
+  larkCommand,
   statusCommand,
   usageCommand,
   doctorCommand,
@@ -64,7 +70,7 @@ export async function runCli(argv: readonly string[], terminal: Terminal): Promi
 function createProgram(terminal: Terminal): Command {
   const program = new Command('nanobot')
     .description(
-      'One AI agent you reach by Telegram, WhatsApp, email, a web page and the terminal.',
+      'One AI agent you reach by Telegram, WhatsApp, Lark, email, a web page and the terminal.',
     )
     .version(programVersion(), '-V, --version')
     .showHelpAfterError(asTyped('(nanobot --help lists the commands)', terminal.env))

@@ -68,6 +68,7 @@ async function look(
     outside.checkModel(terminal, loaded, isLive).then((finding) => [finding]),
     prices.checkPrices(terminal, loaded).then((finding) => [finding]),
     outside.checkTelegram(loaded),
+    outside.checkLark(loaded),
     outside.checkMailbox(loaded),
   ]);
   return [

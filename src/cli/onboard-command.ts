@@ -1,9 +1,10 @@
-// `nanobot onboard`: sets up model, Telegram, mail and WhatsApp, each proved before it is saved
+// `nanobot onboard`: sets up model, Telegram, mail, Lark and WhatsApp, each proved before it is saved
 // (WhatsApp is linked instead). Every answer is also a flag.
 
 import { Command, Option } from 'commander';
 import { parseList, parseNumbers, parsePhone, parsePort, parseSeconds } from './flag-values.ts';
 import type { EmailFlags } from './onboard/email-step.ts';
+import type { LarkFlags } from './onboard/lark-step.ts';
 import type { ModelFlags } from './onboard/model-step.ts';
 import type { TelegramFlags } from './onboard/telegram-step.ts';
 import type { WhatsAppFlags } from './onboard/whatsapp-step.ts';
@@ -12,13 +13,14 @@ import type { Terminal } from './terminal.ts';
 type OnboardFlags = ModelFlags &
   TelegramFlags &
   EmailFlags &
+  LarkFlags &
   WhatsAppFlags & { readonly yes?: boolean };
 
 const SECURITY = ['tls', 'starttls', 'none'];
 
 export function onboardCommand(terminal: Terminal): Command {
   return new Command('onboard')
-    .description('set up model, Telegram, mail and WhatsApp; each is proved or linked')
+    .description('set up model, Telegram, mail, Lark and WhatsApp; each is proved or linked')
     .option('-y, --yes', 'ask nothing: what no flag answers is found or left out')
     .option('--model <name>', 'with its prefix, e.g. anthropic/claude-sonnet-5-5')
     .option('--api-key <key>', 'of the model’s provider')
@@ -42,6 +44,11 @@ export function onboardCommand(terminal: Terminal): Command {
     .option('--smtp-host <host>', 'where it is not found by itself')
     .option('--smtp-port <port>', 'default 465', parsePort)
     .addOption(new Option('--smtp-security <kind>').choices(SECURITY))
+    .option('--lark', 'connect Lark (Feishu)')
+    .option('--no-lark', 'leave Lark as it is')
+    .option('--lark-app-id <id>', 'of an app in the developer console')
+    .option('--lark-app-secret <secret>', 'or LARK_APP_SECRET in the environment')
+    .option('--lark-domain <domain>', 'feishu, lark (outside China) or an address')
     .option('--whatsapp', 'link WhatsApp')
     .option('--no-whatsapp', 'leave WhatsApp as it is')
     .option('--whatsapp-phone <number>', 'its number, for a code beside the QR', parsePhone)
@@ -57,6 +64,7 @@ async function onboard(terminal: Terminal, given: OnboardFlags) {
   const { setUpModel } = await import('./onboard/model-step.ts');
   const { setUpTelegram } = await import('./onboard/telegram-step.ts');
   const { setUpEmail } = await import('./onboard/email-step.ts');
+  const { setUpLark } = await import('./onboard/lark-step.ts');
   const { setUpWhatsApp } = await import('./onboard/whatsapp-step.ts');
   const { notes } = await openHome(terminal.home, terminal.env);
   const asker = createAsker(terminal, terminal.interactive && given.yes !== true);
@@ -65,6 +73,7 @@ async function onboard(terminal: Terminal, given: OnboardFlags) {
   await setUpModel(terminal, asker, flags);
   await setUpTelegram(terminal, asker, flags);
   await setUpEmail(terminal, asker, flags);
+  await setUpLark(terminal, asker, flags);
   await setUpWhatsApp(terminal, asker, flags);
   asker.say('Done. "nanobot gateway" starts it; "nanobot doctor" checks it at any time.');
 }

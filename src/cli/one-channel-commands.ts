@@ -1,5 +1,4 @@
-// `nanobot telegram`, `nanobot email` and `nanobot whatsapp`: one channel alone in the foreground,
-// whether or not the configuration turns it on.
+// `nanobot telegram`, `email`, `whatsapp` and `lark`: one channel alone in the foreground, whether or not the configuration turns it on.
 
 import { Command } from 'commander';
 import type { Terminal } from './terminal.ts';
@@ -24,6 +23,12 @@ export function whatsAppCommand(terminal: Terminal): Command {
   return new Command('whatsapp')
     .description('run the WhatsApp channel alone, in the foreground')
     .action(() => runAlone(terminal, 'whatsapp', {}));
+}
+
+export function larkCommand(terminal: Terminal): Command {
+  return new Command('lark')
+    .description('run the Lark channel alone, in the foreground')
+    .action(() => runAlone(terminal, 'lark', {}));
 }
 
 async function runAlone(terminal: Terminal, name: string, given: Readonly<Record<string, string>>) {

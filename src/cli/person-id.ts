@@ -18,6 +18,7 @@ export async function checkChannel(channel: string): Promise<void> {
 export function checkedId(channel: string, user: string): string {
   const problem = idProblem(channel, user);
   if (problem !== undefined) throw new CommandFailure(EXIT.usage, problem);
+  if (channel === 'lark') return user;
   return channel === 'whatsapp' ? normaliseAllowed(user) : user.toLowerCase();
 }
 
@@ -28,6 +29,9 @@ function idProblem(channel: string, user: string): string | undefined {
   if (channel === 'email' && !/^[^\s@]+@[^\s@]+$/.test(user)) return 'give the mail address';
   if (channel === 'whatsapp' && (user === EVERYBODY || !isAllowEntry(user))) {
     return 'give the number with its country code, like +491511234567, or the id of "pair list"';
+  }
+  if (channel === 'lark' && !/^o[un]_[0-9A-Za-z]+$/.test(user)) {
+    return 'Lark people are known by their open_id (ou_...) or union_id (on_...)';
   }
   return undefined;
 }

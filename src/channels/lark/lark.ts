@@ -48,14 +48,19 @@ export function createLarkChannel(config: LarkConfig, { clock, random }: LarkDep
   const parts = { messages, uploads, openCards, doubts: createDoubts(clock), clock, log };
 
   // Among several people, and in a thread, an answer stands below its question.
-  async function targetOf(chat: ChatRef, replyTo: MessageId | undefined): Promise<Target> {
+  async function targetOf(
+    chat: ChatRef,
+    replyTo: MessageId | undefined,
+    isLate = false,
+  ): Promise<Target> {
     const question = larkMessageId(replyTo);
     if (chat.thread !== undefined) {
       return { chat, answering: question ?? (await threads.anchor(chat.thread)) };
     }
     if (question === undefined) return { chat, answering: undefined };
+    if (isLate || config.quoteReplies) return { chat, answering: question };
     const isPrivate = (await directory.chat(chat.chat))?.isGroup === false;
-    return { chat, answering: isPrivate && !config.quoteReplies ? undefined : question };
+    return { chat, answering: isPrivate ? undefined : question };
   }
 
   const drafts = createDrafts({ messages, log, targetOf });
@@ -68,6 +73,7 @@ export function createLarkChannel(config: LarkConfig, { clock, random }: LarkDep
     lifetimeMs: LIFETIME_MS,
     coalesces: true,
     choices: 'buttons',
+    quotesWhenLate: true,
     attachments: {
       maxUploadBytes: MAX_UPLOAD_BYTES,
       maxCaptionUnits: TEXT_UNITS,
@@ -94,7 +100,7 @@ export function createLarkChannel(config: LarkConfig, { clock, random }: LarkDep
       await runConnections({ api, app, host, events, random, onBot }, receiving);
     },
     async send(message, context) {
-      const target = await targetOf(message.chat, message.replyTo);
+      const target = await targetOf(message.chat, message.replyTo, context.isLate);
       const receipt = await sendParts(message, context, target, parts);
       if (receipt.nativeIds.length === 0 && context.draft !== undefined) {
         await drafts.remove(message.chat, context.draft, context.signal);

@@ -6,6 +6,8 @@ import { systemClock } from '../../lib/clock.ts';
 import { type BotInfo, botInfo, createLarkApi, lastingTrouble } from './api.ts';
 import { LarkCallError } from './failures.ts';
 
+export type ProvenLarkBot = BotInfo;
+
 export type LarkCredentials = {
   readonly appId: string;
   readonly appSecret: string;
@@ -17,7 +19,7 @@ export type LarkCredentials = {
 export async function proveLark(
   { appId, appSecret, domain }: LarkCredentials,
   signal: AbortSignal,
-): Promise<BotInfo> {
+): Promise<ProvenLarkBot> {
   const api = createLarkApi({ appId, appSecret, root: larkRoot(domain) }, systemClock);
   try {
     return await botInfo(api, signal);

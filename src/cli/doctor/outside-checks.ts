@@ -1,6 +1,6 @@
-// What the doctor asks of the world: the model, Telegram, the mailbox.
+// What the doctor asks of the world: the model, Telegram, Lark, the mailbox.
 
-import { checkMailLogins, proveTelegram } from '../../app/channel-setup.ts';
+import { checkMailLogins, proveLark, proveTelegram } from '../../app/channel-setup.ts';
 import { proveConfigured, resolveConfigured } from '../../app/model-setup.ts';
 import type { Config } from '../../core/config.ts';
 import { NanobotError } from '../../core/errors.ts';
@@ -42,6 +42,17 @@ export async function checkTelegram({
   } catch (error) {
     if (!(error instanceof NanobotError)) throw error;
     return [fail('telegram', error.message, 'A new token: nanobot channels login telegram')];
+  }
+}
+
+export async function checkLark({ channels: { lark } }: Config): Promise<readonly Finding[]> {
+  if (!lark.enabled) return [];
+  try {
+    const bot = await proveLark(lark, AbortSignal.timeout(CHANNEL_TIMEOUT_MS));
+    return [ok('lark', `the app's bot is ${bot.name}`)];
+  } catch (error) {
+    if (!(error instanceof NanobotError)) throw error;
+    return [fail('lark', error.message, 'Id and secret: nanobot channels login lark')];
   }
 }
 
