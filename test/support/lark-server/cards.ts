@@ -72,7 +72,7 @@ function textOf(token: Token): string {
   if ('tokens' in token && token.tokens !== undefined && token.tokens.length > 0) {
     return token.tokens.map(textOf).join('');
   }
-  return decoded('text' in token ? String(token.text) : token.raw);
+  return decoded(token.type === 'escape' ? String(token['text']) : token.raw);
 }
 
 const decoded = (text: string) =>
