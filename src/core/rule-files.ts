@@ -5,8 +5,14 @@ import { SKILLS_FOLDER, WORKSPACE_FILES } from './prompt.ts';
 import type { ToolAccess } from './rights.ts';
 
 const MEMORY_FOLDER = 'memory';
+/** Below memory: extracts of conversations. */
+const EXTRACT_FOLDER = 'sessions';
 /** Files of the prompt by name, wherever they stand. */
 const RULE_NAMES = new Set(WORKSPACE_FILES.map((name) => name.toLowerCase()));
+const OWN_NAMES: ReadonlySet<string> = new Set(WORKSPACE_FILES);
+const OWN_CONTEXT = /^CONTEXT(?:-[a-z0-9-]+)?\.md$/;
+/** One that leads where it says, on every disk. */
+const PLAIN_NAME = /^[A-Za-z0-9_-][A-Za-z0-9_. -]*(?<![. ])$/;
 const CONTEXT_NAME = /^context(?:-.*)?\.md$/;
 /** Letters that a file system may take for others, or for none. */
 const IGNORABLE = /\p{Default_Ignorable_Code_Point}/gu;
@@ -27,9 +33,18 @@ export function writeAccessOf(path: string, isTainted: boolean): ToolAccess {
   return isTainted && folders.includes(MEMORY_FOLDER) ? 'rules' : 'write';
 }
 
-/** Files that the person's own rules stand in: no words of others. */
-export function isRuleFile(path: string): boolean {
-  return writeAccessOf(path, true) === 'rules';
+/**
+ * Files in which nothing stands that the owner did not write or say yes to: rules where the prompt
+ * looks for them, skills, memory. A file of that name elsewhere came from anywhere, extracts of
+ * conversations hold what others said, and a path that is not plain is in doubt.
+ */
+export function isOwnFile(path: string): boolean {
+  const names = path.replace(/^\.\//, '').split('/');
+  if (names.some((name) => !PLAIN_NAME.test(name))) return false;
+  const [first = '', second = ''] = names;
+  if (names.length === 1) return OWN_NAMES.has(first) || OWN_CONTEXT.test(first);
+  if (first === SKILLS_FOLDER) return true;
+  return first === MEMORY_FOLDER && second.toLowerCase() !== EXTRACT_FOLDER;
 }
 
 function namesOf(path: string): readonly string[] {

@@ -3,7 +3,7 @@
 import { z } from 'zod';
 import { ToolError } from '../core/errors.ts';
 import { replaceExactly } from '../core/exact-edit.ts';
-import { writeAccessOf } from '../core/rule-files.ts';
+import { isOwnFile, writeAccessOf } from '../core/rule-files.ts';
 import { readDescription } from './description.ts';
 import { decodeText } from './file-text.ts';
 import type { Tool } from './tool.ts';
@@ -14,6 +14,8 @@ import {
   type WorkspaceAccess,
 } from './workspace-access.ts';
 import { refuseOversized } from './write-file.ts';
+
+const EDITED = 'Edited ';
 
 const input = z.object({
   path: z.string().min(1).max(MAX_PATH_CHARS).describe('File, relative to the workspace.'),
@@ -28,6 +30,10 @@ export function createEditFile({ files }: WorkspaceAccess): Tool<Input> {
     ...readDescription('edit_file'),
     access: 'write',
     accessOf: ({ path }, isTainted) => writeAccessOf(path, isTainted),
+    // A refusal shows lines of the file.
+    taints: true,
+    isOwn: ({ path }, found) => isOwnFile(path) || found.startsWith(EDITED),
+    isVerbatim: true,
     input,
     describe: ({ path }) => path,
     async run({ path, old_text, new_text }, { workspace, person }) {
@@ -42,7 +48,7 @@ export function createEditFile({ files }: WorkspaceAccess): Tool<Input> {
         return edit.text;
       };
       await files.update(workspace, path, change, { maxBytes: MAX_WRITE_BYTES });
-      return `Edited ${path} at line ${line}.`;
+      return `${EDITED}${path} at line ${line}.`;
     },
   };
 }

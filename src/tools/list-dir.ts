@@ -22,6 +22,9 @@ export function createListDir({ files }: WorkspaceAccess): Tool<Input> {
     name: 'list_dir',
     ...readDescription('list_dir'),
     access: 'read',
+    // Who unpacks an archive lets others name files.
+    taints: true,
+    isVerbatim: true,
     input,
     describe: ({ path }) => path,
     async run({ path }, { workspace, person }) {

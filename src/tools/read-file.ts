@@ -3,7 +3,7 @@
 import { z } from 'zod';
 import { ToolError } from '../core/errors.ts';
 import { linesOf, parseLineRange } from '../core/line-range.ts';
-import { isRuleFile } from '../core/rule-files.ts';
+import { isOwnFile } from '../core/rule-files.ts';
 import { readDescription } from './description.ts';
 import { decodeText } from './file-text.ts';
 import type { Tool } from './tool.ts';
@@ -30,7 +30,7 @@ export function createReadFile({ files }: WorkspaceAccess): Tool<Input> {
     access: 'read',
     // Where a file came from nobody knows any more.
     taints: true,
-    isOwn: ({ path }) => isRuleFile(path),
+    isOwn: ({ path }) => isOwnFile(path),
     isVerbatim: true,
     input,
     describe: ({ path, lines }) => (lines === undefined ? path : `${path} ${lines}`),

@@ -15,7 +15,7 @@ import {
   type Standing,
   TOOL_ACCESSES,
 } from '../../src/core/rights.ts';
-import { isRuleFile, writeAccessOf } from '../../src/core/rule-files.ts';
+import { isOwnFile, writeAccessOf } from '../../src/core/rule-files.ts';
 import { carriesData } from '../../src/core/taint.ts';
 import { toolPolicyOf } from '../../src/core/tool-policies.ts';
 
@@ -168,7 +168,34 @@ describe('a conversation that shows words of others', () => {
     '/home/nanobot/workspace/skills/x/SKILL.md',
   ])('takes writing %j for changing rules, also before', (path) => {
     expect(writeAccessOf(path, false)).toBe('rules');
-    expect(isRuleFile(path)).toBe(true);
+  });
+
+  it.each([
+    'AGENTS.md',
+    './SOUL.md',
+    'CONTEXT-telegram.md',
+    'skills/x/SKILL.md',
+    'memory/MEMORY.md',
+    'memory/2026-01-01.md',
+  ])('takes %j for what the owner wrote or said yes to', (path) => {
+    expect(isOwnFile(path)).toBe(true);
+  });
+
+  it.each([
+    'sub/AGENTS.md',
+    'agents.md',
+    'a/../AGENTS.md',
+    'skills/../inbox/a.md',
+    'memory/sessions/SESSION_1.md',
+    'memory/Sessions/SESSION_1.md',
+    'memory/./sessions/SESSION_1.md',
+    'memory//sessions/SESSION_1.md',
+    'ＡＧＥＮＴＳ.md',
+    'memory/s\u200bessions/x.md',
+    '/w/AGENTS.md',
+    'notes.txt',
+  ])('does not take %j for that', (path) => {
+    expect(isOwnFile(path)).toBe(false);
   });
 
   it.each(['memory/MEMORY.md', 'x/../memory/2026-01-01.md', '/w/memory/MEMORY.md'])(
