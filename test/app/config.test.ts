@@ -145,7 +145,7 @@ describe('what ships with the program', () => {
   });
 
   test('config.example.json loads', async () => {
-    const names = ['ANTHROPIC_API_KEY', 'OPENAI_API_KEY', 'EMAIL_PASSWORD'];
+    const names = ['ANTHROPIC_API_KEY', 'OPENAI_API_KEY', 'EMAIL_PASSWORD', 'LARK_APP_SECRET'];
     const env = Object.fromEntries(names.map((name) => [name, 'x'.repeat(20)]));
     const text = await readFile(join(ROOT, 'config/config.example.json'), 'utf8');
     const { config } = checkConfig(text, { ...env, TELEGRAM_BOT_TOKEN: '1:abc' });
