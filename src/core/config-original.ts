@@ -40,7 +40,7 @@ const DROPPED: readonly string[] = [
   ...named('agents.defaults.', AGENT_DEFAULTS),
   ...named('memory.', MEMORY),
   ...named('tools.', ['web.search web.jinaReader exec toolsets codeExecution']),
-  ...named('channels.', ['feishu telegram.proxy telegram.toolset']),
+  ...named('channels.', ['telegram.proxy telegram.toolset']),
   ...named('channels.whatsapp.', ['bridgeUrl bridgePort toolset']),
   ...named('timeouts.', ['lmsNativeProbeSecs lmsLoadSecs lmsUnloadSecs']),
   ...named('retry.', ['jitMinSecs jitMaxSecs']),
@@ -64,7 +64,15 @@ const OLD_DEFAULTS = [
 
 export function upgradeOriginalConfig(original: JsonObject): Upgrade {
   const withoutNulls = dropNulls(original);
-  const steps = [moveKeys, dropKeys, dropOldDefaults, nameMailSecurity, spellIds, spellNumbers];
+  const steps = [
+    moveKeys,
+    takeFeishu,
+    dropKeys,
+    dropOldDefaults,
+    nameMailSecurity,
+    spellIds,
+    spellNumbers,
+  ];
   const notes: string[] = [];
   let raw = withoutNulls;
   for (const step of steps) {
@@ -87,6 +95,24 @@ function moveKeys(original: JsonObject): Upgrade {
     notes.push(`${from} is now ${to}`);
   }
   return { raw, notes };
+}
+
+/** There it could only send, so that its list of people had no effect. */
+function takeFeishu(original: JsonObject): Upgrade {
+  const feishu = valueAt(original, 'channels.feishu');
+  if (feishu === undefined) return { raw: original, notes: [] };
+  const rest = withoutValue(original, 'channels.feishu');
+  const enabled = valueAt(original, 'channels.feishu.enabled') === true;
+  const credentials = ['appId', 'appSecret'].flatMap((key) => {
+    const value = valueAt(original, `channels.feishu.${key}`);
+    return typeof value === 'string' && value !== '' ? [[key, value] as const] : [];
+  });
+  if (!enabled && credentials.length === 0) return { raw: rest, notes: [] };
+  const raw = [...credentials, ['enabled', enabled] as const].reduce(
+    (changed, [key, value]) => withValue(changed, `channels.lark.${key}`, value),
+    rest,
+  );
+  return { raw, notes: ['channels.feishu is now channels.lark, without its list of people'] };
 }
 
 function dropKeys(original: JsonObject): Upgrade {
@@ -131,7 +157,7 @@ function nameMailSecurity(original: JsonObject): Upgrade {
 function spellIds(original: JsonObject): Upgrade {
   const notes: string[] = [];
   let raw = original;
-  for (const channel of ['telegram', 'email', 'whatsapp']) {
+  for (const channel of ['telegram', 'email', 'whatsapp', 'lark']) {
     const path = `channels.${channel}.allowFrom`;
     const ids = valueAt(raw, path);
     if (Array.isArray(ids)) {

@@ -43,6 +43,11 @@ describe('the original file', () => {
       },
     ],
     [
+      'Feishu',
+      { channels: { feishu: { enabled: true, appId: 'cli_1', appSecret: 's', encryptKey: '' } } },
+      { channels: { lark: { enabled: true, appId: 'cli_1', appSecret: 's' } } },
+    ],
+    [
       'session limits',
       { memory: { session: { rotationSizeBytes: 50_000 } } },
       {
