@@ -45,7 +45,7 @@ export type GatewayParts = {
   readonly people: People;
   readonly groupTalk: Pick<GroupBuffer, 'expire'>;
   readonly doorWatch: DoorWatch;
-  readonly questions: Pick<Questions, 'run'>;
+  readonly questions: Questions;
   readonly media: MediaStore;
   readonly reader: Pick<MediaReader, 'sweep'>;
 };

@@ -3,6 +3,9 @@
 import { randomBytes } from 'node:crypto';
 import type { ChannelName } from '../core/ids.ts';
 import { channelName } from '../core/ids.ts';
+import type { People } from '../gateway/people.ts';
+import { createPeopleDesk } from '../gateway/people-desk.ts';
+import type { Questions } from '../gateway/questions.ts';
 import type { Access } from '../http/access.ts';
 import type { ChannelControl } from '../http/channel-routes.ts';
 import type { HttpServer } from '../http/server.ts';
@@ -13,6 +16,7 @@ import type { Doors } from './doors.ts';
 import type { Home } from './home.ts';
 import type { LiveConfig } from './live-config.ts';
 import { renewMadeToken } from './made-token.ts';
+import { DOOR_OWNER } from './own-doors.ts';
 
 /** Where the page's logins live in the store. */
 const LOGIN_SCOPE = 'page-logins';
@@ -23,6 +27,8 @@ export type HttpParts = {
   readonly log: Logger;
   readonly store: StateStore;
   readonly doors: Doors;
+  readonly people: People;
+  readonly questions: Pick<Questions, 'open' | 'answer' | 'withdraw'>;
 };
 
 export interface Served extends ChannelControl {
@@ -39,7 +45,7 @@ export type ServedHttp = {
 /** @throws ConfigError when the token does not protect the address; HttpServerError. */
 export async function serveHttp(
   gateway: Served,
-  { live, clock, log, store, doors }: HttpParts,
+  { live, clock, log, store, doors, people, questions }: HttpParts,
   home: Home,
 ): Promise<ServedHttp> {
   const { createHttpServer } = await import('../http/server.ts');
@@ -60,6 +66,7 @@ export async function serveHttp(
     revokeAll: () => revokeAll(access, live, home),
     stop: (door, chat) => gateway.stopChat(channelName(door), chat),
     control: gateway,
+    people: createPeopleDesk({ people, questions, owner: DOOR_OWNER }),
     redact: (text) => live.redact(text),
     status: () => ({ model: gateway.model, channels: gateway.channels() }),
   });

@@ -10,7 +10,7 @@ import type { Clock } from '../lib/clock.ts';
 import { createLanes } from '../lib/lanes.ts';
 import type { KeyValueStore } from '../store/store.ts';
 import type { Questions } from './questions.ts';
-import { STRANGER_CHOICES, strangerSubject } from './stranger-answers.ts';
+import { STRANGER_CHOICES, strangerQuestion, strangerSubject } from './stranger-answers.ts';
 import { STRANGER_LIFETIME_MS, type Stranger, type Strangers } from './strangers.ts';
 
 const MAX_NOTICES = 10;
@@ -57,7 +57,7 @@ export function createOwnerNotices(deps: OwnerNoticesDeps): AnnounceStranger {
 
   async function ask(stranger: Stranger, chat: ChatRef) {
     await questions.ask({
-      id: `stranger/${stranger.firstId}`,
+      id: strangerQuestion(stranger),
       chat,
       markdown: strangerNotice(stranger),
       choices: STRANGER_CHOICES,

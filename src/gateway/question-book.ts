@@ -1,8 +1,9 @@
 // The questions that wait for an answer: on disk, and in memory as they are on disk, so that no
 // message costs a look into the store.
 
+import type { AdmittedRole } from '../core/admission.ts';
 import type { UserId } from '../core/ids.ts';
-import { type ChatRef, type PersonSender, sessionKeyOf } from '../core/message.ts';
+import { type ChatRef, idsOf, type PersonSender, sessionKeyOf } from '../core/message.ts';
 import type { KeyValueStore } from '../store/store.ts';
 
 export type OpenQuestion = {
@@ -28,6 +29,23 @@ export type OpenQuestion = {
 };
 
 const PREFIX = 'open:';
+
+/** Whether somebody may answer in this chat. */
+export function mayDecide(
+  open: OpenQuestion,
+  sender: PersonSender,
+  chat: ChatRef,
+  role: AdmittedRole,
+): boolean {
+  const isHere =
+    open.chat.channel === chat.channel &&
+    open.chat.account === chat.account &&
+    open.chat.chat === chat.chat;
+  if (!isHere || sender.verified === 'unverified') return false;
+  const { approvers } = open;
+  if (approvers === 'owners') return role === 'owner';
+  return idsOf(sender).some((id) => approvers.includes(id));
+}
 
 export class QuestionBook {
   readonly #state: KeyValueStore;

@@ -5,12 +5,12 @@
 import type { MessageBus } from '../bus/bus.ts';
 import type { AdmittedRole } from '../core/admission.ts';
 import { type ChannelName, type MessageId, messageId, type UserId } from '../core/ids.ts';
-import { type ChatRef, type InboundMessage, idsOf, type PersonSender } from '../core/message.ts';
+import type { ChatRef, InboundMessage, PersonSender } from '../core/message.ts';
 import type { Clock } from '../lib/clock.ts';
 import { createLanes } from '../lib/lanes.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { KeyValueStore } from '../store/store.ts';
-import { type OpenQuestion, QuestionBook } from './question-book.ts';
+import { mayDecide, type OpenQuestion, QuestionBook } from './question-book.ts';
 import type { SpendButtons } from './spent-buttons.ts';
 
 export type Question = {
@@ -63,8 +63,10 @@ export interface Questions {
   numbered(message: InboundMessage): Promise<string | undefined>;
   /** Of the open question that this text asks where there are no buttons; else none. */
   tokensOf(text: MessageId): Promise<readonly string[]>;
-  /** Ids of what waits for an answer. */
-  open(): Promise<readonly string[]>;
+  /** What waits for an answer, oldest first. */
+  open(): Promise<readonly OpenQuestion[]>;
+  /** An owner's choice made outside any chat, by what only the question's readers know. */
+  answer(token: string, owner: PersonSender): Promise<string>;
   withdraw(id: string): Promise<void>;
   /** Takes up what a process that is gone left, then closes questions when their time is up. */
   run(signal: AbortSignal): Promise<void>;
@@ -120,17 +122,21 @@ export function createQuestions(deps: QuestionsDeps): Questions {
     return { handler, rest: subject.slice(colon + 1) };
   }
 
-  async function decide(token: string, sender: PersonSender, chat: ChatRef, role: AdmittedRole) {
+  async function decide(
+    token: string,
+    by: PersonSender,
+    isTheirs: (open: OpenQuestion) => boolean,
+  ) {
     const open = await book.byToken(token);
     if (open === undefined || open.chosen !== undefined) return NO_LONGER;
-    if (!mayDecide(open, sender, chat, role)) {
-      log.warn('answer by somebody else', { question: open.id, channel: chat.channel });
+    if (!isTheirs(open)) {
+      log.warn('answer by somebody else', { question: open.id });
       return NOT_YOURS;
     }
     if (open.expiresAt <= clock.now()) return NO_LONGER;
     const choice = open.choices.find((each) => each.token === token);
     if (choice === undefined) return NO_LONGER;
-    const chosen = { ...open, chosen: { action: choice.action, by: sender } };
+    const chosen = { ...open, chosen: { action: choice.action, by } };
     await book.put(chosen);
     return carryOut(chosen);
   }
@@ -173,7 +179,8 @@ export function createQuestions(deps: QuestionsDeps): Questions {
     async press({ press, sender, chat }, role) {
       if (press === undefined) return undefined;
       if (sender.kind !== 'person') return NOT_YOURS;
-      return oneByOne(() => decide(press, sender, chat, role));
+      const isTheirs = (open: OpenQuestion) => mayDecide(open, sender, chat, role);
+      return oneByOne(() => decide(press, sender, isTheirs));
     },
     async numbered({ chat, text, addressing, group }) {
       if (addressing !== 'direct' || group !== undefined) return undefined;
@@ -189,7 +196,9 @@ export function createQuestions(deps: QuestionsDeps): Questions {
       if (open === undefined || deps.hasButtons(open.chat.channel)) return [];
       return open.choices.map(({ token }) => token);
     },
-    open: async () => (await book.all()).map(({ id }) => id),
+    open: async () => (await book.all()).filter(({ chosen }) => chosen === undefined),
+    answer: (token, owner) =>
+      oneByOne(() => decide(token, owner, (open) => open.approvers === 'owners')),
     withdraw: (id) =>
       oneByOne(async () => {
         const open = await book.get(id);
@@ -212,22 +221,6 @@ type Choices = Question['choices'];
 /** The text that asks it. */
 const textOf = ({ id, round }: Pick<OpenQuestion, 'id' | 'round'>) =>
   messageId(`question/${id}/${round}`);
-
-function mayDecide(
-  open: OpenQuestion,
-  sender: PersonSender,
-  chat: ChatRef,
-  role: AdmittedRole,
-): boolean {
-  const isHere =
-    open.chat.channel === chat.channel &&
-    open.chat.account === chat.account &&
-    open.chat.chat === chat.chat;
-  if (!isHere || sender.verified === 'unverified') return false;
-  const { approvers } = open;
-  if (approvers === 'owners') return role === 'owner';
-  return idsOf(sender).some((id) => approvers.includes(id));
-}
 
 /** Until a question falls due or another one is asked. */
 async function untilNext(

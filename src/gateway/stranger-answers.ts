@@ -1,7 +1,6 @@
 // What an owner's press below the notice about a stranger does: the same as the commands.
 
 import type { Decisions } from './decisions.ts';
-import type { QuestionHandler } from './questions.ts';
 import type { Stranger, Strangers } from './strangers.ts';
 
 export const STRANGER_CHOICES = [
@@ -11,16 +10,24 @@ export const STRANGER_CHOICES = [
   { label: 'Answer myself', action: 'drop' },
 ] as const;
 
+export const STRANGER_SUBJECT = 'stranger';
+
 export function strangerSubject({ channel, userId }: Stranger): string {
-  return `stranger:${channel}:${userId}`;
+  return `${STRANGER_SUBJECT}:${channel}:${userId}`;
 }
+
+/** The id of the question about them. */
+export const strangerQuestion = ({ firstId }: Stranger) => `stranger/${firstId}`;
 
 export type StrangerAnswersDeps = {
   readonly strangers: Pick<Strangers, 'list'>;
   readonly decisions: Decisions;
 };
 
-export function createStrangerAnswers(deps: StrangerAnswersDeps): QuestionHandler {
+/** A handler of questions, which asks nothing in its turn. */
+export type StrangerAnswers = { answer(rest: string, action: string): Promise<string> };
+
+export function createStrangerAnswers(deps: StrangerAnswersDeps): StrangerAnswers {
   const { strangers, decisions } = deps;
   return {
     async answer(rest, action) {

@@ -1,5 +1,6 @@
-// The HTTP server: the web page, the chat API of each door, the channels, health. Every request passes the gate
-// (gate.ts) before its body is read; what goes wrong is answered with a sentence, never with a stack.
+// The HTTP server: the web page, the chat API of each door, the channels, people, health. Every request
+// passes the gate (gate.ts) before its body is read; what goes wrong is answered with a sentence, never
+// with a stack.
 
 import type { AddressInfo } from 'node:net';
 import helmet from '@fastify/helmet';
@@ -16,6 +17,7 @@ import { addFileRoutes } from './file-routes.ts';
 import { createGate } from './gate.ts';
 import { addLoginRoutes } from './login-routes.ts';
 import { pageFiles } from './page-files.ts';
+import { addPeopleRoutes, type PeopleControl } from './people-routes.ts';
 import { SECURITY_HEADERS } from './security-headers.ts';
 import { type GatewayStatus, readinessOf } from './status.ts';
 import { limitUnproven } from './unproven-connections.ts';
@@ -36,6 +38,7 @@ export type HttpServerOptions = {
   readonly stop: (door: string, chat: string) => Promise<void>;
   readonly status: () => GatewayStatus;
   readonly control: ChannelControl;
+  readonly people: PeopleControl;
   /** Masks the values of secrets in what is answered. */
   readonly redact: (text: string) => string;
   readonly log: Logger;
@@ -96,6 +99,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   addPage(app);
   addLoginRoutes(app, options);
   addChannelRoutes(app, { ...options, closing: closing.signal });
+  addPeopleRoutes(app, options);
   for (const [name, door] of Object.entries(options.doors)) {
     addChatRoutes(app, `/api/${name}/chats`, {
       door,

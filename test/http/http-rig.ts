@@ -10,6 +10,7 @@ import type { Door } from '../../src/channels/door.ts';
 import { channelName } from '../../src/core/ids.ts';
 import { type Access, openAccess } from '../../src/http/access.ts';
 import type { ChannelControl } from '../../src/http/channel-routes.ts';
+import type { PeopleControl } from '../../src/http/people-routes.ts';
 import { createHttpServer, type HttpServerOptions } from '../../src/http/server.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import type { KeyValueStore } from '../../src/store/store.ts';
@@ -47,6 +48,12 @@ const noChannels: ChannelControl = {
   channels: () => [],
   login: () => undefined,
   restartChannel: async () => false,
+};
+
+const nobody: PeopleControl = {
+  people: async () => ({ strangers: [], questions: [], persons: [], personCount: 0 }),
+  decide: async () => undefined,
+  answer: async () => 'This can no longer be answered.',
 };
 
 /** Largest file the door takes. */
@@ -99,6 +106,7 @@ export async function startHttp(given: HttpRigOptions = {}): Promise<HttpRig> {
     stop: async (name, chat) => void stops.push(`${name}/${chat}`),
     status: () => ({ model: 'demo/demo', channels: [] }),
     control: noChannels,
+    people: nobody,
     redact: (text) => text,
     log: silentLogger,
     clock,

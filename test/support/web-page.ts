@@ -7,6 +7,7 @@ import type { AddressInfo } from 'node:net';
 import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playwright-core';
 import { expect, vi } from 'vitest';
 import type { ChannelControl } from '../../src/http/channel-routes.ts';
+import type { PeopleControl } from '../../src/http/people-routes.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { answer, picture, sendContext } from '../channels/door/door-rig.ts';
 import { type HttpRig, startHttp } from '../http/http-rig.ts';
@@ -45,6 +46,8 @@ export type PageOptions = {
   readonly context?: BrowserContextOptions;
   /** The channels of the panel; none unless given. */
   readonly control?: ChannelControl;
+  /** The people of the panel; nobody unless given. */
+  readonly people?: PeopleControl;
   /** Said before the page is opened. */
   readonly prepare?: (http: HttpRig) => Promise<void>;
 };
@@ -59,6 +62,7 @@ export async function openPage(options: PageOptions): Promise<PageRig> {
     clock: systemClock,
     status: () => ({ model, channels: [] }),
     ...(options.control === undefined ? {} : { control: options.control }),
+    ...(options.people === undefined ? {} : { people: options.people }),
   });
   await options.prepare?.(http);
   const proxy = await startFaultProxy({ port: http.port });
