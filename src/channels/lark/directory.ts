@@ -23,7 +23,7 @@ export type Directory = {
 const DEADLINE_MS = 1200;
 const LIFETIME_MS = 6 * 3_600_000;
 /** A missing permission, or an API that does not answer, is not asked about at every message. */
-const RETRY_MS = 10 * 60_000;
+const RETRY_MS = 60_000;
 const MAX_KNOWN = 2000;
 
 export function createDirectory(api: LarkApi, clock: Clock): Directory {

@@ -8,6 +8,7 @@ import { chatId, type MessageId, userId } from '../../core/ids.ts';
 import type { InboundMessage, PersonSender, Quote } from '../../core/message.ts';
 import { contentOf } from './content.ts';
 import type { Directory } from './directory.ts';
+import { LarkCallError } from './failures.ts';
 import { at, type Fields, fieldsOf, numberOf, textOf } from './fields.ts';
 import { chatRef, inboundId, isId } from './ids.ts';
 import { mentionsOf, quoteOf } from './mentions.ts';
@@ -115,15 +116,25 @@ async function placeOf(
   return { chat: ref, group: groupOf(chat, (await directory.chat(chat))?.title) };
 }
 
-/** A place that an event names without saying what it is; private only where Lark says so. */
+/**
+ * A place that an event names without saying what it is. A press in a private chat must not count as
+ * one in a group, nor the other way round.
+ * @throws LarkCallError where Lark does not say it: the event comes again, or the person presses again.
+ */
 export async function placeNamed(
   chat: string,
   thread: string | undefined,
   directory: Pick<Directory, 'chat'>,
 ): Promise<Place> {
   const info = await directory.chat(chat);
+  if (info === undefined) {
+    throw new LarkCallError({
+      kind: 'unanswered',
+      reason: 'it does not say what kind of chat it is',
+    });
+  }
   const ref = chatRef(chat, thread);
-  return info?.isGroup === false ? { chat: ref } : { chat: ref, group: groupOf(chat, info?.title) };
+  return info.isGroup ? { chat: ref, group: groupOf(chat, info.title) } : { chat: ref };
 }
 
 const groupOf = (chat: string, title: string | undefined): NonNullable<Place['group']> => ({

@@ -235,3 +235,22 @@ test('no secret, ticket or text of a person is in what the channel logs', async 
   for (const secret of [...rig.lark.secrets, 'words-of-a-person'])
     expect(logged).not.toContain(secret);
 });
+
+test('a press of which Lark cannot say where it was is not taken for one in a group', async () => {
+  await using rig = await started();
+  const anna = rig.lark.person('Anna');
+  const chat = rig.lark.direct(anna);
+  const choices = [{ label: 'Yes', token: 'tok1' }];
+  await rig.channel.send(answer(refOf(chat), 'May I?', { choices }), sending());
+  const effect = { kind: 'error', status: 400, code: 99991672 } as const;
+  rig.lark.fault({ path: /^im\/v1\/chats\//, effect });
+  void rig.lark.press(anna, chat, 'Yes').catch(() => undefined);
+  await rig.lark.until(() => rig.lark.refusals === 1);
+  expect(rig.host.entries).toEqual([]);
+  rig.lark.say(anna, 'hello');
+  await rig.host.until(({ entries }) => entries.length === 1);
+  rig.lark.redeliver();
+  const pressed = await rig.host.until(({ entries }) => entries[1]);
+  expect(pressed.message.press).toBe('tok1');
+  expect(pressed.message.group).toBeUndefined();
+});
