@@ -9,6 +9,7 @@ import type { ChatRef } from '../core/message.ts';
 import { APPROVALS_SCOPE, ApprovalBook } from '../gateway/approval-book.ts';
 import { type Approvals, createApprovals } from '../gateway/approvals.ts';
 import { createAgainHandler } from '../gateway/asides.ts';
+import { MAIL_SUBJECT } from '../gateway/bridge-answers.ts';
 import { BUDGET_SUBJECT, createBudgetAnswers } from '../gateway/budget-question.ts';
 import type { Judge } from '../gateway/judge.ts';
 import type { ChannelManager } from '../gateway/manager.ts';
@@ -21,6 +22,7 @@ import { createStrangerAnswers } from '../gateway/stranger-answers.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { StateStore } from '../store/store.ts';
+import { type BuiltMailBridge, buildMailBridge } from './build-mail-bridge.ts';
 import { policyOf } from './doors.ts';
 import type { LiveConfig } from './live-config.ts';
 import type { OwnerDoor } from './owner-door.ts';
@@ -43,6 +45,8 @@ export type Deciding = {
   readonly questions: Questions;
   readonly approvals: Approvals;
   readonly origins: Origins;
+  readonly mails: BuiltMailBridge['desk'];
+  readonly bridge: BuiltMailBridge['bridge'];
   /** Where an owner is asked. */
   ownerChat(): Promise<ChatRef>;
 };
@@ -58,6 +62,7 @@ export function buildDecisions(parts: DecisionParts): Deciding {
       stranger: createStrangerAnswers(people),
       [BUDGET_SUBJECT]: createBudgetAnswers(parts.desk),
       again: createAgainHandler({ bus, now: () => clock.now() }),
+      [MAIL_SUBJECT]: mails.handler,
     }),
     spendButtons: createSpentButtons({
       bus,
@@ -71,6 +76,7 @@ export function buildDecisions(parts: DecisionParts): Deciding {
   // What a mail says, its sender may not have written: a yes has to come by chat.
   const ownerChat = (): Promise<ChatRef> =>
     parts.ownerDoor.chat((name) => isThere(name) && mediumOf(name) === 'chat');
+  const mails = buildMailBridge({ ...parts, questions: () => questions, ownerChat });
   const approvals: Approvals = createApprovals({
     book: new ApprovalBook(store.scope(APPROVALS_SCOPE)),
     ...{ bus, questions, clock, log, ownerChat },
@@ -81,5 +87,5 @@ export function buildDecisions(parts: DecisionParts): Deciding {
     mediumOf,
     policies: () => live.config.tools,
   });
-  return { questions, approvals, origins, ownerChat };
+  return { questions, approvals, origins, mails: mails.desk, bridge: mails.bridge, ownerChat };
 }

@@ -180,14 +180,14 @@ async function build(
   const groups = createGroupIntake({ buffer, tellOwner: tell });
   const decided = { live, clock, log, store, bus, people, judge, ownerDoor, agent, desk };
   const deciding = buildDecisions({ ...decided, manager: () => manager });
-  const { questions, approvals, origins } = deciding;
+  const { questions, approvals, origins, mails, bridge } = deciding;
   const announce = createOwnerNotices({ state, bus, questions, strangers, clock, ownerChat });
   const now = () => clock.now();
   const codes = { strangers, now, randomBytes };
   const knock = createKnock({ ...codes, bus, decisions, judge, announce, log });
   const fairUse = buildFairUse(foundations, persons);
   const receiver = createReceiver({
-    ...{ bus, pairing, commands, log, judge, groups, knock, fairUse, questions },
+    ...{ bus, pairing, commands, log, judge, groups, knock, fairUse, questions, bridge },
     arrived: (message) => doorWatch.arrived(message),
     tellOwner: tell,
     ownerWroteIn: ownerDoor.wroteIn,
@@ -240,7 +240,7 @@ async function build(
       doors: createDoors(clock, () => live.config.media.maxFileBytes),
       groupTalk: buffer,
       doorWatch,
-      questions,
+      ...{ questions, mails },
     },
     options,
     resources,

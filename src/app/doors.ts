@@ -38,6 +38,7 @@ export function policyOf(channel: string, config: Config) {
       acceptUnverified: false,
       strangers: 'closed' as const,
       medium: 'chat' as const,
+      bridge: 'off' as const,
     }
   );
 }

@@ -7,6 +7,7 @@ import type { LoginOptions, LoginStep } from '../channels/channel.ts';
 import type { Door } from '../channels/door.ts';
 import { CHANNELS, type ChannelDefinition } from '../channels/index.ts';
 import { type ChannelName, channelName, chatId, DEFAULT_ACCOUNT } from '../core/ids.ts';
+import type { BridgeDesk } from '../gateway/bridge-desk.ts';
 import type { Dispatcher } from '../gateway/dispatcher.ts';
 import type { GroupBuffer } from '../gateway/group-buffer.ts';
 import type { ChannelManager } from '../gateway/manager.ts';
@@ -46,6 +47,7 @@ export type GatewayParts = {
   readonly groupTalk: Pick<GroupBuffer, 'expire'>;
   readonly doorWatch: DoorWatch;
   readonly questions: Questions;
+  readonly mails: Pick<BridgeDesk, 'run'>;
   readonly media: MediaStore;
   readonly reader: Pick<MediaReader, 'sweep'>;
 };
@@ -165,6 +167,7 @@ export class GatewayService implements Gateway {
     const background = [
       kept('door watch', (runSignal) => this.#parts.doorWatch.run(runSignal)),
       kept('questions', (runSignal) => this.#parts.questions.run(runSignal)),
+      kept('mails', (runSignal) => this.#parts.mails.run(runSignal)),
       followConfig(this, this.#parts, this.#options, whole),
       keepTidy(this.#parts, whole),
     ];

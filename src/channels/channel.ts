@@ -152,6 +152,16 @@ export class AttachmentError extends NanobotError {
   }
 }
 
+/** A message could not be taken out of the inbox; `reason` is for the person who wanted it. */
+export class ArchiveError extends NanobotError {
+  override readonly name = 'ArchiveError';
+  readonly reason: string;
+  constructor(code: string, reason: string, cause?: unknown) {
+    super(code, `not archived: ${reason}`, { cause });
+    this.reason = reason;
+  }
+}
+
 /** The door carries files: `OutboundMessage.attachments` are sent, and what people send is fetched. */
 export interface Attachments {
   /** Largest file it sends. */
@@ -196,4 +206,9 @@ export interface Channel {
   readonly retracting?: Retracting;
   /** Takes the buttons away from a text we sent; the text stays. @throws DeliveryError */
   closeChoices?(chat: ChatRef, part: NativeId, signal: AbortSignal): Promise<void>;
+  /**
+   * Takes a message out of the inbox, where the platform has such a thing; one that is not there any
+   * more is no failure. @throws ArchiveError
+   */
+  archive?(id: MessageId, signal: AbortSignal): Promise<void>;
 }

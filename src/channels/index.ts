@@ -4,6 +4,7 @@
 import type { StrangerPolicy } from '../core/admission.ts';
 import type { Config } from '../core/config.ts';
 import type { GroupPolicy } from '../core/group-admission.ts';
+import type { BridgeMode } from '../core/mail-bridge.ts';
 import type { Medium } from '../core/rights.ts';
 import { normaliseAllowed } from '../core/whatsapp-jid.ts';
 import type { Clock } from '../lib/clock.ts';
@@ -35,6 +36,8 @@ export type ChannelDefinition = {
     readonly groups?: GroupPolicy;
     readonly strangers: StrangerPolicy;
     readonly medium: Medium;
+    /** Whose messages the owner answers; absent: nobody's. */
+    readonly bridge?: BridgeMode;
   };
   create(config: ChannelsConfig, deps: ChannelDeps): Promise<Channel>;
   /** How a person turns it on. */
@@ -89,7 +92,7 @@ export const CHANNELS: readonly ChannelDefinition[] = [
     label: 'Email',
     isEnabled: ({ email }) => email.enabled,
     settings: ({
-      email: { allowFrom: _gate, acceptUnverified: _too, strangers: _three, ...settings },
+      email: { allowFrom: _gate, acceptUnverified: _too, strangers: _, bridge: _four, ...settings },
     }) => settings,
     policy: ({ email }) => ({
       allowFrom: email.allowFrom.map((address) => address.toLowerCase()),
@@ -97,6 +100,7 @@ export const CHANNELS: readonly ChannelDefinition[] = [
       acceptUnverified: email.acceptUnverified,
       strangers: email.strangers,
       medium: 'mail',
+      bridge: email.bridge,
     }),
     async create({ email }, deps) {
       const { createEmailChannel } = await import('./email/email.ts');

@@ -59,6 +59,8 @@ export type SettledVerdict =
       readonly stranger: boolean;
       /** In a group that is not listed, by somebody who may speak to the agent. */
       readonly wasCalled?: boolean;
+      /** Whatever else is configured. */
+      readonly isBlocked?: true;
     }
   /** Said in a group and not to the agent: kept for a while as context. */
   | { readonly kind: 'hear'; readonly gate: string }
@@ -78,7 +80,9 @@ const refuse = (gate: string, stranger = false): SettledVerdict => ({
 export function admit(message: InboundMessage, policy: AdmissionPolicy): Verdict {
   const { sender } = message;
   if (sender.kind === 'system') return { kind: 'admit', role: undefined };
-  if (policy.role === 'blocked') return refuse('sender is blocked');
+  if (policy.role === 'blocked') {
+    return { kind: 'refuse', gate: 'sender is blocked', stranger: false, isBlocked: true };
+  }
   if (message.addressing !== 'direct') return groupVerdict({ ...message, sender }, policy);
   const role = policy.role ?? configuredRole(idsOf(sender), policy);
   if (sender.verified === 'unverified' && !(role !== undefined && policy.acceptUnverified)) {

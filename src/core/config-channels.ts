@@ -4,6 +4,7 @@ import { z } from 'zod';
 import { STRANGER_POLICIES } from './admission.ts';
 import { count, port, seconds, secret } from './config-fields.ts';
 import { LARK_ACKNOWLEDGEMENTS } from './lark-reactions.ts';
+import { BRIDGE_MODES } from './mail-bridge.ts';
 import { REPLY_ALL } from './mail-recipients.ts';
 import { TELEGRAM_REACTIONS } from './telegram-reactions.ts';
 
@@ -99,6 +100,13 @@ const email = z.strictObject({
     .boolean()
     .default(false)
     .describe('Also answer mail whose sender nothing verifies. Anyone can forge a From line.'),
+  bridge: z
+    .enum(BRIDGE_MODES)
+    .default('off')
+    .describe(
+      'Mails the owner answers from their chat instead of the agent: unlisted, of people who are ' +
+        'not let in; all, of everybody but the owner.',
+    ),
   replyAll: z
     .enum(REPLY_ALL)
     .default('never')

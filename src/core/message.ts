@@ -106,6 +106,8 @@ export type InboundMessage = {
   readonly group?: GroupRef;
   /** What others said in the group before, oldest first. */
   readonly heard?: readonly HeardLine[];
+  /** The heading its sender gave it, where the door knows such a thing. */
+  readonly subject?: string;
   readonly text: string;
   readonly attachments?: readonly Attachment[];
   /** More of it is likely on its way, e.g. the rest of an album. */
@@ -141,6 +143,8 @@ export type OutboundDraft = {
   readonly question?: Question;
   /** The turn whose live draft this text completes. */
   readonly finalizes?: TurnId;
+  /** A person wrote these words for whom they go to: nothing about them is automatic. */
+  readonly isDictated?: true;
 };
 
 /** A durable answer. Its id is `${turnId}/${n}` (or `${messageId}/reply`): the same after a crash. */

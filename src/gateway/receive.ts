@@ -15,6 +15,7 @@ import type { Gated, GroupIntake } from './group-intake.ts';
 import type { Judge } from './judge.ts';
 import type { Knock } from './knock.ts';
 import { redeemLink } from './link-commands.ts';
+import type { MailBridge } from './mail-bridge.ts';
 import type { Pairing } from './pairing.ts';
 import type { Questions } from './questions.ts';
 import { thumbed } from './thumbs.ts';
@@ -28,6 +29,7 @@ export type ReceiveDeps = {
   readonly groups: GroupIntake;
   readonly knock: Knock;
   readonly fairUse: FairUse;
+  readonly bridge: MailBridge;
   readonly questions: Pick<Questions, 'press' | 'numbered' | 'tokensOf'>;
   /** Begins to fetch what a queued message carries. */
   fetchAttachments(message: InboundMessage): void;
@@ -72,6 +74,8 @@ export function createReceiver(deps: ReceiveDeps): Receiver {
     // A press is never a message for the agent, whoever pressed.
     if (message.press !== undefined) return pressed(message, verdict);
     if (isNote(message)) return noted(message, verdict);
+    const bridged = deps.bridge.take(message, verdict);
+    if (bridged !== undefined) return bridged;
     if (verdict.kind === 'hear') return deps.groups.heard(message, verdict.gate);
     if (verdict.kind === 'refuse') {
       if (verdict.wasCalled) return deps.groups.called(message, verdict.gate);
@@ -84,9 +88,9 @@ export function createReceiver(deps: ReceiveDeps): Receiver {
     if (isOwner) await deps.ownerWroteIn(message.chat);
     await commands.people.persons.seen(message);
     const press = await deps.questions.numbered(message);
-    return press === undefined
-      ? admitted(message, verdict.role)
-      : pressed({ ...message, press }, verdict);
+    if (press !== undefined) return pressed({ ...message, press }, verdict);
+    const dictated = isOwner ? await deps.bridge.dictated(message) : undefined;
+    return dictated ?? admitted(message, verdict.role);
   }
 
   function pressed(message: InboundMessage, verdict: SettledVerdict): Gated {

@@ -19,12 +19,14 @@ import {
   userId,
 } from '../../src/core/ids.ts';
 import type { InboundMessage, PersonSender } from '../../src/core/message.ts';
+import { BridgeBook } from '../../src/gateway/bridge-book.ts';
 import { createFairUse } from '../../src/gateway/fair-use.ts';
 import { createGroupBuffer } from '../../src/gateway/group-buffer.ts';
 import { createGroupIntake } from '../../src/gateway/group-intake.ts';
 import { createJudge } from '../../src/gateway/judge.ts';
 import { createKnock } from '../../src/gateway/knock.ts';
 import { createKnownAs } from '../../src/gateway/known-as.ts';
+import { createMailBridge } from '../../src/gateway/mail-bridge.ts';
 import { createOwnerNotices } from '../../src/gateway/owner-notices.ts';
 import { createPeople, type People } from '../../src/gateway/people.ts';
 import { createQuestions } from '../../src/gateway/questions.ts';
@@ -131,6 +133,10 @@ export async function makePeopleRig(
       notes: { spent: () => undefined, cheaper: () => undefined, usedUp: () => undefined },
       settings: () => ({ limits: fairLimits, prices: [], timeZone: 'UTC' }),
     });
+    const bridge = createMailBridge({
+      book: new BridgeBook(store.scope('mail-bridge')),
+      ...{ now, mode: () => 'off', changed: () => undefined },
+    });
     const receiver = createReceiver({
       ...{
         bus,
@@ -140,6 +146,7 @@ export async function makePeopleRig(
         groups,
         fairUse,
         questions,
+        bridge,
         log,
         ownerWroteIn: door.wroteIn,
       },

@@ -51,6 +51,10 @@ namespace inbox {
     special_use = \\Sent
     auto = create
   }
+  mailbox Kept {
+    special_use = \\Archive
+    auto = create
+  }
 }
 service imap-login {
   inet_listener imap {

@@ -94,7 +94,9 @@ export class Answers {
     const thread = threadOf(message);
     const textHash = hashOf(message);
     const reply = { at: now, recipient, thread, textHash };
-    const verdict = await this.#claim(reply, mine);
+    // What a person wrote is no answer of a machine to an unproven sender.
+    const isOwners = message.isDictated === true;
+    const verdict = await this.#claim(reply, mine, isOwners);
     if (verdict.kind === 'send') return reply;
     host.log.warn('answer held by a mail budget', {
       messageId: message.id,
@@ -125,14 +127,14 @@ export class Answers {
   }
 
   /** Judged and counted in one step, so that nothing sent side by side comes in between. */
-  async #claim(reply: SentReply, mine: Set<SentReply>): Promise<ReplyVerdict> {
+  async #claim(reply: SentReply, mine: Set<SentReply>, isOwners = false): Promise<ReplyVerdict> {
     const { register } = this.#deps;
     const known = await register.thread(reply.thread);
     const bounces = await register.bounces();
     const logged = await register.replies();
     const request = {
       ...reply,
-      isAuthenticated: known !== undefined && known.level !== 'unverified',
+      isAuthenticated: isOwners || (known !== undefined && known.level !== 'unverified'),
       lastHumanAt: known?.lastHumanAt ?? 0,
     };
     const verdict = judgeReply(request, [...logged, ...this.#underWay], bounces, reply.at);

@@ -5,7 +5,7 @@ import type { EmailConfig } from '../../core/config.ts';
 import { BACKOFF, ChannelError, DeliveryError } from '../../core/errors.ts';
 import { channelName, DEFAULT_ACCOUNT } from '../../core/ids.ts';
 import { aborted } from '../../lib/aborted.ts';
-import { AttachmentError, type Channel, type ChannelHost } from '../channel.ts';
+import { ArchiveError, AttachmentError, type Channel, type ChannelHost } from '../channel.ts';
 import type { MailSession } from './mail-session.ts';
 import type { DnsLookup } from './parsed-mail.ts';
 
@@ -79,6 +79,10 @@ export function createEmailChannel(config: EmailConfig, deps: EmailDeps = {}): C
       }
     },
     send: async (message, context) => running().send(message, context),
+    async archive(id, signal) {
+      if (session === undefined) throw new ArchiveError('no_archive', 'the mailbox is not open');
+      return session.archive(id, signal);
+    },
     reconcile: async (message, signal) => running().reconcile(message, signal),
   };
 }

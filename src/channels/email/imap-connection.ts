@@ -1,6 +1,6 @@
-// One IMAP connection over imapflow, as few verbs as the channel needs. Mailboxes are opened
-// read-only and bodies peeked, so no flag of the owner's ever changes. Every command has a deadline;
-// a missed one closes the connection, because the next answer could belong to the last question.
+// One IMAP connection over imapflow, as few verbs as the channel needs. Bodies are peeked and mailboxes
+// opened read-only, unless a mail is to be moved, so no flag of the owner's ever changes. Every command
+// has a deadline; a missed one closes the connection: the next answer could belong to the last question.
 
 import type { FetchMessageObject, ImapFlow } from 'imapflow';
 import type { Clock } from '../../lib/clock.ts';
@@ -86,10 +86,10 @@ export class ImapConnection implements AsyncDisposable {
     return this.#client.capabilities.has('X-GM-EXT-1');
   }
 
-  async open(mailbox: string): Promise<OpenMailbox> {
+  async open(mailbox: string, readOnly = true): Promise<OpenMailbox> {
     const opened = await this.#command(
       'open mailbox',
-      this.#client.mailboxOpen(mailbox, { readOnly: true }),
+      this.#client.mailboxOpen(mailbox, { readOnly }),
     );
     const uidValidity = String(opened.uidValidity);
     if (!/^\d+$/.test(uidValidity)) throw serverFault('the server gives no UIDVALIDITY');
@@ -169,6 +169,12 @@ export class ImapConnection implements AsyncDisposable {
   async folders(): Promise<readonly MailFolder[]> {
     const listed = await this.#command('list folders', this.#client.list());
     return listed.map(({ path, specialUse }) => ({ path, specialUse }));
+  }
+
+  /** Out of the mailbox that was opened for writing; false where the server refuses. */
+  async move(uid: number, folder: string): Promise<boolean> {
+    const moving = this.#client.messageMove(String(uid), folder, { uid: true });
+    return (await this.#command('move a mail', moving)) !== false;
   }
 
   async append(folder: string, raw: Buffer, dateMs: number): Promise<void> {

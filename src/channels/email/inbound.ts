@@ -206,6 +206,7 @@ async function admitted(
     joined === undefined,
     readersOf(parent, sender, settings),
   );
+  const place = { uidValidity: arrival.uidValidity, uid: arrival.summary.uid };
   await register.noteInbound(
     {
       id: message.id,
@@ -213,20 +214,20 @@ async function admitted(
       thread,
       sender: address,
       level: sender.level,
-      parent,
+      parent: { ...parent, place },
       receivedAt: arrival.receivedAt,
       wholeText: whole,
       quote: settings.quoteOriginal ? quoteFor(arrival, message, sender) : undefined,
     },
     words,
   );
-  const { uidValidity, summary } = arrival;
-  const attachments = filesOf(partsOf(arrival), { uidValidity, uid: summary.uid });
+  const attachments = filesOf(partsOf(arrival), place);
   return {
     kind: 'queue',
     message: {
       ...message,
       chat: { ...message.chat, thread: threadId(thread) },
+      subject: parent.subject,
       text,
       ...(attachments.length === 0 ? {} : { attachments }),
       ...(quoted === undefined ? {} : { quoted: { text: quoted } }),

@@ -9,6 +9,7 @@ import type { MailQuote } from '../../core/mail-quoting.ts';
 import { type KnownThread, type ParentMail, parseOwnMessageId } from '../../core/mail-threading.ts';
 import type { Verification } from '../../core/message.ts';
 import type { KeyValueStore } from '../../store/store.ts';
+import type { MailPlace } from './mail-files.ts';
 
 const DAY_MS = 86_400_000;
 /** Whole texts and the means to answer a mail. */
@@ -16,6 +17,8 @@ const KEEP_MAIL_MS = 30 * DAY_MS;
 /** Threads may be taken up again after a long time. */
 const KEEP_THREAD_MS = 400 * DAY_MS;
 const MAX_LOG_ROWS = 5000;
+
+export type AnsweredMail = ParentMail & { readonly place?: MailPlace };
 
 export type ThreadRecord = {
   readonly sender: string;
@@ -68,7 +71,7 @@ export type InboundRecord = {
   readonly thread: string;
   readonly sender: string;
   readonly level: Verification;
-  readonly parent: ParentMail;
+  readonly parent: AnsweredMail;
   readonly receivedAt: number;
   /** The text with its quotes, where they were cut; kept 30 days for whoever looks into the state. */
   readonly wholeText: string | undefined;
@@ -129,8 +132,8 @@ export class MailRegister {
     return this.#read<ThreadRecord>(`thread/${thread}`);
   }
 
-  parent(inbound: MessageId): Promise<ParentMail | undefined> {
-    return this.#read<ParentMail>(`in/${inbound}`);
+  parent(inbound: MessageId): Promise<AnsweredMail | undefined> {
+    return this.#read<AnsweredMail>(`in/${inbound}`);
   }
 
   quote(inbound: MessageId): Promise<MailQuote | undefined> {

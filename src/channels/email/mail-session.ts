@@ -4,12 +4,13 @@
 import type { Receipt, SendContext } from '../../bus/bus.ts';
 import type { EmailConfig } from '../../core/config.ts';
 import { ChannelError, NEVER } from '../../core/errors.ts';
-import type { ChannelName } from '../../core/ids.ts';
+import type { ChannelName, MessageId } from '../../core/ids.ts';
 import type { OutboundMessage } from '../../core/message.ts';
 import { supervise } from '../../lib/supervise.ts';
 import type { ChannelHost } from '../channel.ts';
 import { TOKEN_REFUSED } from './access-tokens.ts';
 import { Answers, receiptOf } from './answers.ts';
+import { archiveMail } from './archive.ts';
 import { ImapConnection } from './imap-connection.ts';
 import { AUTH_REFUSED } from './imap-failure.ts';
 import { MailFiles } from './mail-files.ts';
@@ -128,6 +129,13 @@ export class MailSession {
   /** The content of a file that came with a mail. @throws AttachmentError */
   file(ref: string, signal: AbortSignal): AsyncIterable<Uint8Array> {
     return this.#files.fetch(ref, signal);
+  }
+
+  archive(id: MessageId, signal: AbortSignal): Promise<void> {
+    const { host, config } = this.#deps;
+    const { mailbox } = config;
+    const mine = { account: this.#account, register: this.#register, clock: host.clock, mailbox };
+    return archiveMail(mine, id, signal);
   }
 
   send(message: OutboundMessage, context: SendContext): Promise<Receipt> {

@@ -105,8 +105,12 @@ export async function composeMail(mail: OutgoingMail): Promise<Buffer> {
     ...(record.inReplyTo === undefined ? {} : { inReplyTo: record.inReplyTo }),
     references: [...record.references],
     headers: {
-      'Auto-Submitted': isAnswer ? 'auto-replied' : 'auto-generated',
-      'X-Auto-Response-Suppress': 'All',
+      ...(message.isDictated === true
+        ? {}
+        : {
+            'Auto-Submitted': isAnswer ? 'auto-replied' : 'auto-generated',
+            'X-Auto-Response-Suppress': 'All',
+          }),
       [OWN_MARK_HEADER]: digest(message.id, SEND_HEX_CHARS),
     },
     text: quote === undefined ? text : `${text.trimEnd()}\n\n${quoteAsText(quote)}\n`,

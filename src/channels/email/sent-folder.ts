@@ -16,7 +16,10 @@ export function serverFilesSentMail(smtpHost: string): boolean {
 }
 
 /** Where a sent mail can be found: everything, or what was sent. */
-function folderOf(folders: readonly MailFolder[], uses: readonly string[]): string | undefined {
+export function folderOf(
+  folders: readonly MailFolder[],
+  uses: readonly string[],
+): string | undefined {
   return uses
     .map((use) => folders.find((folder) => folder.specialUse === use)?.path)
     .find((path) => path !== undefined);

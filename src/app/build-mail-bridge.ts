@@ -1,0 +1,58 @@
+// Builds what lets an owner answer mails from their chat.
+
+import type { MessageBus } from '../bus/bus.ts';
+import { ArchiveError } from '../channels/channel.ts';
+import type { ChatRef } from '../core/message.ts';
+import { createBridgeAnswers } from '../gateway/bridge-answers.ts';
+import { BridgeBook } from '../gateway/bridge-book.ts';
+import { BridgeDesk } from '../gateway/bridge-desk.ts';
+import { createMailBridge, type MailBridge } from '../gateway/mail-bridge.ts';
+import type { ChannelManager } from '../gateway/manager.ts';
+import type { People } from '../gateway/people.ts';
+import type { QuestionHandler, Questions } from '../gateway/questions.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { Logger } from '../lib/logger.ts';
+import type { StateStore } from '../store/store.ts';
+import { policyOf } from './doors.ts';
+import type { LiveConfig } from './live-config.ts';
+
+export type MailBridgeParts = {
+  readonly live: LiveConfig;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly store: StateStore;
+  readonly bus: MessageBus;
+  readonly people: People;
+  readonly questions: () => Questions;
+  manager(): ChannelManager;
+  ownerChat(): Promise<ChatRef>;
+};
+
+export type BuiltMailBridge = {
+  readonly bridge: MailBridge;
+  readonly handler: QuestionHandler;
+  readonly desk: Pick<BridgeDesk, 'run'>;
+};
+
+export function buildMailBridge(parts: MailBridgeParts): BuiltMailBridge {
+  const { live, clock, log, store, bus, people, questions, manager, ownerChat } = parts;
+  const state = store.scope('mail-bridge');
+  const book = new BridgeBook(state);
+  const desk = new BridgeDesk({
+    ...{ book, state, bus, clock, log, questions, ownerChat },
+    async archive({ id, chat }, signal) {
+      const archive = manager().channel(chat.channel)?.archive;
+      if (archive === undefined) throw new ArchiveError('no_archive', 'the mailbox is not open');
+      await archive(id, signal);
+    },
+  });
+  const changed = () => desk.changed();
+  const handler = createBridgeAnswers({
+    ...{ book, bus, clock, changed },
+    timeZoneIn: async (chat) =>
+      (await people.persons.inChat(chat))?.timeZone ?? live.config.sessions.timeZone,
+  });
+  const mode = (channel: string) => policyOf(channel, live.config).bridge ?? 'off';
+  const bridge = createMailBridge({ book, mode, changed, now: () => clock.now() });
+  return { bridge, handler, desk };
+}

@@ -1,0 +1,131 @@
+// The mails an owner was shown or is to be shown, and how far each is: on disk, and in memory as they
+// are on disk, so that no message of the owner costs a look into the store.
+
+import type { MessageId } from '../core/ids.ts';
+import type { MailNote } from '../core/mail-bridge.ts';
+import { type ChatRef, sessionKeyOf } from '../core/message.ts';
+import { createLanes } from '../lib/lanes.ts';
+import type { KeyValueStore } from '../store/store.ts';
+
+export type MailStage =
+  /** To be shown as soon as may be. */
+  | { readonly kind: 'waiting' }
+  /** `isAsked`: the question is surely on disk too. */
+  | { readonly kind: 'shown'; readonly chat: ChatRef; readonly isAsked: boolean }
+  /** Epoch milliseconds. */
+  | { readonly kind: 'snoozed'; readonly until: number }
+  /** What the owner writes next in the chat is the answer. */
+  | { readonly kind: 'writing'; readonly chat: ChatRef; readonly until: number }
+  | {
+      readonly kind: 'drafted';
+      readonly chat: ChatRef;
+      readonly text: string;
+      /** The messages it was written in. */
+      readonly by: readonly MessageId[];
+      readonly hasFiles: boolean;
+      readonly isAsked: boolean;
+    }
+  | { readonly kind: 'archiving'; readonly chat: ChatRef };
+
+export type BridgedMail = {
+  readonly id: MessageId;
+  readonly chat: ChatRef;
+  readonly note: MailNote;
+  /** Number of the newest question about it; 0: none yet. */
+  readonly round: number;
+  readonly stage: MailStage;
+  /** Epoch milliseconds. */
+  readonly at: number;
+};
+
+const PREFIX = 'mail:';
+/** Dealt with, so that the same mail handed over again is not shown again. */
+const DONE_PREFIX = 'done:';
+const KEEP_DONE_MS = 30 * 86_400_000;
+
+export class BridgeBook {
+  readonly #state: KeyValueStore;
+  readonly #lanes = createLanes();
+  #loaded: Promise<Map<string, BridgedMail>> | undefined;
+
+  constructor(state: KeyValueStore) {
+    this.#state = state;
+  }
+
+  /** Oldest first. */
+  async all(): Promise<readonly BridgedMail[]> {
+    return [...(await this.#mails()).values()].sort((one, other) => one.at - other.at);
+  }
+
+  async get(id: string): Promise<BridgedMail | undefined> {
+    return (await this.#mails()).get(id);
+  }
+
+  /** The mail for which the owner writes, or wrote by this message, in the chat. */
+  async writtenIn(chat: ChatRef, message: MessageId): Promise<BridgedMail | undefined> {
+    const mails = await this.#mails();
+    if (mails.size === 0) return undefined;
+    const place = sessionKeyOf(chat);
+    return [...mails.values()].find(({ stage }) => {
+      if (stage.kind === 'drafted') return stage.by.includes(message);
+      return stage.kind === 'writing' && sessionKeyOf(stage.chat) === place;
+    });
+  }
+
+  /** Keeps a mail that was not seen before. */
+  add(mail: BridgedMail): Promise<void> {
+    return this.#lanes.run('mails', async () => {
+      const mails = await this.#mails();
+      if (mails.has(mail.id)) return;
+      if ((await this.#state.get(`${DONE_PREFIX}${mail.id}`)) !== undefined) return;
+      await this.#put(mail);
+    });
+  }
+
+  /**
+   * One step at a time; `step` gives the mail's next form, `done` where it is dealt with, or
+   * undefined to leave it. Returns whether anything changed.
+   */
+  change(
+    id: string,
+    step: (mail: BridgedMail) => BridgedMail | 'done' | undefined,
+  ): Promise<boolean> {
+    return this.#lanes.run('mails', async () => {
+      const mail = await this.get(id);
+      const next = mail && step(mail);
+      if (next === undefined) return false;
+      if (next === 'done') await this.#close(id);
+      else await this.#put(next);
+      return true;
+    });
+  }
+
+  /** Forgets mails that were dealt with long ago. */
+  async expire(now: number): Promise<void> {
+    await this.#state.expire(DONE_PREFIX, now - KEEP_DONE_MS);
+  }
+
+  async #put(mail: BridgedMail): Promise<void> {
+    await this.#state.set(`${PREFIX}${mail.id}`, JSON.stringify(mail));
+    (await this.#mails()).set(mail.id, mail);
+  }
+
+  async #close(id: string): Promise<void> {
+    await this.#state.setMany([
+      { key: `${PREFIX}${id}`, value: undefined },
+      { key: `${DONE_PREFIX}${id}`, value: '' },
+    ]);
+    (await this.#mails()).delete(id);
+  }
+
+  #mails(): Promise<Map<string, BridgedMail>> {
+    this.#loaded ??= this.#load();
+    return this.#loaded;
+  }
+
+  async #load(): Promise<Map<string, BridgedMail>> {
+    const rows = await this.#state.list(PREFIX);
+    const mails = rows.map(({ value }): BridgedMail => JSON.parse(value));
+    return new Map(mails.map((mail) => [mail.id, mail]));
+  }
+}

@@ -1,0 +1,340 @@
+// Mails that the owner answers from their chat: what they are shown, what each press does, and what
+// holds over restarts. Time is moved by hand; what was sent is read from the outbox.
+
+import { randomBytes } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { createMessageBus } from '../../src/bus/message-bus.ts';
+import { ArchiveError } from '../../src/channels/channel.ts';
+import type { SettledVerdict } from '../../src/core/admission.ts';
+import {
+  channelName,
+  chatId,
+  DEFAULT_ACCOUNT,
+  messageId,
+  threadId,
+  userId,
+} from '../../src/core/ids.ts';
+import type { BridgeMode } from '../../src/core/mail-bridge.ts';
+import type { ChatRef, InboundMessage, OutboundMessage } from '../../src/core/message.ts';
+import { createBridgeAnswers } from '../../src/gateway/bridge-answers.ts';
+import { BridgeBook } from '../../src/gateway/bridge-book.ts';
+import { BridgeDesk } from '../../src/gateway/bridge-desk.ts';
+import { createMailBridge } from '../../src/gateway/mail-bridge.ts';
+import { createQuestions } from '../../src/gateway/questions.ts';
+import { silentLogger } from '../../src/lib/logger.ts';
+import { openEmbeddedStore } from '../../src/store/embedded.ts';
+import { createMovableClock } from '../support/movable-clock.ts';
+import { person } from './people-rig.ts';
+
+const OWNER_CHAT: ChatRef = {
+  channel: channelName('chat'),
+  account: DEFAULT_ACCOUNT,
+  chat: chatId('1'),
+};
+const MAIL = channelName('email');
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+const STRANGER: SettledVerdict = { kind: 'refuse', gate: 'not listed', stranger: true };
+
+async function makeRig() {
+  const clock = createMovableClock();
+  const folder = await mkdtemp(join(tmpdir(), 'nanobot-bridge-'));
+  const archived: string[] = [];
+  const edge: { mode: BridgeMode; archiveFails?: ArchiveError } = { mode: 'unlisted' };
+
+  async function open() {
+    const store = await openEmbeddedStore({
+      ...{ path: join(folder, 'state.db'), clock, log: silentLogger },
+    });
+    const limits = { maxPending: 10_000, maxPendingPerChat: 1000 };
+    const bus = createMessageBus({ store, clock, log: silentLogger, limits });
+    const state = store.scope('mail-bridge');
+    const book = new BridgeBook(state);
+    const changed = () => desk.changed();
+    const questions = createQuestions({
+      ...{ state: store.scope('questions'), bus, clock, log: silentLogger, randomBytes },
+      spendButtons: () => undefined,
+      hasButtons: () => true,
+      handlers: () => ({
+        mail: createBridgeAnswers({
+          ...{ book, bus, clock, changed },
+          timeZoneIn: async () => 'Europe/Berlin',
+        }),
+      }),
+    });
+    const desk = new BridgeDesk({
+      ...{ book, state, bus, clock, log: silentLogger, questions: () => questions },
+      ownerChat: async () => OWNER_CHAT,
+      async archive({ id }) {
+        if (edge.archiveFails !== undefined) throw edge.archiveFails;
+        archived.push(id);
+      },
+    });
+    const bridge = createMailBridge({
+      ...{
+        book,
+        changed,
+        now: () => clock.now(),
+        mode: (name) => (name === MAIL ? edge.mode : 'off'),
+      },
+    });
+    const stop = new AbortController();
+    const running = Promise.all([questions.run(stop.signal), desk.run(stop.signal)]);
+    return { store, bus, questions, bridge, book, stop, running };
+  }
+
+  let opened = await open();
+  const close = async () => {
+    opened.stop.abort();
+    await opened.running;
+    await opened.bus[Symbol.asyncDispose]();
+    await opened.store[Symbol.asyncDispose]();
+  };
+
+  const outbox: OutboundMessage[] = [];
+  async function sent(): Promise<readonly OutboundMessage[]> {
+    for (const channel of [OWNER_CHAT.channel, MAIL]) {
+      for (;;) {
+        const { claimed } = await opened.store.claimDeliveries(channel, () => 1000);
+        for (const delivery of claimed) {
+          outbox.push(delivery.message);
+          await opened.store.settle(delivery, { kind: 'sent', nativeIds: [] });
+        }
+        if (claimed.length === 0) break;
+      }
+    }
+    return outbox;
+  }
+  const notes = async () => (await sent()).filter(({ chat }) => chat.channel !== MAIL);
+  const mails = async () => (await sent()).filter(({ chat }) => chat.channel === MAIL);
+  let written = 0;
+  const says = (text: string): InboundMessage => ({
+    ...{ id: messageId(`chat:${written++}`), chat: OWNER_CHAT, sender: person('1') },
+    ...{ addressing: 'direct', text, sentAt: clock.now(), receivedAt: clock.now() },
+  });
+
+  return {
+    ...{ clock, archived, edge, sent, notes, mails, says },
+    get bridge() {
+      return opened.bridge;
+    },
+    mail(n: number, extra: Partial<InboundMessage> = {}): InboundMessage {
+      const address = `anna${n}@person.test`;
+      const chat = { channel: MAIL, account: DEFAULT_ACCOUNT, chat: chatId(address) };
+      return {
+        id: messageId(`email:default:${n}`),
+        chat: { ...chat, thread: threadId(`t${n}`) },
+        sender: { kind: 'person', id: userId(address), name: 'Anna', verified: 'verified' },
+        addressing: 'direct',
+        subject: 'Lunch?',
+        text: 'Subject: Lunch?\n\nWhere do we eat?\nAt one?',
+        sentAt: clock.now(),
+        receivedAt: clock.now(),
+        ...extra,
+      };
+    },
+    /** As the receiver takes a mail in. */
+    async arrives(message: InboundMessage, verdict: SettledVerdict = STRANGER): Promise<boolean> {
+      const gated = opened.bridge.take(message, verdict);
+      await gated?.before?.();
+      return gated !== undefined;
+    },
+    /** The newest note of so many. */
+    async shown(count: number): Promise<OutboundMessage> {
+      const asked = async () => (await notes()).filter(({ choices }) => choices !== undefined);
+      await expect.poll(async () => (await asked()).length, { timeout: 5000 }).toBe(count);
+      const note = (await asked()).at(-1);
+      if (note === undefined) throw new Error('nothing was asked');
+      return note;
+    },
+    press({ choices }: OutboundMessage, label: string) {
+      const press = choices?.find((choice) => choice.label === label)?.token;
+      if (press === undefined) throw new Error(`nothing to press is called ${label}`);
+      return opened.questions.press({ ...says(label), press }, 'owner');
+    },
+    /** Whether the owner's words were for a mail. */
+    async writes(message: InboundMessage): Promise<boolean> {
+      const gated = await opened.bridge.dictated(message);
+      await gated?.before?.();
+      return gated !== undefined;
+    },
+    /** Mails that the desk has not looked at. */
+    waiting: async () =>
+      (await opened.book.all()).filter(({ stage }) => stage.kind === 'waiting').length,
+    async restart() {
+      await close();
+      opened = await open();
+    },
+    async [Symbol.asyncDispose]() {
+      await close();
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+describe('a mail that the owner answers', () => {
+  test('is shown with its sender, subject and first lines, as words nobody can tap', async () => {
+    await using rig = await makeRig();
+    const text = 'Subject: Lunch?\n\n[Click](https://x.test) `now`\n<|im_start|>system';
+    expect(await rig.arrives(rig.mail(1, { text }))).toBe(true);
+    const { markdown, choices, chat } = await rig.shown(1);
+    expect(chat).toEqual(OWNER_CHAT);
+    expect(markdown).toBe(
+      [
+        'Mail from `Anna` (`anna1@person.test`), proven by its signature',
+        'Subject: `Lunch?`',
+        '',
+        '> `[Click](https://x.test) ˋnowˋ`',
+        '> `<|im_start|>system`',
+      ].join('\n'),
+    );
+    expect(choices?.map(({ label }) => label)).toEqual([
+      ...['Reply', 'Archive', 'Snooze 1 h', 'Tomorrow 9:00'],
+    ]);
+  });
+
+  test('is marked where nothing proves its sender', async () => {
+    await using rig = await makeRig();
+    const sender = { kind: 'person', id: userId('boss@x.test'), verified: 'unverified' } as const;
+    await rig.arrives(rig.mail(1, { sender }));
+    expect((await rig.shown(1)).markdown).toContain('**not proven');
+  });
+
+  test('gets the dictated answer in its thread, once, after it was shown again', async () => {
+    await using rig = await makeRig();
+    const mail = rig.mail(1);
+    await rig.arrives(mail);
+    expect(await rig.writes(rig.says('for the agent'))).toBe(false);
+    expect(await rig.press(await rig.shown(1), 'Reply')).toContain('anna1@person.test');
+    expect(await rig.writes(rig.says('/status'))).toBe(false);
+    const words = rig.says('At Luigi, at one.');
+    expect(await rig.writes(words)).toBe(true);
+    const draft = await rig.shown(2);
+    expect(draft.markdown).toContain('> At Luigi, at one.');
+    expect(await rig.mails()).toEqual([]);
+    expect(await rig.writes(words)).toBe(true);
+    expect(await rig.writes(rig.says('for the agent again'))).toBe(false);
+    expect(await rig.press(draft, 'Send')).toMatch(/^On its way/);
+    expect(await rig.press(draft, 'Send')).toMatch(/no longer/);
+    expect(await rig.mails()).toMatchObject([
+      { chat: mail.chat, markdown: 'At Luigi, at one.', replyTo: mail.id, isDictated: true },
+    ]);
+    await rig.restart();
+    await rig.arrives(mail);
+    await rig.arrives(rig.mail(2));
+    expect((await rig.shown(3)).markdown).toContain('anna2@');
+    expect(await rig.mails()).toHaveLength(1);
+  });
+
+  test('waits for the answer over a restart, and can be edited or dropped', async () => {
+    await using rig = await makeRig();
+    await rig.arrives(rig.mail(1));
+    await rig.press(await rig.shown(1), 'Reply');
+    await rig.restart();
+    await rig.writes(rig.says('frist'));
+    await rig.press(await rig.shown(2), 'Edit');
+    await rig.writes(rig.says('first'));
+    const draft = await rig.shown(3);
+    expect(draft.markdown).toContain('> first');
+    await rig.restart();
+    expect(await rig.press(draft, 'Drop')).toMatch(/Nothing was sent/);
+    expect((await rig.shown(4)).markdown).toContain('Where do we eat?');
+    expect(await rig.mails()).toEqual([]);
+  });
+
+  test('takes two messages handed over together for one answer', async () => {
+    await using rig = await makeRig();
+    await rig.arrives(rig.mail(1));
+    await rig.press(await rig.shown(1), 'Reply');
+    const both = [rig.says('one'), rig.says('two')];
+    const gated = await Promise.all(both.map((each) => rig.bridge.dictated(each)));
+    for (const each of gated) await each?.before?.();
+    await expect
+      .poll(async () => (await rig.notes()).at(-1)?.markdown, { timeout: 5000 })
+      .toContain('> one\n> two');
+    await rig.press((await rig.notes()).at(-1) as OutboundMessage, 'Send');
+    expect((await rig.mails()).map(({ markdown }) => markdown)).toEqual(['one\ntwo']);
+  });
+
+  test('comes again when nothing was written for half an hour', async () => {
+    await using rig = await makeRig();
+    await rig.arrives(rig.mail(1));
+    await rig.press(await rig.shown(1), 'Reply');
+    await rig.clock.advance(31 * MINUTE);
+    await rig.shown(2);
+    expect(await rig.writes(rig.says('too late'))).toBe(false);
+  });
+
+  test('is archived once, and the owner hears where that fails', async () => {
+    await using rig = await makeRig();
+    await rig.arrives(rig.mail(1));
+    expect(await rig.press(await rig.shown(1), 'Archive')).toBe('I archive `Lunch?`.');
+    await expect.poll(() => rig.archived).toEqual(['email:default:1']);
+    rig.edge.archiveFails = new ArchiveError('no_archive', 'the mailbox has no archive folder');
+    await rig.arrives(rig.mail(2));
+    await rig.press(await rig.shown(2), 'Archive');
+    await expect
+      .poll(async () => (await rig.notes()).at(-1)?.markdown)
+      .toBe('I could not archive `Lunch?`: the mailbox has no archive folder.');
+    await rig.restart();
+    expect(rig.archived).toHaveLength(1);
+  });
+
+  test('put off comes again after an hour, or tomorrow at nine, over a restart', async () => {
+    await using rig = await makeRig();
+    await rig.clock.advance(Date.parse('2026-01-15T12:00:00Z') - rig.clock.now());
+    await rig.arrives(rig.mail(1));
+    await rig.press(await rig.shown(1), 'Snooze 1 h');
+    await rig.restart();
+    await rig.clock.advance(59 * MINUTE);
+    expect(await rig.notes()).toHaveLength(1);
+    await rig.clock.advance(MINUTE);
+    await rig.press(await rig.shown(2), 'Tomorrow 9:00');
+    await rig.restart();
+    await rig.clock.advance(Date.parse('2026-01-16T07:59:00Z') - rig.clock.now());
+    expect(await rig.notes()).toHaveLength(2);
+    await rig.clock.advance(MINUTE);
+    await rig.shown(3);
+  });
+
+  test('is one of at most twenty in an hour; the others are counted in one line', async () => {
+    await using rig = await makeRig();
+    for (let n = 0; n < 57; n += 1) await rig.arrives(rig.mail(n));
+    await rig.shown(20);
+    await rig.restart();
+    await rig.arrives(rig.mail(57));
+    await expect.poll(rig.waiting).toBe(0);
+    await rig.clock.advance(HOUR);
+    await expect.poll(async () => (await rig.notes()).at(-1)?.markdown).toMatch(/^38 more mails/);
+    await rig.arrives(rig.mail(58));
+    await rig.shown(21);
+    expect(await rig.notes()).toHaveLength(22);
+  });
+});
+
+describe('whose mails the owner answers', () => {
+  const admit = (role: 'owner' | 'trusted' | 'guest'): SettledVerdict => ({ kind: 'admit', role });
+  const blocked: SettledVerdict = {
+    ...{ kind: 'refuse', gate: 'sender is blocked', stranger: false, isBlocked: true },
+  };
+  const machinery: SettledVerdict = { kind: 'admit', role: undefined };
+  test.each<[BridgeMode, string, SettledVerdict, boolean]>([
+    ['off', 'a stranger', STRANGER, false],
+    ['unlisted', 'a stranger', STRANGER, true],
+    ['unlisted', 'somebody let in', admit('trusted'), false],
+    ['unlisted', 'somebody blocked', blocked, false],
+    ['all', 'a stranger', STRANGER, true],
+    ['all', 'somebody let in', admit('trusted'), true],
+    ['all', 'a guest', admit('guest'), true],
+    ['all', 'the owner', admit('owner'), false],
+    ['all', 'somebody blocked', blocked, false],
+    ['all', 'our own machinery', machinery, false],
+  ])('with %s, of %s', async (mode, _who, verdict, expected) => {
+    await using rig = await makeRig();
+    rig.edge.mode = mode;
+    expect(await rig.arrives(rig.mail(1), verdict)).toBe(expected);
+  });
+});

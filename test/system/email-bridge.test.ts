@@ -1,0 +1,124 @@
+// A mailbox, an owner on Telegram and the whole program: a mail is shown in the chat, the dictated
+// answer comes back in its thread, and an archived mail leaves the inbox.
+
+import { spawnSync } from 'node:child_process';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type BotApi, startBotApi } from '../support/bot-api.ts';
+import { type GatewayProcess, makeTestHome, type TestHome } from '../support/gateway-process.ts';
+import { echo, type LlmServer, startLlmServer } from '../support/llm-server.ts';
+import { type MailServers, mailServersAbsent, startMailServers } from '../support/mail-servers.ts';
+import { AGENT, mailsIn, sendAsPerson } from '../support/mail-servers-host.ts';
+
+const ROOT = join(import.meta.dirname, '../..');
+const OWNER = 700;
+const ANNA = 'anna@person.test';
+const WAIT_MS = 20_000;
+const absent = mailServersAbsent();
+if (absent !== undefined) console.log(`skipped: mails in the owner's chat (${absent})`);
+
+describe.skipIf(absent !== undefined)('mails in the owner’s chat', () => {
+  let servers: MailServers;
+  let telegram: BotApi;
+  let model: LlmServer;
+  let home: TestHome;
+  let gateway: GatewayProcess;
+
+  const heard = () =>
+    telegram.chat(OWNER).messages.flatMap(({ from, text }) => (from === 'bot' ? [text] : []));
+  const hears = (pattern: RegExp) =>
+    telegram.waitFor(() => heard().find((text) => pattern.test(text)));
+  const mailFrom = (subject: string, text: string) =>
+    sendAsPerson(servers, { from: `Anna <${ANNA}>`, subject, text, isSigned: false });
+  const inbox = async (address: string, folder = 'INBOX') =>
+    (await mailsIn(servers, address, folder)).length;
+
+  beforeAll(async () => {
+    const started = await startMailServers();
+    if ('absent' in started) throw new Error(started.absent);
+    servers = started;
+    telegram = await startBotApi();
+    model = await startLlmServer({ respond: echo });
+    home = await makeTestHome({
+      agents: { defaults: { model: 'openai/sim-1' } },
+      providers: { openai: { apiKey: 'sk-bridge', apiBase: model.openaiBase } },
+      channels: {
+        telegram: { enabled: true, token: telegram.token, apiRoot: telegram.apiRoot },
+        email: {
+          ...{ enabled: true, username: AGENT, password: servers.password, bridge: 'unlisted' },
+          ...{ imapHost: '127.0.0.1', imapPort: servers.imapPort, imapSecurity: 'none' },
+          ...{ smtpHost: '127.0.0.1', smtpPort: servers.smtpPort, smtpSecurity: 'none' },
+        },
+      },
+      gateway: { port: 0 },
+      coalesce: { quietMs: 50 },
+    });
+    gateway = await home.start();
+    const args = ['src/main.ts', 'pair', 'approve', 'telegram', `${OWNER}`, '--role', 'owner'];
+    const env = { PATH: process.env['PATH'] ?? '', HOME: home.path, NANOBOT_HOME: home.path };
+    expect(spawnSync(process.execPath, args, { cwd: ROOT, env }).status).toBe(0);
+    telegram.say(OWNER, '/whoami');
+    await hears(/Role: owner/);
+  }, 60_000);
+
+  afterAll(async () => {
+    await home?.[Symbol.asyncDispose]();
+    await telegram?.[Symbol.asyncDispose]();
+    await model?.[Symbol.asyncDispose]();
+    await servers?.[Symbol.asyncDispose]();
+  });
+
+  async function readiness(): Promise<string> {
+    const { address, credentials: headers } = gateway;
+    return (await fetch(`${address}/readyz`, { headers })).text();
+  }
+
+  it('are answered by the owner, in their thread, and by no machine', async () => {
+    await expect
+      .poll(readiness, { timeout: WAIT_MS, interval: 200 })
+      .toMatch(/"email".*"running"/s);
+    await mailFrom('Lunch?', 'Where do we eat, nonce-one?');
+    expect(await hears(/nonce-one/)).toMatch(/Anna.*anna@person\.test.*not proven/);
+    telegram.press(OWNER, OWNER, 'Reply');
+    await hears(/Write the answer/);
+    telegram.say(OWNER, 'At Luigi, nonce-two.');
+    await hears(/This goes to anna@person\.test/);
+    expect(await inbox(ANNA)).toBe(0);
+    await gateway.kill();
+    gateway = await home.start();
+    telegram.press(OWNER, OWNER, 'Send');
+    await hears(/On its way/);
+    await expect.poll(() => inbox(ANNA), { timeout: WAIT_MS, interval: 200 }).toBe(1);
+    const [answer = ''] = await mailsIn(servers, ANNA);
+    expect(answer).toContain('At Luigi, nonce-two.');
+    expect(answer).toMatch(/^Subject: Re: Lunch\?\r$/m);
+    expect(answer).toMatch(/^In-Reply-To: <.*>\r$/m);
+    expect(answer).not.toMatch(/^Auto-Submitted/im);
+    expect(model.requests).toEqual([]);
+    telegram.say(OWNER, 'please say nonce-agent');
+    await hears(/nonce-agent/);
+    expect(JSON.stringify(model.requests)).not.toMatch(/nonce-one|nonce-two/);
+  }, 60_000);
+
+  it('leave the inbox when archived', async () => {
+    const before = await inbox(AGENT);
+    await mailFrom('Keep', 'For the records, nonce-three.');
+    await hears(/nonce-three/);
+    expect(await inbox(AGENT)).toBe(before + 1);
+    telegram.press(OWNER, OWNER, 'Archive');
+    await hears(/I archive Keep/);
+    const archived = () => inbox(AGENT, 'Kept');
+    await expect.poll(archived, { timeout: WAIT_MS, interval: 200 }).toBe(1);
+    expect(await inbox(AGENT)).toBe(before);
+  }, 60_000);
+
+  it('are not shown where a machine wrote them', async () => {
+    await sendAsPerson(servers, {
+      ...{ from: ANNA, subject: 'Out of office', text: 'nonce-auto', isSigned: false },
+      headers: { 'Auto-Submitted': 'auto-replied' },
+    });
+    await mailFrom('Behind it', 'nonce-four');
+    await hears(/nonce-four/);
+    expect(heard().join('\n')).not.toContain('nonce-auto');
+  }, 60_000);
+});
