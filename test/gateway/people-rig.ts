@@ -18,18 +18,16 @@ import {
   messageId,
   userId,
 } from '../../src/core/ids.ts';
-import type { InboundMessage, PersonSender } from '../../src/core/message.ts';
-import { BridgeBook } from '../../src/gateway/bridge-book.ts';
+import type { ChatRef, InboundMessage, PersonSender } from '../../src/core/message.ts';
 import { createFairUse } from '../../src/gateway/fair-use.ts';
 import { createGroupBuffer } from '../../src/gateway/group-buffer.ts';
 import { createGroupIntake } from '../../src/gateway/group-intake.ts';
 import { createJudge } from '../../src/gateway/judge.ts';
 import { createKnock } from '../../src/gateway/knock.ts';
 import { createKnownAs } from '../../src/gateway/known-as.ts';
-import { createMailBridge } from '../../src/gateway/mail-bridge.ts';
 import { createOwnerNotices } from '../../src/gateway/owner-notices.ts';
 import { createPeople, type People } from '../../src/gateway/people.ts';
-import { createQuestions } from '../../src/gateway/questions.ts';
+import { createQuestions, type Questions } from '../../src/gateway/questions.ts';
 import { createReceiver, type Receiver } from '../../src/gateway/receive.ts';
 import { createSessionSettings } from '../../src/gateway/session-settings.ts';
 import { Spending } from '../../src/gateway/spending.ts';
@@ -46,6 +44,9 @@ export type PeopleRig = {
   readonly clock: MovableClock;
   readonly people: People;
   readonly bus: MessageBus;
+  readonly questions: Questions;
+  /** The chat of a person of this id. */
+  chat(id: string): ChatRef;
   /** Hands a message in; its id names sender and text, so that the same one again is a repeat. */
   say(from: string | PersonSender, text: string, extra?: Partial<InboundMessage>): Promise<void>;
   /** Texts that wait for the model, oldest first. */
@@ -71,10 +72,17 @@ export const person = (id: string, extra: Partial<PersonSender> = {}): PersonSen
   ...extra,
 });
 
+const chatOf = (id: string): ChatRef => ({
+  channel: channelName('chat'),
+  account: DEFAULT_ACCOUNT,
+  chat: chatId(id),
+});
+
 type Opened = {
   readonly store: EmbeddedStore;
   readonly bus: MessageBus;
   readonly people: People;
+  readonly questions: Questions;
   readonly receiver: Receiver;
 };
 
@@ -133,10 +141,6 @@ export async function makePeopleRig(
       notes: { spent: () => undefined, cheaper: () => undefined, usedUp: () => undefined },
       settings: () => ({ limits: fairLimits, prices: [], timeZone: 'UTC' }),
     });
-    const bridge = createMailBridge({
-      book: new BridgeBook(store.scope('mail-bridge')),
-      ...{ now, mode: () => 'off', changed: () => undefined },
-    });
     const receiver = createReceiver({
       ...{
         bus,
@@ -146,7 +150,6 @@ export async function makePeopleRig(
         groups,
         fairUse,
         questions,
-        bridge,
         log,
         ownerWroteIn: door.wroteIn,
       },
@@ -167,7 +170,7 @@ export async function makePeopleRig(
         undo: () => Promise.resolve(''),
       },
     });
-    return { store, bus, people, receiver };
+    return { store, bus, people, questions, receiver };
   }
 
   async function close({ bus, store }: Opened) {
@@ -194,6 +197,10 @@ export async function makePeopleRig(
       return opened.store;
     },
     claimed: async (channel) => (await opened.store.claimDeliveries(channel, () => 1000)).claimed,
+    get questions() {
+      return opened.questions;
+    },
+    chat: chatOf,
     get bus() {
       return opened.bus;
     },
@@ -213,11 +220,7 @@ export async function makePeopleRig(
       const sender = typeof from === 'string' ? person(from) : from;
       const message: InboundMessage = {
         id: messageId(`chat:default:${sender.id}:${text}`),
-        chat: {
-          channel: channelName('chat'),
-          account: DEFAULT_ACCOUNT,
-          chat: chatId(sender.id),
-        },
+        chat: chatOf(sender.id),
         sender,
         addressing: 'direct',
         text,

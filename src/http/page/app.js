@@ -12,6 +12,7 @@ import { element, iconButton } from './element.js';
 import { createFileView } from './file-view.js';
 import { takeCode } from './login.js';
 import { createOutbox } from './outbox.js';
+import { createPeoplePanel } from './people-panel.js';
 import { createScrollKeeper } from './scroll-keeper.js';
 import { welcome } from './welcome.js';
 
@@ -61,7 +62,9 @@ class App {
       iconButton('plus', 'New chat', () => this.#openNew(), 'new-chat-icon'),
     );
     byId('new-chat').addEventListener('click', () => this.#openNew());
-    createChannelsPanel(this.#api, byId('channels-place'), { onOpen: () => this.#drawer.close() });
+    const panel = { onOpen: () => this.#drawer.close() };
+    createPeoplePanel(this.#api, byId('people-place'), panel);
+    createChannelsPanel(this.#api, byId('channels-place'), panel);
     byId('skip').addEventListener('click', () => this.#composer.focus());
     window.addEventListener('hashchange', () => this.#followAddress());
     document.addEventListener('keydown', (event) => {

@@ -1,0 +1,195 @@
+// People: a dialog with who waits to be let in, what waits for the owner's yes, and whom the agent
+// knows. Its button shows when somebody waits. What others wrote becomes text, never markup.
+
+import { element, icon, iconButton } from './element.js';
+import { createMarkdownView } from './markdown-view.js';
+
+const REFRESH_MS = 2000;
+const LOOK_MS = 30_000;
+const DECISIONS = [
+  ['once', 'Allow once'],
+  ['allow', 'Allow'],
+  ['block', 'Block'],
+  ['drop', 'Leave to me'],
+];
+const ROLES = { unknown: 'not let in' };
+
+export function createPeoplePanel(api, place, { onOpen }) {
+  const said = element('p', { className: 'people-said', role: 'status' });
+  const body = element('div', { className: 'people-list' });
+  const dialog = element(
+    'dialog',
+    { className: 'channels-dialog people-dialog', aria: { labelledby: 'people-title' } },
+    element(
+      'div',
+      { className: 'channels-head' },
+      element('h2', { id: 'people-title' }, 'People'),
+      iconButton('failed', 'Close', () => dialog.close(), 'small'),
+    ),
+    element('div', { className: 'channels-body' }, said, body),
+  );
+  const notice = element('span', { className: 'unseen' });
+  const button = element(
+    'button',
+    { type: 'button', id: 'people-button', className: 'channels-button', on: { click: open } },
+    icon('people'),
+    'People',
+    notice,
+  );
+  let shown = '';
+  let isDeciding = false;
+  let timer;
+
+  dialog.addEventListener('close', () => {
+    clearInterval(timer);
+    dialog.remove();
+  });
+  place.replaceWith(button);
+
+  function open() {
+    onOpen();
+    shown = '';
+    said.textContent = '';
+    document.body.append(dialog);
+    dialog.showModal();
+    refresh();
+    clearInterval(timer);
+    timer = setInterval(refresh, REFRESH_MS);
+  }
+
+  async function refresh() {
+    const people = await look();
+    const text = JSON.stringify(people);
+    // What did not change keeps its place and the keyboard's.
+    if (people === undefined || isDeciding || text === shown) return;
+    shown = text;
+    const focused = document.activeElement?.dataset?.action;
+    body.replaceChildren(...sections(people));
+    if (focused !== undefined) focusAction(focused);
+  }
+
+  function focusAction(action) {
+    const buttons = [...body.querySelectorAll('[data-action]')];
+    const same = buttons.find(({ dataset }) => dataset.action === action);
+    (same ?? buttons[0] ?? dialog.querySelector('button')).focus();
+  }
+
+  async function look() {
+    const people = await api.getJson('/api/people').catch(() => undefined);
+    if (people === undefined) return undefined;
+    const waiting = people.strangers.length + people.questions.length;
+    button.classList.toggle('news', waiting > 0);
+    notice.textContent = waiting > 0 ? `: ${waiting} waiting for you` : '';
+    return people;
+  }
+
+  /** One at a time; the words that come back say what was done. */
+  async function decide(path, request) {
+    if (isDeciding) return;
+    isDeciding = true;
+    body.inert = true;
+    try {
+      said.textContent = (await api.postJson(path, request)).result;
+    } catch (error) {
+      said.textContent = error.message;
+    }
+    body.inert = false;
+    isDeciding = false;
+    shown = '';
+    await refresh();
+    if (document.activeElement === document.body) focusAction('');
+  }
+
+  function sections({ strangers, questions, persons, personCount }) {
+    const more = personCount - persons.length;
+    const rest = more > 0 ? [element('li', { className: 'person' }, `and ${more} more`)] : [];
+    const nobody = 'Nobody waits for you.';
+    return [
+      strangers.length + questions.length === 0 ? element('p', {}, nobody) : '',
+      ...section('Wait to be let in', strangers.map(strangerEntry)),
+      ...section('Wait for your yes', questions.map(questionEntry)),
+      ...section('Known', [...persons.map(personEntry), ...rest]),
+    ];
+  }
+
+  function strangerEntry({ channel, userId, name, excerpt, at, messages }) {
+    const who = name || userId;
+    const buttons = DECISIONS.map(([action, label]) =>
+      choice(label, `${action} ${channel} ${userId}`, () =>
+        decide('/api/people/strangers', { channel, userId, action }),
+      ),
+    );
+    const count = messages > 1 ? `${messages} messages, ` : '';
+    return element(
+      'li',
+      { className: 'person', data: { stranger: userId } },
+      element('b', {}, element('bdi', {}, who)),
+      element('span', { className: 'channel-state' }, `${channel} `, code(userId)),
+      excerpt === '' ? undefined : element('blockquote', {}, element('bdi', {}, excerpt)),
+      element('span', { className: 'channel-remedy' }, `${count}${momentText(at)}`),
+      choices(`About ${who}`, buttons),
+    );
+  }
+
+  function questionEntry({ id, markdown, expiresAt, choices: offered }) {
+    const text = element('div', { className: 'person-question body' });
+    createMarkdownView(text).finish(markdown);
+    const buttons = offered.map(({ label, token }) =>
+      choice(label, `${id} ${label}`, () => decide('/api/people/answers', { token })),
+    );
+    return element(
+      'li',
+      { className: 'person', data: { question: id } },
+      text,
+      element('span', { className: 'channel-remedy' }, `Until ${momentText(expiresAt)}`),
+      choices('Your answer', buttons),
+    );
+  }
+
+  fetchNews();
+  setInterval(fetchNews, LOOK_MS);
+  document.addEventListener('visibilitychange', fetchNews);
+
+  function fetchNews() {
+    if (document.visibilityState === 'visible' && !dialog.open) look();
+  }
+}
+
+function section(title, entries) {
+  if (entries.length === 0) return [];
+  return [element('h3', {}, title), element('ul', { className: 'channel-list' }, ...entries)];
+}
+
+function personEntry({ name, role, doors }) {
+  const ways = doors.map(({ channel, ids }) =>
+    element('span', { className: 'channel-state' }, `${channel} `, ...ids.map(code)),
+  );
+  return element(
+    'li',
+    { className: 'person' },
+    element(
+      'span',
+      {},
+      element('b', {}, element('bdi', {}, name || 'Without a name')),
+      ' ',
+      element('span', { className: 'person-role' }, ROLES[role] ?? role),
+    ),
+    ...ways,
+  );
+}
+
+const code = (id) => element('code', {}, id);
+
+function choice(label, action, onClick) {
+  const props = { type: 'button', className: 'button', data: { action } };
+  return element('button', { ...props, on: { click: onClick } }, label);
+}
+
+function choices(label, buttons) {
+  const props = { className: 'person-choices', role: 'group', aria: { label } };
+  return element('div', props, ...buttons);
+}
+
+function momentText(at) {
+  return new Date(at).toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'short' });
+}

@@ -1,0 +1,139 @@
+// People over HTTP: what an owner sees, decides and answers, with the gateway's own decisions behind
+// it, and what is refused.
+
+import { describe, expect, it } from 'vitest';
+import { userId } from '../../src/core/ids.ts';
+import { createPeopleDesk } from '../../src/gateway/people-desk.ts';
+import { makePeopleRig, OWNER, person } from '../gateway/people-rig.ts';
+import { startHttp } from './http-rig.ts';
+
+const EVE = '666';
+const STRANGERS = '/api/people/strangers';
+const ANSWERS = '/api/people/answers';
+
+/** Eve has knocked, and the owner was asked on the door last used. */
+async function knocked() {
+  const rig = await makePeopleRig();
+  await rig.say(OWNER, 'hello');
+  await rig.say(EVE, 'let <b>me</b> in');
+  const { people, questions } = rig;
+  const desk = createPeopleDesk({ people, questions, owner: person('owner', {}) });
+  const http = await startHttp({ people: desk });
+  return {
+    rig,
+    http,
+    view: async () => JSON.parse((await http.ask('/api/people')).body),
+    async [Symbol.asyncDispose]() {
+      await http.close();
+      await rig[Symbol.asyncDispose]();
+    },
+  };
+}
+
+describe('the view of people', () => {
+  it('tells who waits, with what they wrote, and who is known', async () => {
+    await using test = await knocked();
+    const answer = await test.http.ask('/api/people');
+    expect([answer.status, answer.headers['cache-control']]).toEqual([200, 'no-store']);
+    const view = JSON.parse(answer.body);
+    expect(view.strangers).toMatchObject([
+      { channel: 'chat', userId: EVE, name: 'Name 666', excerpt: 'let <b>me</b> in', messages: 1 },
+    ]);
+    expect(view.questions).toEqual([]);
+    expect(view.persons).toMatchObject([
+      { name: 'Name 1', role: 'owner', doors: [{ channel: 'chat', ids: ['1'] }] },
+    ]);
+    expect(view.personCount).toBe(1);
+  });
+
+  it('names what waits for a yes, with its choices, but no question that is not the owners’', async () => {
+    await using test = await knocked();
+    const ask = { chat: test.rig.chat(OWNER), subject: 'stranger-not:x', expiresInMs: 60_000 };
+    const choices = [{ label: 'Yes', action: 'yes' }];
+    await test.rig.questions.ask({
+      ...{ ...ask, id: 'a', markdown: 'Run **it**?', choices, approvers: 'owners' },
+    });
+    await test.rig.questions.ask({
+      ...{ ...ask, id: 'b', markdown: 'Yours?', choices, approvers: [userId('77')] },
+    });
+    const { questions } = await test.view();
+    expect(questions).toMatchObject([
+      { id: 'a', markdown: 'Run **it**?', choices: [{ label: 'Yes' }] },
+    ]);
+  });
+});
+
+describe('a decision about somebody who waits', () => {
+  it.each([
+    ['once', ['hello', 'let <b>me</b> in'], undefined, 'this once'],
+    ['allow', ['hello', 'let <b>me</b> in'], 'trusted', 'from now on'],
+    ['block', ['hello'], 'blocked', 'Blocked'],
+    ['drop', ['hello'], undefined, 'Left to you'],
+  ])(
+    'by %s does what the button does, and the button is spent',
+    async (action, queued, role, words) => {
+      await using test = await knocked();
+      const body = { channel: 'chat', userId: EVE, action };
+      const answer = await test.http.post(STRANGERS, body);
+      expect([answer.status, JSON.parse(answer.body).result]).toEqual([
+        200,
+        expect.stringContaining(words),
+      ]);
+      expect(await test.rig.queued()).toEqual(queued);
+      expect(await test.rig.people.pairing.roleOf('chat', [EVE])).toBe(role);
+      expect((await test.view()).strangers).toEqual([]);
+      expect(await test.rig.questions.open()).toEqual([]);
+      const again = await test.http.post(STRANGERS, body);
+      expect([again.status, again.body]).toEqual([404, expect.stringContaining('decided before')]);
+      expect(await test.rig.queued()).toEqual(queued);
+    },
+  );
+
+  it.each([
+    ['no such choice', { channel: 'chat', userId: EVE, action: 'owner' }, 400],
+    ['a role beside it', { channel: 'chat', userId: EVE, action: 'allow', role: 'owner' }, 400],
+    ['nobody', { channel: 'chat', userId: '', action: 'allow' }, 400],
+    ['somebody who does not wait', { channel: 'chat', userId: '667', action: 'allow' }, 404],
+    ['another channel', { channel: 'pigeon', userId: EVE, action: 'allow' }, 404],
+    ['no object', 'allow', 400],
+  ])('of %s is refused', async (_what, body, status) => {
+    await using test = await knocked();
+    expect((await test.http.post(STRANGERS, body)).status).toBe(status);
+    const { port } = test.http;
+    const foreign = { origin: 'https://evil.example', host: `127.0.0.1:${port}` };
+    const right = { channel: 'chat', userId: EVE, action: 'allow' };
+    expect((await test.http.post(STRANGERS, right, foreign)).status).toBe(403);
+    expect(await test.rig.queued()).toEqual(['hello']);
+    expect(await test.rig.people.pairing.roleOf('chat', [EVE])).toBe(undefined);
+  });
+});
+
+describe('an answer to what waits for a yes', () => {
+  it('is carried out once, and not for a question of somebody else', async () => {
+    await using test = await knocked();
+    const [notice] = await test.rig.questions.open();
+    const token = notice?.choices.find(({ action }) => action === 'allow')?.token;
+    const first = await test.http.post(ANSWERS, { token });
+    expect(JSON.parse(first.body).result).toContain('from now on');
+    const second = await test.http.post(ANSWERS, { token });
+    expect(JSON.parse(second.body).result).toContain('no longer');
+    expect(await test.rig.queued()).toEqual(['hello', 'let <b>me</b> in']);
+    await test.rig.questions.ask({
+      ...{ id: 'b', chat: test.rig.chat(OWNER), subject: 'stranger:chat:1', markdown: 'Yours?' },
+      ...{ choices: [{ label: 'Yes', action: 'allow' }], approvers: [userId('77')] },
+      expiresInMs: 60_000,
+    });
+    const [theirs] = await test.rig.questions.open();
+    const other = await test.http.post(ANSWERS, { token: theirs?.choices[0]?.token });
+    expect(JSON.parse(other.body).result).toContain('not yours');
+    expect(await test.rig.questions.open()).toHaveLength(1);
+  });
+
+  it.each([{}, { token: '' }, { token: 'no token' }, { token: 'x'.repeat(65) }, { token: ['a'] }])(
+    'is refused without a token: %j',
+    async (body) => {
+      await using test = await knocked();
+      expect((await test.http.post(ANSWERS, body)).status).toBe(400);
+    },
+  );
+});
