@@ -92,7 +92,10 @@ export function createLinks({ state, clock, randomBytes, persons }: LinksDeps): 
     code: string,
     role: Role | undefined,
   ): Promise<LinkOutcome> {
-    if (!mayTry(message)) return { kind: 'wrong' };
+    const { sender } = message;
+    // Whoever only pretends to be somebody must not get hold of their door.
+    const isSure = sender.kind === 'person' && sender.verified !== 'unverified';
+    if (!isSure || !mayTry(message)) return { kind: 'wrong' };
     const all = await codes();
     const hash = hashOf(code.trim().toUpperCase());
     const match = all.find(

@@ -70,6 +70,19 @@ describe('a code of /link', () => {
     expect(await rig.sentTo('902', 'phone')).toEqual([]);
   });
 
+  it('takes no door over for a sender whom nothing verifies, however they may be answered', async () => {
+    const rig = await makeRig({ acceptUnverified: true, allowFrom: ['900'] });
+    await rig.say('900', 'it is me', other('900'));
+    const [before] = await rig.people.persons.find('900');
+    const forged = person('900', { verified: 'unverified' });
+    const trusted = '7';
+    await rig.people.pairing.approve({ channel: 'chat', userId: trusted, name: 'T' }, 'trusted');
+    await rig.say(trusted, 'hello');
+    await rig.say(forged, `/link ${await codeOf(rig, trusted)}`, other('900'));
+    expect((await rig.sentTo('900', 'phone')).at(-1)).toMatch(/not good/);
+    expect(await rig.people.persons.find('900')).toEqual([before]);
+  });
+
   it('is worthless after ten wrong guesses by strangers, who are told nothing', async () => {
     const rig = await makeRig();
     const code = await codeOf(rig);
