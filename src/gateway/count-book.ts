@@ -69,11 +69,24 @@ export class CountBook<Value> {
     return [...gone, ...written];
   }
 
-  /** Takes up what `stored` wrote. */
-  read(text: string): CountRow<Value> {
-    const { names, value }: { names: [string, ...string[]]; value: Value } = JSON.parse(text);
-    const row = this.at(names);
-    row.value = this.#join(row.value, value);
+  /** Takes up what `stored` wrote; undefined where it is damaged. */
+  read(text: string): CountRow<Value> | undefined {
+    const stored = storedValue<Value>(text);
+    if (stored === undefined) return undefined;
+    const row = this.at(stored.names);
+    row.value = this.#join(row.value, stored.value);
     return row;
+  }
+}
+
+type Stored<Value> = { readonly names: readonly [string, ...string[]]; readonly value: Value };
+
+function storedValue<Value>(text: string): Stored<Value> | undefined {
+  try {
+    const stored: Partial<Stored<Value>> = JSON.parse(text);
+    const { names, value } = stored;
+    return names === undefined || value === undefined ? undefined : { names, value };
+  } catch {
+    return undefined;
   }
 }

@@ -81,7 +81,20 @@ export function createFairUse({ state, bus, clock, log, knownAs, settings }: Fai
   let sweptOn = '';
 
   async function load() {
-    for (const { value } of await state.list('')) book.read(value);
+    const rows = await state.list('');
+    const unread = rows.filter(({ value }) => book.read(value) === undefined);
+    if (unread.length > 0) log.warn('counts not readable', { rows: unread.length });
+  }
+
+  /** What fails is tried again with the next message. */
+  async function loaded() {
+    loading ??= load();
+    try {
+      await loading;
+    } catch (error) {
+      loading = undefined;
+      throw error;
+    }
   }
 
   /** At most once a day: forgets who has not written since. */
@@ -170,8 +183,7 @@ export function createFairUse({ state, bus, clock, log, knownAs, settings }: Fai
 
   return {
     async weigh(batch) {
-      loading ??= load();
-      await loading;
+      await loaded();
       await joinDoors(batch);
       const touched = new Set<CountRow<Tally>>();
       const weighed = batch.map((item): Judged => {

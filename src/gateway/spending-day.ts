@@ -30,10 +30,12 @@ export class SpendingDay {
     this.endsAt = endsAt;
   }
 
-  async load(): Promise<this> {
+  /** `onUnread`: told of each row that is damaged; what it counted is lost. */
+  async load(onUnread: () => void): Promise<this> {
     for (const { value } of await this.#state.list(prefixOf(this.day))) {
       const row = this.book.read(value);
-      row.value = afterCrash(row.value);
+      if (row === undefined) onUnread();
+      else row.value = afterCrash(row.value);
     }
     return this;
   }

@@ -100,7 +100,8 @@ export class Spending implements SpendingGuard, AsyncDisposable {
     state
       .expire('', clock.now() - KEEP_MS)
       .catch((error) => log.warn('old spending not deleted', { error }));
-    return new SpendingDay(state, { day, endsAt }).load();
+    const onUnread = () => log.error('spending not readable', { day });
+    return new SpendingDay(state, { day, endsAt }).load(onUnread);
   }
 
   modelFor(payer: Payer, model: string, cheaper: (model: string) => string): string {

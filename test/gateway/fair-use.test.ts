@@ -123,6 +123,18 @@ describe('a person who writes too much', () => {
   });
 });
 
+describe('counts that cannot be read', () => {
+  it('keep nobody from being answered, and cost nobody else theirs', async () => {
+    await flood(15, '8');
+    await rig.store.scope('fair-use').set('person chat:7', '{"names":["person ch');
+    await rig.store.scope('fair-use').set('person chat:9', '{}');
+    await rig.restart();
+    await flood(1, '7', 'still');
+    await flood(15, '8', 'again');
+    expect(await queued()).toBe(21);
+  });
+});
+
 describe('a message that is offered again', () => {
   it('is not counted twice', async () => {
     await flood(10, '7');
