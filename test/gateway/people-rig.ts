@@ -18,13 +18,19 @@ import {
   messageId,
   userId,
 } from '../../src/core/ids.ts';
+<<<<<<< /tmp/plan/L/mine.people-rig.ts
 import type { ChatRef, InboundMessage, PersonSender } from '../../src/core/message.ts';
+=======
+import type { InboundMessage, PersonSender } from '../../src/core/message.ts';
+import { BridgeBook } from '../../src/gateway/bridge-book.ts';
+>>>>>>> /tmp/plan/L/theirs.people-rig.ts
 import { createFairUse } from '../../src/gateway/fair-use.ts';
 import { createGroupBuffer } from '../../src/gateway/group-buffer.ts';
 import { createGroupIntake } from '../../src/gateway/group-intake.ts';
 import { createJudge } from '../../src/gateway/judge.ts';
 import { createKnock } from '../../src/gateway/knock.ts';
 import { createKnownAs } from '../../src/gateway/known-as.ts';
+import { createMailBridge } from '../../src/gateway/mail-bridge.ts';
 import { createOwnerNotices } from '../../src/gateway/owner-notices.ts';
 import { createPeople, type People } from '../../src/gateway/people.ts';
 import { createQuestions, type Questions } from '../../src/gateway/questions.ts';
@@ -141,6 +147,10 @@ export async function makePeopleRig(
       notes: { spent: () => undefined, cheaper: () => undefined, usedUp: () => undefined },
       settings: () => ({ limits: fairLimits, prices: [], timeZone: 'UTC' }),
     });
+    const bridge = createMailBridge({
+      book: new BridgeBook(store.scope('mail-bridge')),
+      ...{ now, mode: () => 'off', changed: () => undefined },
+    });
     const receiver = createReceiver({
       ...{
         bus,
@@ -150,6 +160,7 @@ export async function makePeopleRig(
         groups,
         fairUse,
         questions,
+        bridge,
         log,
         ownerWroteIn: door.wroteIn,
       },
