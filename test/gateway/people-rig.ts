@@ -18,12 +18,8 @@ import {
   messageId,
   userId,
 } from '../../src/core/ids.ts';
-<<<<<<< /tmp/plan/L/mine.people-rig.ts
 import type { ChatRef, InboundMessage, PersonSender } from '../../src/core/message.ts';
-=======
-import type { InboundMessage, PersonSender } from '../../src/core/message.ts';
 import { BridgeBook } from '../../src/gateway/bridge-book.ts';
->>>>>>> /tmp/plan/L/theirs.people-rig.ts
 import { createFairUse } from '../../src/gateway/fair-use.ts';
 import { createGroupBuffer } from '../../src/gateway/group-buffer.ts';
 import { createGroupIntake } from '../../src/gateway/group-intake.ts';
