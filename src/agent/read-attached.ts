@@ -36,7 +36,10 @@ export async function readAttached(
     const named = name === undefined ? {} : { name };
     return [{ attachment, attached: { media: content.media, kind, mimeType, ...named } }];
   });
-  const documents = stored.filter(({ attached }) => !isImage(attached));
+  // What is said in a sound stands among the words of its message.
+  const documents = stored.filter(
+    ({ attachment, attached }) => !isImage(attached) && attachment.spoken === undefined,
+  );
   const readings = await Promise.all(
     documents.slice(0, MAX_DOCUMENTS).map((document) => readingOf(turn, document)),
   );

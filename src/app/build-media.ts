@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { Channel } from '../channels/channel.ts';
 import type { ChannelName, MediaId } from '../core/ids.ts';
 import { createInboundAttachments, type InboundAttachments } from '../gateway/attachments.ts';
+import type { Listening } from '../gateway/listening.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import { openMediaFiles } from '../media/files.ts';
@@ -54,15 +55,16 @@ export type FetchingParts = {
   readonly log: Logger;
   readonly media: MediaStore;
   readonly store: Pick<BusStore, 'setAttachments'>;
+  readonly listening: Listening;
 };
 
 /** Fetching ends with the resources. */
 export function buildAttachments(
-  { live, clock, log, media, store }: FetchingParts,
+  { live, clock, log, media, store, listening }: FetchingParts,
   channel: (name: ChannelName) => Channel | undefined,
   resources: AsyncDisposableStack,
 ): InboundAttachments {
-  const deps = { media, store, clock, log, channel, random: Math.random };
+  const deps = { media, store, listening, clock, log, channel, random: Math.random };
   const maxFileBytes = () => live.config.media.maxFileBytes;
   return resources.use(createInboundAttachments({ ...deps, maxFileBytes }));
 }

@@ -17,7 +17,6 @@ import { createPeople } from '../gateway/people.ts';
 import { createReceiver } from '../gateway/receive.ts';
 import { createSessionSettings } from '../gateway/session-settings.ts';
 import { createTurnPersonOf } from '../gateway/turn-person.ts';
-import { withFiles } from '../gateway/turns-with-files.ts';
 import { createUndo } from '../gateway/undo.ts';
 import { type Clock, systemClock } from '../lib/clock.ts';
 import { openLogFile } from '../lib/log-file.ts';
@@ -36,14 +35,9 @@ import { buildAsides } from './build-asides.ts';
 import { buildDecisions } from './build-decisions.ts';
 import { buildDoorWatch } from './build-door-watch.ts';
 import { buildFairUse } from './build-fair-use.ts';
-import {
-  buildAttachments,
-  buildMedia,
-  buildReader,
-  loadedImage,
-  sendableBytes,
-} from './build-media.ts';
+import { buildMedia, buildReader, loadedImage, sendableBytes } from './build-media.ts';
 import { buildSpending } from './build-spending.ts';
+import { buildVoice } from './build-voice.ts';
 import type { LoadedConfig } from './config.ts';
 import { createDoors, policyOf } from './doors.ts';
 import type { Gateway, GatewayOptions } from './gateway.ts';
@@ -191,7 +185,7 @@ async function build(
     arrived: (message) => doorWatch.arrived(message),
     tellOwner: tell,
     ownerWroteIn: ownerDoor.wroteIn,
-    fetchAttachments: (message) => attachments.begin(message),
+    fetchAttachments: (message) => voice.begin(message),
   });
   const manager = createChannelManager({
     bus,
@@ -209,7 +203,8 @@ async function build(
   });
   const doorWatch = await buildDoorWatch({ ...foundations, people, isRunning, tell });
   const permits = createPermits(live.defaults.maxConcurrentChats);
-  const attachments = buildAttachments(foundations, manager.channel, resources);
+  const { channel } = manager;
+  const voice = buildVoice({ ...foundations, judge, env: options.env, channel }, resources);
   const dispatcher = createDispatcher({
     agent,
     personOf: createTurnPersonOf(persons),
@@ -222,7 +217,7 @@ async function build(
     permits,
     clock,
     log,
-    channel: manager.channel,
+    channel,
     settings: () => ({
       coalesce: live.config.coalesce,
       queueMode: live.config.queue.mode,
@@ -234,7 +229,7 @@ async function build(
       ...foundations,
       models,
       manager,
-      dispatcher: buildAsides(withFiles(dispatcher, attachments), { live, bus, agent, questions }),
+      dispatcher: buildAsides(voice.with(dispatcher), { live, bus, agent, questions }),
       permits,
       people,
       doors: createDoors(clock, () => live.config.media.maxFileBytes),

@@ -16,11 +16,16 @@ const KIND_WORDS: Readonly<Record<AttachmentKind, string>> = {
   document: 'file',
 };
 
-/** One line per attachment: `[file "report.pdf" (1.2 MB)]`, or why it could not be read. */
+/**
+ * One line per attachment: `[file "report.pdf" (1.2 MB)]`, or why it could not be read; of a voice
+ * message what is said in it: `[voice message, 0:12, de]: See you at noon.`
+ */
 export function attachmentLines(attachments: readonly Attachment[] = []): readonly string[] {
   return attachments.map((attachment) => {
-    const { content } = attachment;
+    const { content, spoken } = attachment;
     const what = attachmentTitle(attachment);
+    if (spoken?.kind === 'words') return `${spokenTitle(attachment, spoken)}: ${spoken.text}`;
+    if (spoken?.kind === 'unheard') return `[${what}: not listened to, ${plain(spoken.reason)}]`;
     return content.kind === 'unread'
       ? `[${what}: could not be read, ${plain(content.reason)}]`
       : `[${what}]`;
@@ -36,6 +41,14 @@ export function textWithAttachments(message: {
   return lines.length === 0
     ? message.text
     : [...lines, message.text].filter((part) => part !== '').join('\n');
+}
+
+function spokenTitle({ kind, durationMs }: Attachment, { language }: { language?: string }) {
+  const details = [
+    ...(durationMs === undefined ? [] : [durationWords(durationMs)]),
+    ...(language === undefined ? [] : [language]),
+  ];
+  return `[${[KIND_WORDS[kind], ...details].join(', ')}]`;
 }
 
 /** `file "report.pdf" (1.2 MB)` */

@@ -22,6 +22,13 @@ export type AttachmentContent =
   /** Not read, and the person and the model are told why. */
   | { readonly kind: 'unread'; readonly reason: string };
 
+/** What is said in a sound, once somebody has listened. */
+export type Spoken =
+  /** `language`: ISO 639 code, where it is known. */
+  | { readonly kind: 'words'; readonly text: string; readonly language?: string }
+  /** `reason` in words for people, without a full stop. */
+  | { readonly kind: 'unheard'; readonly reason: string };
+
 export type Attachment = {
   readonly kind: AttachmentKind;
   /** As the sender called it: shown, never trusted, never a path. */
@@ -31,7 +38,14 @@ export type Attachment = {
   readonly sizeBytes?: number;
   readonly durationMs?: number;
   readonly content: AttachmentContent;
+  /** Of a sound. */
+  readonly spoken?: Spoken;
 };
+
+/** Sounds that are listened to. */
+export const SOUND_KINDS: readonly AttachmentKind[] = ['voice', 'audio', 'video_note'];
+/** What the person says into it themself. */
+export const OWN_SPEECH_KINDS: readonly AttachmentKind[] = ['voice', 'video_note'];
 
 /** What an answer carries; its content is in the media store before the answer is queued. */
 export type OutboundAttachment = {

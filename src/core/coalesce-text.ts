@@ -1,11 +1,12 @@
 // The words of a batch of messages: the first as it is, each later one with its delay, so that the
 // model sees the pace at which the person wrote. What others wrote in them is wrapped as theirs.
 
-import type { AttachmentKind } from './attachment.ts';
+import { OWN_SPEECH_KINDS } from './attachment.ts';
 import { textWithAttachments } from './attachment-words.ts';
 import { changeNote } from './change.ts';
 import { authorOf, heardBlock } from './group-talk.ts';
 import type { InboundMessage } from './message.ts';
+import { partSpeech } from './spoken.ts';
 import { wrapUntrusted } from './untrusted.ts';
 
 type Said = Pick<InboundMessage, 'text' | 'quoted'> &
@@ -38,14 +39,11 @@ export function joinTexts(
   });
 }
 
-/** What the person says into it themself. */
-const SPOKEN: readonly AttachmentKind[] = ['voice', 'video_note'];
-
 /** Whether the model is shown more of it than the sender's own words. */
 export function holdsWordsOfOthers(message: Said): boolean {
   const { text, sender, quoted, heard = [], attachments = [] } = message;
   const isUnknown = sender?.kind === 'person' && sender.verified === 'unverified';
-  const isPassedOn = attachments.some(({ kind }) => !SPOKEN.includes(kind));
+  const isPassedOn = attachments.some(({ kind }) => !OWN_SPEECH_KINDS.includes(kind));
   return (
     quoted !== undefined ||
     heard.length > 0 ||
@@ -74,22 +72,32 @@ function withChangeNote(message: Said, newBoundary: NewBoundary): string {
 function withQuote(message: Said, newBoundary: NewBoundary): string {
   const { quoted } = message;
   const text = ownOrForeign(message, newBoundary);
-  const said = textWithAttachments({ ...message, text });
+  const speech = partSpeech(message.attachments, isOwn(message));
+  const words = textWithAttachments({ text, attachments: speech.own });
+  const heard = speech.others.map(({ title, spoken }) =>
+    wrapUntrusted(`said in the ${title}`, [{ text: spoken }], newBoundary()),
+  );
+  const said = [words, ...heard].join('\n\n');
   if (quoted === undefined) return said;
   return `${wrapUntrusted('quoted by the person', [quoted], newBoundary())}\n\n${said}`;
 }
 
 /** A message that is somebody else's as a whole: passed on, or from nobody knows whom. */
-function ownOrForeign({ text, sender }: Said, newBoundary: NewBoundary): string {
+function ownOrForeign(message: Said, newBoundary: NewBoundary): string {
+  const { text } = message;
   if (text.startsWith(FORWARDED)) {
     const [note = '', author] = FORWARD_NOTE.exec(text) ?? [];
     const part = { text: text.slice(note.length), ...(author === undefined ? {} : { author }) };
     return wrapUntrusted('forwarded by the person', [part], newBoundary());
   }
-  if (text === '') return text;
-  const isKnown = sender?.kind !== 'person' || sender.verified !== 'unverified';
-  if (isKnown) return text;
+  if (text === '' || isOwn(message)) return text;
   return wrapUntrusted('sent by somebody whom nothing verifies', [{ text }], newBoundary());
+}
+
+/** Of somebody who is known, and not passed on by them. */
+function isOwn({ text, sender }: Said): boolean {
+  const isKnown = sender?.kind !== 'person' || sender.verified !== 'unverified';
+  return isKnown && !text.startsWith(FORWARDED);
 }
 
 /** How the channels begin what was forwarded. */

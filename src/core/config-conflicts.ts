@@ -7,6 +7,7 @@ import { larkConflicts } from './config-conflicts-lark.ts';
 import { limitConflicts } from './config-conflicts-limits.ts';
 import { telegramConflicts } from './config-conflicts-telegram.ts';
 import { toolConflicts } from './config-conflicts-tools.ts';
+import { voiceConflicts } from './config-conflicts-voice.ts';
 import { whatsappConflicts } from './config-conflicts-whatsapp.ts';
 import type { JsonValue } from './config-json.ts';
 import { looksLikeMask, secretPaths } from './config-secrets.ts';
@@ -25,6 +26,7 @@ const CHECKS: readonly Check[] = [
   ({ channels: { lark } }) => larkConflicts(lark),
   limitConflicts,
   toolConflicts,
+  voiceConflicts,
   modelChoices,
   retryWaits,
   urls,

@@ -30,12 +30,13 @@ const MEMORY = [
   'compaction session hygiene',
 ];
 const SECTIONS = [
-  'toolDelegation provenance proprioception trio worker lcm voice cluster modelCapabilities',
+  'toolDelegation provenance proprioception trio worker lcm cluster modelCapabilities',
   'reasoning monitoring perplexityGate',
 ];
 
 const DROPPED: readonly string[] = [
   ...named('', SECTIONS),
+  ...named('voice.', ['language ttsEngine ttsVoice']),
   ...named('agents.', ['defaultLane']),
   ...named('agents.defaults.', AGENT_DEFAULTS),
   ...named('memory.', MEMORY),

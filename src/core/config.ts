@@ -7,6 +7,7 @@ import { channelsSchema } from './config-channels.ts';
 import { count, seconds, secret } from './config-fields.ts';
 import { limitsSchema, modelsSchema } from './config-limits.ts';
 import { toolsSchema } from './config-tools.ts';
+import { voiceSchema } from './config-voice.ts';
 
 export { TOOL_NAMES } from './config-tools.ts';
 
@@ -180,6 +181,7 @@ export const configSchema = z.strictObject({
         .describe('Of a document, shown with its message; read_document reads on.'),
     })
     .prefault({}),
+  voice: voiceSchema,
   logging: z
     .strictObject({
       level: z.enum(['debug', 'info', 'warn', 'error']).default('info'),

@@ -1,6 +1,6 @@
-// Fetches what messages carry from their doors into the media store, from the moment they are
-// accepted. What cannot be fetched is unread, with a reason in words; either way the message on the
-// bus is rewritten, so that every later try of its turn sees the same.
+// Fetches what messages carry from their doors into the media store, and has sounds listened to, from
+// the moment they are accepted. What cannot be fetched is unread, with a reason in words; either way
+// the message on the bus is rewritten, so that every later try of its turn sees the same.
 
 import { AttachmentError, type Channel } from '../channels/channel.ts';
 import type { Attachment } from '../core/attachment.ts';
@@ -14,10 +14,13 @@ import type { Logger } from '../lib/logger.ts';
 import { createPermits, type Permits } from '../lib/permits.ts';
 import { MediaError, type MediaStore } from '../media/media.ts';
 import type { BusStore } from '../store/store.ts';
+import { isUnheard, type Listening } from './listening.ts';
 
 export type AttachmentsDeps = {
   readonly media: MediaStore;
   readonly store: Pick<BusStore, 'setAttachments'>;
+  /** Turns sounds into words once they are stored. */
+  readonly listening: Listening;
   readonly clock: Clock;
   readonly log: Logger;
   readonly random: () => number;
@@ -52,8 +55,9 @@ export function createInboundAttachments(deps: AttachmentsDeps): InboundAttachme
   return new Fetching(deps);
 }
 
-const isRemote = ({ content }: Attachment) => content.kind === 'remote';
-const awaits = ({ attachments = [] }: InboundMessage) => attachments.some(isRemote);
+const isOpen = (attachment: Attachment) =>
+  attachment.content.kind === 'remote' || isUnheard(attachment);
+const awaits = ({ attachments = [] }: InboundMessage) => attachments.some(isOpen);
 
 class Fetching implements InboundAttachments {
   readonly #deps: AttachmentsDeps;
@@ -102,8 +106,14 @@ class Fetching implements InboundAttachments {
 
   async #resolve(message: InboundMessage): Promise<readonly Attachment[]> {
     const { attachments = [], chat, id } = message;
-    const resolved = await Promise.all(attachments.map((one) => this.#fetched(one, chat.channel)));
-    await this.#deps.store.setAttachments(id, resolved);
+    const { listening, store } = this.#deps;
+    const resolved = await Promise.all(
+      attachments.map(async (one) =>
+        listening.listened(await this.#fetched(one, chat.channel), this.#stop.signal),
+      ),
+    );
+    await listening.told(message, resolved);
+    await store.setAttachments(id, resolved);
     return resolved;
   }
 

@@ -66,8 +66,11 @@ class Superseded extends Error {
   override readonly name = 'Superseded';
 }
 
+/** `ending`: of what the agent did; absent where it was not asked. */
+export type HandledTurn = TurnResult & { readonly ending?: TurnOutcome['kind'] };
+
 export interface Dispatcher {
-  handle(turn: Turn): Promise<TurnResult>;
+  handle(turn: Turn): Promise<HandledTurn>;
   /** What the chat is told when its message is set aside. */
   onPoison(turn: Turn): readonly OutboundDraft[];
 }
@@ -114,7 +117,7 @@ class TurnRun {
     });
   }
 
-  async run(): Promise<TurnResult> {
+  async run(): Promise<HandledTurn> {
     const { agent, commands, log } = this.#deps;
     const { session, chat } = this.#turn;
     const isSpeculative = this.#settings.coalesce.mode === 'speculative';
@@ -140,8 +143,9 @@ class TurnRun {
       messages: this.#batch.messages.length,
     });
     // A replayed turn answers what it answered before; followers that joined since stay waiting.
-    const { throughSeq, answers } = outcome;
-    return resultOf(this.#turn, throughSeq, answers, this.#newest, this.#deps);
+    const { throughSeq, answers, kind: ending } = outcome;
+    const result = await resultOf(this.#turn, throughSeq, answers, this.#newest, this.#deps);
+    return { ...result, ending };
   }
 
   /** The session's lane is held already, so a busy chat never takes another one's place. */

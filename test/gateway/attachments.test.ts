@@ -58,6 +58,7 @@ describe('what comes with messages', () => {
       clock,
       log: silentLogger,
       random: () => 1,
+      listening: { listened: async (one) => one, told: async () => undefined },
       maxFileBytes: () => LIMIT,
       store: {
         async setAttachments(id, value) {

@@ -4,12 +4,12 @@
 import { type Fields, fieldsOf, integerOf, listOf, textOf } from './fields.ts';
 import { isPicture } from './files.ts';
 
-/** What a message says; undefined where it says nothing, as service messages and mere files do. */
+/** What a message says; undefined where it says nothing, as service messages and files of one’s own. */
 export function contentOf(message: Fields): string | undefined {
   const written = writtenText(message);
   const note = mediaNote(message);
   const parts = [forwardNote(message), note, written].filter((part) => part !== undefined);
-  return written === undefined && note === undefined ? undefined : parts.join('\n');
+  return parts.length === 0 ? undefined : parts.join('\n');
 }
 
 function writtenText(message: Fields): string | undefined {

@@ -1,0 +1,120 @@
+// Speaks a turn's answers besides their text: the sound is made before the turn ends, and both go on
+// the bus in the transaction that ends it, so neither is lost or doubled. Without the sound the text
+// goes alone.
+
+import type { QueuedMessage, Turn } from '../bus/bus.ts';
+import type { Channel } from '../channels/channel.ts';
+import type { OutboundAttachment } from '../core/attachment.ts';
+import type { ChannelName } from '../core/ids.ts';
+import type { OutboundDraft } from '../core/message.ts';
+import { speakable } from '../core/speakable.ts';
+import { isSpoken } from '../core/spoken.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { Logger } from '../lib/logger.ts';
+import type { MediaStore } from '../media/media.ts';
+import type { Speaker } from '../voice/voice.ts';
+import type { Dispatcher, HandledTurn } from './dispatcher.ts';
+
+export type VoicingDeps = {
+  readonly media: Pick<MediaStore, 'put'>;
+  readonly clock: Clock;
+  readonly log: Logger;
+  channel(name: ChannelName): Channel | undefined;
+  /** Whether a sound of its own belongs into such a chat. */
+  isChat(name: ChannelName): boolean;
+  reply(): 'mirror' | 'always' | 'never';
+  /** Undefined: none is set. */
+  speaker(): Promise<Speaker | undefined>;
+};
+
+export function withVoice(dispatcher: Dispatcher, deps: VoicingDeps): Dispatcher {
+  return {
+    ...dispatcher,
+    async handle(turn) {
+      const asked: QueuedMessage[] = [...turn.messages];
+      const handled = await dispatcher.handle(noticing(turn, asked));
+      return isToBeSpoken(handled, asked, deps) ? spoken(handled, turn.signal, deps) : handled;
+    },
+  };
+}
+
+/** The same turn; followers that join it are noticed. */
+function noticing(turn: Turn, asked: QueuedMessage[]): Turn {
+  const { id, session, chat, epoch, attempt, messages, signal } = turn;
+  return {
+    ...{ id, session, chat, epoch, attempt, messages, signal },
+    async join() {
+      const joined = await turn.join();
+      asked.push(...joined);
+      return joined;
+    },
+    arrival: (given) => turn.arrival(given),
+  };
+}
+
+/** Failures and replies of commands are read, not heard. */
+function isToBeSpoken(
+  { ending, throughSeq }: HandledTurn,
+  asked: readonly QueuedMessage[],
+  deps: VoicingDeps,
+): boolean {
+  if (ending !== 'answered') return false;
+  const newest = asked.findLast(({ seq }) => seq <= throughSeq)?.message;
+  const reply = deps.reply();
+  return reply === 'always' || (reply === 'mirror' && newest !== undefined && isSpoken(newest));
+}
+
+async function spoken(
+  handled: HandledTurn,
+  signal: AbortSignal,
+  deps: VoicingDeps,
+): Promise<HandledTurn> {
+  const { outbound } = handled;
+  const [first] = outbound;
+  if (first === undefined || !carriesSound(first, deps)) return handled;
+  const text = speakable(outbound.map(({ markdown }) => markdown).join('\n\n'));
+  if (text === '') return handled;
+  try {
+    const sound = await soundOf(text, first, signal, deps);
+    if (sound === undefined) return handled;
+    const { chat, replyTo } = first;
+    const said = { chat, markdown: '', attachments: [sound] };
+    const draft = replyTo === undefined ? said : { ...said, replyTo };
+    return { ...handled, outbound: [...outbound, draft] };
+  } catch (error) {
+    deps.log.warn('answer not spoken', { channel: first.chat.channel, error });
+    return handled;
+  }
+}
+
+const carriesSound = ({ chat }: OutboundDraft, { channel, isChat }: VoicingDeps) =>
+  isChat(chat.channel) && channel(chat.channel)?.attachments !== undefined;
+
+async function soundOf(
+  text: string,
+  { chat }: OutboundDraft,
+  signal: AbortSignal,
+  { media, clock, log, speaker, channel }: VoicingDeps,
+): Promise<OutboundAttachment | undefined> {
+  const voice = await speaker();
+  if (voice === undefined) return undefined;
+  const startedAt = clock.monotonic();
+  const content = await voice.speak(text, signal);
+  const tookMs = Math.round(clock.monotonic() - startedAt);
+  const maxBytes = channel(chat.channel)?.attachments?.maxUploadBytes ?? 0;
+  const { id, mimeType, sizeBytes } = await media.put(content, { maxBytes, signal });
+  log.info('answer spoken', { channel: chat.channel, chars: text.length, sizeBytes, tookMs });
+  return { ...shapeOf(mimeType), media: id, sizeBytes };
+}
+
+/** Only OGG is a voice message everywhere; phones play MP3 and M4A as music. */
+function shapeOf(mimeType: string): Pick<OutboundAttachment, 'kind' | 'name' | 'mimeType'> {
+  if (/^(?:audio|application)\/(?:ogg|opus)$/.test(mimeType)) {
+    return { kind: 'voice', name: 'answer.ogg', mimeType: 'audio/ogg' };
+  }
+  if (mimeType === 'audio/mpeg') return { kind: 'audio', name: 'answer.mp3', mimeType };
+  if (/^audio\/(?:mp4|x-m4a)$/.test(mimeType)) {
+    return { kind: 'audio', name: 'answer.m4a', mimeType: 'audio/mp4' };
+  }
+  return { kind: 'document', name: 'answer.wav', mimeType };
+}
