@@ -103,7 +103,8 @@ export function createApprovals(deps: ApprovalsDeps): Approvals {
     const stored = known ?? approval;
     const markdown = approvalText({ ...stored, minutes: APPROVAL_MINUTES });
     if (markdown === undefined) return TOO_LONG;
-    await book.put(stored);
+    // What is known may be decided at this moment: it is never written here again.
+    if (known === undefined) await book.put(stored);
     await book.forgetOld(clock.now());
     await ask(stored, isOwnerHere ? turn.chat : await deps.ownerChat(), markdown);
     log.info('owner asked to allow a call', { tool: call.tool, session: turn.session });

@@ -30,6 +30,20 @@ describe('a call that needs a yes', () => {
     expect(await rig.turns()).toEqual([]);
   });
 
+  test('is run where the yes comes while its turn is tried again', async () => {
+    await using rig = await makeApprovalsRig();
+    await rig.asks('make coffee', { ordinal: 0 });
+    const token = await rig.tokenOf('Allow once');
+    const retries = Array.from({ length: 20 }, () => rig.asks('make coffee', { ordinal: 0 }));
+    const pressed = rig.press(token);
+    await Promise.all([...retries, pressed]);
+    expect(await pressed).toBe('Allowed, this once.');
+    expect((await rig.turns()).map(({ text }) => text)).toEqual([
+      expect.stringContaining('It was run once'),
+    ]);
+    expect(rig.ran).toEqual(['make coffee']);
+  });
+
   test('is not run when denied, and the chat that asked hears it', async () => {
     await using rig = await makeApprovalsRig();
     await rig.asks('rm -rf', { from: MEMBER, ordinal: 0 });
