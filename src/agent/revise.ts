@@ -13,6 +13,9 @@ export type LastTurn = {
   readonly isTakenBack: boolean;
 };
 
+/** A message that a turn answered, with its place in the session's order. */
+export type Asked = { readonly seq: number; readonly id: MessageId };
+
 export type Remark = {
   /** The turn it is about. */
   readonly turnId: TurnId;
@@ -24,6 +27,8 @@ export type Remark = {
 export interface Revisions {
   /** The newest turn with an answer in view; `by`: the message that asks for it. */
   lastTurn(session: SessionKey, by: MessageId): Promise<LastTurn | undefined>;
+  /** What the turn answered, in order; also of one that was taken back. */
+  asked(session: SessionKey, turnId: TurnId): Promise<readonly Asked[]>;
   /** From now on the model is shown nothing of the turn. Durable when resolved. */
   takeBack(session: SessionKey, turnId: TurnId, by: MessageId): Promise<void>;
   /** Shown to the model with the next turn. Durable when resolved. */
@@ -49,6 +54,21 @@ export function createRevisions({ sessions, clock, outdated }: RevisionDeps): Re
       const asked = window.find((entry) => entry.role === 'user' && entry.turnId === turnId);
       const askedBy = asked?.role === 'user' ? asked.messageId : undefined;
       return { turnId, isTakenBack: false, ...(askedBy === undefined ? {} : { askedBy }) };
+    },
+
+    async asked(session, turnId) {
+      const entries = await sessions.turn(session, turnId);
+      const end = entries.find((entry) => entry.role === 'turn_end');
+      const through = end?.role === 'turn_end' ? end.throughSeq : Number.POSITIVE_INFINITY;
+      const places = new Map<MessageId, number>();
+      for (const entry of entries) {
+        // A remark has no place in the order: nobody asked it.
+        if (entry.role !== 'user' || entry.messageId === undefined) continue;
+        if (entry.seq !== undefined && entry.seq <= through) {
+          places.set(entry.messageId, entry.seq);
+        }
+      }
+      return [...places].map(([id, seq]) => ({ id, seq }));
     },
 
     async takeBack(session, turnId, by) {

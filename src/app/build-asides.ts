@@ -2,9 +2,13 @@
 
 import type { Agent } from '../agent/agent.ts';
 import type { MessageBus } from '../bus/bus.ts';
+import type { Channel } from '../channels/channel.ts';
+import type { ChannelName } from '../core/ids.ts';
 import { createAsides, withAsides } from '../gateway/asides.ts';
 import type { Dispatcher } from '../gateway/dispatcher.ts';
 import type { Questions } from '../gateway/questions.ts';
+import { createRedo } from '../gateway/redo.ts';
+import type { Logger } from '../lib/logger.ts';
 import type { LiveConfig } from './live-config.ts';
 
 export type AsideParts = {
@@ -12,12 +16,15 @@ export type AsideParts = {
   readonly bus: MessageBus;
   readonly agent: Agent;
   readonly questions: Questions;
+  readonly log: Logger;
+  channel(name: ChannelName): Channel | undefined;
 };
 
 export function buildAsides(dispatcher: Dispatcher, parts: AsideParts): Dispatcher {
   const { live, ...deps } = parts;
+  const redo = createRedo(deps);
   return withAsides(
     dispatcher,
-    createAsides({ ...deps, afterAnswer: () => live.config.edits.afterAnswer }),
+    createAsides({ ...deps, redo, afterAnswer: () => live.config.edits.afterAnswer }),
   );
 }

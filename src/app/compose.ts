@@ -224,12 +224,13 @@ async function build(
       thinkingBudget: live.defaults.thinkingBudget,
     }),
   });
+  const asided = { live, bus, agent, questions, log, channel };
   const gateway = new GatewayService(
     {
       ...foundations,
       models,
       manager,
-      dispatcher: buildAsides(voice.with(dispatcher), { live, bus, agent, questions }),
+      dispatcher: buildAsides(voice.with(dispatcher), asided),
       permits,
       people,
       doors: createDoors(clock, () => live.config.media.maxFileBytes),

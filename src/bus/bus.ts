@@ -82,6 +82,8 @@ export type TurnResult = {
   readonly throughSeq: number;
   /** Become outbound messages `turnId/0`, `turnId/1`, ... */
   readonly outbound: readonly OutboundDraft[];
+  /** Why nothing came of the first message, for its trace. */
+  readonly note?: string;
 };
 
 /** Resolving commits inbox-done and outbox-queued in one fenced transaction. Throwing is a failed try. */

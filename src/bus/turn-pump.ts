@@ -83,8 +83,8 @@ export class TurnPump {
       return this.#poisoned(turn, 'the process ended during each try');
     }
     try {
-      const { throughSeq, outbound } = await this.#handler(turn);
-      return { kind: 'done', throughSeq, outbound: named(turn, outbound) };
+      const { throughSeq, outbound, note } = await this.#handler(turn);
+      return { kind: 'done', throughSeq, outbound: named(turn, outbound), note };
     } catch (error) {
       return this.#failedTry(turn, error);
     }

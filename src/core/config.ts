@@ -119,9 +119,12 @@ export const configSchema = z.strictObject({
   edits: z
     .strictObject({
       afterAnswer: z
-        .enum(['offer', 'ignore'])
+        .enum(['offer', 'edit', 'ignore'])
         .default('offer')
-        .describe('A message is changed after its answer. offer: asks whether to answer again.'),
+        .describe(
+          'A message is changed after its answer. offer: asks whether to answer again; edit: ' +
+            'answers the newest one again by itself, without doing anything, in place of the answer.',
+        ),
     })
     .prefault({}),
   limits: limitsSchema.prefault({}),

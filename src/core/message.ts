@@ -117,6 +117,11 @@ export type InboundMessage = {
   /** The token of the choice the person pressed; the text is its label then. */
   readonly press?: string;
   readonly amends?: Amendment;
+  /**
+   * It is asked again by itself because it was changed, and this is the turn whose answer is replaced:
+   * nothing but an answer may come of it. Never stored.
+   */
+  readonly redoes?: TurnId;
   /** The text is empty then. */
   readonly reaction?: Reaction;
   /** Epoch milliseconds by the platform's clock. */

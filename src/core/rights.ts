@@ -47,6 +47,8 @@ const every = (permission: Permission): Rights =>
 
 export const NO_RIGHTS: Rights = every('never');
 export const ALL_RIGHTS: Rights = every('free');
+/** Of what is done again by itself: it may look, and changes nothing. */
+export const LOOKING_RIGHTS: Rights = { ...NO_RIGHTS, read: 'free' };
 const READER: Rights = { ...NO_RIGHTS, read: 'free', web: 'free', say: 'free' };
 const OWNER: Rights = {
   ...every('ask'),

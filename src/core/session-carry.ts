@@ -74,12 +74,14 @@ export function carryOver(
   window: readonly TranscriptEntry[],
   policy: Pick<SessionPolicy, 'carry' | 'rotationCarryMessages'>,
 ): readonly TranscriptEntry[] {
-  if (policy.carry === 'nothing') return [];
+  // The turn that took the last one back may have to be tried again, and finds here that it did.
+  const undone = window.slice(-1).filter(({ role }) => role === 'undo');
+  if (policy.carry === 'nothing') return undone;
   const summaries = window.filter((entry) => entry.role === 'summary').slice(-1);
   const messages = window.filter(
     (entry) => entry.role === 'user' || entry.role === 'assistant' || entry.role === 'tool',
   );
   let start = Math.max(0, messages.length - policy.rotationCarryMessages);
   while (start > 0 && start < messages.length && messages[start]?.role === 'tool') start -= 1;
-  return [...summaries, ...messages.slice(start)];
+  return [...summaries, ...messages.slice(start), ...undone];
 }

@@ -1,8 +1,8 @@
 // Messages that are no question for the agent but stand in the session's order like one: a change of
-// something answered before, and a reaction to something we sent. Neither runs a tool or asks a model.
+// something answered before, and a reaction to something we sent. Neither does anything in the world.
 
 import type { Revisions } from '../agent/revise.ts';
-import type { MessageBus, QueuedMessage, TurnResult } from '../bus/bus.ts';
+import type { MessageBus, QueuedMessage, Turn, TurnResult } from '../bus/bus.ts';
 import { againQuestion } from '../core/change.ts';
 import { messageId, type TurnId } from '../core/ids.ts';
 import { idsOf, sessionKeyOf } from '../core/message.ts';
@@ -10,25 +10,27 @@ import { reactionNote } from '../core/reaction.ts';
 import { sessionOfTurn, turnOfAnswer } from '../core/turn-id.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import type { QuestionHandler, Questions } from './questions.ts';
+import type { Answer, Redo } from './redo.ts';
 
 export type AsidesDeps = {
   readonly bus: Pick<MessageBus, 'sentAs'>;
   readonly agent: Pick<Revisions, 'remark'>;
   readonly questions: Pick<Questions, 'ask'>;
+  readonly redo: Redo;
   /** What a change of an answered message leads to. */
-  afterAnswer(): 'offer' | 'ignore';
+  afterAnswer(): 'offer' | 'edit' | 'ignore';
 };
 
 /** The dispatcher for what is for the agent; the rest is dealt with here. */
 export function withAsides(dispatcher: Dispatcher, asides: Asides): Dispatcher {
   return {
     ...dispatcher,
-    handle: (turn) => asides(turn.id, turn.messages[0]) ?? dispatcher.handle(turn),
+    handle: (turn) => asides(turn, dispatcher.handle) ?? dispatcher.handle(turn),
   };
 }
 
 /** Undefined where the message is one for the agent. */
-export type Asides = (id: TurnId, queued: QueuedMessage) => Promise<TurnResult> | undefined;
+export type Asides = (turn: Turn, answer: Answer) => Promise<TurnResult> | undefined;
 
 /** An offer older than this is about something nobody remembers. */
 const OFFER_MS = 24 * 3_600_000;
@@ -36,10 +38,12 @@ const OFFER_MS = 24 * 3_600_000;
 export function createAsides(deps: AsidesDeps): Asides {
   const { bus, agent, questions } = deps;
 
-  async function changed({ seq, message }: QueuedMessage): Promise<TurnResult> {
+  async function changed(turn: Turn, answer: Answer): Promise<TurnResult> {
+    const { seq, message } = turn.messages[0];
     const { amends, sender, chat } = message;
-    const isOffered = amends?.kind === 'edited' && deps.afterAnswer() === 'offer';
-    if (isOffered && sender.kind === 'person') {
+    const wanted = amends?.kind === 'edited' ? deps.afterAnswer() : 'ignore';
+    if (wanted === 'edit') return deps.redo(turn, answer);
+    if (wanted === 'offer' && amends !== undefined && sender.kind === 'person') {
       await questions.ask({
         id: `again/${message.id}`,
         chat,
@@ -67,9 +71,10 @@ export function createAsides(deps: AsidesDeps): Asides {
     return { throughSeq: seq, outbound: [] };
   }
 
-  return (id, queued) => {
-    if (queued.message.amends !== undefined) return changed(queued);
-    return queued.message.reaction === undefined ? undefined : reacted(id, queued);
+  return (turn, answer) => {
+    const [queued] = turn.messages;
+    if (queued.message.amends !== undefined) return changed(turn, answer);
+    return queued.message.reaction === undefined ? undefined : reacted(turn.id, queued);
   };
 }
 

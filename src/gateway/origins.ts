@@ -4,7 +4,15 @@
 import { type SettledVerdict, withoutCode } from '../core/admission.ts';
 import { holdsWordsOfOthers } from '../core/coalesce-text.ts';
 import { type InboundMessage, idsOf, type PersonSender } from '../core/message.ts';
-import { type Medium, NO_RIGHTS, type Rights, rightsOf, type Standing } from '../core/rights.ts';
+import {
+  LOOKING_RIGHTS,
+  type Medium,
+  NO_RIGHTS,
+  narrowed,
+  type Rights,
+  rightsOf,
+  type Standing,
+} from '../core/rights.ts';
 import { type ToolPolicies, toolPolicyOf } from '../core/tool-policies.ts';
 import type { Judge } from './judge.ts';
 
@@ -39,8 +47,10 @@ export function createOrigins({ judge, mediumOf, policies }: OriginsDeps): Origi
     const { role, place } = standing;
     const isOthers = medium === 'mail' || (place === 'group' && role !== 'owner');
     const policy = toolPolicyOf(policies(), { channel, ids: idsOf(sender), group });
+    const granted = verdict.kind === 'refuse' ? NO_RIGHTS : rightsOf(standing, policy);
     return {
-      rights: verdict.kind === 'refuse' ? NO_RIGHTS : rightsOf(standing, policy),
+      // Nobody asked for anything when they corrected their words.
+      rights: message.redoes === undefined ? granted : narrowed(granted, LOOKING_RIGHTS),
       isForeign: isOthers || holdsWordsOfOthers(message),
       isOwnerHere: role === 'owner' && place === 'direct' && medium === 'chat',
     };

@@ -27,6 +27,8 @@ export function* applyChange(
   // A turn had it, maybe one that runs again: what the model was shown cannot be taken back.
   if (!isWaiting || row.turn !== null) {
     const amends = { id, kind, earlier: excerptOf(earlier.text) };
+    // Kept, so that going back to the first words is a change too.
+    if (!isWaiting && kind === 'edited') yield* swap(row.seq, { ...earlier, text: message.text });
     return { kind: 'queue', message: { ...message, amends } };
   }
   if (kind === 'withdrawn') {

@@ -76,6 +76,8 @@ export type TurnEnding =
       readonly kind: 'done';
       readonly throughSeq: number;
       readonly outbound: readonly OutboundMessage[];
+      /** About the first message, for its trace. */
+      readonly note?: string | undefined;
     }
   | { readonly kind: 'retry'; readonly at: number; readonly reason: string }
   /** Back in the queue as if never tried. */

@@ -74,8 +74,7 @@ function endOf(row: InboundRow): readonly TraceStep[] {
     if (row.reason === null) return [];
     return [step(row.claimed_at ?? row.accepted_at, 'last try failed', row.reason)];
   }
-  const detail = row.state === 'done' ? undefined : row.reason;
-  return [step(row.settled_at, INBOUND_ENDS[row.state] ?? row.state, detail)];
+  return [step(row.settled_at, INBOUND_ENDS[row.state] ?? row.state, row.reason)];
 }
 
 type OutboundRow = {

@@ -145,9 +145,11 @@ function* settleInbound(
   switch (ending.kind) {
     case 'done':
       yield* change(
-        `UPDATE inbound SET state = 'done', turn = ?, settled_at = ?
+        `UPDATE inbound SET state = 'done', turn = ?, settled_at = ?,
+           reason = CASE WHEN seq = ? THEN ? END
          WHERE session = ? AND state = 'pending' AND seq <= ?`,
-        ...[turnIdOf(session, firstSeq), now, session, ending.throughSeq],
+        ...[turnIdOf(session, firstSeq), now, firstSeq, ending.note ?? null],
+        ...[session, ending.throughSeq],
       );
       return;
     case 'retry':

@@ -111,6 +111,41 @@ export function changesContract(name: string, makeBench: MakeBusBench): void {
       await work.stop();
     });
 
+    it('knows the newest words of an answered message, so that going back is a change', async () => {
+      await using bench = await makeBench();
+      await using bus = await bench.open();
+      const { turns, handle } = echo();
+      const work = startWork(bus, handle);
+      await bus.accept([queued('a', '1', 'old')]);
+      await eventually(bench.clock, () => turns.length === 1);
+      await bench.clock.advance(0);
+      expect(await bus.accept([changed('a', '1', 'new')])).toEqual(['accepted']);
+      expect(await bus.inbound(message('a', '1').id)).toMatchObject({ text: 'new' });
+      expect(await bus.accept([changed('a', '1', 'new', { nth: 2 })])).toEqual(['applied']);
+      expect(await bus.accept([changed('a', '1', 'old', { nth: 3 })])).toEqual(['accepted']);
+      await eventually(bench.clock, () => turns.length >= 2 && turns.flat().includes('old'));
+      await work.stop();
+    });
+
+    it('tells in the trace why nothing came of a message', async () => {
+      await using bench = await makeBench();
+      await using bus = await bench.open();
+      const note = 'nothing came of it';
+      let isDone = false;
+      const work = startWork(bus, async (turn) => {
+        isDone = true;
+        return { ...resultOf(turn), note };
+      });
+      await bus.accept([queued('a', '1', 'old'), queued('a', '2', 'other')]);
+      await eventually(bench.clock, () => isDone);
+      await bench.clock.advance(0);
+      const lastStep = async (native: string) =>
+        (await bus.trace(message('a', native).id))?.steps.at(-1);
+      expect(await lastStep('1')).toMatchObject({ what: 'turn finished', detail: note });
+      expect((await lastStep('2'))?.detail).toBeUndefined();
+      await work.stop();
+    });
+
     it.each([
       ['by somebody else', changed('a', '1', 'mine now', { by: 'eve' })],
       ['into the same text', changed('a', '1', 'old')],

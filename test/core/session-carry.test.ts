@@ -43,6 +43,12 @@ describe('what was taken back', () => {
     expect(windowOf([...one, ...two, undo, later])).toEqual([...one, undo, later]);
   });
 
+  test('is known to be so in the next file, where that was the last thing that happened', () => {
+    expect(carryOver(windowOf([...one, ...two, undo]), POLICY).at(-1)).toEqual(undo);
+    expect(carryOver([undo], { ...POLICY, carry: 'nothing' })).toEqual([undo]);
+    expect(carryOver([undo, userEntry('t3', 'three')], POLICY)).not.toContain(undo);
+  });
+
   test('is not carried into the next file', () => {
     const policy = { ...POLICY, rotationCarryMessages: 10 };
     const carried = carryOver(windowOf([...one, ...two, undo]), policy);
