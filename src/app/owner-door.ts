@@ -26,11 +26,14 @@ export interface OwnerDoor {
 }
 
 export function createOwnerDoor({ state, pairing }: OwnerDoorDeps): OwnerDoor {
-  let written: string | undefined;
+  let written: readonly ChatRef[] | undefined;
 
+  /** The newest chat of each channel, newest first. */
   async function last(): Promise<readonly ChatRef[]> {
-    const stored = await state.get(KEY);
-    return stored === undefined ? [] : [JSON.parse(stored)];
+    if (written !== undefined) return written;
+    const stored: ChatRef | readonly ChatRef[] = JSON.parse((await state.get(KEY)) ?? '[]');
+    // Once it was one chat alone.
+    return 'channel' in stored ? [stored] : stored;
   }
 
   async function paired(): Promise<readonly ChatRef[]> {
@@ -45,10 +48,10 @@ export function createOwnerDoor({ state, pairing }: OwnerDoorDeps): OwnerDoor {
   return {
     async wroteIn(chat) {
       if (chat.channel === TERMINAL) return;
-      const value = JSON.stringify(chat);
-      if (value === written) return;
-      await state.set(KEY, value);
-      written = value;
+      const known = await last();
+      if (JSON.stringify(known[0]) === JSON.stringify(chat)) return;
+      written = [chat, ...known.filter(({ channel }) => channel !== chat.channel)];
+      await state.set(KEY, JSON.stringify(written));
     },
     async chat(isFit) {
       const known = [...(await last()), ...(await paired())];
