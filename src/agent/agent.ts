@@ -4,6 +4,7 @@
 import type { OutboundAttachment } from '../core/attachment.ts';
 import type { AgentEvent, TurnOutcome } from '../core/event.ts';
 import type { SessionKey, TurnId } from '../core/ids.ts';
+import type { Letter } from '../core/letter.ts';
 import type { ChatRef, InboundMessage } from '../core/message.ts';
 import type { TurnPerson } from '../core/notes.ts';
 import type { Rights, ToolAccess } from '../core/rights.ts';
@@ -30,6 +31,11 @@ export type CallToApprove = {
   readonly isTainted: boolean;
   /** The place of the call in its turn, the same on every retry. */
   readonly ordinal: number;
+};
+
+/** A text for somebody outside the conversation. */
+export type LetterToPost = Pick<CallToApprove, 'rights' | 'isTainted' | 'ordinal'> & {
+  readonly letter: Letter;
 };
 
 /** Sends a text, files or both to the chat before the turn's answer; the same `ordinal` sends once. */
@@ -70,6 +76,11 @@ export type TurnInput = {
   readonly say: Say;
   /** Asks an owner, durably; what to tell the model. The same `ordinal` asks once. */
   askOwner(call: CallToApprove): Promise<string>;
+  /**
+   * Sends a text to somebody else, or shows it to an owner first, durably; what to tell the model.
+   * The same `ordinal` is posted once.
+   */
+  post(letter: LetterToPost): Promise<ToolOutcome>;
 };
 
 /** Work done inside the coalescing window: it depends on the session, not on the messages. */

@@ -11,6 +11,8 @@ export type ReadyCall = Extract<BoundCall, { readonly kind: 'ready' }>;
 export function permissionFor({ rights, thread }: TurnContext, bound: ReadyCall): Permission {
   const { isTainted } = thread;
   const permission = permissionOf(bound.accessIn({ isTainted }), rights.current, isTainted);
+  // Its text is shown to an owner, not the call.
+  if (bound.isPosted) return permission === 'ask' ? 'free' : permission;
   const { url } = bound;
   const mayLeak = isTainted && url !== undefined && carriesData(url, thread.knownTexts);
   return permission === 'free' && mayLeak ? 'ask' : permission;

@@ -1,6 +1,8 @@
 // Runs one tool call. The toolbox holds its deadline and turns every failure into a result.
 
 import type { AttachedMedia } from '../core/attached.ts';
+import { ToolError } from '../core/errors.ts';
+import type { Letter } from '../core/letter.ts';
 import type { ToolCall, ToolEntry } from '../core/transcript.ts';
 import type { BoundCall, ToolContext } from '../tools/tool.ts';
 import { permissionFor, type ReadyCall } from './permission.ts';
@@ -44,6 +46,21 @@ function askOwner(
   });
 }
 
+async function post(
+  { input, thread, rights }: TurnContext,
+  call: ToolCall,
+  letter: Letter,
+): Promise<string> {
+  const { status, text } = await input.post({
+    letter,
+    rights: rights.current,
+    isTainted: thread.isTainted,
+    ordinal: thread.ordinalOf(call),
+  });
+  if (status === 'failed') throw new ToolError('blocked', text);
+  return text;
+}
+
 function contextOf(
   turn: TurnContext,
   call: ToolCall,
@@ -64,6 +81,7 @@ function contextOf(
     person: input.person,
     attached: turn.thread.attached,
     show,
+    post: (letter) => post(turn, call, letter),
     say(markdown, attachments) {
       const ordinal = base + texts;
       texts += 1;

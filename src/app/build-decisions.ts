@@ -11,6 +11,7 @@ import { type Approvals, createApprovals } from '../gateway/approvals.ts';
 import { createAgainHandler } from '../gateway/asides.ts';
 import { MAIL_SUBJECT } from '../gateway/bridge-answers.ts';
 import { BUDGET_SUBJECT, createBudgetAnswers } from '../gateway/budget-question.ts';
+import type { Drafts } from '../gateway/drafts.ts';
 import type { Judge } from '../gateway/judge.ts';
 import type { ChannelManager } from '../gateway/manager.ts';
 import { createOrigins, type Origins } from '../gateway/origins.ts';
@@ -22,6 +23,7 @@ import { createStrangerAnswers } from '../gateway/stranger-answers.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { StateStore } from '../store/store.ts';
+import { buildDrafts } from './build-drafts.ts';
 import { type BuiltMailBridge, buildMailBridge } from './build-mail-bridge.ts';
 import { policyOf } from './doors.ts';
 import type { LiveConfig } from './live-config.ts';
@@ -45,6 +47,7 @@ export type Deciding = {
   readonly questions: Questions;
   readonly approvals: Approvals;
   readonly origins: Origins;
+  readonly drafts: Drafts;
   readonly mails: BuiltMailBridge['desk'];
   readonly bridge: BuiltMailBridge['bridge'];
   /** Where an owner is asked. */
@@ -63,6 +66,7 @@ export function buildDecisions(parts: DecisionParts): Deciding {
       [BUDGET_SUBJECT]: createBudgetAnswers(parts.desk),
       again: createAgainHandler({ bus, now: () => clock.now() }),
       [MAIL_SUBJECT]: mails.handler,
+      draft: drafts.handler,
     }),
     spendButtons: createSpentButtons({
       bus,
@@ -77,6 +81,9 @@ export function buildDecisions(parts: DecisionParts): Deciding {
   const ownerChat = (): Promise<ChatRef> =>
     parts.ownerDoor.chat((name) => isThere(name) && mediumOf(name) === 'chat');
   const mails = buildMailBridge({ ...parts, questions: () => questions, ownerChat });
+  const { persons } = people;
+  const letters = { live, clock, log, store, bus, persons, questions, ownerChat, isThere };
+  const drafts: Drafts = buildDrafts(letters);
   const approvals: Approvals = createApprovals({
     book: new ApprovalBook(store.scope(APPROVALS_SCOPE)),
     ...{ bus, questions, clock, log, ownerChat },
@@ -87,5 +94,24 @@ export function buildDecisions(parts: DecisionParts): Deciding {
     mediumOf,
     policies: () => live.config.tools,
   });
-  return { questions, approvals, origins, mails: mails.desk, bridge: mails.bridge, ownerChat };
+  return {
+    questions: withDrafts(questions, drafts),
+    approvals,
+    origins,
+    drafts,
+    mails: mails.desk,
+    bridge: mails.bridge,
+    ownerChat,
+  };
+}
+
+/** What a process that is gone had not come to ask is asked before anything else. */
+function withDrafts(questions: Questions, drafts: Drafts): Questions {
+  return {
+    ...questions,
+    async run(signal) {
+      await drafts.takeUp();
+      await questions.run(signal);
+    },
+  };
 }

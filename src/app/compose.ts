@@ -161,6 +161,7 @@ async function build(
       open: () => approvals.open(),
       askAgain: (chat) => approvals.askAgain(chat),
     },
+    drafts: { open: () => drafts.open(), askAgain: (chat) => drafts.askAgain(chat) },
     resetSession: (session) => agent.reset(session),
     undo: createUndo({ agent, bus, log, channel: (name) => manager.channel(name) }),
   };
@@ -174,14 +175,13 @@ async function build(
   const groups = createGroupIntake({ buffer, tellOwner: tell });
   const decided = { live, clock, log, store, bus, people, judge, ownerDoor, agent, desk };
   const deciding = buildDecisions({ ...decided, manager: () => manager });
-  const { questions, approvals, origins, mails, bridge } = deciding;
+  const { questions, approvals, origins, drafts, mails, bridge } = deciding;
   const announce = createOwnerNotices({ state, bus, questions, strangers, clock, ownerChat });
-  const now = () => clock.now();
-  const codes = { strangers, now, randomBytes };
+  const codes = { strangers, now: () => clock.now(), randomBytes };
   const knock = createKnock({ ...codes, bus, decisions, judge, announce, log });
   const fairUse = buildFairUse(foundations, persons);
   const receiver = createReceiver({
-    ...{ bus, pairing, commands, log, judge, groups, knock, fairUse, questions, bridge },
+    ...{ bus, pairing, commands, log, judge, groups, knock, fairUse, questions, bridge, drafts },
     arrived: (message) => doorWatch.arrived(message),
     tellOwner: tell,
     ownerWroteIn: ownerDoor.wroteIn,
@@ -212,8 +212,7 @@ async function build(
     bus,
     commands,
     judge,
-    origins,
-    approvals,
+    ...{ origins, approvals, drafts },
     permits,
     clock,
     log,

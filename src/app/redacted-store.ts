@@ -10,6 +10,7 @@ export function redactedStore(store: BusStore, redact: Redactor): BusStore {
   const shown = (message: OutboundMessage): OutboundMessage => ({
     ...message,
     markdown: redact(message.markdown),
+    ...(message.subject === undefined ? {} : { subject: redact(message.subject) }),
   });
   const ended = (ending: TurnEnding): TurnEnding => ({
     ...ending,

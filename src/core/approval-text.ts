@@ -33,7 +33,6 @@ const DOES: Readonly<Record<ToolAccess, string>> = {
 export function approvalText(call: CallToShow): string | undefined {
   const shown = shownArguments(call);
   if (shown.length > MAX_SHOWN_CHARS) return undefined;
-  const fence = '`'.repeat(Math.max(3, longestRun(shown) + 1));
   const warning = call.isTainted
     ? ['Careful: the conversation holds words of others, who may have wanted this.']
     : [];
@@ -41,9 +40,7 @@ export function approvalText(call: CallToShow): string | undefined {
     `**May I?** ${verbatim(call.tool)} ${DOES[call.access]}. Asked by ${call.asker}.`,
     ...warning,
     '',
-    fence,
-    shown,
-    fence,
+    fenced(shown),
     '',
     `Good once, for ${call.minutes} minutes. No answer is a no.`,
   ].join('\n');
@@ -53,9 +50,21 @@ export function approvalText(call: CallToShow): string | undefined {
 function shownArguments({ arguments: json, access }: CallToShow): string {
   const pretty = JSON.stringify(JSON.parse(json), undefined, 2);
   const isAscii = access === 'execute' || access === 'web';
-  return (isAscii ? pretty : mixedScriptsEscaped(pretty))
-    .replace(isAscii ? NOT_ASCII : NOT_SEEN, escaped)
-    .replace(LONG_BLANK, (blank) => ` ${escaped(blank.slice(1))}`);
+  return isAscii ? blanksEscaped(pretty.replace(NOT_ASCII, escaped)) : shownText(pretty);
+}
+
+/** The text with everything escaped that is not seen or not what it seems. */
+export function shownText(text: string): string {
+  return blanksEscaped(mixedScriptsEscaped(text).replace(NOT_SEEN, escaped));
+}
+
+const blanksEscaped = (text: string) =>
+  text.replace(LONG_BLANK, (blank) => ` ${escaped(blank.slice(1))}`);
+
+/** As a code block that nothing in the text can end. */
+export function fenced(text: string): string {
+  const fence = '`'.repeat(Math.max(3, longestRun(text) + 1));
+  return [fence, text, fence].join('\n');
 }
 
 const NOT_ASCII = /[^\n\x20-\x7e]/g;

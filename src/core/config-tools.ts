@@ -2,6 +2,7 @@
 
 import { z } from 'zod';
 import { count, port, seconds } from './config-fields.ts';
+import { HOURS_PATTERN, SEND_POLICIES } from './letter.ts';
 import { PERMISSIONS, TOOL_ACCESSES, type ToolAccess } from './rights.ts';
 
 /** Every built-in tool; a test keeps the list true. */
@@ -14,6 +15,7 @@ export const TOOL_NAMES = [
   'remember',
   'recall',
   'message',
+  'send_email',
   'send_file',
   'web_fetch',
   'time',
@@ -39,6 +41,21 @@ const web = z.strictObject({
   maxDecompressedBytes: count(10_000, 100_000_000)
     .default(5_000_000)
     .describe('Of one page, decompressed.'),
+});
+
+const sendPolicy = z.enum(SEND_POLICIES).default('first_contact');
+const send = z.strictObject({
+  email: sendPolicy.describe(
+    'When an owner sees a mail of send_email before it goes out: first_contact (nothing was sent ' +
+      'there before), always, outside_hours, never. What others ask for, or where words of others ' +
+      'were read, is always shown first.',
+  ),
+  chats: sendPolicy.describe('The same for texts of the message tool to other people.'),
+  hours: z
+    .string()
+    .regex(HOURS_PATTERN)
+    .default('08:00-20:00')
+    .describe('For outside_hours, in the time zone of the owner who asks.'),
 });
 
 const permission = z.enum(PERMISSIONS).optional();
@@ -69,5 +86,6 @@ export const toolsSchema = z
       .default([])
       .describe('What may be done in single groups, for members who may have it done themselves.'),
     web: web.prefault({}),
+    send: send.prefault({}),
   })
   .prefault({});

@@ -99,3 +99,20 @@ export function isOwnAddress(address: string, own: readonly string[]): boolean {
   const base = baseAddress(address);
   return own.some((candidate) => baseAddress(candidate) === base);
 }
+
+export const MAX_ADDRESS_CHARS = 254;
+const UNSEEN = /[\s\p{C}\p{Default_Ignorable_Code_Point}]/u;
+/** Signs by which relays and shells once found another way: `bob%there@here`, `there!bob`. */
+const ROUTING = /[%!|`]/;
+
+/**
+ * The one spelling of an address to write to of our own accord (case E28): what `normalizeAddress`
+ * takes, without anything unseen, at a host of more than one label.
+ */
+export function recipientOf(address: string): string | undefined {
+  if (UNSEEN.test(address) || ROUTING.test(address) || address.split('@').length !== 2)
+    return undefined;
+  const normalized = normalizeAddress(address);
+  if (normalized === undefined || normalized.length > MAX_ADDRESS_CHARS) return undefined;
+  return domainOf(normalized).includes('.') ? normalized : undefined;
+}

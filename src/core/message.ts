@@ -50,7 +50,7 @@ export type PersonSender = {
 
 export type SystemSender = {
   readonly kind: 'system';
-  readonly source: 'cron' | 'heartbeat' | 'subagent' | 'webhook' | 'approval';
+  readonly source: 'cron' | 'heartbeat' | 'subagent' | 'webhook' | 'approval' | 'draft';
   /** Of whoever made it; without them its turn may do nothing but answer. */
   readonly rights?: Rights;
   /** Whose turn made it. */
@@ -140,6 +140,8 @@ export type Choice = { readonly label: string; readonly token: string };
 export type OutboundDraft = {
   readonly chat: ChatRef;
   readonly markdown: string;
+  /** Of a text that is no answer, for doors whose messages have subjects; others leave it out. */
+  readonly subject?: string;
   readonly attachments?: readonly OutboundAttachment[];
   readonly choices?: readonly Choice[];
   /** The inbound message this answers. */

@@ -15,14 +15,19 @@ export const APPROVAL_COMMANDS: readonly Command[] = [
 async function showApprovals(
   { message: { chat } }: CommandOrigin,
   _argument: string,
-  { approvals, mediumOf }: CommandDeps,
+  { approvals, drafts, mediumOf }: CommandDeps,
 ): Promise<string> {
-  const open = await approvals.open();
-  if (open.length === 0) return 'Nothing waits for your yes.';
-  const lines = open.map(({ tool, asker }) => `- ${verbatim(tool)}, asked by ${asker}`);
+  const calls = await approvals.open();
+  const letters = await drafts.open();
+  const lines = [
+    ...calls.map(({ tool, asker }) => `- ${verbatim(tool)}, asked by ${asker}`),
+    ...letters.map(({ name, turn }) => `- a draft for ${verbatim(name)}, asked by ${turn.asker}`),
+  ];
+  if (lines.length === 0) return 'Nothing waits for your yes.';
   if (mediumOf(chat.channel) === 'mail') {
     return [...lines, 'Decide in a chat: a mail may hold words of others.'].join('\n');
   }
   await approvals.askAgain(chat);
+  await drafts.askAgain(chat);
   return [...lines, 'I ask each of them again here.'].join('\n');
 }

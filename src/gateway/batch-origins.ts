@@ -1,20 +1,23 @@
 // Finds out beside other work who sent the messages of a turn, and tells the agent with each message:
 // what its sender may have done, and what came of a call that an owner had to allow.
 
-import type { CallToApprove, TurnMessage } from '../agent/agent.ts';
+import type { CallToApprove, LetterToPost, TurnMessage } from '../agent/agent.ts';
 import type { QueuedMessage, Turn } from '../bus/bus.ts';
 import { authorOf } from '../core/group-talk.ts';
 import type { InboundMessage } from '../core/message.ts';
 import type { TurnPerson } from '../core/notes.ts';
 import { narrowed, type Rights } from '../core/rights.ts';
 import { verbatim } from '../core/stranger-words.ts';
-import type { Approvals } from './approvals.ts';
+import type { ToolOutcome } from '../tools/tool.ts';
+import type { Approvals, AskingTurn } from './approvals.ts';
+import type { Drafts } from './drafts.ts';
 import type { Origin, Origins } from './origins.ts';
 import { answered } from './turn-answers.ts';
 
 export type BatchOriginsDeps = {
   readonly origins: Origins;
   readonly approvals: Pick<Approvals, 'request' | 'resolve'>;
+  readonly drafts: Pick<Drafts, 'post'>;
 };
 
 export class BatchOrigins {
@@ -46,18 +49,31 @@ export class BatchOrigins {
     messages: readonly QueuedMessage[],
     person: TurnPerson,
   ): Promise<string> {
+    return this.#deps.approvals.request(call, await this.#asking(messages, person));
+  }
+
+  /** Sends a letter, or shows it to an owner as they would be asked. */
+  async post(
+    letter: LetterToPost,
+    messages: readonly QueuedMessage[],
+    person: TurnPerson,
+  ): Promise<ToolOutcome> {
+    return this.#deps.drafts.post(letter, await this.#asking(messages, person));
+  }
+
+  async #asking(messages: readonly QueuedMessage[], person: TurnPerson): Promise<AskingTurn> {
     const origins = await Promise.all(messages.map((queued) => this.#of(queued)));
     const { session, id: turnId } = this.#turn;
     // A conversation may go on in another chat than the one it is named after.
     const { message: newest } = messages.at(-1) ?? this.#turn.messages[0];
     const { chat } = newest;
     const isOwnerHere = origins.every((origin) => origin.isOwnerHere);
-    return this.#deps.approvals.request(call, {
+    return {
       ...{ session, turnId, chat, person },
       replyTo: answered(newest),
       asker: isOwnerHere ? `you on ${chat.channel}` : askerOf(newest),
       isOwnerHere,
-    });
+    };
   }
 
   async #tell(queued: QueuedMessage): Promise<TurnMessage> {

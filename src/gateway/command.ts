@@ -8,6 +8,7 @@ import type { InboundMessage } from '../core/message.ts';
 import type { Medium } from '../core/rights.ts';
 import type { ModelRegistry } from '../providers/provider.ts';
 import type { Approvals } from './approvals.ts';
+import type { Drafts } from './drafts.ts';
 import type { People } from './people.ts';
 import type { SessionSettingsStore } from './session-settings.ts';
 import type { SpendingDesk } from './spending-desk.ts';
@@ -17,6 +18,7 @@ export type CommandDeps = {
   readonly settings: SessionSettingsStore;
   readonly people: People;
   readonly approvals: Pick<Approvals, 'open' | 'askAgain'>;
+  readonly drafts: Pick<Drafts, 'open' | 'askAgain'>;
   readonly spending: SpendingDesk;
   models(): ModelRegistry;
   defaults(): { readonly thinkingBudget: number; readonly queueMode: 'steer' | 'followup' };

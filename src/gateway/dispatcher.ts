@@ -15,14 +15,12 @@ import type { TurnPerson } from '../core/notes.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Permits } from '../lib/permits.ts';
-import type { Approvals } from './approvals.ts';
 import { Batch } from './batch.ts';
-import { BatchOrigins, narrowestOf } from './batch-origins.ts';
+import { BatchOrigins, type BatchOriginsDeps, narrowestOf } from './batch-origins.ts';
 import { Coalescer } from './coalescer.ts';
 import type { CommandDeps } from './command.ts';
 import { findCommand, runCommand } from './commands.ts';
 import type { Judge } from './judge.ts';
-import type { Origins } from './origins.ts';
 import { isAnsweredIn, type Routes } from './routes.ts';
 import type { SessionSettings } from './session-settings.ts';
 import { answered, resultOf, sendSaid } from './turn-answers.ts';
@@ -36,14 +34,12 @@ export type DispatcherSettings = {
   readonly thinkingBudget: number;
 };
 
-export type DispatcherDeps = {
+export type DispatcherDeps = BatchOriginsDeps & {
   readonly agent: Agent;
   readonly bus: MessageBus;
   readonly commands: CommandDeps;
   /** Asked again before a command that waited in line. */
   readonly judge: Judge;
-  readonly origins: Origins;
-  readonly approvals: Pick<Approvals, 'request' | 'resolve'>;
   readonly personOf: TurnPersonOf;
   readonly routes: Pick<Routes, 'answersTo'>;
   readonly permits: Permits;
@@ -240,6 +236,7 @@ class TurnRun {
           ? Promise.all((await this.#batch.join()).map(told))
           : [],
       askOwner: (call) => this.#origins.askOwner(call, this.#batch.messages, person),
+      post: (letter) => this.#origins.post(letter, this.#batch.messages, person),
       say: (markdown, ordinal, attachments = []) => {
         const files = attachments.length === 0 ? {} : { attachments };
         const text = { turn: this.#turn, newest: this.#newest, ordinal };

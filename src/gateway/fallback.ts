@@ -41,7 +41,8 @@ export function createFallback(deps: FallbackDeps): Fallback {
 
   async function rescue(channel: ChannelName, since: number) {
     for (const message of await bus.stranded(channel, since)) {
-      const to = await otherDoor(message);
+      // A letter goes the way an owner was shown.
+      const to = message.subject === undefined ? await otherDoor(message) : undefined;
       if (to === undefined) continue;
       const { finalizes: _draft, replyTo: _question, ...rest } = message;
       const moved = {

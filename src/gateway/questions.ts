@@ -10,6 +10,7 @@ import type { Clock } from '../lib/clock.ts';
 import { createLanes } from '../lib/lanes.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { KeyValueStore } from '../store/store.ts';
+import { untilNext } from './next-question.ts';
 import { mayDecide, type OpenQuestion, QuestionBook } from './question-book.ts';
 import type { SpendButtons } from './spent-buttons.ts';
 
@@ -26,10 +27,13 @@ export type Question = {
   readonly expiresInMs: number;
 };
 
+/** The words for the person, and what they are asked next. */
+export type Answered = string | { readonly words: string; readonly next: Question };
+
 /** Every step may be repeated after a crash. */
 export type QuestionHandler = {
-  /** Carries out the choice; the words for the person. */
-  answer(rest: string, action: string, who: PersonSender): Promise<string>;
+  /** Carries out the choice. */
+  answer(rest: string, action: string, who: PersonSender): Promise<Answered>;
   /** Nobody answered in time. */
   expired?(rest: string): Promise<void>;
 };
@@ -104,14 +108,22 @@ export function createQuestions(deps: QuestionsDeps): Questions {
     deps.spendButtons(textOf(open));
   }
 
+  async function ask({ choices, expiresInMs, ...question }: Question) {
+    const known = await book.get(question.id);
+    if (known !== undefined) return send(known);
+    const askedAt = clock.now();
+    return pose({ ...question, round: 0, askedAt, expiresAt: askedAt + expiresInMs }, choices);
+  }
+
   async function carryOut(open: OpenQuestion): Promise<string> {
     const { chosen } = open;
     if (chosen === undefined) return NO_LONGER;
     const { handler, rest } = handlerOf(open);
-    const words = await handler?.answer(rest, chosen.action, chosen.by);
+    const answered = (await handler?.answer(rest, chosen.action, chosen.by)) ?? NO_LONGER;
+    if (typeof answered !== 'string') await ask(answered.next);
     await close(open);
     log.info('question answered', { question: open.id, action: chosen.action });
-    return words ?? NO_LONGER;
+    return typeof answered === 'string' ? answered : answered.words;
   }
 
   function handlerOf({ subject }: OpenQuestion) {
@@ -161,13 +173,7 @@ export function createQuestions(deps: QuestionsDeps): Questions {
   const oneByOne = <T>(task: () => Promise<T>) => lanes.run('questions', task);
 
   return {
-    ask: ({ choices, expiresInMs, ...question }) =>
-      oneByOne(async () => {
-        const known = await book.get(question.id);
-        if (known !== undefined) return send(known);
-        const askedAt = clock.now();
-        return pose({ ...question, round: 0, askedAt, expiresAt: askedAt + expiresInMs }, choices);
-      }),
+    ask: (question) => oneByOne(() => ask(question)),
     askAgain: (id, chat) =>
       oneByOne(async () => {
         const open = await book.get(id);
@@ -221,22 +227,3 @@ type Choices = Question['choices'];
 /** The text that asks it. */
 const textOf = ({ id, round }: Pick<OpenQuestion, 'id' | 'round'>) =>
   messageId(`question/${id}/${round}`);
-
-/** Until a question falls due or another one is asked. */
-async function untilNext(
-  open: readonly OpenQuestion[],
-  changed: Promise<void>,
-  clock: Clock,
-  signal: AbortSignal,
-): Promise<void> {
-  const dueAt = Math.min(...open.map(({ expiresAt }) => expiresAt));
-  const stop = new AbortController();
-  const waits = AbortSignal.any([signal, stop.signal]);
-  const waitMs = Math.min(MAX_SLEEP_MS, Math.max(0, dueAt - clock.now()));
-  const slept = clock.sleep(waitMs, waits).catch(() => undefined);
-  await Promise.race([slept, changed]);
-  stop.abort();
-}
-
-/** Timers take no more than 2^31 ms. */
-const MAX_SLEEP_MS = 86_400_000;

@@ -10,6 +10,7 @@ import { type ChatRef, type InboundMessage, idsOf, type OutboundDraft } from '..
 import type { Logger } from '../lib/logger.ts';
 import type { CommandDeps } from './command.ts';
 import { findCommand, runCommand } from './commands.ts';
+import type { Drafts } from './drafts.ts';
 import type { FairUse, Weighed } from './fair-use.ts';
 import type { Gated, GroupIntake } from './group-intake.ts';
 import type { Judge } from './judge.ts';
@@ -31,6 +32,7 @@ export type ReceiveDeps = {
   readonly fairUse: FairUse;
   readonly bridge: MailBridge;
   readonly questions: Pick<Questions, 'press' | 'numbered' | 'tokensOf'>;
+  readonly drafts: Pick<Drafts, 'taking'>;
   /** Begins to fetch what a queued message carries. */
   fetchAttachments(message: InboundMessage): void;
   /** A message was taken in. */
@@ -90,7 +92,17 @@ export function createReceiver(deps: ReceiveDeps): Receiver {
     const press = await deps.questions.numbered(message);
     if (press !== undefined) return pressed({ ...message, press }, verdict);
     const dictated = isOwner ? await deps.bridge.dictated(message) : undefined;
-    return dictated ?? admitted(message, verdict.role);
+    return dictated ?? (await rewritten(message, verdict.role)) ?? admitted(message, verdict.role);
+  }
+
+  /** Done before it is stored, so that a kill in between has it done again. */
+  async function rewritten(message: InboundMessage, role: AdmittedRole | undefined) {
+    const isCommand = findCommand(parseCommand(message.text)) !== undefined;
+    if (role === undefined || isCommand) return undefined;
+    const before = await deps.drafts.taking(message, role);
+    if (before === undefined) return undefined;
+    const entry: InboundEntry = { kind: 'record', message, gate: 'new text of a draft' };
+    return { entry, counts: { role, as: 'command' as const }, before };
   }
 
   function pressed(message: InboundMessage, verdict: SettledVerdict): Gated {
@@ -103,7 +115,7 @@ export function createReceiver(deps: ReceiveDeps): Receiver {
       counts: { role, as: 'command' },
       async afterwards() {
         const words = await deps.questions.press(message, role);
-        if (words !== undefined) await reply(message, words);
+        if (words) await reply(message, words);
       },
     };
   }

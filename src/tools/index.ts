@@ -9,6 +9,7 @@ import { createReadDocument, type ReadDocumentDeps } from './read-document.ts';
 import { createReadFile } from './read-file.ts';
 import { createRecall } from './recall.ts';
 import { createRemember } from './remember.ts';
+import { createSendEmail } from './send-email.ts';
 import { createSendFile, type SendFileDeps } from './send-file.ts';
 import { createTime } from './time.ts';
 import type { Tool } from './tool.ts';
@@ -43,6 +44,7 @@ export function createTools({
     createRemember(memory),
     createRecall(memory),
     createMessage(),
+    createSendEmail(),
     createSendFile({ files, ...sending }),
     createWebFetch(web),
     createTime(timeZone),

@@ -1,14 +1,24 @@
-// Tool: says something in the current chat before the answer. It cannot reach any other chat.
+// Tool: says something in the current chat before the answer, or hands over a text for somebody else,
+// which the gateway sends or shows to an owner first.
 
 import { z } from 'zod';
+import { ToolError } from '../core/errors.ts';
 import { readDescription } from './description.ts';
 import type { Tool } from './tool.ts';
 
 const MAX_CHARS = 50_000;
+const MAX_NAME_CHARS = 300;
 const DETAIL_CHARS = 60;
 
 const input = z.object({
   content: z.string().trim().min(1).max(MAX_CHARS).describe('The text, Markdown.'),
+  to: z
+    .string()
+    .trim()
+    .min(1)
+    .max(MAX_NAME_CHARS)
+    .optional()
+    .describe('Somebody else: the name or id of a known person. Left out: the current chat.'),
 });
 type Input = z.infer<typeof input>;
 
@@ -17,9 +27,18 @@ export function createMessage(): Tool<Input> {
     name: 'message',
     ...readDescription('message'),
     access: 'say',
+    accessOf: ({ to }) => (to === undefined ? 'say' : 'send'),
+    isPosted: ({ to }) => to !== undefined,
     input,
-    describe: ({ content }) => content.slice(0, DETAIL_CHARS).toWellFormed(),
-    async run({ content }, context) {
+    describe: ({ content, to }) => {
+      const text = content.slice(0, DETAIL_CHARS).toWellFormed();
+      return to === undefined ? text : `${to.slice(0, DETAIL_CHARS).toWellFormed()}: ${text}`;
+    },
+    async run({ content, to }, context) {
+      if (to !== undefined) {
+        if (context.post === undefined) throw new ToolError('blocked', 'only within a turn');
+        return context.post({ kind: 'chat', to, markdown: content });
+      }
       await context.say(content);
       return 'Sent to this chat. Do not repeat it in the answer.';
     },

@@ -11,9 +11,10 @@ export type ToolboxSettings = {
 
 const MEMORY_TOOLS = ['remember', 'recall'];
 const WEB_TOOLS = ['web_fetch'];
+const MAIL_TOOLS = ['send_email'];
 
 export function toolboxSettings(
-  config: Pick<Config, 'agents' | 'memory' | 'tools'>,
+  config: Pick<Config, 'agents' | 'channels' | 'memory' | 'tools'>,
 ): ToolboxSettings {
   const { disabled, timeoutSecs, web } = config.tools;
   return {
@@ -21,6 +22,7 @@ export function toolboxSettings(
       ...disabled,
       ...(config.memory.enabled ? [] : MEMORY_TOOLS),
       ...(web.enabled ? [] : WEB_TOOLS),
+      ...(config.channels.email.enabled ? [] : MAIL_TOOLS),
     ],
     maxResultChars: config.agents.defaults.maxToolResultChars,
     timeoutMs: timeoutSecs * 1000,

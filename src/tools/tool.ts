@@ -5,6 +5,7 @@ import type { z } from 'zod';
 import type { AttachedMedia } from '../core/attached.ts';
 import type { OutboundAttachment } from '../core/attachment.ts';
 import type { SessionKey, TurnId } from '../core/ids.ts';
+import type { Letter } from '../core/letter.ts';
 import type { ChatRef } from '../core/message.ts';
 import type { TurnPerson } from '../core/notes.ts';
 import type { Rights, ToolAccess } from '../core/rights.ts';
@@ -29,6 +30,11 @@ export type ToolContext = {
   readonly attached?: readonly AttachedMedia[];
   /** Shows the model an image with the result; left out outside of a turn. */
   show?(image: AttachedMedia): void;
+  /**
+   * Hands over a text for somebody else, which is sent or shown to an owner first; what came of it.
+   * Left out outside of a turn. @throws ToolError
+   */
+  post?(letter: Letter): Promise<string>;
   /** Sends a text, files or both to the current chat at once; a retry of the call sends once. */
   say(markdown: string, attachments?: readonly OutboundAttachment[]): Promise<void>;
 };
@@ -42,6 +48,8 @@ export type Tool<Input = unknown> = {
   readonly access: ToolAccess;
   /** What this call does, where that depends on its input or on what was read before. */
   accessOf?(input: Input, isTainted: boolean): ToolAccess;
+  /** This call only hands over a letter: whether an owner is asked is found out from that. */
+  isPosted?(input: Input): boolean;
   /** The address on the net that this call asks. */
   urlOf?(input: Input): string;
   /** Its result holds words of others: the toolbox wraps it, and the conversation is tainted. */
@@ -78,6 +86,7 @@ export type BoundCall =
       readonly name: string;
       readonly access: ToolAccess;
       accessIn(turn: { readonly isTainted: boolean }): ToolAccess;
+      readonly isPosted: boolean;
       /** The address on the net that it asks. */
       readonly url: string | undefined;
       /** The arguments as they were understood, JSON: bound again, they mean the same call. */

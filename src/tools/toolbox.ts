@@ -127,6 +127,7 @@ function bindCall({ tool, spec }: Offered, argumentsJson: string, deps: ToolboxD
     name: tool.name,
     access: tool.access,
     accessIn: ({ isTainted }) => tool.accessOf?.(input, isTainted) ?? tool.access,
+    isPosted: tool.isPosted?.(input) ?? false,
     url: tool.urlOf?.(input),
     arguments: JSON.stringify(input),
     detail: tool.describe(input),

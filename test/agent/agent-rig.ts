@@ -135,6 +135,7 @@ export async function createRig(options: RigOptions = {}) {
         asked.push(call);
         return 'Not run: an owner is asked.';
       },
+      post: async () => ({ status: 'ok', text: 'Shown to an owner.' }),
       ...more,
     };
   }

@@ -40,6 +40,7 @@ describe('the toolbox', () => {
       'remember',
       'recall',
       'message',
+      'send_email',
       'send_file',
       'web_fetch',
       'time',

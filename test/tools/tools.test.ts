@@ -13,6 +13,7 @@ const GOOD: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   remember: { fact: 'Anna likes tea.' },
   recall: { query: 'tea' },
   message: { content: 'On it.' },
+  send_email: { to: 'ann@example.org', subject: 'Lunch', body: 'Today?' },
   send_file: { paths: ['hello.txt'], caption: 'a file' },
   web_fetch: { url: 'https://example.org/page', offset: 100 },
   time: { zones: ['Asia/Tokyo'] },

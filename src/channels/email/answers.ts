@@ -94,8 +94,8 @@ export class Answers {
     const thread = threadOf(message);
     const textHash = hashOf(message);
     const reply = { at: now, recipient, thread, textHash };
-    // What a person wrote is no answer of a machine to an unproven sender.
-    const isOwners = message.isDictated === true;
+    // A letter of its own was asked for by its owner: it is no answer to an unproven sender.
+    const isOwners = message.subject !== undefined || message.isDictated === true;
     const verdict = await this.#claim(reply, mine, isOwners);
     if (verdict.kind === 'send') return reply;
     host.log.warn('answer held by a mail budget', {
@@ -210,8 +210,9 @@ const isEmpty = ({ markdown, attachments = [] }: OutboundMessage) =>
   attachments.length === 0 && renderPlain(markdown).trim() === '';
 
 /** Names what an answer says, so that nobody gets the same again and again. */
-function hashOf({ markdown, attachments = [] }: OutboundMessage): string {
+function hashOf({ subject, markdown, attachments = [] }: OutboundMessage): string {
   const hash = createHash('sha256').update(markdown);
+  if (subject !== undefined) hash.update(`\n\n${subject}`);
   for (const { media } of attachments) hash.update(`\n${media}`);
   return hash.digest('hex').slice(0, 32);
 }

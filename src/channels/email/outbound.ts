@@ -72,7 +72,7 @@ async function newRecord(
   return {
     messageId: formatOwnMessageId({ send, thread, tag }, from),
     dateMs: now,
-    subject: parent === undefined ? openingOf(message) : replySubject(parent.subject),
+    subject: message.subject ?? subjectOf(message, parent),
     ...(parent?.messageId === undefined ? {} : { inReplyTo: parent.messageId }),
     references: parent === undefined ? [] : replyReferences(parent),
     copies: parent === undefined ? [] : await chooseCopies(parent),
@@ -80,6 +80,9 @@ async function newRecord(
     isSent: false,
   };
 }
+
+const subjectOf = (message: OutboundMessage, parent: ParentMail | undefined) =>
+  parent === undefined ? openingOf(message) : replySubject(parent.subject);
 
 function openingOf({ markdown, attachments = [] }: OutboundMessage): string {
   const line =

@@ -1,0 +1,63 @@
+// Builds what becomes of texts for somebody else.
+
+import type { MessageBus } from '../bus/bus.ts';
+import { type ChannelName, channelName } from '../core/ids.ts';
+import { readHours } from '../core/letter.ts';
+import type { ChatRef } from '../core/message.ts';
+import { createMinuteText } from '../core/zone-time.ts';
+import { DRAFTS_SCOPE, DraftBook } from '../gateway/draft-book.ts';
+import { createDrafts, type Drafts } from '../gateway/drafts.ts';
+import { createTargets } from '../gateway/letter-target.ts';
+import type { Persons } from '../gateway/persons.ts';
+import type { Questions } from '../gateway/questions.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { Logger } from '../lib/logger.ts';
+import type { StateStore } from '../store/store.ts';
+import { policyOf } from './doors.ts';
+import type { LiveConfig } from './live-config.ts';
+
+const MAIL = channelName('email');
+
+export type DraftParts = {
+  readonly live: LiveConfig;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly store: StateStore;
+  readonly bus: MessageBus;
+  readonly persons: Persons;
+  readonly questions: Questions;
+  ownerChat(): Promise<ChatRef>;
+  /** Whether the channel carries messages, now or soon. */
+  isThere(channel: ChannelName): boolean;
+};
+
+export function buildDrafts(parts: DraftParts): Drafts {
+  const { live, clock, log, store, bus, persons, questions, ownerChat, isThere } = parts;
+  const minuteText = createMinuteText();
+  const minuteIn = (timeZone: string) => {
+    const [hour = 0, minute = 0] = minuteText(clock.now(), timeZone)
+      .slice(-5)
+      .split(':')
+      .map(Number);
+    return hour * 60 + minute;
+  };
+  const isChat = (channel: ChannelName) => policyOf(channel, live.config).medium === 'chat';
+  return createDrafts({
+    ...{ bus, questions, clock, log, ownerChat },
+    book: new DraftBook(store.scope(DRAFTS_SCOPE)),
+    targets: createTargets({
+      persons,
+      isReached: ({ channel }) => isThere(channel) && isChat(channel),
+      mailChannel: () => (live.config.channels.email.enabled ? MAIL : undefined),
+    }),
+    policy(kind, { person }) {
+      const { email, chats, hours } = live.config.tools.send;
+      return {
+        policy: kind === 'mail' ? email : chats,
+        hours: readHours(hours) ?? { from: 0, to: 0 },
+        minute: minuteIn(person.timeZone ?? live.config.sessions.timeZone),
+      };
+    },
+    redact: (text) => live.redact(text),
+  });
+}

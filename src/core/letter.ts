@@ -1,0 +1,60 @@
+// A text for somebody outside the conversation: whom it is for, and what is said when. Where it has to
+// be shown to an owner first, the gateway keeps it as a draft.
+
+export type Letter =
+  | {
+      readonly kind: 'mail';
+      /** A plain address in its one spelling, see core/mail-address. */
+      readonly to: string;
+      readonly subject: string;
+      readonly markdown: string;
+    }
+  | {
+      readonly kind: 'chat';
+      /** A known person's name or id, or `channel:chat`. */
+      readonly to: string;
+      readonly markdown: string;
+    };
+
+/** When an owner has to say yes before a text goes to somebody else. */
+export const SEND_POLICIES = ['never', 'first_contact', 'always', 'outside_hours'] as const;
+export type SendPolicy = (typeof SEND_POLICIES)[number];
+
+/** Minutes after midnight; where `to` is not after `from`, the span goes over midnight. */
+export type Hours = { readonly from: number; readonly to: number };
+
+export const HOURS_PATTERN = /^([01]\d|2[0-3]):([0-5]\d)-([01]\d|2[0-3]):([0-5]\d)$/;
+
+/** `08:00-20:00`; undefined where it is not of that form. */
+export function readHours(text: string): Hours | undefined {
+  const match = HOURS_PATTERN.exec(text);
+  if (match === null) return undefined;
+  const [fromHour = 0, fromMinute = 0, toHour = 0, toMinute = 0] = match.slice(1).map(Number);
+  return { from: fromHour * 60 + fromMinute, to: toHour * 60 + toMinute };
+}
+
+export type SendMoment = {
+  readonly policy: SendPolicy;
+  readonly hours: Hours;
+  /** Minutes after midnight where the owner is. */
+  readonly minute: number;
+  /** An owner asks, alone with the agent. */
+  readonly isOwners: boolean;
+  /** The conversation shows words of others. */
+  readonly isTainted: boolean;
+  /** Something was sent there before. */
+  readonly isKnown: boolean;
+};
+
+/** Only what an owner asked for, untouched by words of others, ever goes out without a yes. */
+export function mustAsk(moment: SendMoment): boolean {
+  const { policy, isOwners, isTainted, isKnown } = moment;
+  if (!isOwners || isTainted) return true;
+  if (policy === 'never') return false;
+  if (policy === 'always') return true;
+  return policy === 'first_contact' ? !isKnown : !isWithin(moment);
+}
+
+function isWithin({ hours: { from, to }, minute }: SendMoment): boolean {
+  return from < to ? minute >= from && minute < to : minute >= from || minute < to;
+}

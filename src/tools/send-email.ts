@@ -1,0 +1,53 @@
+// Tool: hands over a mail to one address. What is no plain address or subject never gets further than
+// here (case E28); whether an owner sees it first, the gateway knows.
+
+import { z } from 'zod';
+import { ToolError } from '../core/errors.ts';
+import { MAX_ADDRESS_CHARS, recipientOf } from '../core/mail-address.ts';
+import { readDescription } from './description.ts';
+import type { Tool } from './tool.ts';
+
+const MAX_CHARS = 50_000;
+const MAX_SUBJECT_CHARS = 200;
+/** Line breaks, control characters, and what is not seen or moves text about. */
+const NOT_IN_SUBJECT = /[\p{C}\p{Zl}\p{Zp}]/u;
+
+const input = z.object({
+  to: z
+    .string()
+    .max(MAX_ADDRESS_CHARS)
+    .refine((to) => recipientOf(to) !== undefined, {
+      error:
+        'not one plain mail address: only local@domain, without name, quotes, comments, groups, ' +
+        'several addresses or invisible characters',
+    })
+    .describe('One address, like ann@example.org.'),
+  subject: z
+    .string()
+    .refine((subject) => !NOT_IN_SUBJECT.test(subject), {
+      error: 'a subject is one line without control or invisible characters',
+    })
+    .trim()
+    .min(1)
+    .max(MAX_SUBJECT_CHARS)
+    .describe('One line.'),
+  body: z.string().trim().min(1).max(MAX_CHARS).describe('The whole text, Markdown.'),
+});
+type Input = z.infer<typeof input>;
+
+export function createSendEmail(): Tool<Input> {
+  return {
+    name: 'send_email',
+    ...readDescription('send_email'),
+    access: 'send',
+    isPosted: () => true,
+    input,
+    describe: ({ to, subject }) => `${to}: ${subject}`,
+    async run({ to, subject, body }, context) {
+      const address = recipientOf(to);
+      if (address === undefined) throw new ToolError('invalid_arguments', 'no plain mail address');
+      if (context.post === undefined) throw new ToolError('blocked', 'only within a turn');
+      return context.post({ kind: 'mail', to: address, subject, markdown: body });
+    },
+  };
+}
