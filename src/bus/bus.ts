@@ -93,6 +93,10 @@ export type WorkOptions = {
   readonly signal: AbortSignal;
   /** Sessions held at once; the place in the model's concurrency is taken later, by the handler. */
   readonly maxOpenTurns: number;
+  /**
+   * Tries that may fail before the message is set aside. Of those that ended with their process
+   * there may be three times as many: it mostly dies for reasons that are not in the message.
+   */
   readonly maxAttempts: number;
   /** How long running turns may go on after `signal` aborts, milliseconds; 0 unless given. */
   readonly drainMs?: number;

@@ -13,6 +13,7 @@ export class RunningTurn implements Turn {
   readonly chat: ChatRef;
   readonly epoch: number;
   readonly attempt: number;
+  readonly failures: number;
   readonly messages: Turn['messages'];
   readonly firstSeq: number;
   /** Its writes are under way; its place belongs to the next turn. */
@@ -28,6 +29,7 @@ export class RunningTurn implements Turn {
     this.chat = claim.messages[0].message.chat;
     this.epoch = claim.epoch;
     this.attempt = claim.attempt;
+    this.failures = claim.failures;
     this.messages = claim.messages;
     this.firstSeq = claim.firstSeq;
     this.#store = store;

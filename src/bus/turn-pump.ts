@@ -12,6 +12,8 @@ import { TurnCancelled, type TurnHandler, TurnInterrupted, type WorkOptions } fr
 import { ClaimLoop, type Place } from './claim-loop.ts';
 import { RunningTurn } from './running-turn.ts';
 
+const DEATHS_PER_FAILURE = 3;
+
 export type PumpDeps = {
   readonly store: BusStore;
   readonly clock: Clock;
@@ -78,8 +80,7 @@ export class TurnPump {
   }
 
   async #outcomeOf(turn: RunningTurn): Promise<TurnEnding> {
-    const { maxAttempts } = this.#options;
-    if (turn.attempt > maxAttempts) {
+    if (turn.attempt > this.#options.maxAttempts * DEATHS_PER_FAILURE) {
       return this.#poisoned(turn, 'the process ended during each try');
     }
     try {
@@ -97,8 +98,8 @@ export class TurnPump {
     if (why instanceof TurnCancelled) return { kind: 'cancelled', reason: why.message };
     if (why instanceof TurnInterrupted) return { kind: 'released' };
     const reason = error instanceof Error ? error.message : String(error);
-    if (attempt < this.#options.maxAttempts) {
-      const waitMs = retryDelayMs(attempt);
+    if (turn.failures + 1 < this.#options.maxAttempts) {
+      const waitMs = retryDelayMs(turn.failures + 1);
       log.warn('turn failed', { session, turnId: turn.id, attempt, waitMs, error });
       return { kind: 'retry', at: clock.now() + waitMs, reason };
     }

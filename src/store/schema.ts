@@ -94,4 +94,7 @@ export const MIGRATIONS: readonly string[] = [
   `
   ALTER TABLE outbound ADD COLUMN begun_at INTEGER;
   `,
+  `
+  ALTER TABLE inbound ADD COLUMN failures INTEGER NOT NULL DEFAULT 0;
+  `,
 ];

@@ -68,6 +68,8 @@ export type TurnHold = {
 export type ClaimedTurn = TurnHold & {
   /** Tries of this turn so far, this one included. */
   readonly attempt: number;
+  /** Tries that ended in a failure; the others ended with their process. */
+  readonly failures: number;
   readonly messages: readonly [QueuedMessage, ...QueuedMessage[]];
 };
 

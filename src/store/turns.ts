@@ -34,8 +34,8 @@ function* claimTurn(
   owner: string,
   now: number,
 ): Operation<ClaimedTurn | undefined> {
-  const head = yield* first<{ seq: number; body: string; attempts: number }>(
-    `SELECT seq, body, attempts FROM inbound WHERE session = ? AND state = 'pending'
+  const head = yield* first<{ seq: number; body: string; attempts: number; failures: number }>(
+    `SELECT seq, body, attempts, failures FROM inbound WHERE session = ? AND state = 'pending'
      ORDER BY seq LIMIT 1`,
     session,
   );
@@ -61,6 +61,7 @@ function* claimTurn(
     epoch: lane?.epoch ?? 0,
     firstSeq: head.seq,
     attempt: head.attempts + 1,
+    failures: head.failures,
     messages: [queuedMessage(head), ...followers],
   };
 }
@@ -153,7 +154,10 @@ function* settleInbound(
       );
       return;
     case 'retry':
-      yield* change('UPDATE inbound SET reason = ? WHERE seq = ?', ending.reason, firstSeq);
+      yield* change(
+        'UPDATE inbound SET reason = ?, failures = failures + 1 WHERE seq = ?',
+        ...[ending.reason, firstSeq],
+      );
       return;
     case 'released':
       yield* change('UPDATE inbound SET attempts = attempts - 1 WHERE seq = ?', firstSeq);
