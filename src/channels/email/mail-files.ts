@@ -4,6 +4,7 @@
 import type { Worker } from 'node:worker_threads';
 import type { Attachment } from '../../core/attachment.ts';
 import { kindOfPart, type SortedParts } from '../../core/mail-parts.ts';
+import { visibleText } from '../../core/mail-text.ts';
 import { orAborted } from '../../lib/aborted.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { AttachmentError } from '../channel.ts';
@@ -27,7 +28,7 @@ export function filesOf(
 ): readonly Attachment[] {
   return carried.map((part) => ({
     kind: kindOfPart(part),
-    name: part.name,
+    name: visibleText(part.name).replace(/\s+/g, ' ').trim(),
     mimeType: part.type,
     sizeBytes: part.bytes,
     content: { kind: 'remote', ref: `${uidValidity}/${uid}/${part.index}` },

@@ -9,19 +9,24 @@ const MAX_CHILDREN = 5_000;
 const HIDING_STYLES = [
   ['display', 'none'],
   ['visibility', 'hidden'],
-  ['font-size', '0px'],
-  ['font-size', '0;'],
-  ['max-height', '0px'],
-  ['max-height', '0;'],
-  ['opacity', '0;'],
   ['mso-hide', 'all'],
 ] as const;
+const HIDING_AT_ZERO = ['font-size', 'max-height', 'opacity'];
+/** What may stand behind a zero that is no fraction. */
+const ZERO_ENDS = [';', ' ', '!', 'px', 'pt', 'em', 'rem', '%'];
+const COLONS = [':', ': ', ' :', ' : '];
 
 /** Each hiding style with and without spaces around its colon. */
 const HIDDEN = [
   '[hidden]',
   ...HIDING_STYLES.flatMap(([name, value]) =>
-    [':', ': ', ' : '].map((colon) => `[style*="${name}${colon}${value}" i]`),
+    COLONS.map((colon) => `[style*="${name}${colon}${value}" i]`),
+  ),
+  ...HIDING_AT_ZERO.flatMap((name) =>
+    COLONS.flatMap((colon) => [
+      `[style$="${name}${colon}0" i]`,
+      ...ZERO_ENDS.map((end) => `[style*="${name}${colon}0${end}" i]`),
+    ]),
   ),
 ];
 
@@ -32,7 +37,7 @@ const SELECTORS = [
     selector,
     options: { uppercase: false },
   })),
-  ...['img', 'style', 'script', 'title', 'object', ...HIDDEN].map((selector) => ({
+  ...['img', 'style', 'script', 'title', 'template', 'object', ...HIDDEN].map((selector) => ({
     selector,
     format: 'skip',
   })),
