@@ -3,6 +3,7 @@
 import { randomBytes } from 'node:crypto';
 import type { ChannelName } from '../core/ids.ts';
 import { channelName } from '../core/ids.ts';
+import type { ChannelManager } from '../gateway/manager.ts';
 import type { People } from '../gateway/people.ts';
 import { createPeopleDesk } from '../gateway/people-desk.ts';
 import type { Questions } from '../gateway/questions.ts';
@@ -12,6 +13,7 @@ import type { HttpServer } from '../http/server.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { StateStore } from '../store/store.ts';
+import { buildSelfTest } from './build-self-test.ts';
 import type { Doors } from './doors.ts';
 import type { Home } from './home.ts';
 import type { LiveConfig } from './live-config.ts';
@@ -28,6 +30,7 @@ export type HttpParts = {
   readonly store: StateStore;
   readonly doors: Doors;
   readonly people: People;
+  readonly manager: ChannelManager;
   readonly questions: Pick<Questions, 'open' | 'answer' | 'withdraw'>;
 };
 
@@ -45,7 +48,7 @@ export type ServedHttp = {
 /** @throws ConfigError when the token does not protect the address; HttpServerError. */
 export async function serveHttp(
   gateway: Served,
-  { live, clock, log, store, doors, people, questions }: HttpParts,
+  { live, clock, log, store, doors, people, questions, manager }: HttpParts,
   home: Home,
 ): Promise<ServedHttp> {
   const { createHttpServer } = await import('../http/server.ts');
@@ -66,6 +69,7 @@ export async function serveHttp(
     revokeAll: () => revokeAll(access, live, home),
     stop: (door, chat) => gateway.stopChat(channelName(door), chat),
     control: gateway,
+    selfTest: buildSelfTest({ channels: () => gateway.channels(), manager, people, clock, log }),
     people: createPeopleDesk({ people, questions, owner: DOOR_OWNER }),
     redact: (text) => live.redact(text),
     status: () => ({ model: gateway.model, channels: gateway.channels() }),

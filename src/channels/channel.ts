@@ -172,6 +172,12 @@ export interface Attachments {
   fetch(ref: string, signal: AbortSignal): AsyncIterable<Uint8Array>;
 }
 
+/** A text of ours can be sent so that it comes back by itself. */
+export interface SelfTest {
+  /** The name of each hop once it is done; `nonce` is letters and digits. @throws NanobotError */
+  run(nonce: string, signal: AbortSignal): AsyncIterable<string>;
+}
+
 export interface Channel {
   readonly name: ChannelName;
   readonly account: AccountId;
@@ -204,6 +210,8 @@ export interface Channel {
   readonly choices?: 'buttons';
   readonly reactions?: Reactions;
   readonly retracting?: Retracting;
+  /** Absent: a test goes to an owner, and is taken away again by `retracting`. */
+  readonly selfTest?: SelfTest;
   /** Takes the buttons away from a text we sent; the text stays. @throws DeliveryError */
   closeChoices?(chat: ChatRef, part: NativeId, signal: AbortSignal): Promise<void>;
   /**

@@ -22,6 +22,7 @@ import {
 } from './one-channel-commands.ts';
 import { pairCommand } from './pair-command.ts';
 import { peopleCommand } from './people-command.ts';
+import { selfTestCommand } from './selftest-command.ts';
 import { sessionsCommand } from './sessions-command.ts';
 import { statusCommand } from './status-command.ts';
 import type { Terminal } from './terminal.ts';
@@ -44,6 +45,7 @@ const COMMANDS: readonly CommandFactory[] = [
   statusCommand,
   usageCommand,
   doctorCommand,
+  selfTestCommand,
   channelsCommand,
   pairCommand,
   approvalsCommand,

@@ -19,6 +19,7 @@ import { addLoginRoutes } from './login-routes.ts';
 import { pageFiles } from './page-files.ts';
 import { addPeopleRoutes, type PeopleControl } from './people-routes.ts';
 import { SECURITY_HEADERS } from './security-headers.ts';
+import { addSelfTestRoutes, type SelfTest } from './self-test-routes.ts';
 import { type GatewayStatus, readinessOf } from './status.ts';
 import { limitUnproven } from './unproven-connections.ts';
 
@@ -39,6 +40,7 @@ export type HttpServerOptions = {
   readonly status: () => GatewayStatus;
   readonly control: ChannelControl;
   readonly people: PeopleControl;
+  readonly selfTest: SelfTest;
   /** Masks the values of secrets in what is answered. */
   readonly redact: (text: string) => string;
   readonly log: Logger;
@@ -100,6 +102,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   addLoginRoutes(app, options);
   addChannelRoutes(app, { ...options, closing: closing.signal });
   addPeopleRoutes(app, options);
+  addSelfTestRoutes(app, { ...options, closing: closing.signal });
   for (const [name, door] of Object.entries(options.doors)) {
     addChatRoutes(app, `/api/${name}/chats`, {
       door,

@@ -15,6 +15,7 @@ const ROUTES: readonly (readonly [string, string])[] = [
   ['GET', '/api/people'],
   ['POST', '/api/people/strangers'],
   ['POST', '/api/people/answers'],
+  ['POST', '/api/selftest'],
   ['GET', '/api/web/chats'],
   ['GET', '/api/web/chats/a/events'],
   ['POST', '/api/web/chats/a/messages'],

@@ -107,6 +107,7 @@ export async function startHttp(given: HttpRigOptions = {}): Promise<HttpRig> {
     status: () => ({ model: 'demo/demo', channels: [] }),
     control: noChannels,
     people: nobody,
+    selfTest: async function* () {},
     redact: (text) => text,
     log: silentLogger,
     clock,

@@ -2,6 +2,7 @@
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ConfigInput } from '../../src/core/config.ts';
+import { runNanobot } from '../cli/run-nanobot.ts';
 import { type GatewayProcess, makeTestHome, type TestHome } from '../support/gateway-process.ts';
 import { startLlmServer } from '../support/llm-server.ts';
 import { type MailServers, mailServersAbsent, startMailServers } from '../support/mail-servers.ts';
@@ -45,6 +46,21 @@ describe.skipIf(absent !== undefined)('the gateway with a mailbox', () => {
       client.mailbox === false ? 0 : client.mailbox.exists,
     );
     expect(toEve).toBe(0);
+    expect(await gateway.stop()).toBe(0);
+  });
+
+  it('sends itself a mail and finds it again, which nobody answers', async () => {
+    await using gateway = await home.start();
+    await ready(gateway);
+    const { code, stdout } = await runNanobot(['selftest', '--live'], { home: home.path });
+    expect(stdout).toMatch(/^email +passed +receiving \d+ ms, sent \d+ ms, arrived \d+ ms/m);
+    expect(code).toBe(0);
+    await servers.settle();
+    const log = await home.logs();
+    expect(log).not.toContain('self-test failed');
+    const waiting = await runNanobot(['pair', 'list', '--json'], { home: home.path });
+    expect(waiting.stdout).not.toContain(AGENT);
+    expect(await mailsOf(servers, AGENT)).not.toContain('Re: nanobot self-test');
     expect(await gateway.stop()).toBe(0);
   });
 
@@ -99,6 +115,15 @@ async function ready({ address, credentials: headers }: GatewayProcess): Promise
     if (/"email".*"running"/s.test(text)) return;
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
+}
+
+/** The headers of all mails in the inbox. */
+async function mailsOf(servers: MailServers, address: string): Promise<string> {
+  return withMailbox(servers, address, 'INBOX', async (client) => {
+    if (client.mailbox === false || client.mailbox.exists === 0) return '';
+    const mails = await client.fetchAll('1:*', { headers: true });
+    return mails.map(({ headers }) => String(headers)).join('\n');
+  });
 }
 
 /** The first mail in the mailbox, as soon as it is there. */

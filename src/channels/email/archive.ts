@@ -1,5 +1,6 @@
 // Takes a mail out of the inbox, into the folder that the server marks as the archive. The one place
-// where something in the mailbox changes, and only at the owner's word. Case of doubt: left alone.
+// where something of others in the mailbox changes, and only at the owner's word. Case of doubt: left
+// alone.
 
 import { NanobotError } from '../../core/errors.ts';
 import type { MessageId } from '../../core/ids.ts';

@@ -78,6 +78,7 @@ export function createEmailChannel(config: EmailConfig, deps: EmailDeps = {}): C
         session = undefined;
       }
     },
+    selfTest: { run: (nonce, signal) => running().selfTest(nonce, signal) },
     send: async (message, context) => running().send(message, context),
     async archive(id, signal) {
       if (session === undefined) throw new ArchiveError('no_archive', 'the mailbox is not open');

@@ -18,6 +18,7 @@ import { MailReader } from './mail-reader.ts';
 import { MailRegister } from './mail-register.ts';
 import { MailboxWatch } from './mailbox-watch.ts';
 import type { DnsLookup } from './parsed-mail.ts';
+import { testMailbox } from './self-test.ts';
 import { serverFilesSentMail, wasSent } from './sent-folder.ts';
 import { type MailAccount, mailAccountOf } from './settings.ts';
 
@@ -136,6 +137,12 @@ export class MailSession {
     const { mailbox } = config;
     const mine = { account: this.#account, register: this.#register, clock: host.clock, mailbox };
     return archiveMail(mine, id, signal);
+  }
+
+  selfTest(nonce: string, signal: AbortSignal): AsyncIterable<string> {
+    const { clock } = this.#deps.host;
+    const { mailbox } = this.#deps.config;
+    return testMailbox({ account: this.#account, mailbox, clock }, nonce, signal);
   }
 
   send(message: OutboundMessage, context: SendContext): Promise<Receipt> {

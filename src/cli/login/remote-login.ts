@@ -63,6 +63,28 @@ export async function restartRemote(gateway: RemoteGateway, channel: string): Pr
   await ask(gateway, `/api/channels/${channel}/restart`, signal, {});
 }
 
+const testStepSchema = z.discriminatedUnion('kind', [
+  z.object({ kind: z.literal('started') }),
+  z.object({ kind: z.literal('hop'), channel: z.string(), hop: z.string(), ms: z.number() }),
+  z.object({ kind: z.literal('passed'), channel: z.string() }),
+  z.object({
+    ...{ kind: z.literal('failed'), channel: z.string(), reason: z.string(), remedy: z.string() },
+  }),
+]);
+export type RemoteTestStep = z.infer<typeof testStepSchema>;
+
+export async function* remoteSelfTest(
+  gateway: RemoteGateway,
+  signal: AbortSignal,
+): AsyncGenerator<RemoteTestStep, void, void> {
+  const response = await ask(gateway, '/api/selftest', signal, {});
+  if (response.body === null) return;
+  for await (const data of readServerEvents(response.body)) {
+    const step = testStepSchema.safeParse(data);
+    if (step.success) yield step.data;
+  }
+}
+
 const codeSchema = z.object({ code: z.string() });
 
 /** A one-time code for the web page; `revokeAll` first ends all that was opened before. */

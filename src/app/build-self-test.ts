@@ -1,0 +1,34 @@
+// Connects the self-test with the running channels and with the chats in which an owner is reached.
+
+import { randomBytes } from 'node:crypto';
+import { type ChannelName, chatId, DEFAULT_ACCOUNT } from '../core/ids.ts';
+import type { ChatRef } from '../core/message.ts';
+import { chatsOf } from '../core/person.ts';
+import type { ChannelManager } from '../gateway/manager.ts';
+import type { People } from '../gateway/people.ts';
+import { type SelfTestDeps, selfTest } from '../gateway/self-test.ts';
+import type { SelfTest } from '../http/self-test-routes.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { Logger } from '../lib/logger.ts';
+
+export type SelfTestParts = {
+  readonly channels: SelfTestDeps['channels'];
+  readonly manager: Pick<ChannelManager, 'channel'>;
+  readonly people: Pick<People, 'persons' | 'pairing'>;
+  readonly clock: Clock;
+  readonly log: Logger;
+};
+
+export function buildSelfTest({ channels, manager, people, clock, log }: SelfTestParts): SelfTest {
+  async function ownerChat(name: ChannelName): Promise<ChatRef | undefined> {
+    const owners = (await people.persons.list()).filter(({ role }) => role === 'owner');
+    const written = owners.flatMap(chatsOf).find(({ channel }) => channel === name);
+    if (written !== undefined) return written;
+    const { approved } = await people.pairing.list();
+    const paired = approved.find(({ role, channel }) => role === 'owner' && channel === name);
+    if (paired?.chat === undefined) return undefined;
+    return { channel: name, account: DEFAULT_ACCOUNT, chat: chatId(paired.chat) };
+  }
+  const deps = { channels, channel: manager.channel, ownerChat, clock, log, randomBytes };
+  return (signal) => selfTest(deps, signal);
+}
