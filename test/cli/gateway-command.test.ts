@@ -38,7 +38,7 @@ test('says what is on, what is not and how to turn it on', async () => {
   expect(output).toContain('local/sim');
   expect(output).toContain(gateway.address);
   expect(output).toMatch(/telegram +off\. Turn it on with: nanobot /);
-  expect(output.split('\n').length).toBeLessThan(12);
+  expect(output.split('\n').length).toBeLessThan(15);
   expect(await gateway.stop()).toBe(0);
 });
 

@@ -41,7 +41,7 @@ function configOf(tools: Readonly<Record<string, unknown>>) {
     providers: { openai: { apiKey: 'rights-key', apiBase: model.openaiBase } },
     channels: {
       telegram: {
-        ...{ enabled: true, token, apiRoot, allowFrom: [`${MEMBER.id}`] },
+        ...{ enabled: true, token, apiRoot, allowFrom: [`${MEMBER.id}`], streaming: false },
         ...{ groups: [String(GROUP)], groupAllow: 'members' as const },
       },
     },

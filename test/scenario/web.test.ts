@@ -130,6 +130,7 @@ describe('a page', () => {
     expect(hits).toEqual([]);
     telegram.press(OWNER, OWNER, 'Deny');
     await hears(/^Denied/, before);
+    await hears(/Nothing more/, before);
     expect(hits).toEqual([]);
   });
 });
