@@ -10,7 +10,7 @@ import type { Clock } from '../lib/clock.ts';
 import { createLanes } from '../lib/lanes.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { KeyValueStore } from '../store/store.ts';
-import { untilNext } from './next-question.ts';
+import { eachDue, isDue, untilNext } from './next-question.ts';
 import { mayDecide, type OpenQuestion, QuestionBook } from './question-book.ts';
 import type { SpendButtons } from './spent-buttons.ts';
 
@@ -80,6 +80,7 @@ export interface Questions {
 const TOKEN_BYTES = 24;
 const NUMBER = /^\s*([1-9]\d?)[.)]?\s*$/;
 const NO_LONGER = 'This can no longer be answered: it was decided before, or its time is over.';
+const NOT_YET = 'I noted it, and cannot do it right now: I try again.';
 const NOT_YOURS = 'This is not yours to decide.';
 
 export function createQuestions(deps: QuestionsDeps): Questions {
@@ -150,17 +151,24 @@ export function createQuestions(deps: QuestionsDeps): Questions {
     if (choice === undefined) return NO_LONGER;
     const chosen = { ...open, chosen: { action: choice.action, by } };
     await book.put(chosen);
-    return carryOut(chosen);
+    try {
+      return await carryOut(chosen);
+    } catch (error) {
+      log.error('answer not carried out yet', { question: open.id, error });
+      changed.resolve();
+      return NOT_YET;
+    }
   }
 
   async function recover() {
-    for (const open of await book.all()) {
-      if (open.chosen === undefined) await send(open);
-      else {
-        const markdown = await carryOut(open);
-        await bus.send({ id: messageId(`question/${open.id}/answer`), chat: open.chat, markdown });
-      }
-    }
+    for (const open of await book.all()) if (open.chosen === undefined) await send(open);
+  }
+
+  /** Carries out what was chosen and could not be done then. */
+  async function finish(open: OpenQuestion) {
+    const markdown = await carryOut(open);
+    const id = messageId(`question/${open.id}/answer`);
+    if (markdown !== '') await bus.send({ id, chat: open.chat, markdown });
   }
 
   async function expire(open: OpenQuestion) {
@@ -168,6 +176,19 @@ export function createQuestions(deps: QuestionsDeps): Questions {
     await handler?.expired?.(rest);
     await close(open);
     log.info('question expired', { question: open.id });
+  }
+
+  /** As it stands now: it may have been answered or asked again meanwhile. */
+  async function takeUp(id: string) {
+    const open = await book.get(id);
+    if (open === undefined || !isDue(open, clock.now())) return;
+    await (open.chosen === undefined ? expire(open) : finish(open));
+  }
+
+  /** Something else was written below the question. */
+  async function wordsBetween(id: string) {
+    const open = await book.get(id);
+    if (open !== undefined) await book.put({ ...open, isNumbered: false });
   }
 
   const oneByOne = <T>(task: () => Promise<T>) => lanes.run('questions', task);
@@ -194,7 +215,7 @@ export function createQuestions(deps: QuestionsDeps): Questions {
       if (open === undefined || deps.hasButtons(chat.channel)) return undefined;
       const number = Number(NUMBER.exec(text)?.[1] ?? 0);
       const choice = open.choices[number - 1];
-      if (choice === undefined) await book.put({ ...open, isNumbered: false });
+      if (choice === undefined) await oneByOne(() => wordsBetween(open.id));
       return choice?.token;
     },
     async tokensOf(text) {
@@ -214,8 +235,7 @@ export function createQuestions(deps: QuestionsDeps): Questions {
       await oneByOne(recover);
       while (!signal.aborted) {
         changed = Promise.withResolvers<void>();
-        const due = (await book.all()).filter(({ expiresAt }) => expiresAt <= clock.now());
-        for (const open of due) await oneByOne(() => expire(open));
+        await eachDue(await book.all(), clock.now(), ({ id }) => oneByOne(() => takeUp(id)));
         await untilNext(await book.all(), changed.promise, clock, signal);
       }
     },

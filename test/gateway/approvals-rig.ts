@@ -31,6 +31,7 @@ import { type Approvals, createApprovals } from '../../src/gateway/approvals.ts'
 import { createQuestions, type Questions } from '../../src/gateway/questions.ts';
 import { thumbed } from '../../src/gateway/thumbs.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
+import { supervise } from '../../src/lib/supervise.ts';
 import { openEmbeddedStore } from '../../src/store/embedded.ts';
 import type { EmbeddedStore } from '../../src/store/store.ts';
 import type { Tool, ToolContext } from '../../src/tools/tool.ts';
@@ -96,7 +97,7 @@ export async function makeApprovalsRig() {
       clock,
       log: silentLogger,
     });
-    const limits = { maxPending: 10_000, maxPendingPerChat: 1000 };
+    const limits = { maxPending: 10_000, maxPendingPerChat: 10 };
     const bus = createMessageBus({ store, clock, log: silentLogger, limits });
     const questions = createQuestions({
       spendButtons: () => undefined,
@@ -116,7 +117,12 @@ export async function makeApprovalsRig() {
         ),
     });
     const stop = new AbortController();
-    return { store, bus, questions, approvals, stop, running: questions.run(stop.signal) };
+    const restarts = { minMs: 500, maxMs: 500, stableMs: 60_000 };
+    const running = supervise((signal) => questions.run(signal), {
+      ...{ name: 'questions', signal: stop.signal, clock, log: silentLogger },
+      ...{ ...restarts, onFailure: () => 'restart' },
+    });
+    return { store, bus, questions, approvals, stop, running };
   }
 
   async function close({ bus, store, stop, running }: Opened) {
@@ -182,6 +188,11 @@ export async function makeApprovalsRig() {
     thumb,
     lastQuestion,
     tokenOf,
+    /** Messages that wait in the owner's chat. */
+    async queue(count: number) {
+      const messages = Array.from({ length: count }, (_, index) => says(OWNER, `busy ${index}`));
+      await opened.bus.accept(messages.map((message) => ({ kind: 'queue', message })));
+    },
     get questions() {
       return opened.questions;
     },

@@ -44,6 +44,22 @@ describe('a call that needs a yes', () => {
     expect(rig.ran).toEqual(['make coffee']);
   });
 
+  test('is run later where the chat has no room for more when the yes comes', async () => {
+    await using rig = await makeApprovalsRig();
+    await rig.asks('make coffee');
+    const token = await rig.tokenOf('Allow once');
+    await rig.queue(10);
+    expect(await rig.press(token)).toMatch(/I try again/);
+    await rig.clock.advance(20 * MINUTE);
+    expect(await rig.press(token)).toMatch(/no longer/);
+    expect((await rig.turns()).map(({ text }) => text)).not.toContainEqual(/allowed/);
+    await rig.clock.advance(1000);
+    await expect.poll(async () => (await rig.sent()).at(-1)?.markdown).toMatch(/^Allowed/);
+    expect((await rig.turns()).at(-1)?.text).toMatch(/It was run once/);
+    expect(rig.ran).toEqual(['make coffee']);
+    expect(await rig.questions.open()).toEqual([]);
+  });
+
   test('is not run when denied, and the chat that asked hears it', async () => {
     await using rig = await makeApprovalsRig();
     await rig.asks('rm -rf', { from: MEMBER, ordinal: 0 });
