@@ -94,12 +94,26 @@ export class QuestionBook {
 
   #questions(): Promise<Map<string, OpenQuestion>> {
     this.#loaded ??= this.#load();
-    return this.#loaded;
+    const loading = this.#loaded;
+    // What fails is tried again with the next message.
+    loading.catch(() => {
+      if (this.#loaded === loading) this.#loaded = undefined;
+    });
+    return loading;
   }
 
   async #load(): Promise<Map<string, OpenQuestion>> {
     const rows = await this.#state.list(PREFIX);
-    const questions = rows.map(({ value }): OpenQuestion => JSON.parse(value));
+    const questions = rows.flatMap(({ value }) => questionOf(value) ?? []);
     return new Map(questions.map((question) => [question.id, question]));
+  }
+}
+
+/** Undefined where the row is damaged: it must not keep messages from coming in. */
+function questionOf(row: string): OpenQuestion | undefined {
+  try {
+    return JSON.parse(row);
+  } catch {
+    return undefined;
   }
 }

@@ -15,6 +15,14 @@ async function knocked() {
 }
 
 describe('an owner who answers the notice', () => {
+  test('is heard also where a question of before cannot be read any more', async () => {
+    await using rig = await knocked();
+    await rig.store.scope('questions').set('open:stranger/old', '{"id":"stranger/o');
+    await rig.restart();
+    await rig.say(OWNER, '2');
+    expect(await rig.queued()).toEqual(['hello', 'let me in']);
+  });
+
   test.each([
     ['1', ['hello', 'let me in'], undefined],
     ['2', ['hello', 'let me in'], 'trusted'],
