@@ -7,16 +7,25 @@ import type { Conversation } from './chat/conversation.ts';
 import { CommandFailure, EXIT } from './exit-codes.ts';
 import type { Terminal } from './terminal.ts';
 
-type AgentFlags = { readonly message?: string; readonly session: string };
+type AgentFlags = {
+  readonly message?: string;
+  readonly session: string;
+  readonly voice?: boolean;
+};
 
 export function agentCommand(terminal: Terminal): Command {
   return new Command('agent')
     .description('talk to the agent here; with -m, ask one thing and print the answer')
     .option('-m, --message <text>', 'what to ask; - reads it from stdin')
     .option('-s, --session <name>', 'which conversation', 'default')
+    .option('--voice', 'speak: record questions and hear the answers')
     .action(async (flags: AgentFlags) => {
       const chat = chatName(flags.session);
-      if (flags.message === undefined) return converse(terminal, chat);
+      const isSpoken = flags.voice === true;
+      if (isSpoken && (flags.message !== undefined || !terminal.interactive)) {
+        throw new CommandFailure(EXIT.usage, '--voice needs a person at a terminal, and no -m');
+      }
+      if (flags.message === undefined) return converse(terminal, chat, isSpoken);
       const text = flags.message === '-' ? await readAll(terminal.input) : flags.message;
       if (text.trim() === '') throw new CommandFailure(EXIT.usage, 'there is nothing to ask');
       await ask(terminal, chat, text);
@@ -33,10 +42,10 @@ async function ask(terminal: Terminal, chat: string, text: string) {
   if (outcome === 'stopped') throw new CommandFailure(EXIT.interrupted, 'the answer was stopped');
 }
 
-async function converse(terminal: Terminal, chat: string) {
+async function converse(terminal: Terminal, chat: string, isSpoken: boolean) {
   const { talk } = await import('./chat/repl.ts');
   await withConversation(terminal, chat, (conversation, signal) =>
-    talk(terminal, conversation, signal),
+    talk(terminal, conversation, signal, isSpoken),
   );
 }
 

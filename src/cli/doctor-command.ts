@@ -15,7 +15,7 @@ const CHECK_COLUMNS = 16;
 export function doctorCommand(terminal: Terminal): Command {
   return new Command('doctor')
     .description('look for what is wrong and say what to do')
-    .option('--live', 'also ask the model for one word')
+    .option('--live', 'also ask the model for one word, and the voice servers')
     .option('--fix', 'make private what other users can reach')
     .option('--json', 'as JSON')
     .action((flags: DoctorFlags) => examine(terminal, flags));
@@ -62,6 +62,7 @@ async function look(
   if (file.loaded === undefined) return base;
   const outside = await import('./doctor/outside-checks.ts');
   const prices = await import('./doctor/price-check.ts');
+  const voice = await import('./doctor/voice-check.ts');
   const whatsapp = await import('./doctor/whatsapp-check.ts');
   const loaded = file.loaded.config;
   const asked = await Promise.all([
@@ -70,6 +71,7 @@ async function look(
     outside.checkTelegram(loaded),
     outside.checkLark(loaded),
     outside.checkMailbox(loaded),
+    voice.checkVoice(terminal, loaded, isLive),
   ]);
   return [
     ...base,

@@ -20,7 +20,7 @@ export type SpeechEngine = { readonly timeoutMs: number } & (
       readonly name: string;
       readonly model: string;
       readonly voice: string;
-      readonly format: 'opus' | 'mp3';
+      readonly format: 'opus' | 'mp3' | 'wav';
     })
   | { readonly kind: 'command'; readonly argv: Argv }
 );

@@ -107,3 +107,26 @@ async function readBody(response: Response, maxBytes: number): Promise<Uint8Arra
   if (size > maxBytes) throw new VoiceError('voice_malformed', 'the engine answered too much');
   return Buffer.concat(parts);
 }
+
+const PING_MS = 10_000;
+
+/** Whether the server answers and takes the key; what else it says of itself does not count. */
+export async function pingEngine({ apiBase, apiKey }: EngineAccess, clock: Clock): Promise<void> {
+  const deadline = new AbortController();
+  const timer = clock.timer(PING_MS, () => deadline.abort());
+  const headers = apiKey === '' ? {} : { authorization: `Bearer ${apiKey}` };
+  try {
+    const response = await fetch(`${apiBase}/models`, {
+      headers,
+      redirect: 'error',
+      signal: deadline.signal,
+    });
+    await response.body?.cancel();
+    if (response.status === 401 || response.status === 403) throw refusal(response.status);
+  } catch (cause) {
+    if (cause instanceof VoiceError) throw cause;
+    throw new VoiceError('voice_unreachable', 'the engine cannot be reached', { cause });
+  } finally {
+    timer[Symbol.dispose]();
+  }
+}

@@ -120,12 +120,10 @@ export async function startVoiceServer(): Promise<VoiceServer> {
       Buffer.from([0x49, 0x44, 0x33, 4, 0, 0, 0, 0, 0, 0]),
       Buffer.from(input),
     ]);
-    const isOpus = format === 'opus';
-    return {
-      status: 200,
-      body: isOpus ? voiceNote(input) : mp3,
-      type: isOpus ? 'audio/ogg' : 'audio/mpeg',
-    };
+    if (format === 'opus') return { status: 200, body: voiceNote(input), type: 'audio/ogg' };
+    if (format === 'mp3') return { status: 200, body: mp3, type: 'audio/mpeg' };
+    if (format !== 'wav') return refuse(400, `no format ${format}`);
+    return { status: 200, body: Buffer.from(`RIFF....WAVE${input}`), type: 'audio/wav' };
   }
 
   async function answer(request: IncomingMessage, body: Buffer): Promise<Answer | undefined> {

@@ -1,0 +1,132 @@
+// Speaking at the terminal, with programs that stand in for the microphone and the loudspeaker.
+
+import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { PassThrough } from 'node:stream';
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { homeOf } from '../../../src/app/home.ts';
+import type { DoorEvent } from '../../../src/channels/door.ts';
+import type { Conversation } from '../../../src/cli/chat/conversation.ts';
+import { talk } from '../../../src/cli/chat/repl.ts';
+import type { Terminal } from '../../../src/cli/terminal.ts';
+import { messageId } from '../../../src/core/ids.ts';
+import { systemClock } from '../../../src/lib/clock.ts';
+import { startVoiceServer, VOICE_KEY, type VoiceServer } from '../../support/voice-server.ts';
+
+const never = new AbortController().signal;
+
+let server: VoiceServer;
+let folder: string;
+let input: PassThrough;
+let shown: string;
+
+beforeAll(async () => {
+  server = await startVoiceServer();
+});
+afterAll(() => server[Symbol.asyncDispose]());
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'nanobot-terminal-voice-'));
+  input = new PassThrough();
+  shown = '';
+  return () => rm(folder, { recursive: true, force: true });
+});
+
+/** It begins its file at once and ends with the words when it is stopped, as recorders do. */
+const RECORDER = `trap 'printf "%47sTell me more" "" > "$1"; exit 0' INT
+touch $FOLDER/recording; while :; do sleep 0.05; done`;
+
+async function script(name: string, text: string): Promise<string> {
+  const path = join(folder, name);
+  await writeFile(path, `#!/bin/sh\n${text.replaceAll('$FOLDER', folder)}\n`);
+  await chmod(path, 0o700);
+  return path;
+}
+
+async function terminalWith(voice: object): Promise<Terminal> {
+  const config = { version: 1, voice };
+  await writeFile(join(folder, 'config.json'), JSON.stringify(config), { mode: 0o600 });
+  const env = { PATH: '/usr/bin:/bin', HOME: folder, NANOBOT_HOME: folder };
+  const output = new PassThrough();
+  output.on('data', (part: Buffer) => {
+    shown += part.toString();
+  });
+  const print = (line: string) => void output.write(`${line}\n`);
+  return {
+    ...{ env, home: homeOf(env), clock: systemClock, interactive: true },
+    input: Object.assign(input, { setRawMode: () => input }) as unknown as NodeJS.ReadStream,
+    output: output as unknown as NodeJS.WriteStream,
+    ...{ print, note: print, tell: print },
+    printJson: () => undefined,
+    style: (_style, text) => text,
+  };
+}
+
+/** Answers every question, and remembers what it was asked. */
+function conversation(asked: string[]): Conversation {
+  const events: DoorEvent[] = [];
+  const event = (id: string, from: 'person' | 'agent', text: string): DoorEvent => ({
+    ...{ type: 'said', seq: events.length + 1, id: messageId(id), from, text, at: 0 },
+    ...(from === 'agent' ? { replyTo: messageId(id.replace('/reply', '')) } : {}),
+  });
+  return {
+    async submit(clientId, text) {
+      asked.push(text);
+      events.push(event(`terminal:x:${clientId}`, 'person', text));
+      events.push(event(`terminal:x:${clientId}/reply`, 'agent', '**Certainly.**'));
+    },
+    async *events(after) {
+      yield* events.slice(after);
+    },
+    stop: async () => undefined,
+  };
+}
+
+const until = (text: string) => expect.poll(() => shown, { timeout: 8000 }).toContain(text);
+const engine = () => ({ engine: 'openai', apiBase: server.base, apiKey: VOICE_KEY });
+
+it('a question is recorded until Enter, and its answer is played', async () => {
+  const recorder = await script('record', RECORDER);
+  const player = await script('play', 'cat "$1" > $FOLDER/played');
+  const terminal = await terminalWith({
+    transcription: engine(),
+    speech: engine(),
+    terminal: { record: [recorder, '{file}'], play: [player, '{file}'] },
+  });
+  const asked: string[] = [];
+  const talking = talk(terminal, conversation(asked), never, true);
+  await until('recording, Enter ends it');
+  await expect.poll(() => readFile(join(folder, 'recording')).catch(() => undefined)).toBeDefined();
+  input.write('\r');
+  await expect
+    .poll(() => readFile(join(folder, 'played'), 'utf8').catch(() => ''), { timeout: 8000 })
+    .toContain('Certainly.');
+  expect(asked).toEqual(['[voice message, en]: Tell me more']);
+  expect(server.heard.at(-1)).toMatchObject({ name: 'sound.wav', type: 'audio/wav' });
+  expect(server.spoken.at(-1)).toMatchObject({ input: 'Certainly.', format: 'wav' });
+  await until('Certainly.');
+  input.write('/exit\r');
+  await talking;
+});
+
+it.each([
+  ['no engine', { transcription: { engine: 'off' } }, 'no transcription engine is set'],
+  [
+    'no recorder',
+    {
+      transcription: { engine: 'command', command: ['true', '{file}'] },
+      terminal: { record: ['/nowhere/record', '{file}'] },
+    },
+    '/nowhere/record of voice.terminal.record is not installed',
+  ],
+])('with %s it says so, and goes on in writing', async (_what, voice, words) => {
+  const asked: string[] = [];
+  const talking = talk(await terminalWith(voice), conversation(asked), never, true);
+  await until(words);
+  input.write('In writing\r');
+  await expect.poll(() => asked).toEqual(['In writing']);
+  await until('Certainly.');
+  input.write('/exit\r');
+  await talking;
+});
