@@ -1,0 +1,259 @@
+// What decides whether an owner sees a text before it goes out, how long they may take, and what is
+// left of a draft when a process dies in the middle. Cases A09 and D5 of the catalogue.
+
+import { randomBytes } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { createMessageBus } from '../../src/bus/message-bus.ts';
+import { channelName, chatId, messageId, turnId } from '../../src/core/ids.ts';
+import { type Letter, readHours, type SendPolicy } from '../../src/core/letter.ts';
+import { type InboundMessage, type OutboundMessage, sessionKeyOf } from '../../src/core/message.ts';
+import { OWNER_TURN } from '../../src/core/notes.ts';
+import { DraftBook } from '../../src/gateway/draft-book.ts';
+import { createDrafts } from '../../src/gateway/drafts.ts';
+import { createQuestions } from '../../src/gateway/questions.ts';
+import { silentLogger as log } from '../../src/lib/logger.ts';
+import { openEmbeddedStore } from '../../src/store/embedded.ts';
+import { createMovableClock } from '../support/movable-clock.ts';
+import { OWNER, OWNER_RIGHTS, placeOf } from './approvals-rig.ts';
+import { person } from './people-rig.ts';
+
+const HOUR = 3_600_000;
+const MAIL = channelName('mail');
+const mail = (to: string, markdown = 'Hi.'): Letter => ({
+  kind: 'mail',
+  to,
+  subject: 'Hi',
+  markdown,
+});
+
+async function makeRig(policy: SendPolicy = 'first_contact') {
+  const clock = createMovableClock();
+  const folder = await mkdtemp(join(tmpdir(), 'nanobot-drafts-'));
+  const edge = { policy, minute: 12 * 60 };
+  const outbox: OutboundMessage[] = [];
+  const heard: InboundMessage[] = [];
+
+  async function open() {
+    const store = await openEmbeddedStore({ path: join(folder, 'state.db'), clock, log });
+    const limits = { maxPending: 10_000, maxPendingPerChat: 1000 };
+    const bus = createMessageBus({ store, clock, log, limits });
+    const questions = createQuestions({
+      ...{ state: store.scope('questions'), bus, clock, log, randomBytes },
+      spendButtons: () => undefined,
+      handlers: () => ({ draft: drafts.handler }),
+      hasButtons: () => true,
+    });
+    const drafts = createDrafts({
+      ...{ book: new DraftBook(store.scope('drafts')), bus, questions, clock, log },
+      targets: async ({ to }) => ({
+        ...{ kind: 'found', name: to },
+        chat: { ...placeOf(to), channel: MAIL, chat: chatId(to) },
+      }),
+      ownerChat: async () => placeOf(OWNER),
+      policy: () => ({ ...edge, hours: readHours('08:00-20:00') ?? { from: 0, to: 0 } }),
+      redact: (text) => text.replaceAll('s3cret', '[redacted]'),
+    });
+    const stop = new AbortController();
+    const running = drafts.takeUp().then(() => questions.run(stop.signal));
+    return { store, bus, questions, drafts, stop, running };
+  }
+  type Opened = Awaited<ReturnType<typeof open>>;
+  async function close({ store, bus, stop, running }: Opened) {
+    stop.abort();
+    await running;
+    await bus[Symbol.asyncDispose]();
+    await store[Symbol.asyncDispose]();
+  }
+  let opened = await open();
+  let calls = 0;
+
+  async function sent(): Promise<readonly OutboundMessage[]> {
+    for (const channel of [placeOf(OWNER).channel, MAIL]) {
+      for (;;) {
+        const { claimed } = await opened.store.claimDeliveries(channel, () => 1000);
+        for (const delivery of claimed) {
+          outbox.push(delivery.message);
+          await opened.store.settle(delivery, { kind: 'sent', nativeIds: [] });
+        }
+        if (claimed.length === 0) break;
+      }
+    }
+    return outbox;
+  }
+  const question = async () => (await sent()).findLast(({ choices }) => choices !== undefined);
+  const message = (extra: Partial<InboundMessage>): InboundMessage => ({
+    ...{ id: messageId(`in-${calls++}`), chat: placeOf(OWNER), sender: person(OWNER) },
+    ...{ addressing: 'direct', text: '', sentAt: clock.now(), receivedAt: clock.now(), ...extra },
+  });
+  return {
+    clock,
+    edge,
+    sent,
+    question,
+    mails: async () => (await sent()).filter(({ chat }) => chat.channel === MAIL),
+    get drafts() {
+      return opened.drafts;
+    },
+    post(
+      letter: Letter,
+      changes: { isTainted?: boolean; isOwnerHere?: boolean; at?: number } = {},
+    ) {
+      const { isTainted = false, isOwnerHere = true, at = calls++ } = changes;
+      const chat = placeOf(OWNER);
+      const turn = { session: sessionKeyOf(chat), turnId: turnId(`t${at}`), chat };
+      return opened.drafts.post(
+        { letter, rights: OWNER_RIGHTS, isTainted, ordinal: 0 },
+        { ...turn, person: OWNER_TURN, replyTo: undefined, asker: 'you', isOwnerHere },
+      );
+    },
+    async press(label: string) {
+      const token = (await question())?.choices?.find((one) => one.label === label)?.token ?? '';
+      return opened.questions.press(message({ press: token }), 'owner');
+    },
+    async says(extra: Partial<InboundMessage>) {
+      const said = message(extra);
+      const take = await opened.drafts.taking(said, 'owner');
+      await take?.();
+      return { said, again: async () => (await opened.drafts.taking(said, 'owner'))?.() };
+    },
+    /** What the conversation was told. */
+    async told() {
+      const { claimed } = await opened.store.claimTurns(() => 1000);
+      for (const turn of claimed) {
+        heard.push(...turn.messages.map((one) => one.message));
+        const throughSeq = turn.messages.at(-1)?.seq ?? 0;
+        await opened.store.endTurn(turn, { kind: 'done', throughSeq, outbound: [] });
+      }
+      return heard.map(({ text }) => text);
+    },
+    async restart() {
+      await close(opened);
+      opened = await open();
+    },
+    async [Symbol.asyncDispose]() {
+      await close(opened);
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+describe('a letter', () => {
+  test.each<[SendPolicy, number, 'sent' | 'shown']>([
+    ['never', 3, 'sent'],
+    ['first_contact', 12, 'shown'],
+    ['always', 12, 'shown'],
+    ['outside_hours', 12, 'sent'],
+    ['outside_hours', 7, 'shown'],
+    ['outside_hours', 20, 'shown'],
+  ])('under the policy %s at %i o’clock is %s', async (policy, hour, outcome) => {
+    await using rig = await makeRig(policy);
+    rig.edge.minute = hour * 60;
+    await rig.post(mail('ann@x.test'));
+    expect(await rig.mails()).toHaveLength(outcome === 'sent' ? 1 : 0);
+    expect((await rig.question()) !== undefined).toBe(outcome === 'shown');
+  });
+
+  test.each([
+    ['that words of others may have wanted', { isTainted: true }],
+    ['that somebody else asks for', { isOwnerHere: false }],
+  ])('%s is shown whatever the policy', async (_, changes) => {
+    await using rig = await makeRig('never');
+    expect((await rig.post(mail('ann@x.test'), changes)).text).toMatch(/^Not sent yet/);
+    expect(await rig.mails()).toEqual([]);
+  });
+
+  test('goes without a question to whom an owner had one sent before, unless always is asked', async () => {
+    await using rig = await makeRig();
+    await rig.post(mail('ann@x.test'));
+    expect(await rig.press('Send')).toBe('Sent.');
+    expect((await rig.post(mail('ann@x.test', 'More.'))).text).toMatch(/^Sent to/);
+    rig.edge.policy = 'always';
+    expect((await rig.post(mail('ann@x.test', 'Again.'))).text).toMatch(/^Not sent yet/);
+    expect(await rig.mails()).toHaveLength(2);
+  });
+
+  test('reaches no more than five new addresses in a day', async () => {
+    await using rig = await makeRig('never');
+    for (let n = 0; n < 5; n += 1) await rig.post(mail(`new${n}@x.test`));
+    expect(await rig.post(mail('one-more@x.test'))).toMatchObject({ status: 'failed' });
+    expect((await rig.post(mail('new3@x.test', 'More.'))).status).toBe('ok');
+    await rig.clock.advance(25 * HOUR);
+    expect((await rig.post(mail('one-more@x.test'))).status).toBe('ok');
+  });
+
+  test('is refused rather than shown in part, and holds no secret', async () => {
+    await using rig = await makeRig();
+    expect(await rig.post(mail('ann@x.test', 'x'.repeat(2001)))).toMatchObject({
+      status: 'failed',
+    });
+    await rig.post(mail('ann@x.test', 'It is s3cret. \u202e```'));
+    const shown = (await rig.question())?.markdown ?? '';
+    expect(shown).toContain('It is [redacted]. \\u202e```');
+    await rig.press('Send');
+    expect((await rig.mails()).map(({ markdown }) => markdown.includes('s3cret'))).toEqual([false]);
+  });
+
+  test('of a turn that is tried again is shown once, and sent once', async () => {
+    await using rig = await makeRig();
+    for (let n = 0; n < 3; n += 1) await rig.post(mail('ann@x.test'), { at: 7 });
+    expect((await rig.sent()).filter(({ choices }) => choices)).toHaveLength(1);
+    await rig.press('Send');
+    expect((await rig.post(mail('ann@x.test'), { at: 7 })).text).toMatch(/^Sent to/);
+    expect(await rig.mails()).toHaveLength(1);
+  });
+});
+
+describe('a draft', () => {
+  test('is dropped after a day, and everybody hears of it', async () => {
+    await using rig = await makeRig();
+    await rig.post(mail('ann@x.test'));
+    await rig.clock.advance(25 * HOUR);
+    await expect.poll(async () => (await rig.sent()).at(-1)?.markdown).toMatch(/24 hours/);
+    expect(await rig.press('Send')).toMatch(/no longer/);
+    expect(await rig.told()).toEqual([expect.stringMatching(/No owner answered in time/)]);
+    expect(await rig.mails()).toEqual([]);
+  });
+
+  test('that waits for another text is dropped after a day too', async () => {
+    await using rig = await makeRig();
+    await rig.post(mail('ann@x.test'));
+    await rig.press('Edit');
+    await rig.clock.advance(25 * HOUR);
+    await expect.poll(async () => (await rig.sent()).at(-1)?.markdown).toMatch(/24 hours/);
+    await rig.says({ text: 'too late' });
+    expect(await rig.mails()).toEqual([]);
+  });
+
+  test('keeps its new text over a restart, and takes the message that held it once', async () => {
+    await using rig = await makeRig();
+    await rig.post(mail('ann@x.test'));
+    await rig.press('Edit');
+    await rig.restart();
+    const { again } = await rig.says({ text: 'My own words.' });
+    await rig.restart();
+    await again();
+    await rig.says({ text: 'for the agent' });
+    expect((await rig.question())?.markdown).toContain('My own words.');
+    await rig.press('Send');
+    expect((await rig.mails()).map(({ markdown }) => markdown)).toEqual(['My own words.']);
+    expect(await rig.told()).toEqual([expect.stringMatching(/after they had looked/)]);
+  });
+
+  test.each([
+    ['somebody else', { sender: person('9') }],
+    ['a group', { addressing: 'mention' as const }],
+    ['another chat', { chat: placeOf('other') }],
+    ['a forged sender', { sender: person(OWNER, { verified: 'unverified' }) }],
+    ['our own machinery', { sender: { kind: 'system', source: 'cron' } as const }],
+  ])('takes no new text from %s', async (name, extra) => {
+    await using rig = await makeRig();
+    await rig.post(mail('ann@x.test'));
+    await rig.press('Edit');
+    const role = name === 'somebody else' ? 'trusted' : 'owner';
+    const { said } = { said: { ...(await rig.says({ text: '' })).said, text: 'mine', ...extra } };
+    expect(await rig.drafts.taking(said, role)).toBeUndefined();
+  });
+});

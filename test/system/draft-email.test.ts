@@ -1,0 +1,101 @@
+// An owner asks by Telegram for a mail, presses Send below it, and it lies in the mailbox of whom it is
+// for: once, under its subject. The whole program between a Bot API and a real mail server.
+
+import { spawnSync } from 'node:child_process';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type BotApi, startBotApi } from '../support/bot-api.ts';
+import { type GatewayProcess, makeTestHome, type TestHome } from '../support/gateway-process.ts';
+import { type LlmServer, startLlmServer } from '../support/llm-server.ts';
+import { type MailServers, mailServersAbsent, startMailServers } from '../support/mail-servers.ts';
+import { AGENT, mailsIn } from '../support/mail-servers-host.ts';
+
+const ROOT = join(import.meta.dirname, '../..');
+const WAIT_MS = 20_000;
+const OWNER = 900;
+const ANNA = 'draft-anna@person.test';
+const absent = mailServersAbsent();
+if (absent !== undefined) console.log(`skipped: drafts of mails (${absent})`);
+
+describe.skipIf(absent !== undefined)('a mail that an owner asks for by Telegram', () => {
+  let servers: MailServers;
+  let telegram: BotApi;
+  let model: LlmServer;
+  let home: TestHome;
+  let gateway: GatewayProcess;
+
+  const hears = (pattern: RegExp) =>
+    telegram.waitFor(
+      () =>
+        telegram
+          .chat(OWNER)
+          .messages.find(({ from, text }) => from === 'bot' && pattern.test(text)),
+      WAIT_MS,
+    );
+
+  beforeAll(async () => {
+    const started = await startMailServers();
+    if ('absent' in started) throw new Error(started.absent);
+    servers = started;
+    telegram = await startBotApi();
+    model = await startLlmServer({
+      respond({ lastUserText, toolResults }) {
+        if (lastUserText.startsWith('[An owner sent')) return { chunks: ['It is on its way.'] };
+        if (toolResults.length > 0) return { chunks: ['Please look at it.'] };
+        const input = { to: ANNA, subject: 'Lunch on Friday – grüß dich', body: '**Noon**?' };
+        return { toolCalls: [{ name: 'send_email', arguments: input }] };
+      },
+    });
+    const { imapPort, smtpPort, password } = servers;
+    const { token, apiRoot } = telegram;
+    home = await makeTestHome({
+      agents: { defaults: { model: 'openai/sim-1' } },
+      providers: { openai: { apiKey: 'draft-mail-key', apiBase: model.openaiBase } },
+      channels: {
+        telegram: { enabled: true, token, apiRoot },
+        email: {
+          ...{ enabled: true, imapHost: '127.0.0.1', imapPort, imapSecurity: 'none' },
+          ...{ smtpHost: '127.0.0.1', smtpPort, smtpSecurity: 'none' },
+          ...{ username: AGENT, password, allowFrom: ['somebody@person.test'] },
+        },
+      },
+      gateway: { port: 0 },
+      coalesce: { quietMs: 50 },
+    });
+    gateway = await home.start();
+    const args = ['src/main.ts', 'pair', 'approve', 'telegram', `${OWNER}`, '--role', 'owner'];
+    const env = { PATH: process.env['PATH'] ?? '', HOME: home.path, NANOBOT_HOME: home.path };
+    expect(spawnSync(process.execPath, args, { cwd: ROOT, env }).status).toBe(0);
+  }, 60_000);
+
+  afterAll(async () => {
+    await home?.[Symbol.asyncDispose]();
+    await telegram?.[Symbol.asyncDispose]();
+    await model?.[Symbol.asyncDispose]();
+    await servers?.[Symbol.asyncDispose]();
+  });
+
+  it('arrives once after Send, under its subject, also where the press comes again after a kill', async () => {
+    telegram.say(OWNER, 'ask Anna to lunch');
+    const { text } = await hears(/Send this\?/);
+    expect(text).toContain(`To: ${ANNA} (email)`);
+    expect(text).toContain('Subject: Lunch on Friday – grüß dich');
+    await hears(/Please look at it/);
+    expect(await mailsIn(servers, ANNA)).toEqual([]);
+    const press = telegram.press(OWNER, OWNER, 'Send');
+    await hears(/^Sent\.$/);
+    await expect.poll(() => mailsIn(servers, ANNA), { timeout: WAIT_MS }).toHaveLength(1);
+    await gateway.kill();
+    gateway = await home.start();
+    const query = press['callback_query'] as object;
+    telegram.offer({ callback_query: { ...query, id: '4713' } });
+    await hears(/It is on its way/);
+    await hears(/can no longer be answered/);
+    await servers.settle();
+    const [mail = '', ...more] = await mailsIn(servers, ANNA);
+    expect(more).toEqual([]);
+    expect(mail).toMatch(/^Subject: =\?UTF-8\?Q\?Lunch_on_Friday/im);
+    expect(mail).toMatch(new RegExp(`^To: ${ANNA}\r$`, 'm'));
+    expect(mail).toContain('<strong>Noon</strong>');
+  }, 90_000);
+});
