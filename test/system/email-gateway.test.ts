@@ -1,5 +1,8 @@
 // A person, a mailbox and the whole program: a mail goes in, an answer comes back in its thread.
 
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import { createServer } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ConfigInput } from '../../src/core/config.ts';
 import { runNanobot } from '../cli/run-nanobot.ts';
@@ -62,6 +65,25 @@ describe.skipIf(absent !== undefined)('the gateway with a mailbox', () => {
     expect(waiting.stdout).not.toContain(AGENT);
     expect(await mailsOf(servers, AGENT)).not.toContain('Re: nanobot self-test');
     expect(await gateway.stop()).toBe(0);
+  });
+
+  it('says in words that its test mail did not go out, and what to do', async () => {
+    const { smtpPort: _closed, ...email } = configFor(servers, ANNA).channels?.email ?? {};
+    const server = createServer().listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    server.close();
+    await using deaf = await makeTestHome({
+      ...{ gateway: { port: 0 }, agents: { defaults: { model: 'demo/demo' } } },
+      channels: { email: { ...email, smtpPort: port } },
+    });
+    await using gateway = await deaf.start();
+    await ready(gateway);
+    const run = await runNanobot(['selftest', '--live'], { home: deaf.path });
+    expect([run.code, run.stderr]).toEqual([1, expect.stringContaining('failed: email')]);
+    expect(run.stdout).toMatch(
+      /^email +FAILED +receiving \d+ ms\n {2}.*ECONNREFUSED.*nanobot doctor/m,
+    );
   });
 
   it('sends the answer under way before it leaves when it is told to stop', async () => {

@@ -2,6 +2,7 @@
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ConfigInput } from '../../src/core/config.ts';
+import { runNanobot } from '../cli/run-nanobot.ts';
 import { makeTestHome, type TestHome } from '../support/gateway-process.ts';
 import type { LarkChat, LarkPerson, LarkServer } from '../support/lark-server/contract.ts';
 import { startLarkServer } from '../support/lark-server/server.ts';
@@ -72,6 +73,21 @@ describe('a conversation by Lark', () => {
     await answered(direct, 'nonce-after');
     expect(lark.seen(lark.direct(eve))).toEqual([]);
     expect(JSON.stringify(model.requests.map(({ body }) => body))).not.toContain('nonce-eve');
+  }, 60_000);
+
+  it('is tested by a message to its owner that is taken away, and reaches no model', async () => {
+    await using _gateway = await home.start();
+    const olga = lark.person('Olga');
+    const approve = ['pair', 'approve', 'lark', olga.unionId, '--role', 'owner'];
+    expect((await runNanobot(approve, { home: home.path })).code).toBe(0);
+    lark.say(olga, 'please say nonce-owner');
+    await answered(lark.direct(olga), 'nonce-owner');
+    const asked = model.requests.length;
+    const { code, stdout } = await runNanobot(['selftest', '--live'], { home: home.path });
+    expect(stdout).toMatch(/^lark +passed +receiving \d+ ms, sent \d+ ms, removed \d+ ms$/m);
+    expect(code).toBe(0);
+    expect(countOf(lark.direct(olga), 'Self-test')).toBe(0);
+    expect(model.requests.length).toBe(asked);
   }, 60_000);
 
   it('answers in a listed group below the question where it is mentioned', async () => {

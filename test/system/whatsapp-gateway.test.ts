@@ -1,6 +1,7 @@
 // The whole program between WhatsApp and a model, as the people in the chats see it.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { runNanobot } from '../cli/run-nanobot.ts';
 import { echo } from '../support/llm-server.ts';
 import {
   linkByQr,
@@ -49,6 +50,20 @@ describe('a conversation by WhatsApp', () => {
     const answer = await anna.sees(says('nonce-hello'), ANSWER_TIMEOUT_MS);
     expect(answer.text).toBe('nonce-hello');
     expect(anna.deliveredIds).toContain(id);
+  });
+
+  it('is tested by a message to its owner that is revoked, and reaches no model', async () => {
+    const owner = await world.server.contact(world.phone, { name: 'Olga' });
+    const home = world.home.path;
+    const approve = ['pair', 'approve', 'whatsapp', `+${owner.number}`, '--role', 'owner'];
+    expect((await runNanobot(approve, { home })).code).toBe(0);
+    await ask(owner, 'nonce-owner');
+    const asked = world.model.requests.length;
+    const { code, stdout } = await runNanobot(['selftest', '--live'], { home });
+    expect(stdout).toMatch(/^whatsapp +passed +receiving \d+ ms, sent \d+ ms, removed \d+ ms$/m);
+    expect(code).toBe(0);
+    await owner.sees(({ text, revoked, earlier }) => revoked && [text, ...earlier].join() !== '');
+    expect(world.model.requests.length).toBe(asked);
   });
 
   it('knows a person by LID and by number as one, in one conversation', async () => {
