@@ -153,6 +153,12 @@ const whatsapp = z.strictObject({
     .describe('Answer what the account’s owner writes into the chat with themself.'),
   readReceipts: z.boolean().default(true).describe('Mark as read what the agent works on.'),
   streaming: z.boolean().default(false).describe('Show the answer while it is written, by edits.'),
+  ackReaction: z
+    .string()
+    .default('')
+    .describe(
+      'An emoji set on the message while the agent works on it; each counts as two messages.',
+    ),
   ownerPauseMins: count(0, 10_080)
     .default(30)
     .describe('Silence in a chat after its owner wrote there by hand; 0: none.'),

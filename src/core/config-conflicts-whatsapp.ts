@@ -4,6 +4,7 @@ import type { WhatsAppConfig } from './config.ts';
 import { strangeCallNames } from './config-conflicts-groups.ts';
 import type { ConfigProblem } from './errors.ts';
 import { isLoopbackHost } from './loopback.ts';
+import { emojiOf } from './reaction.ts';
 import { isAllowEntry, parseJid, phoneDigits } from './whatsapp-jid.ts';
 
 const SECTION = 'channels.whatsapp';
@@ -16,6 +17,7 @@ export function whatsappConflicts(whatsapp: WhatsAppConfig): readonly ConfigProb
     ...phoneNumber(whatsapp),
     ...socketUrl(whatsapp),
     ...gaps(whatsapp),
+    ...noEmoji(whatsapp),
   ];
 }
 
@@ -62,4 +64,10 @@ function gaps({ pacing: { minGapMs, maxGapMs } }: WhatsAppConfig): readonly Conf
   const path = `${SECTION}.pacing.minGapMs`;
   const problem = `${minGapMs} is more than ${SECTION}.pacing.maxGapMs, which is ${maxGapMs}`;
   return [{ path, problem, remedy: `Make it at most ${maxGapMs}.` }];
+}
+
+function noEmoji({ ackReaction }: WhatsAppConfig): readonly ConfigProblem[] {
+  if (ackReaction === '' || emojiOf(ackReaction) === ackReaction) return [];
+  const problem = `"${ackReaction}" is not one emoji`;
+  return [{ path: `${SECTION}.ackReaction`, problem, remedy: 'Write one, like 👀, or nothing.' }];
 }

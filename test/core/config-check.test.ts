@@ -195,6 +195,11 @@ describe('settings that cannot both be meant are found at load', () => {
       'whatsapp.socketUrl',
     ],
     [
+      'a sign that is a word',
+      { channels: { whatsapp: { ackReaction: 'seen' } } },
+      'whatsapp.ackReaction',
+    ],
+    [
       'pauses the wrong way round',
       { channels: { whatsapp: { pacing: { minGapMs: 2000, maxGapMs: 1000 } } } },
       'pacing.minGapMs',

@@ -21,3 +21,20 @@ export function whatsappMessageId(chat: string, id: string, author: string): Mes
   const name = encodeURIComponent(id.toWellFormed());
   return messageId(`${WHATSAPP}:${DEFAULT_ACCOUNT}:${chat}/${name}/${author}`);
 }
+
+/** What makes a message's id. */
+export type WhatsAppName = {
+  readonly chat: ChatId;
+  readonly id: string;
+  /** The chat of whoever wrote it. */
+  readonly author: ChatId;
+};
+
+/** Undefined for an id that is not of this door. */
+export function whatsappNameOf(message: MessageId): WhatsAppName | undefined {
+  const prefix = `${WHATSAPP}:${DEFAULT_ACCOUNT}:`;
+  if (!message.startsWith(prefix)) return undefined;
+  const [chat, id, author, ...more] = message.slice(prefix.length).split('/');
+  if (!chat || !id || !author || more.length > 0) return undefined;
+  return { chat: chatId(chat), id: decodeURIComponent(id), author: chatId(author) };
+}

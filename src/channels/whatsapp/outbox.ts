@@ -9,10 +9,11 @@ import { DeliveryError, NEVER } from '../../core/errors.ts';
 import { type ChatId, type NativeId, nativeId } from '../../core/ids.ts';
 import type { OutboundMessage } from '../../core/message.ts';
 import { isPerson, isSameAddress, type PersonJid, parseJid } from '../../core/whatsapp-jid.ts';
-import type { ChannelHost, Editing, Retracting, Typing } from '../channel.ts';
+import type { ChannelHost, Editing, Reactions, Retracting, Typing } from '../channel.ts';
 import { type AckSource, createAcks } from './acks.ts';
 import { createEdits, type Edits } from './edits.ts';
 import { createPacer, type Pacer, textName } from './pacer.ts';
+import { createReactions } from './reactions.ts';
 import { createReadReceipts, type MarkRead, type TakeUnread } from './read-receipts.ts';
 import { contentOfUnit, type Unit, unitsOf } from './send-media.ts';
 import { createSentMessages, type SentMessages, sentId } from './sent-messages.ts';
@@ -47,6 +48,7 @@ export interface Outbox {
   /** @throws DeliveryError */
   send(message: OutboundMessage, context: SendContext): Promise<Receipt>;
   readonly edits: Editing & Retracting;
+  readonly reactions: Pick<Reactions, 'react'>;
   readonly typing: Typing;
   /** What a phone of this chat asks for again; undefined for everybody else. */
   getMessage(key: WAMessageKey): Promise<proto.IMessage | undefined>;
@@ -75,6 +77,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
   return {
     send: (message, context) => sendParts(message, context, parts),
     edits,
+    reactions: createReactions({ transmitter, sent, pacer, admit, addressOf }),
     typing: notices,
     attach: (socket) => acks.attach(socket),
     isOurs: async (id) => (await sent.get(id)) !== undefined,

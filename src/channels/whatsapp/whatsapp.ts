@@ -14,6 +14,7 @@ import type {
   ChannelHost,
   Editing,
   LoginOptions,
+  Reactions,
   Retracting,
   Typing,
 } from '../channel.ts';
@@ -57,6 +58,7 @@ class WhatsAppChannel implements Channel {
   };
   readonly typing: Typing;
   readonly editing?: Editing;
+  readonly reactions?: Reactions;
   readonly #config: WhatsAppConfig;
   readonly #deps: WhatsAppDeps;
   /** Of the run under way, or of the next. */
@@ -76,6 +78,12 @@ class WhatsAppChannel implements Channel {
       intervalMs: TYPING_SHOWN_MS,
       show: async (chat, signal) => this.#session?.outbox.typing.show(chat, signal),
     };
+    if (config.ackReaction !== '') {
+      this.reactions = {
+        acknowledgement: config.ackReaction,
+        react: (...given) => this.#running().outbox.reactions.react(...given),
+      };
+    }
     if (config.streaming) {
       this.editing = {
         minIntervalMs: MIN_EDIT_INTERVAL_MS,

@@ -5,7 +5,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { messageId } from '../../../src/core/ids.ts';
 import { sending } from '../../contract/channel.ts';
 import { startWhatsAppServer } from '../../support/whatsapp-server/server.ts';
-import { openInboxRig } from './inbox-rig.ts';
+import { OWN, openInboxRig } from './inbox-rig.ts';
 import { startLiveRig } from './live-rig.ts';
 
 const server = await startWhatsAppServer();
@@ -14,6 +14,7 @@ afterAll(() => server[Symbol.asyncDispose]());
 
 const ALICE = { chat: '777@lid', alt: '4915112345@s.whatsapp.net' };
 const GROUP = { chat: '1234@g.us', participant: '777@lid', participantAlt: ALICE.alt };
+const OWN_JID = `${OWN.number}@s.whatsapp.net`;
 const { Type } = proto.Message.ProtocolMessage;
 
 const edited = (id: string, conversation: string): proto.IMessage => ({
@@ -84,6 +85,17 @@ describe('a message on WhatsApp', () => {
       { kind: 'queue', message: { reaction: { to: 'OURS' } } },
       { kind: 'queue', message: { reaction: { to: 'OURS', emoji: '❤️' }, addressing: 'reply' } },
     ]);
+  });
+
+  it('is not what we react ourselves, wherever that is seen again', async () => {
+    await using rig = await openInboxRig({ selfChat: true, ownerPauseMins: 60 });
+    for (const id of ['SIGN', 'QUESTION']) rig.ours.add(id);
+    const sign = { id: 'SIGN', fromMe: true, message: reacted('QUESTION', '👀') };
+    await rig.put({ ...sign, chat: OWN_JID }, { ...ALICE, ...sign }, { ...GROUP, ...sign });
+    await rig.put({ ...ALICE, text: 'after' });
+    await rig.drained();
+    expect(rig.host.texts()).toEqual(['after']);
+    expect(rig.host.entries).toHaveLength(1);
   });
 
   it('of others that is reacted to is nothing to us', async () => {
