@@ -43,6 +43,8 @@ export type ReceiveDeps = {
   ownerWroteIn(chat: ChatRef): Promise<void>;
 };
 
+const WENT_WRONG = 'Something went wrong with that. Please try it again.';
+
 type AcceptOptions = { readonly cursor?: ChannelCursor };
 
 export interface Receiver {
@@ -207,12 +209,23 @@ export function createReceiver(deps: ReceiveDeps): Receiver {
     return result;
   }
 
+  /** It is stored and never comes again: what fails is said, and keeps nothing from the others. */
+  async function followed(message: InboundMessage, afterwards: Gated['afterwards']) {
+    try {
+      await afterwards?.();
+    } catch (error) {
+      log.error('message not dealt with', { messageId: message.id, error });
+      if (message.addressing !== 'direct') return;
+      await reply(message, WENT_WRONG).catch((unsaid) => log.warn('not said', { error: unsaid }));
+    }
+  }
+
   return {
     async receive(batch, options = {}) {
       const weighed = await deps.fairUse.weigh(await Promise.all(batch.map(gate)));
       for (const { entry, afterwards } of await store(weighed, options)) {
         if (entry.kind === 'queue') deps.arrived(entry.message);
-        await afterwards?.();
+        await followed(entry.message, afterwards);
       }
     },
   };

@@ -51,6 +51,8 @@ export type PeopleRig = {
   chat(id: string): ChatRef;
   /** Hands a message in; its id names sender and text, so that the same one again is a repeat. */
   say(from: string | PersonSender, text: string, extra?: Partial<InboundMessage>): Promise<void>;
+  /** Hands messages in that came at once. */
+  sayTogether(from: string, ...texts: readonly string[]): Promise<void>;
   /** Texts that wait for the model, oldest first. */
   queued(): Promise<readonly string[]>;
   /** What was sent to the chat of this id. */
@@ -173,7 +175,8 @@ export async function makePeopleRig(
         defaults: () => ({ thinkingBudget: 0, queueMode: 'steer' }),
         channelLines: () => [],
         mediumOf: (channel) => (channel === 'mail' ? 'mail' : 'chat'),
-        approvals: { open: async () => [], askAgain: async () => 0 },
+        // What nobody foresaw.
+        approvals: { open: () => Promise.reject(new Error('broken')), askAgain: async () => 0 },
         drafts: { open: async () => [], askAgain: async () => 0 },
         resetSession: () => Promise.resolve(),
         undo: () => Promise.resolve(''),
@@ -185,6 +188,19 @@ export async function makePeopleRig(
   async function close({ bus, store }: Opened) {
     await bus[Symbol.asyncDispose]();
     await store[Symbol.asyncDispose]();
+  }
+
+  function messageOf(from: string | PersonSender, text: string): InboundMessage {
+    const sender = typeof from === 'string' ? person(from) : from;
+    return {
+      id: messageId(`chat:default:${sender.id}:${text}`),
+      chat: chatOf(sender.id),
+      sender,
+      addressing: 'direct',
+      text,
+      sentAt: clock.now(),
+      receivedAt: clock.now(),
+    };
   }
 
   const told: string[] = [];
@@ -226,18 +242,12 @@ export async function makePeopleRig(
       fairLimits = next;
     },
     async say(from, text, extra = {}) {
-      const sender = typeof from === 'string' ? person(from) : from;
-      const message: InboundMessage = {
-        id: messageId(`chat:default:${sender.id}:${text}`),
-        chat: chatOf(sender.id),
-        sender,
-        addressing: 'direct',
-        text,
-        sentAt: clock.now(),
-        receivedAt: clock.now(),
-        ...extra,
-      };
+      const message = { ...messageOf(from, text), ...extra };
       await opened.receiver.receive([{ kind: 'queue', message }]);
+    },
+    async sayTogether(from, ...texts) {
+      const messages = texts.map((text) => messageOf(from, text));
+      await opened.receiver.receive(messages.map((message) => ({ kind: 'queue', message })));
     },
     async queued() {
       const { claimed } = await opened.store.claimTurns(() => 1000);

@@ -15,6 +15,21 @@ async function knocked() {
 }
 
 describe('an owner who answers the notice', () => {
+  test('is heard also where what came with the answer failed, which is said', async () => {
+    await using rig = await knocked();
+    const before = (await rig.sentTo(OWNER)).length;
+    await rig.sayTogether(OWNER, '/approvals', '2');
+    await rig.sayTogether(OWNER, '/approvals now', '/whoami');
+    expect(await rig.queued()).toEqual(['hello', 'let me in']);
+    const words = (await rig.sentTo(OWNER)).slice(before);
+    expect(words).toEqual([
+      expect.stringContaining('went wrong'),
+      expect.stringContaining('from now on'),
+      expect.stringContaining('went wrong'),
+      expect.stringContaining('owner'),
+    ]);
+  });
+
   test('is heard also where a question of before cannot be read any more', async () => {
     await using rig = await knocked();
     await rig.store.scope('questions').set('open:stranger/old', '{"id":"stranger/o');
