@@ -5,11 +5,30 @@ import type { TranscriptEntry } from '../core/transcript.ts';
 import type { Redactor } from '../lib/redact.ts';
 import type { SessionStore } from '../sessions/store.ts';
 
+/** What nobody writes: masked by chance it would no longer mean the same. */
+const NO_WORDS = [
+  'role',
+  'turnId',
+  'messageId',
+  'callId',
+  'id',
+  'undoes',
+  'by',
+  'media',
+  'kind',
+  'mimeType',
+  'status',
+  'outcome',
+  'model',
+  'signature',
+];
+
 export function redactedSessions(store: SessionStore, redact: Redactor): SessionStore {
+  const masked = (key: string, value: unknown) =>
+    typeof value === 'string' && !NO_WORDS.includes(key) ? redact(value) : value;
   const shown = (entry: TranscriptEntry): TranscriptEntry => {
     const written = JSON.stringify(entry);
-    const masked = redact(written);
-    return masked === written ? entry : JSON.parse(masked);
+    return redact(written) === written ? entry : JSON.parse(written, masked);
   };
   return {
     load: (session) => store.load(session),
