@@ -24,6 +24,8 @@ export type UsedUp = {
   readonly text: string;
   readonly key: string;
   readonly day: string;
+  /** What was allowed beyond the limit then. */
+  readonly extraPercent: number;
   /** Until the day ends. */
   readonly leftMs: number;
 };
@@ -91,7 +93,9 @@ export function createBudgetNotes(deps: BudgetNotesDeps): BudgetNotes {
       const text = usedUpOwnerText(viewOf(account), currency(), MORE_PERCENT);
       const id = idOf(day, account, 100);
       const leftMs = Math.max(0, day.endsAt - now());
-      inBackground(askOwner({ id, text, key: account.row.key, day: day.day, leftMs }));
+      const { key, value } = account.row;
+      const { extraPercent } = value;
+      inBackground(askOwner({ id, text, key, day: day.day, extraPercent, leftMs }));
     },
   };
 }

@@ -8,7 +8,8 @@ import type { SpendingDesk } from './spending-desk.ts';
 /** The kind of the question's subject. */
 export const BUDGET_SUBJECT = 'budget';
 
-export function budgetQuestion({ id, text, key, day, leftMs }: UsedUp, chat: ChatRef): Question {
+export function budgetQuestion(usedUp: UsedUp, chat: ChatRef): Question {
+  const { id, text, key, day, extraPercent, leftMs } = usedUp;
   return {
     ...{ id, chat },
     markdown: text,
@@ -17,7 +18,7 @@ export function budgetQuestion({ id, text, key, day, leftMs }: UsedUp, chat: Cha
       { label: 'Keep the limit', action: 'keep' },
     ],
     approvers: 'owners',
-    subject: `${BUDGET_SUBJECT}:${day}|${key}`,
+    subject: `${BUDGET_SUBJECT}:${day}|${extraPercent}|${key}`,
     expiresInMs: leftMs,
   };
 }
@@ -26,10 +27,12 @@ export function createBudgetAnswers(desk: SpendingDesk): QuestionHandler {
   return {
     async answer(rest, action) {
       if (action !== 'more') return 'The limit stays as it is.';
-      const [day, ...key] = rest.split('|');
-      const raised = await desk.raise(MORE_PERCENT, { key: key.join('|'), day: day ?? '' });
+      const [day = '', extra, ...key] = rest.split('|');
+      // Carried out twice after a crash, it must not allow twice as much.
+      const meant = { key: key.join('|'), day, extraPercent: Number(extra) };
+      const raised = await desk.raise(MORE_PERCENT, meant);
       return raised.length === 0
-        ? 'That day is over: the budget has begun anew.'
+        ? 'Nothing is changed: more was allowed already, or that day is over.'
         : `${MORE_PERCENT} % more for today: ${raised.join(', ')}.`;
     },
   };

@@ -7,8 +7,15 @@ import { isNearlyUsed } from '../core/spending.ts';
 import type { Spending, SpendingSettings } from './spending.ts';
 import type { LedgerRow } from './spending-day.ts';
 
-/** `day`: `YYYY-MM-DD`, where it has to be that one. */
-export type MeantBudget = { readonly key?: string; readonly day?: string };
+/**
+ * `day`: `YYYY-MM-DD`, where it has to be that one. `extraPercent`: what was allowed before, where that
+ * has to be so still.
+ */
+export type MeantBudget = {
+  readonly key?: string;
+  readonly day?: string;
+  readonly extraPercent?: number;
+};
 
 export interface SpendingDesk {
   readonly currency: string;
@@ -18,7 +25,7 @@ export interface SpendingDesk {
   all(): Promise<readonly BudgetView[]>;
   /**
    * Allows so much more today, of the budget of this key; without one, of all that are used up.
-   * Returns the keys of what was raised; none where the day that was meant is over.
+   * Returns the keys of what was raised; none where the day that was meant is over, or more was allowed since.
    */
   raise(percent: number, meant?: MeantBudget): Promise<readonly string[]>;
 }
@@ -48,12 +55,14 @@ export function createSpendingDesk(
         key === TOTAL ? Number.POSITIVE_INFINITY : ledger.spent.tokens;
       return book.rows.map(viewOf).toSorted((one, other) => rank(other) - rank(one));
     },
-    async raise(percent, { key, day: of } = {}) {
+    async raise(percent, { key, day: of, extraPercent: before } = {}) {
       const day = await spending.today();
       if (of !== undefined && of !== day.day) return [];
-      const meant = day.book.rows.filter((row) =>
-        key === undefined ? row.value.told === 100 : row.key === key || row.names.has(key),
-      );
+      const isMeant = (row: LedgerRow) =>
+        key === undefined ? row.value.told === 100 : row.key === key || row.names.has(key);
+      const isAsBefore = ({ value }: LedgerRow) =>
+        before === undefined || value.extraPercent === before;
+      const meant = day.book.rows.filter((row) => isMeant(row) && isAsBefore(row));
       for (const row of meant) {
         const { extraPercent, told: _told, ...rest } = row.value;
         const raised = { ...rest, extraPercent: extraPercent + percent, told: 0 } as const;

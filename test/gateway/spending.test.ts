@@ -9,6 +9,7 @@ import type { Refusal, Reservation } from '../../src/agent/spending.ts';
 import { limitsSchema } from '../../src/core/config-limits.ts';
 import { channelName, chatId, DEFAULT_ACCOUNT, userId } from '../../src/core/ids.ts';
 import { createBudgetNotes, type UsedUp } from '../../src/gateway/budget-notes.ts';
+import { budgetQuestion, createBudgetAnswers } from '../../src/gateway/budget-question.ts';
 import type { KnownAs } from '../../src/gateway/known-as.ts';
 import { Spending } from '../../src/gateway/spending.ts';
 import { storedDays } from '../../src/gateway/spending-day.ts';
@@ -240,6 +241,21 @@ describe('a budget of the day', () => {
     await crash();
     expect((await desk.all())[0]).toMatchObject({ key: 'total', ledger: { extraPercent: 100 } });
     expect(await desk.raise(5, { key: 'nobody' })).toEqual([]);
+  });
+
+  it('is raised once by one yes, also where a kill has it carried out again', async () => {
+    budget = { totalMoneyPerDay: 0.01 };
+    finish(await ask('7'), 800, 800);
+    await ask('8');
+    const [usedUp] = asked;
+    if (usedUp === undefined) throw new Error('nobody was asked');
+    const chat = { ...payerOf('7').chat };
+    const rest = budgetQuestion(usedUp, chat).subject.replace(/^budget:/, '');
+    const owner = { kind: 'person', id: userId('1'), verified: 'verified' } as const;
+    await createBudgetAnswers(desk).answer(rest, 'more', owner);
+    await crash();
+    expect(await createBudgetAnswers(desk).answer(rest, 'more', owner)).toMatch(/already/);
+    expect((await desk.all())[0]).toMatchObject({ key: 'total', ledger: { extraPercent: 25 } });
   });
 
   it('charges what began before midnight to the day on which it began', async () => {
