@@ -53,8 +53,8 @@ export function stripQuotes(mail: string): StrippedMail {
   const text = withoutSignature(kept).join('\n').trim();
   const quoted = [...trailing, ...rest].join('\n').trim();
   const isForward = cut?.isForward ?? false;
-  // Nothing of the person's own left: then the quote is all they sent.
-  if (text === '' && quoted !== '' && !isForward) return { text: mail.trim(), isForward: false };
+  // Nothing of the person's own left: then the quote, or the signature, is all they sent.
+  if (text === '' && !isForward) return { text: mail.trim(), isForward: false };
   return { text, ...(quoted === '' ? {} : { quoted }), isForward };
 }
 

@@ -135,6 +135,11 @@ describe('a person’s own words are never cut', () => {
     expect(stripQuotes(mail)).toEqual({ text: mail, isForward: false });
   });
 
+  it('nor is a mail that is nothing but a signature', () => {
+    expect(stripQuotes('\n-- ').text).toBe('--');
+    expect(stripQuotes('\n-- \nAnna').text).toBe('-- \nAnna');
+  });
+
   it('nor is a mail that is nothing but a quotation', () => {
     expect(stripQuotes(QUOTE).text).toBe(QUOTE);
   });

@@ -1,5 +1,8 @@
 // Which sounds are listened to, how often, and whose words are in them.
 
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Attachment } from '../../src/core/attachment.ts';
 import { holdsWordsOfOthers, wordsOf } from '../../src/core/coalesce-text.ts';
@@ -17,13 +20,18 @@ import { voiceNote } from '../support/voice-server.ts';
 const never = new AbortController().signal;
 const clock = createMovableClock();
 const media = createMemoryMedia(clock);
-const store = await openEmbeddedStore({ path: ':memory:', clock, log: silentLogger });
+const folder = await mkdtemp(join(tmpdir(), 'nanobot-listening-'));
+const path = join(folder, 'state.db');
+const store = await openEmbeddedStore({ path, clock, log: silentLogger });
 
 let heard: number;
 let sent: OutboundMessage[];
 let fails: boolean;
 
-afterAll(() => store[Symbol.asyncDispose]());
+afterAll(async () => {
+  await store[Symbol.asyncDispose]();
+  await rm(folder, { recursive: true });
+});
 
 beforeEach(() => {
   heard = 0;
