@@ -6,12 +6,12 @@ import { type Amount, type Cap, capFor, type Ledger, shareUsed } from './spendin
 const MICROS = 1_000_000;
 
 /** "12,345 tokens, about 0.12 USD"; the money is left out where none is known. */
-export function amountText({ tokens, micros }: Amount, currency: string): string {
+function amountText({ tokens, micros }: Amount, currency: string): string {
   const counted = `${tokens.toLocaleString('en-US')} tokens`;
   return micros === 0 ? counted : `${counted}, about ${moneyText(micros, currency)}`;
 }
 
-export function moneyText(micros: number, currency: string): string {
+function moneyText(micros: number, currency: string): string {
   const digits = micros > 0 && micros < MICROS / 10 ? 4 : 2;
   return `${(micros / MICROS).toFixed(digits)} ${currency}`;
 }

@@ -77,4 +77,3 @@ export const modelsSchema = z.strictObject({
 });
 
 export type LimitsConfig = z.infer<typeof limitsSchema>;
-export type BudgetConfig = LimitsConfig['budget'];

@@ -4,7 +4,7 @@
 import { isDemo, isLocalVendor, splitModelName } from './model-names.ts';
 import type { Price } from './spending.ts';
 
-export const PRICE_CURRENCY = 'USD';
+const PRICE_CURRENCY = 'USD';
 
 export type ConfiguredPrice = Price & { readonly model: string };
 

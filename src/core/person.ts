@@ -46,10 +46,6 @@ export function doorOf(
   return doors.find((door) => door.channel === channel);
 }
 
-export function hasId({ doors }: Pick<PersonRecord, 'doors'>, channel: string, id: string) {
-  return doors.some((door) => door.channel === channel && door.ids.some((own) => own === id));
-}
-
 /** The record with what was just seen of a door; the same object where nothing is new. */
 export function withDoor(person: PersonRecord, seen: PersonDoor): PersonRecord {
   const known = doorOf(person, seen.channel);

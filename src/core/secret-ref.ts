@@ -33,7 +33,7 @@ const commandRef = z.strictObject({ command: z.tuple([z.string().min(1)], z.stri
 export const secretRefSchema = z.union([envRef, fileRef, commandRef]);
 
 /** Undefined for what is none, e.g. the secret itself. */
-export function readSecretRef(value: JsonValue | undefined): SecretRef | undefined {
+function readSecretRef(value: JsonValue | undefined): SecretRef | undefined {
   const found = secretRefSchema.safeParse(value).data;
   if (found === undefined) return undefined;
   if ('env' in found) return { kind: 'env', name: found.env };

@@ -27,7 +27,7 @@ export function turnOf(entry: TranscriptEntry): TurnId | undefined {
 }
 
 /** Whether the entry replaces all before it in the view of the model. */
-export function opensWindow(entry: TranscriptEntry): boolean {
+function opensWindow(entry: TranscriptEntry): boolean {
   return entry.role === 'reset' || entry.role === 'summary';
 }
 

@@ -64,7 +64,7 @@ function seeing(vendor: Vendor, { model }: { readonly model: string }): SeeingMo
 }
 
 /** Messages whose `images` are those that are shown; the others have become words. */
-export async function seenMessages(
+async function seenMessages(
   messages: readonly ModelMessage[],
   { name, maxImages }: SeeingModel,
   source: ImageSource,

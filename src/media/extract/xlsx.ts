@@ -22,7 +22,7 @@ export async function readXlsx(archive: Archive) {
 }
 
 /** Without empty cells at the end of a row and empty rows at the end of the sheet. */
-export function rowsText(rows: readonly (readonly unknown[])[]): string {
+function rowsText(rows: readonly (readonly unknown[])[]): string {
   return rows
     .map((row) =>
       row
