@@ -13,6 +13,7 @@ import { MAIL_SUBJECT } from '../gateway/bridge-answers.ts';
 import { BUDGET_SUBJECT, createBudgetAnswers } from '../gateway/budget-question.ts';
 import type { Drafts } from '../gateway/drafts.ts';
 import type { Judge } from '../gateway/judge.ts';
+import { createKnownAs } from '../gateway/known-as.ts';
 import type { ChannelManager } from '../gateway/manager.ts';
 import { createOrigins, type Origins } from '../gateway/origins.ts';
 import type { People } from '../gateway/people.ts';
@@ -91,6 +92,7 @@ export function buildDecisions(parts: DecisionParts): Deciding {
   });
   const origins = createOrigins({
     judge: parts.judge,
+    knownAs: createKnownAs(persons),
     mediumOf,
     policies: () => live.config.tools,
   });

@@ -1,7 +1,13 @@
 // The entries of the configuration that grant or take away tools: by person and by group, under their
 // channel and stable id. Which of them count where, core/rights.ts decides.
 
-import { PERMISSIONS, type Rights, type RightsPolicy, TOOL_ACCESSES } from './rights.ts';
+import {
+  ALL_RIGHTS,
+  PERMISSIONS,
+  type Rights,
+  type RightsPolicy,
+  TOOL_ACCESSES,
+} from './rights.ts';
 
 export type ToolPolicyEntry = {
   /** `channel:id`. */
@@ -23,21 +29,26 @@ export type Whose = {
 
 /** Where several entries are about one person or group, the narrowest counts. */
 export function toolPolicyOf({ people, groups }: ToolPolicies, whose: Whose): RightsPolicy {
-  const person = joined(people, whose.channel, whose.ids);
-  const group = joined(groups, whose.channel, whose.group);
+  const { channel } = whose;
+  const person = joined(people, namesIn(channel, whose.ids));
+  const group = joined(groups, namesIn(channel, whose.group));
   return {
     ...(person === undefined ? {} : { person }),
     ...(group === undefined ? {} : { group }),
   };
 }
 
+/** What is taken from somebody who is known by these names, `channel:id`, on whichever door they come. */
+export function takenFrom({ people }: ToolPolicies, names: readonly string[]): Rights {
+  return { ...ALL_RIGHTS, ...joined(people, names) };
+}
+
+const namesIn = (channel: string, ids: readonly string[]) => ids.map((id) => `${channel}:${id}`);
+
 function joined(
   entries: readonly ToolPolicyEntry[],
-  channel: string,
-  ids: readonly string[],
+  names: readonly string[],
 ): Partial<Rights> | undefined {
-  if (entries.length === 0 || ids.length === 0) return undefined;
-  const names = ids.map((id) => `${channel}:${id}`);
   const found = entries.filter(({ who }) => names.includes(who));
   if (found.length === 0) return undefined;
   const pairs = TOOL_ACCESSES.flatMap((access) => {

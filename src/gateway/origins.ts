@@ -13,11 +13,13 @@ import {
   rightsOf,
   type Standing,
 } from '../core/rights.ts';
-import { type ToolPolicies, toolPolicyOf } from '../core/tool-policies.ts';
+import { type ToolPolicies, takenFrom, toolPolicyOf } from '../core/tool-policies.ts';
 import type { Judge } from './judge.ts';
+import type { KnownAs } from './known-as.ts';
 
 export type OriginsDeps = {
   readonly judge: Judge;
+  readonly knownAs: KnownAs;
   mediumOf(channel: string): Medium;
   policies(): ToolPolicies;
 };
@@ -32,7 +34,7 @@ export type Origin = {
 
 export type Origins = (message: InboundMessage) => Promise<Origin>;
 
-export function createOrigins({ judge, mediumOf, policies }: OriginsDeps): Origins {
+export function createOrigins({ judge, knownAs, mediumOf, policies }: OriginsDeps): Origins {
   return async (message) => {
     const { sender } = message;
     if (sender.kind === 'system') {
@@ -47,7 +49,9 @@ export function createOrigins({ judge, mediumOf, policies }: OriginsDeps): Origi
     const { role, place } = standing;
     const isOthers = medium === 'mail' || (place === 'group' && role !== 'owner');
     const policy = toolPolicyOf(policies(), { channel, ids: idsOf(sender), group });
-    const granted = verdict.kind === 'refuse' ? NO_RIGHTS : rightsOf(standing, policy);
+    const there = verdict.kind === 'refuse' ? NO_RIGHTS : rightsOf(standing, policy);
+    // Another door of theirs gives nobody back what was taken from them.
+    const granted = narrowed(there, takenFrom(policies(), await knownAs(message)));
     return {
       // Nobody asked for anything when they corrected their words.
       rights: message.redoes === undefined ? granted : narrowed(granted, LOOKING_RIGHTS),
