@@ -25,16 +25,18 @@ export function groupNames({ group, chat }: InboundMessage): CountNames | undefi
   return [name(first), ...others.map(name)];
 }
 
+/** `names`: those under which the person is known on any door. */
 export function personLimits(
   message: InboundMessage,
   role: AdmittedRole,
   limits: LimitsConfig,
+  names: readonly string[],
 ): MessageLimits {
   const { perMinute, perDay } = limits.messages;
   const standard = { perMinute, perDay, ...exceptionFor([message.chat.channel], limits) };
   return {
     ...(role === 'owner' ? ownerLimits(standard) : standard),
-    ...exceptionFor(personNames(message), limits),
+    ...exceptionFor(names, limits),
   };
 }
 

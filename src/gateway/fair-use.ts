@@ -124,11 +124,12 @@ export function createFairUse({ state, bus, clock, log, knownAs, settings }: Fai
       const row = book.at(prefixed(COMMAND, people));
       return [{ whose: 'commands', row, limits: COMMAND_LIMITS }];
     }
-    const own = personLimits(message, role, limits);
+    const own = book.at(prefixed(PERSON, people));
+    const names = [...own.names].map((name) => name.slice(PERSON.length));
     const person: Account = {
       whose: 'person',
-      row: book.at(prefixed(PERSON, people)),
-      limits: own,
+      row: own,
+      limits: personLimits(message, role, limits, names),
     };
     const groups = groupNames(message);
     if (groups === undefined || role === 'owner') return [person];

@@ -123,6 +123,22 @@ describe('a person who writes too much', () => {
   });
 });
 
+describe('a person of two doors', () => {
+  it('has the limits that are set for one of them on both', async () => {
+    limit({}, [{ who: 'chat:7', perMinute: 3 }]);
+    const chat = { channel: channelName('phone'), account: DEFAULT_ACCOUNT, chat: chatId('900') };
+    await rig.say('7', 'hello');
+    await rig.say('900', 'hello', { chat });
+    const [one] = await rig.people.persons.find('7');
+    const [other] = await rig.people.persons.find('900');
+    if (one === undefined || other === undefined) throw new Error('nobody is known');
+    await rig.people.persons.merge(one.id, other);
+    await rig.clock.advance(60_000);
+    for (const text of ['a', 'b', 'c', 'd', 'e']) await rig.say('900', text, { chat });
+    expect(await queued()).toBe(2 + 3);
+  });
+});
+
 describe('counts that cannot be read', () => {
   it('keep nobody from being answered, and cost nobody else theirs', async () => {
     await flood(15, '8');
