@@ -26,6 +26,9 @@ export interface Fallback {
   check(): Promise<void>;
 }
 
+/** A question is good in the chat where it was asked. */
+const NOT_HERE = 'This cannot be answered here. `/approvals` asks here what waits for your yes.';
+
 export function createFallback(deps: FallbackDeps): Fallback {
   const { bus, persons, clock, log, channels, isRunning } = deps;
   /** Since when a channel has been down, as far as this process saw it. */
@@ -44,12 +47,13 @@ export function createFallback(deps: FallbackDeps): Fallback {
       // A letter goes the way an owner was shown.
       const to = message.subject === undefined ? await otherDoor(message) : undefined;
       if (to === undefined) continue;
-      const { finalizes: _draft, replyTo: _question, ...rest } = message;
+      const { finalizes: _draft, replyTo: _question, choices, ...rest } = message;
+      const note = choices === undefined ? '' : `\n\n${NOT_HERE}`;
       const moved = {
         ...rest,
         id: messageId(`${message.id}/moved`),
         chat: to,
-        markdown: `Could not reach you on ${channel}:\n\n${message.markdown}`,
+        markdown: `Could not reach you on ${channel}:\n\n${message.markdown}${note}`,
       };
       const result = await bus.divert(message.id, moved);
       log.info('message moved to another door', {

@@ -59,6 +59,16 @@ const answer = (id: string, chat = chatOn(CHAT, OWNER)): OutboundMessage => ({
 });
 
 describe('a door that is down', () => {
+  it('hands a question over as a text, as it can be answered in its own chat only', async () => {
+    const { rig, fallback, pass } = await twoDoors();
+    await fallback.check();
+    await rig.bus.send({ ...answer('q/0'), choices: [{ label: 'Allow once', token: 't' }] });
+    await pass(12);
+    const [moved] = await rig.claimed(PHONE);
+    expect(moved?.message.choices).toBeUndefined();
+    expect(moved?.message.markdown).toMatch(/text of q\/0\n\n.*`\/approvals`/);
+  });
+
   it('hands what waits to another door of the person after ten minutes, in order and once', async () => {
     const { rig, running, fallback, pass } = await twoDoors();
     await fallback.check();
