@@ -5,6 +5,7 @@ import type { MessageId } from '../core/ids.ts';
 import type { MailNote } from '../core/mail-bridge.ts';
 import { type ChatRef, sessionKeyOf } from '../core/message.ts';
 import { createLanes } from '../lib/lanes.ts';
+import { jsonRow, readOnce } from '../lib/read-once.ts';
 import type { KeyValueStore } from '../store/store.ts';
 
 export type MailStage =
@@ -46,7 +47,7 @@ const KEEP_DONE_MS = 30 * 86_400_000;
 export class BridgeBook {
   readonly #state: KeyValueStore;
   readonly #lanes = createLanes();
-  #loaded: Promise<Map<string, BridgedMail>> | undefined;
+  readonly #mails = readOnce(() => this.#load());
 
   constructor(state: KeyValueStore) {
     this.#state = state;
@@ -118,14 +119,9 @@ export class BridgeBook {
     (await this.#mails()).delete(id);
   }
 
-  #mails(): Promise<Map<string, BridgedMail>> {
-    this.#loaded ??= this.#load();
-    return this.#loaded;
-  }
-
   async #load(): Promise<Map<string, BridgedMail>> {
     const rows = await this.#state.list(PREFIX);
-    const mails = rows.map(({ value }): BridgedMail => JSON.parse(value));
+    const mails = rows.flatMap(({ value }) => jsonRow<BridgedMail>(value) ?? []);
     return new Map(mails.map((mail) => [mail.id, mail]));
   }
 }

@@ -7,6 +7,7 @@ import type { Letter } from '../core/letter.ts';
 import { type ChatRef, sessionKeyOf } from '../core/message.ts';
 import { isSameChat } from '../core/person.ts';
 import type { Rights } from '../core/rights.ts';
+import { jsonRow, readOnce } from '../lib/read-once.ts';
 import type { KeyValueStore } from '../store/store.ts';
 import type { AskingTurn } from './approvals.ts';
 
@@ -53,7 +54,7 @@ export const isWaiting = ({ state }: Draft) => state === 'open' || state === 'ed
 
 export class DraftBook {
   readonly #state: KeyValueStore;
-  #loaded: Promise<Map<string, Draft>> | undefined;
+  readonly #drafts = readOnce(() => this.#load());
 
   constructor(state: KeyValueStore) {
     this.#state = state;
@@ -102,14 +103,9 @@ export class DraftBook {
     }
   }
 
-  #drafts(): Promise<Map<string, Draft>> {
-    this.#loaded ??= this.#load();
-    return this.#loaded;
-  }
-
   async #load(): Promise<Map<string, Draft>> {
     const rows = await this.#state.list(DRAFT);
-    const drafts = rows.map(({ value }): Draft => JSON.parse(value));
+    const drafts = rows.flatMap(({ value }) => jsonRow<Draft>(value) ?? []);
     return new Map(drafts.map((draft) => [draft.id, draft]));
   }
 }

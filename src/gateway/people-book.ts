@@ -4,6 +4,7 @@
 import { type PersonId, type SessionKey, sessionKey } from '../core/ids.ts';
 import type { ChatRef } from '../core/message.ts';
 import type { PersonRecord } from '../core/person.ts';
+import { jsonRow } from '../lib/read-once.ts';
 import type { KeyValueChange, KeyValueStore } from '../store/store.ts';
 import type { Approval } from './approval.ts';
 
@@ -87,7 +88,7 @@ class Rows implements PeopleRows {
     const [, prefix = '', name = ''] = /^([a-z]+:)(.*)$/s.exec(key) ?? [];
     switch (prefix) {
       case 'approved:':
-        put(this.approvals, name, value, parsed<Approval>);
+        put(this.approvals, name, value, (text) => jsonRow<Approval>(text) ?? damaged(name));
         return;
       case 'person:':
         this.#putPerson(name as PersonId, value);
@@ -96,7 +97,7 @@ class Rows implements PeopleRows {
         put(this.routes, sessionKey(name), value, sessionKey);
         return;
       case 'moved:':
-        put(this.moves, sessionKey(name), value, parsed<Move>);
+        put(this.moves, sessionKey(name), value, jsonRow<Move>);
     }
   }
 
@@ -104,7 +105,7 @@ class Rows implements PeopleRows {
     for (const key of doorKeys(this.persons.get(id))) {
       if (this.owners.get(key) === id) this.owners.delete(key);
     }
-    put(this.persons, id, value, parsed<PersonRecord>);
+    put(this.persons, id, value, jsonRow<PersonRecord>);
     for (const key of doorKeys(this.persons.get(id))) this.owners.set(key, id);
   }
 }
@@ -116,14 +117,19 @@ function doorKeys(person: PersonRecord | undefined): readonly string[] {
   return doors.flatMap(({ channel, ids }) => ids.map((id) => doorKey(channel, id)));
 }
 
-const parsed = <T>(value: string): T => JSON.parse(value);
+/** What was decided cannot be read, and it may have been a block. */
+function damaged(door: string): Approval {
+  const [, channel = '', userId = ''] = /^([^:]*):(.*)$/s.exec(door) ?? [];
+  return { channel, userId, name: '', role: 'blocked', at: 0 };
+}
 
 function put<K, V>(
   map: Map<K, V>,
   key: K,
   value: string | undefined,
-  read: (value: string) => V,
+  read: (value: string) => V | undefined,
 ): void {
-  if (value === undefined) map.delete(key);
-  else map.set(key, read(value));
+  const row = value === undefined ? undefined : read(value);
+  if (row === undefined) map.delete(key);
+  else map.set(key, row);
 }

@@ -4,6 +4,7 @@
 import type { AdmittedRole } from '../core/admission.ts';
 import type { UserId } from '../core/ids.ts';
 import { type ChatRef, idsOf, type PersonSender, sessionKeyOf } from '../core/message.ts';
+import { jsonRow, readOnce } from '../lib/read-once.ts';
 import type { KeyValueStore } from '../store/store.ts';
 
 export type OpenQuestion = {
@@ -49,7 +50,7 @@ export function mayDecide(
 
 export class QuestionBook {
   readonly #state: KeyValueStore;
-  #loaded: Promise<Map<string, OpenQuestion>> | undefined;
+  readonly #questions = readOnce(() => this.#load());
 
   constructor(state: KeyValueStore) {
     this.#state = state;
@@ -92,28 +93,9 @@ export class QuestionBook {
     questions.delete(id);
   }
 
-  #questions(): Promise<Map<string, OpenQuestion>> {
-    this.#loaded ??= this.#load();
-    const loading = this.#loaded;
-    // What fails is tried again with the next message.
-    loading.catch(() => {
-      if (this.#loaded === loading) this.#loaded = undefined;
-    });
-    return loading;
-  }
-
   async #load(): Promise<Map<string, OpenQuestion>> {
     const rows = await this.#state.list(PREFIX);
-    const questions = rows.flatMap(({ value }) => questionOf(value) ?? []);
+    const questions = rows.flatMap(({ value }) => jsonRow<OpenQuestion>(value) ?? []);
     return new Map(questions.map((question) => [question.id, question]));
-  }
-}
-
-/** Undefined where the row is damaged: it must not keep messages from coming in. */
-function questionOf(row: string): OpenQuestion | undefined {
-  try {
-    return JSON.parse(row);
-  } catch {
-    return undefined;
   }
 }

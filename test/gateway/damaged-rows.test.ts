@@ -1,0 +1,60 @@
+// Rows that cannot be read keep nobody's messages from coming in, and let nobody in.
+
+import { expect, it } from 'vitest';
+import { channelName, chatId, DEFAULT_ACCOUNT, messageId } from '../../src/core/ids.ts';
+import { BridgeBook } from '../../src/gateway/bridge-book.ts';
+import { DraftBook } from '../../src/gateway/draft-book.ts';
+import { PeopleBook } from '../../src/gateway/people-book.ts';
+import { QuestionBook } from '../../src/gateway/question-book.ts';
+import type { KeyValueStore } from '../../src/store/store.ts';
+import { createMemoryStore } from '../support/memory-host.ts';
+
+const chat = { channel: channelName('telegram'), account: DEFAULT_ACCOUNT, chat: chatId('7') };
+const newest = messageId('telegram:default:1');
+
+/** Fails at the first look, as a disk that is full or busy does. */
+function stumbling(state: KeyValueStore): KeyValueStore {
+  let looks = 0;
+  const list: KeyValueStore['list'] = async (...given) => {
+    looks += 1;
+    if (looks === 1) throw new Error('disk busy');
+    return state.list(...given);
+  };
+  return { ...state, list };
+}
+
+const BOOKS = [
+  ['drafts', 'draft:1', (state: KeyValueStore) => new DraftBook(state).editedBy(chat, newest)],
+  ['mails', 'mail:1', (state: KeyValueStore) => new BridgeBook(state).writtenIn(chat, newest)],
+  ['questions', 'open:1', (state: KeyValueStore) => new QuestionBook(state).numberedIn(chat)],
+] as const;
+
+it.each(BOOKS)('a damaged row of %s is as if it were not there', async (_what, key, ask) => {
+  const state = createMemoryStore();
+  await state.set(key, '{"id":');
+  expect(await ask(state)).toBeUndefined();
+});
+
+it.each([
+  ['drafts', (state: KeyValueStore) => new DraftBook(state)],
+  ['mails', (state: KeyValueStore) => new BridgeBook(state)],
+  ['questions', (state: KeyValueStore) => new QuestionBook(state)],
+] as const)('%s that could not be read are read when asked for again', async (_what, open) => {
+  const book = open(stumbling(createMemoryStore()));
+  await expect(book.all()).rejects.toThrow('disk busy');
+  expect(await book.all()).toEqual([]);
+});
+
+it('whoever was decided about in a damaged row is blocked, and nobody else', async () => {
+  const state = createMemoryStore();
+  const eve = { channel: 'telegram', userId: '8', name: 'Eve', role: 'trusted', at: 1 };
+  await state.setMany([
+    { key: 'approved:telegram:7', value: '{"role":"trus' },
+    { key: 'approved:telegram:8', value: JSON.stringify(eve) },
+    { key: 'person:p1', value: '{' },
+  ]);
+  const { approvals, persons } = await new PeopleBook({ state, revision: () => 1 }).rows();
+  expect(approvals.get('telegram:7')?.role).toBe('blocked');
+  expect(approvals.get('telegram:8')?.role).toBe('trusted');
+  expect(persons.size).toBe(0);
+});
