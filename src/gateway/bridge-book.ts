@@ -67,10 +67,16 @@ export class BridgeBook {
     const mails = await this.#mails();
     if (mails.size === 0) return undefined;
     const place = sessionKeyOf(chat);
-    return [...mails.values()].find(({ stage }) => {
-      if (stage.kind === 'drafted') return stage.by.includes(message);
-      return stage.kind === 'writing' && sessionKeyOf(stage.chat) === place;
-    });
+    const all = [...mails.values()];
+    const taken = all.find(({ stage }) => stage.kind === 'drafted' && stage.by.includes(message));
+    // Of several the owner means the one they chose last.
+    return (
+      taken ??
+      all
+        .filter(({ stage }) => isWrittenIn(stage, place))
+        .sort(byChoice)
+        .at(-1)
+    );
   }
 
   /** Keeps a mail that was not seen before. */
@@ -125,3 +131,9 @@ export class BridgeBook {
     return new Map(mails.map((mail) => [mail.id, mail]));
   }
 }
+
+const isWrittenIn = (stage: MailStage, place: string) =>
+  stage.kind === 'writing' && sessionKeyOf(stage.chat) === place;
+
+const until = ({ stage }: BridgedMail) => ('until' in stage ? stage.until : 0);
+const byChoice = (one: BridgedMail, other: BridgedMail) => until(one) - until(other);

@@ -65,16 +65,25 @@ export class BridgeDesk {
     while (!signal.aborted) {
       this.#changed = Promise.withResolvers<void>();
       await this.#tellMore();
-      for (const mail of await book.all()) {
-        if (signal.aborted) return;
-        await this.#attend(mail, signal);
-      }
+      const failures = await this.#attendAll(await book.all(), signal);
+      if (signal.aborted) return;
+      if (failures.length > 0) throw failures[0];
       const stop = new AbortController();
       const waitMs = Math.min(MAX_SLEEP_MS, Math.max(0, (await this.#dueAt()) - clock.now()));
       const slept = clock.sleep(waitMs, AbortSignal.any([signal, stop.signal]));
       await Promise.race([slept.catch(() => undefined), this.#changed.promise]);
       stop.abort();
     }
+  }
+
+  /** One that nothing can be done for now does not keep the others. */
+  async #attendAll(mails: readonly BridgedMail[], signal: AbortSignal) {
+    const failures: unknown[] = [];
+    for (const mail of mails) {
+      if (signal.aborted) break;
+      await this.#attend(mail, signal).catch((error: unknown) => failures.push(error));
+    }
+    return failures;
   }
 
   async #attend(mail: BridgedMail, signal: AbortSignal): Promise<void> {

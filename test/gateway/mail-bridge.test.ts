@@ -25,6 +25,7 @@ import { BridgeDesk } from '../../src/gateway/bridge-desk.ts';
 import { createMailBridge } from '../../src/gateway/mail-bridge.ts';
 import { createQuestions } from '../../src/gateway/questions.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
+import { supervise } from '../../src/lib/supervise.ts';
 import { openEmbeddedStore } from '../../src/store/embedded.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
 import { person } from './people-rig.ts';
@@ -43,7 +44,7 @@ async function makeRig() {
   const clock = createMovableClock();
   const folder = await mkdtemp(join(tmpdir(), 'nanobot-bridge-'));
   const archived: string[] = [];
-  const edge: { mode: BridgeMode; archiveFails?: ArchiveError } = { mode: 'unlisted' };
+  const edge: { mode: BridgeMode; archiveFails?: Error } = { mode: 'unlisted' };
 
   async function open() {
     const store = await openEmbeddedStore({
@@ -82,7 +83,11 @@ async function makeRig() {
       },
     });
     const stop = new AbortController();
-    const running = Promise.all([questions.run(stop.signal), desk.run(stop.signal)]);
+    const kept = supervise((signal) => desk.run(signal), {
+      ...{ name: 'mails', signal: stop.signal, clock, log: silentLogger },
+      ...{ minMs: 1000, maxMs: MINUTE, stableMs: HOUR, onFailure: () => 'restart' },
+    });
+    const running = Promise.all([questions.run(stop.signal), kept]);
     return { store, bus, questions, bridge, book, stop, running };
   }
 
@@ -281,6 +286,35 @@ describe('a mail that the owner answers', () => {
       .toBe('I could not archive `Lunch?`: the mailbox has no archive folder.');
     await rig.restart();
     expect(rig.archived).toHaveLength(1);
+  });
+
+  test('gets the words of the owner who chose Reply for it last', async () => {
+    await using rig = await makeRig();
+    await rig.arrives(rig.mail(1));
+    const first = await rig.shown(1);
+    await rig.arrives(rig.mail(2));
+    await rig.press(await rig.shown(2), 'Reply');
+    await rig.clock.advance(MINUTE);
+    await rig.press(first, 'Reply');
+    await rig.writes(rig.says('Gladly.'));
+    expect((await rig.shown(3)).markdown).toContain('This goes to `anna1@person.test`');
+    await rig.clock.advance(MINUTE);
+    await rig.writes(rig.says('Never.'));
+    expect((await rig.shown(4)).markdown).toContain('This goes to `anna2@person.test`');
+  });
+
+  test('is shown also where nothing can be done for an earlier one', async () => {
+    await using rig = await makeRig();
+    await rig.arrives(rig.mail(1));
+    rig.edge.archiveFails = new Error('the disk is full');
+    await rig.press(await rig.shown(1), 'Archive');
+    await rig.arrives(rig.mail(2));
+    await expect
+      .poll(async () => {
+        await rig.clock.advance(MINUTE);
+        return (await rig.notes()).length;
+      })
+      .toBe(2);
   });
 
   test('put off comes again after an hour, or tomorrow at nine, over a restart', async () => {
