@@ -7,12 +7,11 @@ import { channelName, DEFAULT_ACCOUNT } from '../../core/ids.ts';
 import { aborted } from '../../lib/aborted.ts';
 import { ArchiveError, AttachmentError, type Channel, type ChannelHost } from '../channel.ts';
 import type { MailSession } from './mail-session.ts';
+import { MAX_UPLOAD_BYTES } from './outgoing-files.ts';
 import type { DnsLookup } from './parsed-mail.ts';
 
 /** A mail has no length limit worth splitting for. */
 const TEXT_UNITS = 1_000_000;
-/** Most servers take 20 to 25 MB, and base64 makes a third more of a file (RFC 2045 section 6.8). */
-const MAX_UPLOAD_BYTES = 15_000_000;
 const MAX_CAPTION_UNITS = 10_000;
 /** RFC 5321 section 4.5.4.1: give up after four to five days. */
 const LIFETIME_MS = 4 * 86_400_000;
