@@ -28,6 +28,8 @@ function explain(issue: Issue, value: JsonValue, keys: readonly ConfigKey[]): Co
   }
   const key = keyOf(path, keys);
   const found = valueAt(value, path);
+  if (found === undefined)
+    return [{ path, problem: 'it is missing', remedy: wanted(issue, key, found) }];
   const shown = key?.secret === true ? kindOf(found) : shorten(JSON.stringify(found));
   return [{ path, problem: `${shown} does not fit here`, remedy: wanted(issue, key, found) }];
 }
@@ -86,8 +88,7 @@ function kindOf(value: JsonValue | undefined): string {
   return value === null ? 'null' : `a ${typeof value}`;
 }
 
-function shorten(text: string | undefined): string {
-  if (text === undefined) return 'nothing';
+function shorten(text: string): string {
   return text.length > MAX_SHOWN_CHARS ? `${text.slice(0, MAX_SHOWN_CHARS)}…` : text;
 }
 

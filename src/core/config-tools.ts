@@ -53,7 +53,7 @@ const send = z.strictObject({
   chats: sendPolicy.describe('The same for texts of the message tool to other people.'),
   hours: z
     .string()
-    .regex(HOURS_PATTERN)
+    .regex(HOURS_PATTERN, 'Write hours and minutes, like 08:00-20:00')
     .default('08:00-20:00')
     .describe('For outside_hours, in the time zone of the owner who asks.'),
 });

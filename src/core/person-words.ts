@@ -16,6 +16,6 @@ export function personLine(person: Person): string {
 }
 
 export function languageWords({ language }: Pick<Person, 'language'>): string {
-  if (language === undefined) return 'that of your message';
+  if (language === undefined) return 'the language of your message';
   return `${nameOfLanguage(language) ?? language} (${language})`;
 }
