@@ -3,7 +3,7 @@
 import { z } from 'zod';
 import { spanText } from './moment.ts';
 
-export const channelStatusSchema = z.object({
+const channelStatusSchema = z.object({
   kind: z.enum(['off', 'starting', 'running', 'degraded', 'stopped']),
   activeAt: z.number().optional(),
   account: z.string().optional(),

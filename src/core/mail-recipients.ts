@@ -12,7 +12,7 @@ export type ReplyAll = (typeof REPLY_ALL)[number];
 /** A mail to more people than this is no conversation. */
 const MAX_RECIPIENTS = 20;
 /** Copies of one answer. */
-export const MAX_COPIES = 5;
+const MAX_COPIES = 5;
 const MAX_NAMED = 10;
 
 /** The other people of To and Cc, where the mail was addressed to us among them. */

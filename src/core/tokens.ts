@@ -4,7 +4,7 @@ import type { ModelMessage, TranscriptEntry } from './transcript.ts';
 
 export const CHARS_PER_TOKEN = 4;
 /** An image of 1568 pixels a side; vendors count between 700 and 1,600. */
-export const IMAGE_TOKENS = 1600;
+const IMAGE_TOKENS = 1600;
 /** Role and separators of one message. */
 const MESSAGE_TOKENS = 4;
 

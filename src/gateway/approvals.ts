@@ -53,7 +53,7 @@ export interface Approvals {
 
 export type Resolved = { readonly message: InboundMessage; readonly isForeign: boolean };
 
-export const APPROVAL_MINUTES = 15;
+const APPROVAL_MINUTES = 15;
 const LIFETIME_MS = APPROVAL_MINUTES * 60_000;
 const MAX_OPEN = 20;
 const MAX_OPEN_IN_SESSION = 5;

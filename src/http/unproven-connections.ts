@@ -7,7 +7,7 @@ import { clientKey } from './token-guard.ts';
 
 /** More than the six that a browser opens to one host. */
 export const MAX_UNPROVEN_PER_CLIENT = 8;
-export const MAX_UNPROVEN = 64;
+const MAX_UNPROVEN = 64;
 
 type Connection = { readonly client: string; requests: number };
 

@@ -45,7 +45,7 @@ export function pressOf(update: unknown): Press | undefined {
   return { queryId, token, label: labelOf(below, token), from, below };
 }
 
-export function queryIdOf(update: unknown): string | undefined {
+function queryIdOf(update: unknown): string | undefined {
   const id = textOf(fieldsOf(fieldsOf(update)?.['callback_query'])?.['id']);
   return id !== undefined && QUERY_ID.test(id) ? id : undefined;
 }
