@@ -58,7 +58,8 @@ export function createBridgeAnswers(deps: BridgeAnswersDeps): QuestionHandler {
     const isMoved = await move(mail, from, (chat) => ({ kind: 'writing', chat, until }));
     if (!isMoved) return OVER;
     return (
-      `Write the answer to ${verbatim(mail.note.address)} here ${WRITING_WORDS}, as one message. ` +
+      `Write the answer to ${verbatim(mail.note.address)} in the chat of this mail ` +
+      `${WRITING_WORDS}, as one message. ` +
       'You see it once more before it goes out.'
     );
   }

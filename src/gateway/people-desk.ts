@@ -34,9 +34,10 @@ export function createPeopleDesk({ people, questions, owner }: PeopleDeskDeps) {
         strangers: waiting.map(({ channel, userId, name, excerpt, lastAt, heldMessages }) => {
           return { channel, userId, name, excerpt, at: lastAt, messages: heldMessages };
         }),
-        questions: open.filter(isForOwners).map(({ id, markdown, askedAt, expiresAt, choices }) => {
+        questions: open.filter(isForOwners).map(({ chat, choices, ...question }) => {
+          const { id, markdown, askedAt, expiresAt } = question;
           const shown = choices.map(({ label, token }) => ({ label, token }));
-          return { id, markdown, askedAt, expiresAt, choices: shown };
+          return { id, channel: chat.channel, markdown, askedAt, expiresAt, choices: shown };
         }),
         persons: known.slice(0, MAX_SHOWN_PERSONS).map(({ id, name, role, doors }) => {
           const ways = doors.map(({ channel, ids }) => ({ channel, ids }));

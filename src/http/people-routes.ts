@@ -22,6 +22,8 @@ export type PeopleView = {
   }[];
   readonly questions: readonly {
     readonly id: string;
+    /** Where it was asked: "here" in its words is there. */
+    readonly channel: string;
     readonly markdown: string;
     readonly askedAt: number;
     readonly expiresAt: number;

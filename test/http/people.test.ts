@@ -58,7 +58,7 @@ describe('the view of people', () => {
     });
     const { questions } = await test.view();
     expect(questions).toMatchObject([
-      { id: 'a', markdown: 'Run **it**?', choices: [{ label: 'Yes' }] },
+      { id: 'a', channel: ask.chat.channel, markdown: 'Run **it**?', choices: [{ label: 'Yes' }] },
     ]);
   });
 });

@@ -24,6 +24,7 @@ const eve = {
 };
 const question = {
   id: 'approval/1',
+  channel: 'whatsapp',
   markdown: `May I run this?\n\n\`\`\`\nrm -rf ${HOSTILE}\n\`\`\`\n\n![p](https://evil.example/p.png)`,
   askedAt: Date.now(),
   expiresAt: Date.now() + 900_000,
@@ -102,7 +103,9 @@ describe.skipIf(absent !== undefined)('people on the web page', () => {
     for (const part of [eve.name, '666', 'telegram', '3 messages', `${HOSTILE} **now**`]) {
       expect(stranger).toContain(part);
     }
-    expect(await rig.page.innerText('[data-question]')).toContain(`rm -rf ${HOSTILE}`);
+    const asked = await rig.page.innerText('[data-question]');
+    expect(asked).toContain(`rm -rf ${HOSTILE}`);
+    expect(asked).toContain('Asked on whatsapp, until ');
     const known = (await rig.page.locator('.person').allInnerTexts()).slice(2);
     expect(known.map((text) => text.split(/\s+/))).toEqual([
       ['Ada', 'owner', 'telegram', '1', 'email', 'ada@example.org'],

@@ -131,7 +131,7 @@ export function createPeoplePanel(api, place, { onOpen }) {
     );
   }
 
-  function questionEntry({ id, markdown, expiresAt, choices: offered }) {
+  function questionEntry({ id, channel, markdown, expiresAt, choices: offered }) {
     const text = element('div', { className: 'person-question body' });
     createMarkdownView(text).finish(markdown);
     const buttons = offered.map(({ label, token }) =>
@@ -141,7 +141,11 @@ export function createPeoplePanel(api, place, { onOpen }) {
       'li',
       { className: 'person', data: { question: id } },
       text,
-      element('span', { className: 'channel-remedy' }, `Until ${momentText(expiresAt)}`),
+      element(
+        'span',
+        { className: 'channel-remedy' },
+        `Asked on ${channel}, until ${momentText(expiresAt)}`,
+      ),
       choices('Your answer', buttons),
     );
   }
