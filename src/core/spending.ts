@@ -167,3 +167,4 @@ export function shareUsed({ ledger, cap: daily }: Budget): number {
 export const isNearlyUsed = (budget: Budget) => shareUsed(budget) >= NOTE_SHARE;
 /** From here on the cheaper model answers. */
 export const isAlmostUsed = (budget: Budget) => shareUsed(budget) >= CHEAPER_SHARE;
+export const isUsedUp = (budget: Budget) => shareUsed(budget) >= 1;

@@ -22,6 +22,7 @@ import {
   grant,
   isAlmostUsed,
   isLimited,
+  isUsedUp,
   NOTHING,
   withHeld,
   withSettled,
@@ -107,10 +108,11 @@ export class Spending implements SpendingGuard, AsyncDisposable {
   modelFor(payer: Payer, model: string, cheaper: (model: string) => string): string {
     const day = this.#current;
     if (day === undefined || this.#deps.clock.now() >= day.endsAt) return model;
-    const almost = this.#accounts(day, payer).find(
-      ({ row, cap }) => isLimited(cap) && isAlmostUsed({ ledger: row.value, cap }),
-    );
-    if (almost === undefined) return model;
+    const limited = this.#accounts(day, payer).filter(({ cap }) => isLimited(cap));
+    const almost = limited.find(({ row, cap }) => isAlmostUsed({ ledger: row.value, cap }));
+    // Where a budget is used up the call is refused, and no other model is to be announced.
+    const isRefused = limited.some(({ row, cap }) => isUsedUp({ ledger: row.value, cap }));
+    if (almost === undefined || isRefused) return model;
     const other = cheaper(model);
     if (other !== model) this.#deps.notes.cheaper(day, almost, payer, other);
     return other;

@@ -8,6 +8,7 @@ const IN_CHECKOUT = { npm_lifecycle_event: 'nanobot' };
 
 test.each([
   ['Start it: nanobot gateway', 'Start it: npm run nanobot -- gateway'],
+  ['see "nanobot people list"', 'see "npm run nanobot -- people list"'],
   ['See "nanobot dead list".', 'See "npm run nanobot -- dead list".'],
   ['nanobot: there is no key x', 'nanobot: there is no key x'],
   ['nanobot needs Node 24', 'nanobot needs Node 24'],

@@ -229,6 +229,17 @@ describe('a budget of the day', () => {
     expect(model()).toBe('test/model');
   });
 
+  it('that is lowered below what was used promises no other model', async () => {
+    budget = { perPersonTokensPerDay: 10_000 };
+    finish(await ask('7'), 700, 50);
+    budget = { perPersonTokensPerDay: 500 };
+    const model = spending.modelFor(payerOf('7'), 'test/model', () => 'test/small');
+    expect(model).toBe('test/model');
+    expect(await ask('7')).toMatchObject({ kind: 'refused' });
+    await clock.advance(0);
+    expect(told.map(({ markdown }) => markdown).join()).not.toContain('test/small');
+  });
+
   it('of the total is told the owner, and an owner allows more of what is used up', async () => {
     budget = { totalMoneyPerDay: 0.01 };
     finish(await ask('7'), 800, 800);
