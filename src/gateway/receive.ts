@@ -94,7 +94,16 @@ export function createReceiver(deps: ReceiveDeps): Receiver {
     const press = await deps.questions.numbered(message);
     if (press !== undefined) return pressed({ ...message, press }, verdict);
     const dictated = isOwner ? await deps.bridge.dictated(message) : undefined;
-    return dictated ?? (await rewritten(message, verdict.role)) ?? admitted(message, verdict.role);
+    const words = dictated ?? (await rewritten(message, verdict.role));
+    return words === undefined ? admitted(message, verdict.role) : whereNew(words);
+  }
+
+  /** What was said before something was asked for is no answer to it when it is handed over again. */
+  function whereNew({ before, ...gated }: Gated): Gated {
+    const once = async () => {
+      if ((await bus.trace(gated.entry.message.id)) === undefined) await before?.();
+    };
+    return { ...gated, before: once };
   }
 
   /** Done before it is stored, so that a kill in between has it done again. */

@@ -191,6 +191,21 @@ describe('a text for somebody else', () => {
     expect(got(EVE.id, 'rough')).toBe(0);
   }, 60_000);
 
+  it('takes no earlier message for the new text that Telegram hands over once more', async () => {
+    await anew();
+    let before = bot(OWNER).length;
+    const order = telegram.say(OWNER, 'MAIL new@person.test early');
+    await hears(OWNER, /Send this\?/, before);
+    await hears(OWNER, /^1\s+Send!/, before);
+    await press('Edit', /next message here/);
+    before = bot(OWNER).length;
+    telegram.offer({ message: order['message'] });
+    telegram.say(OWNER, 'Dear Anna, later.');
+    expect((await hears(OWNER, /Send this\?/, before)).text).toContain('Dear Anna, later.');
+    await press('Drop', /^Dropped/);
+    await hears(OWNER, /Heard: \[An owner dropped the draft for new@/);
+  }, 60_000);
+
   it('reaches only people who are known, and says who they are', async () => {
     const before = bot(OWNER).length;
     telegram.say(OWNER, 'TELL Nobody psst');
