@@ -4,6 +4,7 @@
 import { type ChannelName, channelName, chatId, DEFAULT_ACCOUNT } from '../core/ids.ts';
 import type { ChatRef } from '../core/message.ts';
 import type { Pairing } from '../gateway/pairing.ts';
+import { jsonRow } from '../lib/read-once.ts';
 import type { KeyValueStore } from '../store/store.ts';
 
 /** The chat of the web page that holds notices for which no other door is known. */
@@ -28,12 +29,10 @@ export interface OwnerDoor {
 export function createOwnerDoor({ state, pairing }: OwnerDoorDeps): OwnerDoor {
   let written: readonly ChatRef[] | undefined;
 
-  /** The newest chat of each channel, newest first. */
+  /** The newest chat of each channel, newest first; asked at every message of an owner. */
   async function last(): Promise<readonly ChatRef[]> {
-    if (written !== undefined) return written;
-    const stored: ChatRef | readonly ChatRef[] = JSON.parse((await state.get(KEY)) ?? '[]');
-    // Once it was one chat alone.
-    return 'channel' in stored ? [stored] : stored;
+    written ??= chatsIn(await state.get(KEY));
+    return written;
   }
 
   async function paired(): Promise<readonly ChatRef[]> {
@@ -58,4 +57,10 @@ export function createOwnerDoor({ state, pairing }: OwnerDoorDeps): OwnerDoor {
       return known.find(({ channel }) => isFit(channel)) ?? NOTICES;
     },
   };
+}
+
+function chatsIn(stored: string | undefined): readonly ChatRef[] {
+  const row = jsonRow<ChatRef | readonly ChatRef[]>(stored ?? '[]') ?? [];
+  // Once it was one chat alone.
+  return 'channel' in row ? [row] : row;
 }

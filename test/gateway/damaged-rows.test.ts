@@ -1,13 +1,17 @@
 // Rows that cannot be read keep nobody's messages from coming in, and let nobody in.
 
+import { randomBytes } from 'node:crypto';
 import { expect, it } from 'vitest';
+import { createOwnerDoor } from '../../src/app/owner-door.ts';
 import { channelName, chatId, DEFAULT_ACCOUNT, messageId } from '../../src/core/ids.ts';
 import { BridgeBook } from '../../src/gateway/bridge-book.ts';
 import { DraftBook } from '../../src/gateway/draft-book.ts';
+import { createPairing } from '../../src/gateway/pairing.ts';
 import { PeopleBook } from '../../src/gateway/people-book.ts';
 import { QuestionBook } from '../../src/gateway/question-book.ts';
 import type { KeyValueStore } from '../../src/store/store.ts';
 import { createMemoryStore } from '../support/memory-host.ts';
+import { createMovableClock } from '../support/movable-clock.ts';
 
 const chat = { channel: channelName('telegram'), account: DEFAULT_ACCOUNT, chat: chatId('7') };
 const newest = messageId('telegram:default:1');
@@ -57,4 +61,15 @@ it('whoever was decided about in a damaged row is blocked, and nobody else', asy
   expect(approvals.get('telegram:7')?.role).toBe('blocked');
   expect(approvals.get('telegram:8')?.role).toBe('trusted');
   expect(persons.size).toBe(0);
+});
+
+it('an owner whose last door cannot be read is found where they write next', async () => {
+  const state = createMemoryStore();
+  await state.set('owner-door', '{"channel":');
+  const book = new PeopleBook({ state, revision: () => 1 });
+  const pairing = createPairing({ state, book, clock: createMovableClock(), randomBytes });
+  const door = createOwnerDoor({ state, pairing });
+  expect((await door.chat(() => true)).channel).toBe('web');
+  await door.wroteIn(chat);
+  expect(await door.chat(() => true)).toEqual(chat);
 });
