@@ -6,6 +6,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
+import { COMPILE_CACHE } from '../support/compile-cache.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 
@@ -28,7 +29,14 @@ export async function runNanobot(args: readonly string[], options: RunOptions): 
   const { home, env = {}, input = '', onOutput } = options;
   const child = spawn(process.execPath, ['src/main.ts', ...args], {
     cwd: ROOT,
-    env: { PATH: process.env['PATH'] ?? '', HOME: home, NANOBOT_HOME: home, TZ: 'UTC', ...env },
+    env: {
+      ...COMPILE_CACHE,
+      PATH: process.env['PATH'] ?? '',
+      HOME: home,
+      NANOBOT_HOME: home,
+      TZ: 'UTC',
+      ...env,
+    },
     stdio: ['pipe', 'pipe', 'pipe'],
   });
   if (onOutput !== undefined) {

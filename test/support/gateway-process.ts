@@ -7,6 +7,7 @@ import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ConfigInput } from '../../src/core/config.ts';
+import { COMPILE_CACHE } from './compile-cache.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const START_TIMEOUT_MS = 20_000;
@@ -73,7 +74,14 @@ async function startProcess(
 ): Promise<GatewayProcess> {
   const child = spawn(process.execPath, ['bin/nanobot.js', 'gateway'], {
     cwd: ROOT,
-    env: { PATH: process.env['PATH'] ?? '', HOME: home, NANOBOT_HOME: home, TZ: 'UTC', ...env },
+    env: {
+      ...COMPILE_CACHE,
+      PATH: process.env['PATH'] ?? '',
+      HOME: home,
+      NANOBOT_HOME: home,
+      TZ: 'UTC',
+      ...env,
+    },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const exited = once(child, 'exit').then(([code]) => code as number | null);
