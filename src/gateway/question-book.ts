@@ -2,7 +2,7 @@
 // message costs a look into the store.
 
 import type { AdmittedRole } from '../core/admission.ts';
-import type { UserId } from '../core/ids.ts';
+import type { MessageId, UserId } from '../core/ids.ts';
 import { type ChatRef, idsOf, type PersonSender, sessionKeyOf } from '../core/message.ts';
 import { jsonRow, readOnce } from '../lib/read-once.ts';
 import type { KeyValueStore } from '../store/store.ts';
@@ -26,7 +26,12 @@ export type OpenQuestion = {
   /** Nothing was written in its chat since. */
   readonly isNumbered: boolean;
   /** It was answered, and what that does may not have been done. */
-  readonly chosen?: { readonly action: string; readonly by: PersonSender };
+  readonly chosen?: {
+    readonly action: string;
+    readonly by: PersonSender;
+    /** The press, whose reply tells what came of it. */
+    readonly message?: MessageId;
+  };
 };
 
 const PREFIX = 'open:';

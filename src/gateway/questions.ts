@@ -3,40 +3,17 @@
 // a person sent is ever an answer; nothing the agent writes comes here. Cases T09 and A07.
 
 import type { MessageBus } from '../bus/bus.ts';
-import type { AdmittedRole } from '../core/admission.ts';
-import { type ChannelName, type MessageId, messageId, type UserId } from '../core/ids.ts';
-import type { ChatRef, InboundMessage, PersonSender } from '../core/message.ts';
+import { type ChannelName, messageId } from '../core/ids.ts';
 import type { Clock } from '../lib/clock.ts';
 import { createLanes } from '../lib/lanes.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { KeyValueStore } from '../store/store.ts';
 import { eachDue, isDue, untilNext } from './next-question.ts';
+import type { Question, QuestionHandler, Questions } from './question.ts';
 import { mayDecide, type OpenQuestion, QuestionBook } from './question-book.ts';
 import type { SpendButtons } from './spent-buttons.ts';
 
-export type Question = {
-  /** The same id is asked once. */
-  readonly id: string;
-  /** The only chat in which it can be answered. */
-  readonly chat: ChatRef;
-  readonly markdown: string;
-  readonly choices: readonly { readonly label: string; readonly action: string }[];
-  readonly approvers: 'owners' | readonly UserId[];
-  /** `kind:rest`; the handler of the kind gets the rest. */
-  readonly subject: string;
-  readonly expiresInMs: number;
-};
-
-/** The words for the person, and what they are asked next. */
-export type Answered = string | { readonly words: string; readonly next: Question };
-
-/** Every step may be repeated after a crash. */
-export type QuestionHandler = {
-  /** Carries out the choice. */
-  answer(rest: string, action: string, who: PersonSender): Promise<Answered>;
-  /** Nobody answered in time. */
-  expired?(rest: string): Promise<void>;
-};
+export type { Answered, Question, QuestionHandler, Questions } from './question.ts';
 
 export type QuestionsDeps = {
   readonly state: KeyValueStore;
@@ -51,30 +28,6 @@ export type QuestionsDeps = {
   /** Whether choices can be pressed on the channel; elsewhere their numbers are the answers. */
   hasButtons(channel: ChannelName): boolean;
 };
-
-export interface Questions {
-  /** Sends the question with its choices; durable when resolved. */
-  ask(question: Question): Promise<void>;
-  /** Asks an open question anew, here; what was to be pressed before is no longer good. */
-  askAgain(id: string, chat: ChatRef): Promise<'asked' | 'closed'>;
-  /** The words for who pressed; undefined where the message is no press. */
-  press(message: InboundMessage, role: AdmittedRole): Promise<string | undefined>;
-  /**
-   * The token that a number stands for, as the next words after a question on a door without
-   * buttons; undefined where the message is none. Other words go to the agent, and from then on
-   * numbers too.
-   */
-  numbered(message: InboundMessage): Promise<string | undefined>;
-  /** Of the open question that this text asks where there are no buttons; else none. */
-  tokensOf(text: MessageId): Promise<readonly string[]>;
-  /** What waits for an answer, oldest first. */
-  open(): Promise<readonly OpenQuestion[]>;
-  /** An owner's choice made outside any chat, by what only the question's readers know. */
-  answer(token: string, owner: PersonSender): Promise<string>;
-  withdraw(id: string): Promise<void>;
-  /** Takes up what a process that is gone left, then closes questions when their time is up. */
-  run(signal: AbortSignal): Promise<void>;
-}
 
 /** 192 bits. */
 const TOKEN_BYTES = 24;
@@ -135,11 +88,8 @@ export function createQuestions(deps: QuestionsDeps): Questions {
     return { handler, rest: subject.slice(colon + 1) };
   }
 
-  async function decide(
-    token: string,
-    by: PersonSender,
-    isTheirs: (open: OpenQuestion) => boolean,
-  ) {
+  /** The question with the choice in it, or why there is none. */
+  async function choiceOf(token: string, isTheirs: (open: OpenQuestion) => boolean) {
     const open = await book.byToken(token);
     if (open === undefined || open.chosen !== undefined) return NO_LONGER;
     if (!isTheirs(open)) {
@@ -148,13 +98,36 @@ export function createQuestions(deps: QuestionsDeps): Questions {
     }
     if (open.expiresAt <= clock.now()) return NO_LONGER;
     const choice = open.choices.find((each) => each.token === token);
-    if (choice === undefined) return NO_LONGER;
-    const chosen = { ...open, chosen: { action: choice.action, by } };
-    await book.put(chosen);
+    return choice === undefined ? NO_LONGER : { open, action: choice.action };
+  }
+
+  async function choose(token: string, chosen: Omit<Chosen, 'action'>, isTheirs: IsTheirs) {
+    const choice = await choiceOf(token, isTheirs);
+    if (typeof choice === 'string') return choice;
+    const { open, action } = choice;
+    await book.put({ ...open, chosen: { ...chosen, action } });
+    return undefined;
+  }
+
+  async function decide(token: string, chosen: Omit<Chosen, 'action'>, isTheirs: IsTheirs) {
+    const known = await book.byToken(token);
+    const isNoted = chosen.message !== undefined && known?.chosen?.message === chosen.message;
+    const refusal = isNoted ? undefined : await choose(token, chosen, isTheirs);
+    if (refusal !== undefined) return refusal;
+    const open = await book.byToken(token);
+    return open === undefined ? NO_LONGER : carriedOut(open);
+  }
+
+  async function carriedOut(open: OpenQuestion) {
     try {
-      return await carryOut(chosen);
+      return await carryOut(open);
     } catch (error) {
       log.error('answer not carried out yet', { question: open.id, error });
+      // The press gets its words now; those of the outcome follow as a message of their own.
+      const { action, by } = open.chosen ?? {};
+      if (action !== undefined && by !== undefined) {
+        await book.put({ ...open, chosen: { action, by } });
+      }
       changed.resolve();
       return NOT_YET;
     }
@@ -167,7 +140,12 @@ export function createQuestions(deps: QuestionsDeps): Questions {
   /** Carries out what was chosen and could not be done then. */
   async function finish(open: OpenQuestion) {
     const markdown = await carryOut(open);
-    const id = messageId(`question/${open.id}/answer`);
+    // The name of the reply to the press: where that comes once more, its reply is no second one.
+    const id = messageId(
+      open.chosen?.message === undefined
+        ? `question/${open.id}/answer`
+        : `${open.chosen.message}/reply`,
+    );
     if (markdown !== '') await bus.send({ id, chat: open.chat, markdown });
   }
 
@@ -203,11 +181,16 @@ export function createQuestions(deps: QuestionsDeps): Questions {
         deps.spendButtons(textOf(open));
         return 'asked';
       }),
-    async press({ press, sender, chat }, role) {
+    async choose({ id, press, sender, chat }, role) {
+      if (press === undefined || sender.kind !== 'person') return;
+      const isTheirs = (open: OpenQuestion) => mayDecide(open, sender, chat, role);
+      await oneByOne(() => choose(press, { by: sender, message: id }, isTheirs));
+    },
+    async press({ id, press, sender, chat }, role) {
       if (press === undefined) return undefined;
       if (sender.kind !== 'person') return NOT_YOURS;
       const isTheirs = (open: OpenQuestion) => mayDecide(open, sender, chat, role);
-      return oneByOne(() => decide(press, sender, isTheirs));
+      return oneByOne(() => decide(press, { by: sender, message: id }, isTheirs));
     },
     async numbered({ chat, text, addressing, group }) {
       if (addressing !== 'direct' || group !== undefined) return undefined;
@@ -225,7 +208,7 @@ export function createQuestions(deps: QuestionsDeps): Questions {
     },
     open: async () => (await book.all()).filter(({ chosen }) => chosen === undefined),
     answer: (token, owner) =>
-      oneByOne(() => decide(token, owner, (open) => open.approvers === 'owners')),
+      oneByOne(() => decide(token, { by: owner }, (open) => open.approvers === 'owners')),
     withdraw: (id) =>
       oneByOne(async () => {
         const open = await book.get(id);
@@ -243,6 +226,8 @@ export function createQuestions(deps: QuestionsDeps): Questions {
 }
 
 type Choices = Question['choices'];
+type Chosen = NonNullable<OpenQuestion['chosen']>;
+type IsTheirs = (open: OpenQuestion) => boolean;
 
 /** The text that asks it. */
 const textOf = ({ id, round }: Pick<OpenQuestion, 'id' | 'round'>) =>

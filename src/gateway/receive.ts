@@ -31,7 +31,7 @@ export type ReceiveDeps = {
   readonly knock: Knock;
   readonly fairUse: FairUse;
   readonly bridge: MailBridge;
-  readonly questions: Pick<Questions, 'press' | 'numbered' | 'tokensOf'>;
+  readonly questions: Pick<Questions, 'choose' | 'press' | 'numbered' | 'tokensOf'>;
   readonly drafts: Pick<Drafts, 'taking'>;
   /** Begins to fetch what a queued message carries. */
   fetchAttachments(message: InboundMessage): void;
@@ -124,6 +124,8 @@ export function createReceiver(deps: ReceiveDeps): Receiver {
     return {
       entry: { kind: 'record', message, gate: 'answer to a question' },
       counts: { role, as: 'command' },
+      // Before it is stored, so that a kill behind it loses no decision.
+      before: () => deps.questions.choose(message, role),
       async afterwards() {
         const words = await deps.questions.press(message, role);
         if (words) await reply(message, words);

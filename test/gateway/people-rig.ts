@@ -53,6 +53,8 @@ export type PeopleRig = {
   say(from: string | PersonSender, text: string, extra?: Partial<InboundMessage>): Promise<void>;
   /** Hands messages in that came at once. */
   sayTogether(from: string, ...texts: readonly string[]): Promise<void>;
+  /** What `say` hands over. */
+  message(from: string, text: string): InboundMessage;
   /** Texts that wait for the model, oldest first. */
   queued(): Promise<readonly string[]>;
   /** What was sent to the chat of this id. */
@@ -241,6 +243,7 @@ export async function makePeopleRig(
     set limits(next) {
       fairLimits = next;
     },
+    message: messageOf,
     async say(from, text, extra = {}) {
       const message = { ...messageOf(from, text), ...extra };
       await opened.receiver.receive([{ kind: 'queue', message }]);

@@ -1,7 +1,7 @@
 // The decisions below the notice about a stranger: the same as the commands, by a number where there
 // are no buttons, and only an owner's.
 
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { makePeopleRig, OWNER } from './people-rig.ts';
 
 const EVE = '666';
@@ -55,6 +55,24 @@ describe('an owner who answers the notice', () => {
     await rig.say(OWNER, `${number} `);
     expect(await rig.queued()).toEqual([...queued, `${number} `]);
     expect(await rig.sentTo(OWNER)).toHaveLength(words);
+  });
+
+  test('is obeyed though the process died right behind it, and told so once', async () => {
+    await using rig = await knocked();
+    const [open] = await rig.questions.open();
+    const allow = open?.choices.find(({ label }) => label === 'Allow');
+    const press = { ...rig.message(OWNER, '2'), press: allow?.token ?? '' };
+    await rig.questions.choose(press, 'owner');
+    await rig.restart();
+    const stop = new AbortController();
+    const running = rig.questions.run(stop.signal);
+    await vi.waitFor(async () => expect(await rig.queued()).toEqual(['hello', 'let me in']));
+    expect(await rig.people.pairing.roleOf('chat', [EVE])).toBe('trusted');
+    stop.abort();
+    await running;
+    await rig.say(OWNER, '2', { press: press.press });
+    const told = (await rig.sentTo(OWNER)).filter((text) => /^I answer|no longer/.test(text));
+    expect(told).toEqual([expect.stringContaining('from now on')]);
   });
 
   test('decides after a restart too, and not about what was decided in between', async () => {
