@@ -36,9 +36,10 @@ function explain(issue: Issue, value: JsonValue, keys: readonly ConfigKey[]): Co
 
 function unknownKey(section: string, name: string, keys: readonly ConfigKey[]): ConfigProblem {
   const path = joinPath(section, name);
-  const siblings = keys
-    .map((key) => key.path)
-    .filter((known) => joinPath(section, lastOf(known)) === known);
+  const list = keys.find((key) => key.fields.length > 0 && isItemOf(section, key.path));
+  const siblings =
+    list?.fields.map((field) => joinPath(section, field)) ??
+    keys.map((key) => key.path).filter((known) => joinPath(section, lastOf(known)) === known);
   const near = nearestName(name, siblings.map(lastOf));
   const elsewhere = keys.filter((key) => lastOf(key.path) === name && key.type !== 'section');
   const suggestion = near === undefined ? elsewhere.at(0)?.path : joinPath(section, near);
@@ -48,6 +49,10 @@ function unknownKey(section: string, name: string, keys: readonly ConfigKey[]): 
       : `Did you mean ${suggestion}?`;
   return { path, problem: 'unknown key', remedy };
 }
+
+/** `tools.people.0` is one of `tools.people`. */
+const isItemOf = (path: string, list: string) =>
+  path.startsWith(`${list}.`) && /^\d+$/.test(path.slice(list.length + 1));
 
 function wanted(issue: Issue, key: ConfigKey | undefined, found: JsonValue | undefined): string {
   if (key?.secret === true) return SECRET_WORDS;
@@ -60,6 +65,10 @@ function wanted(issue: Issue, key: ConfigKey | undefined, found: JsonValue | und
   if (issue.code === 'too_small') return `Use ${issue.minimum} or more.`;
   if (issue.code === 'too_big') return `Use ${issue.maximum} or less.`;
   if (issue.code === 'invalid_type' && issue.expected === 'int') return 'Use a whole number.';
+  if (issue.code === 'invalid_type' && issue.expected === 'array' && key !== undefined) {
+    const [field] = key.fields;
+    if (field !== undefined) return `Use a list of sections, like [{ "${field}": ... }].`;
+  }
   if (issue.code === 'invalid_type') return `Use ${TYPE_WORDS[issue.expected] ?? issue.expected}.`;
   return `${issue.message}.`;
 }

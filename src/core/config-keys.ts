@@ -10,6 +10,8 @@ export type ConfigKey = {
   readonly type: 'section' | 'text' | 'number' | 'switch' | 'list';
   /** The only values an enumerated key takes. */
   readonly choices: readonly string[];
+  /** Of a list of sections: what each of them may hold. */
+  readonly fields: readonly string[];
   readonly secret: boolean;
   readonly description: string;
 };
@@ -29,6 +31,7 @@ function keysOf(schema: unknown, path: string): readonly ConfigKey[] {
     path,
     type: typeOf(innermost),
     choices: choicesOf(innermost),
+    fields: fieldsOf(innermost),
     secret: meta.secret === true,
     description: typeof meta.description === 'string' ? meta.description : '',
   };
@@ -55,6 +58,11 @@ function typeOf(schema: z.ZodType | undefined): ConfigKey['type'] {
   if (schema instanceof z.ZodBoolean) return 'switch';
   const numeric = schema instanceof z.ZodNumber || schema instanceof z.ZodLiteral;
   return numeric ? 'number' : 'text';
+}
+
+function fieldsOf(schema: z.ZodType | undefined): readonly string[] {
+  const item = schema instanceof z.ZodArray ? layersOf(schema.element).at(-1) : undefined;
+  return item instanceof z.ZodObject ? Object.keys(item.shape) : [];
 }
 
 function choicesOf(schema: z.ZodType | undefined): readonly string[] {

@@ -50,8 +50,15 @@ describe('a wrong key or value is named with its path and the right one', () => 
       'a misspelt access',
       { tools: { people: [{ who: 'telegram:1', exec: 'ask' }] } },
       'exec',
-      'schema',
+      'send, execute, schedule',
     ],
+    [
+      'a misspelt limit of one person',
+      { limits: { exceptions: [{ who: 'telegram:1', perMinut: 3 }] } },
+      'exceptions.0.perMinut',
+      'exceptions.0.perMinute',
+    ],
+    ['a section for a list', { tools: { people: { a: {} } } }, 'tools.people', '[{ "who": ... }]'],
     [
       'a permission there is not',
       { tools: { people: [{ who: 'telegram:1', execute: 'deny' }] } },
