@@ -35,6 +35,8 @@ export type Draft = {
   readonly editedBy?: MessageId;
   /** Epoch milliseconds. */
   readonly at: number;
+  /** When an owner last chose something about it. */
+  readonly changedAt?: number;
   readonly state: DraftState;
 };
 
@@ -81,7 +83,14 @@ export class DraftBook {
     if (drafts.size === 0) return undefined;
     const here = (await this.all()).filter(({ shownIn }) => isSameChat(shownIn, chat));
     const taken = here.find((draft) => draft.editedBy === message);
-    return taken ?? here.findLast(({ state }) => state === 'editing');
+    // Of several the owner means the one they chose last.
+    return (
+      taken ??
+      here
+        .filter(({ state }) => state === 'editing')
+        .sort(byChoice)
+        .at(-1)
+    );
   }
 
   async wasWritten(chat: ChatRef): Promise<boolean> {
@@ -109,3 +118,5 @@ export class DraftBook {
     return new Map(drafts.map((draft) => [draft.id, draft]));
   }
 }
+
+const byChoice = (one: Draft, other: Draft) => (one.changedAt ?? 0) - (other.changedAt ?? 0);

@@ -146,8 +146,10 @@ export function createDrafts(deps: DraftsDeps): Drafts {
     state: 'open' | 'editing',
     change: Partial<Pick<Draft, 'letter' | 'editedBy'>> = {},
   ): Promise<Question | undefined> {
-    const next: Draft = { ...draft, ...change, version: draft.version + 1, state };
-    const question = questionOf(next, clock.now());
+    const now = clock.now();
+    const version = draft.version + 1;
+    const next: Draft = { ...draft, ...change, version, changedAt: now, state };
+    const question = questionOf(next, now);
     if (question !== undefined) await book.put(next);
     return question;
   }

@@ -109,8 +109,12 @@ async function makeRig(policy: SendPolicy = 'first_contact') {
         { ...turn, person: OWNER_TURN, replyTo: undefined, asker: 'you', isOwnerHere },
       );
     },
-    async press(label: string) {
-      const token = (await question())?.choices?.find((one) => one.label === label)?.token ?? '';
+    /** The newest question that says so. */
+    async press(label: string, about = '') {
+      const asked = (await sent()).findLast(
+        ({ choices, markdown }) => choices !== undefined && markdown.includes(about),
+      );
+      const token = asked?.choices?.find((one) => one.label === label)?.token ?? '';
       return opened.questions.press(message({ press: token }), 'owner');
     },
     async says(extra: Partial<InboundMessage>) {
@@ -225,6 +229,21 @@ describe('a draft', () => {
     await expect.poll(async () => (await rig.sent()).at(-1)?.markdown).toMatch(/24 hours/);
     await rig.says({ text: 'too late' });
     expect(await rig.mails()).toEqual([]);
+  });
+
+  test('that an owner chose last takes the new text, also where another one is newer', async () => {
+    await using rig = await makeRig();
+    await rig.post(mail('ann@x.test'));
+    await rig.post(mail('ben@x.test'));
+    await rig.press('Edit', 'ben@x.test');
+    await rig.clock.advance(1000);
+    await rig.press('Edit', 'ann@x.test');
+    await rig.restart();
+    await rig.says({ text: 'For Ann.' });
+    await rig.press('Send', 'For Ann.');
+    expect((await rig.mails()).map(({ chat, markdown }) => [chat.chat, markdown])).toEqual([
+      ['ann@x.test', 'For Ann.'],
+    ]);
   });
 
   test('keeps its new text over a restart, and takes the message that held it once', async () => {
