@@ -22,7 +22,7 @@ export async function finalizeTurn(
       : [{ ...common, ...begun, role: 'assistant', toolCalls: [], thinking: [], throughSeq }];
   const end: TranscriptEntry = { ...common, role: 'turn_end', outcome, answers, throughSeq };
   await thread.record([...unfinished, end], { durable: true });
-  turn.log.info('turn closed', {
+  turn.log.debug('turn closed', {
     ending: ending.kind,
     ...(ending.kind === 'limit' ? { limit: ending.limit } : {}),
     rounds: progress.rounds,
