@@ -6,9 +6,10 @@ import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { chmod, chown, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { connect, createServer } from 'node:net';
+import { connect } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { freePorts } from './free-ports.ts';
 import {
   dovecotConfig,
   dovecotTokenCheck,
@@ -87,7 +88,7 @@ async function makePlan(
   // Short, because socket paths are limited to about 100 bytes.
   const root = await mkdtemp('/tmp/nbmail-');
   await chmod(root, 0o755);
-  const [imapPort, imapsPort, smtpPort, smtpsPort] = await freePorts();
+  const [imapPort = 0, imapsPort = 0, smtpPort = 0, smtpsPort = 0] = await freePorts(4);
   const plan: MailServerPlan = {
     root,
     imapPort,
@@ -189,17 +190,4 @@ function answers(port: number): Promise<boolean> {
     socket.once('connect', () => resolve(true)).once('error', () => resolve(false));
     socket.once('connect', () => socket.destroy());
   });
-}
-
-async function freePorts(): Promise<[number, number, number, number]> {
-  const one = async () => {
-    const server = createServer().listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    const address = server.address();
-    server.close();
-    await once(server, 'close');
-    if (address === null || typeof address === 'string') throw new Error('no port');
-    return address.port;
-  };
-  return [await one(), await one(), await one(), await one()];
 }
