@@ -1,22 +1,40 @@
 // Charges a model call to whoever asked: every try of it is reserved before it is made and settled
 // after it.
 
+import type { Payer } from '../core/budget-limits.ts';
 import { CHARS_PER_TOKEN } from '../core/tokens.ts';
 import type { CallMeter } from '../providers/provider.ts';
 import { expectedTokens, type ModelCall } from './model-call.ts';
-import { SpendingRefusedError } from './spending.ts';
+import { type SpendingGuard, SpendingRefusedError } from './spending.ts';
 import type { TurnContext } from './turn-context.ts';
+
+export type MeteredCall = {
+  readonly maxTokens: number;
+  readonly thinkingBudget?: number;
+  /** Estimate of the question; asked before each try. */
+  inputTokens(): number;
+};
 
 /** @throws SpendingRefusedError from `begin`: the budget is used up */
 export function meterOf(turn: TurnContext, call: ModelCall): CallMeter {
   const [{ message: payer }] = turn.input.messages;
-  const { maxTokens, thinkingBudget = 0 } = call.request;
+  return chargedMeter(turn.spending, payer, {
+    ...call.request,
+    inputTokens: () => expectedTokens(turn, call),
+  });
+}
+
+/** @throws SpendingRefusedError from `begin`: the budget is used up */
+export function chargedMeter(
+  spending: SpendingGuard,
+  payer: Payer,
+  { maxTokens, thinkingBudget = 0, inputTokens }: MeteredCall,
+): CallMeter {
   return {
     async begin(model, signal) {
-      const inputTokens = expectedTokens(turn, call);
       const outputTokens = maxTokens + thinkingBudget;
-      const planned = { payer, model, inputTokens, outputTokens };
-      const reserved = await turn.spending.reserve(planned, signal);
+      const planned = { payer, model, inputTokens: inputTokens(), outputTokens };
+      const reserved = await spending.reserve(planned, signal);
       if (reserved.kind === 'refused') throw new SpendingRefusedError(reserved.text);
       return {
         maxTokens: Math.max(1, Math.min(maxTokens, reserved.outputTokens - thinkingBudget)),

@@ -2,8 +2,6 @@
 // implementation stands behind which contract.
 
 import { randomBytes } from 'node:crypto';
-import type { MessageBus } from '../bus/bus.ts';
-import { createMessageBus } from '../bus/message-bus.ts';
 import type { ChannelName } from '../core/ids.ts';
 import type { CommandDeps } from '../gateway/command.ts';
 import { createDispatcher } from '../gateway/dispatcher.ts';
@@ -18,51 +16,29 @@ import { createReceiver } from '../gateway/receive.ts';
 import { createSessionSettings } from '../gateway/session-settings.ts';
 import { createTurnPersonOf } from '../gateway/turn-person.ts';
 import { createUndo } from '../gateway/undo.ts';
-import { type Clock, systemClock } from '../lib/clock.ts';
-import { openLogFile } from '../lib/log-file.ts';
-import { createLogger, type Logger } from '../lib/logger.ts';
 import { createPermits } from '../lib/permits.ts';
-import type { MediaStore } from '../media/media.ts';
-import type { MediaReader } from '../media/reader.ts';
-import { createJsonlSessionStore } from '../sessions/jsonl.ts';
-import type { SessionStore } from '../sessions/store.ts';
-import { openEmbeddedStore } from '../store/embedded.ts';
 import { holdHome } from '../store/home-lock.ts';
-import type { EmbeddedStore } from '../store/store.ts';
 import { createAlerts } from './alerts.ts';
 import { buildAgent } from './build-agent.ts';
 import { buildAsides } from './build-asides.ts';
 import { buildDecisions } from './build-decisions.ts';
 import { buildDoorWatch } from './build-door-watch.ts';
 import { buildFairUse } from './build-fair-use.ts';
-import { buildMedia, buildReader, loadedImage, sendableBytes } from './build-media.ts';
+import { loadedImage, sendableBytes } from './build-media.ts';
 import { buildSpending } from './build-spending.ts';
 import { buildVoice } from './build-voice.ts';
 import type { LoadedConfig } from './config.ts';
 import { createDoors, policyOf } from './doors.ts';
+import { type Foundations, layFoundations } from './foundations.ts';
 import type { Gateway, GatewayOptions } from './gateway.ts';
 import { GatewayService } from './gateway-service.ts';
 import { LiveConfig } from './live-config.ts';
 import { createModels } from './models.ts';
 import { OWN_DOORS } from './own-doors.ts';
 import { createOwnerDoor } from './owner-door.ts';
-import { redactedPicture } from './redacted-picture.ts';
-import { redactedSessions } from './redacted-sessions.ts';
-import { redactedStore } from './redacted-store.ts';
 import { PAIRING_SCOPE } from './state.ts';
 
 export type { ChannelReport, Gateway, GatewayOptions } from './gateway.ts';
-
-type Foundations = {
-  readonly live: LiveConfig;
-  readonly clock: Clock;
-  readonly log: Logger;
-  readonly store: EmbeddedStore;
-  readonly bus: MessageBus;
-  readonly sessions: SessionStore;
-  readonly media: MediaStore;
-  readonly reader: MediaReader;
-};
 
 /**
  * Takes the home and builds a gateway in it; `run` starts it.
@@ -87,31 +63,6 @@ export async function composeGateway(
     await resources.disposeAsync();
     throw error;
   }
-}
-
-async function layFoundations(
-  live: LiveConfig,
-  { home }: GatewayOptions,
-  resources: AsyncDisposableStack,
-): Promise<Foundations> {
-  const clock = systemClock;
-  const redact = (text: string) => live.redact(text);
-  const keepDays = () => live.config.logging.keepDays;
-  const destination = resources.use(openLogFile({ folder: home.logs, clock, keepDays }));
-  const { level } = live.config.logging;
-  const log = createLogger({ level, destination, redact });
-  const store = resources.use(await openEmbeddedStore({ path: home.state, clock, log }));
-  const { maxPending, maxPendingPerChat } = live.config.queue;
-  const limits = { maxPending, maxPendingPerChat };
-  const busStore = redactedStore(store, redact);
-  const shown = redactedPicture(redact);
-  const bus = resources.use(createMessageBus({ store: busStore, clock, log, limits, shown }));
-  const policy = () => live.config.sessions;
-  const jsonl = createJsonlSessionStore({ folder: home.sessions, clock, log, policy });
-  const sessions = resources.use(redactedSessions(jsonl, redact));
-  const media = await buildMedia({ live, clock, store }, home);
-  const reader = buildReader(media, clock, home);
-  return { live, clock, log, store, bus, sessions, media, reader };
 }
 
 async function build(
@@ -234,8 +185,12 @@ async function build(
       people,
       doors: createDoors(clock, () => live.config.media.maxFileBytes),
       groupTalk: buffer,
-      doorWatch,
-      ...{ questions, mails },
+      questions,
+      background: [
+        { name: 'door watch', run: (signal) => doorWatch.run(signal) },
+        { name: 'questions', run: (signal) => questions.run(signal) },
+        { name: 'mails', run: (signal) => mails.run(signal) },
+      ],
     },
     options,
     resources,

@@ -7,7 +7,6 @@ import type { LoginOptions, LoginStep } from '../channels/channel.ts';
 import type { Door } from '../channels/door.ts';
 import { CHANNELS, type ChannelDefinition } from '../channels/index.ts';
 import { type ChannelName, channelName, chatId, DEFAULT_ACCOUNT } from '../core/ids.ts';
-import type { BridgeDesk } from '../gateway/bridge-desk.ts';
 import type { Dispatcher } from '../gateway/dispatcher.ts';
 import type { GroupBuffer } from '../gateway/group-buffer.ts';
 import type { ChannelManager } from '../gateway/manager.ts';
@@ -23,7 +22,6 @@ import { supervise } from '../lib/supervise.ts';
 import type { MediaStore } from '../media/media.ts';
 import type { MediaReader } from '../media/reader.ts';
 import type { StateStore } from '../store/store.ts';
-import type { DoorWatch } from './build-door-watch.ts';
 import type { Doors } from './doors.ts';
 import type { ChannelReport, Gateway, GatewayOptions } from './gateway.ts';
 import type { LiveConfig } from './live-config.ts';
@@ -31,6 +29,8 @@ import type { Models } from './models.ts';
 import { followConfig } from './reload.ts';
 import { loginLink, type ServedHttp, serveHttp } from './serve-http.ts';
 import { keepTidy } from './upkeep.ts';
+
+export type BackgroundWork = { readonly name: string; run(signal: AbortSignal): Promise<void> };
 
 export type GatewayParts = {
   readonly live: LiveConfig;
@@ -45,9 +45,9 @@ export type GatewayParts = {
   readonly doors: Doors;
   readonly people: People;
   readonly groupTalk: Pick<GroupBuffer, 'expire'>;
-  readonly doorWatch: DoorWatch;
   readonly questions: Questions;
-  readonly mails: Pick<BridgeDesk, 'run'>;
+  /** What runs beside the turns, as long as the gateway does; restarted when it fails. */
+  readonly background: readonly BackgroundWork[];
   readonly media: MediaStore;
   readonly reader: Pick<MediaReader, 'sweep'>;
 };
@@ -165,9 +165,7 @@ export class GatewayService implements Gateway {
       });
     const work = kept('turns', (workSignal) => this.#work(workSignal));
     const background = [
-      kept('door watch', (runSignal) => this.#parts.doorWatch.run(runSignal)),
-      kept('questions', (runSignal) => this.#parts.questions.run(runSignal)),
-      kept('mails', (runSignal) => this.#parts.mails.run(runSignal)),
+      ...this.#parts.background.map((part) => kept(part.name, (runSignal) => part.run(runSignal))),
       followConfig(this, this.#parts, this.#options, whole),
       keepTidy(this.#parts, whole),
     ];

@@ -1,0 +1,56 @@
+// What everything else of the gateway stands on: configuration, clock, log, the store with its bus,
+// conversations and files. Nothing here knows of channels or of the agent.
+
+import type { MessageBus } from '../bus/bus.ts';
+import { createMessageBus } from '../bus/message-bus.ts';
+import { type Clock, systemClock } from '../lib/clock.ts';
+import { openLogFile } from '../lib/log-file.ts';
+import { createLogger, type Logger } from '../lib/logger.ts';
+import type { MediaStore } from '../media/media.ts';
+import type { MediaReader } from '../media/reader.ts';
+import { createJsonlSessionStore } from '../sessions/jsonl.ts';
+import type { SessionStore } from '../sessions/store.ts';
+import { openEmbeddedStore } from '../store/embedded.ts';
+import type { EmbeddedStore } from '../store/store.ts';
+import { buildMedia, buildReader } from './build-media.ts';
+import type { GatewayOptions } from './gateway.ts';
+import type { LiveConfig } from './live-config.ts';
+import { redactedPicture } from './redacted-picture.ts';
+import { redactedSessions } from './redacted-sessions.ts';
+import { redactedStore } from './redacted-store.ts';
+
+export type Foundations = {
+  readonly live: LiveConfig;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly store: EmbeddedStore;
+  readonly bus: MessageBus;
+  readonly sessions: SessionStore;
+  readonly media: MediaStore;
+  readonly reader: MediaReader;
+};
+
+export async function layFoundations(
+  live: LiveConfig,
+  { home }: GatewayOptions,
+  resources: AsyncDisposableStack,
+): Promise<Foundations> {
+  const clock = systemClock;
+  const redact = (text: string) => live.redact(text);
+  const keepDays = () => live.config.logging.keepDays;
+  const destination = resources.use(openLogFile({ folder: home.logs, clock, keepDays }));
+  const { level } = live.config.logging;
+  const log = createLogger({ level, destination, redact });
+  const store = resources.use(await openEmbeddedStore({ path: home.state, clock, log }));
+  const { maxPending, maxPendingPerChat } = live.config.queue;
+  const limits = { maxPending, maxPendingPerChat };
+  const busStore = redactedStore(store, redact);
+  const shown = redactedPicture(redact);
+  const bus = resources.use(createMessageBus({ store: busStore, clock, log, limits, shown }));
+  const policy = () => live.config.sessions;
+  const jsonl = createJsonlSessionStore({ folder: home.sessions, clock, log, policy });
+  const sessions = resources.use(redactedSessions(jsonl, redact));
+  const media = await buildMedia({ live, clock, store }, home);
+  const reader = buildReader(media, clock, home);
+  return { live, clock, log, store, bus, sessions, media, reader };
+}
