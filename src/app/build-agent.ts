@@ -46,13 +46,14 @@ export function buildAgent(
   const files = createGuardedFiles({ forbidden: [home.root] });
   const memory = createFileMemory({ files, workspace, clock, timeZone, log });
   const redact = (text: string) => live.redact(text);
+  const tools = createTools({
+    ...{ files, memory, timeZone },
+    web: buildWeb(live, clock, resources),
+    sending: { media, maxBytes: maxFileBytes },
+    reading: { media, reader, maxResultChars: () => live.defaults.maxToolResultChars },
+  });
   const toolbox = createToolbox({
-    tools: createTools({
-      ...{ files, memory, timeZone },
-      web: buildWeb(live, clock, resources),
-      sending: { media, maxBytes: maxFileBytes },
-      reading: { media, reader, maxResultChars: () => live.defaults.maxToolResultChars },
-    }),
+    tools: () => tools,
     settings: () => toolboxSettings(live.config),
     clock,
     log,

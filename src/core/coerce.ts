@@ -11,17 +11,9 @@ export type ShapeSchema = {
   readonly required?: readonly string[];
 };
 
-/** Other names models use, by the name that is meant. */
-const PARAMETER_ALIASES: Readonly<Record<string, readonly string[]>> = {
-  path: ['file_path', 'filepath', 'file', 'filename', 'dir_path', 'directory', 'dir', 'folder'],
-  query: ['q', 'search_query', 'search'],
-  content: ['contents', 'text', 'message', 'body'],
-  old_text: ['old_string', 'old_str', 'old', 'search'],
-  new_text: ['new_string', 'new_str', 'new', 'replace', 'replacement'],
-  lines: ['line_range', 'range'],
-  fact: ['text', 'content', 'memory', 'note'],
-  zones: ['zone', 'timezone', 'time_zone', 'timezones', 'tz'],
-};
+/** Other names models use for a parameter, by the name that is meant. */
+export type ParameterAliases = Readonly<Record<string, readonly string[]>>;
+
 const FORBIDDEN_KEYS: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'prototype']);
 const MAX_DEPTH = 50;
 const FENCED = /^```(?:json)?\s*\n([\s\S]*?)\n?```$/;
@@ -43,10 +35,19 @@ export function parseArguments(text: string): ParsedArguments {
   }
 }
 
-/** The arguments as an object of the schema's shape, as far as that is certain. */
-export function coerceArguments(value: unknown, schema: ShapeSchema): unknown {
+/**
+ * The arguments as an object of the schema's shape, as far as that is certain. `implied` holds where
+ * nothing was given.
+ */
+export function coerceArguments(
+  value: unknown,
+  schema: ShapeSchema,
+  aliases: ParameterAliases = {},
+  implied: Readonly<Record<string, unknown>> = {},
+): unknown {
   const unwrapped = unwrap(value, schema);
-  return isRecord(unwrapped) ? coerceRecord(withNamesOf(unwrapped, schema), schema) : unwrapped;
+  if (!isRecord(unwrapped)) return unwrapped;
+  return coerceRecord({ ...implied, ...withNamesOf(unwrapped, schema, aliases) }, schema);
 }
 
 /** An object in a string or a list, or the one required value without its name. */
@@ -63,13 +64,14 @@ function unwrap(value: unknown, schema: ShapeSchema): unknown {
 function withNamesOf(
   given: Readonly<Record<string, unknown>>,
   schema: ShapeSchema,
+  aliases: ParameterAliases,
 ): Readonly<Record<string, unknown>> {
   const properties = Object.keys(schema.properties ?? {});
   const isKnown = (key: string) => properties.includes(key);
   const renamed = properties.flatMap((name) => {
     if (Object.hasOwn(given, name)) return [];
-    const aliases = Object.hasOwn(PARAMETER_ALIASES, name) ? PARAMETER_ALIASES[name] : undefined;
-    const alias = aliases?.find((key) => !isKnown(key) && Object.hasOwn(given, key));
+    const others = Object.hasOwn(aliases, name) ? aliases[name] : undefined;
+    const alias = others?.find((key) => !isKnown(key) && Object.hasOwn(given, key));
     return alias === undefined ? [] : [[name, given[alias]] as const];
   });
   return Object.fromEntries([...Object.entries(given), ...renamed]);

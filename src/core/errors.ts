@@ -119,23 +119,35 @@ export class ProviderError extends NanobotError {
   }
 }
 
-export type ToolFailureKind =
-  | 'timeout'
-  | 'permission'
-  | 'not_found'
-  | 'invalid_arguments'
-  | 'unknown_tool'
-  | 'execution'
-  | 'cancelled'
-  | 'blocked';
+export const TOOL_FAILURE_KINDS = [
+  'timeout',
+  'permission',
+  'not_found',
+  'invalid_arguments',
+  'unknown_tool',
+  'execution',
+  'cancelled',
+  'blocked',
+] as const;
+export type ToolFailureKind = (typeof TOOL_FAILURE_KINDS)[number];
 
-/** A tool that could not do what was asked; the toolbox turns it into a result the model sees. */
+/**
+ * A tool that could not do what was asked; the toolbox turns it into a result the model sees.
+ * `isTransient`: it failed on the way (a lost connection, no answer in time), and the same call may
+ * work a moment later.
+ */
 export class ToolError extends NanobotError {
   override readonly name = 'ToolError';
   readonly kind: ToolFailureKind;
-  constructor(kind: ToolFailureKind, message: string, options: { readonly cause?: unknown } = {}) {
-    super(`tool_${kind}`, message, options);
+  readonly isTransient: boolean;
+  constructor(
+    kind: ToolFailureKind,
+    message: string,
+    options: { readonly cause?: unknown; readonly isTransient?: boolean } = {},
+  ) {
+    super(`tool_${kind}`, message, { cause: options.cause });
     this.kind = kind;
+    this.isTransient = options.isTransient ?? false;
   }
 }
 

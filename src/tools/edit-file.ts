@@ -7,6 +7,7 @@ import { isOwnFile, writeAccessOf } from '../core/rule-files.ts';
 import { readDescription } from './description.ts';
 import { decodeText } from './file-text.ts';
 import type { Tool } from './tool.ts';
+import { PATH_NAMES } from './usual-names.ts';
 import {
   checkNotes,
   MAX_PATH_CHARS,
@@ -27,6 +28,12 @@ type Input = z.infer<typeof input>;
 export function createEditFile({ files }: WorkspaceAccess): Tool<Input> {
   return {
     name: 'edit_file',
+    aliases: ['Edit', 'str_replace', 'replace', 'replace_in_file', 'string_replace', 'update_file'],
+    parameterAliases: {
+      path: PATH_NAMES,
+      old_text: ['old_string', 'old_str', 'old', 'search'],
+      new_text: ['new_string', 'new_str', 'new', 'replace', 'replacement'],
+    },
     ...readDescription('edit_file'),
     access: 'write',
     accessOf: ({ path }, isTainted) => writeAccessOf(path, isTainted),

@@ -9,6 +9,8 @@ export type ToolFailure = {
   readonly kind: ToolFailureKind;
   readonly text: string;
   readonly isExpected: boolean;
+  /** It came on the way: the same call may work a moment later. */
+  readonly isTransient: boolean;
 };
 
 const KIND_BY_REASON: Readonly<Record<GuardReason, ToolFailureKind>> = {
@@ -39,16 +41,23 @@ const KIND_BY_FETCH: Readonly<Record<SafeFetchReason, ToolFailureKind>> = {
   unreadable: 'execution',
 };
 
+const TRANSIENT: readonly SafeFetchReason[] = ['timeout', 'unreachable'];
+
 export function describeFailure(error: unknown): ToolFailure {
-  if (error instanceof ToolError) return failure(error.kind, error.message);
+  if (error instanceof ToolError) {
+    return { ...failureOf(error.kind, error.message), isTransient: error.isTransient };
+  }
   if (error instanceof GuardedFileError)
-    return failure(KIND_BY_REASON[error.reason], error.message);
-  if (error instanceof SafeFetchError) return failure(KIND_BY_FETCH[error.reason], error.message);
-  if (error instanceof NanobotError) return failure('execution', error.message);
+    return failureOf(KIND_BY_REASON[error.reason], error.message);
+  if (error instanceof SafeFetchError) {
+    const isTransient = TRANSIENT.includes(error.reason);
+    return { ...failureOf(KIND_BY_FETCH[error.reason], error.message), isTransient };
+  }
+  if (error instanceof NanobotError) return failureOf('execution', error.message);
   const text = 'the tool failed for a reason of its own; another try may fail as well';
-  return { ...failure('execution', text), isExpected: false };
+  return { ...failureOf('execution', text), isExpected: false };
 }
 
-function failure(kind: ToolFailureKind, message: string): ToolFailure {
-  return { kind, text: `Error (${kind}): ${message}`, isExpected: true };
+export function failureOf(kind: ToolFailureKind, message: string): ToolFailure {
+  return { kind, text: `Error (${kind}): ${message}`, isExpected: true, isTransient: false };
 }

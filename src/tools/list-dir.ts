@@ -4,6 +4,7 @@ import { z } from 'zod';
 import type { GuardedEntry } from '../lib/guarded-entries.ts';
 import { readDescription } from './description.ts';
 import type { Tool } from './tool.ts';
+import { PATH_NAMES } from './usual-names.ts';
 import { checkNotes, MAX_PATH_CHARS, type WorkspaceAccess } from './workspace-access.ts';
 
 const MAX_ENTRIES = 500;
@@ -20,6 +21,8 @@ type Input = z.infer<typeof input>;
 export function createListDir({ files }: WorkspaceAccess): Tool<Input> {
   return {
     name: 'list_dir',
+    aliases: ['ls', 'LS', 'dir', 'list_files', 'list_directory', 'list_folder', 'tree'],
+    parameterAliases: { path: PATH_NAMES },
     ...readDescription('list_dir'),
     access: 'read',
     // Who unpacks an archive lets others name files.

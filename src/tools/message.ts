@@ -25,6 +25,11 @@ type Input = z.infer<typeof input>;
 export function createMessage(): Tool<Input> {
   return {
     name: 'message',
+    aliases: ['send_message', 'notify', 'reply', 'say'],
+    parameterAliases: {
+      content: ['contents', 'text', 'message', 'body'],
+      to: ['recipient', 'chat'],
+    },
     ...readDescription('message'),
     access: 'say',
     accessOf: ({ to }) => (to === undefined ? 'say' : 'send'),

@@ -47,6 +47,11 @@ const MAX_LISTED = 20;
 export function createReadDocument(deps: ReadDocumentDeps): Tool<Input> {
   return {
     name: 'read_document',
+    aliases: ['read_pdf', 'open_document', 'view_image', 'read_attachment'],
+    parameterAliases: {
+      document: ['path', 'file_path', 'file', 'name', 'id'],
+      sections: ['pages'],
+    },
     ...readDescription('read_document'),
     access: 'read',
     taints: true,

@@ -7,6 +7,7 @@ import { isOwnFile } from '../core/rule-files.ts';
 import { readDescription } from './description.ts';
 import { decodeText } from './file-text.ts';
 import type { Tool } from './tool.ts';
+import { PATH_NAMES } from './usual-names.ts';
 import {
   checkNotes,
   MAX_PATH_CHARS,
@@ -26,6 +27,17 @@ type Input = z.infer<typeof input>;
 export function createReadFile({ files }: WorkspaceAccess): Tool<Input> {
   return {
     name: 'read_file',
+    aliases: [
+      'Read',
+      'cat',
+      'open',
+      'open_file',
+      'view',
+      'view_file',
+      'get_file',
+      'read_text_file',
+    ],
+    parameterAliases: { path: PATH_NAMES, lines: ['line_range', 'range', 'view_range'] },
     ...readDescription('read_file'),
     access: 'read',
     // Where a file came from nobody knows any more.

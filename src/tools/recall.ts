@@ -4,6 +4,7 @@ import { z } from 'zod';
 import type { MemoryStore } from '../memory/memory.ts';
 import { readDescription } from './description.ts';
 import type { Tool } from './tool.ts';
+import { QUERY_NAMES } from './usual-names.ts';
 
 const MAX_QUERY_CHARS = 1000;
 const EXTRACT = /^\S*memory\/sessions\//m;
@@ -16,6 +17,8 @@ type Input = z.infer<typeof input>;
 export function createRecall(memory: MemoryStore): Tool<Input> {
   return {
     name: 'recall',
+    aliases: ['search_memory', 'memory_search', 'search_memories', 'get_memory'],
+    parameterAliases: { query: QUERY_NAMES },
     ...readDescription('recall'),
     access: 'read',
     // Extracts of conversations hold what others said in them.

@@ -11,6 +11,7 @@ export function redactedToolbox(toolbox: Toolbox, redact: Redactor): Toolbox {
   });
   return {
     offered: (rights) => toolbox.offered(rights),
+    missing: () => toolbox.missing(),
     bind(name, argumentsJson) {
       const bound = toolbox.bind(name, argumentsJson);
       if (bound.kind === 'refused') return { ...bound, outcome: shown(bound.outcome) };

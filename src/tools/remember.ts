@@ -21,6 +21,8 @@ type Input = z.infer<typeof input>;
 export function createRemember(memory: MemoryStore): Tool<Input> {
   return {
     name: 'remember',
+    aliases: ['save_memory', 'add_memory', 'memorize', 'store_memory'],
+    parameterAliases: { fact: ['text', 'content', 'memory', 'note'] },
     ...readDescription('remember'),
     access: 'write',
     // A fact is in the prompt of every later turn.

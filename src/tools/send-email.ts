@@ -38,6 +38,12 @@ type Input = z.infer<typeof input>;
 export function createSendEmail(): Tool<Input> {
   return {
     name: 'send_email',
+    aliases: ['email', 'send_mail', 'mail'],
+    parameterAliases: {
+      to: ['recipient', 'address', 'email'],
+      subject: ['title'],
+      body: ['content', 'text', 'message'],
+    },
     ...readDescription('send_email'),
     access: 'send',
     isPosted: () => true,

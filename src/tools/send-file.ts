@@ -51,6 +51,11 @@ export type SendFileDeps = {
 export function createSendFile(deps: SendFileDeps): Tool<Input> {
   return {
     name: 'send_file',
+    aliases: ['send_files', 'upload_file', 'attach_file', 'send_document', 'send_photo'],
+    parameterAliases: {
+      paths: ['path', 'file_path', 'file', 'files'],
+      caption: ['text', 'message'],
+    },
     ...readDescription('send_file'),
     access: 'say',
     input,

@@ -21,6 +21,8 @@ type Input = z.infer<typeof input>;
 export function createTime(timeZone: () => string): Tool<Input> {
   return {
     name: 'time',
+    aliases: ['get_time', 'current_time', 'get_current_time', 'now', 'date', 'get_date'],
+    parameterAliases: { zones: ['zone', 'timezone', 'time_zone', 'timezones', 'tz'] },
     ...readDescription('time'),
     access: 'read',
     input,

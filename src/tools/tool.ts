@@ -4,6 +4,8 @@
 import type { z } from 'zod';
 import type { AttachedMedia } from '../core/attached.ts';
 import type { OutboundAttachment } from '../core/attachment.ts';
+import type { ParameterAliases } from '../core/coerce.ts';
+import type { ToolFailureKind } from '../core/errors.ts';
 import type { SessionKey, TurnId } from '../core/ids.ts';
 import type { Letter } from '../core/letter.ts';
 import type { ChatRef } from '../core/message.ts';
@@ -39,8 +41,17 @@ export type ToolContext = {
   say(markdown: string, attachments?: readonly OutboundAttachment[]): Promise<void>;
 };
 
+/** Another name models use for a tool; `implies`: arguments that name stands for, where none are given. */
+export type ToolAlias =
+  | string
+  | { readonly name: string; readonly implies: Readonly<Record<string, unknown>> };
+
 export type Tool<Input = unknown> = {
   readonly name: string;
+  /** Case, `_` and `-` do not count. A real name always wins over an alias. */
+  readonly aliases?: readonly ToolAlias[];
+  /** Other names of a parameter, by the name that is meant. */
+  readonly parameterAliases?: ParameterAliases;
   readonly description: string;
   /** When to use it and when not; goes into the system prompt. */
   readonly guidance?: string;
@@ -59,6 +70,17 @@ export type Tool<Input = unknown> = {
   /** Such a result is shown as it is, where it has to be copied to the letter. */
   readonly isVerbatim?: true;
   readonly input: z.ZodType<Input>;
+  /** JSON Schema of the arguments as the model is shown it; left out: that of `input`. */
+  readonly schema?: Readonly<Record<string, unknown>>;
+  /**
+   * Whether it can work now: its key is there, its program was found. Asked at every model call, so
+   * it only looks at what is known already. A tool that cannot work does not exist for the model.
+   */
+  isAvailable?(): boolean;
+  /** Why it is not available, for people and for the model. */
+  unavailableBecause?(): string;
+  /** Longest run of this call, milliseconds, where it is not the configured one of all tools. */
+  timeoutMs?(input: Input): number;
   /** Short text for people that says what a call is about, e.g. the path. */
   describe(input: Input): string;
   /** The result text for the model. @throws ToolError */
@@ -69,6 +91,8 @@ export type Tool<Input = unknown> = {
 export type ToolOutcome = {
   readonly status: 'ok' | 'failed';
   readonly text: string;
+  /** Of a call that failed: why. */
+  readonly failure?: ToolFailureKind;
   /** It holds words of others. */
   readonly isForeign?: true;
 };
@@ -97,9 +121,13 @@ export type BoundCall =
   /** Unknown tool or bad input; `outcome` explains the valid shape to the model. */
   | { readonly kind: 'refused'; readonly name: string; readonly outcome: ToolOutcome };
 
+/** A tool that is switched on and cannot work. */
+export type MissingTool = { readonly name: string; readonly reason: string };
+
 export interface Toolbox {
   /** What a turn of these rights is offered. */
   offered(rights: Rights): OfferedTools;
   /** `argumentsJson` is the model's text, verbatim. */
   bind(name: string, argumentsJson: string): BoundCall;
+  missing(): readonly MissingTool[];
 }

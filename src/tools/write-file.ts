@@ -5,6 +5,7 @@ import { ToolError } from '../core/errors.ts';
 import { writeAccessOf } from '../core/rule-files.ts';
 import { readDescription } from './description.ts';
 import type { Tool } from './tool.ts';
+import { PATH_NAMES } from './usual-names.ts';
 import {
   checkNotes,
   MAX_PATH_CHARS,
@@ -21,6 +22,8 @@ type Input = z.infer<typeof input>;
 export function createWriteFile({ files }: WorkspaceAccess): Tool<Input> {
   return {
     name: 'write_file',
+    aliases: ['Write', 'create_file', 'save_file', 'new_file'],
+    parameterAliases: { path: PATH_NAMES, content: ['contents', 'text', 'file_text', 'body'] },
     ...readDescription('write_file'),
     access: 'write',
     accessOf: ({ path }, isTainted) => writeAccessOf(path, isTainted),

@@ -75,8 +75,9 @@ export async function createRig(options: RigOptions = {}) {
   await mkdir(workspace, { recursive: true });
   const model = createScriptedModel(options);
   const settings = { ...SETTINGS, workspace, ...options.settings };
+  const tools = (options.tools ?? []).map(toolOf);
   const toolbox = createToolbox({
-    tools: (options.tools ?? []).map(toolOf),
+    tools: () => tools,
     settings: () => ({
       disabled: [],
       maxResultChars: options.maxResultChars ?? 10_000,

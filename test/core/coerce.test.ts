@@ -20,6 +20,9 @@ const MIXED = schemaOf(
 );
 const QUERY = schemaOf(z.object({ query: z.string(), limit: z.int().optional() }));
 
+const ALIASES = { path: ['file_path', 'file'], content: ['text'] };
+const coerce = (value: unknown, schema: ShapeSchema) => coerceArguments(value, schema, ALIASES);
+
 describe('arguments as a model writes them', () => {
   test.each([
     ['', {}],
@@ -97,21 +100,30 @@ describe('coercion', () => {
     ['the one required value alone', QUERY, 'tea', { query: 'tea' }],
     ['the wrong type altogether', QUERY, 42, 42],
   ])('%s', (_, schema, given, expected) => {
-    expect(coerceArguments(given, schema)).toEqual(expected);
+    expect(coerce(given, schema)).toEqual(expected);
+  });
+
+  test('a name may stand for arguments, where none are given', () => {
+    const implied = { content: 'usual' };
+    expect(coerceArguments({ file: 'a' }, FILE, ALIASES, implied)).toMatchObject({
+      path: 'a',
+      content: 'usual',
+    });
+    expect(coerceArguments({ path: 'a', text: 'b' }, FILE, ALIASES, implied)).toMatchObject({
+      content: 'b',
+    });
   });
 
   test('what is right already stays as it is', () => {
     const right = fc.record({ path: fc.string(), content: fc.string() });
-    fc.assert(
-      fc.property(right, (input) => void expect(coerceArguments(input, FILE)).toEqual(input)),
-    );
+    fc.assert(fc.property(right, (input) => void expect(coerce(input, FILE)).toEqual(input)));
   });
 
   test('any JSON is taken without throwing, and coercing twice changes nothing more', () => {
     fc.assert(
       fc.property(fc.jsonValue(), fc.constantFrom(FILE, ZONES, MIXED, QUERY), (value, schema) => {
-        const once = coerceArguments(value, schema);
-        expect(coerceArguments(once, schema)).toEqual(once);
+        const once = coerce(value, schema);
+        expect(coerce(once, schema)).toEqual(once);
       }),
     );
   });

@@ -85,7 +85,7 @@ export async function makeApprovalsRig() {
     },
   };
   const toolbox = createToolbox({
-    tools: [tool as Tool],
+    tools: () => [tool as Tool],
     settings: () => ({ disabled: [], maxResultChars: 10_000, timeoutMs: 60_000 }),
     clock,
     log: silentLogger,

@@ -27,8 +27,10 @@ const media = createMemoryMedia(systemClock);
 const sending = { media, maxBytes: () => undefined };
 const reader = createTestReader(media, '/nowhere');
 const reading = { media, reader, maxResultChars: () => 10_000 };
+const web = createWebTools();
+const tools = createTools({ files, memory, timeZone, web, sending, reading });
 const toolbox = createToolbox({
-  tools: createTools({ files, memory, timeZone, web: createWebTools(), sending, reading }),
+  tools: () => tools,
   settings: () => toolboxSettings(configSchema.parse({})),
   clock: systemClock,
   log: silentLogger,

@@ -17,7 +17,7 @@ async function createOneTool(run: Tool<{ n: number }>['run'], settings = {}) {
     run,
   };
   const toolbox = createToolbox({
-    tools: [tool],
+    tools: () => [tool],
     settings: () => ({ disabled: [], maxResultChars: 500, timeoutMs: 1000, ...settings }),
     clock,
     log: silentLogger,

@@ -51,7 +51,7 @@ export async function createWorkspace(settings: Partial<ToolboxSettings> = {}) {
   await writeFile(join(workspace, 'hello.txt'), 'line one\nline two\nline three\n');
   await writeFile(join(home, 'config.json'), SECRET);
   const toolbox = createToolbox({
-    tools,
+    tools: () => tools,
     settings: () => ({ disabled: [], maxResultChars: 10_000, timeoutMs: 60_000, ...settings }),
     clock,
     log: silentLogger,

@@ -62,6 +62,21 @@ export function createWebFetch(deps: WebFetchDeps): Tool<Input> {
   const cache = createPageCache<WebText>();
   return {
     name: 'web_fetch',
+    aliases: [
+      'WebFetch',
+      'fetch',
+      'fetch_url',
+      'open_url',
+      'read_url',
+      'browse',
+      'curl',
+      'http_get',
+      'read_page',
+    ],
+    parameterAliases: {
+      url: ['uri', 'link', 'address', 'href', 'page'],
+      offset: ['start_index', 'start'],
+    },
     ...readDescription('web_fetch'),
     access: 'web',
     taints: true,

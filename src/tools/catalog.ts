@@ -1,0 +1,103 @@
+// Which tools there are at the moment, what the model is told of them, and which one a name means.
+// Tools come and go; what the model is shown of one is worked out once, so that its text stays the
+// same from call to call.
+
+import { z } from 'zod';
+import { nearestName } from '../core/nearest.ts';
+import type { ToolSpec } from '../providers/provider.ts';
+import type { MissingTool, Tool } from './tool.ts';
+
+export type CatalogDeps = {
+  /** In a stable order: the prompt cache of the model holds as long as nothing changes. */
+  readonly tools: () => readonly Tool[];
+  readonly settings: () => { readonly disabled: readonly string[] };
+};
+
+export type Listed = { readonly tool: Tool; readonly spec: ToolSpec };
+
+export type FoundTool =
+  | (Listed & {
+      readonly kind: 'found';
+      /** Arguments that the name stands for. */
+      readonly implied: Readonly<Record<string, unknown>>;
+    })
+  | { readonly kind: 'unknown'; readonly reason: string };
+
+export type Catalog = {
+  /** What is switched on and can work. */
+  usable(): readonly Listed[];
+  missing(): readonly MissingTool[];
+  find(name: string): FoundTool;
+};
+
+const NOTHING_IMPLIED = {};
+
+export function createCatalog({ tools, settings }: CatalogDeps): Catalog {
+  const specs = new WeakMap<Tool, ToolSpec>();
+  const listed = (tool: Tool): Listed => {
+    const spec = specs.get(tool) ?? specOf(tool);
+    specs.set(tool, spec);
+    return { tool, spec };
+  };
+  const enabled = () => {
+    const { disabled } = settings();
+    return tools().filter(({ name }) => !disabled.includes(name));
+  };
+  return {
+    usable: () => enabled().filter(isUsable).map(listed),
+    missing: () =>
+      enabled()
+        .filter((tool) => !isUsable(tool))
+        .map((tool) => ({ name: tool.name, reason: reasonOf(tool) })),
+    find(name) {
+      const all = enabled();
+      const meant = meantBy(name, all);
+      if (meant === undefined) return { kind: 'unknown', reason: unknownName(name, all) };
+      if (!isUsable(meant.tool)) {
+        return {
+          kind: 'unknown',
+          reason: `${meant.tool.name} cannot be used: ${reasonOf(meant.tool)}`,
+        };
+      }
+      return { kind: 'found', ...listed(meant.tool), implied: meant.implied };
+    },
+  };
+}
+
+const isUsable = (tool: Tool) => tool.isAvailable?.() ?? true;
+const reasonOf = (tool: Tool) => tool.unavailableBecause?.() ?? 'what it needs is missing';
+
+function specOf(tool: Tool): ToolSpec {
+  const { $schema: _, ...schema } = tool.schema ?? z.toJSONSchema(tool.input, { io: 'input' });
+  return { name: tool.name, description: tool.description, schema };
+}
+
+type Meant = { readonly tool: Tool; readonly implied: Readonly<Record<string, unknown>> };
+
+/** Also under a name space (`functions.read_file`), other spellings and the usual other names. */
+function meantBy(name: string, tools: readonly Tool[]): Meant | undefined {
+  const plain = plainName(name);
+  const byName =
+    tools.find((tool) => tool.name === name) ??
+    tools.find((tool) => plain !== '' && plainName(tool.name) === plain);
+  if (byName !== undefined) return { tool: byName, implied: NOTHING_IMPLIED };
+  for (const tool of tools) {
+    const alias = tool.aliases?.find((each) => plainName(nameOf(each)) === plain);
+    if (alias === undefined) continue;
+    return { tool, implied: typeof alias === 'string' ? NOTHING_IMPLIED : alias.implies };
+  }
+  return undefined;
+}
+
+const nameOf = (alias: NonNullable<Tool['aliases']>[number]) =>
+  typeof alias === 'string' ? alias : alias.name;
+
+const plainName = (name: string) =>
+  (name.split(/[.:/]/).at(-1) ?? '').toLowerCase().replace(/[^a-z0-9]/g, '');
+
+function unknownName(name: string, tools: readonly Tool[]): string {
+  const names = tools.filter(isUsable).map((tool) => tool.name);
+  const near = nearestName(name, names);
+  const hint = near === undefined ? '' : ` Did you mean ${near}?`;
+  return `there is no tool of this name.${hint} Tools: ${names.join(', ')}.`;
+}
