@@ -3,6 +3,7 @@
 
 import { randomBytes } from 'node:crypto';
 import type { Agent } from '../agent/agent.ts';
+import type { SideModel } from '../agent/side-model.ts';
 import type { MessageBus } from '../bus/bus.ts';
 import type { ChannelName } from '../core/ids.ts';
 import type { ChatRef } from '../core/message.ts';
@@ -41,6 +42,7 @@ export type DecisionParts = {
   readonly ownerDoor: OwnerDoor;
   readonly agent: Agent;
   readonly desk: SpendingDesk;
+  readonly side: SideModel;
   manager(): ChannelManager;
 };
 

@@ -1,11 +1,15 @@
 // Builds what lets an owner answer mails from their chat.
 
+import { summariseMail } from '../agent/mail-summary.ts';
+import type { SideModel } from '../agent/side-model.ts';
 import type { MessageBus } from '../bus/bus.ts';
 import { ArchiveError } from '../channels/channel.ts';
 import type { ChatRef } from '../core/message.ts';
+import { nameOfLanguage } from '../core/person.ts';
 import { createBridgeAnswers } from '../gateway/bridge-answers.ts';
 import { BridgeBook } from '../gateway/bridge-book.ts';
 import { BridgeDesk } from '../gateway/bridge-desk.ts';
+import { createBridgeSummaries, type Summarise } from '../gateway/bridge-summaries.ts';
 import { createMailBridge, type MailBridge } from '../gateway/mail-bridge.ts';
 import type { ChannelManager } from '../gateway/manager.ts';
 import type { People } from '../gateway/people.ts';
@@ -23,6 +27,7 @@ export type MailBridgeParts = {
   readonly store: StateStore;
   readonly bus: MessageBus;
   readonly people: People;
+  readonly side: SideModel;
   readonly questions: () => Questions;
   manager(): ChannelManager;
   ownerChat(): Promise<ChatRef>;
@@ -38,15 +43,17 @@ export function buildMailBridge(parts: MailBridgeParts): BuiltMailBridge {
   const { live, clock, log, store, bus, people, questions, manager, ownerChat } = parts;
   const state = store.scope('mail-bridge');
   const book = new BridgeBook(state);
+  const changed = () => desk.changed();
+  const summarise = summariserOf(parts);
+  const summaries = createBridgeSummaries({ book, clock, log, summarise, ownerChat, changed });
   const desk = new BridgeDesk({
-    ...{ book, state, bus, clock, log, questions, ownerChat },
+    ...{ book, state, bus, clock, log, questions, ownerChat, summaries },
     async archive({ id, chat }, signal) {
       const archive = manager().channel(chat.channel)?.archive;
       if (archive === undefined) throw new ArchiveError('no_archive', 'the mailbox is not open');
       await archive(id, signal);
     },
   });
-  const changed = () => desk.changed();
   const handler = createBridgeAnswers({
     ...{ book, bus, clock, changed },
     timeZoneIn: async (chat) =>
@@ -55,4 +62,14 @@ export function buildMailBridge(parts: MailBridgeParts): BuiltMailBridge {
   const mode = (channel: string) => policyOf(channel, live.config).bridge ?? 'off';
   const bridge = createMailBridge({ book, mode, changed, now: () => clock.now() });
   return { bridge, handler, desk };
+}
+
+/** In the language of whoever reads it, and without what is secret here. */
+function summariserOf({ live, people, side }: MailBridgeParts): Summarise {
+  return async ({ readIn, text, ...mail }, signal) => {
+    const tag = (await people.persons.inChat(readIn))?.language;
+    const language = tag === undefined ? undefined : nameOfLanguage(tag);
+    const ask = { ...mail, text: live.redact(text) };
+    return summariseMail(side, language === undefined ? ask : { ...ask, language }, signal);
+  };
 }

@@ -2,6 +2,7 @@
 // implementation stands behind which contract.
 
 import { randomBytes } from 'node:crypto';
+import { createSideModel } from '../agent/side-model.ts';
 import type { ChannelName } from '../core/ids.ts';
 import type { CommandDeps } from '../gateway/command.ts';
 import { createDispatcher } from '../gateway/dispatcher.ts';
@@ -80,6 +81,7 @@ async function build(
   const ownerChat = () => ownerDoor.chat(isThere);
   const asking = { ownerChat, deciding: () => deciding, persons: () => persons };
   const { spending, desk } = await buildSpending(foundations, asking, resources);
+  const side = createSideModel({ spending, clock, models: models.current });
   const agent = buildAgent(parts, models.current, options.home, spending);
   const settings = createSessionSettings(store.scope('session-settings'));
   const state = store.scope(PAIRING_SCOPE);
@@ -124,7 +126,7 @@ async function build(
   const tell = (text: string) => alert(undefined, text);
   const buffer = createGroupBuffer(store.scope('groups'), clock);
   const groups = createGroupIntake({ buffer, tellOwner: tell });
-  const decided = { live, clock, log, store, bus, people, judge, ownerDoor, agent, desk };
+  const decided = { live, clock, log, store, bus, people, judge, ownerDoor, agent, desk, side };
   const deciding = buildDecisions({ ...decided, manager: () => manager });
   const { questions, approvals, origins, drafts, mails, bridge } = deciding;
   const announce = createOwnerNotices({ state, bus, questions, strangers, clock, ownerChat });

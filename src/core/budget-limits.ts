@@ -6,7 +6,10 @@ import { type CountNames, personNames } from './message-limits.ts';
 import type { Cap } from './spending.ts';
 
 /** The message that a call answers: its sender and its chat pay. */
-export type Payer = Pick<InboundMessage, 'chat' | 'sender'>;
+export type Payer = Pick<InboundMessage, 'chat' | 'sender'> & {
+  /** Whoever is in the chat knows nothing of it: an owner is told instead. */
+  readonly isUnseen?: boolean;
+};
 
 export type Charged = {
   readonly whose: 'person' | 'chat' | 'total';

@@ -1,9 +1,10 @@
 // Mails that are left to the owner instead of being answered: which they are, and what the owner is
-// shown of them. A mail's words stand in code spans: nothing in them can be tapped, loaded or taken
-// for ours, and no model reads them here.
+// shown of them. A mail's words, and a summary of them, stand in code spans: nothing in them can be
+// tapped, loaded or taken for ours.
 
 import type { SettledVerdict } from './admission.ts';
 import { attachmentTitle } from './attachment-words.ts';
+import { type MailSummary, SHORT_MAIL_CHARS } from './mail-summary.ts';
 import { visibleText } from './mail-text.ts';
 import type { InboundMessage, Verification } from './message.ts';
 import { shortName, verbatim } from './stranger-words.ts';
@@ -13,6 +14,8 @@ export const BRIDGE_MODES = ['off', 'unlisted', 'all'] as const;
 export type BridgeMode = (typeof BRIDGE_MODES)[number];
 
 const MAX_LINES = 6;
+/** Of a mail that is short anyway. */
+const MAX_SHORT_LINES = 20;
 const MAX_EXCERPT_CHARS = 600;
 const MAX_LINE_CHARS = 200;
 const MAX_SUBJECT_CHARS = 150;
@@ -54,13 +57,19 @@ export function mailNoteOf(message: InboundMessage): MailNote {
   };
 }
 
-function excerptOf(text: string, subject: string): Pick<MailNote, 'lines' | 'isCut'> {
+/** Without the line that names the subject once more. */
+export function bodyOf(text: string, subject: string): string {
   const title = `Subject: ${oneLine(subject, subject.length)}`;
-  const body = subject !== '' && text.startsWith(title) ? text.slice(title.length) : text;
+  return subject !== '' && text.startsWith(title) ? text.slice(title.length) : text;
+}
+
+function excerptOf(text: string, subject: string): Pick<MailNote, 'lines' | 'isCut'> {
+  const body = bodyOf(text, subject);
   const lines: string[] = [];
   let left = MAX_EXCERPT_CHARS;
   const all = body.split('\n').filter((line) => line.trim() !== '');
-  for (const line of all.slice(0, MAX_LINES)) {
+  const isShort = body.trim().length < SHORT_MAIL_CHARS;
+  for (const line of all.slice(0, isShort ? MAX_SHORT_LINES : MAX_LINES)) {
     const shown = oneLine(line, Math.min(left, MAX_LINE_CHARS));
     if (left <= 0) break;
     if (shown !== '') lines.push(shown);
@@ -80,21 +89,33 @@ const PROOF: Readonly<Record<Verification, string>> = {
   unverified: '**not proven: anybody may have written this**',
 };
 
-export function mailNoteText(note: MailNote): string {
-  const { address, name, verified, subject, lines, isCut, files } = note;
+const NO_SUMMARY = {
+  budget: 'Not summarised: today’s budget is used up. Its first lines:',
+  failed: 'Not summarised: no model answered. Its first lines:',
+} as const;
+
+export function mailNoteText(note: MailNote, summary?: MailSummary): string {
+  const { address, name, verified, subject, files } = note;
   const named = name === '' ? verbatim(address) : `${verbatim(name)} (${verbatim(address)})`;
   const more = files.length > MAX_NAMED_FILES ? ` and ${files.length - MAX_NAMED_FILES} more` : '';
   return [
     `Mail from ${named}, ${PROOF[verified]}`,
     subject === '' ? 'Without a subject' : `Subject: ${verbatim(subject)}`,
-    ...(lines.length === 0
-      ? ['It has no text.']
-      : ['', ...lines.map((line) => `> ${verbatim(line)}`)]),
-    ...(isCut ? ['> …'] : []),
+    ...contentLines(note, summary),
     ...(files.length === 0
       ? []
       : ['', `Files: ${files.slice(0, MAX_NAMED_FILES).map(verbatim).join(', ')}${more}`]),
   ].join('\n');
+}
+
+function contentLines({ lines, isCut }: MailNote, summary?: MailSummary): readonly string[] {
+  if (summary?.kind === 'made') {
+    return ['', 'In short, by a model that nobody checked:', `> ${verbatim(summary.text)}`];
+  }
+  if (lines.length === 0) return ['It has no text.'];
+  const why = summary?.kind === 'missing' ? [NO_SUMMARY[summary.because]] : [];
+  const quoted = lines.map((line) => `> ${verbatim(line)}`);
+  return ['', ...why, ...quoted, ...(isCut ? ['> …'] : [])];
 }
 
 export const MAIL_CHOICES = [

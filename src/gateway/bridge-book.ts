@@ -3,6 +3,7 @@
 
 import type { MessageId } from '../core/ids.ts';
 import type { MailNote } from '../core/mail-bridge.ts';
+import type { MailSummary } from '../core/mail-summary.ts';
 import { type ChatRef, sessionKeyOf } from '../core/message.ts';
 import { createLanes } from '../lib/lanes.ts';
 import { jsonRow, readOnce } from '../lib/read-once.ts';
@@ -32,6 +33,8 @@ export type BridgedMail = {
   readonly id: MessageId;
   readonly chat: ChatRef;
   readonly note: MailNote;
+  /** Undefined where the note says it all. */
+  readonly summary?: MailSummary;
   /** Number of the newest question about it; 0: none yet. */
   readonly round: number;
   readonly stage: MailStage;

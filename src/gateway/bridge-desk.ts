@@ -19,6 +19,7 @@ import type { Logger } from '../lib/logger.ts';
 import type { KeyValueStore } from '../store/store.ts';
 import { MAIL_SUBJECT } from './bridge-answers.ts';
 import type { BridgeBook, BridgedMail, MailStage } from './bridge-book.ts';
+import type { BridgeSummaries } from './bridge-summaries.ts';
 import type { Question, Questions } from './questions.ts';
 
 const MAX_SHOWN = 20;
@@ -37,6 +38,7 @@ export type BridgeDeskDeps = {
   readonly clock: Clock;
   readonly log: Logger;
   readonly questions: () => Pick<Questions, 'ask' | 'withdraw'>;
+  readonly summaries: BridgeSummaries;
   ownerChat(): Promise<ChatRef>;
   /** Takes the mail out of the inbox; one that is gone already is no failure. */
   archive(mail: BridgedMail, signal: AbortSignal): Promise<void>;
@@ -91,10 +93,10 @@ export class BridgeDesk {
     const now = this.#deps.clock.now();
     switch (stage.kind) {
       case 'waiting':
-        return this.#show(mail);
+        return this.#show(mail, signal);
       case 'snoozed':
       case 'writing':
-        if (stage.until <= now) await this.#show(mail);
+        if (stage.until <= now) await this.#show(mail, signal);
         return;
       case 'shown':
       case 'drafted':
@@ -105,9 +107,14 @@ export class BridgeDesk {
     }
   }
 
-  async #show(mail: BridgedMail): Promise<void> {
-    const { book, ownerChat } = this.#deps;
-    if (mail.round === 0 && !(await this.#mayShow(mail))) return;
+  async #show(mail: BridgedMail, signal: AbortSignal): Promise<void> {
+    const { book, ownerChat, summaries } = this.#deps;
+    // Counted before a model is asked for it: of the many that are not shown none is asked.
+    const isCounted = mail.round > 0 || (mail.summary !== undefined && mail.summary.kind !== 'due');
+    if (!isCounted && !(await this.#mayShow(mail))) return;
+    if (mail.summary?.kind === 'due' || mail.summary?.kind === 'wanted') {
+      return summaries.advance(mail, signal);
+    }
     const chat = await ownerChat();
     const stage = { kind: 'shown', chat, isAsked: false } as const;
     const shown = { ...mail, round: mail.round + 1, stage };
@@ -199,7 +206,7 @@ function questionOf(mail: BridgedMail, stage: Asked): Question {
     chat: stage.chat,
     markdown: isDraft
       ? mailDraftText(mail.note, stage.text, stage.hasFiles)
-      : mailNoteText(mail.note),
+      : mailNoteText(mail.note, mail.summary),
     choices: isDraft ? DRAFT_CHOICES : MAIL_CHOICES,
     approvers: 'owners',
     subject: `${MAIL_SUBJECT}:${mail.id}`,

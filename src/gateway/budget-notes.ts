@@ -77,7 +77,7 @@ export function createBudgetNotes(deps: BudgetNotesDeps): BudgetNotes {
       if (!isLimited(account.cap) || !isNearlyUsed(view)) return;
       if (!isFirst(day, account, 80)) return;
       const id = idOf(day, account, 80);
-      const toOwner = account.whose === 'total';
+      const toOwner = account.whose === 'total' || payer.isUnseen === true;
       const text = nearlyUsedText(view, currency(), toOwner);
       const chat = toOwner ? ownerChat() : Promise.resolve(payer.chat);
       inBackground(chat.then((there) => send(id, there, text)));

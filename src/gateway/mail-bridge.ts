@@ -4,7 +4,8 @@
 
 import type { SettledVerdict } from '../core/admission.ts';
 import { parseCommand } from '../core/command.ts';
-import { type BridgeMode, isBridged, mailNoteOf } from '../core/mail-bridge.ts';
+import { type BridgeMode, bodyOf, isBridged, mailNoteOf } from '../core/mail-bridge.ts';
+import { dueSummary } from '../core/mail-summary.ts';
 import type { InboundMessage } from '../core/message.ts';
 import type { BridgeBook, BridgedMail } from './bridge-book.ts';
 import type { Gated } from './group-intake.ts';
@@ -27,8 +28,10 @@ export interface MailBridge {
 export function createMailBridge({ book, now, mode, changed }: MailBridgeDeps): MailBridge {
   async function keep(message: InboundMessage) {
     const note = mailNoteOf(message);
-    const stage = { kind: 'waiting' } as const;
-    await book.add({ id: message.id, chat: message.chat, note, round: 0, stage, at: now() });
+    const { id, chat, sender, text, subject = '' } = message;
+    const summary = dueSummary(bodyOf(text, subject), sender);
+    const due = summary === undefined ? {} : { summary };
+    await book.add({ id, chat, note, ...due, round: 0, stage: { kind: 'waiting' }, at: now() });
     changed();
   }
 

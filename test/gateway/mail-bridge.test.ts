@@ -18,10 +18,12 @@ import {
   userId,
 } from '../../src/core/ids.ts';
 import type { BridgeMode } from '../../src/core/mail-bridge.ts';
+import type { SummaryOutcome } from '../../src/core/mail-summary.ts';
 import type { ChatRef, InboundMessage, OutboundMessage } from '../../src/core/message.ts';
 import { createBridgeAnswers } from '../../src/gateway/bridge-answers.ts';
 import { BridgeBook } from '../../src/gateway/bridge-book.ts';
 import { BridgeDesk } from '../../src/gateway/bridge-desk.ts';
+import { createBridgeSummaries, type MailToSummarise } from '../../src/gateway/bridge-summaries.ts';
 import { createMailBridge } from '../../src/gateway/mail-bridge.ts';
 import { createQuestions } from '../../src/gateway/questions.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
@@ -38,13 +40,22 @@ const OWNER_CHAT: ChatRef = {
 const MAIL = channelName('email');
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
+const LONG = `It is spring. ${'The days are long and the evenings are mild. '.repeat(10)}`;
 const STRANGER: SettledVerdict = { kind: 'refuse', gate: 'not listed', stranger: true };
 
 async function makeRig() {
   const clock = createMovableClock();
   const folder = await mkdtemp(join(tmpdir(), 'nanobot-bridge-'));
   const archived: string[] = [];
-  const edge: { mode: BridgeMode; archiveFails?: Error } = { mode: 'unlisted' };
+  const read: MailToSummarise[] = [];
+  const edge: {
+    mode: BridgeMode;
+    archiveFails?: Error;
+    summarise: (mail: MailToSummarise) => Promise<SummaryOutcome>;
+  } = {
+    mode: 'unlisted',
+    summarise: async () => ({ kind: 'made', text: 'Anna wants lunch on Friday.' }),
+  };
 
   async function open() {
     const store = await openEmbeddedStore({
@@ -66,9 +77,17 @@ async function makeRig() {
         }),
       }),
     });
+    const ownerChat = async () => OWNER_CHAT;
+    const summaries = createBridgeSummaries({
+      ...{ book, clock, log: silentLogger, ownerChat, changed },
+      summarise(mail) {
+        read.push(mail);
+        return edge.summarise(mail);
+      },
+    });
     const desk = new BridgeDesk({
       ...{ book, state, bus, clock, log: silentLogger, questions: () => questions },
-      ownerChat: async () => OWNER_CHAT,
+      ...{ ownerChat, summaries },
       async archive({ id }) {
         if (edge.archiveFails !== undefined) throw edge.archiveFails;
         archived.push(id);
@@ -122,7 +141,7 @@ async function makeRig() {
   });
 
   return {
-    ...{ clock, archived, edge, sent, notes, mails, says },
+    ...{ clock, archived, read, edge, sent, notes, mails, says },
     get bridge() {
       return opened.bridge;
     },
@@ -199,6 +218,43 @@ describe('a mail that the owner answers', () => {
     expect(choices?.map(({ label }) => label)).toEqual([
       ...['Reply', 'Archive', 'Snooze 1 h', 'Tomorrow 9:00'],
     ]);
+  });
+
+  test('that is long is summarised once, and shown again without another call', async () => {
+    await using rig = await makeRig();
+    const mail = rig.mail(1, { text: `Subject: Lunch?\n\n${LONG}` });
+    await rig.arrives(mail);
+    const note = await rig.shown(1);
+    expect(note.markdown).toContain('> `Anna wants lunch on Friday.`');
+    expect(note.markdown).not.toContain('spring');
+    const payer = { chat: mail.chat, sender: mail.sender, isUnseen: true };
+    expect(rig.read).toMatchObject([{ text: LONG.trim(), subject: 'Lunch?', payer }]);
+    await rig.press(note, 'Snooze 1 h');
+    await rig.restart();
+    await rig.clock.advance(HOUR);
+    expect((await rig.shown(2)).markdown).toContain('Anna wants lunch');
+    expect(rig.read).toHaveLength(1);
+  });
+
+  test('is shown with its first lines where a summary fails, is not paid or takes long', async () => {
+    await using rig = await makeRig();
+    const long = (n: number) => rig.mail(n, { text: LONG });
+    rig.edge.summarise = async () => {
+      throw new Error('no model');
+    };
+    await rig.arrives(long(1));
+    expect((await rig.shown(1)).markdown).toMatch(/no model answered\. Its first lines:\n> `It is/);
+    rig.edge.summarise = async () => ({ kind: 'missing', because: 'budget' });
+    await rig.arrives(long(2));
+    expect((await rig.shown(2)).markdown).toMatch(/budget is used up\. Its first lines:\n> `It is/);
+    rig.edge.summarise = () => new Promise(() => undefined);
+    await rig.arrives(long(3));
+    await rig.arrives(rig.mail(4));
+    expect((await rig.shown(3)).markdown).toContain('Where do we eat?');
+    await rig.restart();
+    await expect.poll(() => rig.read.length).toBe(4);
+    await rig.clock.advance(MINUTE);
+    expect((await rig.shown(4)).markdown).toContain('no model answered');
   });
 
   test('is marked where nothing proves its sender', async () => {
@@ -336,8 +392,9 @@ describe('a mail that the owner answers', () => {
 
   test('is one of at most twenty in an hour; the others are counted in one line', async () => {
     await using rig = await makeRig();
-    for (let n = 0; n < 57; n += 1) await rig.arrives(rig.mail(n));
+    for (let n = 0; n < 57; n += 1) await rig.arrives(rig.mail(n, n < 30 ? { text: LONG } : {}));
     await rig.shown(20);
+    expect(rig.read).toHaveLength(20);
     await rig.restart();
     await rig.arrives(rig.mail(57));
     await expect.poll(rig.waiting).toBe(0);
