@@ -16,7 +16,11 @@ type Planned = { readonly call: ToolCall; readonly bound: BoundCall };
 const MAX_PARALLEL_READS = 8;
 const MAX_PREVIEW_CHARS = 120;
 const STOPPED_WHILE_RUNNING = '[outcome unknown: the turn was stopped while this ran]';
-const STOPPED_BEFORE = '[not run: the turn was stopped before this call began]';
+const NOT_BEGUN = {
+  status: 'failed',
+  text: '[not run: the turn was stopped before this call began]',
+  failure: 'cancelled',
+} as const;
 
 export async function* executeCalls(
   turn: TurnContext,
@@ -54,7 +58,7 @@ function groupsOf(planned: readonly Planned[]): readonly (readonly Planned[])[] 
 /** Known for sure here, while after a crash it could only be guessed. */
 async function recordNotRun(turn: TurnContext, planned: readonly Planned[]): Promise<void> {
   const effects = planned.filter((each) => !isRead(each));
-  const entries = effects.map(({ call }) => toolEntry(turn, call, 'failed', STOPPED_BEFORE));
+  const entries = effects.map(({ call }) => toolEntry(turn, call, NOT_BEGUN));
   await turn.thread.record(entries, { durable: true });
 }
 
@@ -86,9 +90,14 @@ async function recordReport(turn: TurnContext, each: Planned, report: CallReport
   const isBrokenOff = turn.signal.aborted && report.status !== 'ok';
   // A read that was broken off simply runs again.
   if (isBrokenOff && isRead(each)) return;
-  const status = isBrokenOff ? 'unknown' : report.status;
-  const text = isBrokenOff ? STOPPED_WHILE_RUNNING : report.text;
-  const entry = toolEntry(turn, each.call, status, text);
+  const { status, text, failure } = report;
+  const entry = toolEntry(
+    turn,
+    each.call,
+    isBrokenOff
+      ? { status: 'unknown', text: STOPPED_WHILE_RUNNING }
+      : { status, text, ...(failure === undefined ? {} : { failure }) },
+  );
   const marked = {
     ...entry,
     ...(report.media === undefined ? {} : { media: report.media }),

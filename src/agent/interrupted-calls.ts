@@ -3,6 +3,7 @@
 
 import { isRepeatable } from '../core/rights.ts';
 import type { ToolCall, ToolEntry } from '../core/transcript.ts';
+import type { BoundCall } from '../tools/tool.ts';
 import { permissionFor } from './permission.ts';
 import type { TurnContext } from './turn-context.ts';
 
@@ -13,18 +14,18 @@ const NOT_RUN = '[not run: the process stopped before this call began]';
 export async function settleInterruptedCalls(turn: TurnContext): Promise<readonly ToolCall[]> {
   const { thread, toolbox } = turn;
   const open = thread.openCalls;
-  const effects = open.filter((call) => {
-    const bound = toolbox.bind(call.name, call.arguments);
-    if (bound.kind === 'refused' || isRepeatable(bound.access)) return false;
-    // It did not run: asking the owner again changes nothing.
-    return permissionFor(turn, bound) === 'free';
-  });
+  const bound = new Map(open.map((call) => [call, toolbox.bind(call.name, call.arguments)]));
+  // A tool that is not there now may have been there when the call began, as those of servers are.
+  const gone = open.filter((call) => isGone(bound.get(call)));
+  const known = open.filter((call) => hasEffects(turn, bound.get(call)));
   // Calls with effects run one by one, and each result is on disk before the next begins: only the
   // first one without a result can have been running.
-  const entries = effects.map((call, index) =>
-    index === 0
-      ? toolEntry(turn, call, 'unknown', OUTCOME_UNKNOWN)
-      : toolEntry(turn, call, 'failed', NOT_RUN),
+  const [first] = known;
+  const effects = open.filter((call) => gone.includes(call) || known.includes(call));
+  const entries = effects.map((call) =>
+    call === first || gone.includes(call)
+      ? toolEntry(turn, call, { status: 'unknown', text: OUTCOME_UNKNOWN })
+      : toolEntry(turn, call, { status: 'failed', text: NOT_RUN, failure: 'cancelled' }),
   );
   if (entries.length > 0) {
     turn.log.warn('tool calls were interrupted', { calls: entries.map(({ name }) => name) });
@@ -33,19 +34,26 @@ export async function settleInterruptedCalls(turn: TurnContext): Promise<readonl
   return open.filter((call) => !effects.includes(call));
 }
 
+const isGone = (bound: BoundCall | undefined) =>
+  bound?.kind === 'refused' && bound.outcome.failure === 'unknown_tool';
+
+function hasEffects(turn: TurnContext, bound: BoundCall | undefined): boolean {
+  if (bound === undefined || bound.kind === 'refused' || isRepeatable(bound.access)) return false;
+  // It did not run: asking the owner again changes nothing.
+  return permissionFor(turn, bound) === 'free';
+}
+
 export function toolEntry(
   { input, clock }: TurnContext,
   call: ToolCall,
-  status: ToolEntry['status'],
-  text: string,
+  result: Pick<ToolEntry, 'status' | 'text' | 'failure'>,
 ): ToolEntry {
   return {
     role: 'tool',
     turnId: input.turnId,
     callId: call.id,
     name: call.name,
-    status,
-    text,
+    ...result,
     at: clock.now(),
   };
 }

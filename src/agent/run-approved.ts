@@ -21,7 +21,9 @@ export async function runApproved(
 ): Promise<ToolOutcome> {
   const bound = toolbox().bind(call.tool, call.arguments);
   if (bound.kind === 'refused') return bound.outcome;
-  if (bound.arguments !== call.arguments) return { status: 'failed', text: CHANGED };
+  if (bound.arguments !== call.arguments) {
+    return { status: 'failed', text: CHANGED, failure: 'permission' };
+  }
   const { session, turnId, chat, person, rights, isTainted } = call;
   let texts = 0;
   return bound.run({

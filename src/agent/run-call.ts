@@ -8,7 +8,7 @@ import type { BoundCall, ToolContext } from '../tools/tool.ts';
 import { permissionFor, type ReadyCall } from './permission.ts';
 import type { TurnContext } from './turn-context.ts';
 
-export type CallReport = Pick<ToolEntry, 'status' | 'text' | 'isForeign' | 'media'>;
+export type CallReport = Pick<ToolEntry, 'status' | 'text' | 'failure' | 'isForeign' | 'media'>;
 
 const NOT_ALLOWED =
   'Error (permission): whoever asks may not have this done here. Do not try it another way; say so.';
@@ -23,12 +23,18 @@ export async function runCall(
 ): Promise<CallReport> {
   if (bound.kind === 'refused') return bound.outcome;
   const permission = permissionFor(turn, bound);
-  if (permission === 'never') return { status: 'failed', text: NOT_ALLOWED };
-  if (permission === 'ask') return { status: 'failed', text: await askOwner(turn, call, bound) };
+  if (permission === 'never') return notAllowed(NOT_ALLOWED);
+  if (permission === 'ask') return notAllowed(await askOwner(turn, call, bound));
   const shown: AttachedMedia[] = [];
   const outcome = await bound.run(contextOf(turn, call, (image) => shown.push(image)));
   return shown.length === 0 ? outcome : { ...outcome, media: shown };
 }
+
+const notAllowed = (text: string): CallReport => ({
+  status: 'failed',
+  text,
+  failure: 'permission',
+});
 
 function askOwner(
   { input, thread, rights }: TurnContext,

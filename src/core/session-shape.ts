@@ -4,6 +4,7 @@
 import { z } from 'zod';
 import type { AttachedMedia } from './attached.ts';
 import { ATTACHMENT_KINDS } from './attachment.ts';
+import { TOOL_FAILURE_KINDS } from './errors.ts';
 import { callId, mediaId, messageId, sessionKey, turnId } from './ids.ts';
 
 const time = z.union([z.string(), z.number()]).transform((value, context) => {
@@ -72,6 +73,7 @@ const tool = z.object({
   name: z.string(),
   status: z.enum(['ok', 'failed', 'unknown']).default('ok'),
   content: z.string(),
+  failure: z.enum(TOOL_FAILURE_KINDS).optional().catch(undefined),
   timestamp: time,
   turn_id: turn,
   media,

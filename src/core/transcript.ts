@@ -2,6 +2,7 @@
 // are named as on disk; a provider turns entries into its wire form and nothing else.
 
 import type { AttachedMedia } from './attached.ts';
+import type { ToolFailureKind } from './errors.ts';
 import type { CallId, MessageId, TurnId } from './ids.ts';
 
 export type ToolCall = {
@@ -57,6 +58,8 @@ export type ToolEntry = {
   /** `unknown`: it was running when the process died; never run again on its own. */
   readonly status: 'ok' | 'failed' | 'unknown';
   readonly text: string;
+  /** Of a failed call: why. */
+  readonly failure?: ToolFailureKind;
   /** What the tool shows the model. */
   readonly media?: readonly AttachedMedia[];
   /** It holds words of others: while it is shown, the conversation is tainted. */

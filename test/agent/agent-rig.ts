@@ -31,7 +31,7 @@ export const CHAT = {
 };
 export const SESSION = sessionKeyOf(CHAT);
 
-type RigTool = Pick<Tool, 'name' | 'access' | 'taints' | 'urlOf'> & {
+type RigTool = Pick<Tool, 'name' | 'access' | 'taints' | 'urlOf' | 'isAvailable'> & {
   run(input: Readonly<Record<string, unknown>>, context: ToolContext): Promise<string>;
 };
 

@@ -109,6 +109,30 @@ describe('a turn that runs again after a kill', () => {
     rig.model.assertDone();
   });
 
+  it('while a tool ran that is not there any more says that the outcome is unknown', async () => {
+    let isThere = true;
+    const begun = Promise.withResolvers<void>();
+    const run = () => {
+      begun.resolve();
+      return new Promise<string>(() => undefined);
+    };
+    const isAvailable = () => isThere;
+    const rig = await createRig({
+      tools: [{ name: 'order', access: 'execute', isAvailable, run }],
+    });
+    rig.model.script(calls([{ name: 'order' }]), says('I have to check.'));
+    const stop = new AbortController();
+    const running = rig.run(rig.inputOf(1, ['order']), stop.signal).catch(() => undefined);
+    await begun.promise;
+    isThere = false;
+    await rig.restart();
+    expect((await rig.ask(1, 'order')).answers).toEqual(['I have to check.']);
+    const entries = await rig.transcript();
+    expect(entries.find(({ role }) => role === 'tool')).toMatchObject({ status: 'unknown' });
+    stop.abort();
+    await running;
+  });
+
   it('before a read began simply reads', async () => {
     const { ran, tools } = counters();
     const rig = await createRig({ tools });

@@ -30,6 +30,23 @@ export function testTool(tool: Tool, good: Readonly<Record<string, unknown>>): v
       }
     });
 
+    test('knows other names of its own parameters, and no name twice', () => {
+      const { properties = {} } = z.toJSONSchema(tool.input, { io: 'input' });
+      const others = Object.entries(tool.parameterAliases ?? {});
+      for (const [name, aliases] of others) {
+        expect(properties).toHaveProperty(name);
+        for (const alias of aliases) expect(alias).not.toBe(name);
+      }
+      const meant = others.flatMap(([, aliases]) => aliases);
+      expect(new Set(meant).size).toBe(meant.length);
+    });
+
+    test('says at once whether it can work, and why not', () => {
+      if (tool.isAvailable?.() === false) {
+        expect(tool.unavailableBecause?.()).toMatch(/\w+ \w+/);
+      }
+    });
+
     test('takes good arguments and says shortly what they are about', () => {
       const input = tool.input.parse(good);
       expect(tool.describe(input).length).toBeLessThan(5000);
@@ -40,5 +57,17 @@ export function testTool(tool: Tool, good: Readonly<Record<string, unknown>>): v
       const parsed = tool.input.parse({ ...good, polluted: 1 });
       expect(parsed).not.toHaveProperty('polluted');
     });
+  });
+}
+
+/** What a set of tools promises: each name, and each other name, means one tool. */
+export function testToolNames(tools: readonly Tool[]): void {
+  test('every name and alias means one tool', () => {
+    const plain = (name: string) => name.toLowerCase().replace(/[^a-z0-9]/g, '');
+    const names = tools.flatMap(({ name, aliases = [] }) => {
+      const others = aliases.map((alias) => (typeof alias === 'string' ? alias : alias.name));
+      return [...new Set([name, ...others].map(plain))];
+    });
+    expect(names.filter((name, index) => names.indexOf(name) !== index)).toEqual([]);
   });
 }

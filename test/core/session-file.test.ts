@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { ATTACHMENT_KINDS } from '../../src/core/attachment.ts';
+import { TOOL_FAILURE_KINDS } from '../../src/core/errors.ts';
 import { callId, mediaId, messageId, sessionKey, turnId } from '../../src/core/ids.ts';
 import {
   decodeLine,
@@ -86,8 +87,9 @@ const entry: fc.Arbitrary<TranscriptEntry> = fc.oneof(
         at,
       }),
       optional('isForeign', fc.constant(true as const)),
+      optional('failure', fc.constantFrom(...TOOL_FAILURE_KINDS)),
     )
-    .map(([base, marked]) => ({ ...base, ...marked })),
+    .map(([base, marked, why]) => ({ ...base, ...marked, ...why })),
   fc.record({ role: fc.constant('summary' as const), text, at }),
   fc.record({ role: fc.constant('reset' as const), at }),
   fc.record({ role: fc.constant('undo' as const), undoes: turn, by: text.map(messageId), at }),
@@ -149,6 +151,23 @@ describe('a line of a session file', () => {
   test('a carried message does not begin like a message, so that counting passes it over', () => {
     const line = encodeEntry({ role: 'user', turnId: turnId('t'), text: 'x', at: 0 }, true);
     expect(MESSAGE_LINE_STARTS.some((start) => line.startsWith(start))).toBe(false);
+  });
+
+  test('says why a call failed, and a reason it does not know costs no more than the reason', () => {
+    const line = encodeEntry({
+      role: 'tool',
+      turnId: turnId('t1'),
+      callId: callId('c1'),
+      name: 'web_fetch',
+      status: 'failed',
+      text: 'no answer',
+      failure: 'timeout',
+      at: 0,
+    });
+    expect(decodeLine(line)).toHaveProperty('entry.failure', 'timeout');
+    const newer = decodeLine(line.replace('"timeout"', '"weather"'));
+    expect(newer).toMatchObject({ entry: { status: 'failed', text: 'no answer' } });
+    expect(newer).not.toHaveProperty('entry.failure');
   });
 
   test('fields of a newer version are passed over, a new role is set aside', () => {

@@ -1,12 +1,22 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import { ToolError } from '../../src/core/errors.ts';
 import { ALL_RIGHTS, NO_RIGHTS } from '../../src/core/rights.ts';
+import type { Clock } from '../../src/lib/clock.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import type { Tool } from '../../src/tools/tool.ts';
 import { createToolbox } from '../../src/tools/toolbox.ts';
 import { createWorkspace } from './workspace-fixture.ts';
 
-async function createOneTool(run: Tool<{ n: number }>['run'], settings = {}) {
+const toolboxDeps = (clock: Clock) => ({
+  settings: () => ({ disabled: [], maxResultChars: 500, timeoutMs: 1000 }),
+  clock,
+  log: silentLogger,
+});
+
+type Counting = Tool<{ n: number }>;
+
+async function createToolboxOf(run: Counting['run'], more: Partial<Counting> = {}) {
   const { context, clock, stop } = await createWorkspace();
   const tool: Tool<{ n: number }> = {
     name: 'count',
@@ -15,16 +25,17 @@ async function createOneTool(run: Tool<{ n: number }>['run'], settings = {}) {
     input: z.object({ n: z.number() }),
     describe: ({ n }) => String(n),
     run,
+    ...more,
   };
-  const toolbox = createToolbox({
-    tools: () => [tool],
-    settings: () => ({ disabled: [], maxResultChars: 500, timeoutMs: 1000, ...settings }),
-    clock,
-    log: silentLogger,
-  });
-  const bound = toolbox.bind('count', '{"n": 1}');
+  const toolbox = createToolbox({ ...toolboxDeps(clock), tools: () => [tool as Tool] });
+  return { tool: tool as Tool, toolbox, context, clock, stop };
+}
+
+async function createOneTool(run: Counting['run'], more: Partial<Counting> = {}) {
+  const made = await createToolboxOf(run, more);
+  const bound = made.toolbox.bind('count', '{"n": 1}');
   if (bound.kind === 'refused') throw new TypeError(bound.outcome.text);
-  return { bound, context, clock, stop };
+  return { ...made, bound };
 }
 
 describe('the toolbox', () => {
@@ -94,6 +105,90 @@ describe('the toolbox', () => {
   test('success is a field: a result that reads like an error is still one', async () => {
     const { bound, context } = await createOneTool(async () => 'Error: this is the content');
     expect(await bound.run(context)).toEqual({ status: 'ok', text: 'Error: this is the content' });
+  });
+
+  test('a failure is told with its kind', async () => {
+    const { call } = await createWorkspace();
+    const failure = async (name: string, input: unknown) => (await call(name, input)).failure;
+    expect(await failure('read_file', { path: 'missing.txt' })).toBe('not_found');
+    expect(await failure('read_file', { path: '../config.json' })).toBe('blocked');
+    expect(await failure('read_file', {})).toBe('invalid_arguments');
+    expect(await failure('fly', {})).toBe('unknown_tool');
+    expect(await failure('read_file', { path: 'hello.txt' })).toBeUndefined();
+  });
+
+  test('a call that only looks is tried once more after a passing failure, no other is', async () => {
+    const tries = async (access: Tool['access'], isTransient: boolean, failures: number) => {
+      let runs = 0;
+      const { bound, context, clock } = await createOneTool(
+        async () => {
+          runs += 1;
+          if (runs > failures) return 'done';
+          throw new ToolError('timeout', 'no answer', { isTransient });
+        },
+        { access },
+      );
+      const outcome = bound.run(context);
+      await clock.advance(500);
+      return { runs, status: (await outcome).status };
+    };
+    expect(await tries('read', true, 1)).toEqual({ runs: 2, status: 'ok' });
+    expect(await tries('web', true, 9)).toEqual({ runs: 2, status: 'failed' });
+    expect(await tries('read', false, 1)).toEqual({ runs: 1, status: 'failed' });
+    for (const access of ['write', 'send', 'execute'] as const) {
+      expect(await tries(access, true, 1)).toEqual({ runs: 1, status: 'failed' });
+    }
+  });
+
+  test('a tool that cannot work does not exist, and why not is known', async () => {
+    let hasKey = false;
+    const { toolbox, context } = await createToolboxOf(async () => 'found', {
+      isAvailable: () => hasKey,
+      unavailableBecause: () => 'it has no key',
+    });
+    expect(toolbox.offered(ALL_RIGHTS)).toEqual({ specs: [], guidance: '' });
+    expect(toolbox.missing()).toEqual([{ name: 'count', reason: 'it has no key' }]);
+    expect(toolbox.bind('count', '{"n": 1}')).toMatchObject({
+      kind: 'refused',
+      outcome: { failure: 'unknown_tool', text: expect.stringContaining('it has no key') },
+    });
+    hasKey = true;
+    expect(toolbox.offered(ALL_RIGHTS).specs).toHaveLength(1);
+    expect(toolbox.missing()).toEqual([]);
+    const bound = toolbox.bind('count', '{"n": 1}');
+    expect(bound.kind === 'ready' && (await bound.run(context)).status).toBe('ok');
+  });
+
+  test('tools come and go, and those that stay are told to the model in the same words', async () => {
+    const { tool, clock } = await createOneTool(async () => 'done');
+    const tools = [tool];
+    const toolbox = createToolbox({ ...toolboxDeps(clock), tools: () => tools });
+    const [before] = toolbox.offered(ALL_RIGHTS).specs;
+    tools.push({ ...tool, name: 'mcp_files_search' });
+    const after = toolbox.offered(ALL_RIGHTS).specs;
+    expect(after.map(({ name }) => name)).toEqual(['count', 'mcp_files_search']);
+    expect(after[0]).toBe(before);
+    tools.pop();
+    expect(toolbox.bind('mcp_files_search', '{}').kind).toBe('refused');
+  });
+
+  test('a name may stand for arguments as well, and a real name always wins', async () => {
+    const ran: number[] = [];
+    const { tool, clock, context } = await createOneTool(async ({ n }) => String(ran.push(n)), {
+      aliases: ['tally', { name: 'count_to_ten', implies: { n: 10 } }],
+      parameterAliases: { n: ['number', 'value'] },
+    });
+    const other = { ...tool, name: 'tally', aliases: [], run: async () => 'the real one' };
+    const toolbox = createToolbox({ ...toolboxDeps(clock), tools: () => [tool, other] });
+    const call = async (name: string, input: unknown) => {
+      const bound = toolbox.bind(name, JSON.stringify(input));
+      return bound.kind === 'ready' ? (await bound.run(context)).text : bound.outcome.text;
+    };
+    await call('CountToTen', {});
+    await call('count_to_ten', { value: '3' });
+    await call('count', { number: 4 });
+    expect(ran).toEqual([10, 3, 4]);
+    expect(await call('tally', { n: 1 })).toBe('the real one');
   });
 
   test('a failure nobody expected is a result without its inner details', async () => {

@@ -1,7 +1,7 @@
 import { readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { testTool } from '../contract/tool.ts';
+import { testTool, testToolNames } from '../contract/tool.ts';
 import { createToolSet, createWorkspace } from './workspace-fixture.ts';
 
 const GOOD: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
@@ -19,7 +19,9 @@ const GOOD: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   time: { zones: ['Asia/Tokyo'] },
 };
 
-for (const tool of createToolSet('/nowhere').tools) testTool(tool, GOOD[tool.name] ?? {});
+const { tools } = createToolSet('/nowhere');
+for (const tool of tools) testTool(tool, GOOD[tool.name] ?? {});
+testToolNames(tools);
 
 describe('read_file', () => {
   test.each([
