@@ -24,7 +24,7 @@ import { createSpentButtons } from '../gateway/spent-buttons.ts';
 import { createStrangerAnswers } from '../gateway/stranger-answers.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
-import type { StateStore } from '../store/store.ts';
+import type { BusStore, StateStore } from '../store/store.ts';
 import { buildDrafts } from './build-drafts.ts';
 import { type BuiltMailBridge, buildMailBridge } from './build-mail-bridge.ts';
 import { policyOf } from './doors.ts';
@@ -35,7 +35,7 @@ export type DecisionParts = {
   readonly live: LiveConfig;
   readonly clock: Clock;
   readonly log: Logger;
-  readonly store: StateStore;
+  readonly store: StateStore & Pick<BusStore, 'hasWrittenTo'>;
   readonly bus: MessageBus;
   readonly people: People;
   readonly judge: Judge;

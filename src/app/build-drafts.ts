@@ -12,7 +12,7 @@ import type { Persons } from '../gateway/persons.ts';
 import type { Questions } from '../gateway/questions.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
-import type { StateStore } from '../store/store.ts';
+import type { BusStore, StateStore } from '../store/store.ts';
 import { policyOf } from './doors.ts';
 import type { LiveConfig } from './live-config.ts';
 
@@ -22,7 +22,7 @@ export type DraftParts = {
   readonly live: LiveConfig;
   readonly clock: Clock;
   readonly log: Logger;
-  readonly store: StateStore;
+  readonly store: StateStore & Pick<BusStore, 'hasWrittenTo'>;
   readonly bus: MessageBus;
   readonly persons: Persons;
   readonly questions: Questions;
@@ -44,6 +44,7 @@ export function buildDrafts(parts: DraftParts): Drafts {
   const isChat = (channel: ChannelName) => policyOf(channel, live.config).medium === 'chat';
   return createDrafts({
     ...{ bus, questions, clock, log, ownerChat },
+    hasWrittenTo: (chat) => store.hasWrittenTo(chat),
     book: new DraftBook(store.scope(DRAFTS_SCOPE)),
     targets: createTargets({
       persons,

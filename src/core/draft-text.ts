@@ -8,6 +8,8 @@ export type DraftToShow = {
   /** Whom it goes to, in words fit for a person. */
   readonly to: string;
   readonly channel: string;
+  /** Addresses of copies. */
+  readonly cc?: readonly string[];
   readonly subject?: string | undefined;
   readonly markdown: string;
   /** Who asks, in words of ours or escaped. */
@@ -19,7 +21,9 @@ export type DraftToShow = {
 /** Undefined where the draft is too long to be shown whole. */
 export function draftText(draft: DraftToShow): string | undefined {
   const subject = draft.subject === undefined ? [] : [`Subject: ${draft.subject}`];
-  const lines = [`To: ${draft.to} (${draft.channel})`, ...subject];
+  const { cc = [] } = draft;
+  const copies = cc.length === 0 ? [] : [`Cc: ${cc.join(', ')}`];
+  const lines = [`To: ${draft.to} (${draft.channel})`, ...copies, ...subject];
   const head = lines.map((line) => shownText(line).replace(/\n/g, '\\n'));
   const shown = [...head, '', shownText(draft.markdown)].join('\n');
   if (shown.length > MAX_SHOWN_CHARS) return undefined;

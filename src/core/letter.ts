@@ -6,6 +6,8 @@ export type Letter =
       readonly kind: 'mail';
       /** A plain address in its one spelling, see core/mail-address. */
       readonly to: string;
+      /** Who gets a copy, each in the same spelling and none of them twice. */
+      readonly cc?: readonly string[];
       readonly subject: string;
       readonly markdown: string;
     }
@@ -15,6 +17,11 @@ export type Letter =
       readonly to: string;
       readonly markdown: string;
     };
+
+/** Everybody it reaches, in the words of the letter. */
+export function recipientsOf(letter: Letter): readonly [string, ...string[]] {
+  return [letter.to, ...(letter.kind === 'mail' ? (letter.cc ?? []) : [])];
+}
 
 /** When an owner has to say yes before a text goes to somebody else. */
 export const SEND_POLICIES = ['never', 'first_contact', 'always', 'outside_hours'] as const;
@@ -42,7 +49,7 @@ export type SendMoment = {
   readonly isOwners: boolean;
   /** The conversation shows words of others. */
   readonly isTainted: boolean;
-  /** Something was sent there before. */
+  /** Something was sent before to everybody it goes to. */
   readonly isKnown: boolean;
 };
 

@@ -147,6 +147,8 @@ export type OutboundDraft = {
   /** The inbound message this answers. */
   readonly replyTo?: MessageId;
   /** What it answers, to be named where it comes late. */
+  /** Of a text that is no answer, for doors that address messages: plain addresses of copies. */
+  readonly copies?: readonly string[];
   readonly question?: Question;
   /** The turn whose live draft this text completes. */
   readonly finalizes?: TurnId;

@@ -21,8 +21,8 @@ export type Draft = {
   readonly chat: ChatRef;
   /** Who that is, in words. */
   readonly name: string;
-  /** Nothing was sent there before. */
-  readonly isNew: boolean;
+  /** Those it goes to whom nothing was sent before. */
+  readonly newTo: readonly string[];
   readonly turn: Omit<AskingTurn, 'isOwnerHere'>;
   /** Of the turn that asked; those of the turn that hears what came of it. */
   readonly rights: Rights;

@@ -12,8 +12,8 @@ const MAX_NEW_ADDRESSES = 5;
 
 export type NextLetter = {
   readonly letter: Letter;
-  /** Something was sent there before. */
-  readonly isKnown: boolean;
+  /** Those it goes to whom nothing was sent before. */
+  readonly newTo: readonly string[];
   readonly session: SessionKey;
   readonly now: number;
 };
@@ -21,17 +21,17 @@ export type NextLetter = {
 /** Why nothing more may be asked for now. */
 export function fullness(
   all: readonly Draft[],
-  { letter, isKnown, session, now }: NextLetter,
+  { letter, newTo, session, now }: NextLetter,
 ): string | undefined {
   const waiting = all.filter(isWaiting);
   const here = waiting.filter(({ turn }) => turn.session === session);
   if (waiting.length >= MAX_OPEN || here.length >= MAX_OPEN_IN_SESSION) return DRAFT_TEXTS.TOO_MANY;
-  if (letter.kind !== 'mail' || isKnown) return undefined;
-  const counted = all.filter(({ at, isNew, state }) => {
-    return isNew && at > now - DAY_MS && state !== 'dropped' && state !== 'expired';
+  if (letter.kind !== 'mail' || newTo.length === 0) return undefined;
+  const counted = all.filter(({ at, letter: { kind }, state }) => {
+    return kind === 'mail' && at > now - DAY_MS && state !== 'dropped' && state !== 'expired';
   });
-  const mails = counted.filter((draft) => draft.letter.kind === 'mail');
-  const addresses = new Set(mails.map((draft) => draft.letter.to));
-  const isFull = addresses.size >= MAX_NEW_ADDRESSES && !addresses.has(letter.to);
+  const before = new Set(counted.flatMap((draft) => draft.newTo));
+  const after = new Set([...before, ...newTo]);
+  const isFull = after.size > before.size && after.size > MAX_NEW_ADDRESSES;
   return isFull ? DRAFT_TEXTS.TOO_MANY_NEW : undefined;
 }

@@ -3,6 +3,7 @@
 
 import { MAX_SHOWN_CHARS } from '../core/approval-text.ts';
 import { messageId } from '../core/ids.ts';
+import { recipientsOf } from '../core/letter.ts';
 import type { InboundMessage } from '../core/message.ts';
 import { verbatim } from '../core/stranger-words.ts';
 import type { Draft } from './draft-book.ts';
@@ -22,8 +23,15 @@ export const DRAFT_TEXTS = {
     `Nobody answered within ${hours} hours: the draft for ${verbatim(name)} is dropped, nothing was sent.`,
 } as const;
 
+function whoGets({ name, letter }: Draft): string {
+  const [, ...cc] = recipientsOf(letter);
+  return cc.length === 0 ? name : `${name}, with copies to ${cc.join(', ')}`;
+}
+
 /** For the model, at once. */
-export function toldOf({ state, name }: Draft): string {
+export function toldOf(draft: Draft): string {
+  const { state } = draft;
+  const name = whoGets(draft);
   if (state === 'sent') return `Sent to ${name}. Do not send it again.`;
   if (state === 'dropped' || state === 'expired') {
     return `Not sent to ${name}: an owner did not want it. Do not try again.`;
@@ -57,7 +65,9 @@ export function outcomeOf(draft: Draft, now: number): InboundMessage {
   };
 }
 
-function outcomeText({ state, name, editedBy }: Draft): string {
+function outcomeText(draft: Draft): string {
+  const { state, editedBy } = draft;
+  const name = whoGets(draft);
   if (state === 'sent') {
     const how = editedBy === undefined ? 'as you wrote it' : 'after they had looked at the words';
     return `[An owner sent the draft for ${name}, ${how}. Do not send it again. Go on with what you were asked.]`;

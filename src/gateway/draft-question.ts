@@ -2,6 +2,7 @@
 // another text.
 
 import { draftText, editText } from '../core/draft-text.ts';
+import { recipientsOf } from '../core/letter.ts';
 import { type Draft, hashOfDraft } from './draft-book.ts';
 import type { Question } from './questions.ts';
 
@@ -16,7 +17,8 @@ export function questionOf(draft: Draft, now: number): Question | undefined {
   const subject = letter.kind === 'mail' ? letter.subject : undefined;
   const { asker } = turn;
   const text = { to: name, channel: chat.channel, subject, asker, isTainted, hours: DRAFT_HOURS };
-  const shown = draftText({ ...text, markdown: letter.markdown });
+  const [, ...cc] = recipientsOf(letter);
+  const shown = draftText({ ...text, cc, markdown: letter.markdown });
   if (shown === undefined) return undefined;
   const first =
     state === 'editing'

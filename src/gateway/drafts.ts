@@ -5,8 +5,8 @@
 import type { LetterToPost } from '../agent/agent.ts';
 import type { MessageBus } from '../bus/bus.ts';
 import type { AdmittedRole } from '../core/admission.ts';
-import { messageId } from '../core/ids.ts';
-import { type Letter, mustAsk, type SendMoment } from '../core/letter.ts';
+import { chatId, messageId } from '../core/ids.ts';
+import { type Letter, mustAsk, recipientsOf, type SendMoment } from '../core/letter.ts';
 import type { ChatRef, InboundMessage } from '../core/message.ts';
 import type { Clock } from '../lib/clock.ts';
 import { createLanes } from '../lib/lanes.ts';
@@ -27,6 +27,8 @@ export type DraftsDeps = {
   readonly clock: Clock;
   readonly log: Logger;
   readonly targets: Targets;
+  /** Whether anything of ours arrived there, in whichever topic and of whatever kind. */
+  hasWrittenTo(chat: ChatRef): Promise<boolean>;
   /** Where an owner is asked who is not in the chat that asks. */
   ownerChat(): Promise<ChatRef>;
   /** What the configuration says now of letters of this kind. */
@@ -75,16 +77,17 @@ export function createDrafts(deps: DraftsDeps): Drafts {
     const target = await deps.targets(letter, turn.chat, isOwnerHere);
     if (target.kind === 'refused') return failed(target.text);
     const { chat, name } = target;
-    const isKnown = await book.wasWritten(chat);
+    const newTo = await strangersTo(letter, chat);
     const now = clock.now();
-    const full = fullness(all, { letter, isKnown, session: turn.session, now });
+    const full = fullness(all, { letter, newTo, session: turn.session, now });
     if (full !== undefined) return failed(full);
     const shownIn = isOwnerHere ? turn.chat : await deps.ownerChat();
     const draft: Draft = {
-      ...{ id, letter, chat, name, isNew: !isKnown, turn: from, rights, isTainted, shownIn },
+      ...{ id, letter, chat, name, newTo, turn: from, rights, isTainted, shownIn },
       ...{ version: 0, at: now, state: 'open' },
     };
     await book.forgetOld(now);
+    const isKnown = newTo.length === 0;
     const moment = { ...deps.policy(letter.kind, turn), isOwners: isOwnerHere, isTainted, isKnown };
     if (!mustAsk(moment)) {
       await send(draft);
@@ -99,12 +102,24 @@ export function createDrafts(deps: DraftsDeps): Drafts {
     return ok(toldOf(draft));
   }
 
+  /** Those it goes to whom nothing was sent before, by a letter or in any other way. */
+  async function strangersTo(letter: Letter, chat: ChatRef): Promise<readonly string[]> {
+    const found: string[] = [];
+    for (const [to, there] of placesOf(letter, chat)) {
+      if (!(await book.wasWritten(there)) && !(await deps.hasWrittenTo(there))) found.push(to);
+    }
+    return found;
+  }
+
   /** A repeat changes nothing. */
   async function send(draft: Draft): Promise<void> {
     const { id, chat, letter } = draft;
-    const subject = letter.kind === 'mail' ? { subject: letter.subject } : {};
-    await bus.send({ id: messageId(`letter/${id}`), chat, markdown: letter.markdown, ...subject });
-    await book.noteWritten(chat);
+    const [, ...copies] = recipientsOf(letter);
+    const { markdown } = letter;
+    const copied = copies.length === 0 ? {} : { copies };
+    const mail = letter.kind === 'mail' ? { subject: letter.subject, ...copied } : {};
+    await bus.send({ id: messageId(`letter/${id}`), chat, markdown, ...mail });
+    for (const [, there] of placesOf(letter, chat)) await book.noteWritten(there);
     await book.put({ ...draft, state: 'sent' });
   }
 
@@ -212,6 +227,12 @@ export function createDrafts(deps: DraftsDeps): Drafts {
     },
     handler: { answer, expired },
   };
+}
+
+/** Everybody a letter goes to, and where that is. */
+function placesOf(letter: Letter, chat: ChatRef): readonly (readonly [string, ChatRef])[] {
+  const [to, ...copies] = recipientsOf(letter);
+  return [[to, chat], ...copies.map((copy) => [copy, { ...chat, chat: chatId(copy) }] as const)];
 }
 
 function isSameLetter(one: Draft, letter: Letter, { session }: AskingTurn): boolean {

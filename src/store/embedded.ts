@@ -14,7 +14,7 @@ import { GroupCommit } from './group-commit.ts';
 import { accept, cancel, readCursor } from './inbound.ts';
 import { expire, get, list, put, putMany } from './key-value.ts';
 import * as outbound from './outbound.ts';
-import { readInbound, readOutbound, sentAs, takeBack } from './sent.ts';
+import { hasWrittenTo, readInbound, readOutbound, sentAs, takeBack } from './sent.ts';
 import type { BusStore, EmbeddedStore, KeyValueStore } from './store.ts';
 import { traceMessage } from './trace.ts';
 import { claimTurns, endTurn, joinTurn, recoverTurns } from './turns.ts';
@@ -115,6 +115,7 @@ type Upkeep = Pick<
   | 'inbound'
   | 'outbound'
   | 'sentAs'
+  | 'hasWrittenTo'
   | 'takeBack'
   | 'dead'
   | 'retry'
@@ -130,6 +131,7 @@ function upkeep(commits: GroupCommit, clock: Clock): Upkeep {
     inbound: (id) => commits.read(() => readInbound(id)),
     outbound: (id) => commits.read(() => readOutbound(id)),
     sentAs: (session, part) => commits.read(() => sentAs(session, part)),
+    hasWrittenTo: (chat) => commits.read(() => hasWrittenTo(chat)),
     takeBack: (turn) => commits.write(() => takeBack(turn, clock.now())),
     dead: () => commits.read(listDead),
     retry: (ids) => commits.write(() => retryDead(ids, clock.now())),

@@ -2,7 +2,12 @@
 
 import type { SentText, TakenBack } from '../bus/bus.ts';
 import type { MessageId, NativeId, SessionKey, TurnId } from '../core/ids.ts';
-import type { InboundMessage, OutboundMessage } from '../core/message.ts';
+import {
+  type ChatRef,
+  type InboundMessage,
+  type OutboundMessage,
+  sessionKeyOf,
+} from '../core/message.ts';
 import { all, first, type Operation } from './operation.ts';
 import { promote } from './outbound.ts';
 
@@ -35,6 +40,15 @@ export function* sentAs(session: SessionKey, part: NativeId): Operation<SentText
     ...[session, part],
   );
   return row === undefined ? undefined : sentText(row)[0];
+}
+
+export function* hasWrittenTo({ thread: _topic, ...chat }: ChatRef): Operation<boolean> {
+  const row = yield* first<{ ord: number }>(
+    `SELECT ord FROM outbound
+     WHERE (lane = ?1 OR substr(lane, 1, length(?1) + 1) = ?1 || '#') AND state = 'sent' LIMIT 1`,
+    sessionKeyOf(chat),
+  );
+  return row !== undefined;
 }
 
 export function* takeBack(turn: TurnId, now: number): Operation<TakenBack> {

@@ -28,7 +28,7 @@ import type {
   SessionKey,
   TurnId,
 } from '../core/ids.ts';
-import type { InboundMessage, OutboundMessage } from '../core/message.ts';
+import type { ChatRef, InboundMessage, OutboundMessage } from '../core/message.ts';
 
 export type KeyValueEntry = { readonly key: string; readonly value: string };
 /** An undefined value deletes. */
@@ -153,6 +153,8 @@ export interface BusStore {
   outbound(id: MessageId): Promise<SentText | undefined>;
   sentAs(session: SessionKey, part: NativeId): Promise<SentText | undefined>;
   takeBack(turn: TurnId): Promise<TakenBack>;
+  /** Whether anything was sent there, in whichever topic, as far as rows are kept. Looks at all of them. */
+  hasWrittenTo(chat: ChatRef): Promise<boolean>;
 
   dead(): Promise<readonly DeadLetter[]>;
   retry(ids: readonly MessageId[]): Promise<number>;

@@ -1,4 +1,4 @@
-// Tool: hands over a mail to one address. What is no plain address or subject never gets further than
+// Tool: hands over a mail to one address, with copies to others. What is no plain address or subject never gets further than
 // here (case E28); whether an owner sees it first, the gateway knows.
 
 import { z } from 'zod';
@@ -9,19 +9,27 @@ import type { Tool } from './tool.ts';
 
 const MAX_CHARS = 50_000;
 const MAX_SUBJECT_CHARS = 200;
+const MAX_COPIES = 10;
 /** Line breaks, control characters, and what is not seen or moves text about. */
 const NOT_IN_SUBJECT = /[\p{C}\p{Zl}\p{Zp}]/u;
 
-const input = z.object({
-  to: z
+const address = () =>
+  z
     .string()
     .max(MAX_ADDRESS_CHARS)
     .refine((to) => recipientOf(to) !== undefined, {
       error:
         'not one plain mail address: only local@domain, without name, quotes, comments, groups, ' +
         'several addresses or invisible characters',
-    })
-    .describe('One address, like ann@example.org.'),
+    });
+
+const input = z.object({
+  to: address().describe('One address, like ann@example.org.'),
+  cc: z
+    .array(address())
+    .max(MAX_COPIES)
+    .optional()
+    .describe('Addresses that get a copy; everybody sees all of them.'),
   subject: z
     .string()
     .refine((subject) => !NOT_IN_SUBJECT.test(subject), {
@@ -48,12 +56,14 @@ export function createSendEmail(): Tool<Input> {
     access: 'send',
     isPosted: () => true,
     input,
-    describe: ({ to, subject }) => `${to}: ${subject}`,
-    async run({ to, subject, body }, context) {
-      const address = recipientOf(to);
+    describe: ({ to, cc = [], subject }) => `${[to, ...cc].join(', ')}: ${subject}`,
+    async run({ to, cc = [], subject, body }, context) {
+      const [address, ...copies] = new Set([to, ...cc].map(recipientOf));
       if (address === undefined) throw new ToolError('invalid_arguments', 'no plain mail address');
       if (context.post === undefined) throw new ToolError('blocked', 'only within a turn');
-      return context.post({ kind: 'mail', to: address, subject, markdown: body });
+      const known = copies.flatMap((copy) => copy ?? []);
+      const copied = known.length === 0 ? {} : { cc: known };
+      return context.post({ kind: 'mail', to: address, ...copied, subject, markdown: body });
     },
   };
 }

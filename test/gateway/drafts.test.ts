@@ -7,9 +7,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { createMessageBus } from '../../src/bus/message-bus.ts';
-import { channelName, chatId, messageId, turnId } from '../../src/core/ids.ts';
+import { channelName, chatId, messageId, threadId, turnId } from '../../src/core/ids.ts';
 import { type Letter, readHours, type SendPolicy } from '../../src/core/letter.ts';
-import { type InboundMessage, type OutboundMessage, sessionKeyOf } from '../../src/core/message.ts';
+import {
+  type ChatRef,
+  type InboundMessage,
+  type OutboundMessage,
+  sessionKeyOf,
+} from '../../src/core/message.ts';
 import { OWNER_TURN } from '../../src/core/notes.ts';
 import { DraftBook } from '../../src/gateway/draft-book.ts';
 import { createDrafts } from '../../src/gateway/drafts.ts';
@@ -22,12 +27,11 @@ import { person } from './people-rig.ts';
 
 const HOUR = 3_600_000;
 const MAIL = channelName('mail');
-const mail = (to: string, markdown = 'Hi.'): Letter => ({
-  kind: 'mail',
-  to,
-  subject: 'Hi',
-  markdown,
+const mail = (to: string, markdown = 'Hi.', cc?: readonly string[]): Letter => ({
+  ...{ kind: 'mail', to, subject: 'Hi', markdown },
+  ...(cc === undefined ? {} : { cc }),
 });
+const placeOfMail = (to: string) => ({ ...placeOf(to), channel: MAIL, chat: chatId(to) });
 
 async function makeRig(policy: SendPolicy = 'first_contact') {
   const clock = createMovableClock();
@@ -48,9 +52,10 @@ async function makeRig(policy: SendPolicy = 'first_contact') {
     });
     const drafts = createDrafts({
       ...{ book: new DraftBook(store.scope('drafts')), bus, questions, clock, log },
+      hasWrittenTo: (chat) => store.hasWrittenTo(chat),
       targets: async ({ to }) => ({
         ...{ kind: 'found', name: to },
-        chat: { ...placeOf(to), channel: MAIL, chat: chatId(to) },
+        chat: placeOfMail(to),
       }),
       ownerChat: async () => placeOf(OWNER),
       policy: () => ({ ...edge, hours: readHours('08:00-20:00') ?? { from: 0, to: 0 } }),
@@ -93,6 +98,11 @@ async function makeRig(policy: SendPolicy = 'first_contact') {
     edge,
     sent,
     question,
+    /** An answer, or anything else that no letter is. */
+    async answers(chat: ChatRef) {
+      await opened.bus.send({ id: messageId(`answer-${calls++}`), chat, markdown: 'Yes.' });
+      await sent();
+    },
     mails: async () => (await sent()).filter(({ chat }) => chat.channel === MAIL),
     get drafts() {
       return opened.drafts;
@@ -177,6 +187,29 @@ describe('a letter', () => {
     rig.edge.policy = 'always';
     expect((await rig.post(mail('ann@x.test', 'Again.'))).text).toMatch(/^Not sent yet/);
     expect(await rig.mails()).toHaveLength(2);
+  });
+
+  test('goes without a question also to whom an answer went before, in whichever thread', async () => {
+    await using rig = await makeRig();
+    await rig.answers({ ...placeOfMail('ann@x.test'), thread: threadId('t1') });
+    expect((await rig.post(mail('ann@x.test'))).text).toMatch(/^Sent to/);
+    expect((await rig.post(mail('ann@x.test.evil'))).text).toMatch(/^Not sent yet/);
+  });
+
+  test('with copies is shown with all of them unless everybody was written to before', async () => {
+    await using rig = await makeRig();
+    await rig.answers(placeOfMail('ann@x.test'));
+    const cc = ['bob@x.test', 'eve@x.test'];
+    expect((await rig.post(mail('ann@x.test', 'Hi.', cc))).text).toMatch(/^Not sent yet/);
+    expect((await rig.question())?.markdown).toContain('Cc: bob@x.test, eve@x.test');
+    await rig.press('Send');
+    expect((await rig.mails()).at(-1)?.copies).toEqual(cc);
+    const told = 'Sent to ann@x.test, with copies to bob@x.test. Do not send it again.';
+    expect((await rig.post(mail('ann@x.test', 'More.', ['bob@x.test']))).text).toBe(told);
+    expect((await rig.post(mail('eve@x.test'))).text).toMatch(/^Sent to/);
+    rig.edge.policy = 'never';
+    const many = Array.from({ length: 6 }, (_, n) => `new${n}@x.test`);
+    expect(await rig.post(mail('ann@x.test', 'All.', many))).toMatchObject({ status: 'failed' });
   });
 
   test('reaches no more than five new addresses in a day', async () => {

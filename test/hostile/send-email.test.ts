@@ -168,13 +168,26 @@ describe('send_email', () => {
     },
   );
 
+  test('copies nobody who is not one plain address, and everybody once', async () => {
+    const { posted, call } = await outbox();
+    for (const address of addresses) {
+      const { status } = await call({ ...GOOD, cc: ['eve@example.org', address] });
+      expect({ address, status }).toEqual({ address, status: 'failed' });
+    }
+    expect((await call({ ...GOOD, cc: VICTIM.repeat(2) })).status).toBe('failed');
+    expect((await call({ ...GOOD, cc: Array(11).fill(VICTIM) })).status).toBe('failed');
+    expect(posted).toEqual([]);
+    await call({ ...GOOD, cc: ['Bob@Example.org', 'bob@example.org', 'ann@example.org'] });
+    expect(posted).toMatchObject([{ to: 'ann@example.org', cc: ['bob@example.org'] }]);
+  });
+
   test.each([
     ['ann@example.org', 'ann@example.org'],
     ['Ann.Smith+x@Example.ORG', 'ann.smith+x@example.org'],
     ['ann@bücher.example', 'ann@xn--bcher-kva.example'],
   ])('hands over %s as %s', async (to, address) => {
     const { posted, call } = await outbox();
-    const more = { cc: VICTIM, bcc: VICTIM, from: VICTIM };
+    const more = { cc: [], bcc: VICTIM, from: VICTIM };
     expect((await call({ ...GOOD, ...more, to, subject: 'Grüße ❤' })).status).toBe('ok');
     expect(posted).toEqual([
       { kind: 'mail', to: address, subject: 'Grüße ❤', markdown: GOOD.body },

@@ -50,7 +50,7 @@ export class Answers {
   }
 
   async send(message: OutboundMessage, context: SendContext): Promise<Receipt> {
-    const { host, account, register } = this.#deps;
+    const { host, account, register, allowFrom } = this.#deps;
     if (isEmpty(message)) return { nativeIds: [] };
     const recipient = normalizeAddress(message.chat.chat);
     if (recipient === undefined || recipient !== message.chat.chat) {
@@ -65,7 +65,7 @@ export class Answers {
     try {
       const reply = await this.#permit(message, recipient, now, mine);
       const record = await outgoingRecord(message, account.from, now, register, (parent) =>
-        this.#permitCopies(parent, reply, mine),
+        this.#permitCopies(message, parent, reply, mine),
       );
       const { thread } = reply;
       const quote =
@@ -74,7 +74,10 @@ export class Answers {
       const packed = await packFiles(message, host.media);
       const raw = await composeMail({ message, packed, record, thread, recipient, from, quote });
       await this.#submit(recipient, raw, context);
-      for (const copy of record.copies ?? []) await this.#submitCopy(copy, raw, context);
+      for (const copy of record.copies ?? []) {
+        const isWanted = message.copies?.includes(copy) === true;
+        if (isWanted || allowFrom().includes(copy)) await this.#submitCopy(copy, raw, context);
+      }
       await this.#note(message, record, reply, raw);
       for (const id of receiptOf(record).nativeIds) await context.partSent(id);
       return receiptOf(record);
@@ -111,19 +114,29 @@ export class Answers {
 
   /** Each copy counts like an answer; one the budgets do not let out now is left out. */
   async #permitCopies(
-    { others = [] }: ParentMail,
+    { copies }: OutboundMessage,
+    parent: ParentMail | undefined,
     reply: SentReply,
     mine: Set<SentReply>,
   ): Promise<readonly string[]> {
-    const { register, replyAll, allowFrom } = this.#deps;
-    const level = (await register.thread(reply.thread))?.level ?? 'unverified';
-    const wanted = copyRecipients(others, replyAll, level !== 'unverified', allowFrom());
+    const wanted = copies ?? (await this.#copiesOf(parent, reply));
     const permitted: string[] = [];
     for (const recipient of wanted) {
-      const verdict = await this.#claim({ ...reply, recipient }, mine);
+      const verdict = await this.#claim({ ...reply, recipient }, mine, copies !== undefined);
       if (verdict.kind === 'send') permitted.push(recipient);
+      else if (copies !== undefined) this.#tellLeftOut(recipient);
     }
     return permitted;
+  }
+
+  async #copiesOf(parent: ParentMail | undefined, { thread }: SentReply) {
+    const { register, replyAll, allowFrom } = this.#deps;
+    const level = (await register.thread(thread))?.level ?? 'unverified';
+    return copyRecipients(parent?.others ?? [], replyAll, level !== 'unverified', allowFrom());
+  }
+
+  #tellLeftOut(recipient: string): void {
+    this.#deps.host.alert(`The copy of a mail for ${recipient} was not sent: a mail budget.`);
   }
 
   /** Judged and counted in one step, so that nothing sent side by side comes in between. */
@@ -147,8 +160,7 @@ export class Answers {
 
   /** Tried once: the answer itself has arrived, and the owner hears of a copy that has not. */
   async #submitCopy(recipient: string, raw: Buffer, { signal }: SendContext): Promise<void> {
-    const { account, host, allowFrom } = this.#deps;
-    if (!allowFrom().includes(recipient)) return;
+    const { account, host } = this.#deps;
     try {
       await sendBySmtp(account, recipient, raw, signal);
     } catch (error) {

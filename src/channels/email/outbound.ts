@@ -31,8 +31,8 @@ export type OutgoingMail = {
   readonly quote: MailQuote | undefined;
 };
 
-/** Decides, from the mail that is answered, who gets a copy. */
-export type ChooseCopies = (parent: ParentMail) => Promise<readonly string[]>;
+/** Decides who gets a copy, of an answer from the mail that is answered. */
+export type ChooseCopies = (parent: ParentMail | undefined) => Promise<readonly string[]>;
 
 const digest = (text: string, hexChars: number) =>
   createHash('sha256').update(text).digest('hex').slice(0, hexChars);
@@ -75,7 +75,7 @@ async function newRecord(
     subject: message.subject ?? subjectOf(message, parent),
     ...(parent?.messageId === undefined ? {} : { inReplyTo: parent.messageId }),
     references: parent === undefined ? [] : replyReferences(parent),
-    copies: parent === undefined ? [] : await chooseCopies(parent),
+    copies: await chooseCopies(parent),
     triedAt: now,
     isSent: false,
   };

@@ -36,12 +36,15 @@ type LossySmtp = AsyncDisposable & {
   readonly port: number;
   /** The text of every mail that was handed over completely. */
   readonly texts: readonly string[];
+  /** Of every envelope, in order. */
+  readonly recipients: readonly string[];
   /** While true, the connection is cut behind the final dot. */
   isCutting: boolean;
 };
 
 async function startLossySmtp(): Promise<LossySmtp> {
   const texts: string[] = [];
+  const recipients: string[] = [];
   const server = createServer((socket) => {
     let text = '';
     let isData = false;
@@ -49,6 +52,8 @@ async function startLossySmtp(): Promise<LossySmtp> {
     socket.on('data', (chunk) => {
       const line = chunk.toString();
       if (!isData) {
+        const [, recipient] = /^RCPT TO:<([^>]*)>/im.exec(line) ?? [];
+        if (recipient !== undefined) recipients.push(recipient);
         isData = line.startsWith('DATA');
         socket.write(isData ? '354 go on\r\n' : '250 ok\r\n');
         return;
@@ -68,6 +73,7 @@ async function startLossySmtp(): Promise<LossySmtp> {
   const smtp: LossySmtp = {
     port: address.port,
     texts,
+    recipients,
     isCutting: false,
     [Symbol.asyncDispose]: () => new Promise((resolve) => server.close(() => resolve())),
   };
@@ -148,6 +154,15 @@ describe('an answer whose fate is unknown', () => {
     expect(await running.channel.send(answer, sending({ attempt: 2 }))).toEqual(receipt);
     expect(smtp.texts).toHaveLength(1);
   });
+});
+
+it('hands a letter over for each address that gets a copy, and names them all in it', async () => {
+  const copies = ['bob@person.test', 'eve@person.test'];
+  const letter = { ...looseMessage('anna@person.test', 'ab', 'Hi'), subject: 'Plan', copies };
+  await running.channel.send(letter, sending());
+  expect(smtp.recipients).toEqual(['anna@person.test', ...copies]);
+  expect(new Set(smtp.texts).size).toBe(1);
+  expect(smtp.texts[0]).toMatch(/^Cc: bob@person\.test, eve@person\.test\r$/m);
 });
 
 describe('the budget', () => {
