@@ -6,7 +6,7 @@ import type { AttachmentKind } from '../core/attachment.ts';
 import { NanobotError } from '../core/errors.ts';
 import type { LiveUpdate } from '../core/event.ts';
 import type { MediaId, MessageId } from '../core/ids.ts';
-import type { Choice } from '../core/message.ts';
+import type { Amendment, Choice } from '../core/message.ts';
 
 /** What a chat and a client id may look like: safe in keys, URLs and file names. */
 export const DOOR_NAME = /^[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}$/;
@@ -19,7 +19,7 @@ export class DoorClosedError extends NanobotError {
   }
 }
 
-/** A chat or client id that is no DOOR_NAME. */
+/** A chat or client id that is no DOOR_NAME, or the name of something that is not there. */
 export class DoorNameError extends NanobotError {
   override readonly name = 'DoorNameError';
   constructor(message: string) {
@@ -46,6 +46,8 @@ export type DoorEvent =
       readonly files?: readonly DoorFile[];
       /** Says nothing itself: that message is taken away. */
       readonly takesAway?: MessageId;
+      /** Nothing new: the person gave an earlier message this text, or took it back. */
+      readonly amends?: DoorAmendment;
       readonly at: number;
     }
   /** Not durable; the newest picture is sent again to whoever connects while the turn runs. */
@@ -73,6 +75,23 @@ export type DoorFile = DoorFileRef & {
   readonly sizeBytes: number;
 };
 
+/** A person's change of a message of theirs. */
+export type DoorAmendment = Pick<Amendment, 'id' | 'kind'>;
+
+export type DoorMessage = {
+  readonly chat: string;
+  /** Chosen by the page; makes a repeat harmless. */
+  readonly clientId: string;
+  /** Of a message that is taken back none. */
+  readonly text: string;
+  /** The token of a choice; the text is its label. */
+  readonly press?: string;
+  /** Uploaded before. */
+  readonly files?: readonly DoorFileRef[];
+  /** Of what the person typed in this chat; nothing that was pressed. */
+  readonly amends?: DoorAmendment;
+};
+
 export interface DoorFiles {
   /** Largest file that is taken. */
   maxBytes(): number;
@@ -86,18 +105,10 @@ export interface Door {
   /** Absent: the door carries no files. */
   readonly files?: DoorFiles;
   /**
-   * A person said something. `clientId` is chosen by the page and makes a repeat harmless. Resolves
-   * when the message is durable. @throws BusFullError, DoorClosedError, DoorNameError
+   * A person said something. Resolves when it is durable.
+   * @throws BusFullError, DoorClosedError; DoorNameError also for a change of what is not there
    */
-  submit(message: {
-    readonly chat: string;
-    readonly clientId: string;
-    readonly text: string;
-    /** The token of a choice; the text is its label. */
-    readonly press?: string;
-    /** Uploaded before. */
-    readonly files?: readonly DoorFileRef[];
-  }): Promise<'accepted' | 'duplicate'>;
+  submit(message: DoorMessage): Promise<'accepted' | 'duplicate'>;
   /**
    * Everything said after `afterSeq`, then what comes, until the signal aborts. A picture of a turn
    * that ended comes before the answers it announces. A reader who is ahead of the log (an older one

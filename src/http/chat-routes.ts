@@ -1,13 +1,14 @@
 // The chat API of one door, the same for the web page and for terminals:
 //   GET  /api/<door>/chats                    newest first
 //   GET  /api/<door>/chats/<chat>/events      server-sent events after ?after= or Last-Event-ID
-//   POST /api/<door>/chats/<chat>/messages    {clientId, text, press?, files?}; 202 once durable
+//   POST /api/<door>/chats/<chat>/messages    {clientId, text, press?, files?} or, for a change of an
+//                                             earlier one, {clientId, text, amends}; 202 once durable
 //   POST /api/<door>/chats/<chat>/stop        {}
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { CHOICE_TOKEN, DOOR_NAME, type Door } from '../channels/door.ts';
-import { mediaId } from '../core/ids.ts';
+import { mediaId, messageId } from '../core/ids.ts';
 import type { Clock } from '../lib/clock.ts';
 import { chatEventWriter } from './chat-events.ts';
 import { replyWithEvents } from './event-reply.ts';
@@ -25,6 +26,7 @@ export type ChatRoutesOptions = {
 const MAX_CHATS = 200;
 const MAX_FILES = 10;
 const MAX_FILE_NAME_CHARS = 500;
+const MAX_ID_CHARS = 300;
 
 const name = z.string().regex(DOOR_NAME, 'has 1 to 64 letters, digits, ".", "_" or "-"');
 const seq = z.coerce.number().int().min(0).max(Number.MAX_SAFE_INTEGER);
@@ -40,6 +42,16 @@ const file = z.strictObject({
     .transform(mediaId),
   name: z.string().max(MAX_FILE_NAME_CHARS),
 });
+const amends = z.strictObject({
+  id: z.string().min(1).max(MAX_ID_CHARS).transform(messageId),
+  kind: z.enum(['edited', 'withdrawn']),
+});
+const changeBody = z
+  .strictObject({ clientId: name, text: z.string(), amends })
+  .refine(({ text, amends: { kind } }) => (text.trim() !== '') === (kind === 'edited'), {
+    path: ['text'],
+    message: 'is what an edited message says now; a withdrawn one has none',
+  });
 const messageBody = z
   .strictObject({
     clientId: name,
@@ -64,7 +76,9 @@ export function addChatRoutes(app: FastifyInstance, path: string, options: ChatR
 
   app.post(`${path}/:chat/messages`, async (request, reply) => {
     const { chat } = valid(chatParams, request.params);
-    const result = await door.submit({ chat, ...valid(messageBody, request.body) });
+    const isChange = Object.hasOwn(Object(request.body), 'amends');
+    const body = isChange ? valid(changeBody, request.body) : valid(messageBody, request.body);
+    const result = await door.submit({ chat, ...body });
     return reply.code(202).send({ result });
   });
 

@@ -36,6 +36,24 @@ describe('following a chat', () => {
     expect(texts(resumed)).toEqual(['two', 'three']);
   });
 
+  it('shows a message as it was changed, and takes no change that says nothing', async () => {
+    await using rig = await startHttp();
+    await say(rig, 'one', 'two');
+    const change = async (text: string, kind: string, id = 'web:default:a:one') => {
+      const body = { clientId: `${kind}${text.length}`, text, amends: { id, kind } };
+      return (await rig.post('/api/web/chats/a/messages', body)).status;
+    };
+    expect(await change('', 'edited')).toBe(400);
+    expect(await change('still here', 'withdrawn')).toBe(400);
+    expect(await change('new', 'replaced')).toBe(400);
+    expect(await change('new', 'edited', 'web:default:a:none')).toBe(400);
+    expect(await change('new', 'edited')).toBe(202);
+    expect(await change('', 'withdrawn', 'web:default:a:two')).toBe(202);
+    const all = await followEvents(rig.address, EVENTS, (events) => events.length === 3);
+    expect(texts(all)).toEqual(['new', 'new', '']);
+    expect(all.at(-1)?.data).toMatchObject({ amends: { kind: 'withdrawn' } });
+  });
+
   it.each(['after=-1', 'after=x', 'after=1.5', 'after=1e99', 'live=other'])(
     'is refused with ?%s',
     async (query) => {

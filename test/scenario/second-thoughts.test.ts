@@ -4,9 +4,16 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { followEvents, type ServerEvent } from '../http/http-rig.ts';
 import { type BotApi, startBotApi } from '../support/bot-api.ts';
 import { type GatewayProcess, makeTestHome, type TestHome } from '../support/gateway-process.ts';
 import { echo, type LlmServer, startLlmServer } from '../support/llm-server.ts';
+
+type PageEvent = {
+  readonly from?: string;
+  readonly text: string;
+  readonly choices?: readonly { readonly label: string; readonly token: string }[];
+};
 
 const PERSON = 800;
 const OTHER = 801;
@@ -172,6 +179,49 @@ describe('a message that is changed', () => {
     await botSays(PERSON, /nonce-c/);
     expect(botTexts(STRANGER)).toEqual([]);
     expect(model.requests).toHaveLength(1);
+  });
+
+  it('on the web page is swapped, withdrawn or asked about as at any other door', async () => {
+    await start({ queue: { mode: 'followup' } });
+    const chat = '/api/web/chats/a';
+    const { address, credentials } = gateway;
+    const post = async (clientId: string, text: string, also: object = {}) => {
+      const headers = { ...credentials, 'content-type': 'application/json' };
+      const body = JSON.stringify({ clientId, text, ...also });
+      const sent = await fetch(`${address}${chat}/messages`, { method: 'POST', headers, body });
+      expect(sent.status).toBe(202);
+    };
+    const change = (of: string, text?: string) => {
+      const kind = text === undefined ? 'withdrawn' : 'edited';
+      return post(`${of}-${text?.length ?? 0}`, text ?? '', {
+        amends: { id: `web:default:a:${of}`, kind },
+      });
+    };
+    const pageSays = async (pattern: RegExp) => {
+      const found = (events: readonly ServerEvent[]) =>
+        events.map(({ data }) => data as PageEvent).filter(({ from }) => from === 'agent');
+      const isThere = (events: readonly ServerEvent[]) =>
+        found(events).some(({ text }) => pattern.test(text));
+      return found(await followEvents(address, `${chat}/events`, isThere, credentials)).at(-1);
+    };
+    const held = gate();
+    model.script({ chunks: ['nonce-busy'], gate: held.gate });
+    await post('c1', 'busy nonce-busy');
+    await model.received(1);
+    await post('c2', 'say nonce-old');
+    await post('c3', 'say nonce-never');
+    await change('c2', 'say nonce-new');
+    await change('c3');
+    held.open();
+    await pageSays(/^nonce-new/);
+    expect(JSON.stringify(model.requests)).not.toMatch(/nonce-old|nonce-never/);
+    await change('c2', 'say nonce-later');
+    const offer = await pageSays(/Shall I answer it as it is now/);
+    const [{ label, token } = { label: '', token: '' }] = offer?.choices ?? [];
+    expect(model.requests).toHaveLength(2);
+    await post('press', label, { press: token });
+    await pageSays(/^nonce-later/);
+    expect(model.requests).toHaveLength(3);
   });
 
   it('is still asked about after the program was killed', async () => {

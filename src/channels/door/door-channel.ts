@@ -19,8 +19,8 @@ import {
   type DoorChat,
   DoorClosedError,
   type DoorEvent,
-  type DoorFileRef,
   type DoorFiles,
+  type DoorMessage,
   DoorNameError,
 } from '../door.ts';
 import {
@@ -31,7 +31,8 @@ import {
   requireKept,
   saidOf,
 } from './door-files.ts';
-import { DoorLog, type Intent } from './door-log.ts';
+import { DoorLog } from './door-log.ts';
+import type { Intent } from './door-rows.ts';
 import { Readers } from './readers.ts';
 
 export type DoorOptions = {
@@ -124,24 +125,20 @@ class DoorChannel implements Channel, Door {
     return { nativeIds: [part] };
   }
 
-  async submit(message: {
-    readonly chat: string;
-    readonly clientId: string;
-    readonly text: string;
-    readonly press?: string;
-    readonly files?: readonly DoorFileRef[];
-  }): Promise<'accepted' | 'duplicate'> {
-    const { chat, clientId, text, press, files: refs = [] } = message;
+  async submit(message: DoorMessage): Promise<'accepted' | 'duplicate'> {
+    const { chat, clientId, text, press, amends, files: refs = [] } = message;
     checkNames(chat, clientId);
     const opened = await this.#openedSoon();
     if (!this.#isTakingIn) throw new DoorClosedError('The gateway is stopping.');
     const id = messageId(`${this.name}:${this.account}:${chat}:${clientId}`);
     return this.#lanes.run(chat, async () => {
       if (await opened.log.has(chat, id)) return 'duplicate';
+      if (amends !== undefined) await opened.log.requireChangeable(chat, amends);
       const pressed = press === undefined ? {} : { press };
+      const changed = amends === undefined ? {} : { amends };
       const files = await filesNamed(opened.host.media, refs);
       const carried = files.length === 0 ? {} : { files };
-      const intent = { id, chat, text, ...pressed, ...carried, at: this.#clock.now() };
+      const intent = { id, chat, text, ...pressed, ...carried, ...changed, at: this.#clock.now() };
       await opened.log.intend(intent);
       await this.#complete(intent, opened);
       return 'accepted';
@@ -190,8 +187,10 @@ class DoorChannel implements Channel, Door {
       throw error;
     });
     this.#reportRunning(host);
-    const { chat, ...said } = intent;
-    await log.append(chat, { ...said, from: 'person' });
+    const { chat, amends, ...said } = intent;
+    const logged = { ...said, from: 'person' } as const;
+    if (amends === undefined) await log.append(chat, logged);
+    else await log.amend(chat, { ...logged, amends });
     this.#readers.logHasGrown(chat);
   }
 
@@ -207,7 +206,7 @@ class DoorChannel implements Channel, Door {
     host.report({ kind: 'running', activeAt: host.clock.now() });
   }
 
-  #inbound({ id, chat, text, press, files, at }: Intent): InboundMessage {
+  #inbound({ id, chat, text, press, files, amends, at }: Intent): InboundMessage {
     return {
       id,
       chat: { channel: this.name, account: this.account, chat: chatId(chat) },
@@ -216,6 +215,7 @@ class DoorChannel implements Channel, Door {
       text,
       ...(press === undefined ? {} : { press }),
       ...(files === undefined ? {} : { attachments: files.map(attachmentOf) }),
+      ...(amends === undefined ? {} : { amends }),
       sentAt: at,
       receivedAt: at,
     };

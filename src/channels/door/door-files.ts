@@ -8,7 +8,7 @@ import { fileNameOf, sentKindOf } from '../../core/outbound-files.ts';
 import type { MediaStore, StoredMedia } from '../../media/media.ts';
 import { AttachmentError, type Attachments } from '../channel.ts';
 import { type DoorFile, type DoorFileRef, type DoorFiles, DoorNameError } from '../door.ts';
-import type { Said } from './door-log.ts';
+import type { Said } from './door-rows.ts';
 
 const described = ({ id, mimeType, sizeBytes }: StoredMedia, name: string): DoorFile => ({
   media: id,

@@ -2,75 +2,32 @@
 // id; callers keep to one writer per chat. An intent is a message on its way to the bus: it becomes
 // part of the log in the transaction that removes it.
 
-import { z } from 'zod';
-import { ATTACHMENT_KINDS } from '../../core/attachment.ts';
 import type { MessageId } from '../../core/ids.ts';
-import { mediaId, messageId } from '../../core/ids.ts';
-import type { Choice } from '../../core/message.ts';
+import { messageId } from '../../core/ids.ts';
 import type { KeyValueStore } from '../../store/store.ts';
-import type { DoorChat, DoorFile } from '../door.ts';
+import { type DoorAmendment, type DoorChat, DoorNameError } from '../door.ts';
+import {
+  type Head,
+  headSchema,
+  type Intent,
+  intentSchema,
+  parsed,
+  type Said,
+  saidSchema,
+} from './door-rows.ts';
 import { titleOf } from './title.ts';
 
-export type Said = {
-  readonly id: MessageId;
-  readonly from: 'person' | 'agent';
-  readonly replyTo?: MessageId;
-  readonly text: string;
-  readonly choices?: readonly Choice[];
-  readonly press?: string;
-  readonly files?: readonly DoorFile[];
-  readonly takesAway?: MessageId;
-  /** Epoch milliseconds. */
-  readonly at: number;
-};
+type NumberedSaid = Said & { readonly seq: number };
 
 export type LogPage = {
-  readonly said: readonly (Said & { readonly seq: number })[];
+  readonly said: readonly NumberedSaid[];
   readonly through: number;
 };
 
-/** A person's message that the bus may or may not have. */
-export type Intent = {
-  readonly id: MessageId;
-  readonly chat: string;
-  readonly text: string;
-  readonly press?: string;
-  readonly files?: readonly DoorFile[];
-  readonly at: number;
-};
-
-const idSchema = z.string().transform(messageId);
-const doorFileSchema = z.object({
-  media: z.string().transform(mediaId),
-  name: z.string(),
-  kind: z.enum(ATTACHMENT_KINDS),
-  mimeType: z.string(),
-  sizeBytes: z.number(),
-});
-const saidSchema = z.object({
-  id: idSchema,
-  from: z.enum(['person', 'agent']),
-  replyTo: idSchema.exactOptional(),
-  text: z.string(),
-  choices: z.array(z.object({ label: z.string(), token: z.string() })).exactOptional(),
-  press: z.string().exactOptional(),
-  files: z.array(doorFileSchema).exactOptional(),
-  takesAway: idSchema.exactOptional(),
-  at: z.number(),
-});
-const intentSchema = z.object({
-  id: idSchema,
-  chat: z.string(),
-  text: z.string(),
-  press: z.string().exactOptional(),
-  files: z.array(doorFileSchema).exactOptional(),
-  at: z.number(),
-});
-const headSchema = z.object({ title: z.string(), updatedAt: z.number(), lastSeq: z.number() });
-type Head = z.infer<typeof headSchema>;
-
 /** Digits of a number in a key, so that key order is number order. */
 const KEY_DIGITS = 16;
+/** Looked through for a chat's new name. */
+const TITLE_ROWS = 10;
 const INTENTS = 'intent/';
 const RECENT = 'recent/';
 
@@ -79,9 +36,21 @@ const goneId = (id: MessageId) => messageId(`${id}/gone`);
 const headKey = (chat: string) => `chat/${chat}`;
 const saidPrefix = (chat: string) => `said/${chat}/`;
 const saidKey = (chat: string, seq: number) => `${saidPrefix(chat)}${inKey(seq)}`;
+/** Number of the row that tells of the newest change of a message. */
+const changeKey = (chat: string, id: MessageId) => `change/${chat}/${id}`;
 const idKey = (chat: string, id: MessageId) => `id/${chat}/${id}`;
 const intentKey = ({ chat, id }: Pick<Intent, 'chat' | 'id'>) => `${INTENTS}${chat}/${id}`;
 const recentKey = (chat: string, at: number) => `${RECENT}${inKey(at)}/${chat}`;
+
+type AlsoChanged = {
+  readonly title?: string;
+  /** Given the new row's number. */
+  readonly rows?: (seq: number) => readonly Row[];
+};
+type Row = { readonly key: string; readonly value: string | undefined };
+
+const titleFor = ({ text, files }: Pick<Said, 'text' | 'files'>) =>
+  titleOf(text || (files?.[0]?.name ?? ''));
 
 export class DoorLog {
   readonly #state: KeyValueStore;
@@ -113,8 +82,24 @@ export class DoorLog {
     return intents.toSorted((one, other) => one.at - other.at);
   }
 
+  /** Undefined where it was never said here, or was taken away. */
+  async find(chat: string, id: MessageId): Promise<NumberedSaid | undefined> {
+    const known = await this.#state.get(idKey(chat, id));
+    const value = known && (await this.#state.get(saidKey(chat, Number(known))));
+    const [said] = value === undefined ? [] : parsed(saidSchema, value);
+    return said === undefined ? undefined : { ...said, seq: Number(known) };
+  }
+
+  /** @throws DoorNameError for anything but what a person typed here. */
+  async requireChangeable(chat: string, { id }: DoorAmendment): Promise<void> {
+    const said = await this.find(chat, id);
+    const isTyped = said?.press === undefined && said?.amends === undefined;
+    if (said?.from === 'person' && isTyped) return;
+    throw new DoorNameError('There is no message of yours here that could be changed.');
+  }
+
   /** The message's number in the chat; a known message keeps the one it has. */
-  async append(chat: string, said: Said): Promise<number> {
+  async append(chat: string, said: Said, also: AlsoChanged = {}): Promise<number> {
     const known = await this.#state.get(idKey(chat, said.id));
     if (known !== undefined) {
       await this.#state.delete(intentKey({ chat, id: said.id }));
@@ -125,7 +110,7 @@ export class DoorLog {
     // Never back in time, so that the list keeps its order when the clock is set back.
     const updatedAt = Math.max(said.at, head?.updatedAt ?? 0);
     const next: Head = {
-      title: head?.title ?? titleOf(said.text || (said.files?.[0]?.name ?? '')),
+      title: also.title ?? head?.title ?? titleFor(said),
       updatedAt,
       lastSeq: seq,
     };
@@ -136,8 +121,44 @@ export class DoorLog {
       { key: saidKey(chat, seq), value: JSON.stringify(said) },
       { key: idKey(chat, said.id), value: String(seq) },
       { key: intentKey({ chat, id: said.id }), value: undefined },
+      ...(also.rows?.(seq) ?? []),
     ]);
     return seq;
+  }
+
+  /**
+   * What a person's message says from now on, or that it is gone: its row is as it is now, and of its
+   * changes the newest is told, so that no earlier words stay behind.
+   */
+  async amend(chat: string, change: Said & { readonly amends: DoorAmendment }): Promise<number> {
+    const { id, kind } = change.amends;
+    const earlier = await this.find(chat, id);
+    if (earlier === undefined) return this.append(chat, { ...change, text: '' });
+    const { seq: at, ...said } = earlier;
+    const before = await this.#state.get(changeKey(chat, id));
+    const now = kind === 'edited' ? JSON.stringify({ ...said, text: change.text }) : undefined;
+    const title = await this.#titleBehind(chat, earlier, change);
+    return this.append(chat, change, {
+      ...(title === undefined ? {} : { title }),
+      rows: (seq) => [
+        ...(before === undefined ? [] : [{ key: saidKey(chat, Number(before)), value: undefined }]),
+        { key: saidKey(chat, at), value: now },
+        { key: changeKey(chat, id), value: now && String(seq) },
+      ],
+    });
+  }
+
+  /** The chat's name where it was made of the words that change. */
+  async #titleBehind(chat: string, earlier: NumberedSaid, change: Said) {
+    if ((await this.#head(chat))?.title !== titleFor(earlier)) return undefined;
+    if (change.text !== '') return titleFor(change);
+    const { said } = await this.read(chat, 0, TITLE_ROWS);
+    return (
+      said
+        .filter(({ id }) => id !== earlier.id)
+        .map(titleFor)
+        .find((title) => title !== '') ?? ''
+    );
   }
 
   /** Takes a message of this number away for whoever reads from now on; its row is left empty. */
@@ -177,20 +198,5 @@ export class DoorLog {
   async #head(chat: string): Promise<Head | undefined> {
     const value = await this.#state.get(headKey(chat));
     return value === undefined ? undefined : parsed(headSchema, value)[0];
-  }
-}
-
-/** One value or none, for flatMap. */
-function parsed<T>(schema: z.ZodType<T>, text: string): readonly T[] {
-  const result = z.string().transform(parseJson).pipe(schema).safeParse(text);
-  return result.success ? [result.data] : [];
-}
-
-function parseJson(text: string, context: z.RefinementCtx): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    context.addIssue({ code: 'custom', message: 'no JSON' });
-    return z.NEVER;
   }
 }

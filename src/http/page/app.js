@@ -114,6 +114,7 @@ class App {
       onAnswering: (isAnswering) => this.#setAnswering(isAnswering),
       onTakeBack: (text) => this.#composer.takeBack(text),
       onPress: (label, press) => this.#send(label, { press }),
+      onChange: (amends, text) => this.#change(text, amends),
       showFiles: this.#showFiles,
     });
     this.#open = { chat, controller, conversation, hasHistory: lastSeq > 0 };
@@ -169,6 +170,12 @@ class App {
     conversation.addUnsent(message);
     this.#showWelcome();
     this.#place.scrollToEnd();
+  }
+
+  #change(text, amends) {
+    const { chat, conversation } = this.#open;
+    conversation.addUnsent(this.#outbox.send(chat, text, { amends }));
+    this.#composer.focus();
   }
 
   async #stop() {

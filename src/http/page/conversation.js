@@ -4,7 +4,8 @@
 import { createChoices } from './choices.js';
 import { element } from './element.js';
 import { createLiveTurn, dots } from './live-turn.js';
-import { agentMessage, personMessage, unsentMessage } from './message.js';
+import { agentMessage, unsentMessage } from './message.js';
+import { createPersonMessage } from './person-message.js';
 
 /** `turnId/n`: the n-th answer of a turn. */
 const ANSWER_ID = /^(.*#\d+)\/(\d+)$/;
@@ -13,9 +14,19 @@ const RECENT_MS = 30_000;
 /** After a reconnect the gateway shows the turns that still run; the others are over. */
 const STALE_MS = 1500;
 
-export function createConversation({ showFiles, keepPlace, onAnswering, onTakeBack, onPress }) {
+export function createConversation({
+  showFiles,
+  keepPlace,
+  onAnswering,
+  onTakeBack,
+  onPress,
+  onChange,
+}) {
   const choices = createChoices(onPress);
   const answers = new Map();
+  const own = new Map();
+  /** Changes that the gateway has not confirmed, by the message they are of. */
+  const changes = new Map();
   const said = element('div', { className: 'said', role: 'log', aria: { label: 'Messages' } });
   const live = element('div', { className: 'live-turns' });
   const unsent = element('div', { className: 'unsent-list' });
@@ -32,13 +43,8 @@ export function createConversation({ showFiles, keepPlace, onAnswering, onTakeBa
   function showSaid(event) {
     if (known.has(event.id)) return;
     known.add(event.id);
-    if (event.from === 'person') {
-      dropPending(event.id.slice(event.id.lastIndexOf(':') + 1));
-      if (event.press !== undefined) choices.pressed(event.press);
-      said.append(personMessage(event.text, event.at, showFiles(event.files)));
-      waiting.hidden = turns.size > 0 || Date.now() - event.at > RECENT_MS;
-      return;
-    }
+    if (event.amends !== undefined) return showChange(event.amends, event.text);
+    if (event.from === 'person') return showOwn(event);
     if (event.takesAway !== undefined) return answers.get(event.takesAway)?.remove();
     waiting.hidden = true;
     const node = showAnswer(event);
@@ -47,6 +53,31 @@ export function createConversation({ showFiles, keepPlace, onAnswering, onTakeBa
       node.querySelector('footer').before(choices.row(event.choices));
     }
     said.append(node);
+  }
+
+  function showOwn({ id, text, at, press, files }) {
+    dropPending(id.slice(id.lastIndexOf(':') + 1));
+    if (press !== undefined) choices.pressed(press);
+    const message = createPersonMessage({
+      text,
+      at,
+      files: showFiles(files),
+      onChange: press === undefined ? (kind, now) => onChange({ id, kind }, now) : undefined,
+    });
+    own.set(id, message);
+    said.append(message.node);
+    const unconfirmed = changes.get(id);
+    if (unconfirmed !== undefined) message.waits(unconfirmed);
+    waiting.hidden = turns.size > 0 || Date.now() - at > RECENT_MS;
+  }
+
+  /** One of a message further up than the page shows concerns nothing here. */
+  function showChange({ id, kind }, text) {
+    changes.delete(id);
+    const message = own.get(id);
+    if (kind === 'edited') return message?.changed(text);
+    message?.node.remove();
+    own.delete(id);
   }
 
   function showAnswer(event) {
@@ -113,16 +144,25 @@ export function createConversation({ showFiles, keepPlace, onAnswering, onTakeBa
       }
       if (turns.size > 0) setTimeout(dropStale, STALE_MS);
     },
-    addUnsent({ clientId, text, press, files }) {
+    addUnsent({ clientId, text, press, files, amends }) {
+      if (amends !== undefined) {
+        changes.set(amends.id, amends);
+        return own.get(amends.id)?.waits(amends);
+      }
       if (press !== undefined) choices.pressed(press);
       const message = unsentMessage(text, showFiles(files));
       pending.set(clientId, message);
       unsent.append(message.node);
     },
-    stillUnsent({ clientId }, reason) {
+    stillUnsent({ clientId, amends }, reason) {
+      if (amends !== undefined) return own.get(amends.id)?.waits(amends, reason);
       pending.get(clientId)?.wait(reason);
     },
-    refused({ clientId, text, press }, reason) {
+    refused({ clientId, text, press, amends }, reason) {
+      if (amends !== undefined) {
+        changes.delete(amends.id);
+        return own.get(amends.id)?.refused(amends, text, reason);
+      }
       if (press !== undefined) choices.released(press);
       pending.get(clientId)?.refuse(reason, () => {
         dropPending(clientId);

@@ -62,7 +62,7 @@ export function createLiveTurn(onChange) {
       view.finish(text);
       activity.remove();
       node.classList.remove('live');
-      node.append(messageFoot(at, text, body));
+      node.append(messageFoot(at, () => text, body));
     },
     /** The turn came to its end without an answer. */
     close() {

@@ -1,4 +1,5 @@
-// Messages as DOM nodes: a person's text as it was typed, the agent's Markdown.
+// Messages as DOM nodes: the agent's Markdown, and what the gateway has not confirmed yet. The
+// person's own that it has are in person-message.js.
 
 import { copyButton } from './code-block.js';
 import { element, iconButton } from './element.js';
@@ -7,16 +8,10 @@ import { createMarkdownView } from './markdown-view.js';
 const timeFormat = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' });
 const dayFormat = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' });
 
-export function personMessage(text, at, files) {
-  const body = element('div', { className: 'body' }, text);
-  const foot = messageFoot(at, text, body);
-  return element('article', { className: 'message person' }, files, body, foot);
-}
-
 export function agentMessage(markdown, at, files) {
   const body = element('div', { className: 'body' });
   createMarkdownView(body).finish(markdown);
-  const foot = messageFoot(at, markdown, body);
+  const foot = messageFoot(at, () => markdown, body);
   return element('article', { className: 'message agent' }, files, body, foot);
 }
 
@@ -41,6 +36,7 @@ export function unsentMessage(text, files) {
   };
 }
 
+/** `text()` is what is copied. */
 export function messageFoot(at, text, fallback) {
   const date = new Date(at);
   const time = element(
@@ -48,10 +44,5 @@ export function messageFoot(at, text, fallback) {
     { dateTime: date.toISOString(), title: dayFormat.format(date) },
     timeFormat.format(date),
   );
-  return element(
-    'footer',
-    {},
-    time,
-    copyButton('Copy message', () => text, fallback),
-  );
+  return element('footer', {}, time, copyButton('Copy message', text, fallback));
 }

@@ -23,6 +23,7 @@ export function createOutbox(api, { onWaiting, onRefused }) {
           text: message.text,
           press: message.press,
           files: message.files?.map(({ media, name }) => ({ media, name })),
+          amends: message.amends,
         });
         failures = 0;
         forget(message);
@@ -42,14 +43,18 @@ export function createOutbox(api, { onWaiting, onRefused }) {
   }
 
   return {
-    /** `press`: the token of the choice whose label the text is; `files` are uploaded already. */
-    send(chat, text, { press, files } = {}) {
+    /**
+     * `press`: the token of the choice whose label the text is; `files` are uploaded already;
+     * `amends`: the message that says this from now on.
+     */
+    send(chat, text, { press, files, amends } = {}) {
       const message = {
         chat,
         clientId: crypto.getRandomValues(new BigUint64Array(2)).join('-'),
         text,
         press,
         files,
+        amends,
       };
       write([...read(), message]);
       drain(chat);

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { titleOf } from '../../../src/channels/door/title.ts';
 import { DoorClosedError, DoorNameError } from '../../../src/channels/door.ts';
 import { BusFullError } from '../../../src/core/errors.ts';
+import { messageId } from '../../../src/core/ids.ts';
 import { createMovableClock } from '../../support/movable-clock.ts';
 import {
   answer,
@@ -303,5 +304,76 @@ describe('the list of chats', () => {
     ['', ''],
   ])('titles %j as %j', (text, title) => {
     expect(titleOf(text)).toBe(title);
+  });
+});
+
+describe('what a person changes at a door', () => {
+  const id = messageId('web:default:a:c1');
+  const edit = (clientId: string, text: string) =>
+    ({ chat: 'a', clientId, text, amends: { id, kind: 'edited' } }) as const;
+
+  it('is told to the bus once, and every reader from then on has only the words of now', async () => {
+    await using rig = await openDoor();
+    await rig.door.submit({ chat: 'a', clientId: 'c1', text: 'first words' });
+    await rig.door.submit({ chat: 'a', clientId: 'c2', text: 'another' });
+    expect(await rig.door.submit(edit('e1', 'second words'))).toBe('accepted');
+    expect(await rig.door.submit(edit('e1', 'second words'))).toBe('duplicate');
+    await rig.door.submit(edit('e2', 'third words'));
+    expect(rig.host.entries.map(({ message }) => message.amends)).toEqual([
+      ...[undefined, undefined],
+      ...[
+        { id, kind: 'edited' },
+        { id, kind: 'edited' },
+      ],
+    ]);
+    const read = () =>
+      readEvents(rig.door.events('a', 0, never), (_event, all) => all.length === 3);
+    expect((await read()).map(textOf)).toEqual(['third words', 'another', 'third words']);
+    expect(await rig.door.chats(9)).toMatchObject([{ title: 'third words', lastSeq: 4 }]);
+    const gone = {
+      chat: 'a',
+      clientId: 'e3',
+      text: '',
+      amends: { id, kind: 'withdrawn' },
+    } as const;
+    await rig.door.submit(gone);
+    const left = await readEvents(
+      rig.door.events('a', 0, never),
+      (_event, all) => all.length === 2,
+    );
+    expect(left.map(textOf)).toEqual(['another', '']);
+    expect(JSON.stringify(await rig.host.state.list(''))).not.toContain('words');
+    expect(await rig.door.chats(9)).toMatchObject([{ title: 'another' }]);
+    await expect(rig.door.submit(edit('e4', 'too late'))).rejects.toThrow(DoorNameError);
+  });
+
+  it('comes to the bus and into the log although the process died in between', async () => {
+    const first = await openDoor();
+    await first.door.submit({ chat: 'a', clientId: 'c1', text: 'first words' });
+    const { setMany } = first.host.state;
+    first.host.state.setMany = async () => {
+      throw new Error('killed');
+    };
+    await expect(first.door.submit(edit('e1', 'second words'))).rejects.toThrow('killed');
+    first.host.state.setMany = setMany;
+    await first.stopIntake();
+    await using second = await openDoor(first.host);
+    const read = await readEvents(
+      second.door.events('a', 0, never),
+      (_event, all) => all.length === 2,
+    );
+    expect(read.map(textOf)).toEqual(['second words', 'second words']);
+    expect(await second.door.submit(edit('e1', 'second words'))).toBe('duplicate');
+  });
+
+  it('can be nothing that was pressed, that the agent said or that is not there', async () => {
+    await using rig = await openDoor();
+    await rig.door.submit({ chat: 'a', clientId: 'c1', text: 'Yes', press: 'tok' });
+    await rig.door.send(answer('a', 'turn/0', 'my answer'), sendContext());
+    for (const other of [id, messageId('turn/0'), messageId('web:default:a:c9')]) {
+      const change = { ...edit('e1', 'mine now'), amends: { id: other, kind: 'edited' } } as const;
+      await expect(rig.door.submit(change)).rejects.toThrow(DoorNameError);
+    }
+    expect(rig.host.entries).toHaveLength(1);
   });
 });

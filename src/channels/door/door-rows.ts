@@ -1,0 +1,85 @@
+// The rows of a door's log as they are stored. A row that does not read is none.
+
+import { z } from 'zod';
+import { ATTACHMENT_KINDS } from '../../core/attachment.ts';
+import type { MessageId } from '../../core/ids.ts';
+import { mediaId, messageId } from '../../core/ids.ts';
+import type { Choice } from '../../core/message.ts';
+import type { DoorAmendment, DoorFile } from '../door.ts';
+
+export type Said = {
+  readonly id: MessageId;
+  readonly from: 'person' | 'agent';
+  readonly replyTo?: MessageId;
+  readonly text: string;
+  readonly choices?: readonly Choice[];
+  readonly press?: string;
+  readonly files?: readonly DoorFile[];
+  readonly takesAway?: MessageId;
+  readonly amends?: DoorAmendment;
+  /** Epoch milliseconds. */
+  readonly at: number;
+};
+
+/** A person's message that the bus may or may not have. */
+export type Intent = {
+  readonly id: MessageId;
+  readonly chat: string;
+  readonly text: string;
+  readonly press?: string;
+  readonly files?: readonly DoorFile[];
+  readonly amends?: DoorAmendment;
+  readonly at: number;
+};
+
+const idSchema = z.string().transform(messageId);
+const doorFileSchema = z.object({
+  media: z.string().transform(mediaId),
+  name: z.string(),
+  kind: z.enum(ATTACHMENT_KINDS),
+  mimeType: z.string(),
+  sizeBytes: z.number(),
+});
+const amendsSchema = z.object({ id: idSchema, kind: z.enum(['edited', 'withdrawn']) });
+export const saidSchema = z.object({
+  id: idSchema,
+  from: z.enum(['person', 'agent']),
+  replyTo: idSchema.exactOptional(),
+  text: z.string(),
+  choices: z.array(z.object({ label: z.string(), token: z.string() })).exactOptional(),
+  press: z.string().exactOptional(),
+  files: z.array(doorFileSchema).exactOptional(),
+  takesAway: idSchema.exactOptional(),
+  amends: amendsSchema.exactOptional(),
+  at: z.number(),
+});
+export const intentSchema = z.object({
+  id: idSchema,
+  chat: z.string(),
+  text: z.string(),
+  press: z.string().exactOptional(),
+  files: z.array(doorFileSchema).exactOptional(),
+  amends: amendsSchema.exactOptional(),
+  at: z.number(),
+});
+export const headSchema = z.object({
+  title: z.string(),
+  updatedAt: z.number(),
+  lastSeq: z.number(),
+});
+export type Head = z.infer<typeof headSchema>;
+
+/** One value or none, for flatMap. */
+export function parsed<T>(schema: z.ZodType<T>, text: string): readonly T[] {
+  const result = z.string().transform(parseJson).pipe(schema).safeParse(text);
+  return result.success ? [result.data] : [];
+}
+
+function parseJson(text: string, context: z.RefinementCtx): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    context.addIssue({ code: 'custom', message: 'no JSON' });
+    return z.NEVER;
+  }
+}

@@ -1,0 +1,137 @@
+// A message of the person's own: its text, and the buttons that change it or take it back. It only
+// asks; what the message says is what the gateway tells.
+
+import { element, iconButton } from './element.js';
+import { messageFoot } from './message.js';
+
+const MAX_CHARS = 200_000;
+
+/** `onChange(kind, text)` is left out where nothing can be changed. */
+export function createPersonMessage({ text, at, files, onChange }) {
+  const body = element('div', { className: 'body' }, text);
+  const edited = element('span', { className: 'edited', hidden: true }, 'edited');
+  const state = element('p', { className: 'state', hidden: true, role: 'status' });
+  const edit = iconButton('edit', 'Edit message', () => openEditor(body.textContent), 'small');
+  const remove = iconButton('delete', 'Delete message', askBeforeDeleting, 'small');
+  const foot = messageFoot(at, () => body.textContent, body);
+  foot.prepend(edited);
+  if (onChange !== undefined) foot.append(...(text === '' ? [] : [edit]), remove);
+  const node = element('article', { className: 'message person' }, files, body, foot, state);
+  /** What stands in place of the foot: a text being changed, or a question. */
+  let open;
+
+  function show(form, ...hidden) {
+    close();
+    open = { form, hidden };
+    for (const part of hidden) part.hidden = true;
+    foot.after(form);
+  }
+
+  function close(focused) {
+    open?.form.remove();
+    for (const part of open?.hidden ?? []) part.hidden = false;
+    open = undefined;
+    focused?.focus();
+  }
+
+  /** Escape leaves this and stops nothing else. */
+  function onEscape(leave) {
+    return (event) => {
+      if (event.key !== 'Escape' || event.isComposing) return;
+      event.preventDefault();
+      event.stopPropagation();
+      leave();
+    };
+  }
+
+  function openEditor(draft) {
+    const field = element('textarea', { rows: 1, value: draft, maxLength: MAX_CHARS });
+    field.setAttribute('aria-label', 'New text of the message');
+    const leave = () => close(edit);
+    const form = element(
+      'form',
+      { className: 'editor', on: { keydown: onEscape(leave), submit: save } },
+      field,
+      row(textButton('Cancel', leave), textButton('Save', undefined, 'primary')),
+    );
+    show(form, body, foot, state);
+    field.addEventListener('input', fitHeight);
+    field.addEventListener('keydown', (event) => {
+      if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return;
+      event.preventDefault();
+      save(event);
+    });
+    fitHeight();
+    field.focus();
+
+    function fitHeight() {
+      field.style.height = 'auto';
+      field.style.height = `${field.scrollHeight}px`;
+    }
+
+    function save(event) {
+      event.preventDefault();
+      const now = field.value.trim();
+      if (now === '') return field.focus();
+      leave();
+      if (now === body.textContent) return tell('');
+      tell('Saving…');
+      onChange('edited', now);
+    }
+  }
+
+  function askBeforeDeleting() {
+    const keep = () => close(remove);
+    const keepButton = textButton('Keep', keep);
+    const question = element(
+      'div',
+      { className: 'editor', role: 'group', on: { keydown: onEscape(keep) } },
+      element('p', {}, 'Delete this message?'),
+      row(keepButton, textButton('Delete', confirm, 'danger')),
+    );
+    question.setAttribute('aria-label', 'Delete this message?');
+    show(question, foot, state);
+    keepButton.focus();
+
+    function confirm() {
+      close();
+      tell('Deleting…');
+      onChange('withdrawn', '');
+    }
+  }
+
+  function tell(words, isProblem = false) {
+    state.textContent = words;
+    state.hidden = words === '';
+    state.classList.toggle('problem', isProblem);
+  }
+
+  return {
+    node,
+    /** The gateway has it. */
+    changed(now) {
+      body.textContent = now;
+      edited.hidden = false;
+      tell('');
+    },
+    /** Asked for, and not yet confirmed. */
+    waits({ kind }, reason = '') {
+      tell(`${kind === 'edited' ? 'Saving' : 'Deleting'}… ${reason}`.trim());
+    },
+    /** Words that were refused are not lost. */
+    refused({ kind }, draft, reason) {
+      if (kind === 'edited') openEditor(draft);
+      state.hidden = false;
+      tell(`${kind === 'edited' ? 'Not changed' : 'Not deleted'}: ${reason}`, true);
+    },
+  };
+}
+
+const row = (...buttons) => element('div', { className: 'editor-buttons' }, ...buttons);
+
+/** Without `onClick` it submits its form. */
+function textButton(label, onClick, tone = '') {
+  const type = onClick === undefined ? 'submit' : 'button';
+  const on = onClick === undefined ? {} : { click: onClick };
+  return element('button', { type, className: `button ${tone}`.trim(), on }, label);
+}
