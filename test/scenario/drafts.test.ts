@@ -156,7 +156,7 @@ describe('a text for somebody else', () => {
     expect(got(MIA.id, 'one')).toBe(1);
   }, 60_000);
 
-  it('goes out at once where the owner asks for it and has sent something there before', async () => {
+  it('goes out at once where the owner asks for it and something was sent there before', async () => {
     await anew();
     const before = bot(OWNER).length;
     telegram.say(OWNER, 'TELL Mia again');
@@ -172,8 +172,7 @@ describe('a text for somebody else', () => {
   });
 
   it('goes out with the owner’s own words after Edit', async () => {
-    await anew();
-    await draft('TELL Eve rough', /Send this\?/);
+    await draft('do it', /Send this\?/, quoting('TELL Eve rough'));
     await press('Edit', /next message here/);
     let before = bot(OWNER).length;
     telegram.say(OWNER, '/cancel');
