@@ -2,7 +2,8 @@
 // view that the model is shown once the whole does not fit. Records go to the session store first.
 
 import type { AttachedMedia } from '../core/attached.ts';
-import { fitEntries, omissionMarker, onlyTurn } from '../core/context-fit.ts';
+import { fitEntries, onlyTurn } from '../core/context-fit.ts';
+import { omissionMarker } from '../core/context-marks.ts';
 import type { MessageId, SessionKey, TurnId } from '../core/ids.ts';
 import type { KnownTexts } from '../core/taint.ts';
 import { repairThread } from '../core/thread-repair.ts';
@@ -154,8 +155,10 @@ export class Thread {
   /** What the model is shown: repaired, with a marker for what is left out. */
   get messages(): readonly ModelMessage[] {
     if (this.#omitted === 0) return repairThread(this.#view);
-    const marker: TranscriptEntry = { role: 'summary', text: omissionMarker(this.#omitted), at: 0 };
-    return repairThread([marker, ...this.#view]);
+    const text = omissionMarker(this.#omitted, "to fit the model's context window");
+    const marker: TranscriptEntry = { role: 'user', turnId: this.#options.turnId, text, at: 0 };
+    const behind = this.#view.findIndex(({ role }) => role !== 'summary');
+    return repairThread(this.#view.toSpliced(Math.max(0, behind), 0, marker));
   }
 
   /** Makes the view take at most `maxTokens` (uncorrected estimate). */

@@ -9,6 +9,7 @@ import type { SessionStore } from '../sessions/store.ts';
 const NO_WORDS = [
   'role',
   'turnId',
+  'keepsFrom',
   'messageId',
   'callId',
   'id',
@@ -33,7 +34,9 @@ export function redactedSessions(store: SessionStore, redact: Redactor): Session
   return {
     load: (session) => store.load(session),
     append: (session, entries, options) => store.append(session, entries.map(shown), options),
+    appendIf: (session, entries, isTrue) => store.appendIf(session, entries.map(shown), isTrue),
     turn: (session, turnId) => store.turn(session, turnId),
+    earlier: (session, question) => store.earlier(session, question),
     [Symbol.asyncDispose]: () => store[Symbol.asyncDispose](),
   };
 }

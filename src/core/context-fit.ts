@@ -16,19 +16,19 @@ export type FittedThread = {
 /** Texts are not cut below this. */
 const MIN_TEXT_CHARS = 500;
 
-export function omissionMarker(omitted: number): string {
-  const what =
-    omitted === 1 ? '1 earlier message' : `${omitted.toLocaleString('en-US')} earlier messages`;
-  return `[${what} omitted to fit the model's context window]`;
-}
-
-/** The newest entries of at most `maxTokens`; those of `current` are always among them. */
+/**
+ * The newest entries of at most `maxTokens`; those of `current` are always among them, and so is the
+ * summary of what came before.
+ */
 export function fitEntries(
   entries: readonly TranscriptEntry[],
   current: TurnId,
   maxTokens: number,
 ): FittedThread {
-  const fitted = dropOldestTurns(entries, current, maxTokens);
+  const summaries = entries.filter(({ role }) => role === 'summary');
+  const others = entries.filter(({ role }) => role !== 'summary');
+  const dropped = dropOldestTurns(others, current, maxTokens - entriesTokens(summaries));
+  const fitted = { ...dropped, entries: [...summaries, ...dropped.entries] };
   const shrunk = shrinkToolResults(fitted.entries, maxTokens);
   return { entries: shortenTexts(shrunk, maxTokens), omitted: fitted.omitted };
 }

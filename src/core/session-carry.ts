@@ -2,7 +2,7 @@
 // writing the files is left to sessions/.
 
 import type { TurnId } from './ids.ts';
-import type { TranscriptEntry } from './transcript.ts';
+import type { SummaryEntry, TranscriptEntry } from './transcript.ts';
 
 /** The `sessions` part of the configuration. */
 export type SessionPolicy = {
@@ -36,17 +36,34 @@ export function changesWindow(entry: TranscriptEntry): boolean {
   return opensWindow(entry) || entry.role === 'undo';
 }
 
-/** The entries from the last `summary` on, or after the last `reset`, without what was taken back. */
+/**
+ * What is shown after the last `reset`: the last `summary`, then all that it does not cover, without
+ * what was taken back.
+ */
 export function windowOf(entries: readonly TranscriptEntry[]): readonly TranscriptEntry[] {
-  const start = entries.findLastIndex(opensWindow);
-  const from = start < 0 ? 0 : entries[start]?.role === 'reset' ? start + 1 : start;
   const undone = new Set(
     entries.map((entry) => (entry.role === 'undo' ? entry.undoes : undefined)),
   );
-  return entries.slice(from).filter((entry) => {
+  return visible(entries).filter((entry) => {
     const turn = turnOf(entry);
     return turn === undefined || !undone.has(turn);
   });
+}
+
+function visible(entries: readonly TranscriptEntry[]): readonly TranscriptEntry[] {
+  const start = entries.findLastIndex(opensWindow);
+  const opening = entries[start];
+  const behind = entries.slice(start + 1);
+  if (opening?.role !== 'summary') return behind;
+  return [opening, ...keptBefore(opening, entries.slice(0, start)), ...behind];
+}
+
+/** A summary is made while the conversation goes on: what it leaves as it is stands before it. */
+function keptBefore({ keepsFrom }: SummaryEntry, before: readonly TranscriptEntry[]) {
+  if (keepsFrom === undefined) return [];
+  const sinceReset = before.slice(before.findLastIndex(({ role }) => role === 'reset') + 1);
+  const from = sinceReset.findIndex((entry) => turnOf(entry) === keepsFrom);
+  return from < 0 ? [] : sinceReset.slice(from).filter(({ role }) => role !== 'summary');
 }
 
 /** A file changes between turns only: where a person speaks in a turn it does not know yet. */
@@ -77,11 +94,26 @@ export function carryOver(
   // The turn that took the last one back may have to be tried again, and finds here that it did.
   const undone = window.slice(-1).filter(({ role }) => role === 'undo');
   if (policy.carry === 'nothing') return undone;
-  const summaries = window.filter((entry) => entry.role === 'summary').slice(-1);
+  const summary = window.findLast((entry) => entry.role === 'summary');
   const messages = window.filter(
     (entry) => entry.role === 'user' || entry.role === 'assistant' || entry.role === 'tool',
   );
   let start = Math.max(0, messages.length - policy.rotationCarryMessages);
   while (start > 0 && start < messages.length && messages[start]?.role === 'tool') start -= 1;
-  return [...summaries, ...messages.slice(start), ...undone];
+  return [
+    ...carriedSummary(summary, messages.slice(0, start)),
+    ...messages.slice(start),
+    ...undone,
+  ];
+}
+
+/** It says how much stands neither in it nor behind it. */
+function carriedSummary(
+  summary: SummaryEntry | undefined,
+  left: readonly TranscriptEntry[],
+): readonly SummaryEntry[] {
+  const last = left.at(-1);
+  if (last === undefined) return summary === undefined ? [] : [summary];
+  const omitted = (summary?.omitted ?? 0) + left.length;
+  return [{ ...(summary ?? { role: 'summary', text: '', at: last.at }), omitted }];
 }

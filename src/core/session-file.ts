@@ -3,7 +3,7 @@
 
 import type { SessionKey } from './ids.ts';
 import { type DiskEntry, type DiskHeader, diskEntry, diskHeader } from './session-shape.ts';
-import type { AssistantEntry, TranscriptEntry, UserEntry } from './transcript.ts';
+import type { AssistantEntry, SummaryEntry, TranscriptEntry, UserEntry } from './transcript.ts';
 
 export type SessionHeader = {
   readonly key: SessionKey;
@@ -86,14 +86,24 @@ function toDisk(entry: TranscriptEntry): Readonly<Record<string, unknown>> {
         name: entry.name,
         status: entry.status,
         failure: entry.failure,
+        blocked: entry.isBlocked,
+        result_id: entry.resultId,
         content: entry.text,
+        whole: entry.whole,
         timestamp,
         turn_id: entry.turnId,
         media: mediaToDisk(entry.media),
         foreign: entry.isForeign,
       };
     case 'summary':
-      return { role: entry.role, content: entry.text, timestamp };
+      return {
+        role: entry.role,
+        content: entry.text,
+        timestamp,
+        keeps_from: entry.keepsFrom,
+        omitted: entry.omitted,
+        foreign: entry.isForeign,
+      };
     case 'reset':
       return { role: entry.role, timestamp };
     case 'undo':
@@ -166,12 +176,15 @@ function fromDisk(disk: DiskEntry): TranscriptEntry {
         status: disk.status,
         text: disk.content,
         ...(disk.failure === undefined ? {} : { failure: disk.failure }),
+        ...(disk.blocked === true ? { isBlocked: true } : {}),
+        ...(disk.result_id === undefined ? {} : { resultId: disk.result_id }),
+        ...(disk.whole === undefined ? {} : { whole: disk.whole }),
         ...mediaFromDisk(disk.media),
         ...(disk.foreign === true ? { isForeign: true } : {}),
         at,
       };
     case 'summary':
-      return { role: disk.role, text: disk.content, at };
+      return fromSummary(disk);
     case 'reset':
       return { role: disk.role, at };
     case 'undo':
@@ -186,6 +199,17 @@ function fromDisk(disk: DiskEntry): TranscriptEntry {
         at,
       };
   }
+}
+
+function fromSummary(disk: Extract<DiskEntry, { role: 'summary' }>): SummaryEntry {
+  return {
+    role: disk.role,
+    text: disk.content,
+    ...(disk.keeps_from === undefined ? {} : { keepsFrom: disk.keeps_from }),
+    ...(disk.omitted === undefined ? {} : { omitted: disk.omitted }),
+    ...(disk.foreign === true ? { isForeign: true } : {}),
+    at: disk.timestamp,
+  };
 }
 
 function fromUser(disk: Extract<DiskEntry, { role: 'user' }>): UserEntry {

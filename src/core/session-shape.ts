@@ -6,6 +6,7 @@ import type { AttachedMedia } from './attached.ts';
 import { ATTACHMENT_KINDS } from './attachment.ts';
 import { TOOL_FAILURE_KINDS } from './errors.ts';
 import { callId, mediaId, messageId, sessionKey, turnId } from './ids.ts';
+import { resultId } from './kept-result.ts';
 
 const time = z.union([z.string(), z.number()]).transform((value, context) => {
   const at = typeof value === 'number' ? value : Date.parse(value);
@@ -74,12 +75,22 @@ const tool = z.object({
   status: z.enum(['ok', 'failed', 'unknown']).default('ok'),
   content: z.string(),
   failure: z.enum(TOOL_FAILURE_KINDS).optional().catch(undefined),
+  blocked: z.boolean().optional().catch(undefined),
+  result_id: z.string().transform(resultId).optional().catch(undefined),
+  whole: z.string().optional().catch(undefined),
   timestamp: time,
   turn_id: turn,
   media,
   foreign,
 });
-const summary = z.object({ role: z.literal('summary'), content: z.string(), timestamp: time });
+const summary = z.object({
+  role: z.literal('summary'),
+  content: z.string(),
+  timestamp: time,
+  keeps_from: turn.optional().catch(undefined),
+  omitted: place,
+  foreign,
+});
 const reset = z.object({ role: z.literal('reset'), timestamp: time });
 const undo = z.object({
   role: z.literal('undo'),

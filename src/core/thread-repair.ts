@@ -3,6 +3,7 @@
 // text is empty, ids and arguments are well-formed. Never touches the transcript itself.
 
 import { type AttachedMedia, isImage } from './attached.ts';
+import { summaryText } from './context-marks.ts';
 import { type CallId, callId } from './ids.ts';
 import type {
   AssistantEntry,
@@ -43,7 +44,7 @@ function piecesOf(entries: readonly TranscriptEntry[]): readonly Piece[] {
         pieces.push({ kind: 'user', text: entry.text, media: entry.media ?? [] });
         break;
       case 'summary':
-        pieces.push({ kind: 'user', text: entry.text });
+        pieces.push({ kind: 'user', text: summaryText(entry) });
         break;
       case 'assistant':
         if (!isRepeated(entry, seenCalls)) pieces.push(openCalls(entry, open));

@@ -1,5 +1,6 @@
 // Estimates of tokens. Characters / 4 is only a start: what providers report corrects it per model.
 
+import { summaryText } from './context-marks.ts';
 import type { ModelMessage, TranscriptEntry } from './transcript.ts';
 
 export const CHARS_PER_TOKEN = 4;
@@ -19,8 +20,9 @@ export const textTokens = (text: string) => Math.ceil(text.length / CHARS_PER_TO
 export function entryTokens(entry: TranscriptEntry): number {
   switch (entry.role) {
     case 'user':
-    case 'summary':
       return MESSAGE_TOKENS + textTokens(entry.text);
+    case 'summary':
+      return MESSAGE_TOKENS + textTokens(summaryText(entry));
     case 'tool':
       return MESSAGE_TOKENS + textTokens(entry.text) + textTokens(entry.callId);
     case 'assistant':

@@ -4,6 +4,7 @@
 import type { AttachedMedia } from './attached.ts';
 import type { ToolFailureKind } from './errors.ts';
 import type { CallId, MessageId, TurnId } from './ids.ts';
+import type { ResultId } from './kept-result.ts';
 
 export type ToolCall = {
   readonly id: CallId;
@@ -58,8 +59,14 @@ export type ToolEntry = {
   /** `unknown`: it was running when the process died; never run again on its own. */
   readonly status: 'ok' | 'failed' | 'unknown';
   readonly text: string;
+  /** By which read_result finds it; results of older programs have none. */
+  readonly resultId?: ResultId;
+  /** All of a result that is too long to be shown, where `text` is a briefing. Only on the disk. */
+  readonly whole?: string;
   /** Of a failed call: why. */
   readonly failure?: ToolFailureKind;
+  /** It was not run, because nothing new would have come of it. */
+  readonly isBlocked?: true;
   /** What the tool shows the model. */
   readonly media?: readonly AttachedMedia[];
   /** It holds words of others: while it is shown, the conversation is tainted. */
@@ -67,8 +74,18 @@ export type ToolEntry = {
   readonly at: number;
 };
 
-/** Stands for everything before it. */
-export type SummaryEntry = { readonly role: 'summary'; readonly text: string; readonly at: number };
+/** Stands for what was said before the turn `keepsFrom`, which may stand before it in the record. */
+export type SummaryEntry = {
+  readonly role: 'summary';
+  readonly text: string;
+  /** The first turn that it does not cover; undefined: it stands for everything before it. */
+  readonly keepsFrom?: TurnId;
+  /** Messages that neither stand in it nor follow it: a new file opened without them. */
+  readonly omitted?: number;
+  /** It tells what others wrote: while it is shown, the conversation is tainted. */
+  readonly isForeign?: true;
+  readonly at: number;
+};
 
 /** The person began anew: nothing before it is shown to the model. */
 export type ResetEntry = { readonly role: 'reset'; readonly at: number };

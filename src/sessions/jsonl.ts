@@ -4,6 +4,7 @@
 import { mkdirSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { EarlierQuestion, EarlierTurns } from '../core/earlier.ts';
 import { SessionError } from '../core/errors.ts';
 import type { SessionKey, TurnId } from '../core/ids.ts';
 import { carryOver, isRotationDue, type SessionPolicy, startsTurn } from '../core/session-carry.ts';
@@ -14,6 +15,7 @@ import type { Clock } from '../lib/clock.ts';
 import { syncFolder } from '../lib/files.ts';
 import { createLanes } from '../lib/lanes.ts';
 import type { Logger } from '../lib/logger.ts';
+import { readEarlier } from './earlier.ts';
 import { orUndefined } from './file-errors.ts';
 import { createHotTails } from './hot-tails.ts';
 import { loadTail } from './load-tail.ts';
@@ -74,6 +76,24 @@ class JsonlSessionStore implements SessionStore {
     { durable }: { readonly durable: boolean },
   ): Promise<void> {
     return this.#inLane(key, () => this.#append(key, entries, durable));
+  }
+
+  appendIf(
+    key: SessionKey,
+    entries: readonly TranscriptEntry[],
+    isTrue: (window: readonly TranscriptEntry[]) => boolean,
+  ): Promise<boolean> {
+    return this.#inLane(key, async () => {
+      await this.#forgetIfChanged(key);
+      if (!isTrue((await this.#tailOf(key)).window)) return false;
+      await this.#append(key, entries, true);
+      return true;
+    });
+  }
+
+  async earlier(key: SessionKey, question: EarlierQuestion): Promise<EarlierTurns> {
+    const newest = await this.#inLane(key, async () => (await this.#tailOf(key)).end?.name);
+    return readEarlier(this.#deps.folder, newest, question);
   }
 
   turn(key: SessionKey, id: TurnId): Promise<readonly TranscriptEntry[]> {

@@ -1,6 +1,7 @@
 // CONTRACT of conversation storage: append-only entries per session, loaded at a cost that depends
 // on the carried window and never on the age of the session. Passes test/contract/session-store.ts.
 
+import type { EarlierQuestion, EarlierTurns } from '../core/earlier.ts';
 import type { SessionKey, TurnId } from '../core/ids.ts';
 import type { TranscriptEntry } from '../core/transcript.ts';
 
@@ -16,6 +17,20 @@ export interface SessionStore extends AsyncDisposable {
     entries: readonly TranscriptEntry[],
     options: { readonly durable: boolean },
   ): Promise<void>;
+  /**
+   * Appends durably where `isTrue` says so of what `load` would give, with nothing in between; whether
+   * it did.
+   */
+  appendIf(
+    session: SessionKey,
+    entries: readonly TranscriptEntry[],
+    isTrue: (window: readonly TranscriptEntry[]) => boolean,
+  ): Promise<boolean>;
+  /**
+   * Whole turns of this conversation as they were recorded, oldest first, whether or not they are
+   * still shown: nothing from before its last `reset`, nothing that was taken back.
+   */
+  earlier(session: SessionKey, question: EarlierQuestion): Promise<EarlierTurns>;
   /** What is already recorded of a turn: its entries, in order; empty for a new one. */
   turn(session: SessionKey, turnId: TurnId): Promise<readonly TranscriptEntry[]>;
 }

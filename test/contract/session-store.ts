@@ -2,7 +2,7 @@
 // it again after disposing must show what was appended before.
 
 import { expect, test } from 'vitest';
-import { callId, sessionKey, turnId } from '../../src/core/ids.ts';
+import { callId, messageId, sessionKey, turnId } from '../../src/core/ids.ts';
 import type { TranscriptEntry } from '../../src/core/transcript.ts';
 import type { SessionStore } from '../../src/sessions/store.ts';
 import { ENTRY_AT, userEntry } from './user-entry.ts';
@@ -109,6 +109,61 @@ export function testSessionStore(
     await store[Symbol.asyncDispose]();
     await using again = await reopen();
     expect(await again.load(KEY)).toEqual(expected);
+  });
+
+  test(`${name}: a summary that keeps the newest turns is shown before them, also after opening again`, async () => {
+    const { store, reopen } = await open();
+    const turns = ['c#1', 'c#2', 'c#3'].map((turn) => turnEntries(turn, turn));
+    for (const turn of turns) await store.append(KEY, turn, DURABLE);
+    const summary: TranscriptEntry = {
+      role: 'summary',
+      text: 'they said hello',
+      keepsFrom: turnId('c#2'),
+      omitted: 3,
+      isForeign: true,
+      at: AT,
+    };
+    const expected = [summary, ...turns.slice(1).flat()];
+    const changed = await store.appendIf(KEY, [summary], (window) => window.length === 0);
+    expect(changed).toBe(false);
+    expect(await store.load(KEY)).toEqual(turns.flat());
+    const seen: unknown[] = [];
+    await store.appendIf(KEY, [summary], (window) => seen.push(...window) > 0);
+    expect(seen).toEqual(turns.flat());
+    expect(await store.load(KEY)).toEqual(expected);
+    await store[Symbol.asyncDispose]();
+    await using again = await reopen();
+    expect(await again.load(KEY)).toEqual(expected);
+    expect(await again.turn(KEY, turnId('c#1'))).toEqual(turns[0]);
+  });
+
+  test(`${name}: earlier turns are found by number and by words, word by word, until a reset`, async () => {
+    const { store } = await open();
+    await using _closing = store;
+    await store.append(KEY, turnEntries('c#1', 'the secret of yesterday'), DURABLE);
+    await store.append(KEY, [{ role: 'reset', at: AT }], DURABLE);
+    for (let turn = 2; turn <= 60; turn += 1) {
+      await store.append(KEY, turnEntries(`c#${turn}`, `code ${turn * 111}`), DURABLE);
+    }
+    const summary: TranscriptEntry = { role: 'summary', text: 'codes', at: AT };
+    const undo: TranscriptEntry = {
+      role: 'undo',
+      undoes: turnId('c#59'),
+      by: messageId('m'),
+      at: AT,
+    };
+    await store.append(KEY, [summary, undo], DURABLE);
+    const ask = async (question: object) => {
+      const { turns, hasOlder } = await store.earlier(KEY, { maxTurns: 3, ...question });
+      return [turns.map(({ turn }) => turn), hasOlder];
+    };
+    expect(await ask({})).toEqual([[57, 58, 60], true]);
+    expect(await ask({ before: 4 })).toEqual([[2, 3], false]);
+    expect(await ask({ from: 2 })).toEqual([[2, 3, 4], false]);
+    expect(await ask({ words: 'CODE 222' })).toEqual([[2, 20], false]);
+    expect(await ask({ words: 'secret' })).toEqual([[], false]);
+    const { turns } = await store.earlier(KEY, { from: 2, maxTurns: 1 });
+    expect(turns[0]?.entries).toEqual(turnEntries('c#2', 'code 222'));
   });
 
   test(`${name}: a finished turn is found again, also behind a reset`, async () => {

@@ -33,6 +33,34 @@ describe('what the model may see', () => {
   });
 });
 
+describe('a summary made while the conversation went on', () => {
+  const turns = ['t1', 't2', 't3', 't4'].map((id) => turnEntries(id, id));
+  const made: TranscriptEntry = { role: 'summary', text: 's', keepsFrom: turnId('t3'), at: 0 };
+  const shown = [made, ...turns.slice(2).flat()];
+
+  test('stands before the turns it does not cover, which stand before it on the disk', () => {
+    expect(windowOf([...turns.flat(), made])).toEqual(shown);
+    const [first = [], second = [], third = [], fourth = []] = turns;
+    const among = [...first, ...second, ...third, ...fourth.slice(0, 2), made, ...fourth.slice(2)];
+    expect(windowOf(among)).toEqual(shown);
+    expect(windowOf(windowOf(among))).toEqual(shown);
+  });
+
+  test('takes the place of an earlier one, wherever that stands', () => {
+    const [first = [], second = [], third = [], fourth = []] = turns;
+    const earlier: TranscriptEntry = { ...made, text: 'e', keepsFrom: turnId('t2') };
+    const all = [...first, ...second, ...third, earlier, ...fourth, made];
+    expect(windowOf(all)).toEqual(shown);
+  });
+
+  test('brings nothing back: not from before a new start, not what was taken back', () => {
+    const [first = [], , third = []] = turns;
+    expect(windowOf([...third, reset, ...first, made])).toEqual([made]);
+    const undo = { role: 'undo', undoes: turnId('t3'), by: messageId('m'), at: 0 } as const;
+    expect(windowOf([...turns.flat(), made, undo])).toEqual([made, ...(turns[3] ?? []), undo]);
+  });
+});
+
 describe('what was taken back', () => {
   const undo = { role: 'undo', undoes: turnId('t2'), by: messageId('m'), at: 0 } as const;
   const one = turnEntries('t1', 'one');
@@ -71,14 +99,28 @@ describe('what a new file opens with', () => {
       (e) => e !== undefined,
     );
     const carried = carryOver(window, POLICY);
-    expect(carried.map((entry) => entry.role)).toEqual(['assistant', 'tool', 'tool', 'tool']);
+    expect(carried.map((entry) => entry.role)).toEqual([
+      'summary',
+      'assistant',
+      'tool',
+      'tool',
+      'tool',
+    ]);
   });
 
   test('nothing where that is the setting, the summary alone where no messages are', () => {
     expect(carryOver([summary, ...turns], { ...POLICY, carry: 'nothing' })).toEqual([]);
     expect(carryOver([summary, ...turns], { ...POLICY, rotationCarryMessages: 0 })).toEqual([
-      summary,
+      { ...summary, omitted: 8 },
     ]);
+  });
+
+  test('how many messages stand neither in the summary nor behind it, over any number of files', () => {
+    const [first] = carryOver(turns, POLICY);
+    expect(first).toMatchObject({ role: 'summary', text: '', omitted: 5 });
+    const [second] = carryOver(windowOf([...carryOver(turns, POLICY), ...turns]), POLICY);
+    expect(second).toMatchObject({ role: 'summary', omitted: 13 });
+    expect(carryOver([summary, ...turns.slice(-2)], POLICY)[0]).toEqual(summary);
   });
 });
 
