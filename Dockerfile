@@ -15,6 +15,7 @@ COPY package.json LICENSE ./
 COPY bin ./bin
 COPY config ./config
 COPY workspace ./workspace
+COPY skills ./skills
 COPY src ./src
 USER node
 VOLUME /data

@@ -3,12 +3,13 @@
 // writes into this folder, and a link could show it files from outside.
 
 import { constants } from 'node:fs';
-import { type FileHandle, open, readdir } from 'node:fs/promises';
+import { type FileHandle, open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { OWNER_FILES } from '../core/notes.ts';
-import { MEMORY_FILE, type PromptFile, SKILLS_FOLDER, WORKSPACE_FILES } from '../core/prompt.ts';
+import { MEMORY_FILE, type PromptFile, WORKSPACE_FILES } from '../core/prompt.ts';
 import { skillLine } from '../core/skill.ts';
 import { fileStamp } from '../lib/file-stamp.ts';
+import type { Skill, Skills } from '../skills/skills.ts';
 
 export type PromptMaterial = {
   readonly files: readonly PromptFile[];
@@ -18,6 +19,8 @@ export type PromptMaterial = {
   readonly memoryFile: string;
   /** One line per skill. */
   readonly skills: string;
+  /** The whole of those that are always in use. */
+  readonly activeSkills: string;
 };
 
 export interface PromptSources {
@@ -30,13 +33,13 @@ export type PromptSourcesDeps = {
   workspace(): string;
   /** Long-term memory for the prompt; empty when there is none. */
   memoryText(notes: string): Promise<string>;
+  readonly skills: Skills;
 };
 
 /** Far above every prompt budget; a larger file is read up to here. */
 const MAX_FILE_BYTES = 262_144;
-const MAX_SKILLS = 200;
-/** The fixed files, one context file per channel, and the skills. */
-const MAX_CACHED_FILES = 64 + MAX_SKILLS;
+/** The fixed files, and one context file per channel. */
+const MAX_CACHED_FILES = 64;
 
 type Cached = { readonly stamp: string; readonly text: string };
 
@@ -56,20 +59,20 @@ export function createPromptSources(deps: PromptSourcesDeps): PromptSources {
     return { name, text };
   }
 
-  /** `skills/<name>/SKILL.md`, in the order of their names. */
-  async function readSkills(): Promise<string> {
-    const folder = join(deps.workspace(), SKILLS_FOLDER);
-    const entries = await readdir(folder, { withFileTypes: true }).catch(() => []);
-    const paths = entries
-      .filter((entry) => entry.isDirectory())
-      .map(({ name }) => `${SKILLS_FOLDER}/${name}/SKILL.md`)
-      .sort()
-      .slice(0, MAX_SKILLS);
-    const found = await Promise.all(paths.map(readFile));
-    const lines = found.flatMap((file) =>
-      file === undefined ? [] : (skillLine(file.name, file.text) ?? []),
+  /** What cannot be used as it is stands in neither. */
+  async function readSkills() {
+    const found = await deps.skills.list();
+    const usable = found.filter(({ state }) => state.kind === 'ready' || state.kind === 'lacking');
+    const isActive = ({ isAlways, state }: Skill) => isAlways && state.kind === 'ready';
+    const active = await Promise.all(
+      usable.filter(isActive).map(async ({ name }) => {
+        return `## ${name}\n\n${(await deps.skills.read(name)).text}`;
+      }),
     );
-    return lines.join('\n');
+    const lines = usable
+      .filter((skill) => !isActive(skill))
+      .map((skill) => skillLine(skill, skill.state.kind === 'lacking' ? skill.state.missing : []));
+    return { skills: lines.join('\n'), activeSkills: active.join('\n\n') };
   }
 
   return {
@@ -86,7 +89,7 @@ export function createPromptSources(deps: PromptSourcesDeps): PromptSources {
         files: found.filter((file) => file !== undefined),
         memory,
         memoryFile: notes + MEMORY_FILE,
-        skills,
+        ...skills,
         ...(channelContext === undefined ? {} : { channelContext }),
       };
     },

@@ -14,6 +14,7 @@ import type { MediaReader } from '../media/reader.ts';
 import { createFileMemory } from '../memory/files.ts';
 import type { ModelRegistry } from '../providers/provider.ts';
 import type { SessionStore } from '../sessions/store.ts';
+import type { Skills } from '../skills/skills.ts';
 import { createTools } from '../tools/index.ts';
 import { redactedToolbox } from '../tools/redacted-toolbox.ts';
 import { toolboxSettings } from '../tools/tool-settings.ts';
@@ -31,12 +32,13 @@ export type AgentParts = {
   readonly resources: AsyncDisposableStack;
   readonly media: MediaStore;
   readonly reader: MediaReader;
+  readonly skills: Skills;
   /** Largest file that may be sent by a door; undefined where it carries none. */
   maxFileBytes(channel: ChannelName): number | undefined;
 };
 
 export function buildAgent(
-  { live, clock, log, sessions, resources, media, reader, maxFileBytes }: AgentParts,
+  { live, clock, log, sessions, resources, media, reader, skills, maxFileBytes }: AgentParts,
   models: () => ModelRegistry,
   home: Home,
   spending: SpendingGuard,
@@ -47,7 +49,7 @@ export function buildAgent(
   const memory = createFileMemory({ files, workspace, clock, timeZone, log });
   const redact = (text: string) => live.redact(text);
   const tools = createTools({
-    ...{ files, memory, timeZone },
+    ...{ files, memory, skills, timeZone },
     web: buildWeb(live, clock, resources),
     sending: { media, maxBytes: maxFileBytes },
     reading: { media, reader, maxResultChars: () => live.defaults.maxToolResultChars },
@@ -61,6 +63,7 @@ export function buildAgent(
   const sources = createPromptSources({
     workspace,
     memoryText: async (notes) => (live.config.memory.enabled ? memory.promptText(notes) : ''),
+    skills,
   });
   const shown = redactedToolbox(toolbox, redact);
   return createAgent({

@@ -26,6 +26,7 @@ import { buildDecisions } from './build-decisions.ts';
 import { buildDoorWatch } from './build-door-watch.ts';
 import { buildFairUse } from './build-fair-use.ts';
 import { loadedImage, sendableBytes } from './build-media.ts';
+import { buildSkills } from './build-skills.ts';
 import { buildSpending } from './build-spending.ts';
 import { buildVoice } from './build-voice.ts';
 import type { LoadedConfig } from './config.ts';
@@ -77,7 +78,9 @@ async function build(
     loadImage: (id) => loadedImage(foundations.reader, id),
   });
   const maxFileBytes = (name: ChannelName) => sendableBytes(live, manager.channel(name));
-  const parts = { ...foundations, resources, maxFileBytes };
+  const workspace = () => live.defaults.workspace;
+  const skills = buildSkills({ home: options.home, env: options.env, clock, workspace });
+  const parts = { ...foundations, resources, skills, maxFileBytes };
   const ownerChat = () => ownerDoor.chat(isThere);
   const asking = { ownerChat, deciding: () => deciding, persons: () => persons };
   const { spending, desk } = await buildSpending(foundations, asking, resources);
@@ -103,6 +106,7 @@ async function build(
     settings,
     people,
     spending: desk,
+    skills,
     models: models.current,
     defaults: () => ({
       thinkingBudget: live.defaults.thinkingBudget,

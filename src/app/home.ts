@@ -20,6 +20,8 @@ export type Home = {
   readonly lock: string;
   /** Who the running gateway is: process id, address. */
   readonly runtime: string;
+  /** What skills from elsewhere were when they were added. */
+  readonly skillPins: string;
   readonly history: string;
 };
 
@@ -37,6 +39,7 @@ export function homeOf(env: Readonly<Record<string, string | undefined>>): Home 
     token: join(root, 'gateway-token'),
     lock: join(root, 'nanobot.lock'),
     runtime: join(root, 'gateway.json'),
+    skillPins: join(root, 'skills.json'),
     history: join(root, 'history'),
   };
 }

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 const PACKAGE_ROOT = join(import.meta.dirname, '..', '..');
 
 export const WORKSPACE_TEMPLATE = join(PACKAGE_ROOT, 'workspace');
+export const SHIPPED_SKILLS = join(PACKAGE_ROOT, 'skills');
 export const CONFIG_SCHEMA_FILE = join(PACKAGE_ROOT, 'config', 'config.schema.json');
 
 export function programVersion(): string {

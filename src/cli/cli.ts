@@ -24,6 +24,7 @@ import { pairCommand } from './pair-command.ts';
 import { peopleCommand } from './people-command.ts';
 import { selfTestCommand } from './selftest-command.ts';
 import { sessionsCommand } from './sessions-command.ts';
+import { skillsCommand } from './skills-command.ts';
 import { statusCommand } from './status-command.ts';
 import type { Terminal } from './terminal.ts';
 import { traceCommand } from './trace-command.ts';
@@ -51,6 +52,7 @@ const COMMANDS: readonly CommandFactory[] = [
   approvalsCommand,
   peopleCommand,
   sessionsCommand,
+  skillsCommand,
   traceCommand,
   deadCommand,
   configCommand,

@@ -29,6 +29,7 @@ export const COMMAND_ACCESS: Readonly<Record<string, Access>> = {
   stop: CONVERSATION,
   undo: CONVERSATION,
   usage: { direct: 'guest', group: 'trusted' },
+  skills: { direct: 'trusted', group: 'owner' },
   status: { direct: 'trusted', group: 'trusted' },
   model: COSTS,
   think: COSTS,

@@ -28,8 +28,10 @@ export type PromptParts = {
   readonly memoryFile: string;
   /** The language the person wants to be answered in, in English; undefined: that of the question. */
   readonly language?: string;
-  /** One line per skill of the workspace. */
+  /** One line per skill that is read when it is needed. */
   readonly skills: string;
+  /** The text of those that are always in use. */
+  readonly activeSkills: string;
   readonly toolGuidance: string;
   readonly workspace: string;
   readonly platform: string;
@@ -53,6 +55,7 @@ type Draft = {
 
 export const MEMORY_FILE = 'memory/MEMORY.md';
 export const SKILLS_FOLDER = 'skills';
+const SKILLS_HINT = 'Before you do what one of these is for, read it with read_skill.';
 
 export function buildPrompt(parts: PromptParts, model: ModelSize): readonly PromptSection[] {
   const budgets = promptBudgets(model);
@@ -71,10 +74,7 @@ export function buildPrompt(parts: PromptParts, model: ModelSize): readonly Prom
         { title: 'Memory', text: parts.memory, keep: 'last', source: parts.memoryFile },
         budgets.memoryTokens,
       ),
-      cut(
-        { title: 'Skills', text: parts.skills, keep: 'first', source: SKILLS_FOLDER },
-        budgets.skillsTokens,
-      ),
+      ...skillDrafts(parts, budgets.skillsTokens),
       cut({ title: 'Tools', text: parts.toolGuidance, keep: 'first' }, budgets.guidanceTokens),
     ],
     budgets.wholeTokens - fixedTokens,
@@ -104,6 +104,17 @@ function fileDrafts(files: readonly PromptFile[], maxTokens: number): readonly D
     leftTokens -= textTokens(draft.text);
     return draft;
   });
+}
+
+/** Those that are always in use come first; the list of the others has what is left. */
+function skillDrafts(
+  { activeSkills, skills }: Pick<PromptParts, 'activeSkills' | 'skills'>,
+  maxTokens: number,
+): readonly Draft[] {
+  const active = cut({ title: 'Active skills', text: activeSkills, keep: 'first' }, maxTokens);
+  const listed = skills === '' ? '' : `${SKILLS_HINT}\n\n${skills}`;
+  const leftTokens = maxTokens - textTokens(active.text);
+  return [active, cut({ title: 'Skills', text: listed, keep: 'first' }, leftTokens)];
 }
 
 /** Cuts the last sections until all of them fit together. */

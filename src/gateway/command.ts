@@ -7,6 +7,7 @@ import type { SessionKey } from '../core/ids.ts';
 import type { InboundMessage } from '../core/message.ts';
 import type { Medium } from '../core/rights.ts';
 import type { ModelRegistry } from '../providers/provider.ts';
+import type { Skills } from '../skills/skills.ts';
 import type { Approvals } from './approvals.ts';
 import type { Drafts } from './drafts.ts';
 import type { People } from './people.ts';
@@ -20,6 +21,7 @@ export type CommandDeps = {
   readonly approvals: Pick<Approvals, 'open' | 'askAgain'>;
   readonly drafts: Pick<Drafts, 'open' | 'askAgain'>;
   readonly spending: SpendingDesk;
+  readonly skills: Pick<Skills, 'list'>;
   models(): ModelRegistry;
   defaults(): { readonly thinkingBudget: number; readonly queueMode: 'steer' | 'followup' };
   /** One line per channel: name and state in words. */

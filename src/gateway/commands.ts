@@ -12,6 +12,7 @@ import { LINK_COMMANDS } from './link-commands.ts';
 import { PEOPLE_COMMANDS } from './people-commands.ts';
 import { PERSON_COMMANDS } from './person-commands.ts';
 import type { SessionSettings } from './session-settings.ts';
+import { SKILLS_COMMANDS } from './skills-commands.ts';
 import { SPENDING_COMMANDS, spentToday } from './spending-commands.ts';
 
 const THINK_ON_TOKENS = 10_000;
@@ -85,6 +86,7 @@ export const COMMANDS: readonly Command[] = [
   },
   ...PEOPLE_COMMANDS,
   ...SPENDING_COMMANDS,
+  ...SKILLS_COMMANDS,
   ...PERSON_COMMANDS,
   ...LINK_COMMANDS,
   ...APPROVAL_COMMANDS,

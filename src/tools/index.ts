@@ -2,11 +2,13 @@
 
 import type { GuardedFiles } from '../lib/guarded-files.ts';
 import type { MemoryStore } from '../memory/memory.ts';
+import type { Skills } from '../skills/skills.ts';
 import { createEditFile } from './edit-file.ts';
 import { createListDir } from './list-dir.ts';
 import { createMessage } from './message.ts';
 import { createReadDocument, type ReadDocumentDeps } from './read-document.ts';
 import { createReadFile } from './read-file.ts';
+import { createReadSkill } from './read-skill.ts';
 import { createRecall } from './recall.ts';
 import { createRemember } from './remember.ts';
 import { createSendEmail } from './send-email.ts';
@@ -20,6 +22,7 @@ export type ToolsDeps = {
   /** Shared with memory, so that changes of one file run one after the other. */
   readonly files: GuardedFiles;
   readonly memory: MemoryStore;
+  readonly skills: Skills;
   /** IANA zone; empty = the machine's. */
   readonly timeZone: () => string;
   readonly web: WebFetchDeps;
@@ -30,6 +33,7 @@ export type ToolsDeps = {
 export function createTools({
   files,
   memory,
+  skills,
   timeZone,
   web,
   sending,
@@ -43,6 +47,7 @@ export function createTools({
     createListDir({ files }),
     createRemember(memory),
     createRecall(memory),
+    createReadSkill(skills),
     createMessage(),
     createSendEmail(),
     createSendFile({ files, ...sending }),

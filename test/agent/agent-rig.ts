@@ -23,6 +23,7 @@ import { createToolbox } from '../../src/tools/toolbox.ts';
 import { createSessionFolder } from '../sessions/session-folder.ts';
 import { createMemoryMedia, createTestReader } from '../support/memory-media.ts';
 import { createScriptedModel } from '../support/scripted-model.ts';
+import { createTestSkills } from '../support/test-skills.ts';
 
 export const CHAT = {
   channel: channelName('terminal'),
@@ -106,6 +107,7 @@ export async function createRig(options: RigOptions = {}) {
         prompt: createPromptSources({
           workspace: () => workspace,
           memoryText: async () => state.memory,
+          skills: createTestSkills(workspace),
         }),
         reader,
         clock: home.clock,

@@ -75,7 +75,7 @@ describe('a turn', () => {
     rig.model.script(says('Yes.'));
     await rig.ask(1, 'what can you do?');
     const system = rig.model.requests[0]?.system.map(({ text }) => text).join('\n') ?? '';
-    expect(system).toContain('# Skills\n\n- tea: brews tea (skills/tea/SKILL.md)');
+    expect(system).toContain('- tea: brews tea');
     expect(system).not.toContain('from elsewhere');
     expect(system).not.toContain('Boil.');
   });

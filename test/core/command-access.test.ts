@@ -13,6 +13,7 @@ const TABLE: readonly (readonly [string, string, string])[] = [
   ['new', 'guest', 'trusted'],
   ['stop', 'guest', 'trusted'],
   ['undo', 'guest', 'trusted'],
+  ['skills', 'trusted', 'owner'],
   ['status', 'trusted', 'trusted'],
   ['model', 'trusted', 'owner'],
   ['think', 'trusted', 'owner'],

@@ -17,7 +17,8 @@ const PARTS: PromptParts = {
   channelContext: { name: 'CONTEXT-email.md', text: 'letters are formal' },
   memoryFile: 'memory/MEMORY.md',
   memory: 'the cat is called Mia',
-  skills: '- tea: brews tea (skills/tea/SKILL.md)',
+  skills: '- tea: brews tea',
+  activeSkills: '## calm\n\nNever shout.',
   toolGuidance: 'read before you write',
   workspace: '/home/ann/workspace',
   platform: 'linux',
@@ -64,7 +65,14 @@ describe('the system prompt', () => {
 
   it('has no heading for what is not there', () => {
     const { channelContext: _none, ...bare } = PARTS;
-    const whole = wholeOf({ ...bare, files: [], memory: '', skills: '', toolGuidance: '' });
+    const whole = wholeOf({
+      ...bare,
+      files: [],
+      memory: '',
+      skills: '',
+      activeSkills: '',
+      toolGuidance: '',
+    });
     expect(whole).not.toContain('# ');
   });
 

@@ -176,6 +176,7 @@ export async function makePeopleRig(
         models: () => ({ defaultModel: 'test/model', resolve: () => Promise.reject() }) as never,
         defaults: () => ({ thinkingBudget: 0, queueMode: 'steer' }),
         channelLines: () => [],
+        skills: { list: async () => [] },
         mediumOf: (channel) => (channel === 'mail' ? 'mail' : 'chat'),
         // What nobody foresaw.
         approvals: { open: () => Promise.reject(new Error('broken')), askAgain: async () => 0 },

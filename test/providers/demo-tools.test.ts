@@ -12,6 +12,7 @@ import { createTools } from '../../src/tools/index.ts';
 import { toolboxSettings } from '../../src/tools/tool-settings.ts';
 import { createToolbox } from '../../src/tools/toolbox.ts';
 import { createMemoryMedia, createTestReader } from '../support/memory-media.ts';
+import { createTestSkills } from '../support/test-skills.ts';
 import { createWebTools } from '../support/web-tools.ts';
 
 const files = createGuardedFiles();
@@ -28,7 +29,8 @@ const sending = { media, maxBytes: () => undefined };
 const reader = createTestReader(media, '/nowhere');
 const reading = { media, reader, maxResultChars: () => 10_000 };
 const web = createWebTools();
-const tools = createTools({ files, memory, timeZone, web, sending, reading });
+const skills = createTestSkills('/nowhere');
+const tools = createTools({ files, memory, skills, timeZone, web, sending, reading });
 const toolbox = createToolbox({
   tools: () => tools,
   settings: () => toolboxSettings(configSchema.parse({})),

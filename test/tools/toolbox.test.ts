@@ -50,6 +50,7 @@ describe('the toolbox', () => {
       'list_dir',
       'remember',
       'recall',
+      'read_skill',
       'message',
       'send_email',
       'send_file',

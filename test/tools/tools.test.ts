@@ -12,6 +12,7 @@ const GOOD: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   list_dir: {},
   remember: { fact: 'Anna likes tea.' },
   recall: { query: 'tea' },
+  read_skill: { name: 'tea' },
   message: { content: 'On it.' },
   send_email: { to: 'ann@example.org', subject: 'Lunch', body: 'Today?' },
   send_file: { paths: ['hello.txt'], caption: 'a file' },

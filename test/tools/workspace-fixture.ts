@@ -16,6 +16,7 @@ import { createToolbox } from '../../src/tools/toolbox.ts';
 import { temporaryFolder } from '../sessions/session-folder.ts';
 import { createMemoryMedia, createTestReader } from '../support/memory-media.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
+import { createTestSkills } from '../support/test-skills.ts';
 import { createWebTools } from '../support/web-tools.ts';
 
 export const SECRET = 'the secret outside';
@@ -39,6 +40,7 @@ export function createToolSet(home: string) {
   const reading = { media, reader, maxResultChars: () => 10_000 };
   const tools = createTools({
     ...{ files, memory, timeZone, sending, reading },
+    skills: createTestSkills(workspace),
     web: createWebTools(),
   });
   return { workspace, clock, files, memory, media, reader, tools };

@@ -1,0 +1,57 @@
+// The care of skills, opened for one command: what is there, looking at one from elsewhere, adding and
+// removing it.
+
+import type { Environment } from '../core/environment.ts';
+import type { Clock } from '../lib/clock.ts';
+import { createGuardedFiles } from '../lib/guarded-files.ts';
+import { createSafeFetch } from '../lib/safe-fetch.ts';
+import { acceptSkill, type InstallDeps, installSkill, removeSkill } from '../skills/install.ts';
+import { reviewPackage, type SkillReview } from '../skills/package.ts';
+import { createPinBook } from '../skills/pins.ts';
+import type { Skills } from '../skills/skills.ts';
+import { type FoundSkill, findSkill } from '../skills/source.ts';
+import { buildSkills, skillsFolder } from './build-skills.ts';
+import { loadConfig } from './config.ts';
+import type { Home } from './home.ts';
+
+export interface SkillCare {
+  readonly skills: Skills;
+  /** Fetches and checks it; nothing is written. @throws SkillError */
+  look(
+    where: string,
+    signal: AbortSignal,
+  ): Promise<{ readonly found: FoundSkill; readonly review: SkillReview }>;
+  /** @throws SkillError */
+  add(found: FoundSkill, options: { readonly replace: boolean }): Promise<void>;
+  /** @throws SkillError */
+  remove(name: string): Promise<void>;
+  /** The files that are not as they were. @throws SkillError */
+  accept(name: string): Promise<readonly string[]>;
+}
+
+/** @throws ConfigError: the configuration says where the workspace is. */
+export async function openSkillCare(
+  home: Home,
+  env: Environment,
+  clock: Clock,
+): Promise<SkillCare> {
+  const { config } = await loadConfig(home, env);
+  const { workspace } = config.agents.defaults;
+  const fetch = createSafeFetch({ rules: () => config.tools.web });
+  const deps: InstallDeps = {
+    folder: skillsFolder(workspace),
+    pins: createPinBook(home.skillPins),
+    files: createGuardedFiles({ forbidden: [home.root] }),
+    now: () => new Date(clock.now()),
+  };
+  return {
+    skills: buildSkills({ home, env, clock, workspace: () => workspace }),
+    async look(where, signal) {
+      const found = await findSkill(where, fetch, signal);
+      return { found, review: await reviewPackage(found) };
+    },
+    add: (found, options) => installSkill(found, options, deps),
+    remove: (name) => removeSkill(name, deps),
+    accept: (name) => acceptSkill(name, deps),
+  };
+}

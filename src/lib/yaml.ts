@@ -1,0 +1,26 @@
+// YAML 1.2 as people write it in front matter and profiles: plain data, no tags that make anything,
+// few aliases. The parser is loaded when the first text is read.
+
+const MAX_CHARS = 100_000;
+/** Aliases of aliases grow without end; front matter needs none. */
+const MAX_ALIASES = 20;
+
+/** `message` says where and what, fit for people. */
+export class YamlError extends Error {
+  override readonly name = 'YamlError';
+}
+
+/** @throws YamlError */
+export async function parseYaml(text: string): Promise<unknown> {
+  if (text.length > MAX_CHARS) throw new YamlError(`longer than ${MAX_CHARS} characters`);
+  const { parse } = await import('yaml');
+  try {
+    return parse(text, {
+      ...{ schema: 'core', customTags: [], maxAliasCount: MAX_ALIASES, uniqueKeys: true },
+      ...{ prettyErrors: true, logLevel: 'error' },
+    });
+  } catch (cause) {
+    const [first = ''] = cause instanceof Error ? cause.message.split('\n') : [];
+    throw new YamlError(first.replace(/:$/, ''), { cause });
+  }
+}
