@@ -29,11 +29,13 @@ const budget = z.strictObject({
     .default(0)
     .describe('Tokens, in and out, that one person’s turns may take in a day; 0: no limit.'),
   perChatTokensPerDay: tokenCount().default(0).describe('The same for one conversation.'),
+  perJobTokensPerDay: tokenCount().default(0).describe('The same for one scheduled job.'),
   totalTokensPerDay: tokenCount().default(0).describe('The same for all together.'),
   perPersonMoneyPerDay: money()
     .default(0)
     .describe('Money that one person’s turns may cost in a day; 0: no limit.'),
   perChatMoneyPerDay: money().default(0).describe('The same for one conversation.'),
+  perJobMoneyPerDay: money().default(0).describe('The same for one scheduled job.'),
   totalMoneyPerDay: money().default(0).describe('The same for all together.'),
   currency: z
     .string()
