@@ -31,6 +31,9 @@ export type ChannelStatus =
   /** Stays down until a person acts; `remedy` says how. */
   | { readonly kind: 'stopped'; readonly reason: string; readonly remedy: string };
 
+/** `press`: the id of the message that was the press. Must not block. */
+export type ShowOutcome = (press: MessageId, markdown: string) => void;
+
 /** What a channel may use of the gateway. */
 export interface ChannelHost {
   /**
@@ -41,7 +44,11 @@ export interface ChannelHost {
    */
   receive(
     batch: readonly InboundEntry[],
-    options?: { readonly cursor?: ChannelCursor },
+    options?: {
+      readonly cursor?: ChannelCursor;
+      /** What came of a press, in Markdown, to be shown at what was pressed; it is said in the chat too. */
+      readonly pressed?: ShowOutcome;
+    },
   ): Promise<void>;
   cursor(): Promise<string | undefined>;
   /** Whether the gate refuses the message now because nobody let its sender in. */

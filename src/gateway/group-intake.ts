@@ -2,6 +2,7 @@
 // the talk before it, and a call from an unlisted group is told to the owner. Nothing is said there.
 
 import type { InboundEntry } from '../bus/bus.ts';
+import type { ShowOutcome } from '../channels/channel.ts';
 import type { AdmittedRole } from '../core/admission.ts';
 import { unlistedGroupText } from '../core/group-texts.ts';
 import type { InboundMessage } from '../core/message.ts';
@@ -25,7 +26,8 @@ export type Gated = {
   readonly counts?: CountedAs;
   /** Done before it is stored; may be done again. */
   readonly before?: () => Promise<void>;
-  readonly afterwards?: () => Promise<void>;
+  /** `show`: for what came of a press. */
+  readonly afterwards?: (show: ShowOutcome | undefined) => Promise<void>;
 };
 
 export interface GroupIntake {
@@ -63,8 +65,8 @@ export function createGroupIntake({ buffer, tellOwner }: GroupIntakeDeps): Group
           const { afterwards } = item;
           return {
             entry: { ...entry, message },
-            async afterwards() {
-              await afterwards?.();
+            async afterwards(show) {
+              await afterwards?.(show);
               await buffer.shown(message);
             },
           };

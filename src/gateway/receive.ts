@@ -3,6 +3,7 @@
 // carried out here.
 
 import type { AcceptResult, ChannelCursor, InboundEntry, MessageBus } from '../bus/bus.ts';
+import type { ShowOutcome } from '../channels/channel.ts';
 import { type AdmittedRole, type SettledVerdict, withoutCode } from '../core/admission.ts';
 import { parseCommand } from '../core/command.ts';
 import { messageId } from '../core/ids.ts';
@@ -19,6 +20,7 @@ import { redeemLink } from './link-commands.ts';
 import type { MailBridge } from './mail-bridge.ts';
 import type { Pairing } from './pairing.ts';
 import type { Questions } from './questions.ts';
+import { refused } from './refused.ts';
 import { thumbed } from './thumbs.ts';
 
 export type ReceiveDeps = {
@@ -46,10 +48,11 @@ export type ReceiveDeps = {
 const WENT_WRONG = 'Something went wrong with that. Please try it again.';
 
 type AcceptOptions = { readonly cursor?: ChannelCursor };
+type ReceiveOptions = AcceptOptions & { readonly pressed?: ShowOutcome };
 
 export interface Receiver {
   /** @throws BusFullError: nothing was stored. */
-  receive(batch: readonly InboundEntry[], options?: AcceptOptions): Promise<void>;
+  receive(batch: readonly InboundEntry[], options?: ReceiveOptions): Promise<void>;
 }
 
 export function createReceiver(deps: ReceiveDeps): Receiver {
@@ -83,7 +86,7 @@ export function createReceiver(deps: ReceiveDeps): Receiver {
     if (verdict.kind === 'hear') return deps.groups.heard(message, verdict.gate);
     if (verdict.kind === 'refuse') {
       if (verdict.wasCalled) return deps.groups.called(message, verdict.gate);
-      return refused(message, verdict.gate);
+      return refused(message, verdict.gate, log);
     }
     if (verdict.kind === 'knock') {
       return { entry: await deps.knock(message, verdict.sender, verdict.policy) };
@@ -118,7 +121,7 @@ export function createReceiver(deps: ReceiveDeps): Receiver {
 
   function pressed(message: InboundMessage, verdict: SettledVerdict): Gated {
     if (verdict.kind !== 'admit' || verdict.role === undefined) {
-      return refused(message, 'a press by somebody who is not let in');
+      return refused(message, 'a press by somebody who is not let in', log);
     }
     const { role } = verdict;
     return {
@@ -126,9 +129,11 @@ export function createReceiver(deps: ReceiveDeps): Receiver {
       counts: { role, as: 'command' },
       // Before it is stored, so that a kill behind it loses no decision.
       before: () => deps.questions.choose(message, role),
-      async afterwards() {
+      async afterwards(show) {
         const words = await deps.questions.press(message, role);
-        if (words) await reply(message, words);
+        if (!words) return;
+        show?.(message.id, words);
+        await reply(message, words);
       },
     };
   }
@@ -136,7 +141,7 @@ export function createReceiver(deps: ReceiveDeps): Receiver {
   /** A change or a reaction asks nothing: whoever may not speak here changes nothing. */
   async function noted(message: InboundMessage, verdict: SettledVerdict): Promise<Gated> {
     if (verdict.kind !== 'admit' || verdict.role === undefined) {
-      return refused(message, 'a change or reaction by somebody who is not let in');
+      return refused(message, 'a change or reaction by somebody who is not let in', log);
     }
     const press = await thumbed(message, deps);
     if (press !== undefined) return pressed({ ...message, press }, verdict);
@@ -165,18 +170,6 @@ export function createReceiver(deps: ReceiveDeps): Receiver {
       ...counts,
       entry: { kind: 'record', message: asked, gate: `command /${command.name}` },
       ...(command.isRepeatable === true ? { before: answerOnce } : { afterwards: answer }),
-    };
-  }
-
-  function refused(message: InboundMessage, reason: string): Gated {
-    return {
-      entry: { kind: 'record', message, gate: reason },
-      afterwards: async () => {
-        const fields = { channel: message.chat.channel, messageId: message.id, reason };
-        // Talk in groups that are not ours may be a lot.
-        if (message.addressing === 'ambient') log.debug('message refused', fields);
-        else log.info('message refused', fields);
-      },
     };
   }
 
@@ -221,9 +214,9 @@ export function createReceiver(deps: ReceiveDeps): Receiver {
   }
 
   /** It is stored and never comes again: what fails is said, and keeps nothing from the others. */
-  async function followed(message: InboundMessage, afterwards: Gated['afterwards']) {
+  async function followed({ entry: { message }, afterwards }: Gated, show?: ShowOutcome) {
     try {
-      await afterwards?.();
+      await afterwards?.(show);
     } catch (error) {
       log.error('message not dealt with', { messageId: message.id, error });
       if (message.addressing !== 'direct') return;
@@ -232,11 +225,11 @@ export function createReceiver(deps: ReceiveDeps): Receiver {
   }
 
   return {
-    async receive(batch, options = {}) {
+    async receive(batch, { pressed: show, ...options } = {}) {
       const weighed = await deps.fairUse.weigh(await Promise.all(batch.map(gate)));
-      for (const { entry, afterwards } of await store(weighed, options)) {
-        if (entry.kind === 'queue') deps.arrived(entry.message);
-        await followed(entry.message, afterwards);
+      for (const item of await store(weighed, options)) {
+        if (item.entry.kind === 'queue') deps.arrived(item.entry.message);
+        await followed(item, show);
       }
     },
   };

@@ -198,5 +198,6 @@ describe('a stranger’s message', () => {
     telegram.press(OWNER, OWNER, 'Block');
     await hears(OWNER, /^Blocked/);
     expect(bot(eve.id)).toHaveLength(1);
+    expect(telegram.toasts.at(-1)).toBe('Blocked: they are refused from now on.');
   });
 });

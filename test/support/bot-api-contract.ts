@@ -85,6 +85,8 @@ export type BotApi = AsyncDisposable & {
   age(id: number): void;
   /** Presses whose button still waits for the bot. */
   readonly pressed: ReadonlySet<string>;
+  /** What was shown at pressed buttons, in order; empty where nothing was. */
+  readonly toasts: readonly string[];
   /** Any update at all, malformed ones included. */
   offer(update: Readonly<Record<string, unknown>>): Update;
   chat(id: number): Chat;

@@ -31,12 +31,16 @@ export type World = {
   readonly files: Files;
   /** Presses that the bot has not answered yet, by query id. */
   readonly pressed: Set<string>;
+  /** What was shown at pressed buttons; empty where nothing was. */
+  readonly toasts: string[];
   /** Messages the bot may not delete any more. */
   readonly undeletable: Set<number>;
   violate(text: string): void;
 };
 
 export const MESSAGE_UNITS = 4096;
+/** Bot API, answerCallbackQuery. */
+const TOAST_UNITS = 200;
 
 export type Method = {
   readonly params: readonly string[];
@@ -225,7 +229,13 @@ function editButtons(payload: Payload, world: World): Answer {
 }
 
 function answerQuery(payload: Payload, world: World): Answer {
+  const text = String(payload['text'] ?? '');
+  if (text.length > TOAST_UNITS) {
+    world.violate(`answerCallbackQuery with ${text.length} characters`);
+    return refuse(400, 'MESSAGE_TOO_LONG');
+  }
   const known = world.pressed.delete(String(payload['callback_query_id']));
+  if (known) world.toasts.push(text);
   world.ledger.changed();
   return known
     ? ok(true)

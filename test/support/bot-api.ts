@@ -44,6 +44,7 @@ class Simulator implements BotApi {
   readonly violations: string[] = [];
   readonly commands: unknown[] = [];
   readonly pressed = new Set<string>();
+  readonly toasts: string[] = [];
   readonly #undeletable = new Set<number>();
   readonly #files = new Files();
   readonly #ledger: Ledger;
@@ -67,6 +68,7 @@ class Simulator implements BotApi {
       perChatPerSecond: options.perChatPerSecond ?? Number.POSITIVE_INFINITY,
       recentSends: new Map(),
       pressed: this.pressed,
+      toasts: this.toasts,
       undeletable: this.#undeletable,
       files: this.#files,
       violate: (text) => void this.violations.push(text),

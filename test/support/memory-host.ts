@@ -2,7 +2,7 @@
 // known already, the cursor, and what it reported. For tests of one channel without the gateway.
 
 import type { ChannelCursor, InboundEntry } from '../../src/bus/bus.ts';
-import type { ChannelHost, ChannelStatus } from '../../src/channels/channel.ts';
+import type { ChannelHost, ChannelStatus, ShowOutcome } from '../../src/channels/channel.ts';
 import { BusFullError } from '../../src/core/errors.ts';
 import type { MessageId } from '../../src/core/ids.ts';
 import type { Clock } from '../../src/lib/clock.ts';
@@ -22,6 +22,8 @@ export type MemoryHost = ChannelHost & {
   readonly bounces: ReadonlyMap<string, string>;
   /** What the owner was told besides. */
   readonly told: readonly string[];
+  /** What comes of every press; nothing unless set. */
+  outcome: string | undefined;
   readonly logged: readonly { readonly message: string; readonly fields: LogFields }[];
   storedCursor: string | undefined;
   /** While true, `receive` refuses with BusFullError. */
@@ -47,6 +49,7 @@ class Host implements MemoryHost {
   readonly alerts: string[] = [];
   readonly bounces = new Map<string, string>();
   readonly told: string[] = [];
+  outcome: string | undefined;
   readonly logged: { message: string; fields: LogFields }[] = [];
   readonly closing: AbortSignal;
   readonly state = createMemoryStore();
@@ -69,9 +72,14 @@ class Host implements MemoryHost {
     this.log = { ...silentLogger, ...noting, child: () => this.log };
   }
 
+  /** One account alone. */
+  async answers(): Promise<boolean> {
+    return true;
+  }
+
   async receive(
     batch: readonly InboundEntry[],
-    options: { readonly cursor?: ChannelCursor } = {},
+    options: { readonly cursor?: ChannelCursor; readonly pressed?: ShowOutcome } = {},
   ): Promise<void> {
     await this.beforeStore?.(batch);
     if (this.isFull) {
@@ -81,7 +89,11 @@ class Host implements MemoryHost {
     const known = new Set(this.entries.map(({ message }) => message.id));
     for (const entry of batch) {
       if (known.has(entry.message.id)) this.duplicates += 1;
-      else this.entries.push(entry);
+      else {
+        this.entries.push(entry);
+        const { id, press } = entry.message;
+        if (press !== undefined && this.outcome) options.pressed?.(id, this.outcome);
+      }
       known.add(entry.message.id);
     }
     if (options.cursor !== undefined) this.storedCursor = options.cursor.value;

@@ -6,8 +6,9 @@ import { EventDispatcher } from '@larksuiteoapi/node-sdk';
 import type { InboundEntry } from '../../bus/bus.ts';
 import { BusFullError } from '../../core/errors.ts';
 import { howToList, plain } from '../../core/group-texts.ts';
+import { toastOf } from '../../core/toast.ts';
 import { createLanes } from '../../lib/lanes.ts';
-import type { ChannelHost } from '../channel.ts';
+import type { ChannelHost, ShowOutcome } from '../channel.ts';
 import { at, textOf } from './fields.ts';
 import { SILENT_SDK } from './http.ts';
 import { isId, LARK, larkMessageId } from './ids.ts';
@@ -28,8 +29,9 @@ export type Events = {
   settled(): Promise<void>;
 };
 
-/** What a person sees who pressed: the answer itself comes as a message. */
-const PRESSED = { toast: { type: 'info', content: 'Taken' } };
+/** What a person sees who pressed; the whole of it comes as a message. */
+const toastWith = (content: string) => ({ toast: { type: 'info', content } });
+const TAKEN = 'Taken';
 const RETRY_MS = 15_000;
 
 export function createEvents({ host, threads, groups, context }: EventDeps): Events {
@@ -37,13 +39,17 @@ export function createEvents({ host, threads, groups, context }: EventDeps): Eve
   const recent = createRecentMessages();
   const running = new Set<Promise<unknown>>();
 
-  async function store(kind: string, entry: InboundEntry | undefined): Promise<boolean> {
+  async function store(
+    kind: string,
+    entry: InboundEntry | undefined,
+    pressed?: ShowOutcome,
+  ): Promise<boolean> {
     if (entry === undefined) {
       host.log.info('lark event left out', { kind });
       return false;
     }
     try {
-      await host.receive([entry]);
+      await host.receive([entry], pressed === undefined ? {} : { pressed });
       return true;
     } catch (error) {
       if (error instanceof BusFullError) {
@@ -79,7 +85,13 @@ export function createEvents({ host, threads, groups, context }: EventDeps): Eve
       }),
     'card.action.trigger': (event) =>
       inLane(at(event, 'context', 'open_chat_id'), async () => {
-        return (await store('press', await toPress(event, context()))) ? PRESSED : {};
+        let words = TAKEN;
+        const show: ShowOutcome = (_press, markdown) => {
+          words = toastOf(markdown) || TAKEN;
+        };
+        return (await store('press', await toPress(event, context()), show))
+          ? toastWith(words)
+          : {};
       }),
     'im.message.reaction.created_v1': (event) =>
       inLane(at(event, 'message_id'), async () => {

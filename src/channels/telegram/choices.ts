@@ -1,9 +1,14 @@
 // Choices as Telegram has them: buttons below a message whose press comes as an update of its own.
-// Which token means what, and who may press, is the gateway's. Pure but for closing the query.
+// Which token means what, and who may press, is the gateway's. What
+// came of a press is shown at its button.
 
 import type { InlineKeyboardMarkup } from 'grammy/types';
+import type { MessageId } from '../../core/ids.ts';
 import type { Choice } from '../../core/message.ts';
+import { toastOf } from '../../core/toast.ts';
+import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../lib/logger.ts';
+import type { ShowOutcome } from '../channel.ts';
 import type { BotApi } from './client.ts';
 import { BotCallError } from './failures.ts';
 import { type Fields, fieldsOf, listOf, textOf } from './fields.ts';
@@ -57,22 +62,60 @@ function labelOf(message: Fields, token: string): string | undefined {
   return textOf(pressed?.['text']);
 }
 
-/** The person's app waits for this before it lets go of the button. Best effort: it gives up itself. */
-export async function releaseButtons(
+/** The presses of some updates, each to be answered once. */
+export type OpenPresses = {
+  /** Shows what came of one at its button; the app of whoever pressed lets go of it. */
+  readonly show: ShowOutcome;
+  /** Lets go of those that were shown nothing. */
+  release(): void;
+};
+
+type PressDeps = {
+  readonly api: BotApi;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly signal: AbortSignal;
+};
+
+/** A button is let go of after this, whatever has become of the press. */
+const WAIT_MS = 3000;
+
+/** `idOf(n)`: the message that `updates[n]` became. Best effort: the app gives up waiting itself. */
+export function openPresses(
   updates: readonly unknown[],
-  {
-    api,
-    log,
-    signal,
-  }: { readonly api: BotApi; readonly log: Logger; readonly signal: AbortSignal },
-): Promise<void> {
-  const ids = updates.map(queryIdOf).filter((id) => id !== undefined);
-  await Promise.all(
-    ids.map((callback_query_id) =>
-      api.answerCallbackQuery({ callback_query_id }, signal).catch((error: unknown) => {
+  idOf: (index: number) => MessageId | undefined,
+  { api, clock, log, signal }: PressDeps,
+): OpenPresses {
+  const waiting = new Map<string, MessageId | undefined>();
+  for (const [index, update] of updates.entries()) {
+    const query = queryIdOf(update);
+    if (query !== undefined) waiting.set(query, idOf(index));
+  }
+
+  async function answer(callback_query_id: string, text: string) {
+    waiting.delete(callback_query_id);
+    const words = text === '' ? {} : { text };
+    await api
+      .answerCallbackQuery({ callback_query_id, ...words }, signal)
+      .catch((error: unknown) => {
         if (!(error instanceof BotCallError)) throw error;
         if (!signal.aborted) log.info('telegram button not released', { error });
-      }),
-    ),
-  );
+      });
+  }
+
+  const release = () => {
+    for (const query of [...waiting.keys()]) void answer(query, '');
+  };
+  const late = waiting.size === 0 ? undefined : clock.timer(WAIT_MS, release);
+
+  return {
+    show(press, markdown) {
+      const [query] = [...waiting].find(([, id]) => id === press) ?? [];
+      if (query !== undefined) void answer(query, toastOf(markdown));
+    },
+    release() {
+      late?.[Symbol.dispose]();
+      release();
+    },
+  };
 }

@@ -3,6 +3,18 @@
 import { backoffMs } from '../../lib/backoff.ts';
 import { type CallFailure, describeFailure } from './failures.ts';
 
+/**
+ * Groups come as `message` too; `my_chat_member` says that the bot was put into one. Reactions only
+ * come where they are asked for (Bot API, getUpdates), in groups only to a bot that is an admin.
+ */
+export const UPDATE_KINDS = [
+  'message',
+  'edited_message',
+  'callback_query',
+  'message_reaction',
+  'my_chat_member',
+] as const;
+
 /** Another program polls with this token: it may leave at any time, so we come back for ever. */
 const CONFLICT_MIN_MS = 5000;
 const CONFLICT_MAX_MS = 60_000;

@@ -5,9 +5,9 @@ import type { InboundEntry } from '../../bus/bus.ts';
 import type { TelegramConfig } from '../../core/config.ts';
 import { BACKOFF, BusFullError, ChannelError, NEVER } from '../../core/errors.ts';
 import { backoffMs } from '../../lib/backoff.ts';
-import type { ChannelHost } from '../channel.ts';
+import type { ChannelHost, ShowOutcome } from '../channel.ts';
 import { ALBUM_WAIT_MS, joinAlbums, type OpenAlbums, wholeUpdates } from './albums.ts';
-import { releaseButtons } from './choices.ts';
+import { openPresses } from './choices.ts';
 import type { BotApi } from './client.ts';
 import { offsetAfter, type Place, readPlace, writePlace } from './cursor.ts';
 import { BotCallError, type CallFailure } from './failures.ts';
@@ -15,7 +15,7 @@ import type { GroupMoves } from './group-moves.ts';
 import { joinedOf, moveOf } from './group-updates.ts';
 import { type Bot, TELEGRAM } from './ids.ts';
 import { toEntry, updateIdOf } from './inbound.ts';
-import { judgePoll } from './poll-rules.ts';
+import { judgePoll, UPDATE_KINDS } from './poll-rules.ts';
 
 export type PollDeps = {
   readonly api: BotApi;
@@ -41,17 +41,6 @@ const FULL_MIN_MS = 500;
 const FULL_MAX_MS = 15_000;
 /** Updates of which none has an id cannot be passed over, only asked for again. */
 const UNREADABLE_PAUSE_MS = 5000;
-/**
- * Groups come as `message` too; `my_chat_member` says that the bot was put into one. Reactions only
- * come where they are asked for (Bot API, getUpdates), in groups only to a bot that is an admin.
- */
-const KINDS = [
-  'message',
-  'edited_message',
-  'callback_query',
-  'message_reaction',
-  'my_chat_member',
-] as const;
 
 export async function runPolling(deps: PollDeps, signal: AbortSignal): Promise<void> {
   const loop = new PollLoop(deps, signal);
@@ -109,7 +98,7 @@ class PollLoop {
     const payload = {
       timeout: isProbe ? 0 : POLL_TIMEOUT_SECS,
       limit: BATCH,
-      allowed_updates: KINDS,
+      allowed_updates: UPDATE_KINDS,
       ...(offset === undefined ? {} : { offset }),
     };
     const startedAt = host.clock.monotonic();
@@ -193,19 +182,23 @@ class PollLoop {
       senderChats: this.#deps.settings.groupSenderChats,
       namesOf: this.#deps.moves.names,
     };
-    const entries = joinAlbums(
-      updates,
-      updates.map((update) => toEntry(update, context)),
-    );
+    const parsed = updates.map((update) => toEntry(update, context));
+    const entries = joinAlbums(updates, parsed);
     const ids = updates.map(updateIdOf).filter((id) => id !== undefined);
     if (ids.length === 0) {
       host.log.warn('telegram sent updates without ids', { count: updates.length });
       return this.#sleep(UNREADABLE_PAUSE_MS);
     }
     const place = { botId: bot.botId, lastUpdateId: Math.max(...ids), at: receivedAt };
-    await this.#store(entries, place);
+    const {
+      api,
+      host: { clock, log },
+    } = this.#deps;
+    const deps = { api, clock, log, signal: this.#signal };
+    const presses = openPresses(updates, (index) => parsed[index]?.message.id, deps);
+    // Not stored, they come again; the buttons need not wait for that.
+    await this.#store(entries, place, presses.show).finally(presses.release);
     this.#place = place;
-    void releaseButtons(updates, { api: this.#deps.api, log: host.log, signal: this.#signal });
   }
 
   async #noteGroup(update: unknown): Promise<void> {
@@ -219,12 +212,16 @@ class PollLoop {
   }
 
   /** Telegram keeps what we do not confirm, so a full queue only means waiting. */
-  async #store(entries: readonly InboundEntry[], place: Place): Promise<void> {
+  async #store(
+    entries: readonly InboundEntry[],
+    place: Place,
+    pressed: ShowOutcome,
+  ): Promise<void> {
     const { host, bot, random } = this.#deps;
     const cursor = { channel: TELEGRAM, account: bot.account, value: writePlace(place) };
     for (let tries = 1; !this.#signal.aborted; tries += 1) {
       try {
-        return await host.receive(entries, { cursor });
+        return await host.receive(entries, { cursor, pressed });
       } catch (error) {
         if (!(error instanceof BusFullError)) throw error;
       }

@@ -241,6 +241,10 @@ test('who presses sees that it was taken, and the buttons can be closed', async 
     toast: { type: 'info', content: 'Taken' },
   });
   expect(await nth(rig, 0)).toMatchObject({ press: 'tok1', text: 'Yes' });
+  rig.host.outcome = 'Sent **now**.';
+  expect(await rig.lark.press(anna, chat, 'No')).toEqual({
+    toast: { type: 'info', content: 'Sent now.' },
+  });
   const [part = '' as never] = nativeIds;
   await rig.channel.closeChoices?.(refOf(chat), part, AbortSignal.timeout(5000));
   await expect(rig.lark.press(anna, chat, 'Yes')).rejects.toThrow('nothing to press');

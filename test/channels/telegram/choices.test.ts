@@ -1,7 +1,9 @@
 // Choices as buttons: what stands below a message, what a press brings, and what becomes of it.
 
 import { describe, expect, test } from 'vitest';
+import { type Clock, systemClock } from '../../../src/lib/clock.ts';
 import { sending } from '../../contract/channel.ts';
+import { createMovableClock } from '../../support/movable-clock.ts';
 import { ALICE, answer, chatOf, seenBy, startRig } from './rig.ts';
 
 const CHOICES = [
@@ -11,8 +13,8 @@ const CHOICES = [
 const BOB = 778;
 const GROUP = -1001;
 
-async function asked(chat = ALICE) {
-  const rig = await startRig();
+async function asked(chat = ALICE, clock: Clock = systemClock) {
+  const rig = await startRig({ clock });
   rig.start();
   rig.api.say(ALICE, 'hello', chat === ALICE ? {} : { chatId: chat });
   await rig.host.until((host) => host.entries.length === 1);
@@ -80,6 +82,35 @@ describe('choices on Telegram', () => {
     expect(rig.api.pressed.size).toBe(1);
     stored.resolve();
     await rig.api.waitFor(() => rig.api.pressed.size === 0);
+  });
+
+  test('what came of a press is shown at the button, as plain words that fit there', async () => {
+    const { rig } = await asked();
+    await using _ = rig;
+    for (const words of ['**Allowed** once.', `Sent to ${'anna '.repeat(60)}\n\nMore.`]) {
+      rig.host.outcome = words;
+      rig.api.press(ALICE, ALICE, 'Allow once');
+      await rig.api.waitFor(() => rig.api.pressed.size === 0);
+    }
+    const [short, long = ''] = rig.api.toasts;
+    expect(short).toBe('Allowed once.');
+    expect(long).toMatch(/^Sent to anna .*…$/);
+    expect(long.length).toBeLessThanOrEqual(200);
+    expect(rig.api.violations).toEqual([]);
+  });
+
+  test('the button is let go after three seconds whatever holds the press up', async () => {
+    const clock = createMovableClock();
+    const { rig } = await asked(ALICE, clock);
+    await using _ = rig;
+    rig.host.isFull = true;
+    rig.api.press(ALICE, ALICE, 'Allow once');
+    await rig.host.until(({ statuses }) => statuses.at(-1)?.kind === 'degraded');
+    expect(rig.api.pressed.size).toBe(1);
+    await clock.advance(3000);
+    await rig.api.waitFor(() => rig.api.pressed.size === 0);
+    expect(rig.api.toasts).toEqual(['']);
+    rig.host.isFull = false;
   });
 
   test('two presses of one button are two messages, a repeated update is one', async () => {

@@ -1,0 +1,19 @@
+// What came of a press, in the few words that fit beside the button. The whole text stands in the chat.
+
+import { renderPlain } from './markup-plain.ts';
+
+/** UTF-16 units; Telegram shows no more (Bot API, answerCallbackQuery). */
+const MAX_UNITS = 200;
+
+/** Empty where there is nothing to show. */
+export function toastOf(markdown: string): string {
+  const [first = ''] = renderPlain(markdown)
+    .trim()
+    .split(/\n{2,}/);
+  const line = first.replace(/\s+/gu, ' ').trim();
+  if (line.length <= MAX_UNITS) return line.toWellFormed();
+  return `${line
+    .slice(0, MAX_UNITS - 1)
+    .toWellFormed()
+    .trimEnd()}…`;
+}
