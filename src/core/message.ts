@@ -54,13 +54,13 @@ export type SystemSender = {
   /** Of whoever made it; without them its turn may do nothing but answer. */
   readonly rights?: Rights;
   /** Whose turn made it. */
+  readonly person?: TurnPerson;
+  /** Its text holds words of others. */
+  readonly isTainted?: true;
   /** Whose person's budget its turn is charged to beside that of the chat: `channel:id`. */
   readonly paidBy?: readonly [string, ...string[]];
   /** What the chat's turns may take in a day, where that is less than is configured. */
   readonly limits?: { readonly tokensPerDay?: number; readonly moneyPerDay?: number };
-  readonly person?: TurnPerson;
-  /** Its text holds words of others. */
-  readonly isTainted?: true;
 };
 
 export type Sender = PersonSender | SystemSender;
@@ -125,11 +125,11 @@ export type InboundMessage = {
    * It is asked again by itself because it was changed, and this is the turn whose answer is replaced:
    * nothing but an answer may come of it. Never stored.
    */
-  /** The text is to be said in the chat as it is, with these files: nobody asks for an answer. */
-  readonly announces?: { readonly attachments: readonly OutboundAttachment[] };
   readonly redoes?: TurnId;
   /** The text is empty then. */
   readonly reaction?: Reaction;
+  /** The text is to be said in the chat as it is, with these files: nobody asks for an answer. */
+  readonly announces?: { readonly attachments: readonly OutboundAttachment[] };
   /** Epoch milliseconds by the platform's clock. */
   readonly sentAt: number;
   /** Epoch milliseconds by our clock. */
