@@ -22,6 +22,8 @@ export type Remark = {
   /** Makes a repeat of it harmless. */
   readonly messageId: MessageId;
   readonly text: string;
+  /** It may hold words of others. */
+  readonly isForeign?: true;
 };
 
 export interface Revisions {
@@ -77,8 +79,8 @@ export function createRevisions({ sessions, clock, outdated }: RevisionDeps): Re
       outdated(session);
     },
 
-    async remark(session, { turnId, messageId, text }) {
-      const entry = { role: 'user', turnId, messageId, text, at: clock.now() } as const;
+    async remark(session, remark) {
+      const entry = { role: 'user', ...remark, at: clock.now() } as const;
       await sessions.append(session, [entry], { durable: true });
       outdated(session);
     },

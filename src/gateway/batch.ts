@@ -59,9 +59,10 @@ export class Batch {
 }
 
 function standsApart(
-  { amends, reaction, text }: InboundMessage,
+  { amends, reaction, announces, text }: InboundMessage,
   known: ReadonlySet<MessageId>,
 ): boolean {
   if (amends !== undefined) return !known.has(amends.id);
-  return reaction !== undefined || findCommand(parseCommand(text)) !== undefined;
+  if (reaction !== undefined || announces !== undefined) return true;
+  return findCommand(parseCommand(text)) !== undefined;
 }

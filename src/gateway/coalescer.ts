@@ -56,7 +56,8 @@ export class Coalescer {
   get #isOpen(): boolean {
     const { channel, policy } = this.#options;
     // A retry answers what its first try was asked, and nothing more.
-    if (this.#turn.attempt > 1 || channel?.coalesces === false) return false;
+    // Where no door is, nobody is writing on.
+    if (this.#turn.attempt > 1 || channel === undefined || !channel.coalesces) return false;
     return !this.#batch.isClosed && this.#batch.messages.length < policy.maxMessages;
   }
 
