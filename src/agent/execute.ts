@@ -4,14 +4,21 @@
 import type { AgentEvent } from '../core/event.ts';
 import { isRepeatable } from '../core/rights.ts';
 import type { ToolCall } from '../core/transcript.ts';
+import { isBlockedRound } from '../core/turn-rounds.ts';
 import type { SignalOf, StateOf } from '../core/turn-state.ts';
 import type { BoundCall } from '../tools/tool.ts';
+import { blockedCalls } from './guard-calls.ts';
 import { toolEntry } from './interrupted-calls.ts';
 import { type CallReport, runCall } from './run-call.ts';
 import { countSent } from './sent-messages.ts';
 import type { TurnContext } from './turn-context.ts';
 
-type Planned = { readonly call: ToolCall; readonly bound: BoundCall };
+type Planned = {
+  readonly call: ToolCall;
+  readonly bound: BoundCall;
+  /** It is not run. */
+  readonly blocked: CallReport | undefined;
+};
 
 const MAX_PARALLEL_READS = 8;
 const MAX_PREVIEW_CHARS = 120;
@@ -26,9 +33,11 @@ export async function* executeCalls(
   turn: TurnContext,
   { calls }: StateOf<'executing'>,
 ): AsyncGenerator<AgentEvent, SignalOf<'executing'>, void> {
+  const blocked = blockedCalls(turn);
   const planned = calls.map((call) => ({
     call,
     bound: turn.toolbox.bind(call.name, call.arguments),
+    blocked: blocked.get(call),
   }));
   const groups = groupsOf(planned);
   for (const [index, group] of groups.entries()) {
@@ -36,10 +45,17 @@ export async function* executeCalls(
     turn.signal.throwIfAborted();
     yield* runGroup(turn, group);
   }
-  return { type: 'executed', messagesSent: countSent(calls, turn.thread.results, turn.toolbox) };
+  const round = turn.thread.rounds.at(-1) ?? [];
+  if (blocked.size > 0) turn.log.info('calls not run', { calls: blocked.size });
+  return {
+    type: 'executed',
+    messagesSent: countSent(calls, turn.thread.results, turn.toolbox),
+    isBlocked: isBlockedRound(round),
+  };
 }
 
-function isRead({ bound }: Planned): boolean {
+function isRead({ bound, blocked }: Planned): boolean {
+  if (blocked !== undefined) return true;
   return bound.kind === 'refused' || isRepeatable(bound.access);
 }
 
@@ -71,10 +87,7 @@ async function* runGroup(
     yield { type: 'tool_started', callId: call.id, name: call.name, detail };
   }
   const running = new Map(
-    group.map((each) => [
-      each,
-      runCall(turn, each.call, each.bound).then((report) => ({ each, report })),
-    ]),
+    group.map((each) => [each, reportOf(turn, each).then((report) => ({ each, report }))]),
   );
   while (running.size > 0) {
     const { each, report } = await Promise.race(running.values());
@@ -84,6 +97,10 @@ async function* runGroup(
     const preview = report.text.split('\n', 1).join('').slice(0, MAX_PREVIEW_CHARS).toWellFormed();
     yield { type: 'tool_finished', callId: each.call.id, status, preview };
   }
+}
+
+async function reportOf(turn: TurnContext, { call, bound, blocked }: Planned) {
+  return blocked ?? runCall(turn, call, bound);
 }
 
 async function recordReport(turn: TurnContext, each: Planned, report: CallReport): Promise<void> {
@@ -100,6 +117,7 @@ async function recordReport(turn: TurnContext, each: Planned, report: CallReport
   );
   const marked = {
     ...entry,
+    ...(report.isBlocked === true ? { isBlocked: true as const } : {}),
     ...(report.media === undefined ? {} : { media: report.media }),
     ...(report.isForeign === true ? { isForeign: true as const } : {}),
   };

@@ -1,9 +1,11 @@
 // What becomes of tool calls that a killed process left without a result. Reading again is
 // harmless; anything else is never run again on its own: the model is told and decides.
 
+import { resultIdOf } from '../core/kept-result.ts';
 import { isRepeatable } from '../core/rights.ts';
 import type { ToolCall, ToolEntry } from '../core/transcript.ts';
 import type { BoundCall } from '../tools/tool.ts';
+import { blockedCalls } from './guard-calls.ts';
 import { permissionFor } from './permission.ts';
 import type { TurnContext } from './turn-context.ts';
 
@@ -17,7 +19,8 @@ export async function settleInterruptedCalls(turn: TurnContext): Promise<readonl
   const bound = new Map(open.map((call) => [call, toolbox.bind(call.name, call.arguments)]));
   // A tool that is not there now may have been there when the call began, as those of servers are.
   const gone = open.filter((call) => isGone(bound.get(call)));
-  const known = open.filter((call) => hasEffects(turn, bound.get(call)));
+  const blocked = blockedCalls(turn);
+  const known = open.filter((call) => !blocked.has(call) && hasEffects(turn, bound.get(call)));
   // Calls with effects run one by one, and each result is on disk before the next begins: only the
   // first one without a result can have been running.
   const [first] = known;
@@ -44,15 +47,17 @@ function hasEffects(turn: TurnContext, bound: BoundCall | undefined): boolean {
 }
 
 export function toolEntry(
-  { input, clock }: TurnContext,
+  { input, clock, thread }: TurnContext,
   call: ToolCall,
-  result: Pick<ToolEntry, 'status' | 'text' | 'failure'>,
+  result: Pick<ToolEntry, 'status' | 'text' | 'failure' | 'isBlocked'>,
 ): ToolEntry {
+  const resultId = resultIdOf(input.turnId, thread.ordinalOf(call));
   return {
     role: 'tool',
     turnId: input.turnId,
     callId: call.id,
     name: call.name,
+    ...(resultId === undefined ? {} : { resultId }),
     ...result,
     at: clock.now(),
   };

@@ -7,7 +7,7 @@ import { buildPrompt } from '../core/prompt.ts';
 import { ALL_RIGHTS } from '../core/rights.ts';
 import { imagesTokens, messagesTokens, textTokens } from '../core/tokens.ts';
 import type { ModelMessage } from '../core/transcript.ts';
-import type { Ask } from '../core/turn-state.ts';
+import type { Ask, TurnLimit } from '../core/turn-state.ts';
 import type { ModelHandle, ModelRequest } from '../providers/provider.ts';
 import type { TurnContext } from './turn-context.ts';
 
@@ -88,9 +88,18 @@ function systemPrompt(
   );
 }
 
+const CONCLUDE_BECAUSE: Readonly<Record<TurnLimit, (maxRounds: number) => string>> = {
+  rounds: (maxRounds) => `All ${maxRounds} rounds of tool use of this answer are used up.`,
+  tokens: () => 'The tokens of this answer are nearly used up.',
+  time: () => 'The time for this answer is nearly over.',
+  loop: () =>
+    'Only calls that were made before were asked for, twice in a row: they bring nothing new.',
+};
+
 function noteFor(ask: Ask, maxRounds: number): string | undefined {
   if (ask.kind === 'conclude') {
-    return `[All ${maxRounds} rounds of tool use of this answer are used up. Answer now, without tools, with what you know; say what is left to do.]`;
+    const why = CONCLUDE_BECAUSE[ask.why](maxRounds);
+    return `[${why} Answer now, without tools, with what you know; say what is left to do.]`;
   }
   if (ask.remainingRounds === undefined) return undefined;
   return `[${ask.remainingRounds} of ${maxRounds} rounds of tool use remain for this answer.]`;

@@ -6,6 +6,7 @@ import { joinTexts, wordsOf } from '../core/coalesce-text.ts';
 import { sentNote } from '../core/late.ts';
 import { NO_RIGHTS } from '../core/rights.ts';
 import type { TokenUsage, UserEntry } from '../core/transcript.ts';
+import { blockedRounds } from '../core/turn-rounds.ts';
 import type { NonEmpty, Resumption, SignalOf } from '../core/turn-state.ts';
 import { newBoundary } from '../lib/boundary.ts';
 import type { TurnMessage } from './agent.ts';
@@ -37,6 +38,7 @@ export async function prepareTurn(turn: TurnContext): Promise<SignalOf<'preparin
     rounds: thread.answers.length,
     tokens: thread.answers.reduce((sum, { usage }) => sum + spentTokens(usage), 0),
     messagesSent: countSent(calls, thread.results, turn.toolbox),
+    blockedRounds: blockedRounds(thread.rounds),
     resumption: await resumptionOf(turn),
   };
 }

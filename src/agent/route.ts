@@ -10,6 +10,9 @@ export function routeTurn(turn: TurnContext, { ask }: StateOf<'routing'>): Signa
   const chosen = turn.input.settings.model ?? turn.models.defaultModel;
   const model = turn.spending.modelFor(message, chosen, (name) => turn.models.fast(name));
   const call = planCall(turn, model, ask);
-  const size = expectedTokens(turn, call) <= call.budget.inputTokens ? 'fits' : 'too_large';
-  return { type: 'routed', model, size };
+  const { inputTokens, outputTokens } = call.budget;
+  const input = expectedTokens(turn, call);
+  const size = input <= inputTokens ? 'fits' : 'too_large';
+  const expected = Math.min(input, inputTokens) + outputTokens;
+  return { type: 'routed', model, size, expectedTokens: expected };
 }

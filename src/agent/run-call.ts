@@ -8,7 +8,10 @@ import type { BoundCall, ToolContext } from '../tools/tool.ts';
 import { permissionFor, type ReadyCall } from './permission.ts';
 import type { TurnContext } from './turn-context.ts';
 
-export type CallReport = Pick<ToolEntry, 'status' | 'text' | 'failure' | 'isForeign' | 'media'>;
+export type CallReport = Pick<
+  ToolEntry,
+  'status' | 'text' | 'failure' | 'isBlocked' | 'isForeign' | 'media'
+>;
 
 const NOT_ALLOWED =
   'Error (permission): whoever asks may not have this done here. Do not try it another way; say so.';

@@ -7,6 +7,8 @@ export type AgentSettings = {
   readonly temperature: number;
   readonly maxToolIterations: number;
   readonly maxContextTokens: number;
+  /** Identical calls of a tool that changes something, in one turn. */
+  readonly maxSameCalls: number;
   readonly maxTurnTokens: number;
   readonly maxTurnMs: number;
   /** Absolute path. */
@@ -28,6 +30,7 @@ export function agentSettingsOf(config: Config, workspace: string): AgentSetting
     maxTurnMs: defaults.maxTurnSecs * 1000,
     workspace,
     maxInlineChars: config.media.maxInlineChars,
+    maxSameCalls: defaults.maxSameToolCallPerTurn,
     timeZone: config.sessions.timeZone,
   };
 }

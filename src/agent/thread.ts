@@ -16,6 +16,7 @@ import type {
   TranscriptEntry,
   TurnEndEntry,
 } from '../core/transcript.ts';
+import { type Round, roundsOf } from '../core/turn-rounds.ts';
 import type { SessionStore } from '../sessions/store.ts';
 
 export type ThreadOptions = {
@@ -31,6 +32,7 @@ export class Thread {
   #own: TranscriptEntry[] = [];
   #view: readonly TranscriptEntry[] = [];
   #history: readonly TranscriptEntry[] = [];
+  #asked: ReadonlySet<MessageId> = new Set();
   #omitted = 0;
   #throughSeq = 0;
   #wasTainted = false;
@@ -50,11 +52,30 @@ export class Thread {
     own: readonly TranscriptEntry[],
     asked: readonly MessageId[],
   ): void {
-    const { turnId } = this.#options;
     this.#own = [...own];
+    this.#asked = new Set(asked);
     this.#history = history;
     this.consumed(shownThrough(own));
-    this.#view = threadView(history, own, { turnId, asked: new Set(asked) });
+    this.#view = this.#wholeView();
+  }
+
+  /** The conversation was summed up meanwhile: `history` is what the store shows now. */
+  reopen(history: readonly TranscriptEntry[]): void {
+    this.#wasTainted = this.isTainted;
+    this.#history = history;
+    this.#omitted = 0;
+    this.#view = this.#wholeView();
+  }
+
+  #wholeView(): readonly TranscriptEntry[] {
+    const { turnId } = this.#options;
+    return threadView(this.#history, this.#own, { turnId, asked: this.#asked });
+  }
+
+  /** Whether anything was said before this turn. */
+  get hasEarlier(): boolean {
+    const { turnId } = this.#options;
+    return this.#history.some((entry) => 'turnId' in entry && entry.turnId !== turnId);
   }
 
   async record(
@@ -85,6 +106,11 @@ export class Thread {
 
   get results(): readonly ToolEntry[] {
     return this.#own.filter((entry) => entry.role === 'tool');
+  }
+
+  /** What the turn's answers called, oldest first. */
+  get rounds(): readonly Round[] {
+    return roundsOf(this.#own);
   }
 
   /** Texts this turn wrote for the person, oldest first. */

@@ -12,6 +12,7 @@ const MOVED: readonly (readonly [from: string, to: string])[] = [
   ['memory.session.rotationSizeBytes', 'sessions.rotationSizeBytes'],
   ['memory.session.rotationCarryMessages', 'sessions.rotationCarryMessages'],
   ['tools.exec.timeout', 'tools.timeoutSecs'],
+  ['toolDelegation.maxSameToolCallPerTurn', 'agents.defaults.maxSameToolCallPerTurn'],
   ['timeouts.providerHttpSecs', 'timeouts.firstTokenSecs'],
   ['agents.defaults.localApiBase', 'providers.local.apiBase'],
 ];

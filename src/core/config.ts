@@ -33,6 +33,9 @@ const agentDefaults = z.strictObject({
   maxToolIterations: count(1, 200).default(20).describe('Model calls of one turn.'),
   maxContextTokens: count(2048, 10_000_000).default(128_000),
   maxConcurrentChats: count(1, 10_000).default(16).describe('Turns that ask the model at once.'),
+  maxSameToolCallPerTurn: count(1, 100)
+    .default(3)
+    .describe('Identical calls, with one and the same result, of a tool that changes something.'),
   maxToolResultChars: count(200, 1_000_000).default(10_000),
   maxTurnSecs: seconds(1, 3600).default(600).describe('Wall time of one turn.'),
   maxTurnTokens: count(1000, 100_000_000)

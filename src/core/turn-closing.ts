@@ -1,7 +1,7 @@
 // The last words of a turn: what the person is told for each way a turn can end, after whatever the
 // model wrote. What is said of a failed provider, the provider knows best.
 
-import type { Ending, TurnLimits } from './turn-state.ts';
+import type { Ending, TurnLimit, TurnLimits } from './turn-state.ts';
 
 export type Closing = {
   readonly outcome: 'answered' | 'stopped' | 'failed';
@@ -54,12 +54,14 @@ function noteOf(ending: Ending, limits: TurnLimits): string | undefined {
   }
 }
 
-function limitNote(limit: 'rounds' | 'tokens' | 'time', limits: TurnLimits): string {
+function limitNote(limit: TurnLimit, limits: TurnLimits): string {
   switch (limit) {
     case 'rounds':
       return `[Stopped after ${limits.maxRounds} rounds of tool use, the limit of one answer. Write "continue" to go on.]`;
     case 'tokens':
       return `[Stopped at ${limits.maxTokens.toLocaleString('en-US')} tokens, the limit of one answer. Write "continue" to go on.]`;
+    case 'loop':
+      return '[Stopped: the same steps came again and again and brought nothing new. Put it in other words, or write "continue" to go on.]';
     case 'time':
       return `[Stopped after ${durationText(limits.maxMs)}, the time limit of one answer. Write "continue" to go on.]`;
   }

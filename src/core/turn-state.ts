@@ -24,8 +24,13 @@ export type Progress = {
   readonly emptyAnswers: number;
   /** Texts that tools sent to the chat. */
   readonly messagesSent: number;
+  /** Newest rounds in a row in which no call was run. */
+  readonly blockedRounds: number;
   readonly recoveries: readonly Recovery[];
 };
+
+/** `loop`: the model asked only for calls that had been made before. */
+export type TurnLimit = 'rounds' | 'tokens' | 'time' | 'loop';
 
 /** What the next model call is for. */
 export type Ask =
@@ -34,8 +39,8 @@ export type Ask =
       /** Told to the model once few rounds are left. */
       readonly remainingRounds?: number;
     }
-  /** The rounds are used up: one answer without tools. */
-  | { readonly kind: 'conclude' };
+  /** One answer without tools, because `why` is used up, or because nothing new came of the calls. */
+  | { readonly kind: 'conclude'; readonly why: TurnLimit };
 
 /** Why a turn ends; `closingOf` in turn-closing.ts finds the words. */
 export type Ending =
@@ -43,7 +48,7 @@ export type Ending =
   | { readonly kind: 'empty' }
   | { readonly kind: 'refused' }
   | { readonly kind: 'stopped' }
-  | { readonly kind: 'limit'; readonly limit: 'rounds' | 'tokens' | 'time' }
+  | { readonly kind: 'limit'; readonly limit: TurnLimit }
   /** `text` is what the person is told. */
   | { readonly kind: 'failed'; readonly text: string };
 
@@ -92,6 +97,7 @@ type PhaseSignals = {
         readonly rounds: number;
         readonly tokens: number;
         readonly messagesSent: number;
+        readonly blockedRounds: number;
         readonly resumption: Resumption;
       }
     | { readonly type: 'already_over'; readonly outcome: TurnOutcome };
@@ -100,6 +106,8 @@ type PhaseSignals = {
     readonly type: 'routed';
     readonly model: string;
     readonly size: 'fits' | 'too_large';
+    /** What the call will take, its answer included. */
+    readonly expectedTokens: number;
   };
   readonly compacting: { readonly type: 'compacted' };
   readonly streaming:
@@ -117,7 +125,12 @@ type PhaseSignals = {
       }
     /** The provider would not take this thread; nothing was shown yet. */
     | { readonly type: 'not_taken'; readonly why: Recovery; readonly text: string };
-  readonly executing: { readonly type: 'executed'; readonly messagesSent: number };
+  readonly executing: {
+    readonly type: 'executed';
+    readonly messagesSent: number;
+    /** No call of the round was run. */
+    readonly isBlocked: boolean;
+  };
   readonly finalizing: { readonly type: 'recorded'; readonly outcome: TurnOutcome };
 };
 

@@ -14,6 +14,7 @@ import type {
   Progress,
   SignalOf,
   StateOf,
+  TurnLimit,
   TurnLimits,
   TurnState,
 } from './turn-state.ts';
@@ -22,6 +23,10 @@ export const TURN_START: StateOf<'preparing'> = { phase: 'preparing' };
 
 /** From this share of the rounds on the model is told how many remain. */
 const ROUNDS_NOTICE_SHARE = 0.8;
+/** From this share of the time on no more tools are run, so that there is time to answer. */
+const TIME_TO_ANSWER_SHARE = 0.9;
+/** Rounds in which no call was run, before the model has to answer without tools. */
+const MAX_BLOCKED_ROUNDS = 2;
 const EMPTY_ANSWER_RETRIES = 1;
 const EMPTY_ANSWER_DELAY_MS = 1000;
 
@@ -30,6 +35,7 @@ const NO_PROGRESS: Progress = {
   tokens: 0,
   emptyAnswers: 0,
   messagesSent: 0,
+  blockedRounds: 0,
   recoveries: [],
 };
 
@@ -44,15 +50,14 @@ type Transitions = {
 const TRANSITIONS: Transitions = {
   preparing: afterPreparing,
   waiting: afterWaiting,
-  routing: (state, { model, size }) =>
-    size === 'fits'
-      ? { ...state, phase: 'streaming', model }
-      : { ...state, phase: 'compacting', model, pressure: 'estimate' },
+  routing: afterRouting,
   compacting: ({ progress, ask, model }) => ({ phase: 'streaming', progress, ask, model }),
   streaming: afterStreaming,
-  executing: ({ progress }, { messagesSent }) => {
+  executing: ({ progress }, { messagesSent, isBlocked }) => {
     const sent = progress.messagesSent + messagesSent;
-    return { phase: 'waiting', progress: { ...progress, messagesSent: sent }, delayMs: 0 };
+    const blockedRounds = isBlocked ? progress.blockedRounds + 1 : 0;
+    const next = { ...progress, messagesSent: sent, blockedRounds };
+    return { phase: 'waiting', progress: next, delayMs: 0 };
   },
   finalizing: (_state, { outcome }) => ({ phase: 'done', outcome }),
 };
@@ -86,8 +91,8 @@ function afterPreparing(
   _limits: TurnLimits,
 ): TurnState {
   if (signal.type === 'already_over') return { phase: 'done', outcome: signal.outcome };
-  const { rounds, tokens, messagesSent } = signal;
-  const progress = { ...NO_PROGRESS, rounds, tokens, messagesSent };
+  const { rounds, tokens, messagesSent, blockedRounds } = signal;
+  const progress = { ...NO_PROGRESS, rounds, tokens, messagesSent, blockedRounds };
   switch (signal.resumption.kind) {
     case 'ask':
       return { phase: 'waiting', progress, delayMs: 0 };
@@ -107,14 +112,36 @@ function afterWaiting(
     return finalize(progress, { kind: 'limit', limit: 'tokens' });
   }
   if (elapsedMs >= limits.maxMs) return finalize(progress, { kind: 'limit', limit: 'time' });
-  return { phase: 'routing', progress, ask: nextAsk(progress.rounds, limits.maxRounds) };
+  return { phase: 'routing', progress, ask: nextAsk(progress, elapsedMs, limits) };
 }
 
-function nextAsk(rounds: number, maxRounds: number): Ask {
-  if (rounds >= maxRounds) return { kind: 'conclude' };
+function nextAsk({ rounds, blockedRounds }: Progress, elapsedMs: number, limits: TurnLimits): Ask {
+  const { maxRounds, maxMs } = limits;
+  if (rounds >= maxRounds) return concluding('rounds');
+  if (blockedRounds >= MAX_BLOCKED_ROUNDS) return concluding('loop');
+  const isLate = rounds > 0 && elapsedMs >= TIME_TO_ANSWER_SHARE * maxMs;
+  if (isLate) return concluding('time');
   const fewLeft = rounds >= Math.ceil(ROUNDS_NOTICE_SHARE * maxRounds);
   return { kind: 'work', ...(fewLeft ? { remainingRounds: maxRounds - rounds } : {}) };
 }
+
+/** The first call is made whatever it takes: without it there would be no answer at all. */
+function afterRouting(
+  { progress, ask }: StateOf<'routing'>,
+  { model, size, expectedTokens }: SignalOf<'routing'>,
+  { maxTokens }: TurnLimits,
+): TurnState {
+  const left = progress.rounds === 0 ? Number.POSITIVE_INFINITY : maxTokens - progress.tokens;
+  if (expectedTokens > left) return finalize(progress, { kind: 'limit', limit: 'tokens' });
+  // After a round of tools the next call would be too much: there would be no answer.
+  const isLast = ask.kind === 'work' && 2 * expectedTokens > left;
+  const next = { progress, model, ask: isLast ? concluding('tokens') : ask };
+  return size === 'fits'
+    ? { ...next, phase: 'streaming' }
+    : { ...next, phase: 'compacting', pressure: 'estimate' };
+}
+
+const concluding = (why: TurnLimit): Ask => ({ kind: 'conclude', why });
 
 function afterStreaming(
   state: StateOf<'streaming'>,
@@ -136,7 +163,7 @@ function afterStreaming(
     tokens: state.progress.tokens + signal.tokens,
   };
   if (signal.type === 'answered') return afterAnswer(progress, ask, signal);
-  if (ask.kind === 'conclude') return finalize(progress, { kind: 'limit', limit: 'rounds' });
+  if (ask.kind === 'conclude') return finalize(progress, { kind: 'limit', limit: ask.why });
   return { phase: 'executing', progress, calls: signal.calls };
 }
 
@@ -147,7 +174,7 @@ function afterAnswer(
 ): TurnState {
   if (written === 'now') return finalize(progress, { kind: 'answered', cut: stop === 'length' });
   if (stop === 'refused') return finalize(progress, { kind: 'refused' });
-  if (ask.kind === 'conclude') return finalize(progress, { kind: 'limit', limit: 'rounds' });
+  if (ask.kind === 'conclude') return finalize(progress, { kind: 'limit', limit: ask.why });
   if (written === 'earlier' || progress.messagesSent > 0) {
     return finalize(progress, { kind: 'answered', cut: false });
   }

@@ -76,6 +76,22 @@ export function wrapUntrusted(
   ].join('\n');
 }
 
+const BOUNDARY = /^\[((?:end of )?words of others) [0-9a-f]{16}(?=[:\]])/gm;
+
+/** For comparing: the boundary is another each time. Not for showing to a model. */
+export function withoutBoundaries(text: string): string {
+  return text.replace(BOUNDARY, '[$1');
+}
+
+const WRAPPED =
+  /^\[words of others ([0-9a-f]{16}): [^\n]*\]\n([\s\S]*)\n\[end of words of others \1\]$/;
+
+/** What `wrapUntrusted` made of one text is that text again; any other text stays as it is. */
+export function unwrapped(text: string): string {
+  const inner = WRAPPED.exec(text)?.[2];
+  return inner === undefined ? text : inner.replace(/^> ?/gm, '');
+}
+
 /** One line without the signs that our own lines are made of. */
 function nameOf({ author = '' }: ForeignText, boundary: string): string {
   const name = neutralLines(author)

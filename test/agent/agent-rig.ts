@@ -62,6 +62,7 @@ const SETTINGS: AgentSettings = {
   maxTokens: 4096,
   temperature: 0.7,
   maxToolIterations: 20,
+  maxSameCalls: 3,
   maxContextTokens: 128_000,
   maxTurnTokens: 1_000_000,
   maxTurnMs: 600_000,

@@ -265,8 +265,8 @@ describe('steering', () => {
 describe('limits', () => {
   it('on rounds: the model is told what remains, then asked to conclude without tools', async () => {
     const rig = await createRig({ tools: [time], settings: { maxToolIterations: 5 } });
-    const again = calls([{ name: 'time' }]);
-    rig.model.script(again, again, again, again, again, says('That is all I know.'));
+    const looks = [1, 2, 3, 4, 5].map((zone) => calls([{ name: 'time', input: { zone } }]));
+    rig.model.script(...looks, says('That is all I know.'));
     const outcome = await rig.ask(1, 'go');
     expect(outcome).toMatchObject({ kind: 'answered', answers: ['That is all I know.'] });
     expect(rig.model.requests[3]?.messages.at(-1)?.role).toBe('tool');
@@ -276,10 +276,9 @@ describe('limits', () => {
     rig.model.assertDone();
   });
 
-  it('on rounds hold for a model that always calls the same tool', async () => {
+  it('on rounds hold for a model that goes on calling tools', async () => {
     const rig = await createRig({ tools: [time], settings: { maxToolIterations: 3 } });
-    const again = calls([{ name: 'time' }]);
-    rig.model.script(again, again, again, again);
+    rig.model.script(...[1, 2, 3, 4].map((zone) => calls([{ name: 'time', input: { zone } }])));
     const outcome = await rig.ask(1, 'go');
     expect(outcome.answers.join()).toContain('3 rounds of tool use');
     rig.model.assertDone();

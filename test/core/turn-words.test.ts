@@ -47,6 +47,7 @@ describe('the end of a turn', () => {
     [{ kind: 'limit', limit: 'rounds' }, 'failed', /20 rounds/],
     [{ kind: 'limit', limit: 'tokens' }, 'failed', /1,000,000 tokens/],
     [{ kind: 'limit', limit: 'time' }, 'failed', /10 minutes/],
+    [{ kind: 'limit', limit: 'loop' }, 'failed', /same steps .* again/],
   ] as const)('%o is told as %s', (ending, outcome, words) => {
     const closing = closingOf(ending, ['Hm.'], LIMITS);
     expect(closing.outcome).toBe(outcome);

@@ -19,6 +19,7 @@ const FRESH: Progress = {
   tokens: 0,
   emptyAnswers: 0,
   messagesSent: 0,
+  blockedRounds: 0,
   recoveries: [],
 };
 const CALL = { id: callId('c1'), name: 'time', arguments: '{}' };
@@ -47,7 +48,7 @@ describe('the rounds of a turn', () => {
     [0, { kind: 'work' }],
     [3, { kind: 'work' }],
     [4, { kind: 'work', remainingRounds: 1 }],
-    [5, { kind: 'conclude' }],
+    [5, { kind: 'conclude', why: 'rounds' }],
   ])('after %i of 5 rounds the next call is %o', (rounds, ask) => {
     const next = advance(waiting({ rounds }), { type: 'resumed', elapsedMs: 0 }, LIMITS);
     expect(next).toMatchObject({ phase: 'routing', ask });
@@ -55,7 +56,8 @@ describe('the rounds of a turn', () => {
 
   it('a model that still calls tools when asked to conclude is stopped with a note', () => {
     const called = { type: 'called', calls: [CALL], tokens: 1 } as const;
-    const next = advance(streaming({ rounds: 5 }, { kind: 'conclude' }), called, LIMITS);
+    const conclude = { kind: 'conclude', why: 'rounds' } as const;
+    const next = advance(streaming({ rounds: 5 }, conclude), called, LIMITS);
     expect(next).toMatchObject({ phase: 'finalizing', ending: { kind: 'limit', limit: 'rounds' } });
   });
 
@@ -64,6 +66,31 @@ describe('the rounds of a turn', () => {
     const late = advance(waiting(), { type: 'resumed', elapsedMs: 60_000 }, LIMITS);
     expect(spent).toMatchObject({ ending: { kind: 'limit', limit: 'tokens' } });
     expect(late).toMatchObject({ ending: { kind: 'limit', limit: 'time' } });
+  });
+});
+
+describe('before a limit is reached', () => {
+  const routed = { type: 'routed', model: 'm', size: 'fits', expectedTokens: 300 } as const;
+  const routing = (progress: Partial<Progress>): StateOf<'routing'> => ({
+    phase: 'routing',
+    progress: { ...FRESH, ...progress },
+    ask: { kind: 'work' },
+  });
+
+  it('the model answers without tools, while there are tokens and time for an answer', () => {
+    const tokens = advance(routing({ rounds: 1, tokens: 500 }), routed, LIMITS);
+    expect(tokens).toMatchObject({ phase: 'streaming', ask: { kind: 'conclude', why: 'tokens' } });
+    const late = advance(waiting({ rounds: 1 }), { type: 'resumed', elapsedMs: 54_000 }, LIMITS);
+    expect(late).toMatchObject({ ask: { kind: 'conclude', why: 'time' } });
+    const stuck = advance(waiting({ blockedRounds: 2 }), { type: 'resumed', elapsedMs: 0 }, LIMITS);
+    expect(stuck).toMatchObject({ ask: { kind: 'conclude', why: 'loop' } });
+  });
+
+  it('no call is made that would go over the tokens, but for the first', () => {
+    const over = advance(routing({ rounds: 2, tokens: 800 }), routed, LIMITS);
+    expect(over).toMatchObject({ ending: { kind: 'limit', limit: 'tokens' } });
+    const first = advance(routing({}), { ...routed, expectedTokens: 5000 }, LIMITS);
+    expect(first).toMatchObject({ phase: 'streaming', ask: { kind: 'work' } });
   });
 });
 
@@ -119,7 +146,7 @@ describe('any run of signals', () => {
     switch (state.phase) {
       case 'preparing': {
         const resumption = { kind: 'ask' } as const;
-        const spent = { rounds: 0, tokens: 0, messagesSent: 0 };
+        const spent = { rounds: 0, tokens: 0, messagesSent: 0, blockedRounds: 0 };
         return advance(state, { type: 'prepared', ...spent, resumption }, LIMITS);
       }
       case 'waiting':
@@ -127,7 +154,12 @@ describe('any run of signals', () => {
       case 'routing':
         return advance(
           state,
-          { type: 'routed', model: 'm', size: choice % 2 ? 'fits' : 'too_large' },
+          {
+            type: 'routed',
+            model: 'm',
+            size: choice % 2 ? 'fits' : 'too_large',
+            expectedTokens: choice * 10,
+          },
           LIMITS,
         );
       case 'compacting':
@@ -135,7 +167,11 @@ describe('any run of signals', () => {
       case 'streaming':
         return advance(state, streamSignal(choice), LIMITS);
       case 'executing':
-        return advance(state, { type: 'executed', messagesSent: 0 }, LIMITS);
+        return advance(
+          state,
+          { type: 'executed', messagesSent: 0, isBlocked: choice === 1 },
+          LIMITS,
+        );
       case 'finalizing': {
         const outcome = { kind: 'answered', answers: [], throughSeq: 1 } as const;
         return advance(state, { type: 'recorded', outcome }, LIMITS);
@@ -167,7 +203,7 @@ describe('the compiler', () => {
   it('refuses a signal that does not belong to the phase', () => {
     const illegal = [
       // @ts-expect-error tools cannot end while the model still streams
-      () => advance(streaming(), { type: 'executed', messagesSent: 0 }, LIMITS),
+      () => advance(streaming(), { type: 'executed', messagesSent: 0, isBlocked: false }, LIMITS),
       // @ts-expect-error a turn that waits has no answer yet
       () => advance(waiting(), answered('now'), LIMITS),
       // @ts-expect-error a turn that is over goes nowhere

@@ -1,0 +1,85 @@
+// The guard's view of a turn: what its answers called, as the toolbox understands it, with what came of
+// it. What may run is decided in core/guard.ts.
+
+import { canonicalJson } from '../core/canonical-json.ts';
+import { type GuardedCall, judgeCalls, type Verdict } from '../core/guard.ts';
+import { blockedText } from '../core/guard-text.ts';
+import type { ToolCall, ToolEntry } from '../core/transcript.ts';
+import type { BoundCall } from '../tools/tool.ts';
+import type { CallReport } from './run-call.ts';
+import type { TurnContext } from './turn-context.ts';
+
+type Round = readonly GuardedCall[];
+
+function guardedRounds({ thread, toolbox }: TurnContext): readonly Round[] {
+  return thread.rounds.map((round) =>
+    round.map(({ call, result }) => ({
+      ...guarded(call, toolbox.bind(call.name, call.arguments)),
+      ...(result === undefined ? {} : { result }),
+    })),
+  );
+}
+
+function guarded(call: ToolCall, bound: BoundCall): Pick<GuardedCall, 'key' | 'tool' | 'kind'> {
+  if (bound.kind === 'refused') {
+    const key = `${call.name} ${canonicalJson(call.arguments)}`;
+    return { key, tool: bound.name, kind: 'not_understood' };
+  }
+  const key = `${bound.name} ${canonicalJson(bound.arguments)}`;
+  return { key, tool: bound.name, kind: kindOf(bound) };
+}
+
+function kindOf(bound: Extract<BoundCall, { kind: 'ready' }>): GuardedCall['kind'] {
+  switch (bound.accessIn({ isTainted: false })) {
+    case 'read':
+      return 'looks';
+    case 'web':
+      return 'asks_the_net';
+    case 'say':
+    case 'send':
+      return 'speaks';
+    case 'write':
+    case 'rules':
+    case 'execute':
+    case 'schedule':
+      return 'acts';
+  }
+}
+
+/** Calls of the newest answer that are not run, with what the model is told of each. */
+export function blockedCalls(turn: TurnContext): ReadonlyMap<ToolCall, CallReport> {
+  const rounds = guardedRounds(turn);
+  const verdicts = judgeCalls(rounds, { sameCalls: turn.settings.maxSameCalls });
+  const calls = turn.thread.rounds.at(-1) ?? [];
+  // An earlier result is repeated once; more of it would only fill the conversation.
+  const repeated = new Set(
+    rounds
+      .flat()
+      .filter(isBlocked)
+      .map(({ key }) => key),
+  );
+  return new Map(
+    (rounds.at(-1) ?? []).flatMap(({ key }, index) => {
+      const [verdict, call] = [verdicts[index], calls[index]?.call];
+      if (verdict?.kind !== 'blocked' || call === undefined) return [];
+      const shown = repeated.has(key) ? undefined : verdict.earlier?.result;
+      repeated.add(key);
+      return [[call, reportOf(verdict, shown)] as const];
+    }),
+  );
+}
+
+const isBlocked = ({ result }: GuardedCall) => result?.isBlocked === true;
+
+function reportOf(
+  verdict: Extract<Verdict, { readonly kind: 'blocked' }>,
+  shown: ToolEntry | undefined,
+): CallReport {
+  return {
+    status: 'failed',
+    text: blockedText(verdict, shown),
+    failure: 'blocked',
+    isBlocked: true,
+    ...(shown?.isForeign === true ? { isForeign: true } : {}),
+  };
+}
