@@ -4,6 +4,7 @@
 import type { MessageBus } from '../bus/bus.ts';
 import type { ChatRef } from '../core/message.ts';
 import { createBudgetNotes } from '../gateway/budget-notes.ts';
+import { createBudgetOwners } from '../gateway/budget-owners.ts';
 import { budgetQuestion } from '../gateway/budget-question.ts';
 import { createKnownAs, type KnownAs } from '../gateway/known-as.ts';
 import type { Persons } from '../gateway/persons.ts';
@@ -30,7 +31,7 @@ export type SpendingParts = {
 export type Asking = {
   ownerChat(): Promise<ChatRef>;
   /** Built later than this, as the other. */
-  persons(): Pick<Persons, 'of'>;
+  persons(): Pick<Persons, 'of' | 'inChat'>;
   deciding(): Pick<Deciding, 'questions' | 'ownerChat'>;
 };
 
@@ -46,6 +47,7 @@ export async function buildSpending(
     timeZone: live.config.sessions.timeZone,
   });
   const knownAs: KnownAs = (message) => createKnownAs(asking.persons())(message);
+  const ownerOf = createBudgetOwners(asking.persons);
   const notes = createBudgetNotes({
     bus,
     log,
@@ -59,8 +61,8 @@ export async function buildSpending(
   });
   const state = store.scope(SPENDING_SCOPE);
   const spending = resources.use(
-    new Spending({ ...{ state, clock, log, notes }, knownAs, settings }),
+    new Spending({ ...{ state, clock, log, notes }, knownAs, ownerOf, settings }),
   );
   await spending.today();
-  return { spending, desk: createSpendingDesk(spending, settings) };
+  return { spending, desk: createSpendingDesk(spending, settings, ownerOf) };
 }

@@ -17,6 +17,13 @@ import {
   type PersonRecord,
   withChoice,
 } from '../core/person.ts';
+import {
+  limitWords,
+  PERSON_LIMITS,
+  type PersonLimits,
+  readLimit,
+  withLimit,
+} from '../core/person-limits.ts';
 import { isTimeZone } from '../core/zone-time.ts';
 import type { People } from '../gateway/people.ts';
 import { CommandFailure, EXIT } from './exit-codes.ts';
@@ -31,7 +38,18 @@ type SetFlags = {
   readonly timezone?: string;
   readonly door?: string;
   readonly conversations?: Conversations;
+  readonly messagesPerMinute?: string;
+  readonly messagesPerDay?: string;
+  readonly tokensPerDay?: string;
+  readonly moneyPerDay?: string;
 };
+
+const FLAGS = {
+  perMinute: 'messagesPerMinute',
+  perDay: 'messagesPerDay',
+  tokensPerDay: 'tokensPerDay',
+  moneyPerDay: 'moneyPerDay',
+} as const satisfies Record<keyof PersonLimits, keyof SetFlags>;
 
 /** Takes a choice back. */
 const AUTOMATIC = 'auto';
@@ -71,6 +89,10 @@ export function peopleCommand(terminal: Terminal): Command {
         CONVERSATIONS,
       ),
     )
+    .option('--messages-per-minute <n>', 'answered at most, over all doors; 0: no limit')
+    .option('--messages-per-day <n>', 'the same in a day')
+    .option('--tokens-per-day <n>', 'that their turns may take in a day; 0: no limit')
+    .option('--money-per-day <amount>', 'that their turns may cost in a day; 0: no limit')
     .action((typed: string, flags: SetFlags) => setPerson(terminal, typed, flags));
   command
     .command('merge')
@@ -110,6 +132,7 @@ async function showPerson(terminal: Terminal, typed: string, json: boolean) {
     ...doors,
     ['Language', person.language ?? 'that of the message'],
     ['Time zone', person.timeZone ?? 'as configured'],
+    ['Limits', limitWords(person.limits) ?? 'as configured'],
   ];
   for (const line of textTable(rows)) terminal.print(line);
 }
@@ -136,6 +159,7 @@ function changesOf({
   timezone,
   door,
   conversations,
+  ...limits
 }: SetFlags): readonly Change[] {
   const changes: Change[] = [];
   if (name !== undefined) changes.push((record) => ({ ...record, name }));
@@ -152,10 +176,23 @@ function changesOf({
   if (conversations !== undefined) {
     changes.push((record) => withConversations(record, conversations));
   }
+  changes.push(...limitChanges(limits));
   if (changes.length === 0 && role === undefined) {
     throw new CommandFailure(EXIT.usage, 'say what to set; --help lists it');
   }
   return changes;
+}
+
+/** @throws CommandFailure where a value is no such number. */
+function limitChanges(flags: SetFlags): readonly Change[] {
+  return PERSON_LIMITS.flatMap((limit): readonly Change[] => {
+    const typed = flags[FLAGS[limit.key]];
+    if (typed === undefined) return [];
+    const problem = `${typed} is no number of ${limit.words}`;
+    const known = readLimit(limit, typed);
+    if (typed !== AUTOMATIC && known === undefined) throw new CommandFailure(EXIT.usage, problem);
+    return [(record) => withChoice(record, 'limits', withLimit(record.limits, limit, known))];
+  });
 }
 
 /** @throws CommandFailure where it is no door of theirs. */

@@ -4,6 +4,8 @@ import { Command } from 'commander';
 import { budgetCap } from '../core/budget-limits.ts';
 import { budgetLine } from '../core/budget-words.ts';
 import { createDayText } from '../core/zone-time.ts';
+import type { BudgetOwners } from '../gateway/budget-owners.ts';
+import type { StoredDay } from '../gateway/spending-day.ts';
 import { parseCount } from './flag-values.ts';
 import type { Terminal } from './terminal.ts';
 import { printable } from './text-table.ts';
@@ -24,21 +26,30 @@ export function usageCommand(terminal: Terminal): Command {
 async function showUsage(terminal: Terminal, { days, json }: Options) {
   const { loadConfig } = await import('../app/config.ts');
   const { SPENDING_SCOPE } = await import('../app/build-spending.ts');
+  const { createBudgetOwners } = await import('../gateway/budget-owners.ts');
   const { storedDays } = await import('../gateway/spending-day.ts');
   const { config } = await loadConfig(terminal.home, terminal.env);
   const since = terminal.clock.now() - Math.max(0, days - 1) * DAY_MS;
   const from = createDayText()(since, config.sessions.timeZone);
-  const found = await withState(terminal, ({ store }) =>
-    storedDays(store.scope(SPENDING_SCOPE), from),
-  );
+  const found = await withState(terminal, async ({ store, people }) => {
+    const ownerOf = createBudgetOwners(() => people.persons);
+    const stored = await storedDays(store.scope(SPENDING_SCOPE), from);
+    return Promise.all(stored.map((day) => withOwners(day, ownerOf)));
+  });
   if (json === true) return terminal.printJson(found);
   if (found.length === 0) return terminal.tell('Nothing was spent.');
   const { currency } = config.limits.budget;
   for (const { day, rows } of found) {
     terminal.print(day);
-    for (const { key, names, ledger } of rows) {
-      const cap = budgetCap(names, config.limits);
-      terminal.print(`  ${printable(budgetLine({ key, ledger, cap }, currency))}`);
+    for (const { key, names, ledger, name, limits } of rows) {
+      const cap = budgetCap(names, config.limits, limits);
+      const named = name === undefined ? {} : { name };
+      terminal.print(`  ${printable(budgetLine({ key, ledger, cap, ...named }, currency))}`);
     }
   }
+}
+
+async function withOwners({ day, rows }: StoredDay, ownerOf: BudgetOwners) {
+  const owned = rows.map(async (row) => ({ ...row, ...(await ownerOf(row.names)) }));
+  return { day, rows: await Promise.all(owned) };
 }

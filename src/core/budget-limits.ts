@@ -1,8 +1,9 @@
 // The budgets a call is charged to, by name, and what the configuration allows each of them in a day.
 
 import type { LimitsConfig } from './config-limits.ts';
-import { chatRefOf, type InboundMessage, sessionKeyOf } from './message.ts';
+import { type ChatRef, chatRefOf, type InboundMessage, sessionKeyOf } from './message.ts';
 import { type CountNames, personNames } from './message-limits.ts';
+import type { PersonLimits } from './person-limits.ts';
 import type { Cap } from './spending.ts';
 
 /** The message that a call answers: its sender and its chat pay. */
@@ -22,13 +23,20 @@ const PERSON = 'person ';
 const CHAT = 'chat ';
 const MICROS = 1_000_000;
 
-/** Our own machinery is charged to the chat it works in, and to the total. */
-export function chargedFor(payer: Payer, limits: LimitsConfig): readonly Charged[] {
+/**
+ * Our own machinery is charged to the chat it works in, and to the total. `own`: what is allowed the
+ * person, whatever is configured.
+ */
+export function chargedFor(
+  payer: Payer,
+  limits: LimitsConfig,
+  own?: PersonLimits,
+): readonly Charged[] {
   const { chat, sender } = payer;
   const person = personBudgetNames(payer);
   const conversation: CountNames = [CHAT + sessionKeyOf(chat)];
   const charged = (whose: Charged['whose'], names: CountNames) => {
-    return { whose, names, cap: budgetCap(names, limits) };
+    return { whose, names, cap: budgetCap(names, limits, own) };
   };
   return [
     ...(sender.kind === 'person' ? [charged('person', person)] : []),
@@ -43,8 +51,29 @@ export function personBudgetNames(payer: Payer, alsoKnownAs: readonly string[] =
   return [PERSON + first, ...[...others, ...alsoKnownAs].map((name) => PERSON + name)];
 }
 
-/** What a budget of these names may take in a day. */
-export function budgetCap([key, ...others]: CountNames, limits: LimitsConfig): Cap {
+export type BudgetHolder =
+  | { readonly kind: 'person'; readonly channel: string; readonly id: string }
+  | { readonly kind: 'chat'; readonly chat: ChatRef }
+  | { readonly kind: 'nobody' };
+
+/** Whom a name of a budget means. */
+export function budgetHolder(name: string): BudgetHolder {
+  const [, prefix = '', rest = ''] = /^(person |chat )(.*)$/s.exec(name) ?? [];
+  if (prefix === CHAT) {
+    const chat = chatRefOf(rest);
+    return chat === undefined ? { kind: 'nobody' } : { kind: 'chat', chat };
+  }
+  const colon = rest.indexOf(':');
+  if (prefix !== PERSON || colon < 0) return { kind: 'nobody' };
+  return { kind: 'person', channel: rest.slice(0, colon), id: rest.slice(colon + 1) };
+}
+
+/** What a budget of these names may take in a day; `own` counts for a person's. */
+export function budgetCap(
+  [key, ...others]: CountNames,
+  limits: LimitsConfig,
+  own?: PersonLimits,
+): Cap {
   const { budget } = limits;
   if (key === TOTAL) {
     return capOf({ tokens: budget.totalTokensPerDay, money: budget.totalMoneyPerDay });
@@ -59,16 +88,24 @@ export function budgetCap([key, ...others]: CountNames, limits: LimitsConfig): C
   const names = [key, ...others].map((name) => name.slice(PERSON.length));
   const channels = names.map((name) => name.split(':', 1).join());
   const general = { tokens, money, ...exceptionFor(channels, limits) };
-  return capOf({ ...general, ...exceptionFor(names, limits) });
+  return capOf({ ...general, ...exceptionFor(names, limits), ...setBy(own) });
 }
 
 function exceptionFor(names: readonly string[], { exceptions }: LimitsConfig) {
-  const { tokensPerDay, moneyPerDay } = exceptions.find(({ who }) => names.includes(who)) ?? {};
+  return setBy(exceptions.find(({ who }) => names.includes(who)));
+}
+
+function setBy({ tokensPerDay, moneyPerDay }: SetLimits = {}) {
   return {
     ...(tokensPerDay === undefined ? {} : { tokens: tokensPerDay }),
     ...(moneyPerDay === undefined ? {} : { money: moneyPerDay }),
   };
 }
+
+type SetLimits = {
+  readonly tokensPerDay?: number | undefined;
+  readonly moneyPerDay?: number | undefined;
+};
 
 const capOf = ({ tokens, money }: { readonly tokens: number; readonly money: number }): Cap => ({
   tokens,

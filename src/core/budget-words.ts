@@ -2,6 +2,7 @@
 
 import { spanWords } from './fair-use.ts';
 import { type Amount, type Cap, capFor, type Ledger, shareUsed } from './spending.ts';
+import { verbatim } from './stranger-words.ts';
 
 const MICROS = 1_000_000;
 
@@ -27,14 +28,20 @@ function capText({ tokens, micros }: Cap, currency: string): string {
 export type BudgetView = {
   /** As it is kept: `person telegram:700`, `chat telegram:700`, `total`. */
   readonly key: string;
+  /** Whose it is; shown, never trusted. */
+  readonly name?: string;
   readonly ledger: Ledger;
   readonly cap: Cap;
 };
 
 /** "your budget", "the budget of all": as said to whoever reads it. */
-function ownerName({ key }: BudgetView): string {
-  return key === 'total' ? 'the budget of all together' : `the budget of ${key}`;
+function ownerName(view: BudgetView): string {
+  return view.key === 'total' ? 'the budget of all together' : `the budget of ${titleOf(view)}`;
 }
+
+/** "`Anna` (person telegram:700)": with the key by which a command means it. */
+const titleOf = ({ key, name }: BudgetView) =>
+  name === undefined ? key : `${verbatim(name)} (${key})`;
 
 export function nearlyUsedText(view: BudgetView, currency: string, forOwner: boolean): string {
   const percent = Math.floor(shareUsed(view) * 100);
@@ -64,14 +71,14 @@ export function usedUpOwnerText(view: BudgetView, currency: string, morePercent:
 
 /** One line of a list of budgets. */
 export function budgetLine(view: BudgetView, currency: string): string {
-  const { key, ledger, cap } = view;
+  const { ledger, cap } = view;
   const used = amountText(ledger.spent, currency);
   const limited = cap.tokens > 0 || cap.micros > 0;
   const of = limited
     ? ` — ${Math.floor(shareUsed(view) * 100)} % of ${capText(capFor(cap, ledger), currency)}`
     : '';
   const extra = ledger.extraPercent > 0 ? ` (${ledger.extraPercent} % more today)` : '';
-  return `${key}: ${used} in ${ledger.calls} call${ledger.calls === 1 ? '' : 's'}${of}${extra}`;
+  return `${titleOf(view)}: ${used} in ${ledger.calls} call${ledger.calls === 1 ? '' : 's'}${of}${extra}`;
 }
 
 const sentence = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);

@@ -53,7 +53,7 @@ export function weigh(tally: Tally, moment: Moment, limits: MessageLimits): Fair
   const { saidAt, now, today } = moment;
   const { pause } = tally;
   if (pause !== undefined && (pause.because === 'minute' ? saidAt : now) < pause.until) {
-    if (isLimited(pause, limits)) return { kind: 'refuse', pause, isNew: false };
+    if (stillHolds(pause, tally, moment, limits)) return { kind: 'refuse', pause, isNew: false };
   }
   if (limits.perDay > 0 && messagesOn(tally, today.day) >= limits.perDay) {
     return { kind: 'refuse', pause: { until: today.endsAt, because: 'day' }, isNew: true };
@@ -67,9 +67,15 @@ export function weigh(tally: Tally, moment: Moment, limits: MessageLimits): Fair
   return { kind: 'take' };
 }
 
-/** A limit that was lifted ends its pause. */
-function isLimited({ because }: Pause, { perMinute, perDay }: MessageLimits): boolean {
-  return (because === 'minute' ? perMinute : perDay) > 0;
+/** A limit that was lifted ends its pause, one of a day also where it was only raised. */
+function stillHolds(
+  { because }: Pause,
+  tally: Tally,
+  { today }: Moment,
+  { perMinute, perDay }: MessageLimits,
+): boolean {
+  if (because === 'minute') return perMinute > 0;
+  return perDay > 0 && messagesOn(tally, today.day) >= perDay;
 }
 
 /** The tally with one more message. */

@@ -1,10 +1,12 @@
 // Under which names a message is counted, and which limits the configuration sets for them: the most
-// exact exception counts over that of the channel, and that over the general limits.
+// exact exception counts over that of the channel, and that over the general limits; what an owner
+// allows the person themselves counts over all of it.
 
 import type { AdmittedRole } from './admission.ts';
 import type { LimitsConfig } from './config-limits.ts';
 import { type MessageLimits, ownerLimits } from './fair-use.ts';
 import { type InboundMessage, idsOf } from './message.ts';
+import type { PersonLimits } from './person-limits.ts';
 
 /** Names of one person or one group, `channel:id`; whoever shares one of them is the same. */
 export type CountNames = readonly [string, ...string[]];
@@ -25,18 +27,20 @@ export function groupNames({ group, chat }: InboundMessage): CountNames | undefi
   return [name(first), ...others.map(name)];
 }
 
-/** `names`: those under which the person is known on any door. */
+/** `names`: those under which the person is known on any door; `own`: what an owner allows them. */
 export function personLimits(
   message: InboundMessage,
   role: AdmittedRole,
   limits: LimitsConfig,
   names: readonly string[],
+  own?: PersonLimits,
 ): MessageLimits {
   const { perMinute, perDay } = limits.messages;
   const standard = { perMinute, perDay, ...exceptionFor([message.chat.channel], limits) };
   return {
     ...(role === 'owner' ? ownerLimits(standard) : standard),
     ...exceptionFor(names, limits),
+    ...setBy(own),
   };
 }
 
@@ -49,9 +53,17 @@ function exceptionFor(
   names: readonly string[],
   { exceptions }: LimitsConfig,
 ): Partial<MessageLimits> {
-  const { perMinute, perDay } = exceptions.find(({ who }) => names.includes(who)) ?? {};
+  return setBy(exceptions.find(({ who }) => names.includes(who)));
+}
+
+function setBy({ perMinute, perDay }: SetLimits = {}): Partial<MessageLimits> {
   return {
     ...(perMinute === undefined ? {} : { perMinute }),
     ...(perDay === undefined ? {} : { perDay }),
   };
 }
+
+type SetLimits = {
+  readonly perMinute?: number | undefined;
+  readonly perDay?: number | undefined;
+};

@@ -4,6 +4,7 @@
 import { ADMITTED_ROLES, type Role } from './admission.ts';
 import type { ChannelName, PersonId, SessionKey, UserId } from './ids.ts';
 import type { ChatRef } from './message.ts';
+import { type PersonLimits, strictest } from './person-limits.ts';
 
 /** One way in: the ids a person is surely known by on one channel. */
 export type PersonDoor = {
@@ -32,6 +33,8 @@ export type PersonRecord = {
   readonly conversations: Conversations;
   /** The one conversation of all doors, where they are shared. */
   readonly session?: SessionKey;
+  /** Set by an owner; counts over what is configured. */
+  readonly limits?: PersonLimits;
 };
 
 export type Person = PersonRecord & {
@@ -56,10 +59,12 @@ export function withDoor(person: PersonRecord, seen: PersonDoor): PersonRecord {
   return { ...person, doors: person.doors.map((each) => (each === known ? door : each)) };
 }
 
-/** Two records that turned out to be one person; what the first says counts first. */
+/** Two records that turned out to be one person; what the first says counts first, limits add up. */
 export function mergePersons(first: PersonRecord, second: PersonRecord): PersonRecord {
   const { doors: _doors, ...said } = second;
-  const merged: PersonRecord = { ...said, ...first, name: first.name || second.name };
+  const limits = strictest(first.limits, second.limits);
+  const named = { ...said, ...first, name: first.name || second.name };
+  const merged: PersonRecord = limits === undefined ? named : { ...named, limits };
   return second.doors.reduce((person, door) => {
     const own = doorOf(first, door.channel);
     // Of two chats on one door the first one's stays.
@@ -77,11 +82,9 @@ export function withoutDoor(person: PersonRecord, channel: string): PersonRecord
 }
 
 /** The record with the choice made, or taken back by undefined. */
-export function withChoice<Key extends 'language' | 'timeZone' | 'preferredDoor' | 'session'>(
-  person: PersonRecord,
-  key: Key,
-  value: PersonRecord[Key] | undefined,
-): PersonRecord {
+export function withChoice<
+  Key extends 'language' | 'timeZone' | 'preferredDoor' | 'session' | 'limits',
+>(person: PersonRecord, key: Key, value: PersonRecord[Key] | undefined): PersonRecord {
   const entries = Object.entries({ ...person, [key]: value });
   return Object.fromEntries(entries.filter(([, each]) => each !== undefined)) as PersonRecord;
 }

@@ -29,6 +29,7 @@ import {
   personLimits,
   personNames,
 } from '../core/message-limits.ts';
+import type { PersonLimits } from '../core/person-limits.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { KeyValueStore } from '../store/store.ts';
@@ -64,6 +65,9 @@ type Account = {
   readonly row: CountRow<Tally>;
   readonly limits: MessageLimits;
 };
+
+/** What an owner allows whoever wrote it. */
+type LimitsOf = ReadonlyMap<InboundMessage, PersonLimits>;
 
 /** `undo` takes back what was counted of a message that turns out to be known already. */
 type Judged = { readonly item: Gated; readonly undo?: () => void };
@@ -106,18 +110,26 @@ export function createFairUse({ state, bus, clock, log, knownAs, settings }: Fai
   }
 
   /** Whoever is met on another door than before is one with who they are there. */
-  async function joinDoors(batch: readonly Gated[]) {
+  async function joinDoors(batch: readonly Gated[]): Promise<LimitsOf> {
     const counted = batch.filter(({ counts }) => counts !== undefined);
+    const own = new Map<InboundMessage, PersonLimits>();
     await Promise.all(
       counted.map(async ({ entry: { message } }) => {
         const [first, ...others] = personNames(message);
-        const names: CountNames = [first, ...others, ...(await knownAs(message))];
+        const known = await knownAs(message);
+        const names: CountNames = [first, ...others, ...known.names];
         for (const prefix of [PERSON, COMMAND]) book.at(prefixed(prefix, names));
+        if (known.limits !== undefined) own.set(message, known.limits);
       }),
     );
+    return own;
   }
 
-  function accountsOf(message: InboundMessage, { role, as }: CountedAs): readonly Account[] {
+  function accountsOf(
+    message: InboundMessage,
+    { role, as }: CountedAs,
+    ownOf: LimitsOf,
+  ): readonly Account[] {
     const { limits } = settings();
     const people = personNames(message);
     if (as === 'command') {
@@ -129,7 +141,7 @@ export function createFairUse({ state, bus, clock, log, knownAs, settings }: Fai
     const person: Account = {
       whose: 'person',
       row: own,
-      limits: personLimits(message, role, limits, names),
+      limits: personLimits(message, role, limits, names, ownOf.get(message)),
     };
     const groups = groupNames(message);
     if (groups === undefined || role === 'owner') return [person];
@@ -148,13 +160,14 @@ export function createFairUse({ state, bus, clock, log, knownAs, settings }: Fai
     item: Gated,
     message: InboundMessage,
     counts: CountedAs,
+    ownOf: LimitsOf,
     touched: Set<CountRow<Tally>>,
   ): Judged {
     const now = clock.now();
     const today = dayOf(now, settings().timeZone);
     sweep(now, today);
     const moment: Moment = { saidAt: Math.min(message.sentAt, now), now, today };
-    const accounts = accountsOf(message, counts);
+    const accounts = accountsOf(message, counts, ownOf);
     for (const { whose, row, limits } of accounts) {
       const verdict = weigh(row.value, moment, limits);
       if (verdict.kind === 'take') continue;
@@ -185,11 +198,11 @@ export function createFairUse({ state, bus, clock, log, knownAs, settings }: Fai
   return {
     async weigh(batch) {
       await loaded();
-      await joinDoors(batch);
+      const ownOf = await joinDoors(batch);
       const touched = new Set<CountRow<Tally>>();
       const weighed = batch.map((item): Judged => {
         const { counts, entry } = item;
-        return counts === undefined ? { item } : judge(item, entry.message, counts, touched);
+        return counts === undefined ? { item } : judge(item, entry.message, counts, ownOf, touched);
       });
       return {
         batch: weighed.map(({ item }) => item),

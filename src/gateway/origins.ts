@@ -51,7 +51,7 @@ export function createOrigins({ judge, knownAs, mediumOf, policies }: OriginsDep
     const policy = toolPolicyOf(policies(), { channel, ids: idsOf(sender), group });
     const there = verdict.kind === 'refuse' ? NO_RIGHTS : rightsOf(standing, policy);
     // Another door of theirs gives nobody back what was taken from them.
-    const granted = narrowed(there, takenFrom(policies(), await knownAs(message)));
+    const granted = narrowed(there, takenFrom(policies(), (await knownAs(message)).names));
     return {
       // Nobody asked for anything when they corrected their words.
       rights: message.redoes === undefined ? granted : narrowed(granted, LOOKING_RIGHTS),

@@ -1,13 +1,12 @@
-// The `/commands` by which people see and set what is kept of them, and by which an owner sees who is
-// known.
+// The `/commands` by which people see and set what is kept of them.
 
 import { CONVERSATIONS, doorOf, languageTag, type Person, withChoice } from '../core/person.ts';
-import { doorWords, languageWords, personLine } from '../core/person-words.ts';
+import { limitWords } from '../core/person-limits.ts';
+import { doorWords, languageWords } from '../core/person-words.ts';
 import { verbatim } from '../core/stranger-words.ts';
 import { isTimeZone } from '../core/zone-time.ts';
 import type { Command, CommandDeps, CommandOrigin } from './command.ts';
 
-const MAX_LISTED = 50;
 /** Takes a choice back. */
 const AUTOMATIC = 'auto';
 
@@ -42,12 +41,6 @@ export const PERSON_COMMANDS: readonly Command[] = [
     run: (origin, argument, deps) =>
       withPerson(origin, deps, (person) => setTimeZone(person, argument, deps)),
   },
-  {
-    name: 'people',
-    summary: 'list the people I know',
-    timing: 'immediate',
-    run: async (_origin, _argument, deps) => listPeople(await deps.people.persons.list()),
-  },
 ];
 
 /** Only between the two of us, and only where it is sure who writes. */
@@ -66,6 +59,7 @@ export async function withPerson(
 }
 
 function aboutMe(person: Person): string {
+  const limits = limitWords(person.limits);
   const { id, name, role, doors, timeZone, conversations, preferredDoor } = person;
   return [
     `- You: ${name === '' ? '' : `${verbatim(name)}, `}${verbatim(id)}`,
@@ -74,6 +68,7 @@ function aboutMe(person: Person): string {
     ...(preferredDoor === undefined ? [] : [`- Preferred door: ${preferredDoor}`]),
     `- Language: ${languageWords(person)}`,
     `- Time zone: ${timeZone ?? 'that of my machine'}`,
+    ...(limits === undefined ? [] : [`- At most: ${limits}`]),
     `- ${conversations === 'shared' ? SHARED_NOW : EACH_NOW}`,
   ].join('\n');
 }
@@ -126,14 +121,6 @@ async function setConversations(
     conversations: wanted,
   }));
   return wanted === 'shared' ? SHARED_NOW : EACH_NOW;
-}
-
-function listPeople(people: readonly Person[]): string {
-  if (people.length === 0) return 'Nobody has written to me yet.';
-  const shown = people.slice(0, MAX_LISTED).map((person) => `- ${personLine(person)}`);
-  const more = people.length - shown.length;
-  const rest = more === 0 ? [] : [`- and ${more} more: ${verbatim('nanobot people list')}`];
-  return [...shown, ...rest].join('\n');
 }
 
 const LANGUAGE_HINT = 'Say /language with a tag like `de`, or /language auto.';

@@ -29,6 +29,20 @@ export function newId(channel: string, ids: readonly UserId[]): PersonId {
 }
 
 /** Records that share one of the ids, joined: a platform may show two ids of one person late. */
+/** Doors taken off a person keep what an owner allows whoever comes in by them. */
+export function apartRows(
+  rows: PeopleRows,
+  { name, limits }: PersonRecord,
+  doors: readonly PersonDoor[],
+): readonly KeyValueChange[] {
+  const [first] = doors;
+  if (limits === undefined || first === undefined) return [];
+  const { channel, ids } = first;
+  const id = [newId(channel, ids), newId(`${channel}+`, ids)].find((one) => !rows.persons.has(one));
+  if (id === undefined) return [];
+  return [personRow({ id, name, doors, conversations: 'each', limits })];
+}
+
 export function recordOf(rows: PeopleRows, channel: string, ids: readonly string[]) {
   const [first, ...others] = recordsOf(rows, channel, ids);
   return first === undefined ? undefined : others.reduce(mergePersons, first);

@@ -19,6 +19,7 @@ import { createLanes } from '../lib/lanes.ts';
 import type { KeyValueChange } from '../store/store.ts';
 import type { PeopleBook, PeopleRows } from './people-book.ts';
 import {
+  apartRows,
   decidedOf,
   doublesOf,
   type GateOf,
@@ -220,7 +221,8 @@ export function createPersons({ book, ownDoors, policy }: PersonsDeps): Persons 
         if (next === undefined) return 'only';
         const isSame = roleOf(rows, next.doors, policy) === roleOf(rows, record.doors, policy);
         if (!isSame) return 'needed';
-        await book.write([personRow(next)]);
+        const off = record.doors.filter((door) => gone.includes(door.channel));
+        await book.write([personRow(next), ...apartRows(rows, record, off)]);
         return 'done';
       }),
     forget: (id) =>

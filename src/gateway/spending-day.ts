@@ -3,6 +3,7 @@
 
 import type { Charged } from '../core/budget-limits.ts';
 import type { CountNames } from '../core/message-limits.ts';
+import type { PersonLimits } from '../core/person-limits.ts';
 import { afterCrash, EMPTY_LEDGER, joinedLedgers, type Ledger } from '../core/spending.ts';
 import type { KeyValueStore } from '../store/store.ts';
 import { CountBook, type CountRow } from './count-book.ts';
@@ -17,6 +18,8 @@ export class SpendingDay {
   /** Epoch milliseconds. */
   readonly endsAt: number;
   readonly book = new CountBook<Ledger>(EMPTY_LEDGER, joinedLedgers);
+  /** What an owner allows whoever pays, as known at their last call; by the name of their budget. */
+  readonly own = new Map<string, PersonLimits | undefined>();
   readonly #state: KeyValueStore;
   readonly #changed = new Set<LedgerRow>();
   readonly #waiting = new Set<() => void>();

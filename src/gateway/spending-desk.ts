@@ -4,6 +4,7 @@ import { budgetCap, chargedFor, type Payer, TOTAL } from '../core/budget-limits.
 import type { BudgetView } from '../core/budget-words.ts';
 import type { CountNames } from '../core/message-limits.ts';
 import { isNearlyUsed } from '../core/spending.ts';
+import type { BudgetOwners } from './budget-owners.ts';
 import type { Spending, SpendingSettings } from './spending.ts';
 import type { LedgerRow } from './spending-day.ts';
 
@@ -33,9 +34,12 @@ export interface SpendingDesk {
 export function createSpendingDesk(
   spending: Spending,
   settings: () => Pick<SpendingSettings, 'limits'>,
+  ownerOf: BudgetOwners,
 ): SpendingDesk {
-  function viewOf(row: LedgerRow): BudgetView {
-    return { key: row.key, ledger: row.value, cap: budgetCap(namesOf(row), settings().limits) };
+  async function viewOf(row: LedgerRow): Promise<BudgetView> {
+    const { name, limits } = await ownerOf(namesOf(row));
+    const cap = budgetCap(namesOf(row), settings().limits, limits);
+    return { key: row.key, ledger: row.value, cap, ...(name === undefined ? {} : { name }) };
   }
 
   return {
@@ -45,15 +49,15 @@ export function createSpendingDesk(
     async of(payer) {
       const { book } = await spending.today();
       const charged = chargedFor(payer, settings().limits);
-      return charged
-        .filter(({ whose }) => whose !== TOTAL)
-        .map(({ names }) => viewOf(book.at(names)));
+      const own = charged.filter(({ whose }) => whose !== TOTAL);
+      return Promise.all(own.map(({ names }) => viewOf(book.at(names))));
     },
     async all() {
       const { book } = await spending.today();
       const rank = ({ key, ledger }: BudgetView) =>
         key === TOTAL ? Number.POSITIVE_INFINITY : ledger.spent.tokens;
-      return book.rows.map(viewOf).toSorted((one, other) => rank(other) - rank(one));
+      const views = await Promise.all(book.rows.map(viewOf));
+      return views.toSorted((one, other) => rank(other) - rank(one));
     },
     async raise(percent, { key, day: of, extraPercent: before } = {}) {
       const day = await spending.today();
@@ -62,16 +66,18 @@ export function createSpendingDesk(
         key === undefined ? row.value.told === 100 : row.key === key || row.names.has(key);
       const isAsBefore = ({ value }: LedgerRow) =>
         before === undefined || value.extraPercent === before;
-      const meant = day.book.rows.filter((row) => isMeant(row) && isAsBefore(row));
-      for (const row of meant) {
+      const raisedRows: LedgerRow[] = [];
+      for (const row of day.book.rows) {
+        const { cap } = await viewOf(row);
+        if (!isMeant(row) || !isAsBefore(row)) continue;
         const { extraPercent, told: _told, ...rest } = row.value;
         const raised = { ...rest, extraPercent: extraPercent + percent, told: 0 } as const;
-        const { cap } = viewOf(row);
         day.change(row, { ...raised, told: isNearlyUsed({ ledger: raised, cap }) ? 80 : 0 });
+        raisedRows.push(row);
       }
       await day.store();
       day.announceRoom();
-      return meant.map((row) => row.key);
+      return raisedRows.map((row) => row.key);
     },
   };
 }

@@ -32,7 +32,8 @@ import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { KeyValueStore } from '../store/store.ts';
 import type { BudgetNotes } from './budget-notes.ts';
-import type { KnownAs } from './known-as.ts';
+import type { BudgetOwners } from './budget-owners.ts';
+import type { Known, KnownAs } from './known-as.ts';
 import { type Account, SpendingDay } from './spending-day.ts';
 
 export type SpendingSettings = {
@@ -47,6 +48,7 @@ export type SpendingDeps = {
   readonly log: Logger;
   readonly notes: BudgetNotes;
   readonly knownAs: KnownAs;
+  readonly ownerOf: BudgetOwners;
   settings(): SpendingSettings;
 };
 
@@ -119,10 +121,11 @@ export class Spending implements SpendingGuard, AsyncDisposable {
   }
 
   async reserve(call: PlannedCall, signal: AbortSignal): Promise<Reservation | Refusal> {
-    const alsoKnownAs = await this.#deps.knownAs(call.payer);
+    const known = await this.#deps.knownAs(call.payer);
     for (;;) {
       const day = await this.today();
-      joinDoors(day, call.payer, alsoKnownAs);
+      joinDoors(day, call.payer, known);
+      await this.#learnLimits(day, call.payer);
       const accounts = this.#accounts(day, call.payer);
       const ask = this.#askOf(call);
       const budgets = accounts.map(({ row, cap }) => ({ ledger: row.value, cap }));
@@ -143,8 +146,15 @@ export class Spending implements SpendingGuard, AsyncDisposable {
     await this.#current?.store();
   }
 
+  async #learnLimits(day: SpendingDay, payer: Payer): Promise<void> {
+    const { ownerOf } = this.#deps;
+    const [person] = this.#accounts(day, payer).filter(({ whose }) => whose === 'person');
+    if (person !== undefined) day.own.set(person.names[0], (await ownerOf(person.names)).limits);
+  }
+
   #accounts(day: SpendingDay, payer: Payer): readonly Account[] {
-    const charged = chargedFor(payer, this.#deps.settings().limits);
+    const { limits } = this.#deps.settings();
+    const charged = chargedFor(payer, limits, (name) => day.own.get(name));
     return charged.map((one) => ({ ...one, row: day.book.at(one.names) }));
   }
 
@@ -217,8 +227,8 @@ export class Spending implements SpendingGuard, AsyncDisposable {
 }
 
 /** Whoever is met on another door than before is one with who they are there. */
-function joinDoors(day: SpendingDay, payer: Payer, alsoKnownAs: readonly string[]): void {
-  if (alsoKnownAs.length > 0) day.book.at(personBudgetNames(payer, alsoKnownAs));
+function joinDoors(day: SpendingDay, payer: Payer, { names }: Known): void {
+  if (names.length > 0) day.book.at(personBudgetNames(payer, names));
 }
 
 function spentBy(end: CallEnd, call: PlannedCall, ask: Ask): Amount {

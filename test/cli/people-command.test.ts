@@ -38,7 +38,19 @@ test('language, time zone and name are set, shown and taken back', async () => {
   expect((await listed())[0].preferredDoor).toBe('web');
 });
 
+test('limits are set, shown and taken back one by one', async () => {
+  const set = ['--messages-per-day', '50', '--money-per-day', '0.5', '--tokens-per-day', '0'];
+  expect((await run('people', 'set', 'Ann', ...set)).code).toBe(0);
+  await run('people', 'set', 'Ann', '--tokens-per-day', 'auto');
+  expect((await listed())[0].limits).toEqual({ perDay: 50, moneyPerDay: 0.5 });
+  expect((await run('people', 'show', 'Ann')).stdout).toContain(
+    '50 messages a day, 0.5 money a day',
+  );
+});
+
 test.each([
+  [['set', 'Ann', '--messages-per-day', '1.5'], 2, 'no number of messages a day'],
+  [['set', 'Ann', '--tokens-per-day', '-1'], 2, 'no number of tokens a day'],
   [['set', 'Ann', '--timezone', 'Mars/Base'], 2, 'no time zone'],
   [['set', 'Ann', '--language', 'klingonese'], 2, 'no language'],
   [['set', 'Ann'], 2, 'say what to set'],

@@ -53,6 +53,20 @@ describe('a person over several doors', () => {
     });
   });
 
+  it('is allowed no more by being two people who are limited', () => {
+    const first = {
+      ...person('a', door('telegram', ['7'])),
+      limits: { perDay: 5, moneyPerDay: 0 },
+    };
+    const second = {
+      ...person('b', door('whatsapp', ['1'])),
+      limits: { perDay: 0, moneyPerDay: 2, tokensPerDay: 10 },
+    };
+    const limits = { perDay: 5, moneyPerDay: 2, tokensPerDay: 10 };
+    expect(mergePersons(first, second).limits).toEqual(limits);
+    expect(mergePersons(person('c', door('chat', ['2'])), first).limits).toEqual(first.limits);
+  });
+
   it('loses a door, but never the last one', () => {
     const both = {
       ...person('a', door('telegram', ['7'], 'c7'), door('whatsapp', ['1'], 'c1')),

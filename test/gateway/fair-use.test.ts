@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { limitsSchema } from '../../src/core/config-limits.ts';
 import { channelName, chatId, DEFAULT_ACCOUNT, userId } from '../../src/core/ids.ts';
 import type { InboundMessage } from '../../src/core/message.ts';
+import { withDoor } from '../../src/core/person.ts';
 import { makePeopleRig, OWNER, type PeopleRig, person } from './people-rig.ts';
 
 const GROUP = '-100';
@@ -65,6 +66,30 @@ describe('a person who writes too much', () => {
     await rig.clock.advance(1);
     await rig.say('7', 'good morning');
     expect((await rig.queued()).slice(10)).toEqual(['good morning']);
+  });
+
+  it('has what an owner allows them over all their doors, and takes it along off a door', async () => {
+    limit({ perMinute: 0, perDay: 50 }, [{ who: 'chat:7', perDay: 40 }]);
+    await rig.say('7', 'hello');
+    await rig.say(OWNER, '/people 7 messages-per-day 3');
+    expect((await rig.sentTo(OWNER)).at(-1)).toContain('At most: 3 messages a day');
+    await rig.say(OWNER, '/people 7 messages-per-day three');
+    expect((await rig.sentTo(OWNER)).at(-1)).toContain('is no number of messages a day');
+    const [seven] = await rig.people.persons.find('7');
+    const door = { channel: channelName('other'), ids: [userId('70')] };
+    const { persons } = rig.people;
+    if (seven !== undefined) await persons.change(seven.id, (record) => withDoor(record, door));
+    const chat = { channel: door.channel, account: DEFAULT_ACCOUNT, chat: chatId('70') };
+    for (const word of ['one', 'two', 'three']) await rig.say('70', word, { chat });
+    await rig.say('7', 'four');
+    await rig.say('7', '/me');
+    expect((await rig.sentTo('7')).at(-1)).toContain('At most: 3 messages a day');
+    expect((await rig.queued()).filter((text) => !text.startsWith('/'))).toHaveLength(3);
+    if (seven !== undefined) expect(await persons.unlink(seven.id, 'other')).toBe('done');
+    expect((await persons.find('70')).map(({ limits }) => limits)).toEqual([{ perDay: 3 }]);
+    await rig.say(OWNER, '/people 7 messages-per-day auto');
+    await rig.say('7', 'five');
+    expect(await rig.queued()).toContain('five');
   });
 
   it('counts as one by number and by LID, also when that is found out later', async () => {

@@ -20,6 +20,7 @@ import {
 } from '../../src/core/ids.ts';
 import type { ChatRef, InboundMessage, PersonSender } from '../../src/core/message.ts';
 import { BridgeBook } from '../../src/gateway/bridge-book.ts';
+import { createBudgetOwners } from '../../src/gateway/budget-owners.ts';
 import { createFairUse } from '../../src/gateway/fair-use.ts';
 import { createGroupBuffer } from '../../src/gateway/group-buffer.ts';
 import { createGroupIntake } from '../../src/gateway/group-intake.ts';
@@ -138,12 +139,13 @@ export async function makePeopleRig(
     const buffer = createGroupBuffer(store.scope('groups'), clock);
     const groups = createGroupIntake({ buffer, tellOwner: () => undefined });
     const knownAs = createKnownAs(people.persons);
+    const ownerOf = createBudgetOwners(() => people.persons);
     const fairUse = createFairUse({
       ...{ state: store.scope('fair-use'), bus, clock, log, knownAs },
       settings: () => ({ limits: fairLimits, timeZone: 'UTC' }),
     });
     const spending = new Spending({
-      ...{ state: store.scope('spending'), clock, log, knownAs },
+      ...{ state: store.scope('spending'), clock, log, knownAs, ownerOf },
       notes: { spent: () => undefined, cheaper: () => undefined, usedUp: () => undefined },
       settings: () => ({ limits: fairLimits, prices: [], timeZone: 'UTC' }),
     });
@@ -171,7 +173,7 @@ export async function makePeopleRig(
       commands: {
         bus,
         people,
-        spending: createSpendingDesk(spending, () => ({ limits: fairLimits })),
+        spending: createSpendingDesk(spending, () => ({ limits: fairLimits }), ownerOf),
         settings: createSessionSettings(store.scope('session-settings')),
         models: () => ({ defaultModel: 'test/model', resolve: () => Promise.reject() }) as never,
         defaults: () => ({ thinkingBudget: 0, queueMode: 'steer' }),

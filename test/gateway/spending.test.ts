@@ -8,7 +8,9 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Refusal, Reservation } from '../../src/agent/spending.ts';
 import { limitsSchema } from '../../src/core/config-limits.ts';
 import { channelName, chatId, DEFAULT_ACCOUNT, userId } from '../../src/core/ids.ts';
+import type { PersonLimits } from '../../src/core/person-limits.ts';
 import { createBudgetNotes, type UsedUp } from '../../src/gateway/budget-notes.ts';
+import type { BudgetOwners } from '../../src/gateway/budget-owners.ts';
 import { budgetQuestion, createBudgetAnswers } from '../../src/gateway/budget-question.ts';
 import type { KnownAs } from '../../src/gateway/known-as.ts';
 import { Spending } from '../../src/gateway/spending.ts';
@@ -29,6 +31,7 @@ let spending: Spending;
 let desk: SpendingDesk;
 let budget: object;
 let doors: Readonly<Record<string, readonly string[]>>;
+let own: Readonly<Record<string, PersonLimits>>;
 let told: { id: string; chat: string; markdown: string }[];
 let asked: UsedUp[];
 
@@ -53,10 +56,15 @@ async function open() {
     askOwner: async (usedUp) => void asked.push(usedUp),
   });
   const state = store.scope('spending');
-  const knownAs: KnownAs = async ({ sender }) =>
-    doors[sender.kind === 'person' ? sender.id : ''] ?? [];
-  spending = new Spending({ state, clock, log: silentLogger, notes, knownAs, settings });
-  desk = createSpendingDesk(spending, settings);
+  const knownAs: KnownAs = async ({ sender }) => ({
+    names: doors[sender.kind === 'person' ? sender.id : ''] ?? [],
+  });
+  const ownerOf: BudgetOwners = async ([key]) => {
+    const limits = own[key.split(':').at(-1) ?? ''];
+    return { name: `Name of ${key}`, ...(limits === undefined ? {} : { limits }) };
+  };
+  spending = new Spending({ state, clock, log: silentLogger, notes, knownAs, ownerOf, settings });
+  desk = createSpendingDesk(spending, settings, ownerOf);
   await spending.today();
 }
 
@@ -73,6 +81,7 @@ beforeEach(async () => {
   asked = [];
   budget = {};
   doors = {};
+  own = {};
   await open();
 });
 
@@ -175,6 +184,20 @@ describe('a call that fails', () => {
 });
 
 describe('a person', () => {
+  it('has what an owner allows them, whatever is configured, from the next call on', async () => {
+    budget = { perPersonTokensPerDay: 100_000 };
+    finish(await ask('7'));
+    own = { '7': { tokensPerDay: 3000 } };
+    finish(await ask('7'));
+    expect(await ask('7')).toMatchObject({ text: expect.stringContaining('3,000 tokens') });
+    const view = (await desk.of(payerOf('7'))).find(({ key }) => key === 'person chat:7');
+    expect(view).toMatchObject({ cap: { tokens: 3000 }, name: 'Name of person chat:7' });
+    expect(spending.modelFor(payerOf('8'), 'test/model', () => 'test/small')).toBe('test/model');
+    finish(await ask('8'));
+    own = { '7': { tokensPerDay: 0 } };
+    finish(await ask('7'));
+  });
+
   it('pays from one budget on all doors, also for what was counted before they were joined', async () => {
     budget = { perPersonTokensPerDay: 4000 };
     finish(await ask('7'), 1000, 500);

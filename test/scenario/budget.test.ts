@@ -143,7 +143,7 @@ describe('the budget of a person', () => {
     await hears(FIRST_CHAT, /nonce-g/);
     telegram.say(FIRST_CHAT, '/usage');
     expect(
-      await hears(FIRST_CHAT, /person telegram:10000: [\d,]+ tokens in 5 calls/),
+      await hears(FIRST_CHAT, /\S+ \(person telegram:10000\): [\d,]+ tokens in 5 calls/),
     ).not.toContain('total');
     telegram.say(OWNER, '/usage');
     await hears(OWNER, /total: [\d,]+ tokens/);

@@ -1,0 +1,43 @@
+// Whose a budget is: the person's name and what an owner allows them, by the names it is kept under.
+
+import { budgetHolder } from '../core/budget-limits.ts';
+import type { CountNames } from '../core/message-limits.ts';
+import type { Person } from '../core/person.ts';
+import type { PersonLimits } from '../core/person-limits.ts';
+import type { Persons } from './persons.ts';
+
+export type BudgetOwner = {
+  /** Shown, never trusted. */
+  readonly name?: string;
+  readonly limits?: PersonLimits;
+};
+
+export type BudgetOwners = (names: CountNames) => Promise<BudgetOwner>;
+
+export function createBudgetOwners(persons: () => Pick<Persons, 'of' | 'inChat'>): BudgetOwners {
+  async function ownerOf(name: string): Promise<BudgetOwner | undefined> {
+    const holder = budgetHolder(name);
+    switch (holder.kind) {
+      case 'person': {
+        const person = await persons().of(holder.channel, [holder.id]);
+        return person && { ...named(person), ...(person.limits && { limits: person.limits }) };
+      }
+      case 'chat': {
+        const person = await persons().inChat(holder.chat);
+        return person && named(person);
+      }
+      case 'nobody':
+        return undefined;
+    }
+  }
+
+  return async (names) => {
+    for (const name of names) {
+      const owner = await ownerOf(name);
+      if (owner !== undefined) return owner;
+    }
+    return {};
+  };
+}
+
+const named = ({ name }: Person): BudgetOwner => (name === '' ? {} : { name });
