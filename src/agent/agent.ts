@@ -27,6 +27,8 @@ export type CallToApprove = {
   readonly access: ToolAccess;
   /** JSON, as the toolbox understood it. */
   readonly arguments: string;
+  /** What it stands on beside them; the yes is for that as well. */
+  readonly seal?: string;
   readonly rights: Rights;
   readonly isTainted: boolean;
   /** The place of the call in its turn, the same on every retry. */

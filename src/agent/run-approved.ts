@@ -24,10 +24,10 @@ export async function runApproved(
   if (bound.arguments !== call.arguments) {
     return { status: 'failed', text: CHANGED, failure: 'permission' };
   }
-  const { session, turnId, chat, person, rights, isTainted } = call;
+  const { session, turnId, chat, person, rights, isTainted, seal } = call;
   let texts = 0;
   return bound.run({
-    ...{ session, turnId, chat, person, rights, isTainted, signal, clock },
+    ...{ session, turnId, chat, person, rights, isTainted, seal, signal, clock },
     workspace: settings().workspace,
     say(markdown, attachments) {
       const ordinal = texts;

@@ -5,12 +5,13 @@ import { ToolError } from '../core/errors.ts';
 import type { Letter } from '../core/letter.ts';
 import type { ToolCall, ToolEntry } from '../core/transcript.ts';
 import type { BoundCall, ToolContext } from '../tools/tool.ts';
+import { gated } from './gate.ts';
 import { permissionFor, type ReadyCall } from './permission.ts';
 import type { TurnContext } from './turn-context.ts';
 
 export type CallReport = Pick<
   ToolEntry,
-  'status' | 'text' | 'failure' | 'isBlocked' | 'isForeign' | 'media'
+  'status' | 'text' | 'whole' | 'failure' | 'isBlocked' | 'isForeign' | 'media'
 >;
 
 const NOT_ALLOWED =
@@ -27,9 +28,13 @@ export async function runCall(
   if (bound.kind === 'refused') return bound.outcome;
   const permission = permissionFor(turn, bound);
   if (permission === 'never') return notAllowed(NOT_ALLOWED);
-  if (permission === 'ask') return notAllowed(await askOwner(turn, call, bound));
+  if (permission === 'ask') return askOwner(turn, call, bound);
   const shown: AttachedMedia[] = [];
-  const outcome = await bound.run(contextOf(turn, call, (image) => shown.push(image)));
+  const outcome = gated(
+    turn,
+    call,
+    await bound.run(contextOf(turn, call, (image) => shown.push(image))),
+  );
   return shown.length === 0 ? outcome : { ...outcome, media: shown };
 }
 
@@ -39,20 +44,24 @@ const notAllowed = (text: string): CallReport => ({
   failure: 'permission',
 });
 
-function askOwner(
-  { input, thread, rights }: TurnContext,
+async function askOwner(
+  { input, thread, rights, settings }: TurnContext,
   call: ToolCall,
   bound: ReadyCall,
-): Promise<string> {
+): Promise<CallReport> {
   const { isTainted } = thread;
-  return input.askOwner({
+  const seal = await bound.seal(settings);
+  if (typeof seal === 'object') return seal;
+  const text = await input.askOwner({
     tool: bound.name,
     access: bound.accessIn({ isTainted }),
     arguments: bound.arguments,
+    ...(seal === undefined ? {} : { seal }),
     rights: rights.current,
     isTainted,
     ordinal: thread.ordinalOf(call),
   });
+  return notAllowed(text);
 }
 
 async function post(

@@ -15,6 +15,7 @@ import { createFileMemory } from '../memory/files.ts';
 import type { ModelRegistry } from '../providers/provider.ts';
 import type { SessionStore } from '../sessions/store.ts';
 import type { Skills } from '../skills/skills.ts';
+import type { Executor } from '../tools/exec/executor.ts';
 import { createTools } from '../tools/index.ts';
 import { redactedToolbox } from '../tools/redacted-toolbox.ts';
 import { toolboxSettings } from '../tools/tool-settings.ts';
@@ -33,12 +34,24 @@ export type AgentParts = {
   readonly media: MediaStore;
   readonly reader: MediaReader;
   readonly skills: Skills;
+  readonly executor: Executor;
   /** Largest file that may be sent by a door; undefined where it carries none. */
   maxFileBytes(channel: ChannelName): number | undefined;
 };
 
 export function buildAgent(
-  { live, clock, log, sessions, resources, media, reader, skills, maxFileBytes }: AgentParts,
+  {
+    live,
+    clock,
+    log,
+    sessions,
+    resources,
+    media,
+    reader,
+    skills,
+    executor,
+    maxFileBytes,
+  }: AgentParts,
   models: () => ModelRegistry,
   home: Home,
   spending: SpendingGuard,
@@ -49,7 +62,7 @@ export function buildAgent(
   const memory = createFileMemory({ files, workspace, clock, timeZone, log });
   const redact = (text: string) => live.redact(text);
   const tools = createTools({
-    ...{ files, memory, skills, timeZone },
+    ...{ files, memory, skills, timeZone, executor },
     web: buildWeb(live, clock, resources),
     sending: { media, maxBytes: maxFileBytes },
     reading: { media, reader, maxResultChars: () => live.defaults.maxToolResultChars },

@@ -24,6 +24,7 @@ import { buildAgent } from './build-agent.ts';
 import { buildAsides } from './build-asides.ts';
 import { buildDecisions } from './build-decisions.ts';
 import { buildDoorWatch } from './build-door-watch.ts';
+import { buildExec } from './build-exec.ts';
 import { buildFairUse } from './build-fair-use.ts';
 import { loadedImage, sendableBytes } from './build-media.ts';
 import { buildSkills } from './build-skills.ts';
@@ -80,7 +81,8 @@ async function build(
   const maxFileBytes = (name: ChannelName) => sendableBytes(live, manager.channel(name));
   const workspace = () => live.defaults.workspace;
   const skills = buildSkills({ home: options.home, env: options.env, clock, workspace });
-  const parts = { ...foundations, resources, skills, maxFileBytes };
+  const executor = buildExec({ live, log, home: options.home, env: options.env });
+  const parts = { ...foundations, resources, skills, executor, maxFileBytes };
   const ownerChat = () => ownerDoor.chat(isThere);
   const asking = { ownerChat, deciding: () => deciding, persons: () => persons };
   const { spending, desk } = await buildSpending(foundations, asking, resources);

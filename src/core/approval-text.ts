@@ -12,6 +12,8 @@ export type CallToShow = {
   readonly access: ToolAccess;
   /** JSON. */
   readonly arguments: string;
+  /** What it stands on beside them, a line each, its hash last. */
+  readonly seal?: string;
   /** Who asks, and where, in words of ours or escaped. */
   readonly asker: string;
   readonly isTainted: boolean;
@@ -31,7 +33,7 @@ const DOES: Readonly<Record<ToolAccess, string>> = {
 
 /** Undefined where the call is too long to be shown whole. */
 export function approvalText(call: CallToShow): string | undefined {
-  const shown = shownArguments(call);
+  const shown = [shownArguments(call), ...shownSeal(call)].join('\n');
   if (shown.length > MAX_SHOWN_CHARS) return undefined;
   const warning = call.isTainted
     ? ['Careful: the conversation holds words of others, who may have wanted this.']
@@ -51,6 +53,13 @@ function shownArguments({ arguments: json, access }: CallToShow): string {
   const pretty = JSON.stringify(JSON.parse(json), undefined, 2);
   const isAscii = access === 'execute' || access === 'web';
   return isAscii ? blanksEscaped(pretty.replace(NOT_ASCII, escaped)) : shownText(pretty);
+}
+
+/** Which files, the hash as short as people compare it; the yes is for the whole. */
+function shownSeal({ seal }: CallToShow): readonly string[] {
+  if (seal === undefined || seal === '') return [];
+  const short = seal.replace(/(sha256:[0-9a-f]{12})[0-9a-f]+$/gm, '$1');
+  return ['', 'runs:', ...short.replace(NOT_ASCII, escaped).split('\n')].map(blanksEscaped);
 }
 
 /** The text with everything escaped that is not seen or not what it seems. */

@@ -1,6 +1,7 @@
 // The tools' part of the configuration: which the agent gets, and where they may reach.
 
 import { z } from 'zod';
+import { execSchema } from './config-exec.ts';
 import { count, port, seconds } from './config-fields.ts';
 import { HOURS_PATTERN, SEND_POLICIES } from './letter.ts';
 import { PERMISSIONS, TOOL_ACCESSES, type ToolAccess } from './rights.ts';
@@ -17,6 +18,8 @@ export const TOOL_NAMES = [
   'message',
   'send_email',
   'send_file',
+  'exec',
+  'execute_code',
   'web_fetch',
   'time',
 ] as const;
@@ -85,6 +88,7 @@ export const toolsSchema = z
       .array(policyEntry)
       .default([])
       .describe('What may be done in single groups, for members who may have it done themselves.'),
+    exec: execSchema.prefault({}),
     web: web.prefault({}),
     send: send.prefault({}),
   })

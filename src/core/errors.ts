@@ -140,14 +140,21 @@ export class ToolError extends NanobotError {
   override readonly name = 'ToolError';
   readonly kind: ToolFailureKind;
   readonly isTransient: boolean;
+  /** Belongs to the result as well and into no log: what a program wrote. */
+  readonly output: string | undefined;
   constructor(
     kind: ToolFailureKind,
     message: string,
-    options: { readonly cause?: unknown; readonly isTransient?: boolean } = {},
+    options: {
+      readonly cause?: unknown;
+      readonly isTransient?: boolean;
+      readonly output?: string;
+    } = {},
   ) {
     super(`tool_${kind}`, message, { cause: options.cause });
     this.kind = kind;
     this.isTransient = options.isTransient ?? false;
+    this.output = options.output;
   }
 }
 

@@ -15,6 +15,8 @@ export type Approval = {
   readonly access: ToolAccess;
   /** JSON. */
   readonly arguments: string;
+  /** What the call stands on beside them. */
+  readonly seal?: string;
   readonly session: SessionKey;
   readonly turnId: TurnId;
   readonly chat: ChatRef;
@@ -49,8 +51,10 @@ const PREFIX = 'call:';
 const KEPT_MS = 86_400_000;
 
 /** What a yes is bound to. */
-export function hashOf(call: Pick<Approval, 'tool' | 'arguments' | 'session' | 'id'>): string {
-  const parts = [call.id, call.session, call.tool, call.arguments];
+export function hashOf(
+  call: Pick<Approval, 'tool' | 'arguments' | 'seal' | 'session' | 'id'>,
+): string {
+  const parts = [call.id, call.session, call.tool, call.arguments, call.seal];
   return createHash('sha256').update(JSON.stringify(parts)).digest('hex');
 }
 

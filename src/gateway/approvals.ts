@@ -89,7 +89,10 @@ export function createApprovals(deps: ApprovalsDeps): Approvals {
     if (known !== undefined && known.state.kind !== 'open') return told(known.state);
     const open = await book.open();
     const isSame = (one: Approval) =>
-      one.session === turn.session && one.tool === call.tool && one.arguments === call.arguments;
+      one.session === turn.session &&
+      one.tool === call.tool &&
+      one.arguments === call.arguments &&
+      one.seal === call.seal;
     const same = known === undefined ? open.find(isSame) : undefined;
     if (same !== undefined) {
       // Whoever asks again may not see where it was asked before.

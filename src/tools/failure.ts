@@ -45,7 +45,8 @@ const TRANSIENT: readonly SafeFetchReason[] = ['timeout', 'unreachable'];
 
 export function describeFailure(error: unknown): ToolFailure {
   if (error instanceof ToolError) {
-    return { ...failureOf(error.kind, error.message), isTransient: error.isTransient };
+    const message = [error.message, ...(error.output === undefined ? [] : [error.output])];
+    return { ...failureOf(error.kind, message.join('\n')), isTransient: error.isTransient };
   }
   if (error instanceof GuardedFileError)
     return failureOf(KIND_BY_REASON[error.reason], error.message);

@@ -4,6 +4,9 @@ import type { GuardedFiles } from '../lib/guarded-files.ts';
 import type { MemoryStore } from '../memory/memory.ts';
 import type { Skills } from '../skills/skills.ts';
 import { createEditFile } from './edit-file.ts';
+import { createExec } from './exec/exec.ts';
+import { createExecuteCode } from './exec/execute-code.ts';
+import type { Executor } from './exec/executor.ts';
 import { createListDir } from './list-dir.ts';
 import { createMessage } from './message.ts';
 import { createReadDocument, type ReadDocumentDeps } from './read-document.ts';
@@ -25,6 +28,7 @@ export type ToolsDeps = {
   readonly skills: Skills;
   /** IANA zone; empty = the machine's. */
   readonly timeZone: () => string;
+  readonly executor: Executor;
   readonly web: WebFetchDeps;
   readonly reading: Omit<ReadDocumentDeps, 'files'>;
   readonly sending: Omit<SendFileDeps, 'files'>;
@@ -35,6 +39,7 @@ export function createTools({
   memory,
   skills,
   timeZone,
+  executor,
   web,
   sending,
   reading,
@@ -51,6 +56,8 @@ export function createTools({
     createMessage(),
     createSendEmail(),
     createSendFile({ files, ...sending }),
+    createExec(executor),
+    createExecuteCode(executor),
     createWebFetch(web),
     createTime(timeZone),
   ];

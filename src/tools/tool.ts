@@ -26,6 +26,8 @@ export type ToolContext = {
   readonly rights: Rights;
   /** The conversation shows words of others. */
   readonly isTainted: boolean;
+  /** Of a call that an owner allowed: what it stood on when they were asked, as `sealOf` said. */
+  readonly seal?: string | undefined;
   /** Whose turn it is: no tool reaches the notes of others. */
   readonly person: TurnPerson;
   /** What came with the messages of this conversation, oldest first; left out outside of a turn. */
@@ -81,6 +83,11 @@ export type Tool<Input = unknown> = {
   unavailableBecause?(): string;
   /** Longest run of this call, milliseconds, where it is not the configured one of all tools. */
   timeoutMs?(input: Input): number;
+  /**
+   * What the call stands on beside its arguments, e.g. the content of a program, a line each. An owner
+   * who is asked says yes to that as well, and `run` compares it as late as it can. @throws ToolError
+   */
+  sealOf?(input: Input, context: Pick<ToolContext, 'workspace'>): Promise<string>;
   /** Short text for people that says what a call is about, e.g. the path. */
   describe(input: Input): string;
   /** The result text for the model. @throws ToolError */
@@ -91,6 +98,8 @@ export type Tool<Input = unknown> = {
 export type ToolOutcome = {
   readonly status: 'ok' | 'failed';
   readonly text: string;
+  /** All of it, where `text` had to be cut; without lines around words of others. */
+  readonly whole?: string;
   /** Of a call that failed: why. */
   readonly failure?: ToolFailureKind;
   /** It holds words of others. */
@@ -116,6 +125,8 @@ export type BoundCall =
       /** The arguments as they were understood, JSON: bound again, they mean the same call. */
       readonly arguments: string;
       readonly detail: string;
+      /** What a yes is bound to beside the arguments; an outcome where it could not be run anyway. */
+      seal(context: Pick<ToolContext, 'workspace'>): Promise<string | undefined | ToolOutcome>;
       run(context: ToolContext): Promise<ToolOutcome>;
     }
   /** Unknown tool or bad input; `outcome` explains the valid shape to the model. */

@@ -28,6 +28,8 @@ export type ToolboxDeps = {
 
 /** Above any content a tool accepts, with room for JSON escapes. */
 const MAX_ARGUMENT_CHARS = 12_000_000;
+/** Of one result that is too long to be shown. */
+const MAX_WHOLE_CHARS = 1_000_000;
 /** Before the second try of a call that failed on the way. */
 const RETRY_MS = 500;
 const RESULT_HINT = 'ask for less at a time, for example a range of lines';
@@ -59,13 +61,16 @@ const refused = (
   deps: ToolboxDeps,
 ): BoundCall => ({ kind: 'refused', name, outcome: failed(failureOf(kind, reason), deps) });
 
-function limited(text: string, { settings }: ToolboxDeps): string {
-  return truncateText(text, settings().maxResultChars, RESULT_HINT);
+function limited(text: string, { settings }: ToolboxDeps): Pick<ToolOutcome, 'text' | 'whole'> {
+  const { maxResultChars } = settings();
+  if (text.length <= maxResultChars) return { text };
+  const whole = truncateText(text, MAX_WHOLE_CHARS, 'more was not kept');
+  return { text: truncateText(text, maxResultChars, RESULT_HINT), whole };
 }
 
 const failed = ({ kind, text }: ToolFailure, deps: ToolboxDeps): ToolOutcome => ({
   status: 'failed',
-  text: limited(text, deps),
+  ...limited(text, deps),
   failure: kind,
 });
 
@@ -99,6 +104,13 @@ function bindCall(
     url: tool.urlOf?.(input),
     arguments: JSON.stringify(input),
     detail: tool.describe(input),
+    async seal(context) {
+      try {
+        return await tool.sealOf?.(input, context);
+      } catch (error) {
+        return failed(describeFailure(error), deps);
+      }
+    },
     run: (context) => runTool(tool, input, context, deps),
   };
 }
@@ -116,7 +128,7 @@ async function runTool(
       timeoutMs: tool.timeoutMs?.(input) ?? settings().timeoutMs,
       clock,
     });
-    return shown(tool, input, { status: 'ok', text: limited(text, deps) });
+    return shown(tool, input, { status: 'ok', ...limited(text, deps) });
   } catch (error) {
     const failure = describeFailure(error);
     const fields = { tool: tool.name, kind: failure.kind, session: context.session, error };

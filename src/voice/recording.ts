@@ -1,18 +1,12 @@
 // Recording and playing by programs of this machine: the one that is set, or the first of the usual
 // ones that is found.
 
-import { spawn } from 'node:child_process';
 import { access, constants, readFile, writeFile } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import type { Environment } from '../core/environment.ts';
 import type { Argv } from '../core/voice-engine.ts';
-import {
-  filledIn,
-  inPrivateFolder,
-  killGroup,
-  minimalEnvironment,
-  runProgram,
-} from './run-program.ts';
+import { isOver, killGroup, spawnGroup } from '../lib/process-group.ts';
+import { filledIn, inPrivateFolder, minimalEnvironment, runProgram } from './run-program.ts';
 import type { EngineDeps } from './transcribe.ts';
 import { type Sound, VoiceError } from './voice.ts';
 
@@ -75,11 +69,10 @@ export function record(argv: Argv, end: Promise<void>, { env, clock }: EngineDep
   return inPrivateFolder(async (folder) => {
     const file = join(folder, 'recording.wav');
     const [program, ...args] = filledIn(argv, { file });
-    const child = spawn(program, args, {
+    const child = spawnGroup([program, ...args], {
       cwd: folder,
       env: minimalEnvironment(env),
       stdio: 'ignore',
-      detached: true,
     });
     const exited = new Promise<void>((resolve, reject) => {
       child.on('exit', () => resolve());
@@ -94,7 +87,7 @@ export function record(argv: Argv, end: Promise<void>, { env, clock }: EngineDep
       const timer = clock.timer(END_MS, () => killGroup(child));
       await exited.finally(() => timer[Symbol.dispose]());
     } finally {
-      if (child.exitCode === null && child.signalCode === null) killGroup(child);
+      if (!isOver(child)) killGroup(child);
     }
     const content = await readFile(file).catch(() => Buffer.alloc(0));
     if (content.length > EMPTY_BYTES) return { content, mimeType: 'audio/wav' };

@@ -1,7 +1,7 @@
 // One run of a program of this machine on a sound: without a shell, with no secret in its environment,
 // in a folder that is its own and gone afterwards, stopped with all it started when its time is over.
 
-import { type ChildProcess, spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -9,6 +9,7 @@ import type { Environment } from '../core/environment.ts';
 import type { Argv } from '../core/voice-engine.ts';
 import { orAborted } from '../lib/aborted.ts';
 import type { Clock } from '../lib/clock.ts';
+import { isOver, killGroup, spawnGroup } from '../lib/process-group.ts';
 import { VoiceError } from './voice.ts';
 
 /** What a program needs to run and to reach the sound of this machine; nothing of ours. */
@@ -58,13 +59,10 @@ export async function runProgram(
   signal: AbortSignal,
 ): Promise<Uint8Array> {
   signal.throwIfAborted();
-  const [program, ...args] = run.argv;
-  const child = spawn(program, args, {
+  const child = spawnGroup(run.argv, {
     cwd: run.folder,
     env: minimalEnvironment(run.env),
     stdio: ['pipe', 'pipe', 'ignore'],
-    detached: process.platform !== 'win32',
-    windowsHide: true,
   });
   const stop = () => killGroup(child);
   const deadline = new AbortController();
@@ -81,19 +79,8 @@ export async function runProgram(
     throw new VoiceError('voice_timeout', 'the program took too long');
   } finally {
     timer[Symbol.dispose]();
-    if (child.exitCode === null && child.signalCode === null) stop();
+    if (!isOver(child)) stop();
     child.stdout?.destroy();
-  }
-}
-
-/** With all it has started. */
-export function killGroup(child: ChildProcess): void {
-  if (child.pid === undefined) return;
-  try {
-    if (process.platform === 'win32') child.kill('SIGKILL');
-    else process.kill(-child.pid, 'SIGKILL');
-  } catch {
-    return;
   }
 }
 

@@ -1,5 +1,6 @@
 // The demo calls the program's own tools, so every call it makes must be one they accept.
 
+import { tmpdir } from 'node:os';
 import { expect, test } from 'vitest';
 import { configSchema } from '../../src/core/config.ts';
 import { ALL_RIGHTS } from '../../src/core/rights.ts';
@@ -11,6 +12,7 @@ import { demoReply } from '../../src/providers/demo-script.ts';
 import { createTools } from '../../src/tools/index.ts';
 import { toolboxSettings } from '../../src/tools/tool-settings.ts';
 import { createToolbox } from '../../src/tools/toolbox.ts';
+import { createIdleExecutor } from '../support/executor.ts';
 import { createMemoryMedia, createTestReader } from '../support/memory-media.ts';
 import { createTestSkills } from '../support/test-skills.ts';
 import { createWebTools } from '../support/web-tools.ts';
@@ -30,7 +32,8 @@ const reader = createTestReader(media, '/nowhere');
 const reading = { media, reader, maxResultChars: () => 10_000 };
 const web = createWebTools();
 const skills = createTestSkills('/nowhere');
-const tools = createTools({ files, memory, skills, timeZone, web, sending, reading });
+const executor = createIdleExecutor(tmpdir());
+const tools = createTools({ files, memory, skills, timeZone, executor, web, sending, reading });
 const toolbox = createToolbox({
   tools: () => tools,
   settings: () => toolboxSettings(configSchema.parse({})),

@@ -15,6 +15,7 @@ import type { ToolboxSettings } from '../../src/tools/tool-settings.ts';
 import { createToolbox } from '../../src/tools/toolbox.ts';
 import { temporaryFolder } from '../sessions/session-folder.ts';
 import { createMemoryMedia, createTestReader } from '../support/memory-media.ts';
+import { createIdleExecutor } from '../support/executor.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
 import { createTestSkills } from '../support/test-skills.ts';
 import { createWebTools } from '../support/web-tools.ts';
@@ -41,6 +42,7 @@ export function createToolSet(home: string) {
   const tools = createTools({
     ...{ files, memory, timeZone, sending, reading },
     skills: createTestSkills(workspace),
+    executor: createIdleExecutor(home),
     web: createWebTools(),
   });
   return { workspace, clock, files, memory, media, reader, tools };

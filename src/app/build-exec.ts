@@ -1,0 +1,42 @@
+// Builds what runs programs for the agent. The system's sandbox is looked for once, beside the start.
+
+import { realpathSync } from 'node:fs';
+import type { Environment } from '../core/environment.ts';
+import type { Logger } from '../lib/logger.ts';
+import { execSettings, usedSandbox } from '../tools/exec/exec-settings.ts';
+import { createExecutor, type Executor } from '../tools/exec/executor.ts';
+import { type FoundSandbox, findSandbox, thisSystem } from '../tools/exec/find-sandbox.ts';
+import type { Home } from './home.ts';
+import type { LiveConfig } from './live-config.ts';
+
+const NOT_YET: FoundSandbox = {
+  kind: 'missing',
+  reason: 'the sandbox is still being looked for',
+  remedy: 'Try again in a moment.',
+};
+
+export type ExecParts = {
+  readonly live: LiveConfig;
+  readonly log: Logger;
+  readonly home: Home;
+  readonly env: Environment;
+};
+
+export function buildExec({ live, log, home, env }: ExecParts): Executor {
+  const system = thisSystem();
+  let found = NOT_YET;
+  const looking = findSandbox(system).then((answer) => {
+    found = answer;
+    const isMissed = answer.kind === 'missing' && live.config.tools.exec.enabled;
+    if (isMissed) log.info('no sandbox for programs', { reason: answer.reason });
+  });
+  looking.catch((error: unknown) => log.warn('sandbox not looked for', { error }));
+  return createExecutor({
+    sandbox: () => usedSandbox(live.config.tools.exec, found, system.nodePath),
+    settings: () => execSettings(live.config.tools.exec),
+    forbidden: [realpathSync(home.root)],
+    env,
+    nodePath: realpathSync(system.nodePath),
+    redact: (text) => live.redact(text),
+  });
+}

@@ -1,0 +1,67 @@
+// Tool: runs a piece of code. Without files of the workspace nothing but the code goes in, and so
+// nothing of others comes out.
+
+import { z } from 'zod';
+import { MAX_EXEC_SECS } from '../../core/config-exec.ts';
+import { readDescription } from '../description.ts';
+import type { Tool } from '../tool.ts';
+import { END_MS, MAX_CODE_CHARS, wasRefused } from './exec.ts';
+import { type ExecRequest, type Executor, MAX_WAIT_MS } from './executor.ts';
+import type { Interpreter } from './scripts.ts';
+
+const BY_LANGUAGE = {
+  javascript: 'node',
+  typescript: 'node',
+  python: 'python3',
+  shell: 'bash',
+} as const satisfies Readonly<Record<string, Interpreter>>;
+type Language = keyof typeof BY_LANGUAGE;
+
+const input = z.object({
+  language: z
+    .enum(Object.keys(BY_LANGUAGE) as [Language, ...Language[]])
+    .default('javascript')
+    .describe('javascript and typescript: ES module in Node.js.'),
+  code: z
+    .string()
+    .min(1)
+    .max(MAX_CODE_CHARS)
+    .describe('Whole program; what it prints is the result.'),
+  files: z
+    .boolean()
+    .default(false)
+    .describe('Whether it works in the workspace and may change its files. Else it sees none.'),
+  timeout_secs: z.number().min(1).max(MAX_EXEC_SECS).optional().describe('Longest run, seconds.'),
+});
+type Input = z.infer<typeof input>;
+
+export function createExecuteCode(executor: Executor): Tool<Input> {
+  return {
+    name: 'execute_code',
+    aliases: ['run_code', 'code_interpreter', { name: 'python', implies: { language: 'python' } }],
+    parameterAliases: { code: ['source', 'program'], timeout_secs: ['timeout'] },
+    ...readDescription('execute_code'),
+    access: 'execute',
+    taints: true,
+    isOwn: ({ files }, found) => (!files && executor.isIsolated()) || wasRefused(found),
+    input,
+    isAvailable: () => executor.isAvailable(),
+    unavailableBecause: () => executor.unavailableBecause(),
+    timeoutMs: (wanted) => requestOf(wanted, executor).timeoutMs + MAX_WAIT_MS + END_MS,
+    describe: ({ language, code }) =>
+      `${language}: ${code.trim().split('\n', 1)[0] ?? ''}`.slice(0, 200),
+    sealOf: (wanted, { workspace }) => executor.seal(requestOf(wanted, executor), workspace),
+    run: (wanted, context) => executor.run(requestOf(wanted, executor), context),
+  };
+}
+
+function requestOf(
+  { language, code, files, timeout_secs }: Input,
+  executor: Executor,
+): ExecRequest {
+  return {
+    work: { kind: 'script', interpreter: BY_LANGUAGE[language], code },
+    folder: files ? '.' : undefined,
+    timeoutMs: timeout_secs === undefined ? executor.defaultTimeoutMs() : timeout_secs * 1000,
+  };
+}

@@ -1,0 +1,123 @@
+// CONTRACT and making of what runs programs for the tools, one at a time in a workspace: two at once
+// could exchange what the other's confinement is made from. How a run is confined is planned in
+// plan-run.ts.
+
+import type { Environment } from '../../core/environment.ts';
+import { ToolError } from '../../core/errors.ts';
+import { aborted } from '../../lib/aborted.ts';
+import { createLanes, type Lanes } from '../../lib/lanes.ts';
+import type { ToolContext } from '../tool.ts';
+import type { FoundSandbox } from './find-sandbox.ts';
+import type { ExecLimits } from './limits.ts';
+import { toldOutcome } from './outcome.ts';
+import { planRun, sealOfRequest } from './plan-run.ts';
+import { runConfined } from './run-confined.ts';
+import type { Argv, Sandbox } from './sandbox.ts';
+import { inScriptFolder, type Script } from './scripts.ts';
+import { setAside } from './shields.ts';
+
+export type ExecSettings = {
+  readonly isEnabled: boolean;
+  readonly limits: ExecLimits;
+  readonly hasNetwork: boolean;
+  /** Folders programs may read besides the workspace and the system's. */
+  readonly readOnly: readonly string[];
+  /** Names of environment variables they get. */
+  readonly passedOn: readonly string[];
+};
+
+export type ExecDeps = {
+  /** What is known of it by now. */
+  sandbox(): FoundSandbox;
+  settings(): ExecSettings;
+  /** Absolute real paths that no program sees. */
+  readonly forbidden: readonly string[];
+  readonly env: Environment;
+  readonly nodePath: string;
+  /** Masks the values of configured secrets. */
+  redact(text: string): string;
+};
+
+export type ExecRequest = {
+  readonly work: { readonly kind: 'argv'; readonly argv: Argv } | Script;
+  /** Relative to the workspace; undefined: it gets no files. */
+  readonly folder: string | undefined;
+  readonly timeoutMs: number;
+};
+
+export interface Executor {
+  isAvailable(): boolean;
+  unavailableBecause(): string;
+  /** Nothing that others wrote can reach a program that gets no files. */
+  isIsolated(): boolean;
+  defaultTimeoutMs(): number;
+  /** What the command stands on beside its words, as a text. @throws ToolError */
+  seal(request: ExecRequest, workspace: string): Promise<string>;
+  /** What it wrote. @throws ToolError */
+  run(request: ExecRequest, context: ToolContext): Promise<string>;
+}
+
+/** Longest wait for another program of the workspace. */
+export const MAX_WAIT_MS = 20_000;
+const IS_BUSY =
+  'another program is at work in the workspace; wait for it to end before you start the next';
+
+export function createExecutor(deps: ExecDeps): Executor {
+  const lanes = createLanes();
+  async function run(request: ExecRequest, context: ToolContext): Promise<string> {
+    const { signal, clock } = context;
+    return inScriptFolder(async (folder) => {
+      const plan = await planRun(request, context, { ...deps, sandbox: sandboxOf(deps) }, folder);
+      const report = await runConfined(plan.run, clock, signal);
+      const { workspace, shields } = plan;
+      const moved = shields === undefined ? [] : await setAside(workspace, shields);
+      const notes = moved.map((name) => `kept as ${name}: later turns would have followed it`);
+      return toldOutcome({ report, limits: plan.run.limits, notes });
+    });
+  }
+  return {
+    isAvailable: () => deps.settings().isEnabled && deps.sandbox().kind === 'found',
+    unavailableBecause() {
+      const found = deps.sandbox();
+      return found.kind === 'missing' ? `${found.reason}. ${found.remedy}` : 'it is switched off';
+    },
+    isIsolated() {
+      const found = deps.sandbox();
+      const isConfined = found.kind === 'found' && found.sandbox.kind !== 'off';
+      return isConfined && !deps.settings().hasNetwork;
+    },
+    defaultTimeoutMs: () => deps.settings().limits.timeoutMs,
+    seal: (request, workspace) =>
+      sealOfRequest(request, workspace, { ...deps, sandbox: sandboxOf(deps) }),
+    run: (request, context) =>
+      request.folder === undefined
+        ? run(request, context)
+        : whenFree(lanes, () => run(request, context), context),
+  };
+}
+
+/** Runs the task when no other works in the workspace; one that has waited too long never runs. */
+async function whenFree(
+  lanes: Lanes,
+  task: () => Promise<string>,
+  { workspace, clock, signal }: ToolContext,
+): Promise<string> {
+  const waiting = new AbortController();
+  const timer = clock.timer(MAX_WAIT_MS, () => waiting.abort());
+  const turn = Promise.withResolvers<void>();
+  const done = lanes.run(workspace, async () => {
+    const isLate = waiting.signal.aborted || signal.aborted;
+    timer[Symbol.dispose]();
+    turn.resolve();
+    return isLate ? '' : task();
+  });
+  await Promise.race([turn.promise, aborted(waiting.signal)]);
+  if (waiting.signal.aborted) throw new ToolError('execution', IS_BUSY);
+  return done;
+}
+
+function sandboxOf(deps: ExecDeps): Sandbox {
+  const found = deps.sandbox();
+  if (found.kind === 'found') return found.sandbox;
+  throw new ToolError('blocked', found.reason);
+}

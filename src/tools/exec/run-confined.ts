@@ -1,0 +1,172 @@
+// One run of a confined command: started, watched, and ended with everything it has started. Its
+// outcome is known only when nothing of it is left.
+
+import type { ChildProcess } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { constants } from 'node:os';
+import type { Environment } from '../../core/environment.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { HeadAndTail, type Kept } from '../../lib/head-and-tail.ts';
+import { isOver, killGroup, signalProcess, spawnGroup } from '../../lib/process-group.ts';
+import { type ExecLimits, withLimits } from './limits.ts';
+import { childrenOf, descendantsOf, markedProcesses } from './process-tree.ts';
+import { type Excess, watchResources } from './resource-watch.ts';
+import type { Argv, Confinement, Sandbox } from './sandbox.ts';
+
+export type ConfinedRun = {
+  readonly command: Argv;
+  readonly sandbox: Sandbox;
+  readonly confinement: Confinement;
+  readonly env: Environment;
+  readonly limits: ExecLimits;
+};
+
+export type RunEnding =
+  | { readonly kind: 'exit'; readonly code: number }
+  | { readonly kind: 'signal'; readonly signal: string }
+  | { readonly kind: 'timeout' }
+  | { readonly kind: 'stopped' }
+  | { readonly kind: 'over'; readonly what: Excess }
+  /** It could not be started. */
+  | { readonly kind: 'not_started'; readonly cause: unknown };
+
+export type RunReport = {
+  readonly ending: RunEnding;
+  readonly output: Kept;
+  readonly errors: Kept;
+  readonly tookMs: number;
+};
+
+/** Between asking a program to end and ending it. */
+const GRACE_MS = 1000;
+/** Until the group is killed where killing the first process has not ended it. */
+const LAST_RESORT_MS = 2000;
+const MARK = 'NANOBOT_RUN';
+
+export async function runConfined(
+  run: ConfinedRun,
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<RunReport> {
+  const begun = clock.monotonic();
+  const mark = `${MARK}=${randomUUID()}`;
+  const child = start(run, mark);
+  const output = new HeadAndTail(run.limits.outputBytes);
+  const errors = new HeadAndTail(run.limits.outputBytes);
+  child.stdout?.on('data', (part: Buffer) => output.push(part));
+  child.stderr?.on('data', (part: Buffer) => errors.push(part));
+  const natural = endOf(child, run.sandbox.endsWithParent ? undefined : mark);
+  const ending = await supervised(child, run, natural, { mark, clock, signal });
+  const tookMs = clock.monotonic() - begun;
+  return { ending, output: output.kept, errors: errors.kept, tookMs };
+}
+
+function start(run: ConfinedRun, mark: string): ChildProcess {
+  const { sandbox, confinement, limits } = run;
+  const isConfined = sandbox.kind === 'bubblewrap';
+  const launch = sandbox.launch(withLimits(run.command, limits, isConfined), confinement);
+  const [name = '', value = ''] = mark.split('=');
+  const child = spawnGroup(launch.argv, {
+    cwd: isConfined ? '/' : confinement.cwd,
+    env: { ...run.env, ...(sandbox.endsWithParent ? {} : { [name]: value }) },
+    stdio: ['ignore', 'pipe', 'pipe', ...(launch.arguments === undefined ? [] : ['pipe' as const])],
+  });
+  const channel = child.stdio[3];
+  if (channel && 'end' in channel) {
+    // Where it dies before it has read them, it says so by its end.
+    channel.on('error', () => undefined);
+    channel.end(launch.arguments);
+  }
+  return child;
+}
+
+type Supervision = { readonly mark: string; readonly clock: Clock; readonly signal: AbortSignal };
+
+async function supervised(
+  child: ChildProcess,
+  run: ConfinedRun,
+  natural: Promise<RunEnding>,
+  { mark, clock, signal }: Supervision,
+): Promise<RunEnding> {
+  const { limits, sandbox, confinement } = run;
+  const early = Promise.withResolvers<RunEnding>();
+  const end = () => endTree(child, sandbox.endsWithParent ? undefined : mark);
+  const onStop = () => {
+    // At once: the process that asks may be about to end itself.
+    end();
+    early.resolve({ kind: 'stopped' });
+  };
+  if (signal.aborted) onStop();
+  else signal.addEventListener('abort', onStop, { once: true });
+  const deadline = clock.timer(limits.timeoutMs, () => early.resolve({ kind: 'timeout' }));
+  const { pid } = child;
+  const watch =
+    pid === undefined
+      ? undefined
+      : watchResources({ pid, workspace: confinement.workspace, limits }, clock, (what) => {
+          end();
+          early.resolve({ kind: 'over', what });
+        });
+  try {
+    const first = await Promise.race([natural, early.promise]);
+    if (first.kind === 'timeout') await askToEnd(child, natural, clock);
+    if (!isOver(child)) end();
+    const lastResort = clock.timer(LAST_RESORT_MS, () => killGroup(child));
+    await natural.finally(() => lastResort[Symbol.dispose]());
+    return first;
+  } finally {
+    signal.removeEventListener('abort', onStop);
+    deadline[Symbol.dispose]();
+    watch?.[Symbol.dispose]();
+  }
+}
+
+/** Programs may write down what they were at. */
+async function askToEnd(child: ChildProcess, natural: Promise<unknown>, clock: Clock) {
+  if (child.pid === undefined) return;
+  for (const pid of descendantsOf(child.pid, 1000)) signalProcess(pid, 'SIGTERM');
+  if (process.platform !== 'linux') signalProcess(-child.pid, 'SIGTERM');
+  const over = new AbortController();
+  const grace = clock.sleep(GRACE_MS, over.signal).catch(() => undefined);
+  await Promise.race([natural, grace]);
+  over.abort();
+}
+
+/**
+ * In a sandbox with processes of its own the first of them takes all others along, and whoever
+ * started it learns of the end when none is left. Elsewhere: the group, and who left it.
+ */
+function endTree(child: ChildProcess, mark: string | undefined): void {
+  const { pid } = child;
+  if (pid === undefined || isOver(child)) return;
+  const first = mark === undefined ? childrenOf(pid) : [];
+  if (first.length > 0) for (const each of first) signalProcess(each, 'SIGKILL');
+  else killGroup(child);
+  if (mark !== undefined) endMarked(mark);
+}
+
+function endMarked(mark: string): void {
+  for (const pid of markedProcesses(mark)) signalProcess(pid, 'SIGKILL');
+}
+
+function endOf(child: ChildProcess, mark: string | undefined): Promise<RunEnding> {
+  return new Promise((resolve) => {
+    child.on('error', (cause) => resolve({ kind: 'not_started', cause }));
+    child.on('exit', () => {
+      if (mark === undefined) return;
+      // What it left running may hold its output open.
+      killGroup(child);
+      endMarked(mark);
+    });
+    child.on('close', (code, signal) => {
+      if (signal !== null) return resolve({ kind: 'signal', signal });
+      resolve(endingOf(code ?? 0));
+    });
+  });
+}
+
+/** A shell and bubblewrap tell the signal of a program as 128 and its number. */
+function endingOf(code: number): RunEnding {
+  const signal = Object.entries(constants.signals).find(([, number]) => number === code - 128);
+  return signal === undefined ? { kind: 'exit', code } : { kind: 'signal', signal: signal[0] };
+}

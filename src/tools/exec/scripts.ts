@@ -1,0 +1,41 @@
+// Scripts of the model, written where the program that runs them reads them and can change nothing.
+
+import { mkdtemp, realpath, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+export const INTERPRETERS = ['sh', 'bash', 'python3', 'node', 'perl', 'ruby'] as const;
+export type Interpreter = (typeof INTERPRETERS)[number];
+
+export type Script = {
+  readonly kind: 'script';
+  readonly interpreter: Interpreter;
+  readonly code: string;
+};
+
+/** Endings by which a program or a person knows the language. */
+const NAMES: Readonly<Record<Interpreter, string>> = {
+  sh: 'script.sh',
+  bash: 'script.sh',
+  python3: 'script.py',
+  node: 'script.mts',
+  perl: 'script.pl',
+  ruby: 'script.rb',
+};
+
+/** A folder of its own for one run, gone afterwards, readable by this user alone. */
+export async function inScriptFolder<T>(work: (folder: string) => Promise<T>): Promise<T> {
+  const folder = await realpath(await mkdtemp(join(tmpdir(), 'nanobot-exec-')));
+  try {
+    return await work(folder);
+  } finally {
+    await rm(folder, { recursive: true, force: true, maxRetries: 3 });
+  }
+}
+
+/** The name of its file. */
+export async function writeScript(folder: string, { interpreter, code }: Script): Promise<string> {
+  const name = NAMES[interpreter];
+  await writeFile(join(folder, name), code, { mode: 0o600, flag: 'wx' });
+  return name;
+}

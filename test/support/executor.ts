@@ -1,0 +1,39 @@
+// What runs programs in tests: as the gateway builds it, over a temporary home.
+
+import { realpathSync } from 'node:fs';
+import { execSchema } from '../../src/core/config-exec.ts';
+import type { Environment } from '../../src/core/environment.ts';
+import { execSettings, usedSandbox } from '../../src/tools/exec/exec-settings.ts';
+import { createExecutor, type Executor } from '../../src/tools/exec/executor.ts';
+import { type FoundSandbox, findSandbox, thisSystem } from '../../src/tools/exec/find-sandbox.ts';
+
+export type TestExecutorOptions = {
+  readonly home: string;
+  /** As under `tools.exec`. */
+  readonly config?: object;
+  readonly env?: Environment;
+  readonly redact?: (text: string) => string;
+};
+
+/** With the sandbox of this machine. */
+export async function createTestExecutor(options: TestExecutorOptions): Promise<Executor> {
+  return executorOver(await findSandbox(thisSystem()), options);
+}
+
+/** Where no sandbox is installed. */
+export function createIdleExecutor(home: string): Executor {
+  return executorOver({ kind: 'missing', reason: 'none here', remedy: 'Install one.' }, { home });
+}
+
+function executorOver(found: FoundSandbox, options: TestExecutorOptions): Executor {
+  const config = execSchema.parse(options.config ?? {});
+  const nodePath = realpathSync(process.execPath);
+  return createExecutor({
+    sandbox: () => usedSandbox(config, found, nodePath),
+    settings: () => execSettings(config),
+    forbidden: [realpathSync(options.home)],
+    env: options.env ?? process.env,
+    nodePath,
+    redact: options.redact ?? ((text) => text),
+  });
+}
