@@ -17,39 +17,23 @@ import {
   type PersonRecord,
   withChoice,
 } from '../core/person.ts';
-import {
-  limitWords,
-  PERSON_LIMITS,
-  type PersonLimits,
-  readLimit,
-  withLimit,
-} from '../core/person-limits.ts';
+import { limitWords } from '../core/person-limits.ts';
 import { isTimeZone } from '../core/zone-time.ts';
 import type { People } from '../gateway/people.ts';
 import { CommandFailure, EXIT } from './exit-codes.ts';
+import { type LimitFlags, limitChanges } from './person-limit-flags.ts';
 import type { Terminal } from './terminal.ts';
 import { textTable } from './text-table.ts';
 import { withState } from './with-state.ts';
 
-type SetFlags = {
+type SetFlags = LimitFlags & {
   readonly name?: string;
   readonly role?: AdmittedRole;
   readonly language?: string;
   readonly timezone?: string;
   readonly door?: string;
   readonly conversations?: Conversations;
-  readonly messagesPerMinute?: string;
-  readonly messagesPerDay?: string;
-  readonly tokensPerDay?: string;
-  readonly moneyPerDay?: string;
 };
-
-const FLAGS = {
-  perMinute: 'messagesPerMinute',
-  perDay: 'messagesPerDay',
-  tokensPerDay: 'tokensPerDay',
-  moneyPerDay: 'moneyPerDay',
-} as const satisfies Record<keyof PersonLimits, keyof SetFlags>;
 
 /** Takes a choice back. */
 const AUTOMATIC = 'auto';
@@ -181,18 +165,6 @@ function changesOf({
     throw new CommandFailure(EXIT.usage, 'say what to set; --help lists it');
   }
   return changes;
-}
-
-/** @throws CommandFailure where a value is no such number. */
-function limitChanges(flags: SetFlags): readonly Change[] {
-  return PERSON_LIMITS.flatMap((limit): readonly Change[] => {
-    const typed = flags[FLAGS[limit.key]];
-    if (typed === undefined) return [];
-    const problem = `${typed} is no number of ${limit.words}`;
-    const known = readLimit(limit, typed);
-    if (typed !== AUTOMATIC && known === undefined) throw new CommandFailure(EXIT.usage, problem);
-    return [(record) => withChoice(record, 'limits', withLimit(record.limits, limit, known))];
-  });
 }
 
 /** @throws CommandFailure where it is no door of theirs. */

@@ -24,19 +24,19 @@ const CHAT = 'chat ';
 const MICROS = 1_000_000;
 
 /**
- * Our own machinery is charged to the chat it works in, and to the total. `own`: what is allowed the
- * person, whatever is configured.
+ * Our own machinery is charged to the chat it works in, and to the total. `ownOf`: what a person of this name is allowed, whatever is
+ * configured.
  */
 export function chargedFor(
   payer: Payer,
   limits: LimitsConfig,
-  own?: PersonLimits,
+  ownOf: (name: string) => PersonLimits | undefined = () => undefined,
 ): readonly Charged[] {
   const { chat, sender } = payer;
   const person = personBudgetNames(payer);
   const conversation: CountNames = [CHAT + sessionKeyOf(chat)];
   const charged = (whose: Charged['whose'], names: CountNames) => {
-    return { whose, names, cap: budgetCap(names, limits, own) };
+    return { whose, names, cap: budgetCap(names, limits, ownOf(names[0])) };
   };
   return [
     ...(sender.kind === 'person' ? [charged('person', person)] : []),

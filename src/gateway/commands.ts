@@ -8,7 +8,6 @@ import { sessionOf } from '../core/message.ts';
 import { APPROVAL_COMMANDS } from './approval-commands.ts';
 import type { Command, CommandDeps, CommandOrigin } from './command.ts';
 import { CONTINUE_COMMANDS } from './continue-command.ts';
-import { CRON_COMMANDS } from './cron-commands.ts';
 import { KNOWN_PEOPLE_COMMANDS } from './known-people-commands.ts';
 import { LINK_COMMANDS } from './link-commands.ts';
 import { PEOPLE_COMMANDS } from './people-commands.ts';
