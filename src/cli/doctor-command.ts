@@ -63,6 +63,7 @@ async function look(
   const outside = await import('./doctor/outside-checks.ts');
   const prices = await import('./doctor/price-check.ts');
   const voice = await import('./doctor/voice-check.ts');
+  const exec = await import('./doctor/exec-check.ts');
   const whatsapp = await import('./doctor/whatsapp-check.ts');
   const loaded = file.loaded.config;
   const asked = await Promise.all([
@@ -72,6 +73,7 @@ async function look(
     outside.checkLark(loaded),
     outside.checkMailbox(loaded),
     voice.checkVoice(terminal, loaded, isLive),
+    exec.checkExec(loaded).then((finding) => [finding]),
   ]);
   return [
     ...base,

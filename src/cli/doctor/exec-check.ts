@@ -1,0 +1,27 @@
+// Whether programs that the agent runs are confined, and by what.
+
+import type { Config } from '../../core/config.ts';
+import { usedSandbox } from '../../tools/exec/exec-settings.ts';
+import { findSandbox, thisSystem } from '../../tools/exec/find-sandbox.ts';
+import { type Finding, ok, warn } from './finding.ts';
+
+const CHECK = 'programs';
+
+export async function checkExec({ tools }: Config): Promise<Finding> {
+  const { exec } = tools;
+  if (!exec.enabled) return ok(CHECK, 'the agent runs none');
+  const system = thisSystem();
+  const used = usedSandbox(exec, await findSandbox(system), system.nodePath);
+  if (used.kind === 'missing') {
+    return warn(CHECK, `the agent runs none: ${used.reason}`, used.remedy);
+  }
+  if (used.sandbox.kind === 'off') {
+    return warn(
+      CHECK,
+      'they run without a sandbox and see all that nanobot sees, its keys included',
+      'Install bubblewrap and set tools.exec.sandbox to "auto".',
+    );
+  }
+  const net = exec.network === 'on' ? 'with the network' : 'without network';
+  return ok(CHECK, `confined by ${used.sandbox.kind}, ${net}`);
+}
