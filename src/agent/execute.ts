@@ -117,6 +117,7 @@ async function recordReport(turn: TurnContext, each: Planned, report: CallReport
   );
   const marked = {
     ...entry,
+    ...(report.whole === undefined ? {} : { whole: report.whole }),
     ...(report.isBlocked === true ? { isBlocked: true as const } : {}),
     ...(report.media === undefined ? {} : { media: report.media }),
     ...(report.isForeign === true ? { isForeign: true as const } : {}),

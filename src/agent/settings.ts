@@ -9,6 +9,8 @@ export type AgentSettings = {
   readonly maxContextTokens: number;
   /** Identical calls of a tool that changes something, in one turn. */
   readonly maxSameCalls: number;
+  /** Longest result of a tool that the model is shown whole. */
+  readonly maxResultChars: number;
   readonly maxTurnTokens: number;
   readonly maxTurnMs: number;
   /** Absolute path. */
@@ -26,6 +28,9 @@ export function agentSettingsOf(config: Config, workspace: string): AgentSetting
     temperature: defaults.temperature,
     maxToolIterations: defaults.maxToolIterations,
     maxContextTokens: defaults.maxContextTokens,
+    compaction: defaults.compaction,
+    maxSameCalls: defaults.maxSameToolCallPerTurn,
+    maxResultChars: defaults.maxToolResultChars,
     maxTurnTokens: defaults.maxTurnTokens,
     maxTurnMs: defaults.maxTurnSecs * 1000,
     workspace,

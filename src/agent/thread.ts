@@ -5,6 +5,7 @@ import type { AttachedMedia } from '../core/attached.ts';
 import { fitEntries, onlyTurn } from '../core/context-fit.ts';
 import { omissionMarker } from '../core/context-marks.ts';
 import type { MessageId, SessionKey, TurnId } from '../core/ids.ts';
+import { withoutWhole } from '../core/kept-result.ts';
 import type { KnownTexts } from '../core/taint.ts';
 import { repairThread } from '../core/thread-repair.ts';
 import { shownThrough, threadView } from '../core/thread-view.ts';
@@ -84,8 +85,9 @@ export class Thread {
   ): Promise<void> {
     if (entries.length === 0) return;
     await this.#options.sessions.append(this.#options.session, entries, options);
-    this.#own.push(...entries);
-    this.#view = [...this.#view, ...entries];
+    const kept = entries.map(withoutWhole);
+    this.#own.push(...kept);
+    this.#view = [...this.#view, ...kept];
   }
 
   consumed(seq: number): void {

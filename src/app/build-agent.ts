@@ -13,6 +13,7 @@ import type { MediaStore } from '../media/media.ts';
 import type { MediaReader } from '../media/reader.ts';
 import { createFileMemory } from '../memory/files.ts';
 import type { ModelRegistry } from '../providers/provider.ts';
+import { findResult } from '../sessions/find-result.ts';
 import type { SessionStore } from '../sessions/store.ts';
 import type { Skills } from '../skills/skills.ts';
 import type { Executor } from '../tools/exec/executor.ts';
@@ -61,11 +62,13 @@ export function buildAgent(
   const files = createGuardedFiles({ forbidden: [home.root] });
   const memory = createFileMemory({ files, workspace, clock, timeZone, log });
   const redact = (text: string) => live.redact(text);
+  const maxResultChars = () => live.defaults.maxToolResultChars;
   const tools = createTools({
     ...{ files, memory, skills, timeZone, executor },
     web: buildWeb(live, clock, resources),
     sending: { media, maxBytes: maxFileBytes },
-    reading: { media, reader, maxResultChars: () => live.defaults.maxToolResultChars },
+    reading: { media, reader, maxResultChars },
+    results: { find: (session, id) => findResult(sessions, session, id), maxResultChars },
   });
   const toolbox = createToolbox({
     tools: () => tools,

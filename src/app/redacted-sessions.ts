@@ -12,6 +12,8 @@ const NO_WORDS = [
   'keepsFrom',
   'messageId',
   'callId',
+  'resultId',
+  'failure',
   'id',
   'undoes',
   'by',

@@ -10,6 +10,7 @@ import { PERMISSIONS, TOOL_ACCESSES, type ToolAccess } from './rights.ts';
 export const TOOL_NAMES = [
   'read_file',
   'read_document',
+  'read_result',
   'write_file',
   'edit_file',
   'list_dir',

@@ -36,7 +36,20 @@ const agentDefaults = z.strictObject({
   maxSameToolCallPerTurn: count(1, 100)
     .default(3)
     .describe('Identical calls, with one and the same result, of a tool that changes something.'),
-  maxToolResultChars: count(200, 1_000_000).default(10_000),
+  maxToolResultChars: count(200, 1_000_000)
+    .default(10_000)
+    .describe('Longest result of a tool that is shown whole; of a longer one a briefing is shown.'),
+  clearing: z
+    .strictObject({
+      aboveTokens: count(1000, 10_000_000)
+        .default(100_000)
+        .describe('From this size of a call on, the oldest results of tools are cleared from it.'),
+      abovePercent: count(10, 95)
+        .default(66)
+        .describe('The same, as a part of the model’s context; the smaller of the two counts.'),
+      keepNewest: count(0, 100).default(5).describe('Newest results that always stay.'),
+    })
+    .prefault({}),
   maxTurnSecs: seconds(1, 3600).default(600).describe('Wall time of one turn.'),
   maxTurnTokens: count(1000, 100_000_000)
     .default(1_000_000)

@@ -24,6 +24,9 @@ export function parseResultId(text: string): ResultId | undefined {
   return SHAPE.test(plain) ? resultId(plain) : undefined;
 }
 
+/** Number of the turn that it belongs to. */
+export const turnOfResult = (id: ResultId) => Number(/\d+/.exec(id)?.[0] ?? 0);
+
 /** What is kept in memory of an entry: the whole of a long result stays on the disk. */
 export function withoutWhole(entry: TranscriptEntry): TranscriptEntry {
   if (entry.role !== 'tool' || entry.whole === undefined) return entry;

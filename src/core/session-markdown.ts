@@ -11,7 +11,11 @@ export function markdownOfEntry(entry: TranscriptEntry): string {
     case 'assistant':
       return section('Assistant', entry.at, [entry.text, ...entry.toolCalls.map(callLine)]);
     case 'tool':
-      return section(`Tool ${entry.name} (${entry.status})`, entry.at, fenced(entry.text));
+      return section(
+        `Tool ${entry.name} (${entry.status})`,
+        entry.at,
+        fenced(entry.whole ?? entry.text),
+      );
     case 'summary':
       return section('Summary of what came before', entry.at, entry.text);
     case 'reset':

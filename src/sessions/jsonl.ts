@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import type { EarlierQuestion, EarlierTurns } from '../core/earlier.ts';
 import { SessionError } from '../core/errors.ts';
 import type { SessionKey, TurnId } from '../core/ids.ts';
+import { withoutWhole } from '../core/kept-result.ts';
 import { carryOver, isRotationDue, type SessionPolicy, startsTurn } from '../core/session-carry.ts';
 import { formatName } from '../core/session-name.ts';
 import type { TranscriptEntry } from '../core/transcript.ts';
@@ -156,7 +157,7 @@ class JsonlSessionStore implements SessionStore {
     if (tail.end === undefined) return;
     const path = this.#pathOf(tail.end);
     const bytes = await appendEntries(this.#files, path, tail.end.size, entries, durable);
-    tail.appended(entries, bytes);
+    tail.appended(entries.map(withoutWhole), bytes);
     this.#hot.put(key, tail);
     if (!durable || !this.#unsyncedNames.has(key)) return;
     await this.#syncNames();

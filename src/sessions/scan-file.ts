@@ -1,6 +1,7 @@
 // Reads one session file whole: its header, what it carries over, what it holds itself, and what of
 // it is damaged. Mending is left to repair.ts.
 
+import { withoutWhole } from '../core/kept-result.ts';
 import { decodeLine, type SessionHeader } from '../core/session-file.ts';
 import type { TranscriptEntry } from '../core/transcript.ts';
 import { type FileLine, readLines } from './read-lines.ts';
@@ -34,7 +35,9 @@ export async function scanFile(path: string): Promise<FileScan> {
     if (!line.terminated) torn = { line, isWhole: !isDamaged };
     else size = line.start + line.length;
     if (decoded.kind === 'header') header ??= decoded.header;
-    if (decoded.kind === 'entry') (decoded.carried ? carried : own).push(decoded.entry);
+    if (decoded.kind === 'entry') {
+      (decoded.carried ? carried : own).push(withoutWhole(decoded.entry));
+    }
     if (isDamaged && line.terminated) damaged.push(line);
     if (decoded.kind === 'header' || (decoded.kind === 'entry' && decoded.carried)) {
       openingBytes += line.length;

@@ -11,6 +11,7 @@ import { createListDir } from './list-dir.ts';
 import { createMessage } from './message.ts';
 import { createReadDocument, type ReadDocumentDeps } from './read-document.ts';
 import { createReadFile } from './read-file.ts';
+import { createReadResult, type ReadResultDeps } from './read-result.ts';
 import { createReadSkill } from './read-skill.ts';
 import { createRecall } from './recall.ts';
 import { createRemember } from './remember.ts';
@@ -31,6 +32,7 @@ export type ToolsDeps = {
   readonly executor: Executor;
   readonly web: WebFetchDeps;
   readonly reading: Omit<ReadDocumentDeps, 'files'>;
+  readonly results: ReadResultDeps;
   readonly sending: Omit<SendFileDeps, 'files'>;
 };
 
@@ -42,11 +44,13 @@ export function createTools({
   executor,
   web,
   sending,
+  results,
   reading,
 }: ToolsDeps): readonly Tool[] {
   return [
     createReadFile({ files }),
     createReadDocument({ files, ...reading }),
+    createReadResult(results),
     createWriteFile({ files }),
     createEditFile({ files }),
     createListDir({ files }),

@@ -8,6 +8,7 @@ export function redactedToolbox(toolbox: Toolbox, redact: Redactor): Toolbox {
   const shown = (outcome: ToolOutcome): ToolOutcome => ({
     ...outcome,
     text: redact(outcome.text),
+    ...(outcome.whole === undefined ? {} : { whole: redact(outcome.whole) }),
   });
   return {
     offered: (rights) => toolbox.offered(rights),

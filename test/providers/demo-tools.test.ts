@@ -33,7 +33,11 @@ const reading = { media, reader, maxResultChars: () => 10_000 };
 const web = createWebTools();
 const skills = createTestSkills('/nowhere');
 const executor = createIdleExecutor(tmpdir());
-const tools = createTools({ files, memory, skills, timeZone, executor, web, sending, reading });
+const results = { find: async () => undefined, maxResultChars: () => 10_000 };
+const tools = createTools({
+  ...{ files, memory, skills, timeZone, executor },
+  ...{ web, sending, reading, results },
+});
 const toolbox = createToolbox({
   tools: () => tools,
   settings: () => toolboxSettings(configSchema.parse({})),

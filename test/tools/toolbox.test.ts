@@ -45,6 +45,7 @@ describe('the toolbox', () => {
     expect(specs.map((spec) => spec.name)).toEqual([
       'read_file',
       'read_document',
+      'read_result',
       'write_file',
       'edit_file',
       'list_dir',

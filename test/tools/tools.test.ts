@@ -7,6 +7,7 @@ import { createToolSet, createWorkspace } from './workspace-fixture.ts';
 const GOOD: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   read_file: { path: 'hello.txt' },
   read_document: { document: 'report.pdf', sections: '2:3' },
+  read_result: { id: 'r12.3', path: 'items[0].name' },
   write_file: { path: 'a.txt', content: '' },
   edit_file: { path: 'a.txt', old_text: 'a', new_text: '' },
   list_dir: {},

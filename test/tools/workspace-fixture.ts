@@ -41,6 +41,7 @@ export function createToolSet(home: string) {
   const reading = { media, reader, maxResultChars: () => 10_000 };
   const tools = createTools({
     ...{ files, memory, timeZone, sending, reading },
+    results: { find: async () => undefined, maxResultChars: () => 10_000 },
     skills: createTestSkills(workspace),
     executor: createIdleExecutor(home),
     web: createWebTools(),
