@@ -5,6 +5,7 @@ import { randomBytes } from 'node:crypto';
 import { createSideModel } from '../agent/side-model.ts';
 import type { ChannelName } from '../core/ids.ts';
 import type { CommandDeps } from '../gateway/command.ts';
+import { closeDecided } from '../gateway/decided-elsewhere.ts';
 import { createDispatcher } from '../gateway/dispatcher.ts';
 import { createGroupBuffer } from '../gateway/group-buffer.ts';
 import { createGroupIntake } from '../gateway/group-intake.ts';
@@ -198,6 +199,10 @@ async function build(
         { name: 'door watch', run: (signal) => doorWatch.run(signal) },
         { name: 'questions', run: (signal) => questions.run(signal) },
         { name: 'mails', run: (signal) => mails.run(signal) },
+        {
+          name: 'decided elsewhere',
+          run: (signal) => closeDecided({ ...people, questions, clock }, signal),
+        },
       ],
     },
     options,

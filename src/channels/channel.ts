@@ -219,8 +219,8 @@ export interface Channel {
   readonly retracting?: Retracting;
   /** Absent: a test goes to an owner, and is taken away again by `retracting`. */
   readonly selfTest?: SelfTest;
-  /** Takes the buttons away from a text we sent; the text stays. @throws DeliveryError */
-  closeChoices?(chat: ChatRef, part: NativeId, signal: AbortSignal): Promise<void>;
+  /** Takes the buttons away from a text we sent, which says `now` from then on. @throws DeliveryError */
+  closeChoices?(chat: ChatRef, part: NativeId, signal: AbortSignal, now?: string): Promise<void>;
   /**
    * Takes a message out of the inbox, where the platform has such a thing; one that is not there any
    * more is no failure. @throws ArchiveError

@@ -48,6 +48,8 @@ export type DoorEvent =
       readonly takesAway?: MessageId;
       /** Nothing new: the person gave an earlier message this text, or took it back. */
       readonly amends?: DoorAmendment;
+      /** Nothing can be pressed below that message any more; a text replaces what it says. */
+      readonly closes?: MessageId;
       readonly at: number;
     }
   /** Not durable; the newest picture is sent again to whoever connects while the turn runs. */

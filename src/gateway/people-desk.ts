@@ -5,7 +5,12 @@ import type { PersonSender } from '../core/message.ts';
 import type { People } from './people.ts';
 import type { OpenQuestion } from './question-book.ts';
 import type { Questions } from './questions.ts';
-import { createStrangerAnswers, STRANGER_SUBJECT, strangerQuestion } from './stranger-answers.ts';
+import {
+  createStrangerAnswers,
+  decidedElsewhere,
+  STRANGER_SUBJECT,
+  strangerQuestion,
+} from './stranger-answers.ts';
 
 /** Of the people known; more are counted only. */
 const MAX_SHOWN_PERSONS = 200;
@@ -53,7 +58,7 @@ export function createPeopleDesk({ people, questions, owner }: PeopleDeskDeps) {
       const one = waiting.find((each) => each.channel === channel && each.userId === userId);
       if (one === undefined) return undefined;
       const words = await answers.answer(`${channel}:${userId}`, action);
-      await questions.withdraw(strangerQuestion(one));
+      await questions.withdraw(strangerQuestion(one), decidedElsewhere(words));
       return words;
     },
 

@@ -51,7 +51,8 @@ export interface Questions {
   open(): Promise<readonly OpenQuestion[]>;
   /** An owner's choice made outside any chat, by what only the question's readers know. */
   answer(token: string, owner: PersonSender): Promise<string>;
-  withdraw(id: string): Promise<void>;
+  /** It needs no answer any more; `outcome` is added to its text where the platform can. */
+  withdraw(id: string, outcome?: string): Promise<void>;
   /** Takes up what a process that is gone left, then closes questions when their time is up. */
   run(signal: AbortSignal): Promise<void>;
 }

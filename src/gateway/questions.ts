@@ -57,9 +57,9 @@ export function createQuestions(deps: QuestionsDeps): Questions {
     changed.resolve();
   }
 
-  async function close(open: OpenQuestion) {
+  async function close(open: OpenQuestion, outcome?: string) {
     await book.close(open.id);
-    deps.spendButtons(textOf(open));
+    deps.spendButtons(textOf(open), outcome);
   }
 
   async function ask({ choices, expiresInMs, ...question }: Question) {
@@ -209,10 +209,10 @@ export function createQuestions(deps: QuestionsDeps): Questions {
     open: async () => (await book.all()).filter(({ chosen }) => chosen === undefined),
     answer: (token, owner) =>
       oneByOne(() => decide(token, { by: owner }, (open) => open.approvers === 'owners')),
-    withdraw: (id) =>
+    withdraw: (id, outcome) =>
       oneByOne(async () => {
         const open = await book.get(id);
-        if (open !== undefined) await close(open);
+        if (open !== undefined) await close(open, outcome);
       }),
     async run(signal) {
       await oneByOne(recover);

@@ -15,20 +15,23 @@ export type SpentButtonsDeps = {
 
 const DEADLINE_MS = 15_000;
 
-/** Begins to take away what can be pressed below the text. */
-export type SpendButtons = (text: MessageId) => void;
+/** Begins to take away what can be pressed below the text, and to say there what came of it. */
+export type SpendButtons = (text: MessageId, outcome?: string) => void;
 
 export function createSpentButtons({ bus, log, channel }: SpentButtonsDeps): SpendButtons {
-  async function close(text: MessageId): Promise<void> {
+  async function close(text: MessageId, outcome: string | undefined): Promise<void> {
     const sent = await bus.outbound(text);
     const part = sent?.parts.at(-1);
     if (sent === undefined || part === undefined) return;
     const signal = AbortSignal.timeout(DEADLINE_MS);
-    await channel(sent.chat.channel)?.closeChoices?.(sent.chat, part, signal);
+    // Of a text in several parts the last alone would say all of it.
+    const isWhole = sent.parts.length === 1 && outcome !== undefined;
+    const now = isWhole ? `${sent.markdown}\n\n${outcome}` : undefined;
+    await channel(sent.chat.channel)?.closeChoices?.(sent.chat, part, signal, now);
   }
 
-  return (text) => {
-    close(text).catch((error: unknown) => {
+  return (text, outcome) => {
+    close(text, outcome).catch((error: unknown) => {
       const isDelivery = error instanceof DeliveryError;
       log[isDelivery ? 'info' : 'error']('buttons not taken away', { text, error });
     });

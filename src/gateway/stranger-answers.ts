@@ -19,6 +19,9 @@ export function strangerSubject({ channel, userId }: Stranger): string {
 /** The id of the question about them. */
 export const strangerQuestion = ({ firstId }: Stranger) => `stranger/${firstId}`;
 
+/** What is added to the notice where the decision was not made below it. */
+export const decidedElsewhere = (words: string) => `**Decided elsewhere:** ${words}`;
+
 export type StrangerAnswersDeps = {
   readonly strangers: Pick<Strangers, 'list'>;
   readonly decisions: Decisions;

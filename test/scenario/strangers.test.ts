@@ -72,6 +72,9 @@ describe('a stranger on Telegram', () => {
     expect(decided.all).toContain('1 message');
     gateway = await home.start();
     expect(await hears(EVE.id, /nonce-held/)).toBe('nonce-held');
+    await hears(OWNER, /nonce-held[\s\S]*Decided elsewhere: nothing is left to do here/);
+    const closed = telegram.chat(OWNER).messages.find(({ text }) => text.includes('elsewhere'));
+    expect(closed?.buttons).toBeUndefined();
     telegram.say(EVE, 'please say nonce-again');
     await hears(OWNER, /nonce-again/);
     expect(heardBy(EVE.id)).toEqual(['nonce-held']);
@@ -81,6 +84,7 @@ describe('a stranger on Telegram', () => {
     expect(nanobot(home.path, 'agent', '-m', '/strangers').all).toContain('701');
     telegram.say(OWNER, '/allow telegram 701');
     expect(await hears(EVE.id, /nonce-again/)).toBe('nonce-again');
+    await hears(OWNER, /nonce-again[\s\S]*Decided elsewhere: they are let in/);
     telegram.say(EVE, 'and nonce-known');
     await hears(EVE.id, /nonce-known/);
     telegram.say(EVE, '/whoami');

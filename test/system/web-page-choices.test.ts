@@ -79,6 +79,21 @@ describe.skipIf(absent !== undefined)('choices on the web page', () => {
     expect(pressed(rig)).toEqual([]);
   });
 
+  it('are gone where the question was decided elsewhere, and it says so, also after a reload', async () => {
+    await using rig = await openPage({ browser });
+    await ask(rig);
+    await rig.page.getByRole('button', { name: 'Block' }).waitFor();
+    const signal = AbortSignal.timeout(5000);
+    const now = 'Somebody new writes.\n\n**Decided elsewhere:** they are let in.';
+    await rig.http.door.closeChoices?.(chatRef('a'), nativeId('1'), signal, now);
+    for (const time of ['before', 'after'] as const) {
+      if (time === 'after') await rig.page.reload();
+      await rig.showsMessages('Somebody new writes.\n\nDecided elsewhere: they are let in.');
+      expect(await rig.page.getByRole('button', { name: 'Block' }).count()).toBe(0);
+    }
+    expect(rig.problems).toEqual([]);
+  });
+
   it('an answer that is taken away is gone at once and after a reload', async () => {
     await using rig = await openPage({ browser });
     await rig.answer('one', 'First answer.');

@@ -6,7 +6,7 @@
 import type { Receipt, SendContext } from '../../bus/bus.ts';
 import { BusFullError } from '../../core/errors.ts';
 import type { LiveUpdate } from '../../core/event.ts';
-import type { ChannelName, NativeId } from '../../core/ids.ts';
+import type { ChannelName } from '../../core/ids.ts';
 import { chatId, DEFAULT_ACCOUNT, messageId, nativeId, userId } from '../../core/ids.ts';
 import type { InboundMessage, OutboundMessage } from '../../core/message.ts';
 import { aborted } from '../../lib/aborted.ts';
@@ -14,14 +14,12 @@ import type { Clock } from '../../lib/clock.ts';
 import { createLanes } from '../../lib/lanes.ts';
 import type { Attachments, Channel, ChannelHost, Retracting } from '../channel.ts';
 import {
-  DOOR_NAME,
   type Door,
   type DoorChat,
   DoorClosedError,
   type DoorEvent,
   type DoorFiles,
   type DoorMessage,
-  DoorNameError,
 } from '../door.ts';
 import {
   attachmentOf,
@@ -31,7 +29,7 @@ import {
   requireKept,
   saidOf,
 } from './door-files.ts';
-import { DoorLog } from './door-log.ts';
+import { checkNames, DoorLog } from './door-log.ts';
 import type { Intent } from './door-rows.ts';
 import { Readers } from './readers.ts';
 
@@ -74,6 +72,7 @@ class DoorChannel implements Channel, Door {
   readonly files?: DoorFiles;
   readonly choices?: 'buttons';
   readonly retracting?: Retracting;
+  readonly closeChoices?: NonNullable<Channel['closeChoices']>;
   readonly #clock: Clock;
   readonly #readers = new Readers();
   /** One writer per chat. */
@@ -94,8 +93,13 @@ class DoorChannel implements Channel, Door {
     if (choices === undefined) return;
     this.choices = choices;
     this.retracting = {
-      retract: (chat, parts, signal) => this.#retract(chat.chat, parts, signal),
+      retract: ({ chat }, parts, signal) =>
+        this.#revise(chat, signal, async (log, at) => {
+          for (const part of parts) await log.takeAway(chat, Number(part), at);
+        }),
     };
+    this.closeChoices = ({ chat }, part, signal, now) =>
+      this.#revise(chat, signal, (log, at) => log.closeChoices(chat, Number(part), at, now));
   }
 
   /** Takes messages in until aborted. Reading and sending go on after that: answers still come. */
@@ -194,11 +198,13 @@ class DoorChannel implements Channel, Door {
     this.#readers.logHasGrown(chat);
   }
 
-  async #retract(chat: string, parts: readonly NativeId[], signal: AbortSignal): Promise<void> {
+  async #revise(
+    chat: string,
+    signal: AbortSignal,
+    revise: (log: DoorLog, at: number) => Promise<void>,
+  ): Promise<void> {
     const { log } = await this.#whenOpened(signal);
-    await this.#lanes.run(chat, async () => {
-      for (const part of parts) await log.takeAway(chat, Number(part), this.#clock.now());
-    });
+    await this.#lanes.run(chat, () => revise(log, this.#clock.now()));
     this.#readers.logHasGrown(chat);
   }
 
@@ -236,10 +242,4 @@ class DoorChannel implements Channel, Door {
     if (this.#opened === undefined) throw new DoorClosedError('The gateway is still starting.');
     return this.#opened;
   }
-}
-
-function checkNames(...names: readonly string[]): void {
-  const wrong = names.find((name) => !DOOR_NAME.test(name));
-  if (wrong === undefined) return;
-  throw new DoorNameError('A chat or client id has 1 to 64 letters, digits, ".", "_" or "-".');
 }

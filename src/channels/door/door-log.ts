@@ -5,7 +5,7 @@
 import type { MessageId } from '../../core/ids.ts';
 import { messageId } from '../../core/ids.ts';
 import type { KeyValueStore } from '../../store/store.ts';
-import { type DoorAmendment, type DoorChat, DoorNameError } from '../door.ts';
+import { DOOR_NAME, type DoorAmendment, type DoorChat, DoorNameError } from '../door.ts';
 import {
   type Head,
   headSchema,
@@ -32,6 +32,7 @@ const INTENTS = 'intent/';
 const RECENT = 'recent/';
 
 const inKey = (value: number) => String(value).padStart(KEY_DIGITS, '0');
+const closedId = (id: MessageId) => messageId(`${id}/closed`);
 const goneId = (id: MessageId) => messageId(`${id}/gone`);
 const headKey = (chat: string) => `chat/${chat}`;
 const saidPrefix = (chat: string) => `said/${chat}/`;
@@ -172,6 +173,18 @@ export class DoorLog {
     return true;
   }
 
+  /** Nothing can be pressed below the message of this number any more, and it says `now`. */
+  async closeChoices(chat: string, seq: number, at: number, now = ''): Promise<void> {
+    const value = await this.#state.get(saidKey(chat, seq));
+    const [said] = value === undefined ? [] : parsed(saidSchema, value);
+    if (said?.choices === undefined) return;
+    const { choices: _spent, ...rest } = said;
+    const { id, text } = rest;
+    const row = { key: saidKey(chat, seq), value: JSON.stringify({ ...rest, text: now || text }) };
+    const closed: Said = { id: closedId(id), from: 'agent', text: now, closes: id, at };
+    await this.append(chat, closed, { rows: () => [row] });
+  }
+
   /** In order; a row that is damaged is passed over. `through`: how far the log was read. */
   async read(chat: string, afterSeq: number, limit: number): Promise<LogPage> {
     const prefix = saidPrefix(chat);
@@ -199,4 +212,11 @@ export class DoorLog {
     const value = await this.#state.get(headKey(chat));
     return value === undefined ? undefined : parsed(headSchema, value)[0];
   }
+}
+
+/** @throws DoorNameError for what is not safe in a key. */
+export function checkNames(...names: readonly string[]): void {
+  const wrong = names.find((name) => !DOOR_NAME.test(name));
+  if (wrong === undefined) return;
+  throw new DoorNameError('A chat or client id has 1 to 64 letters, digits, ".", "_" or "-".');
 }

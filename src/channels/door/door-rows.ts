@@ -17,6 +17,7 @@ export type Said = {
   readonly files?: readonly DoorFile[];
   readonly takesAway?: MessageId;
   readonly amends?: DoorAmendment;
+  readonly closes?: MessageId;
   /** Epoch milliseconds. */
   readonly at: number;
 };
@@ -51,6 +52,7 @@ export const saidSchema = z.object({
   files: z.array(doorFileSchema).exactOptional(),
   takesAway: idSchema.exactOptional(),
   amends: amendsSchema.exactOptional(),
+  closes: idSchema.exactOptional(),
   at: z.number(),
 });
 export const intentSchema = z.object({

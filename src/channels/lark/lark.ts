@@ -81,7 +81,7 @@ export function createLarkChannel(config: LarkConfig, { clock, random }: LarkDep
     },
     reactions: createReactions(api, appId, config.ackReaction),
     retracting: createRetracting(messages),
-    closeChoices: (_chat, part, signal) => openCards.close(part, signal),
+    closeChoices: (_chat, part, signal, now) => openCards.close(part, signal, now),
     ...(config.streaming ? { editing: drafts } : {}),
     async run(givenHost, signal) {
       host = givenHost;

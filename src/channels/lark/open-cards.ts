@@ -2,16 +2,17 @@
 // so it is kept without them until then.
 
 import type { NativeId } from '../../core/ids.ts';
+import { splitMarkdown } from '../../core/markup-split.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { KeyValueStore } from '../../store/store.ts';
-import { type Card, cardJson } from './cards.ts';
+import { type Card, cardJson, TEXT_UNITS } from './cards.ts';
 import { isGone, toDeliveryError } from './failures.ts';
 import type { Messages } from './messages.ts';
 
 export type OpenCards = {
   keep(id: NativeId, card: Card): Promise<void>;
-  /** @throws DeliveryError */
-  close(id: NativeId, signal: AbortSignal): Promise<void>;
+  /** It says `now` from then on, where that is given. @throws DeliveryError */
+  close(id: NativeId, signal: AbortSignal, now?: string): Promise<void>;
   /** Forgets cards nobody has pressed for long. */
   expire(): Promise<void>;
 };
@@ -29,11 +30,13 @@ export function createOpenCards(
     async keep(id, { runs }) {
       await state()?.set(PREFIX + id, cardJson({ runs }));
     },
-    async close(id, signal) {
-      const card = await state()?.get(PREFIX + id);
-      if (card === undefined) return;
+    async close(id, signal, now) {
+      const kept = await state()?.get(PREFIX + id);
+      if (kept === undefined) return;
+      const [whole, ...more] = now === undefined ? [] : splitMarkdown(now, TEXT_UNITS);
+      const isOne = whole !== undefined && more.length === 0;
       try {
-        await messages.change(id, card, signal);
+        await messages.change(id, isOne ? cardJson({ runs: whole.runs }) : kept, signal);
       } catch (error) {
         if (!isGone(error)) throw toDeliveryError(error, true);
       }

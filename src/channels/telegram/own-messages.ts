@@ -1,20 +1,23 @@
-// What becomes of messages of ours after they were sent: their buttons are taken away, or they
-// themselves.
+// What becomes of messages of ours after they were sent: their buttons are taken away, with a word of
+// what came of them, or they themselves.
 
 import type { NativeId } from '../../core/ids.ts';
+import { splitMarkdown } from '../../core/markup-split.ts';
 import type { ChatRef } from '../../core/message.ts';
+import type { Logger } from '../../lib/logger.ts';
 import type { Channel, Retracting } from '../channel.ts';
 import type { BotApi } from './client.ts';
 import { BotCallError, isGone, isNotThere, isUnchanged, toDeliveryError } from './failures.ts';
 import type { GroupMoves } from './group-moves.ts';
 import { fromNativeId } from './ids.ts';
+import { MESSAGE_UNITS, NO_PREVIEW, withFallback } from './parts.ts';
 
 export type OwnMessages = {
   readonly retracting: Retracting;
   readonly closeChoices: NonNullable<Channel['closeChoices']>;
 };
 
-export function createOwnMessages(api: BotApi, moves: GroupMoves): OwnMessages {
+export function createOwnMessages(api: BotApi, moves: GroupMoves, log: () => Logger): OwnMessages {
   const target = (chat: ChatRef, part: NativeId) => ({
     chat_id: moves.address(chat),
     message_id: fromNativeId(part),
@@ -31,6 +34,21 @@ export function createOwnMessages(api: BotApi, moves: GroupMoves): OwnMessages {
     }
   }
 
+  /** Without a keyboard of its own the text loses the one it had (Bot API, editMessageText). */
+  async function rewrite(chat: ChatRef, part: NativeId, now: string, signal: AbortSignal) {
+    const [whole, ...more] = splitMarkdown(now, MESSAGE_UNITS);
+    if (whole === undefined || more.length > 0) {
+      await api.editMessageReplyMarkup(target(chat, part), signal);
+      return;
+    }
+    await withFallback(whole.runs, log(), (body) =>
+      api.editMessageText(
+        { ...target(chat, part), ...body, link_preview_options: NO_PREVIEW },
+        signal,
+      ),
+    );
+  }
+
   return {
     retracting: {
       async retract(chat, parts, signal) {
@@ -40,9 +58,11 @@ export function createOwnMessages(api: BotApi, moves: GroupMoves): OwnMessages {
       },
     },
 
-    async closeChoices(chat, part, signal) {
+    async closeChoices(chat, part, signal, now) {
       try {
-        await api.editMessageReplyMarkup(target(chat, part), signal);
+        await (now === undefined
+          ? api.editMessageReplyMarkup(target(chat, part), signal)
+          : rewrite(chat, part, now, signal));
       } catch (error) {
         if (isUnchanged(error) || isGone(error)) return;
         throw error instanceof BotCallError ? toDeliveryError(error, true) : error;

@@ -75,7 +75,7 @@ export function createTelegramChannel(config: TelegramConfig, deps: TelegramDeps
       maxCaptionUnits: CAPTION_UNITS,
       fetch: (ref, signal) => fetchFile(ref, signal, link),
     },
-    ...createOwnMessages(api, moves),
+    ...createOwnMessages(api, moves, log),
     reactions: createReactions(api, bot, moves, config.ackReaction),
     ...(config.streaming ? { editing: drafts } : {}),
     async run(givenHost, signal) {

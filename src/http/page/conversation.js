@@ -4,6 +4,7 @@
 import { createChoices } from './choices.js';
 import { element } from './element.js';
 import { createLiveTurn, dots } from './live-turn.js';
+import { createMarkdownView } from './markdown-view.js';
 import { agentMessage, unsentMessage } from './message.js';
 import { createPersonMessage } from './person-message.js';
 
@@ -45,6 +46,7 @@ export function createConversation({
     known.add(event.id);
     if (event.amends !== undefined) return showChange(event.amends, event.text);
     if (event.from === 'person') return showOwn(event);
+    if (event.closes !== undefined) return closeChoices(event.closes, event.text);
     if (event.takesAway !== undefined) return answers.get(event.takesAway)?.remove();
     waiting.hidden = true;
     const node = showAnswer(event);
@@ -78,6 +80,14 @@ export function createConversation({
     if (kind === 'edited') return message?.changed(text);
     message?.node.remove();
     own.delete(id);
+  }
+
+  /** Nothing is left to press below it. */
+  function closeChoices(id, now) {
+    const node = answers.get(id);
+    node?.querySelector('.choices')?.remove();
+    if (node === undefined || now === '') return;
+    createMarkdownView(node.querySelector('.body')).finish(now);
   }
 
   function showAnswer(event) {

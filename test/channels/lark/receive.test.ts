@@ -246,9 +246,10 @@ test('who presses sees that it was taken, and the buttons can be closed', async 
     toast: { type: 'info', content: 'Sent now.' },
   });
   const [part = '' as never] = nativeIds;
-  await rig.channel.closeChoices?.(refOf(chat), part, AbortSignal.timeout(5000));
+  const now = 'May I **go**?\n\n**Decided elsewhere:** yes.';
+  await rig.channel.closeChoices?.(refOf(chat), part, AbortSignal.timeout(5000), now);
   await expect(rig.lark.press(anna, chat, 'Yes')).rejects.toThrow('nothing to press');
-  expect(rig.lark.textOf(rig.lark.message(part))).toBe('May I go?');
+  expect(rig.lark.textOf(rig.lark.message(part))).toMatch(/May I go\?\s+Decided elsewhere: yes/);
 });
 
 test('the owner is told of a group the bot was put into', async () => {

@@ -1,6 +1,7 @@
 // Choices as buttons: what stands below a message, what a press brings, and what becomes of it.
 
 import { describe, expect, test } from 'vitest';
+import { nativeId } from '../../../src/core/ids.ts';
 import { type Clock, systemClock } from '../../../src/lib/clock.ts';
 import { sending } from '../../contract/channel.ts';
 import { createMovableClock } from '../../support/movable-clock.ts';
@@ -155,6 +156,19 @@ describe('choices on Telegram', () => {
     }
     const seen = rig.api.chat(ALICE).messages.at(-1);
     expect(seen).toMatchObject({ text: 'May I?', buttons: undefined });
+  });
+
+  test('what came of a question stands below its text, and nothing is left to press', async () => {
+    const { rig, receipt } = await asked();
+    await using _ = rig;
+    const [part = nativeId('')] = receipt.nativeIds;
+    const signal = AbortSignal.timeout(5000);
+    const now = 'May I?\n\n**Decided elsewhere:** yes.';
+    for (let time = 0; time < 2; time += 1) {
+      await rig.channel.closeChoices?.(chatOf(ALICE), part, signal, now);
+    }
+    const seen = rig.api.chat(ALICE).messages.at(-1);
+    expect(seen).toMatchObject({ text: 'May I?\n\nDecided elsewhere: yes.', buttons: undefined });
   });
 
   test.each([
