@@ -1,0 +1,140 @@
+// The pattern of a tool that answers a plain question by asking others: it picks those that fit, asks
+// them side by side, and puts together what they found, each under its name. What one of them may not
+// or cannot do is said, and the others answer all the same.
+
+import { z } from 'zod';
+import { ToolError } from '../../core/errors.ts';
+import type { ToolAccess } from '../../core/rights.ts';
+import { readDescription } from '../description.ts';
+import { describeFailure } from '../failure.ts';
+import type { Tool, ToolContext } from '../tool.ts';
+import { QUERY_NAMES } from '../usual-names.ts';
+
+/** One that can be asked. */
+export type SubTool<Name extends string> = {
+  readonly name: Name;
+  readonly access: ToolAccess;
+  isAvailable(): boolean;
+  /** Empty where it found nothing. @throws ToolError */
+  ask(question: string, context: ToolContext): Promise<string>;
+};
+
+export type MetaToolSetup<Name extends string> = {
+  readonly name: string;
+  readonly aliases: readonly string[];
+  readonly names: readonly [Name, ...Name[]];
+  readonly subTools: readonly SubTool<Name>[];
+  /** Which of those that can be asked fit the question. */
+  route(question: string, available: readonly Name[]): readonly Name[];
+  readonly maxResultChars: () => number;
+};
+
+const MAX_QUESTION_CHARS = 500;
+const SUB_TIMEOUT_MS = 20_000;
+const FRAME_CHARS = 300;
+const MIN_PART_CHARS = 500;
+
+type Input<Name extends string> = { query: string; sources?: Name[] | undefined };
+
+export function createMetaTool<Name extends string>(setup: MetaToolSetup<Name>): Tool<Input<Name>> {
+  const { name, aliases, names, subTools } = setup;
+  const input: z.ZodType<Input<Name>> = z.object({
+    query: z
+      .string()
+      .trim()
+      .min(1)
+      .max(MAX_QUESTION_CHARS)
+      .describe('The question, in plain words.'),
+    sources: z
+      .array(z.enum(names))
+      .optional()
+      .describe('Ask only these; left out: those that fit the question.'),
+  }) as never;
+  return {
+    name,
+    aliases,
+    parameterAliases: { query: ['question', ...QUERY_NAMES], sources: ['source', 'in'] },
+    ...readDescription(name),
+    access: 'read',
+    taints: true,
+    input,
+    isAvailable: () => subTools.some((sub) => sub.isAvailable()),
+    describe: ({ query }) => query,
+    async run({ query, sources }, context) {
+      const usable = subTools.filter((sub) => sub.isAvailable() && mayAsk(sub, context));
+      const known = usable.map((sub) => sub.name);
+      const wanted = sources ?? setup.route(query, known);
+      const chosen = usable.filter((sub) => wanted.includes(sub.name));
+      const absent = (sources ?? []).filter((source) => !known.includes(source));
+      if (chosen.length === 0) throw nothingToAsk(known, absent);
+      const answers = await Promise.all(chosen.map((sub) => answerOf(sub, query, context)));
+      if (answers.every(({ kind }) => kind === 'failed')) throw allFailed(answers);
+      const room = Math.max(MIN_PART_CHARS, setup.maxResultChars() - FRAME_CHARS);
+      return textOf(answers, Math.floor(room / chosen.length), absent);
+    },
+  };
+}
+
+/** What somebody has to be asked for is not done in passing. */
+const mayAsk = ({ access }: { readonly access: ToolAccess }, { rights }: ToolContext) =>
+  rights[access] === 'free';
+
+type Answer =
+  | { readonly kind: 'found'; readonly from: string; readonly text: string }
+  | { readonly kind: 'nothing'; readonly from: string }
+  | { readonly kind: 'failed'; readonly from: string; readonly why: string };
+
+async function answerOf(
+  { name: from, ask }: SubTool<string>,
+  question: string,
+  context: ToolContext,
+): Promise<Answer> {
+  const late = new AbortController();
+  const timer = context.clock.timer(SUB_TIMEOUT_MS, () => {
+    late.abort(new ToolError('timeout', `no answer within ${SUB_TIMEOUT_MS / 1000} seconds`));
+  });
+  try {
+    const signal = AbortSignal.any([context.signal, late.signal]);
+    const text = (await ask(question, { ...context, signal })).trim();
+    return text === '' ? { kind: 'nothing', from } : { kind: 'found', from, text };
+  } catch (error) {
+    context.signal.throwIfAborted();
+    return { kind: 'failed', from, why: describeFailure(error).text };
+  } finally {
+    timer[Symbol.dispose]();
+  }
+}
+
+function textOf(answers: readonly Answer[], maxChars: number, absent: readonly string[]): string {
+  const parts = answers.flatMap((answer) =>
+    answer.kind === 'found' ? [`## ${answer.from}\n${shortened(answer.text, maxChars)}`] : [],
+  );
+  const nothing = answers.flatMap((answer) => (answer.kind === 'nothing' ? [answer.from] : []));
+  const failures = answers.flatMap((answer) =>
+    answer.kind === 'failed' ? [`[${answer.from}: ${answer.why}]`] : [],
+  );
+  return [
+    ...parts,
+    ...(nothing.length === 0 ? [] : [`[nothing found in: ${nothing.join(', ')}]`]),
+    ...failures,
+    ...(absent.length === 0 ? [] : [`[cannot be asked here: ${absent.join(', ')}]`]),
+  ].join('\n\n');
+}
+
+function shortened(text: string, maxChars: number): string {
+  if (text.length <= maxChars) return text;
+  const omitted = (text.length - maxChars).toLocaleString('en-US');
+  return `${text.slice(0, maxChars).toWellFormed()}\n[truncated, ${omitted} characters omitted: ask this source by its own tool]`;
+}
+
+function nothingToAsk(known: readonly string[], absent: readonly string[]): ToolError {
+  const named = absent.length === 0 ? '' : `${absent.join(', ')} cannot be asked here; `;
+  return new ToolError('invalid_arguments', `${named}there are: ${known.join(', ') || 'none'}`);
+}
+
+function allFailed(answers: readonly Answer[]): ToolError {
+  const why = answers.map((answer) =>
+    answer.kind === 'failed' ? `${answer.from}: ${answer.why}` : answer.from,
+  );
+  return new ToolError('execution', `no source answered (${why.join('; ')})`);
+}

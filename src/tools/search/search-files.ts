@@ -1,0 +1,160 @@
+// Tool: finds files of the workspace by their name or by what stands in them.
+
+import { posix } from 'node:path';
+import { z } from 'zod';
+import { ToolError } from '../../core/errors.ts';
+import { leadsToOthers } from '../../core/notes.ts';
+import { GuardedFileError } from '../../lib/guarded-path.ts';
+import { type LinearPattern, linearPattern, PatternError } from '../../lib/linear-pattern.ts';
+import { readDescription } from '../description.ts';
+import type { Tool, ToolContext } from '../tool.ts';
+import { PATH_NAMES, QUERY_NAMES } from '../usual-names.ts';
+import { checkNotes, MAX_PATH_CHARS, type WorkspaceAccess } from '../workspace-access.ts';
+import { workspaceFiles } from './workspace-files.ts';
+
+const MAX_QUERY_CHARS = 500;
+const MAX_GLOB_CHARS = 200;
+const MAX_FILE_BYTES = 1_000_000;
+/** Read of all files together. */
+const MAX_READ_BYTES = 50_000_000;
+const MAX_HITS = 200;
+const DEFAULT_HITS = 50;
+const MAX_LINE_CHARS = 300;
+
+const input = z.object({
+  query: z
+    .string()
+    .max(MAX_QUERY_CHARS)
+    .default('')
+    .describe('Words that stand in one line, in any order and case; empty: by name alone.'),
+  name: z
+    .string()
+    .max(MAX_GLOB_CHARS)
+    .optional()
+    .describe(
+      'Only files of this name or path, with * and ?. Examples: "*.md", "notes/**/2026-*".',
+    ),
+  path: z.string().max(MAX_PATH_CHARS).default('.').describe('Only below this folder.'),
+  regex: z.boolean().default(false).describe('The query is a regular expression (RE2 syntax).'),
+  count: z.int().min(1).max(MAX_HITS).default(DEFAULT_HITS).describe('At most so many hits.'),
+});
+type Input = z.infer<typeof input>;
+
+export function createSearchFiles(access: WorkspaceAccess): Tool<Input> {
+  return {
+    name: 'search_files',
+    aliases: ['Grep', 'grep', 'Glob', 'glob', 'find', 'rg', 'find_files', 'file_search'],
+    parameterAliases: {
+      query: ['pattern', ...QUERY_NAMES],
+      name: ['glob', 'include', 'filename', 'file_pattern'],
+      path: PATH_NAMES.filter((name) => name !== 'filename'),
+      count: ['limit', 'max_results'],
+    },
+    ...readDescription('search_files'),
+    access: 'read',
+    taints: true,
+    isVerbatim: true,
+    input,
+    describe: ({ query, name }) => [query, name].filter((part) => part !== '').join(' in '),
+    async run(asked, context) {
+      const { query, name, path } = asked;
+      if (query.trim() === '' && name === undefined) {
+        throw new ToolError('invalid_arguments', 'give a query, a name, or both');
+      }
+      checkNotes(path, context);
+      const pattern = query.trim() === '' ? undefined : await patternOf(asked);
+      return new FileSearch(access, context, asked).run(pattern);
+    },
+  };
+}
+
+async function patternOf({ query, regex }: Input): Promise<LinearPattern> {
+  if (!regex) {
+    const words = query
+      .toLowerCase()
+      .split(/\s+/)
+      .filter((word) => word !== '');
+    return { test: (line) => words.every((word) => line.toLowerCase().includes(word)) };
+  }
+  try {
+    return await linearPattern(query);
+  } catch (error) {
+    if (!(error instanceof PatternError)) throw error;
+    throw new ToolError('invalid_arguments', error.message, { cause: error });
+  }
+}
+
+class FileSearch {
+  readonly #access: WorkspaceAccess;
+  readonly #context: ToolContext;
+  readonly #asked: Input;
+  readonly #hits: string[] = [];
+  #readBytes = 0;
+  #unread = 0;
+
+  constructor(access: WorkspaceAccess, context: ToolContext, asked: Input) {
+    this.#access = access;
+    this.#context = context;
+    this.#asked = asked;
+  }
+
+  async run(pattern: LinearPattern | undefined): Promise<string> {
+    const { workspace, person, signal } = this.#context;
+    const found = await workspaceFiles(this.#access.files, workspace, this.#asked.path, signal);
+    for (const { path, bytes } of found.files) {
+      if (this.#hits.length >= this.#asked.count) break;
+      signal.throwIfAborted();
+      if (leadsToOthers(path, person.notes) || !this.#isNamed(path)) continue;
+      if (pattern === undefined) this.#hits.push(path);
+      else await this.#searchIn(path, bytes, pattern);
+    }
+    return this.#text(found.isWhole);
+  }
+
+  /** A pattern without a folder fits files of that name wherever they are. */
+  #isNamed(path: string): boolean {
+    const { name } = this.#asked;
+    if (name === undefined) return true;
+    const glob = name.replace(/^\.\//, '');
+    return posix.matchesGlob(glob.includes('/') ? path : posix.basename(path), glob);
+  }
+
+  async #searchIn(path: string, bytes: number, pattern: LinearPattern): Promise<void> {
+    if (bytes > MAX_FILE_BYTES || this.#readBytes + bytes > MAX_READ_BYTES) {
+      this.#unread += 1;
+      return;
+    }
+    const text = await this.#read(path);
+    if (text === undefined) return;
+    this.#readBytes += bytes;
+    for (const [index, line] of text.split('\n').entries()) {
+      if (this.#hits.length >= this.#asked.count) return;
+      if (!pattern.test(line)) continue;
+      const shown = line.trim().slice(0, MAX_LINE_CHARS).toWellFormed();
+      this.#hits.push(`${path}:${index + 1}: ${shown}`);
+    }
+  }
+
+  /** Undefined for what is no text, or gone by now. */
+  async #read(path: string): Promise<string | undefined> {
+    try {
+      const { workspace } = this.#context;
+      const content = await this.#access.files.read(workspace, path, { maxBytes: MAX_FILE_BYTES });
+      return content.includes(0) ? undefined : content.toString('utf8');
+    } catch (error) {
+      if (error instanceof GuardedFileError) return undefined;
+      throw error;
+    }
+  }
+
+  #text(isWhole: boolean): string {
+    const notes = [
+      ...(this.#hits.length >= this.#asked.count ? ['[there may be more: narrow it down]'] : []),
+      ...(this.#unread > 0 ? [`[${this.#unread} large files were not searched]`] : []),
+      ...(isWhole ? [] : ['[the folder holds too many files: not all were searched]']),
+    ];
+    return [...(this.#hits.length === 0 ? ['Nothing was found.'] : this.#hits), ...notes].join(
+      '\n',
+    );
+  }
+}

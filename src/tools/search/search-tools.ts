@@ -1,0 +1,32 @@
+// The tools that look things up outside of the conversation, and the one that asks the others.
+
+import type { SearchSource } from '../../core/search-route.ts';
+import { createFinancialSearch, type FinanceDeps } from '../finance/financial-search.ts';
+import type { Tool } from '../tool.ts';
+import type { WorkspaceAccess } from '../workspace-access.ts';
+import { createSearch } from './search.ts';
+import { createSearchFiles } from './search-files.ts';
+import { createWebSearch, type WebSearchDeps } from './web-search.ts';
+
+export type SearchToolsDeps = {
+  readonly web: WebSearchDeps;
+  readonly finance: Omit<FinanceDeps, 'maxResultChars'>;
+  readonly maxResultChars: () => number;
+};
+
+/** `others`: tools from elsewhere that `search` asks too. */
+export function createSearchTools(
+  { web, finance, maxResultChars }: SearchToolsDeps,
+  access: WorkspaceAccess,
+  others: Partial<Readonly<Record<SearchSource, Tool>>>,
+): readonly Tool[] {
+  const webSearch = createWebSearch(web);
+  const searchFiles = createSearchFiles(access);
+  const tools = { ...others, files: searchFiles, web: webSearch };
+  return [
+    webSearch,
+    searchFiles,
+    createSearch({ tools, maxResultChars }),
+    createFinancialSearch({ ...finance, maxResultChars }),
+  ];
+}

@@ -1,0 +1,35 @@
+// What the search tools need, for tests: nothing is set up unless a test says where it is.
+
+import { financeSection, searchSection } from '../../src/core/config-search.ts';
+import { createSafeFetch } from '../../src/lib/safe-fetch.ts';
+import type { SearchToolsDeps } from '../../src/tools/search/search-tools.ts';
+
+export type SearchSetup = {
+  readonly searxngUrl?: string;
+  readonly braveUrl?: string;
+  readonly braveKey?: string;
+  readonly financeBase?: string;
+  readonly financeKey?: string;
+};
+
+export function createSearchSetup(setup: SearchSetup = {}): SearchToolsDeps {
+  const { searxngUrl = '', braveUrl, braveKey = '', financeBase, financeKey = '' } = setup;
+  const search = searchSection.parse({ searxngUrl, ...(braveUrl && { braveUrl }) });
+  const finance = financeSection.parse({
+    apiKey: financeKey,
+    ...(financeBase && { apiBase: financeBase }),
+  });
+  const fetchFrom = (origin: string) =>
+    createSafeFetch({
+      rules: () => ({ ports: [], allowPrivateHosts: [new URL(origin).host] }),
+    });
+  return {
+    web: {
+      fetchFrom,
+      redact: (text) => text.replaceAll('the-secret', '[redacted]'),
+      settings: () => ({ ...search, braveKey }),
+    },
+    finance: { fetchFrom, settings: () => finance },
+    maxResultChars: () => 10_000,
+  };
+}

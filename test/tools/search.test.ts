@@ -1,0 +1,220 @@
+// The tools that look things up, against services on this machine that answer as the real ones do.
+
+import { mkdir, symlink, writeFile } from 'node:fs/promises';
+import { createServer, type IncomingMessage } from 'node:http';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { NO_RIGHTS } from '../../src/core/rights.ts';
+import { createSearchTools } from '../../src/tools/search/search-tools.ts';
+import type { Tool } from '../../src/tools/tool.ts';
+import { createSearchSetup, type SearchSetup } from '../support/search-setup.ts';
+import { createWorkspace } from './workspace-fixture.ts';
+
+type Reply = { readonly status?: number; readonly body: unknown };
+
+/** Answers by path; what it was asked stands in `asked`. */
+async function startService(replies: Readonly<Record<string, Reply>>) {
+  const asked: IncomingMessage[] = [];
+  const server = createServer((request, response) => {
+    asked.push(request);
+    const path = new URL(request.url ?? '', 'http://x').pathname;
+    const { status = 200, body } = replies[path] ?? { status: 404, body: {} };
+    response.writeHead(status, { 'content-type': 'application/json' });
+    response.end(typeof body === 'string' ? body : JSON.stringify(body));
+  });
+  server.listen(0, '127.0.0.1');
+  onTestFinished(() => void server.close());
+  await new Promise((resolve) => server.once('listening', resolve));
+  const address = server.address();
+  const port = typeof address === 'object' ? address?.port : 0;
+  return { url: `http://127.0.0.1:${port}`, asked };
+}
+
+async function createTools(setup: SearchSetup = {}) {
+  const world = await createWorkspace();
+  const recall = world.tools.find(({ name }) => name === 'recall') as Tool;
+  const tools = createSearchTools(
+    createSearchSetup(setup),
+    { files: world.files },
+    { memory: recall },
+  );
+  const tool = (name: string) => tools.find((one) => one.name === name) as Tool;
+  const run = (name: string, input: unknown, more = {}) =>
+    tool(name).run(tool(name).input.parse(input), { ...world.context, ...more });
+  return { ...world, tool, run };
+}
+
+const SEARXNG = {
+  results: [
+    { url: 'https://a.example/1', title: 'First', content: 'about tea\u202E' },
+    { url: 'https://b.example/2', title: 'Second', content: null },
+  ],
+};
+const BRAVE = {
+  web: {
+    results: [{ url: 'https://c.example', title: 'B', description: '<strong>tea</strong> shop' }],
+  },
+};
+
+describe('web_search', () => {
+  it('does not exist until an engine is set up', async () => {
+    expect((await createTools()).tool('web_search').isAvailable?.()).toBe(false);
+    expect((await createTools({ braveKey: 'k' })).tool('web_search').isAvailable?.()).toBe(true);
+  });
+
+  it('lists what SearXNG found', async () => {
+    const { url, asked } = await startService({ '/search': { body: SEARXNG } });
+    const { run } = await createTools({ searxngUrl: `${url}/` });
+    expect(await run('web_search', { query: 'green tea' })).toBe(
+      '1. First\n   https://a.example/1\n   about tea\n2. Second\n   https://b.example/2',
+    );
+    expect(asked[0]?.url).toBe('/search?q=green+tea&format=json');
+  });
+
+  it('asks the next engine where one fails, with its key in a header alone', async () => {
+    const { url, asked } = await startService({
+      '/search': { status: 403, body: 'no' },
+      '/res/v1/web/search': { body: BRAVE },
+    });
+    const { run } = await createTools({ searxngUrl: url, braveUrl: url, braveKey: 'brave-key-1' });
+    expect(await run('web_search', { query: 'tea', count: 3 })).toContain('tea shop');
+    expect(asked[1]?.headers['x-subscription-token']).toBe('brave-key-1');
+    expect(asked.map((request) => request.url).join()).not.toContain('brave-key-1');
+  });
+
+  it('says what to do where none answers', async () => {
+    const { url } = await startService({
+      '/search': { status: 403, body: 'no' },
+      '/res/v1/web/search': { status: 429, body: {} },
+    });
+    const { run } = await createTools({ searxngUrl: url, braveUrl: url, braveKey: 'k' });
+    await expect(run('web_search', { query: 'tea' })).rejects.toThrow(/search\.formats.*quota/);
+    const broken = await startService({ '/search': { body: '<html>' } });
+    const other = await createTools({ searxngUrl: broken.url });
+    await expect(other.run('web_search', { query: 'tea' })).rejects.toThrow(/no JSON/);
+  });
+
+  it('carries no secret out', async () => {
+    const { url, asked } = await startService({ '/search': { body: SEARXNG } });
+    const { run } = await createTools({ searxngUrl: url });
+    await expect(run('web_search', { query: 'the-secret' })).rejects.toThrow(/secret/);
+    expect(asked).toEqual([]);
+  });
+});
+
+describe('search_files', () => {
+  async function createNotes() {
+    const tools = await createTools();
+    const { workspace, home } = tools;
+    await mkdir(join(workspace, 'people/eve/memory'), { recursive: true });
+    await writeFile(join(workspace, 'notes/flat.md'), 'Rent of the flat: 900\nDeposit paid\n');
+    await writeFile(join(workspace, 'notes/car.txt'), 'the FLAT tyre\n');
+    await writeFile(join(workspace, 'people/eve/memory/MEMORY.md'), 'flat of Eve\n');
+    await writeFile(join(workspace, 'picture.bin'), Buffer.from([0, 102, 108, 97, 116]));
+    await symlink(join(home, 'config.json'), join(workspace, 'link.md'));
+    return tools;
+  }
+
+  it.each([
+    [{ query: 'flat rent' }, ['notes/flat.md:1: Rent of the flat: 900']],
+    [{ query: 'flat', name: '*.txt' }, ['notes/car.txt:1: the FLAT tyre']],
+    [{ name: 'notes/**/*.md' }, ['notes/flat.md']],
+    [{ query: '^dep.*paid$', regex: true }, ['notes/flat.md:2: Deposit paid']],
+    [{ query: 'outside' }, ['Nothing was found.']],
+    [
+      { query: 'FLAT', path: 'notes', count: 1 },
+      ['notes/car.txt:1: the FLAT tyre', '[there may be more: narrow it down]'],
+    ],
+  ])('finds %j', async (input, lines) => {
+    const { run } = await createNotes();
+    expect((await run('search_files', input)).split('\n')).toEqual(lines);
+  });
+
+  it('shows nobody the notes of others, and follows no link', async () => {
+    const { run } = await createNotes();
+    const guest = { person: { notes: 'people/ann/' } };
+    expect(await run('search_files', { query: 'flat' }, guest)).not.toContain('Eve');
+    expect(await run('search_files', { query: 'Eve' })).toContain('people/eve');
+    expect(await run('search_files', { query: 'secret outside' })).toBe('Nothing was found.');
+    await expect(run('search_files', { query: 'x', path: '../' })).rejects.toThrow();
+  });
+
+  it('is not stopped by any pattern', async () => {
+    const { run, workspace } = await createNotes();
+    await writeFile(join(workspace, 'long.txt'), 'a'.repeat(100_000));
+    expect(await run('search_files', { query: '(a+)+$b', regex: true })).toBe('Nothing was found.');
+    await expect(run('search_files', { query: '(?=x)', regex: true })).rejects.toThrow(/RE2/);
+    await expect(run('search_files', { query: '' })).rejects.toThrow(/query, a name/);
+  });
+});
+
+describe('search', () => {
+  it('asks what fits, side by side, and says where each answer is from', async () => {
+    const { url } = await startService({ '/search': { body: SEARXNG } });
+    const { run, workspace, memory, context } = await createTools({ searxngUrl: url });
+    await memory.remember('My favourite tea is Assam', context.person.notes);
+    await writeFile(join(workspace, 'notes/tea.md'), 'Tea list: Assam, Darjeeling');
+    const all = await run('search', { query: 'what tea do I like, my notes and the latest news' });
+    expect(all).toMatch(
+      /## memory[\s\S]*Assam[\s\S]*## files[\s\S]*Darjeeling[\s\S]*## web[\s\S]*First/,
+    );
+    const files = await run('search', { query: 'Darjeeling', sources: ['files'] });
+    expect(files).toMatch(/^## files\nnotes\/tea\.md:1/);
+  });
+
+  it('tells of one that fails, and of one that may not be asked', async () => {
+    const { url } = await startService({ '/search': { status: 500, body: '' } });
+    const { run, workspace, context } = await createTools({ searxngUrl: url });
+    await writeFile(join(workspace, 'notes/tea.md'), 'Assam');
+    const sources = ['files', 'web'];
+    expect(await run('search', { query: 'Assam', sources })).toMatch(/## files[\s\S]*\[web: .*500/);
+    const rights = { ...context.rights, web: 'ask' as const };
+    const asked = await run('search', { query: 'Assam', sources }, { rights });
+    expect(asked).toContain('[cannot be asked here: web]');
+    const nothing = run('search', { query: 'Assam' }, { rights: NO_RIGHTS });
+    await expect(nothing).rejects.toThrow(/there are: none/);
+    await expect(run('search', { query: 'x', sources: ['web'] })).rejects.toThrow(
+      /no source answered/,
+    );
+  });
+});
+
+describe('financial_search', () => {
+  const SERVICE = {
+    '/prices/snapshot': { body: { snapshot: { ticker: 'AAPL', price: 201.5 } } },
+    '/financials/income-statements': { body: { income_statements: [{ revenue: 391 }] } },
+    '/crypto/prices/snapshot': { body: { snapshot: { ticker: 'BTC-USD', price: 9 } } },
+    '/news': { body: { news: [] } },
+  };
+
+  it('does not exist without its key, and then documents what it asks', async () => {
+    expect((await createTools()).tool('financial_search').isAvailable?.()).toBe(false);
+    const tool = (await createTools({ financeKey: 'fk' })).tool('financial_search');
+    expect(tool.isAvailable?.()).toBe(true);
+    expect(tool.guidance).toMatch(/income_statements[\s\S]*crypto_price/);
+  });
+
+  it('puts a question to the addresses that have the figures', async () => {
+    const { url, asked } = await startService(SERVICE);
+    const { run } = await createTools({ financeBase: url, financeKey: 'fk-1' });
+    const text = await run('financial_search', {
+      query: '$AAPL price and revenue, last 3 quarters',
+    });
+    expect(text).toMatch(/## income_statements\nAAPL: .*391[\s\S]*|## price\nAAPL: .*201\.5/);
+    expect(text).toContain('201.5');
+    expect(asked.map((request) => request.url).sort()).toEqual([
+      '/financials/income-statements?ticker=AAPL&period=quarterly&limit=3',
+      '/prices/snapshot?ticker=AAPL',
+    ]);
+    expect(asked.every((request) => request.headers['x-api-key'] === 'fk-1')).toBe(true);
+    expect(await run('financial_search', { query: 'BTC-USD price' })).toContain('"price":9');
+    expect(await run('financial_search', { query: '$AAPL news' })).toBe('[nothing found in: news]');
+  });
+
+  it('says what is missing or refused', async () => {
+    const { url } = await startService({ '/prices/snapshot': { status: 402, body: {} } });
+    const { run } = await createTools({ financeBase: url, financeKey: 'fk' });
+    await expect(run('financial_search', { query: 'price of apple' })).rejects.toThrow(/ticker/);
+    await expect(run('financial_search', { query: '$AAPL price' })).rejects.toThrow(/credit/);
+  });
+});
