@@ -28,14 +28,12 @@ export function agentSettingsOf(config: Config, workspace: string): AgentSetting
     temperature: defaults.temperature,
     maxToolIterations: defaults.maxToolIterations,
     maxContextTokens: defaults.maxContextTokens,
-    compaction: defaults.compaction,
     maxSameCalls: defaults.maxSameToolCallPerTurn,
     maxResultChars: defaults.maxToolResultChars,
     maxTurnTokens: defaults.maxTurnTokens,
     maxTurnMs: defaults.maxTurnSecs * 1000,
     workspace,
     maxInlineChars: config.media.maxInlineChars,
-    maxSameCalls: defaults.maxSameToolCallPerTurn,
     timeZone: config.sessions.timeZone,
   };
 }

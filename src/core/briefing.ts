@@ -5,7 +5,7 @@
 import { jsonLines, jsonParsed } from './briefing-json.ts';
 import { tableLines, tableOf } from './briefing-table.ts';
 import { edgeLines, outlineLines } from './briefing-text.ts';
-import type { ResultId } from './kept-result.ts';
+import type { ResultId } from './ids.ts';
 import { linesOf } from './line-range.ts';
 import { keepFirstLines } from './truncate.ts';
 

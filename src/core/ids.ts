@@ -28,6 +28,8 @@ export type MediaId = Branded<'MediaId'>;
 export type PersonId = Branded<'PersonId'>;
 /** The model's name for one tool call. */
 export type CallId = Branded<'CallId'>;
+/** Our name for the result of one, see `resultIdOf`. */
+export type ResultId = Branded<'ResultId'>;
 
 export const channelName = (value: string) => value as ChannelName;
 export const accountId = (value: string) => value as AccountId;
@@ -41,5 +43,6 @@ export const nativeId = (value: string) => value as NativeId;
 export const mediaId = (value: string) => value as MediaId;
 export const personId = (value: string) => value as PersonId;
 export const callId = (value: string) => value as CallId;
+export const resultId = (value: string) => value as ResultId;
 
 export const DEFAULT_ACCOUNT = accountId('default');

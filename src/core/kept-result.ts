@@ -1,18 +1,16 @@
 // Results of tools that can be read again: how each is named, and the difference between what the
 // model was shown of one and what is kept of it.
 
-import type { Branded, TurnId } from './ids.ts';
+import { type ResultId, resultId, type TurnId } from './ids.ts';
 import type { TranscriptEntry } from './transcript.ts';
 import { firstSeqOf } from './turn-id.ts';
 
-/** `r12.3`: third call of the turn that began with message 12; the same on every retry. */
-export type ResultId = Branded<'ResultId'>;
-
 const SHAPE = /^r\d{1,16}\.\d{1,9}$/;
 
-export const resultId = (value: string) => value as ResultId;
-
-/** `ordinal` counts the calls of the turn from 0. Undefined for a turn without a number. */
+/**
+ * `r12.3`: third call of the turn that began with message 12, so the same on every retry. `ordinal`
+ * counts the calls of the turn from 0. Undefined for a turn without a number.
+ */
 export function resultIdOf(turn: TurnId, ordinal: number): ResultId | undefined {
   const first = firstSeqOf(turn);
   return first === undefined ? undefined : resultId(`r${first}.${ordinal + 1}`);

@@ -5,8 +5,7 @@ import { z } from 'zod';
 import type { AttachedMedia } from './attached.ts';
 import { ATTACHMENT_KINDS } from './attachment.ts';
 import { TOOL_FAILURE_KINDS } from './errors.ts';
-import { callId, mediaId, messageId, sessionKey, turnId } from './ids.ts';
-import { resultId } from './kept-result.ts';
+import { callId, mediaId, messageId, resultId, sessionKey, turnId } from './ids.ts';
 
 const time = z.union([z.string(), z.number()]).transform((value, context) => {
   const at = typeof value === 'number' ? value : Date.parse(value);
@@ -89,6 +88,7 @@ const summary = z.object({
   timestamp: time,
   keeps_from: turn.optional().catch(undefined),
   omitted: place,
+  media,
   foreign,
 });
 const reset = z.object({ role: z.literal('reset'), timestamp: time });

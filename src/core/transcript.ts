@@ -3,8 +3,7 @@
 
 import type { AttachedMedia } from './attached.ts';
 import type { ToolFailureKind } from './errors.ts';
-import type { CallId, MessageId, TurnId } from './ids.ts';
-import type { ResultId } from './kept-result.ts';
+import type { CallId, MessageId, ResultId, TurnId } from './ids.ts';
 
 export type ToolCall = {
   readonly id: CallId;
@@ -82,6 +81,8 @@ export type SummaryEntry = {
   readonly keepsFrom?: TurnId;
   /** Messages that neither stand in it nor follow it: a new file opened without them. */
   readonly omitted?: number;
+  /** What came with the messages it covers; not shown, but it can be looked at again. */
+  readonly media?: readonly AttachedMedia[];
   /** It tells what others wrote: while it is shown, the conversation is tainted. */
   readonly isForeign?: true;
   readonly at: number;

@@ -1,8 +1,8 @@
 // Finds a tool's result by its name in the record of its conversation, whole. Nothing of a turn that was
 // taken back, nothing from before the conversation's last new start.
 
-import type { SessionKey } from '../core/ids.ts';
-import { type ResultId, turnOfResult } from '../core/kept-result.ts';
+import type { ResultId, SessionKey } from '../core/ids.ts';
+import { turnOfResult } from '../core/kept-result.ts';
 import type { ToolEntry } from '../core/transcript.ts';
 import type { SessionStore } from './store.ts';
 

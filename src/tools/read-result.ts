@@ -4,8 +4,8 @@
 import { z } from 'zod';
 import { isImage } from '../core/attached.ts';
 import { ToolError } from '../core/errors.ts';
-import type { SessionKey } from '../core/ids.ts';
-import { parseResultId, type ResultId } from '../core/kept-result.ts';
+import type { ResultId, SessionKey } from '../core/ids.ts';
+import { parseResultId } from '../core/kept-result.ts';
 import { partOfResult } from '../core/result-part.ts';
 import type { ToolEntry } from '../core/transcript.ts';
 import { unwrapped } from '../core/untrusted.ts';

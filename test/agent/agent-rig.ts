@@ -64,13 +64,6 @@ const SETTINGS: AgentSettings = {
   maxToolIterations: 20,
   maxSameCalls: 3,
   maxContextTokens: 128_000,
-  compaction: {
-    enabled: false,
-    watermarkPercent: 66,
-    watermarkTokens: 100_000,
-    keepTokens: 20_000,
-    summaryTokens: 2000,
-  },
   maxResultChars: 10_000,
   maxTurnTokens: 1_000_000,
   maxTurnMs: 600_000,

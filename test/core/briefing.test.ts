@@ -3,7 +3,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { briefingOf } from '../../src/core/briefing.ts';
-import { resultId } from '../../src/core/kept-result.ts';
+import { resultId } from '../../src/core/ids.ts';
 import { partOfResult } from '../../src/core/result-part.ts';
 
 const ID = resultId('r12.3');
