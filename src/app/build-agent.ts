@@ -6,6 +6,7 @@ import { createPromptSources } from '../agent/prompt-sources.ts';
 import { agentSettingsOf } from '../agent/settings.ts';
 import type { SpendingGuard } from '../agent/spending.ts';
 import type { ChannelName } from '../core/ids.ts';
+import type { Environment } from '../core/environment.ts';
 import type { Clock } from '../lib/clock.ts';
 import { createGuardedFiles } from '../lib/guarded-files.ts';
 import type { Logger } from '../lib/logger.ts';
@@ -21,6 +22,7 @@ import { createTools } from '../tools/index.ts';
 import { redactedToolbox } from '../tools/redacted-toolbox.ts';
 import { toolboxSettings } from '../tools/tool-settings.ts';
 import { createToolbox } from '../tools/toolbox.ts';
+import { buildSearch } from './build-search.ts';
 import { buildWeb } from './build-web.ts';
 import type { Home } from './home.ts';
 import type { LiveConfig } from './live-config.ts';
@@ -28,6 +30,7 @@ import { redactedPrompt } from './redacted-prompt.ts';
 
 export type AgentParts = {
   readonly live: LiveConfig;
+  readonly env: Environment;
   readonly clock: Clock;
   readonly log: Logger;
   readonly sessions: SessionStore;
@@ -43,6 +46,7 @@ export type AgentParts = {
 export function buildAgent(
   {
     live,
+    env,
     clock,
     log,
     sessions,
@@ -66,6 +70,7 @@ export function buildAgent(
   const tools = createTools({
     ...{ files, memory, skills, timeZone, executor },
     web: buildWeb(live, clock, resources),
+    search: buildSearch(live, env),
     sending: { media, maxBytes: maxFileBytes },
     reading: { media, reader, maxResultChars },
     results: { find: (session, id) => findResult(sessions, session, id), maxResultChars },

@@ -83,7 +83,8 @@ async function build(
   const workspace = () => live.defaults.workspace;
   const skills = buildSkills({ home: options.home, env: options.env, clock, workspace });
   const executor = buildExec({ live, log, home: options.home, env: options.env });
-  const parts = { ...foundations, resources, skills, executor, maxFileBytes };
+  const { env } = options;
+  const parts = { ...foundations, env, resources, skills, executor, maxFileBytes };
   const ownerChat = () => ownerDoor.chat(isThere);
   const asking = { ownerChat, deciding: () => deciding, persons: () => persons };
   const { spending, desk } = await buildSpending(foundations, asking, resources);

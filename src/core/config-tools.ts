@@ -3,6 +3,7 @@
 import { z } from 'zod';
 import { execSchema } from './config-exec.ts';
 import { count, port, seconds } from './config-fields.ts';
+import { financeSection, searchSection } from './config-search.ts';
 import { HOURS_PATTERN, SEND_POLICIES } from './letter.ts';
 import { PERMISSIONS, TOOL_ACCESSES, type ToolAccess } from './rights.ts';
 
@@ -16,17 +17,25 @@ export const TOOL_NAMES = [
   'list_dir',
   'remember',
   'recall',
+  'read_skill',
   'message',
   'send_email',
   'send_file',
   'exec',
   'execute_code',
   'web_fetch',
+  'web_search',
+  'search_files',
+  'search',
+  'financial_search',
   'time',
 ] as const;
 
 const web = z.strictObject({
-  enabled: z.boolean().default(true).describe('web_fetch: the agent may read web pages.'),
+  enabled: z
+    .boolean()
+    .default(true)
+    .describe('web_fetch and web_search: the agent may read the web.'),
   ports: z
     .array(port)
     .max(20)
@@ -45,6 +54,7 @@ const web = z.strictObject({
   maxDecompressedBytes: count(10_000, 100_000_000)
     .default(5_000_000)
     .describe('Of one page, decompressed.'),
+  search: searchSection.prefault({}),
 });
 
 const sendPolicy = z.enum(SEND_POLICIES).default('first_contact');
@@ -91,6 +101,7 @@ export const toolsSchema = z
       .describe('What may be done in single groups, for members who may have it done themselves.'),
     exec: execSchema.prefault({}),
     web: web.prefault({}),
+    finance: financeSection.prefault({}),
     send: send.prefault({}),
   })
   .prefault({});

@@ -15,6 +15,7 @@ import { createReadResult, type ReadResultDeps } from './read-result.ts';
 import { createReadSkill } from './read-skill.ts';
 import { createRecall } from './recall.ts';
 import { createRemember } from './remember.ts';
+import { createSearchTools, type SearchToolsDeps } from './search/search-tools.ts';
 import { createSendEmail } from './send-email.ts';
 import { createSendFile, type SendFileDeps } from './send-file.ts';
 import { createTime } from './time.ts';
@@ -31,6 +32,7 @@ export type ToolsDeps = {
   readonly timeZone: () => string;
   readonly executor: Executor;
   readonly web: WebFetchDeps;
+  readonly search: SearchToolsDeps;
   readonly reading: Omit<ReadDocumentDeps, 'files'>;
   readonly results: ReadResultDeps;
   readonly sending: Omit<SendFileDeps, 'files'>;
@@ -43,10 +45,12 @@ export function createTools({
   timeZone,
   executor,
   web,
+  search,
   sending,
   results,
   reading,
 }: ToolsDeps): readonly Tool[] {
+  const recall = createRecall(memory);
   return [
     createReadFile({ files }),
     createReadDocument({ files, ...reading }),
@@ -55,7 +59,7 @@ export function createTools({
     createEditFile({ files }),
     createListDir({ files }),
     createRemember(memory),
-    createRecall(memory),
+    recall,
     createReadSkill(skills),
     createMessage(),
     createSendEmail(),
@@ -63,6 +67,7 @@ export function createTools({
     createExec(executor),
     createExecuteCode(executor),
     createWebFetch(web),
+    ...createSearchTools(search, { files }, { memory: recall }),
     createTime(timeZone),
   ];
 }

@@ -14,6 +14,7 @@ import { toolboxSettings } from '../../src/tools/tool-settings.ts';
 import { createToolbox } from '../../src/tools/toolbox.ts';
 import { createIdleExecutor } from '../support/executor.ts';
 import { createMemoryMedia, createTestReader } from '../support/memory-media.ts';
+import { createSearchSetup } from '../support/search-setup.ts';
 import { createTestSkills } from '../support/test-skills.ts';
 import { createWebTools } from '../support/web-tools.ts';
 
@@ -31,12 +32,13 @@ const sending = { media, maxBytes: () => undefined };
 const reader = createTestReader(media, '/nowhere');
 const reading = { media, reader, maxResultChars: () => 10_000 };
 const web = createWebTools();
+const search = createSearchSetup();
 const skills = createTestSkills('/nowhere');
 const executor = createIdleExecutor(tmpdir());
 const results = { find: async () => undefined, maxResultChars: () => 10_000 };
 const tools = createTools({
   ...{ files, memory, skills, timeZone, executor },
-  ...{ web, sending, reading, results },
+  ...{ web, search, sending, reading, results },
 });
 const toolbox = createToolbox({
   tools: () => tools,

@@ -56,6 +56,8 @@ describe('the toolbox', () => {
       'send_email',
       'send_file',
       'web_fetch',
+      'search_files',
+      'search',
       'time',
     ]);
     expect(specs[0]?.schema).toMatchObject({ type: 'object', required: ['path'] });

@@ -17,6 +17,10 @@ const GOOD: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   message: { content: 'On it.' },
   send_email: { to: 'ann@example.org', subject: 'Lunch', body: 'Today?' },
   send_file: { paths: ['hello.txt'], caption: 'a file' },
+  web_search: { query: 'tea', count: 3 },
+  search_files: { query: 'tea', name: '*.md' },
+  search: { query: 'what tea do I like?' },
+  financial_search: { query: '$AAPL price' },
   web_fetch: { url: 'https://example.org/page', offset: 100 },
   time: { zones: ['Asia/Tokyo'] },
 };

@@ -17,6 +17,7 @@ import { temporaryFolder } from '../sessions/session-folder.ts';
 import { createMemoryMedia, createTestReader } from '../support/memory-media.ts';
 import { createIdleExecutor } from '../support/executor.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
+import { createSearchSetup } from '../support/search-setup.ts';
 import { createTestSkills } from '../support/test-skills.ts';
 import { createWebTools } from '../support/web-tools.ts';
 
@@ -45,6 +46,7 @@ export function createToolSet(home: string) {
     skills: createTestSkills(workspace),
     executor: createIdleExecutor(home),
     web: createWebTools(),
+    search: createSearchSetup(),
   });
   return { workspace, clock, files, memory, media, reader, tools };
 }
