@@ -39,6 +39,24 @@ export interface SpendingGuard {
   modelFor(payer: Payer, model: string, cheaper: (model: string) => string): string;
 }
 
+/** A call of a paid service that is no model, outside of turns: sound to words, words to sound. */
+export type PaidCall = {
+  readonly payer: Payer;
+  /** At worst, in millionths of the currency. */
+  readonly micros: number;
+};
+
+export type PaidReservation = {
+  readonly kind: 'reserved';
+  /** With what it took, in millionths; once, a second time changes nothing. */
+  settle(micros: number): void;
+};
+
+export interface PaidCalls {
+  /** As `reserve`. @throws the signal's reason */
+  reservePaid(call: PaidCall, signal: AbortSignal): Promise<PaidReservation | Refusal>;
+}
+
 /** The budget of today is used up. */
 export class SpendingRefusedError extends NanobotError {
   override readonly name = 'SpendingRefusedError';

@@ -1,5 +1,6 @@
 // Builds what takes in the files of messages, listens to those that are sounds, and speaks answers.
 
+import type { PaidCalls } from '../agent/spending.ts';
 import type { MessageBus } from '../bus/bus.ts';
 import type { Channel } from '../channels/channel.ts';
 import { withoutCode } from '../core/admission.ts';
@@ -24,6 +25,9 @@ import { createVoiceEngines } from './voice-engines.ts';
 
 /** Where the words of sounds live in the store. */
 const VOICE_SCOPE = 'voice';
+const MISPLACED =
+  'What speaks answers says that it knows no such address or model (404). Check apiBase and model of ' +
+  'voice.speech.';
 /** Sounds that are listened to at once. */
 const AT_ONCE = 4;
 const FOR_OWNERS =
@@ -39,7 +43,9 @@ export type VoiceParts = {
   readonly bus: Pick<MessageBus, 'send'>;
   readonly media: MediaStore;
   readonly judge: Judge;
+  readonly spending: PaidCalls;
   readonly env: Environment;
+  tellOwner(text: string): void;
   channel(name: ChannelName): Channel | undefined;
 };
 
@@ -50,7 +56,7 @@ export type Voice = Pick<InboundAttachments, 'begin'> & {
 
 /** Fetching and listening end with the resources. */
 export function buildVoice(
-  { live, store, bus, judge, env, channel, ...parts }: VoiceParts,
+  { live, store, bus, judge, env, channel, spending, tellOwner, ...parts }: VoiceParts,
   resources: AsyncDisposableStack,
 ): Voice {
   const { media, clock, log } = parts;
@@ -61,7 +67,7 @@ export function buildVoice(
     return verdict.kind === 'admit' && verdict.role === 'owner' && message.group === undefined;
   };
   const listening = createListening({
-    ...{ media, clock, log },
+    ...{ media, clock, log, spending, tellOwner },
     known: store.scope(VOICE_SCOPE),
     permits: createPermits(AT_ONCE),
     limits: () => {
@@ -75,11 +81,18 @@ export function buildVoice(
   });
   const fetching = { live, clock, log, media, store, listening };
   const attachments = buildAttachments(fetching, channel, resources);
+  let isOwnerTold = false;
   const voicing: VoicingDeps = {
-    ...{ media, clock, log, channel },
+    ...{ media, clock, log, channel, spending },
+    send: (message) => bus.send(message),
+    timeZone: () => live.config.sessions.timeZone,
     isChat: (name) => policyOf(name, live.config).medium === 'chat',
     reply: () => settings().reply,
     speaker: engines.speaker,
+    misplaced() {
+      if (!isOwnerTold) tellOwner(MISPLACED);
+      isOwnerTold = true;
+    },
   };
   return {
     begin: (message) => attachments.begin(message),

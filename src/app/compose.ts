@@ -165,7 +165,8 @@ async function build(
   const doorWatch = await buildDoorWatch({ ...foundations, people, isRunning, tell });
   const permits = createPermits(live.defaults.maxConcurrentChats);
   const { channel } = manager;
-  const voice = buildVoice({ ...foundations, judge, env: options.env, channel }, resources);
+  const voiced = { ...foundations, judge, spending, env: options.env, channel, tellOwner: tell };
+  const voice = buildVoice(voiced, resources);
   const dispatcher = createDispatcher({
     agent,
     personOf: createTurnPersonOf(persons),

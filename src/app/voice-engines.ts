@@ -22,9 +22,10 @@ export type ChosenEngines = {
 export function chosenEngines(config: Config, env: Environment): ChosenEngines {
   const credentials = createCredentials(config, env, []);
   const accessTo: AccessTo = (vendor) => credentials.accessTo(vendor);
+  const { currency } = config.limits.budget;
   return {
-    transcription: transcriptionEngine(config.voice, accessTo),
-    speech: speechEngine(config.voice, accessTo),
+    transcription: transcriptionEngine(config.voice, accessTo, currency),
+    speech: speechEngine(config.voice, accessTo, currency),
   };
 }
 

@@ -5,6 +5,8 @@ import { z } from 'zod';
 import { count, seconds, secret } from './config-fields.ts';
 
 const command = () => z.array(z.string()).max(50).default([]);
+const MOST_MONEY = 1_000_000;
+const price = () => z.number().min(0).max(MOST_MONEY).optional();
 const own = 'empty: that of the provider of the engine’s name';
 
 const transcription = z.strictObject({
@@ -30,6 +32,9 @@ const transcription = z.strictObject({
   maxBytes: count(1000, 100_000_000).default(25_000_000).describe('Largest sound listened to.'),
   maxSecs: seconds(1, 36_000).default(1200).describe('Longest sound listened to.'),
   timeoutSecs: seconds(1, 600).default(120).describe('Longest wait for the words.'),
+  pricePerMinute: price().describe(
+    'Money for a minute of sound, where it is not known or is another; in limits.budget.currency.',
+  ),
 });
 
 const speech = z.strictObject({
@@ -50,6 +55,7 @@ const speech = z.strictObject({
       'to stdout where no argument has {file}.',
   ),
   timeoutSecs: seconds(1, 300).default(30).describe('Longest wait before the text goes alone.'),
+  pricePerMillionChars: price().describe('Money for a million characters, as above.'),
 });
 
 const terminal = z.strictObject({

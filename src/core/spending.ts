@@ -34,6 +34,8 @@ export type Ask = {
   readonly outputTokens: number;
   /** Undefined where nobody knows it: such calls count in tokens only. */
   readonly price: Price | undefined;
+  /** What it costs beside its tokens, in millionths. */
+  readonly flatMicros?: number;
 };
 
 export type Grant =
@@ -106,21 +108,28 @@ export function grant(budgets: readonly Budget[], ask: Ask): Grant {
 }
 
 /** Tokens of answer for which there is room beside what is used already; below 0: not even for the question. */
-function outputRoom(cap: Cap, used: Amount, { inputTokens, price }: Ask): number {
+function outputRoom(cap: Cap, used: Amount, { inputTokens, price, flatMicros = 0 }: Ask): number {
   const byTokens =
     cap.tokens === 0 ? Number.POSITIVE_INFINITY : cap.tokens - used.tokens - inputTokens;
-  if (cap.micros === 0 || price === undefined || isFree(price)) return byTokens;
-  const money = cap.micros - used.micros - Math.ceil(inputTokens * dearest(price));
+  if (cap.micros === 0) return byTokens;
+  const left = cap.micros - used.micros - flatMicros;
+  if (price === undefined || isFree(price)) {
+    return flatMicros > 0 && left < 0 ? left : byTokens;
+  }
+  const money = left - Math.ceil(inputTokens * dearest(price));
   if (price.output === 0) return money < 0 ? money : byTokens;
   return Math.min(byTokens, Math.floor(money / price.output));
 }
 
 /** The worst case of a call: nothing of it comes from a cache. */
-export function worstCase({ inputTokens, price }: Ask, outputTokens: number): Amount {
+export function worstCase(
+  { inputTokens, price, flatMicros = 0 }: Ask,
+  outputTokens: number,
+): Amount {
   const tokens = inputTokens + outputTokens;
-  if (price === undefined) return { tokens, micros: 0 };
+  if (price === undefined) return { tokens, micros: flatMicros };
   const micros = Math.ceil(inputTokens * dearest(price)) + Math.ceil(outputTokens * price.output);
-  return { tokens, micros };
+  return { tokens, micros: micros + flatMicros };
 }
 
 const isFree = ({ input, output }: Price) => input === 0 && output === 0;

@@ -2,6 +2,7 @@
 // builds engines needs nothing else.
 
 import type { VoiceConfig } from './config-voice.ts';
+import { listeningPrice, speakingPrice } from './voice-prices.ts';
 
 /** How a server is reached. */
 export type EngineAccess = { readonly apiBase: string; readonly apiKey: string };
@@ -9,12 +10,21 @@ export type EngineAccess = { readonly apiBase: string; readonly apiKey: string }
 /** Undefined where nothing is known that would let us in. */
 export type AccessTo = (vendor: 'openai' | 'groq') => EngineAccess | undefined;
 
-export type TranscriptionEngine = { readonly language: string; readonly timeoutMs: number } & (
+export type TranscriptionEngine = {
+  readonly language: string;
+  readonly timeoutMs: number;
+  /** Money for a minute of sound; undefined where nobody knows it. */
+  readonly price?: number | undefined;
+} & (
   | (EngineAccess & { readonly kind: 'server'; readonly name: string; readonly model: string })
   | { readonly kind: 'command'; readonly argv: Argv }
 );
 
-export type SpeechEngine = { readonly timeoutMs: number } & (
+export type SpeechEngine = {
+  readonly timeoutMs: number;
+  /** Money for a million characters; undefined where nobody knows it. */
+  readonly price?: number | undefined;
+} & (
   | (EngineAccess & {
       readonly kind: 'server';
       readonly name: string;
@@ -32,35 +42,41 @@ const MODELS = { openai: 'whisper-1', groq: 'whisper-large-v3-turbo' } as const;
 export function transcriptionEngine(
   { transcription }: VoiceConfig,
   accessTo: AccessTo,
+  currency: string,
 ): TranscriptionEngine | undefined {
-  const { engine, language, model, command } = transcription;
+  const { engine, language, model, command, pricePerMinute } = transcription;
   const common = { language, timeoutMs: transcription.timeoutSecs * 1000 };
   if (engine === 'off') return undefined;
   if (engine === 'command') {
     const argv = argvOf(command);
-    return argv && { ...common, kind: 'command', argv };
+    return argv && { ...common, price: pricePerMinute ?? 0, kind: 'command', argv };
   }
   const found = serverOf(engine, ['groq', 'openai'], transcription, accessTo);
   if (found === undefined) return undefined;
   const { name, access } = found;
-  return { ...common, kind: 'server', name, ...access, model: model || MODELS[name] };
+  const asked = { model: model || MODELS[name], isVendors: transcription.apiBase === '', currency };
+  const price = pricePerMinute ?? listeningPrice(asked);
+  return { ...common, kind: 'server', name, ...access, model: asked.model, price };
 }
 
 export function speechEngine(
   { speech }: VoiceConfig,
   accessTo: AccessTo,
+  currency: string,
 ): SpeechEngine | undefined {
-  const { engine, model, voice, format, command } = speech;
+  const { engine, model, voice, format, command, pricePerMillionChars } = speech;
   const timeoutMs = speech.timeoutSecs * 1000;
   if (engine === 'off') return undefined;
   if (engine === 'command') {
     const argv = argvOf(command);
-    return argv && { timeoutMs, kind: 'command', argv };
+    return argv && { timeoutMs, price: pricePerMillionChars ?? 0, kind: 'command', argv };
   }
   const found = serverOf(engine, ['openai'], speech, accessTo);
+  const isVendors = speech.apiBase === '';
+  const price = pricePerMillionChars ?? speakingPrice({ model, isVendors, currency });
   return (
     found && {
-      ...{ timeoutMs, kind: 'server', name: found.name, ...found.access },
+      ...{ timeoutMs, price, kind: 'server', name: found.name, ...found.access },
       ...{ model, voice, format },
     }
   );

@@ -109,7 +109,7 @@ class Fetching implements InboundAttachments {
     const { listening, store } = this.#deps;
     const resolved = await Promise.all(
       attachments.map(async (one) =>
-        listening.listened(await this.#fetched(one, chat.channel), this.#stop.signal),
+        listening.listened(await this.#fetched(one, chat.channel), message, this.#stop.signal),
       ),
     );
     await listening.told(message, resolved);

@@ -1,9 +1,12 @@
 // Turns the sounds of messages into words, each sound once per engine, and tells people in words when
 // nobody could listen to what they said.
 
+import { type PaidCalls, SpendingRefusedError } from '../agent/spending.ts';
 import { type Attachment, OWN_SPEECH_KINDS, SOUND_KINDS, type Spoken } from '../core/attachment.ts';
+import type { Payer } from '../core/budget-limits.ts';
 import { type MessageId, messageId } from '../core/ids.ts';
 import { type InboundMessage, type OutboundMessage, sessionKeyOf } from '../core/message.ts';
+import { listeningCost, longestMs } from '../core/voice-prices.ts';
 import { createDayText } from '../core/zone-time.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
@@ -11,6 +14,7 @@ import type { Permits } from '../lib/permits.ts';
 import type { MediaStore } from '../media/media.ts';
 import type { KeyValueStore } from '../store/store.ts';
 import { type SpokenWords, type Transcriber, VoiceError } from '../voice/voice.ts';
+import { charged } from './paid-call.ts';
 
 export type ListeningDeps = {
   readonly media: Pick<MediaStore, 'read'>;
@@ -20,21 +24,29 @@ export type ListeningDeps = {
   readonly clock: Clock;
   readonly log: Logger;
   limits(): { readonly maxBytes: number; readonly maxMs: number };
+  readonly spending: PaidCalls;
   /** Undefined: none is set. */
   transcriber(): Promise<Transcriber | undefined>;
   /** What whoever wrote this can do about a missing engine. */
   remedy(message: InboundMessage): Promise<string>;
   timeZone(): string;
   send(message: OutboundMessage): Promise<unknown>;
+  tellOwner(text: string): void;
 };
 
 export interface Listening {
   /** With what is said in it, or why that is not known. @throws the signal's reason */
-  listened(attachment: Attachment, signal: AbortSignal): Promise<Attachment>;
+  listened(attachment: Attachment, payer: Payer, signal: AbortSignal): Promise<Attachment>;
   /** Tells the person what was not listened to; the same once, and a missing engine once a day. */
   told(message: InboundMessage, attachments: readonly Attachment[]): Promise<void>;
 }
 
+const MISPLACED =
+  'What listens to voice messages answers that it knows no such address or model (404). Check apiBase ' +
+  'and model of voice.transcription; with an address of your own the model is whisper-1 unless you set it.';
+const isMisplaced = (error: unknown) =>
+  error instanceof VoiceError && error.code === 'voice_not_found';
+const NO_BUDGET = 'today’s budget is used up';
 const NO_ENGINE = 'no transcription engine is set';
 const KEPT_MS = 30 * 86_400_000;
 
@@ -44,6 +56,11 @@ export const isUnheard = ({ kind, content, spoken }: Attachment): boolean =>
 
 export function createListening(deps: ListeningDeps): Listening {
   const dayText = createDayText();
+  let isOwnerTold = false;
+  const tellOnce = () => {
+    if (!isOwnerTold) deps.tellOwner(MISPLACED);
+    isOwnerTold = true;
+  };
   /** The bus takes an id once. */
   const dailyId = ({ chat }: InboundMessage): MessageId => {
     const day = dayText(deps.clock.now(), deps.timeZone());
@@ -51,14 +68,18 @@ export function createListening(deps: ListeningDeps): Listening {
   };
 
   return {
-    async listened(attachment, signal) {
+    async listened(attachment, payer, signal) {
       if (!isUnheard(attachment)) return attachment;
-      const spoken = await listen(attachment, deps, signal).catch((error: unknown): Spoken => {
-        signal.throwIfAborted();
-        deps.log.warn('sound not listened to', { kind: attachment.kind, error });
-        const reason = error instanceof VoiceError ? error.reason : 'something went wrong';
-        return { kind: 'unheard', reason };
-      });
+      const spoken = await listen(attachment, payer, deps, signal).catch(
+        (error: unknown): Spoken => {
+          signal.throwIfAborted();
+          if (error instanceof SpendingRefusedError) return { kind: 'unheard', reason: NO_BUDGET };
+          if (isMisplaced(error)) tellOnce();
+          deps.log.warn('sound not listened to', { kind: attachment.kind, error });
+          const reason = error instanceof VoiceError ? error.reason : 'something went wrong';
+          return { kind: 'unheard', reason };
+        },
+      );
       return { ...attachment, spoken };
     },
 
@@ -81,6 +102,7 @@ export function createListening(deps: ListeningDeps): Listening {
 
 async function listen(
   { content, mimeType = '', sizeBytes = 0, durationMs = 0 }: Attachment,
+  payer: Payer,
   deps: ListeningDeps,
   signal: AbortSignal,
 ): Promise<Spoken> {
@@ -99,7 +121,15 @@ async function listen(
     const sound = await deps.media.read(content.media);
     if (sound === undefined) return { kind: 'unheard', reason: 'it is no longer stored' };
     const startedAt = clock.monotonic();
-    const words = await transcriber.transcribe({ content: sound, mimeType }, signal);
+    const { price } = transcriber;
+    const worstMs = longestMs(sound.length, durationMs, maxMs);
+    const costOf = ({ durationMs: took = durationMs || worstMs }: SpokenWords) =>
+      listeningCost(price, took);
+    const words = await charged(
+      { payer, micros: listeningCost(price, worstMs), costOf },
+      () => transcriber.transcribe({ content: sound, mimeType }, signal),
+      { spending: deps.spending, signal },
+    );
     const tookMs = Math.round(clock.monotonic() - startedAt);
     const { language } = words;
     log.info('sound listened to', { bytes: sound.length, durationMs, tookMs, language });

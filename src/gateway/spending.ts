@@ -3,7 +3,9 @@
 // asked. Without budgets it only counts, and stores the counts once a second.
 
 import type {
-  CallEnd,
+  PaidCall,
+  PaidCalls,
+  PaidReservation,
   PlannedCall,
   Refusal,
   Reservation,
@@ -12,13 +14,11 @@ import type {
 import { chargedFor, type Payer, personBudgetNames } from '../core/budget-limits.ts';
 import { usedUpText } from '../core/budget-words.ts';
 import type { LimitsConfig } from '../core/config-limits.ts';
-import type { ProviderFailure } from '../core/errors.ts';
 import { createLocalDays } from '../core/local-day.ts';
 import { type ConfiguredPrice, priceOf } from '../core/model-prices.ts';
 import {
   type Amount,
   type Ask,
-  amountOf,
   grant,
   isAlmostUsed,
   isLimited,
@@ -35,6 +35,7 @@ import type { BudgetNotes } from './budget-notes.ts';
 import type { BudgetOwners } from './budget-owners.ts';
 import type { Known, KnownAs } from './known-as.ts';
 import { type Account, SpendingDay } from './spending-day.ts';
+import { spentBy } from './spent-by.ts';
 
 export type SpendingSettings = {
   readonly limits: LimitsConfig;
@@ -58,18 +59,14 @@ const STORE_AFTER_MS = 1000;
 const KEEP_MS = 400 * 86_400_000;
 /** Estimates of the question err; this much more of it is held. */
 const INPUT_MARGIN = 1.25;
-/** Failures by which the vendor shows that it did not begin to answer. */
-const UNBILLED: readonly ProviderFailure['kind'][] = [
-  'auth',
-  'unknown_model',
-  'rate_limited',
-  'rejected',
-  'context_overflow',
-  'server',
-  'network',
-];
 
-export class Spending implements SpendingGuard, AsyncDisposable {
+type Held = {
+  readonly kind: 'held';
+  readonly outputTokens: number;
+  settle(spent: Amount): void;
+};
+
+export class Spending implements SpendingGuard, PaidCalls, AsyncDisposable {
   readonly #deps: SpendingDeps;
   readonly #dayOf = createLocalDays();
   #current: SpendingDay | undefined;
@@ -121,20 +118,39 @@ export class Spending implements SpendingGuard, AsyncDisposable {
   }
 
   async reserve(call: PlannedCall, signal: AbortSignal): Promise<Reservation | Refusal> {
-    const known = await this.#deps.knownAs(call.payer);
+    const ask = this.#askOf(call);
+    const claimed = await this.#claim(call.payer, ask, signal);
+    if (claimed.kind === 'refused') return claimed;
+    const { outputTokens, settle } = claimed;
+    return { kind: 'reserved', outputTokens, settle: (end) => settle(spentBy(end, call, ask)) };
+  }
+
+  async reservePaid(
+    { payer, micros }: PaidCall,
+    signal: AbortSignal,
+  ): Promise<PaidReservation | Refusal> {
+    // One token, so that a budget in tokens that is used up lets nothing through either.
+    const ask: Ask = { inputTokens: 1, outputTokens: 0, price: undefined, flatMicros: micros };
+    const claimed = await this.#claim(payer, ask, signal);
+    if (claimed.kind === 'refused') return claimed;
+    return { kind: 'reserved', settle: (took) => claimed.settle({ tokens: 0, micros: took }) };
+  }
+
+  /** Waits for calls under way where there is room only after them. @throws the signal's reason */
+  async #claim(payer: Payer, ask: Ask, signal: AbortSignal): Promise<Held | Refusal> {
+    const known = await this.#deps.knownAs(payer);
     for (;;) {
       const day = await this.today();
-      joinDoors(day, call.payer, known);
-      await this.#learnLimits(day, call.payer);
-      const accounts = this.#accounts(day, call.payer);
-      const ask = this.#askOf(call);
+      joinDoors(day, payer, known);
+      await this.#learnLimits(day, payer);
+      const accounts = this.#accounts(day, payer);
       const budgets = accounts.map(({ row, cap }) => ({ ledger: row.value, cap }));
       const granted = grant(budgets, ask);
       if (granted.kind === 'wait') {
         await day.room(signal);
         continue;
       }
-      if (granted.kind === 'granted') return this.#hold(day, call, ask, granted.outputTokens);
+      if (granted.kind === 'granted') return this.#hold(day, payer, ask, granted.outputTokens);
       const account = accounts[granted.by];
       if (account !== undefined) return this.#refuse(day, account);
     }
@@ -177,20 +193,15 @@ export class Spending implements SpendingGuard, AsyncDisposable {
   }
 
   /** @throws StoreError where what is held could not be stored: the call must not be made then. */
-  async #hold(
-    day: SpendingDay,
-    call: PlannedCall,
-    ask: Ask,
-    outputTokens: number,
-  ): Promise<Reservation> {
+  async #hold(day: SpendingDay, payer: Payer, ask: Ask, outputTokens: number): Promise<Held> {
     const held = worstCase(ask, outputTokens);
-    const accounts = this.#accounts(day, call.payer);
+    const accounts = this.#accounts(day, payer);
     for (const { row } of accounts) day.change(row, withHeld(row.value, held));
     let isOpen = true;
     const settle = (spent: Amount) => {
       if (!isOpen) return;
       isOpen = false;
-      this.#settle(day, call.payer, held, spent);
+      this.#settle(day, payer, held, spent);
     };
     try {
       if (accounts.some(({ cap }) => isLimited(cap))) await day.store();
@@ -198,11 +209,7 @@ export class Spending implements SpendingGuard, AsyncDisposable {
       settle(NOTHING);
       throw error;
     }
-    return {
-      kind: 'reserved',
-      outputTokens,
-      settle: (end) => settle(spentBy(end, call, ask)),
-    };
+    return { kind: 'held', outputTokens, settle };
   }
 
   #settle(day: SpendingDay, payer: Payer, held: Amount, spent: Amount): void {
@@ -229,14 +236,4 @@ export class Spending implements SpendingGuard, AsyncDisposable {
 /** Whoever is met on another door than before is one with who they are there. */
 function joinDoors(day: SpendingDay, payer: Payer, { names }: Known): void {
   if (names.length > 0) day.book.at(personBudgetNames(payer, names));
-}
-
-function spentBy(end: CallEnd, call: PlannedCall, ask: Ask): Amount {
-  if (end.kind === 'finished' && end.usage !== undefined) {
-    const { inputTokens: input, outputTokens: output, cachedTokens: cached } = end.usage;
-    return amountOf(ask.price, { input, output, cached });
-  }
-  const isUnbilled = end.kind === 'failed' && UNBILLED.includes(end.failure.kind);
-  if (isUnbilled && end.answerTokens === 0) return NOTHING;
-  return amountOf(ask.price, { input: call.inputTokens, output: end.answerTokens });
 }

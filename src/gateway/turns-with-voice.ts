@@ -2,18 +2,23 @@
 // the bus in the transaction that ends it, so neither is lost or doubled. Without the sound the text
 // goes alone.
 
+import { type PaidCalls, SpendingRefusedError } from '../agent/spending.ts';
 import type { QueuedMessage, Turn } from '../bus/bus.ts';
 import type { Channel } from '../channels/channel.ts';
 import type { OutboundAttachment } from '../core/attachment.ts';
-import type { ChannelName } from '../core/ids.ts';
-import type { OutboundDraft } from '../core/message.ts';
+import type { Payer } from '../core/budget-limits.ts';
+import { type ChannelName, messageId } from '../core/ids.ts';
+import { type OutboundDraft, type OutboundMessage, sessionKeyOf } from '../core/message.ts';
 import { speakable } from '../core/speakable.ts';
 import { isSpoken } from '../core/spoken.ts';
+import { speakingCost } from '../core/voice-prices.ts';
+import { createDayText } from '../core/zone-time.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { MediaStore } from '../media/media.ts';
-import type { Speaker } from '../voice/voice.ts';
+import { type Speaker, VoiceError } from '../voice/voice.ts';
 import type { Dispatcher, HandledTurn } from './dispatcher.ts';
+import { charged } from './paid-call.ts';
 
 export type VoicingDeps = {
   readonly media: Pick<MediaStore, 'put'>;
@@ -23,6 +28,11 @@ export type VoicingDeps = {
   /** Whether a sound of its own belongs into such a chat. */
   isChat(name: ChannelName): boolean;
   reply(): 'mirror' | 'always' | 'never';
+  readonly spending: PaidCalls;
+  send(message: OutboundMessage): Promise<unknown>;
+  timeZone(): string;
+  /** The engine knows no such address or model. */
+  misplaced(): void;
   /** Undefined: none is set. */
   speaker(): Promise<Speaker | undefined>;
 };
@@ -33,7 +43,9 @@ export function withVoice(dispatcher: Dispatcher, deps: VoicingDeps): Dispatcher
     async handle(turn) {
       const asked: QueuedMessage[] = [...turn.messages];
       const handled = await dispatcher.handle(noticing(turn, asked));
-      return isToBeSpoken(handled, asked, deps) ? spoken(handled, turn.signal, deps) : handled;
+      const [{ message: payer }] = turn.messages;
+      if (!isToBeSpoken(handled, asked, deps)) return handled;
+      return spoken(handled, payer, turn.signal, deps);
     },
   };
 }
@@ -66,6 +78,7 @@ function isToBeSpoken(
 
 async function spoken(
   handled: HandledTurn,
+  payer: Payer,
   signal: AbortSignal,
   deps: VoicingDeps,
 ): Promise<HandledTurn> {
@@ -75,16 +88,32 @@ async function spoken(
   const text = speakable(outbound.map(({ markdown }) => markdown).join('\n\n'));
   if (text === '') return handled;
   try {
-    const sound = await soundOf(text, first, signal, deps);
+    const sound = await soundOf(text, first, payer, signal, deps);
     if (sound === undefined) return handled;
     const { chat, replyTo } = first;
     const said = { chat, markdown: '', attachments: [sound] };
     const draft = replyTo === undefined ? said : { ...said, replyTo };
     return { ...handled, outbound: [...outbound, draft] };
   } catch (error) {
+    if (error instanceof SpendingRefusedError) return silent(handled, first, error, deps);
+    if (error instanceof VoiceError && error.code === 'voice_not_found') deps.misplaced();
     deps.log.warn('answer not spoken', { channel: first.chat.channel, error });
     return handled;
   }
+}
+
+/** The person hears once a day why. */
+async function silent(
+  handled: HandledTurn,
+  { chat }: OutboundDraft,
+  { text }: SpendingRefusedError,
+  { log, send, clock, timeZone }: VoicingDeps,
+): Promise<HandledTurn> {
+  log.info('answer not spoken: the budget is used up', { channel: chat.channel });
+  const day = createDayText()(clock.now(), timeZone());
+  const id = messageId(`unspoken/${sessionKeyOf(chat)}/${day}`);
+  await send({ id, chat, markdown: `I leave the voice away: ${text}` });
+  return handled;
 }
 
 const carriesSound = ({ chat }: OutboundDraft, { channel, isChat }: VoicingDeps) =>
@@ -93,13 +122,16 @@ const carriesSound = ({ chat }: OutboundDraft, { channel, isChat }: VoicingDeps)
 async function soundOf(
   text: string,
   { chat }: OutboundDraft,
+  payer: Payer,
   signal: AbortSignal,
-  { media, clock, log, speaker, channel }: VoicingDeps,
+  { media, clock, log, speaker, channel, spending }: VoicingDeps,
 ): Promise<OutboundAttachment | undefined> {
   const voice = await speaker();
   if (voice === undefined) return undefined;
   const startedAt = clock.monotonic();
-  const content = await voice.speak(text, signal);
+  const micros = speakingCost(voice.price, text);
+  const call = { payer, micros, costOf: () => micros };
+  const content = await charged(call, () => voice.speak(text, signal), { spending, signal });
   const tookMs = Math.round(clock.monotonic() - startedAt);
   const maxBytes = channel(chat.channel)?.attachments?.maxUploadBytes ?? 0;
   const { id, mimeType, sizeBytes } = await media.put(content, { maxBytes, signal });
@@ -107,12 +139,23 @@ async function soundOf(
   return { ...shapeOf(mimeType), media: id, sizeBytes };
 }
 
+/** Sounds that no phone plays as a message. */
+const OTHER_SOUNDS = [
+  [/^audio\/(?:x-)?flac$/, 'flac'],
+  [/^(?:audio|video)\/webm$/, 'webm'],
+  [/^audio\/(?:x-)?aac$/, 'aac'],
+  [/^audio\/amr$/, 'amr'],
+  [/^audio\/(?:x-)?aiff$/, 'aiff'],
+] as const;
+
 /** Only OGG is a voice message everywhere; phones play MP3 and M4A as music. */
 function shapeOf(mimeType: string): Pick<OutboundAttachment, 'kind' | 'name' | 'mimeType'> {
   if (/^(?:audio|application)\/(?:ogg|opus)$/.test(mimeType)) {
     return { kind: 'voice', name: 'answer.ogg', mimeType: 'audio/ogg' };
   }
   if (mimeType === 'audio/mpeg') return { kind: 'audio', name: 'answer.mp3', mimeType };
+  const ending = OTHER_SOUNDS.find(([pattern]) => pattern.test(mimeType))?.[1];
+  if (ending !== undefined) return { kind: 'document', name: `answer.${ending}`, mimeType };
   if (/^audio\/(?:mp4|x-m4a)$/.test(mimeType)) {
     return { kind: 'audio', name: 'answer.m4a', mimeType: 'audio/mp4' };
   }

@@ -84,6 +84,10 @@ function refusal(status: number): VoiceError {
   if (status === 413) {
     return new VoiceError('voice_too_large', 'it is too large for the engine', { detail });
   }
+  if (status === 404) {
+    const reason = 'the engine knows no such address or model';
+    return new VoiceError('voice_not_found', reason, { detail });
+  }
   if (PASSING.includes(status)) {
     return new VoiceError('voice_busy', 'the engine is busy', { detail });
   }

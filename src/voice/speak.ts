@@ -16,6 +16,7 @@ export function createSpeaker(engine: SpeechEngine, deps: EngineDeps): Speaker {
     engine.kind === 'server' ? [engine.apiBase, engine.model, engine.voice] : engine.argv;
   return {
     id: [engine.kind, ...what].join(' '),
+    price: engine.price ?? 0,
     async speak(text, signal) {
       const sound = await (engine.kind === 'server'
         ? byServer(engine, text, deps, signal)

@@ -37,12 +37,18 @@ const ENDINGS: Readonly<Record<string, string>> = {
   'audio/amr': 'amr',
 };
 
-const answer = z.object({ text: z.string(), language: z.string().nullish() });
+/** `duration` in seconds, with verbose_json. */
+const answer = z.object({
+  text: z.string(),
+  language: z.string().nullish(),
+  duration: z.coerce.number().min(0).nullish().catch(undefined),
+});
 
 export function createTranscriber(engine: TranscriptionEngine, deps: EngineDeps): Transcriber {
   const what = engine.kind === 'server' ? [engine.apiBase, engine.model] : engine.argv;
   return {
     id: [engine.kind, ...what, engine.language].join(' '),
+    price: engine.price ?? 0,
     transcribe: (sound, signal) =>
       engine.kind === 'server'
         ? byServer(engine, sound, deps.clock, signal)
@@ -103,7 +109,11 @@ function byProgram(
 function wordsOf(text: string, language: string): SpokenWords {
   const found = answer.safeParse(jsonOf(text));
   if (!found.success) throw new VoiceError('voice_malformed', 'the engine answered nothing usable');
-  return worded(found.data.text, found.data.language ?? language);
+  const { duration } = found.data;
+  const words = worded(found.data.text, found.data.language ?? language);
+  return typeof duration === 'number'
+    ? { ...words, durationMs: Math.ceil(duration * 1000) }
+    : words;
 }
 
 function worded(text: string, language: string): SpokenWords {

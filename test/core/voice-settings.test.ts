@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { checkConfig } from '../../src/core/config-check.ts';
 import { ConfigError } from '../../src/core/errors.ts';
 import { speechEngine, transcriptionEngine } from '../../src/core/voice-engine.ts';
+import { listeningCost, longestMs, speakingCost } from '../../src/core/voice-prices.ts';
 
 const configOf = (voice: object) =>
   checkConfig(JSON.stringify({ version: 1, voice }), {}).config.voice;
@@ -13,9 +14,9 @@ const KNOWN = {
   openai: { apiBase: 'https://openai.test/v1', apiKey: 'sk' },
 };
 const transcription = (settings: object, known: Partial<typeof KNOWN> = KNOWN) =>
-  transcriptionEngine(configOf({ transcription: settings }), (vendor) => known[vendor]);
+  transcriptionEngine(configOf({ transcription: settings }), (vendor) => known[vendor], 'USD');
 const speech = (settings: object, known: Partial<typeof KNOWN> = KNOWN) =>
-  speechEngine(configOf({ speech: settings }), (vendor) => known[vendor]);
+  speechEngine(configOf({ speech: settings }), (vendor) => known[vendor], 'USD');
 
 describe('what listens', () => {
   it.each([
@@ -39,6 +40,29 @@ describe('what listens', () => {
     expect(transcription({}, {})).toBeUndefined();
     expect(transcription({}, { openai: { ...KNOWN.openai, apiKey: '' } })).toBeUndefined();
     expect(transcription({ engine: 'off' })).toBeUndefined();
+  });
+});
+
+describe('what it costs', () => {
+  it('is as listed at its vendor, as set, and nobody knows it anywhere else', () => {
+    expect(transcription({})?.price).toBeCloseTo(0.04 / 60);
+    expect(transcription({ engine: 'openai' })?.price).toBe(0.006);
+    expect(transcription({ apiBase: 'https://stt.test/v1' })?.price).toBeUndefined();
+    expect(transcription({ apiBase: 'https://stt.test/v1', pricePerMinute: 0.01 })?.price).toBe(
+      0.01,
+    );
+    expect(transcription({ engine: 'command', command: ['w', '{file}'] })?.price).toBe(0);
+    expect(speech({ engine: 'openai', model: 'tts-1-hd' })?.price).toBe(30);
+    expect(speech({ engine: 'openai', model: 'other' })?.price).toBeUndefined();
+  });
+
+  it('is reckoned from what the sound can be at most, whatever its sender says', () => {
+    expect(longestMs(60_000, 1000, 1_200_000)).toBe(60_000);
+    expect(longestMs(60_000, 90_000, 1_200_000)).toBe(90_000);
+    expect(longestMs(60_000_000, 1000, 1_200_000)).toBe(1_200_000);
+    expect(listeningCost(0.006, 90_000)).toBe(9000);
+    expect(listeningCost(0.006, 1)).toBe(1000);
+    expect(speakingCost(15, 'x'.repeat(1000))).toBe(15_000);
   });
 });
 

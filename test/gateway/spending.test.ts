@@ -110,6 +110,36 @@ function finish(reserved: Reservation | Refusal, inputTokens = 800, outputTokens
 const spent = async (key: string) =>
   (await desk.all()).find((view) => view.key === key)?.ledger.spent.tokens ?? 0;
 
+describe('a paid call that is no model', () => {
+  const pay = (micros: number) => spending.reservePaid({ payer: payerOf('7'), micros }, signal);
+
+  it('never passes a limit of money, waits for room, and is refused in the same words', async () => {
+    budget = { perPersonMoneyPerDay: 1 };
+    const calls = Array.from({ length: 20 }, async () => {
+      const reserved = await pay(300_000);
+      if (reserved.kind === 'refused') return reserved.text;
+      await new Promise((resolve) => setImmediate(resolve));
+      reserved.settle(200_000);
+      reserved.settle(200_000);
+      return 'done';
+    });
+    const ends = await Promise.all(calls);
+    expect(ends.filter((end) => end === 'done')).toHaveLength(4);
+    expect(ends).toContainEqual(expect.stringMatching(/is used up \(1\.00 USD a day\)/));
+    const [total] = await desk.all();
+    expect(total?.ledger.spent).toEqual({ tokens: 0, micros: 800_000 });
+  });
+
+  it('is refused where the tokens are used up, and held as spent by a process that dies', async () => {
+    budget = { perPersonTokensPerDay: 4000, totalMoneyPerDay: 10 };
+    expect((await pay(500_000)).kind).toBe('reserved');
+    await crash();
+    expect((await desk.all())[0]?.ledger.spent.micros).toBe(500_000);
+    finish(await ask('7'), 3000, 1000);
+    expect((await pay(1)).kind).toBe('refused');
+  });
+});
+
 describe('a hundred turns at once', () => {
   it('never pass the limit; the others wait for room, and are refused when none comes', async () => {
     budget = { totalTokensPerDay: 10_000 };

@@ -80,6 +80,7 @@ describe('a transcription server', () => {
     expect(await server1().transcribe(ogg('Hello there'), never)).toEqual({
       text: 'Hello there',
       language: 'en',
+      durationMs: 12_000,
     });
     expect(await server1().transcribe(ogg('Привет'), never)).toMatchObject({ language: 'ru' });
   });

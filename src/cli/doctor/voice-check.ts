@@ -9,6 +9,7 @@ import { VoiceError } from '../../voice/voice.ts';
 import type { Terminal } from '../terminal.ts';
 import { type Finding, fail, ok, warn } from './finding.ts';
 
+const UNPRICED = ', unpriced: budgets in money do not count it';
 const SET_UP = 'A Groq or OpenAI key is enough, or set voice.transcription.';
 
 export async function checkVoice(
@@ -50,7 +51,7 @@ async function engineFinding(
     if (await isOnPath(program, env)) return ok(check, `by ${program}`);
     return fail(check, `${program} is not installed`, 'Install it, or set another engine.');
   }
-  const name = `${engine.name} ${engine.model}`;
+  const name = `${engine.name} ${engine.model}${engine.price === undefined ? UNPRICED : ''}`;
   if (!isLive) return ok(check, `${name} (not asked; --live asks it)`);
   try {
     await pingEngine(engine, clock);
