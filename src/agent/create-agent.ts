@@ -15,7 +15,9 @@ import type { ModelRegistry } from '../providers/provider.ts';
 import type { SessionStore } from '../sessions/store.ts';
 import type { Toolbox } from '../tools/tool.ts';
 import type { Agent, PreparedContext, TurnInput } from './agent.ts';
+import { ClearedResults } from './cleared-results.ts';
 import { failureText } from './failure-text.ts';
+import { canReadBack } from './gate.ts';
 import { perform } from './perform.ts';
 import { PreparedContexts } from './prepared.ts';
 import type { PromptSources } from './prompt-sources.ts';
@@ -49,6 +51,7 @@ class TurnTimeUp extends Error {
 type Lasting = {
   readonly contexts: PreparedContexts;
   readonly correction: TokenCorrection;
+  readonly cleared: ClearedResults;
   readonly timeText: ZonedText;
 };
 
@@ -56,7 +59,8 @@ export function createAgent(deps: AgentDeps): Agent {
   const { sessions, clock } = deps;
   const contexts = new PreparedContexts(sessions, deps.prompt);
   const correction = createTokenCorrection();
-  const lasting = { contexts, correction, timeText: createTimeText() };
+  const cleared = new ClearedResults();
+  const lasting = { cleared, contexts, correction, timeText: createTimeText() };
 
   return {
     ...createRevisions({ sessions, clock, outdated: (session) => contexts.outdated(session) }),
@@ -89,16 +93,19 @@ export function createAgent(deps: AgentDeps): Agent {
 
 async function openTurn(
   deps: AgentDeps,
-  { contexts, correction, timeText }: Lasting,
+  { cleared, contexts, correction, timeText }: Lasting,
   input: TurnInput,
   context: PreparedContext,
 ): Promise<Omit<TurnContext, 'signal'>> {
   const { sessions, clock } = deps;
   const settings = deps.settings();
   const startedMs = clock.monotonic();
+  const { session, turnId } = input;
+  const means = { toolbox: deps.toolbox(), rights: new TurnRights(input.rights) };
+  const reading = { cleared, canReadBack: () => canReadBack(means) };
   return {
+    ...means,
     input,
-    rights: new TurnRights(input.rights),
     settings,
     sessions,
     reader: deps.reader,
@@ -112,9 +119,8 @@ async function openTurn(
     },
     prepared: await contexts.current(context, input.chat, input.person),
     models: deps.models(),
-    toolbox: deps.toolbox(),
-    thread: new Thread({ sessions, session: input.session, turnId: input.turnId }),
-    log: deps.log.child({ session: input.session, turnId: input.turnId }),
+    thread: new Thread({ sessions, session, turnId, ...reading }),
+    log: deps.log.child({ session, turnId }),
     time: timeText(clock.now(), input.person.timeZone ?? settings.timeZone),
     elapsedMs: () => Math.round(clock.monotonic() - startedMs),
   };

@@ -14,6 +14,8 @@ import type { TurnContext } from './turn-context.ts';
 export type ModelCall = {
   readonly handle: ModelHandle;
   readonly request: Omit<ModelRequest, 'model'>;
+  /** Of the model, or less where the configuration says so. */
+  readonly contextTokens: number;
   readonly budget: CallBudget;
   /** Estimates in tokens, not corrected. */
   readonly fixedTokens: number;
@@ -33,6 +35,7 @@ export function planCall(turn: TurnContext, model: string, ask: Ask): ModelCall 
   const { thinkingBudget } = input.settings;
   return {
     handle,
+    contextTokens,
     budget,
     fixedTokens:
       textTokens(systemText) +

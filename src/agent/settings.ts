@@ -13,6 +13,7 @@ export type AgentSettings = {
   readonly maxResultChars: number;
   readonly maxTurnTokens: number;
   readonly maxTurnMs: number;
+  readonly clearing: Config['agents']['defaults']['clearing'];
   /** Absolute path. */
   readonly workspace: string;
   /** Of a document, shown with its message. */
@@ -32,6 +33,7 @@ export function agentSettingsOf(config: Config, workspace: string): AgentSetting
     maxResultChars: defaults.maxToolResultChars,
     maxTurnTokens: defaults.maxTurnTokens,
     maxTurnMs: defaults.maxTurnSecs * 1000,
+    clearing: defaults.clearing,
     workspace,
     maxInlineChars: config.media.maxInlineChars,
     timeZone: config.sessions.timeZone,

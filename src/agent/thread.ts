@@ -2,6 +2,13 @@
 // view that the model is shown once the whole does not fit. Records go to the session store first.
 
 import type { AttachedMedia } from '../core/attached.ts';
+import {
+  type ClearingAim,
+  clearedAmong,
+  type ResultKey,
+  resultsToClear,
+  withCleared,
+} from '../core/clear-results.ts';
 import { fitEntries, onlyTurn } from '../core/context-fit.ts';
 import { omissionMarker } from '../core/context-marks.ts';
 import type { MessageId, SessionKey, TurnId } from '../core/ids.ts';
@@ -19,11 +26,15 @@ import type {
 } from '../core/transcript.ts';
 import { type Round, roundsOf } from '../core/turn-rounds.ts';
 import type { SessionStore } from '../sessions/store.ts';
+import type { ClearedResults } from './cleared-results.ts';
 
 export type ThreadOptions = {
   readonly sessions: SessionStore;
   readonly session: SessionKey;
   readonly turnId: TurnId;
+  readonly cleared: ClearedResults;
+  /** Whether the model can ask for what was cleared. */
+  canReadBack(): boolean;
 };
 
 export type PartialAnswer = { readonly text: string; readonly model: string };
@@ -34,6 +45,7 @@ export class Thread {
   #view: readonly TranscriptEntry[] = [];
   #history: readonly TranscriptEntry[] = [];
   #asked: ReadonlySet<MessageId> = new Set();
+  #cleared: ReadonlySet<ResultKey> = new Set();
   #omitted = 0;
   #throughSeq = 0;
   #wasTainted = false;
@@ -58,6 +70,8 @@ export class Thread {
     this.#history = history;
     this.consumed(shownThrough(own));
     this.#view = this.#wholeView();
+    const { cleared, session } = this.#options;
+    this.#cleared = clearedAmong(this.#view, cleared.of(session));
   }
 
   /** The conversation was summed up meanwhile: `history` is what the store shows now. */
@@ -182,16 +196,29 @@ export class Thread {
 
   /** What the model is shown: repaired, with a marker for what is left out. */
   get messages(): readonly ModelMessage[] {
-    if (this.#omitted === 0) return repairThread(this.#view);
+    const shown = this.#shown;
+    if (this.#omitted === 0) return repairThread(shown);
     const text = omissionMarker(this.#omitted, "to fit the model's context window");
     const marker: TranscriptEntry = { role: 'user', turnId: this.#options.turnId, text, at: 0 };
-    const behind = this.#view.findIndex(({ role }) => role !== 'summary');
-    return repairThread(this.#view.toSpliced(Math.max(0, behind), 0, marker));
+    const behind = shown.findIndex(({ role }) => role !== 'summary');
+    return repairThread(shown.toSpliced(Math.max(0, behind), 0, marker));
+  }
+
+  get #shown(): readonly TranscriptEntry[] {
+    return withCleared(this.#view, this.#cleared, this.#options.canReadBack());
+  }
+
+  /** Leaves a line in place of the oldest results of tools; how many. */
+  clear(aim: ClearingAim): number {
+    const keys = resultsToClear(this.#view, this.#cleared, aim);
+    this.#cleared = new Set([...this.#cleared, ...keys]);
+    this.#options.cleared.keep(this.#options.session, this.#cleared);
+    return keys.length;
   }
 
   /** Makes the view take at most `maxTokens` (uncorrected estimate). */
   shrink(maxTokens: number): void {
-    this.#show(fitEntries(this.#view, this.#options.turnId, maxTokens));
+    this.#show(fitEntries(this.#shown, this.#options.turnId, maxTokens));
   }
 
   /** Leaves out everything before this turn. */

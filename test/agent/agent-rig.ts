@@ -18,6 +18,8 @@ import { ALL_RIGHTS } from '../../src/core/rights.ts';
 import type { TranscriptEntry } from '../../src/core/transcript.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import type { ModelRegistry } from '../../src/providers/provider.ts';
+import { findResult } from '../../src/sessions/find-result.ts';
+import { createReadResult } from '../../src/tools/read-result.ts';
 import type { Tool, ToolContext } from '../../src/tools/tool.ts';
 import { createToolbox } from '../../src/tools/toolbox.ts';
 import { createSessionFolder } from '../sessions/session-folder.ts';
@@ -42,6 +44,8 @@ export type RigOptions = {
   readonly local?: boolean;
   readonly vision?: boolean;
   readonly tools?: readonly RigTool[];
+  /** With the tool that reads on in results. */
+  readonly readsResults?: boolean;
   /** Left out: the scripted model. */
   readonly models?: ModelRegistry;
   readonly maxResultChars?: number;
@@ -67,6 +71,7 @@ const SETTINGS: AgentSettings = {
   maxResultChars: 10_000,
   maxTurnTokens: 1_000_000,
   maxTurnMs: 600_000,
+  clearing: { aboveTokens: 100_000, abovePercent: 66, keepNewest: 5 },
   workspace: '',
   maxInlineChars: 8000,
   timeZone: 'UTC',
@@ -80,7 +85,7 @@ export async function createRig(options: RigOptions = {}) {
   const settings = { ...SETTINGS, workspace, ...options.settings };
   const tools = (options.tools ?? []).map(toolOf);
   const toolbox = createToolbox({
-    tools: () => tools,
+    tools: () => [...tools, ...readers],
     settings: () => ({
       disabled: [],
       maxResultChars: options.maxResultChars ?? 10_000,
@@ -90,6 +95,11 @@ export async function createRig(options: RigOptions = {}) {
     log: silentLogger,
   });
   const media = createMemoryMedia(home.clock);
+  const readResult = createReadResult({
+    find: (session, id) => findResult(current.sessions, session, id),
+    maxResultChars: () => options.maxResultChars ?? 10_000,
+  });
+  const readers = (options.readsResults === true ? [readResult] : []) as readonly Tool[];
   const reader = createTestReader(media, join(home.folder, '..', 'derived'));
   const said: { markdown: string; ordinal: number }[] = [];
   const asked: CallToApprove[] = [];

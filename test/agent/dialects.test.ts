@@ -49,7 +49,12 @@ async function createWireRig(dialect: (typeof DIALECTS)[number]) {
   });
   const rig = await createRig({
     models,
-    tools: [tool('look', 'read'), tool('pay', 'write'), tool('post', 'write')],
+    tools: [
+      ...[tool('look', 'read'), tool('pay', 'write'), tool('post', 'write')],
+      { name: 'long', access: 'read', run: async ({ page }) => `page ${page} `.repeat(700) },
+    ],
+    readsResults: true,
+    settings: { clearing: { aboveTokens: 7000, abovePercent: 66, keepNewest: 2 } },
   });
   return { rig, server, ran };
 }
@@ -77,7 +82,7 @@ describe.each(DIALECTS)('over the %s dialect', (dialect) => {
     for (const part of ['You are nanobot', 'Be kind.', 'Lines are short here.', 'Ann has a cat.']) {
       expect(last?.system).toContain(part);
     }
-    expect(last?.tools).toEqual(['look', 'pay', 'post']);
+    expect(last?.tools).toEqual(['look', 'pay', 'post', 'long', 'read_result']);
     const body = JSON.stringify(last?.body);
     for (const part of ['pay the bill', 'look done', 'pay done', 'post done', 'Done.']) {
       expect(body).toContain(part);
@@ -99,6 +104,24 @@ describe.each(DIALECTS)('over the %s dialect', (dialect) => {
       expect(ran.filter((name) => name === 'post').length).toBeLessThanOrEqual(1);
       server.assertDone();
     }
+  });
+
+  it('results that are cleared to save room leave their calls whole', async () => {
+    const { rig, server } = await createWireRig(dialect);
+    let page = 0;
+    server.respond(() => {
+      if (page === 12) return say('Read.');
+      page += 2;
+      const pages = [page - 1, page].map((number) => ({ page: number }));
+      return callTools(...pages.map((given) => ({ name: 'long', arguments: given })));
+    });
+    await rig.ask(1, 'read it all');
+    server.respond(() => say('Yes.'));
+    await rig.ask(2, 'all of it?');
+    const sent = JSON.stringify(server.requests.at(-1)?.body);
+    expect(sent.match(/cleared to save room/g)?.length).toBeGreaterThan(4);
+    expect(sent).toContain('page 12 page 12');
+    server.assertDone();
   });
 
   it('the loss, doubling or displacement of any line leaves a chat that works', async () => {
