@@ -2,6 +2,7 @@
 // behind it is `perform(phase)` against the pure state machine in core/turn.ts.
 
 import type { OutboundAttachment } from '../core/attachment.ts';
+import type { Payer } from '../core/budget-limits.ts';
 import type { AgentEvent, TurnOutcome } from '../core/event.ts';
 import type { SessionKey, TurnId } from '../core/ids.ts';
 import type { Letter } from '../core/letter.ts';
@@ -9,6 +10,7 @@ import type { ChatRef, InboundMessage } from '../core/message.ts';
 import type { TurnPerson } from '../core/notes.ts';
 import type { Rights, ToolAccess } from '../core/rights.ts';
 import type { ToolOutcome } from '../tools/tool.ts';
+import type { CompactionReport } from './compaction.ts';
 import type { Revisions } from './revise.ts';
 
 /** A message the agent is to answer, with its place in the session's order. */
@@ -99,6 +101,13 @@ export interface Agent extends Revisions {
   ): AsyncGenerator<AgentEvent, TurnOutcome, void>;
   /** Runs a call exactly as it was allowed, outside any turn. */
   runApproved(call: ApprovedCall, signal: AbortSignal): Promise<ToolOutcome>;
+  /** Sums up what can be summed up now; `payer` is charged. What came of it. */
+  compact(
+    session: SessionKey,
+    payer: Payer,
+    /** Of the conversation; undefined = the default. */
+    model: string | undefined,
+  ): Promise<CompactionReport>;
   /** Shows the person's new start in the transcript. */
   reset(session: SessionKey): Promise<void>;
 }

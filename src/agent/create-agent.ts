@@ -17,14 +17,19 @@ import type { Toolbox } from '../tools/tool.ts';
 import type { Agent, PreparedContext, TurnInput } from './agent.ts';
 import { ClearedResults } from './cleared-results.ts';
 import { failureText } from './failure-text.ts';
+import { createCompacting } from './compact-session.ts';
+import type { Compactor } from './compaction.ts';
+import { createCompactor } from './compactor.ts';
 import { canReadBack } from './gate.ts';
 import { perform } from './perform.ts';
+import { LastCall } from './last-call.ts';
 import { PreparedContexts } from './prepared.ts';
 import type { PromptSources } from './prompt-sources.ts';
 import { createRevisions } from './revise.ts';
 import { runApproved } from './run-approved.ts';
 import type { AgentSettings } from './settings.ts';
 import { type SpendingGuard, SpendingRefusedError } from './spending.ts';
+import type { SideModel } from './side-model.ts';
 import { Thread } from './thread.ts';
 import { createTokenCorrection, type TokenCorrection } from './token-correction.ts';
 import type { TurnContext } from './turn-context.ts';
@@ -36,6 +41,8 @@ export type AgentDeps = {
   readonly reader: Pick<MediaReader, 'document'>;
   readonly spending: SpendingGuard;
   readonly clock: Clock;
+  /** Sums up long conversations. */
+  readonly side: SideModel;
   readonly log: Logger;
   /** Read once per turn, so that a changed configuration holds from the next one on. */
   models(): ModelRegistry;
@@ -53,17 +60,24 @@ type Lasting = {
   readonly correction: TokenCorrection;
   readonly cleared: ClearedResults;
   readonly timeText: ZonedText;
+  readonly compactor: Compactor;
 };
 
-export function createAgent(deps: AgentDeps): Agent {
+/** Disposing ends what goes on behind the turns. */
+export function createAgent(deps: AgentDeps): Agent & AsyncDisposable {
   const { sessions, clock } = deps;
   const contexts = new PreparedContexts(sessions, deps.prompt);
   const correction = createTokenCorrection();
   const cleared = new ClearedResults();
-  const lasting = { cleared, contexts, correction, timeText: createTimeText() };
+  const outdated = (session: SessionKey) => contexts.outdated(session);
+  const compactor = createCompactor({ ...deps, outdated });
+  const compacting = createCompacting(compactor, deps);
+  const lasting = { cleared, contexts, correction, compactor, timeText: createTimeText() };
 
   return {
-    ...createRevisions({ sessions, clock, outdated: (session) => contexts.outdated(session) }),
+    ...createRevisions({ sessions, clock, outdated }),
+    compact: (session, payer, model) => compacting.onCommand(session, payer, model),
+    [Symbol.asyncDispose]: () => compactor[Symbol.asyncDispose](),
 
     prepare: (session, chat, person) => contexts.prepare(session, chat, person),
 
@@ -76,6 +90,7 @@ export function createAgent(deps: AgentDeps): Agent {
         let state: TurnState = TURN_START;
         while (state.phase !== 'done') state = yield* step(turn, state);
         return state.outcome;
+        compacting.afterTurn(turn);
       } finally {
         deadline[Symbol.dispose]();
         contexts.outdated(input.session);
@@ -93,7 +108,7 @@ export function createAgent(deps: AgentDeps): Agent {
 
 async function openTurn(
   deps: AgentDeps,
-  { cleared, contexts, correction, timeText }: Lasting,
+  { cleared, contexts, correction, compactor, timeText }: Lasting,
   input: TurnInput,
   context: PreparedContext,
 ): Promise<Omit<TurnContext, 'signal'>> {
@@ -112,6 +127,8 @@ async function openTurn(
     spending: deps.spending,
     correction,
     clock,
+    compactor,
+    lastCall: new LastCall(),
     limits: {
       maxRounds: settings.maxToolIterations,
       maxTokens: settings.maxTurnTokens,

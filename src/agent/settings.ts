@@ -1,5 +1,6 @@
 // What the agent needs of the configuration, in its own units.
 
+import type { CompactionPolicy } from '../core/compaction.ts';
 import type { Config } from '../core/config.ts';
 
 export type AgentSettings = {
@@ -7,6 +8,7 @@ export type AgentSettings = {
   readonly temperature: number;
   readonly maxToolIterations: number;
   readonly maxContextTokens: number;
+  readonly compaction: CompactionPolicy;
   /** Identical calls of a tool that changes something, in one turn. */
   readonly maxSameCalls: number;
   /** Longest result of a tool that the model is shown whole. */
@@ -29,6 +31,7 @@ export function agentSettingsOf(config: Config, workspace: string): AgentSetting
     temperature: defaults.temperature,
     maxToolIterations: defaults.maxToolIterations,
     maxContextTokens: defaults.maxContextTokens,
+    compaction: defaults.compaction,
     maxSameCalls: defaults.maxSameToolCallPerTurn,
     maxResultChars: defaults.maxToolResultChars,
     maxTurnTokens: defaults.maxTurnTokens,

@@ -8,6 +8,7 @@ import type { Clock } from '../lib/clock.ts';
 import type { ModelEvent, ModelHandle, ModelRegistry } from '../providers/provider.ts';
 import { chargedMeter } from './charge.ts';
 import type { SpendingGuard } from './spending.ts';
+import { untilAborted } from './until-aborted.ts';
 
 const TIMEOUT_MS = 120_000;
 
@@ -52,7 +53,7 @@ export function createSideModel({ spending, clock, models }: SideModelDeps): Sid
     };
     const inputTokens = () => textTokens(system) + textTokens(text);
     const meter = chargedMeter(spending, payer, { maxTokens, inputTokens });
-    for await (const event of handle.stream(request, signal, meter)) {
+    for await (const event of untilAborted(handle.stream(request, signal, meter), signal)) {
       if (event.type === 'finished') return answerOf(event, handle);
     }
     throw failed(handle, { kind: 'malformed' }, 'the answer did not end');

@@ -7,7 +7,7 @@ import type { Recovery, SignalOf, StateOf } from '../core/turn-state.ts';
 import type { ModelEvent } from '../providers/provider.ts';
 import { meterOf } from './charge.ts';
 import { failureText } from './failure-text.ts';
-import { type ModelCall, planCall } from './model-call.ts';
+import { expectedTokens, type ModelCall, planCall } from './model-call.ts';
 import { ShownText } from './shown-text.ts';
 import { type Finished, takeAnswer } from './take-answer.ts';
 import type { TurnContext } from './turn-context.ts';
@@ -26,6 +26,7 @@ export async function* streamAnswer(
   state: StateOf<'streaming'>,
 ): AsyncGenerator<AgentEvent, StreamSignal, void> {
   const call = planCall(turn, state.model, state.ask);
+  turn.lastCall.note(call.handle, expectedTokens(turn, call));
   const shown = new ShownText(turn.thread, state.model);
   yield* shown.think();
   try {

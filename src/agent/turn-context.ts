@@ -8,6 +8,8 @@ import type { ModelRegistry } from '../providers/provider.ts';
 import type { SessionStore } from '../sessions/store.ts';
 import type { Toolbox } from '../tools/tool.ts';
 import type { TurnInput } from './agent.ts';
+import type { Compactor } from './compaction.ts';
+import type { LastCall } from './last-call.ts';
 import type { Prepared } from './prepared.ts';
 import type { AgentSettings } from './settings.ts';
 import type { SpendingGuard } from './spending.ts';
@@ -28,6 +30,9 @@ export type TurnContext = {
   readonly reader: Pick<MediaReader, 'document'>;
   readonly correction: TokenCorrection;
   readonly spending: SpendingGuard;
+  readonly compactor: Compactor;
+  /** Of this turn. */
+  readonly lastCall: LastCall;
   /** When the turn began, in the words of the prompt. */
   readonly time: string;
   readonly clock: Clock;

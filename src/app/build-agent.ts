@@ -4,6 +4,7 @@ import type { Agent } from '../agent/agent.ts';
 import { createAgent } from '../agent/create-agent.ts';
 import { createPromptSources } from '../agent/prompt-sources.ts';
 import { agentSettingsOf } from '../agent/settings.ts';
+import type { SideModel } from '../agent/side-model.ts';
 import type { SpendingGuard } from '../agent/spending.ts';
 import type { ChannelName } from '../core/ids.ts';
 import type { Environment } from '../core/environment.ts';
@@ -41,6 +42,7 @@ export type AgentParts = {
   readonly executor: Executor;
   /** Largest file that may be sent by a door; undefined where it carries none. */
   maxFileBytes(channel: ChannelName): number | undefined;
+  readonly side: SideModel;
 };
 
 export function buildAgent(
@@ -58,6 +60,7 @@ export function buildAgent(
     maxFileBytes,
   }: AgentParts,
   models: () => ModelRegistry,
+    side,
   home: Home,
   spending: SpendingGuard,
 ): Agent {
@@ -68,7 +71,8 @@ export function buildAgent(
   const redact = (text: string) => live.redact(text);
   const maxResultChars = () => live.defaults.maxToolResultChars;
   const tools = createTools({
-    ...{ files, memory, skills, timeZone, executor },
+    schedules,
+    ...{ files, memory, skills, timeZone, executor, sessions },
     web: buildWeb(live, clock, resources),
     search: buildSearch(live, env),
     sending: { media, maxBytes: maxFileBytes },
@@ -87,7 +91,7 @@ export function buildAgent(
     skills,
   });
   const shown = redactedToolbox(toolbox, redact);
-  return createAgent({
+  const agent = createAgent({
     models,
     sessions,
     reader,
@@ -97,5 +101,7 @@ export function buildAgent(
     clock,
     log,
     settings: () => agentSettingsOf(live.config, workspace()),
+    side,
   });
 }
+  return resources.use(agent);

@@ -89,7 +89,7 @@ async function build(
   const asking = { ownerChat, deciding: () => deciding, persons: () => persons };
   const { spending, desk } = await buildSpending(foundations, asking, resources);
   const side = createSideModel({ spending, clock, models: models.current });
-  const agent = buildAgent(parts, models.current, options.home, spending);
+  const agent = buildAgent({ ...parts, side }, models.current, options.home, spending);
   const settings = createSessionSettings(store.scope('session-settings'));
   const state = store.scope(PAIRING_SCOPE);
   const people = createPeople({
@@ -127,6 +127,7 @@ async function build(
     undo: createUndo({ agent, bus, log, channel: (name) => manager.channel(name) }),
   };
   const judge = createJudge({ persons, policy: (channel) => policyOf(channel, live.config) });
+    compacting: agent,
   const ownerDoor = createOwnerDoor({ state, pairing });
   const isRunning = (name: ChannelName) => manager.status(name)?.kind === 'running';
   const isThere = (name: ChannelName) => (manager.status(name)?.kind ?? 'stopped') !== 'stopped';

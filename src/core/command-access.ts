@@ -26,6 +26,7 @@ export const COMMAND_ACCESS: Readonly<Record<string, Access>> = {
   help: EVERYBODYS,
   whoami: EVERYBODYS,
   new: CONVERSATION,
+  compact: CONVERSATION,
   stop: CONVERSATION,
   undo: CONVERSATION,
   usage: { direct: 'guest', group: 'trusted' },

@@ -17,6 +17,7 @@ export const TOOL_NAMES = [
   'list_dir',
   'remember',
   'recall',
+  'read_earlier',
   'read_skill',
   'message',
   'send_email',

@@ -5,6 +5,7 @@
 import { z } from 'zod';
 import { channelsSchema } from './config-channels.ts';
 import { count, seconds, secret } from './config-fields.ts';
+import { compactionSchema } from './config-compaction.ts';
 import { limitsSchema, modelsSchema } from './config-limits.ts';
 import { toolsSchema } from './config-tools.ts';
 import { voiceSchema } from './config-voice.ts';
@@ -34,6 +35,7 @@ const agentDefaults = z.strictObject({
   maxContextTokens: count(2048, 10_000_000).default(128_000),
   maxConcurrentChats: count(1, 10_000).default(16).describe('Turns that ask the model at once.'),
   maxSameToolCallPerTurn: count(1, 100)
+  compaction: compactionSchema.prefault({}),
     .default(3)
     .describe('Identical calls, with one and the same result, of a tool that changes something.'),
   maxToolResultChars: count(200, 1_000_000)

@@ -102,6 +102,7 @@ function toDisk(entry: TranscriptEntry): Readonly<Record<string, unknown>> {
         timestamp,
         keeps_from: entry.keepsFrom,
         omitted: entry.omitted,
+        media: mediaToDisk(entry.media),
         foreign: entry.isForeign,
       };
     case 'reset':
@@ -207,6 +208,7 @@ function fromSummary(disk: Extract<DiskEntry, { role: 'summary' }>): SummaryEntr
     text: disk.content,
     ...(disk.keeps_from === undefined ? {} : { keepsFrom: disk.keeps_from }),
     ...(disk.omitted === undefined ? {} : { omitted: disk.omitted }),
+    ...mediaFromDisk(disk.media),
     ...(disk.foreign === true ? { isForeign: true } : {}),
     at: disk.timestamp,
   };

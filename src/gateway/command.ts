@@ -36,6 +36,7 @@ export type CommandDeps = {
 /** Who gave a command, and where. */
 export type CommandOrigin = {
   readonly session: SessionKey;
+  readonly compacting: Pick<Agent, 'compact'>;
   readonly message: InboundMessage;
   /** Undefined where the sender was let in for one message only. */
   readonly role: AdmittedRole | undefined;

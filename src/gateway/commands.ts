@@ -7,6 +7,7 @@ import { NanobotError } from '../core/errors.ts';
 import { sessionOf } from '../core/message.ts';
 import { APPROVAL_COMMANDS } from './approval-commands.ts';
 import type { Command, CommandDeps, CommandOrigin } from './command.ts';
+import { COMPACT_COMMANDS } from './compact-command.ts';
 import { CONTINUE_COMMANDS } from './continue-command.ts';
 import { KNOWN_PEOPLE_COMMANDS } from './known-people-commands.ts';
 import { LINK_COMMANDS } from './link-commands.ts';
@@ -86,6 +87,7 @@ export const COMMANDS: readonly Command[] = [
     run: changeQueue,
   },
   ...PEOPLE_COMMANDS,
+  ...COMPACT_COMMANDS,
   ...SPENDING_COMMANDS,
   ...SKILLS_COMMANDS,
   ...PERSON_COMMANDS,

@@ -11,6 +11,7 @@ import { createListDir } from './list-dir.ts';
 import { createMessage } from './message.ts';
 import { createReadDocument, type ReadDocumentDeps } from './read-document.ts';
 import { createReadFile } from './read-file.ts';
+import { createReadEarlier, type ReadEarlierDeps } from './read-earlier.ts';
 import { createReadResult, type ReadResultDeps } from './read-result.ts';
 import { createReadSkill } from './read-skill.ts';
 import { createRecall } from './recall.ts';
@@ -29,6 +30,7 @@ export type ToolsDeps = {
   readonly memory: MemoryStore;
   readonly skills: Skills;
   /** IANA zone; empty = the machine's. */
+  readonly sessions: ReadEarlierDeps['sessions'];
   readonly timeZone: () => string;
   readonly executor: Executor;
   readonly web: WebFetchDeps;
@@ -44,6 +46,7 @@ export function createTools({
   skills,
   timeZone,
   executor,
+  sessions,
   web,
   search,
   sending,
@@ -63,6 +66,7 @@ export function createTools({
     createReadSkill(skills),
     createMessage(),
     createSendEmail(),
+    createReadEarlier({ sessions, maxResultChars: reading.maxResultChars }),
     createSendFile({ files, ...sending }),
     createExec(executor),
     createExecuteCode(executor),

@@ -9,7 +9,9 @@ import type { CallToApprove, TurnInput, TurnMessage } from '../../src/agent/agen
 import { createAgent } from '../../src/agent/create-agent.ts';
 import { createPromptSources } from '../../src/agent/prompt-sources.ts';
 import type { AgentSettings } from '../../src/agent/settings.ts';
+import { createSideModel, type SideModel } from '../../src/agent/side-model.ts';
 import type { SpendingGuard } from '../../src/agent/spending.ts';
+import type { CompactionPolicy } from '../../src/core/compaction.ts';
 import type { AgentEvent, TurnOutcome } from '../../src/core/event.ts';
 import { channelName, chatId, DEFAULT_ACCOUNT, messageId, turnId } from '../../src/core/ids.ts';
 import { sessionKeyOf } from '../../src/core/message.ts';
@@ -19,6 +21,7 @@ import type { TranscriptEntry } from '../../src/core/transcript.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import type { ModelRegistry } from '../../src/providers/provider.ts';
 import { findResult } from '../../src/sessions/find-result.ts';
+import { createReadEarlier } from '../../src/tools/read-earlier.ts';
 import { createReadResult } from '../../src/tools/read-result.ts';
 import type { Tool, ToolContext } from '../../src/tools/tool.ts';
 import { createToolbox } from '../../src/tools/toolbox.ts';
@@ -49,6 +52,12 @@ export type RigOptions = {
   /** Left out: the scripted model. */
   readonly models?: ModelRegistry;
   readonly maxResultChars?: number;
+  /** Left out: nothing is summed up. */
+  readonly compaction?: Partial<CompactionPolicy>;
+  /** With the tool that reads on in the conversation itself. */
+  readonly readsEarlier?: boolean;
+  /** Left out: the model itself. */
+  readonly side?: SideModel;
 };
 
 const TOOL_TIMEOUT_MS = 60_000;
@@ -68,6 +77,13 @@ const SETTINGS: AgentSettings = {
   maxToolIterations: 20,
   maxSameCalls: 3,
   maxContextTokens: 128_000,
+  compaction: {
+    enabled: false,
+    watermarkPercent: 66,
+    watermarkTokens: 100_000,
+    keepTokens: 20_000,
+    summaryTokens: 2000,
+  },
   maxResultChars: 10_000,
   maxTurnTokens: 1_000_000,
   maxTurnMs: 600_000,
@@ -82,8 +98,19 @@ export async function createRig(options: RigOptions = {}) {
   const workspace = join(home.folder, '..', 'workspace');
   await mkdir(workspace, { recursive: true });
   const model = createScriptedModel(options);
-  const settings = { ...SETTINGS, workspace, ...options.settings };
-  const tools = (options.tools ?? []).map(toolOf);
+  const compaction =
+    options.compaction === undefined
+      ? SETTINGS.compaction
+      : { ...SETTINGS.compaction, enabled: true, ...options.compaction };
+  const settings = { ...SETTINGS, workspace, compaction, ...options.settings };
+  const readEarlier = createReadEarlier({
+    sessions: { earlier: (session, question) => current.sessions.earlier(session, question) },
+    maxResultChars: () => options.maxResultChars ?? 10_000,
+  });
+  const tools = [
+    ...(options.tools ?? []).map(toolOf),
+    ...(options.readsEarlier === true ? [readEarlier] : []),
+  ] as readonly Tool[];
   const toolbox = createToolbox({
     tools: () => [...tools, ...readers],
     settings: () => ({
@@ -111,7 +138,8 @@ export async function createRig(options: RigOptions = {}) {
     return {
       sessions,
       agent: createAgent({
-        models: () => options.models ?? model.models,
+        models,
+        side: options.side ?? createSideModel(asked),
         toolbox: () => toolbox,
         settings: () => ({ ...settings, ...state.settings }),
         sessions,

@@ -185,6 +185,7 @@ export async function makePeopleRig(
         drafts: { open: async () => [], askAgain: async () => 0 },
         resetSession: () => Promise.resolve(),
         undo: () => Promise.resolve(''),
+        compacting: { compact: async () => ({ kind: 'nothing', tokens: 0 }) },
       },
     });
     return { store, bus, people, questions, receiver };

@@ -14,6 +14,8 @@ import { toolboxSettings } from '../../src/tools/tool-settings.ts';
 import { createToolbox } from '../../src/tools/toolbox.ts';
 import { createIdleExecutor } from '../support/executor.ts';
 import { createMemoryMedia, createTestReader } from '../support/memory-media.ts';
+import { NO_EARLIER } from '../support/no-earlier.ts';
+import { noSchedules } from '../support/no-jobs.ts';
 import { createSearchSetup } from '../support/search-setup.ts';
 import { createTestSkills } from '../support/test-skills.ts';
 import { createWebTools } from '../support/web-tools.ts';
@@ -37,8 +39,18 @@ const skills = createTestSkills('/nowhere');
 const executor = createIdleExecutor(tmpdir());
 const results = { find: async () => undefined, maxResultChars: () => 10_000 };
 const tools = createTools({
-  ...{ files, memory, skills, timeZone, executor },
-  ...{ web, search, sending, reading, results },
+  schedules,
+  files,
+  memory,
+  skills,
+  timeZone,
+  executor,
+  sessions: NO_EARLIER,
+  web,
+  search: createSearchSetup(),
+  sending,
+  reading,
+  results,
 });
 const toolbox = createToolbox({
   tools: () => tools,

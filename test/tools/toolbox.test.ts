@@ -51,6 +51,7 @@ describe('the toolbox', () => {
       'list_dir',
       'remember',
       'recall',
+      'read_earlier',
       'read_skill',
       'message',
       'send_email',

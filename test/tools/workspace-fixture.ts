@@ -17,6 +17,8 @@ import { temporaryFolder } from '../sessions/session-folder.ts';
 import { createMemoryMedia, createTestReader } from '../support/memory-media.ts';
 import { createIdleExecutor } from '../support/executor.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
+import { NO_EARLIER } from '../support/no-earlier.ts';
+import { noSchedules } from '../support/no-jobs.ts';
 import { createSearchSetup } from '../support/search-setup.ts';
 import { createTestSkills } from '../support/test-skills.ts';
 import { createWebTools } from '../support/web-tools.ts';
@@ -44,6 +46,7 @@ export function createToolSet(home: string) {
     ...{ files, memory, timeZone, sending, reading },
     results: { find: async () => undefined, maxResultChars: () => 10_000 },
     skills: createTestSkills(workspace),
+    sessions: NO_EARLIER,
     executor: createIdleExecutor(home),
     web: createWebTools(),
     search: createSearchSetup(),

@@ -1,0 +1,63 @@
+// When a session is summed up: behind a turn whose call came above the watermark, and when a person
+// asks for it.
+
+import { callBudget } from '../core/budget.ts';
+import type { Payer } from '../core/budget-limits.ts';
+import { watermarkTokens } from '../core/compaction.ts';
+import type { SessionKey } from '../core/ids.ts';
+import type { ModelRegistry } from '../providers/provider.ts';
+import type { CompactionReport, CompactionRequest, Compactor } from './compaction.ts';
+import type { CalledModel } from './last-call.ts';
+import type { AgentSettings } from './settings.ts';
+import type { TurnContext } from './turn-context.ts';
+
+export interface Compacting {
+  afterTurn(turn: TurnContext): void;
+  onCommand(
+    session: SessionKey,
+    payer: Payer,
+    model: string | undefined,
+  ): Promise<CompactionReport>;
+}
+
+export type CompactingDeps = {
+  models(): ModelRegistry;
+  settings(): AgentSettings;
+};
+
+export function createCompacting(
+  compactor: Compactor,
+  { models, settings }: CompactingDeps,
+): Compacting {
+  return {
+    afterTurn(turn) {
+      const { call } = turn.lastCall;
+      if (call === undefined || !turn.settings.compaction.enabled) return;
+      const mark = watermarkTokens(turn.settings.compaction, sizeOf(turn.settings, call.handle));
+      if (call.tokens > mark) compactor.inBackground(requestOf(turn, call.handle));
+    },
+    onCommand(session, payer, model) {
+      const { compaction, ...rest } = settings();
+      const handle = models().resolve(model ?? models().defaultModel);
+      const size = sizeOf(rest, handle);
+      const request = { session, payer, model: handle.name, policy: compaction, size };
+      return compactor.now({ ...request, keepTokens: 0 }, new AbortController().signal);
+    },
+  };
+}
+
+/** Whoever wrote last pays. */
+export function requestOf(turn: TurnContext, handle: CalledModel): CompactionRequest {
+  const { messages, session } = turn.input;
+  const payer = (messages.at(-1) ?? messages[0]).message;
+  const policy = turn.settings.compaction;
+  return { session, payer, model: handle.name, policy, size: sizeOf(turn.settings, handle) };
+}
+
+function sizeOf(
+  { maxContextTokens, maxTokens }: Pick<AgentSettings, 'maxContextTokens' | 'maxTokens'>,
+  handle: CalledModel,
+) {
+  const contextTokens = Math.min(handle.contextTokens, maxContextTokens);
+  return { contextTokens, budget: callBudget(contextTokens, maxTokens) };
+}

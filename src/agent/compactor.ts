@@ -1,0 +1,172 @@
+// Sums up long conversations: in the background after a turn, on command, or in a turn that does not
+// fit. One at a time per session. A step is one model call and one entry, so that a kill costs at most
+// one call; the entry is only written where nothing of what it covers has changed meanwhile.
+
+import { callBudget } from '../core/budget.ts';
+import {
+  keptTokens,
+  maxSummaryTokens,
+  planCompaction,
+  stillStands,
+  summaryEntry,
+} from '../core/compaction.ts';
+import { compactionPrompt, compactionText } from '../core/compaction-prompt.ts';
+import { NanobotError, ProviderError } from '../core/errors.ts';
+import type { SessionKey } from '../core/ids.ts';
+import { entriesTokens } from '../core/tokens.ts';
+import type { TranscriptEntry } from '../core/transcript.ts';
+import { newBoundary } from '../lib/boundary.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { Logger } from '../lib/logger.ts';
+import { createPermits } from '../lib/permits.ts';
+import type { ModelRegistry } from '../providers/provider.ts';
+import type { SessionStore } from '../sessions/store.ts';
+import type { CompactionReport, CompactionRequest, Compactor } from './compaction.ts';
+import { createRetryTimes } from './retry-times.ts';
+import type { SideModel } from './side-model.ts';
+import { SpendingRefusedError } from './spending.ts';
+
+export type CompactorDeps = {
+  readonly sessions: SessionStore;
+  readonly side: SideModel;
+  readonly clock: Clock;
+  readonly log: Logger;
+  models(): ModelRegistry;
+  /** What was prepared for the session's next turn is no longer true. */
+  outdated(session: SessionKey): void;
+};
+
+class SummaryUselessError extends NanobotError {
+  override readonly name = 'SummaryUselessError';
+  constructor() {
+    super('summary_useless', 'the summary is no shorter than what it stands for');
+  }
+}
+
+const MAX_STEPS = 8;
+const MAX_AT_ONCE = 2;
+/** Estimates err, and what is cut to the limit is marked. */
+const READ_SHARE = 0.8;
+
+export function createCompactor(deps: CompactorDeps): Compactor {
+  const { clock, log } = deps;
+  const closing = new AbortController();
+  const permits = createPermits(MAX_AT_ONCE);
+  const running = new Map<SessionKey, Promise<CompactionReport>>();
+  const resting = createRetryTimes(clock);
+
+  function start(request: CompactionRequest, signal: AbortSignal): Promise<CompactionReport> {
+    const { session } = request;
+    const known = running.get(session);
+    if (known !== undefined) return known;
+    const work = attempt(request, AbortSignal.any([signal, closing.signal])).finally(() => {
+      running.delete(session);
+    });
+    running.set(session, work);
+    return work;
+  }
+
+  async function attempt(request: CompactionRequest, signal: AbortSignal) {
+    const { session } = request;
+    try {
+      const permit = await permits.acquire(signal);
+      try {
+        const report = await compact(request, deps, signal);
+        resting.succeeded(session);
+        if (report.kind === 'compacted') log.info('conversation summed up', { session, ...report });
+        return report;
+      } finally {
+        permit[Symbol.dispose]();
+      }
+    } catch (error) {
+      if (!closing.signal.aborted) resting.failed(session);
+      log.warn('conversation not summed up', { session, error });
+      return failure(error);
+    }
+  }
+
+  return {
+    inBackground(request) {
+      if (closing.signal.aborted || resting.isResting(request.session)) return;
+      void start(request, closing.signal);
+    },
+    async now(request, signal) {
+      signal.throwIfAborted();
+      const left = Promise.withResolvers<never>();
+      const leave = () => left.reject(signal.reason);
+      signal.addEventListener('abort', leave, { once: true });
+      try {
+        return await Promise.race([start(request, signal), left.promise]);
+      } finally {
+        signal.removeEventListener('abort', leave);
+      }
+    },
+    rest: (session) => resting.failed(session),
+    isResting: (session) => resting.isResting(session),
+    async [Symbol.asyncDispose]() {
+      closing.abort();
+      await Promise.allSettled(running.values());
+    },
+  };
+}
+
+function failure(error: unknown): CompactionReport {
+  if (error instanceof SpendingRefusedError) return { kind: 'failed', text: error.text };
+  const text = error instanceof ProviderError ? error.userText : undefined;
+  return { kind: 'failed', ...(text === undefined ? {} : { text }) };
+}
+
+async function compact(
+  request: CompactionRequest,
+  deps: CompactorDeps,
+  signal: AbortSignal,
+): Promise<CompactionReport> {
+  const before = await deps.sessions.load(request.session);
+  let messages = 0;
+  for (let step = 0; step < MAX_STEPS; step += 1) {
+    const covered = await compactOnce(request, deps, signal);
+    if (covered === 0) break;
+    messages += covered;
+  }
+  const tokensBefore = entriesTokens(before);
+  if (messages === 0) return { kind: 'nothing', tokens: tokensBefore };
+  const tokensAfter = entriesTokens(await deps.sessions.load(request.session));
+  return { kind: 'compacted', messages, tokensBefore, tokensAfter };
+}
+
+/** How many messages the new summary stands for; 0 where none was made. */
+async function compactOnce(
+  { session, payer, model, policy, size, keepTokens = keptTokens(policy, size) }: CompactionRequest,
+  { sessions, side, clock, models, outdated }: CompactorDeps,
+  signal: AbortSignal,
+): Promise<number> {
+  const maxTokens = maxSummaryTokens(policy, size);
+  const registry = models();
+  const { contextTokens } = registry.resolve(registry.fast(model));
+  const system = compactionPrompt(maxTokens);
+  const readTokens = Math.floor(callBudget(contextTokens, maxTokens).inputTokens * READ_SHARE);
+  const limits = { keepTokens, summaryTokens: maxTokens, readTokens };
+  const plan = planCompaction(await sessions.load(session), limits);
+  if (plan === undefined) return 0;
+  const written = await side.complete(
+    {
+      role: 'compaction',
+      payer,
+      besides: model,
+      system,
+      text: compactionText(plan.covered, readTokens, newBoundary()),
+      maxTokens: maxTokens * 2,
+    },
+    signal,
+  );
+  const entry = summaryEntry(plan, written, maxTokens, clock.now());
+  if (entry === undefined) throw new SummaryUselessError();
+  const isWritten = await sessions.appendIf(session, [entry], (window) =>
+    stillStands(plan, window),
+  );
+  if (isWritten) outdated(session);
+  return isWritten ? plan.covered.filter(isMessage).length : 0;
+}
+
+const isMessage = ({ role }: TranscriptEntry) =>
+  role === 'user' || role === 'assistant' || role === 'tool';

@@ -1,0 +1,158 @@
+// When a conversation is summed up, what of it, and what the summary is allowed to be. Whole turns are
+// covered, from the oldest on; the newest stay as they were said. Asking the model is left to agent/.
+
+import type { CallBudget } from './budget.ts';
+import type { TurnId } from './ids.ts';
+import { turnOf } from './session-carry.ts';
+import { missingLines } from './summary-check.ts';
+import { CHARS_PER_TOKEN, entriesTokens, textTokens } from './tokens.ts';
+import type { SummaryEntry, TranscriptEntry } from './transcript.ts';
+import { keepFirstLines, truncateText } from './truncate.ts';
+
+/** `agents.defaults.compaction` of the configuration. */
+export type CompactionPolicy = {
+  readonly enabled: boolean;
+  /** Of the model's context window. */
+  readonly watermarkPercent: number;
+  readonly watermarkTokens: number;
+  /** The newest turns that stay as they were said. */
+  readonly keepTokens: number;
+  /** Longest summary. */
+  readonly summaryTokens: number;
+};
+
+export type CompactionSize = {
+  readonly contextTokens: number;
+  readonly budget: Pick<CallBudget, 'inputTokens'>;
+};
+
+/** Trimming begins where the room for the question ends; a summary has to be there before. */
+const ROOM_SHARE = 0.9;
+/** The kept turns may take this much of what the watermark allows. */
+const KEPT_SHARE = 0.4;
+const SUMMARY_SHARE = 1 / 8;
+/** Of a summary, what the model wrote; the rest is for what it left out. */
+const WRITTEN_SHARE = 0.65;
+const MAX_MEDIA = 200;
+
+/** A call above this many tokens has its conversation summed up. */
+export function watermarkTokens(policy: CompactionPolicy, size: CompactionSize): number {
+  const share = (size.contextTokens * policy.watermarkPercent) / 100;
+  return Math.floor(Math.min(share, policy.watermarkTokens, size.budget.inputTokens * ROOM_SHARE));
+}
+
+export const keptTokens = (policy: CompactionPolicy, size: CompactionSize) =>
+  Math.floor(Math.min(policy.keepTokens, watermarkTokens(policy, size) * KEPT_SHARE));
+
+export const maxSummaryTokens = (policy: CompactionPolicy, size: CompactionSize) =>
+  Math.floor(Math.min(policy.summaryTokens, size.contextTokens * SUMMARY_SHARE));
+
+export type CompactionLimits = {
+  readonly keepTokens: number;
+  readonly summaryTokens: number;
+  /** What the model that sums up can read at once. */
+  readonly readTokens: number;
+};
+
+export type CompactionPlan = {
+  /** An earlier summary at the head included. */
+  readonly covered: readonly TranscriptEntry[];
+  readonly keepsFrom: TurnId;
+};
+
+type Group = { readonly turn: TurnId | undefined; readonly entries: TranscriptEntry[] };
+
+/**
+ * The oldest turns of what a session shows; undefined where there is nothing worth it. The newest turn
+ * is never among them, and what is too much to read at once is left to the next time.
+ */
+export function planCompaction(
+  window: readonly TranscriptEntry[],
+  { keepTokens, summaryTokens, readTokens }: CompactionLimits,
+): CompactionPlan | undefined {
+  const summary = window.filter(({ role }) => role === 'summary');
+  const groups = groupsOf(window.filter(({ role }) => role !== 'summary'));
+  const tokens = groups.map(({ entries }) => entriesTokens(entries));
+  const sum = (from: number, to?: number) => tokens.slice(from, to).reduce((a, b) => a + b, 0);
+  const borders = bordersOf(groups).filter((index) => index > 0);
+  const wanted = borders.find((index) => sum(index) <= keepTokens) ?? borders.at(-1);
+  if (wanted === undefined) return undefined;
+  const readable = borders.findLast((i) => i <= wanted && sum(0, i) <= readTokens) ?? borders[0];
+  const keepsFrom = readable === undefined ? undefined : groups[readable]?.turn;
+  if (readable === undefined || keepsFrom === undefined) return undefined;
+  const covered = [...summary, ...groups.slice(0, readable).flatMap(({ entries }) => entries)];
+  // Less than a summary takes is not worth a call.
+  return sum(0, readable) < summaryTokens ? undefined : { covered, keepsFrom };
+}
+
+/** What belongs to no turn stays with the one before it. */
+function groupsOf(entries: readonly TranscriptEntry[]): readonly Group[] {
+  const groups: Group[] = [];
+  for (const entry of entries) {
+    const turn = turnOf(entry);
+    const last = groups.at(-1);
+    if (last !== undefined && (turn === undefined || last.turn === turn)) last.entries.push(entry);
+    else groups.push({ turn, entries: [entry] });
+  }
+  return groups;
+}
+
+/**
+ * Where a turn begins with a message that was asked in it. A remark of ours names a turn that may have
+ * begun long before.
+ */
+function bordersOf(groups: readonly Group[]): readonly number[] {
+  const seen = new Set<TurnId>();
+  return groups.flatMap(({ turn, entries: [first] }, index) => {
+    if (turn === undefined || seen.has(turn)) return [];
+    seen.add(turn);
+    return first?.role === 'user' && first.seq !== undefined ? [index] : [];
+  });
+}
+
+/** Whether nothing of what was covered changed since. */
+export function stillStands(
+  { covered }: CompactionPlan,
+  window: readonly TranscriptEntry[],
+): boolean {
+  return JSON.stringify(window.slice(0, covered.length)) === JSON.stringify(covered);
+}
+
+/**
+ * What the model wrote, no longer than allowed, with what it left out of what matters. Undefined where
+ * that would not be shorter than what it stands for.
+ */
+export function summaryEntry(
+  { covered, keepsFrom }: CompactionPlan,
+  written: string,
+  maxTokens: number,
+  at: number,
+): SummaryEntry | undefined {
+  const maxChars = maxTokens * CHARS_PER_TOKEN;
+  const body = shortened(written.trim(), Math.floor(maxChars * WRITTEN_SHARE));
+  const lines = missingLines(body, covered, maxChars - body.length);
+  const text = [body, ...lines].join('\n');
+  if (textTokens(text) >= entriesTokens(covered)) return undefined;
+  const earlier = covered.find((entry) => entry.role === 'summary');
+  return {
+    role: 'summary',
+    text,
+    keepsFrom,
+    ...(earlier?.omitted === undefined ? {} : { omitted: earlier.omitted }),
+    ...mediaOf(covered),
+    ...(covered.some((entry) => 'isForeign' in entry) ? { isForeign: true as const } : {}),
+    at,
+  };
+}
+
+/** Each once, the newest. */
+function mediaOf(covered: readonly TranscriptEntry[]): Pick<SummaryEntry, 'media'> {
+  const all = covered.flatMap((entry) => ('media' in entry ? (entry.media ?? []) : []));
+  const media = [...new Map(all.map((one) => [one.media, one])).values()].slice(-MAX_MEDIA);
+  return media.length === 0 ? {} : { media };
+}
+
+function shortened(text: string, maxChars: number): string {
+  const lines = keepFirstLines(text, maxChars);
+  return lines === '' ? truncateText(text, maxChars, 'too long for a summary') : lines;
+}

@@ -1,0 +1,23 @@
+// The part of the configuration that says when a long conversation is summed up.
+
+import { z } from 'zod';
+import { count } from './config-fields.ts';
+
+export const compactionSchema = z.strictObject({
+  enabled: z
+    .boolean()
+    .default(true)
+    .describe('Long conversations are summed up by a cheap model; false: the oldest is left out.'),
+  watermarkPercent: count(10, 95)
+    .default(66)
+    .describe(
+      'Part of the context window that a call may take before its conversation is summed up.',
+    ),
+  watermarkTokens: count(1000, 10_000_000)
+    .default(100_000)
+    .describe('The same in tokens; whichever is less.'),
+  keepTokens: count(0, 1_000_000)
+    .default(20_000)
+    .describe('Of the newest exchanges, tokens that stay word by word.'),
+  summaryTokens: count(200, 20_000).default(2000).describe('Longest summary.'),
+});
