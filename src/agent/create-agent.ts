@@ -5,6 +5,7 @@
 import { TurnCancelled } from '../bus/bus.ts';
 import { ProviderError } from '../core/errors.ts';
 import type { AgentEvent } from '../core/event.ts';
+import type { SessionKey } from '../core/ids.ts';
 import { interrupt, TURN_START } from '../core/turn.ts';
 import type { Interruption, LiveState, TurnState } from '../core/turn-state.ts';
 import { createTimeText, type ZonedText } from '../core/zone-time.ts';
@@ -16,20 +17,20 @@ import type { SessionStore } from '../sessions/store.ts';
 import type { Toolbox } from '../tools/tool.ts';
 import type { Agent, PreparedContext, TurnInput } from './agent.ts';
 import { ClearedResults } from './cleared-results.ts';
-import { failureText } from './failure-text.ts';
 import { createCompacting } from './compact-session.ts';
 import type { Compactor } from './compaction.ts';
 import { createCompactor } from './compactor.ts';
+import { failureText } from './failure-text.ts';
 import { canReadBack } from './gate.ts';
-import { perform } from './perform.ts';
 import { LastCall } from './last-call.ts';
+import { perform } from './perform.ts';
 import { PreparedContexts } from './prepared.ts';
 import type { PromptSources } from './prompt-sources.ts';
 import { createRevisions } from './revise.ts';
 import { runApproved } from './run-approved.ts';
 import type { AgentSettings } from './settings.ts';
-import { type SpendingGuard, SpendingRefusedError } from './spending.ts';
 import type { SideModel } from './side-model.ts';
+import { type SpendingGuard, SpendingRefusedError } from './spending.ts';
 import { Thread } from './thread.ts';
 import { createTokenCorrection, type TokenCorrection } from './token-correction.ts';
 import type { TurnContext } from './turn-context.ts';
@@ -40,9 +41,8 @@ export type AgentDeps = {
   readonly prompt: PromptSources;
   readonly reader: Pick<MediaReader, 'document'>;
   readonly spending: SpendingGuard;
-  readonly clock: Clock;
-  /** Sums up long conversations. */
   readonly side: SideModel;
+  readonly clock: Clock;
   readonly log: Logger;
   /** Read once per turn, so that a changed configuration holds from the next one on. */
   models(): ModelRegistry;
@@ -59,8 +59,8 @@ type Lasting = {
   readonly contexts: PreparedContexts;
   readonly correction: TokenCorrection;
   readonly cleared: ClearedResults;
-  readonly timeText: ZonedText;
   readonly compactor: Compactor;
+  readonly timeText: ZonedText;
 };
 
 /** Disposing ends what goes on behind the turns. */
@@ -68,10 +68,10 @@ export function createAgent(deps: AgentDeps): Agent & AsyncDisposable {
   const { sessions, clock } = deps;
   const contexts = new PreparedContexts(sessions, deps.prompt);
   const correction = createTokenCorrection();
-  const cleared = new ClearedResults();
   const outdated = (session: SessionKey) => contexts.outdated(session);
   const compactor = createCompactor({ ...deps, outdated });
   const compacting = createCompacting(compactor, deps);
+  const cleared = new ClearedResults();
   const lasting = { cleared, contexts, correction, compactor, timeText: createTimeText() };
 
   return {
@@ -89,8 +89,8 @@ export function createAgent(deps: AgentDeps): Agent & AsyncDisposable {
       try {
         let state: TurnState = TURN_START;
         while (state.phase !== 'done') state = yield* step(turn, state);
-        return state.outcome;
         compacting.afterTurn(turn);
+        return state.outcome;
       } finally {
         deadline[Symbol.dispose]();
         contexts.outdated(input.session);
@@ -126,9 +126,9 @@ async function openTurn(
     reader: deps.reader,
     spending: deps.spending,
     correction,
-    clock,
     compactor,
     lastCall: new LastCall(),
+    clock,
     limits: {
       maxRounds: settings.maxToolIterations,
       maxTokens: settings.maxTurnTokens,

@@ -40,9 +40,9 @@ export type AgentParts = {
   readonly reader: MediaReader;
   readonly skills: Skills;
   readonly executor: Executor;
+  readonly side: SideModel;
   /** Largest file that may be sent by a door; undefined where it carries none. */
   maxFileBytes(channel: ChannelName): number | undefined;
-  readonly side: SideModel;
 };
 
 export function buildAgent(
@@ -57,10 +57,10 @@ export function buildAgent(
     reader,
     skills,
     executor,
+    side,
     maxFileBytes,
   }: AgentParts,
   models: () => ModelRegistry,
-    side,
   home: Home,
   spending: SpendingGuard,
 ): Agent {
@@ -98,10 +98,10 @@ export function buildAgent(
     toolbox: () => shown,
     prompt: redactedPrompt(sources, redact),
     spending,
+    side,
     clock,
     log,
     settings: () => agentSettingsOf(live.config, workspace()),
-    side,
   });
+  return Object.assign(resources.use(agent), { missingTools: () => toolbox.missing() });
 }
-  return resources.use(agent);

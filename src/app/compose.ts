@@ -89,7 +89,8 @@ async function build(
   const asking = { ownerChat, deciding: () => deciding, persons: () => persons };
   const { spending, desk } = await buildSpending(foundations, asking, resources);
   const side = createSideModel({ spending, clock, models: models.current });
-  const agent = buildAgent({ ...parts, side }, models.current, options.home, spending);
+  const toolServers = buildToolServers(foundations, env);
+  const agent = buildAgent({ ...parts, side, toolServers }, models.current, options.home, spending);
   const settings = createSessionSettings(store.scope('session-settings'));
   const state = store.scope(PAIRING_SCOPE);
   const people = createPeople({
@@ -123,11 +124,11 @@ async function build(
       askAgain: (chat) => approvals.askAgain(chat),
     },
     drafts: { open: () => drafts.open(), askAgain: (chat) => drafts.askAgain(chat) },
+    compacting: agent,
     resetSession: (session) => agent.reset(session),
     undo: createUndo({ agent, bus, log, channel: (name) => manager.channel(name) }),
   };
   const judge = createJudge({ persons, policy: (channel) => policyOf(channel, live.config) });
-    compacting: agent,
   const ownerDoor = createOwnerDoor({ state, pairing });
   const isRunning = (name: ChannelName) => manager.status(name)?.kind === 'running';
   const isThere = (name: ChannelName) => (manager.status(name)?.kind ?? 'stopped') !== 'stopped';

@@ -4,8 +4,8 @@
 
 import { z } from 'zod';
 import { channelsSchema } from './config-channels.ts';
-import { count, seconds, secret } from './config-fields.ts';
 import { compactionSchema } from './config-compaction.ts';
+import { count, seconds, secret } from './config-fields.ts';
 import { limitsSchema, modelsSchema } from './config-limits.ts';
 import { toolsSchema } from './config-tools.ts';
 import { voiceSchema } from './config-voice.ts';
@@ -33,9 +33,9 @@ const agentDefaults = z.strictObject({
     .describe('Tokens to think; 0 = off. /think changes it.'),
   maxToolIterations: count(1, 200).default(20).describe('Model calls of one turn.'),
   maxContextTokens: count(2048, 10_000_000).default(128_000),
+  compaction: compactionSchema.prefault({}),
   maxConcurrentChats: count(1, 10_000).default(16).describe('Turns that ask the model at once.'),
   maxSameToolCallPerTurn: count(1, 100)
-  compaction: compactionSchema.prefault({}),
     .default(3)
     .describe('Identical calls, with one and the same result, of a tool that changes something.'),
   maxToolResultChars: count(200, 1_000_000)

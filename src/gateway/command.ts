@@ -1,6 +1,7 @@
 // What a `/command` is: when it is carried out, and what it works with. Who may give it stands in
 // core/command-access.ts.
 
+import type { Agent } from '../agent/agent.ts';
 import type { MessageBus } from '../bus/bus.ts';
 import type { AdmittedRole } from '../core/admission.ts';
 import type { SessionKey } from '../core/ids.ts';
@@ -28,6 +29,7 @@ export type CommandDeps = {
   channelLines(): readonly string[];
   /** What kind of door a channel is. */
   mediumOf(channel: string): Medium;
+  readonly compacting: Pick<Agent, 'compact'>;
   resetSession(session: SessionKey): Promise<void>;
   /** Takes the last answer back; the words for the person. */
   undo(origin: CommandOrigin): Promise<string>;
@@ -36,7 +38,6 @@ export type CommandDeps = {
 /** Who gave a command, and where. */
 export type CommandOrigin = {
   readonly session: SessionKey;
-  readonly compacting: Pick<Agent, 'compact'>;
   readonly message: InboundMessage;
   /** Undefined where the sender was let in for one message only. */
   readonly role: AdmittedRole | undefined;

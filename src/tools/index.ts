@@ -10,8 +10,8 @@ import type { Executor } from './exec/executor.ts';
 import { createListDir } from './list-dir.ts';
 import { createMessage } from './message.ts';
 import { createReadDocument, type ReadDocumentDeps } from './read-document.ts';
-import { createReadFile } from './read-file.ts';
 import { createReadEarlier, type ReadEarlierDeps } from './read-earlier.ts';
+import { createReadFile } from './read-file.ts';
 import { createReadResult, type ReadResultDeps } from './read-result.ts';
 import { createReadSkill } from './read-skill.ts';
 import { createRecall } from './recall.ts';
@@ -29,8 +29,8 @@ export type ToolsDeps = {
   readonly files: GuardedFiles;
   readonly memory: MemoryStore;
   readonly skills: Skills;
-  /** IANA zone; empty = the machine's. */
   readonly sessions: ReadEarlierDeps['sessions'];
+  /** IANA zone; empty = the machine's. */
   readonly timeZone: () => string;
   readonly executor: Executor;
   readonly web: WebFetchDeps;
@@ -44,9 +44,9 @@ export function createTools({
   files,
   memory,
   skills,
+  sessions,
   timeZone,
   executor,
-  sessions,
   web,
   search,
   sending,
@@ -63,10 +63,10 @@ export function createTools({
     createListDir({ files }),
     createRemember(memory),
     recall,
+    createReadEarlier({ sessions, maxResultChars: reading.maxResultChars }),
     createReadSkill(skills),
     createMessage(),
     createSendEmail(),
-    createReadEarlier({ sessions, maxResultChars: reading.maxResultChars }),
     createSendFile({ files, ...sending }),
     createExec(executor),
     createExecuteCode(executor),

@@ -52,11 +52,8 @@ export type RigOptions = {
   /** Left out: the scripted model. */
   readonly models?: ModelRegistry;
   readonly maxResultChars?: number;
-  /** Left out: nothing is summed up. */
   readonly compaction?: Partial<CompactionPolicy>;
-  /** With the tool that reads on in the conversation itself. */
   readonly readsEarlier?: boolean;
-  /** Left out: the model itself. */
   readonly side?: SideModel;
 };
 
@@ -78,12 +75,6 @@ const SETTINGS: AgentSettings = {
   maxSameCalls: 3,
   maxContextTokens: 128_000,
   compaction: {
-    enabled: false,
-    watermarkPercent: 66,
-    watermarkTokens: 100_000,
-    keepTokens: 20_000,
-    summaryTokens: 2000,
-  },
   maxResultChars: 10_000,
   maxTurnTokens: 1_000_000,
   maxTurnMs: 600_000,

@@ -183,9 +183,9 @@ export async function makePeopleRig(
         // What nobody foresaw.
         approvals: { open: () => Promise.reject(new Error('broken')), askAgain: async () => 0 },
         drafts: { open: async () => [], askAgain: async () => 0 },
+        compacting: { compact: async () => ({ kind: 'nothing', tokens: 0 }) },
         resetSession: () => Promise.resolve(),
         undo: () => Promise.resolve(''),
-        compacting: { compact: async () => ({ kind: 'nothing', tokens: 0 }) },
       },
     });
     return { store, bus, people, questions, receiver };

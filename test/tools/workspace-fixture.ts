@@ -18,7 +18,6 @@ import { createMemoryMedia, createTestReader } from '../support/memory-media.ts'
 import { createIdleExecutor } from '../support/executor.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
 import { NO_EARLIER } from '../support/no-earlier.ts';
-import { noSchedules } from '../support/no-jobs.ts';
 import { createSearchSetup } from '../support/search-setup.ts';
 import { createTestSkills } from '../support/test-skills.ts';
 import { createWebTools } from '../support/web-tools.ts';
