@@ -41,6 +41,7 @@ export type AgentDeps = {
   readonly prompt: PromptSources;
   readonly reader: Pick<MediaReader, 'document'>;
   readonly spending: SpendingGuard;
+  /** Sums up long conversations. */
   readonly side: SideModel;
   readonly clock: Clock;
   readonly log: Logger;

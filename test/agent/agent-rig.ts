@@ -52,8 +52,11 @@ export type RigOptions = {
   /** Left out: the scripted model. */
   readonly models?: ModelRegistry;
   readonly maxResultChars?: number;
+  /** Left out: nothing is summed up. */
   readonly compaction?: Partial<CompactionPolicy>;
+  /** With the tool that reads on in the conversation itself. */
   readonly readsEarlier?: boolean;
+  /** Left out: the model itself. */
   readonly side?: SideModel;
 };
 
@@ -75,6 +78,12 @@ const SETTINGS: AgentSettings = {
   maxSameCalls: 3,
   maxContextTokens: 128_000,
   compaction: {
+    enabled: false,
+    watermarkPercent: 66,
+    watermarkTokens: 100_000,
+    keepTokens: 20_000,
+    summaryTokens: 2000,
+  },
   maxResultChars: 10_000,
   maxTurnTokens: 1_000_000,
   maxTurnMs: 600_000,
@@ -126,6 +135,8 @@ export async function createRig(options: RigOptions = {}) {
   const open = () => {
     const sessions = home.open();
     onTestFinished(() => sessions[Symbol.asyncDispose]());
+    const models = () => options.models ?? model.models;
+    const asked = { spending: UNLIMITED, clock: home.clock, models };
     return {
       sessions,
       agent: createAgent({
@@ -223,6 +234,7 @@ export async function createRig(options: RigOptions = {}) {
     },
     /** What a new process finds: the files, nothing in memory. */
     async restart() {
+      await current.agent[Symbol.asyncDispose]();
       await current.sessions[Symbol.asyncDispose]();
       current = open();
     },
