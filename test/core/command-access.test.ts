@@ -11,6 +11,7 @@ const TABLE: readonly (readonly [string, string, string])[] = [
   ['help', 'guest', 'trusted'],
   ['whoami', 'guest', 'trusted'],
   ['new', 'guest', 'trusted'],
+  ['compact', 'guest', 'trusted'],
   ['stop', 'guest', 'trusted'],
   ['undo', 'guest', 'trusted'],
   ['skills', 'trusted', 'owner'],
