@@ -7,9 +7,10 @@ import type { ToolCall } from '../core/transcript.ts';
 import { isBlockedRound } from '../core/turn-rounds.ts';
 import type { SignalOf, StateOf } from '../core/turn-state.ts';
 import type { BoundCall } from '../tools/tool.ts';
+import type { CallReport } from './call-report.ts';
 import { blockedCalls } from './guard-calls.ts';
 import { toolEntry } from './interrupted-calls.ts';
-import { type CallReport, runCall } from './run-call.ts';
+import { runCall } from './run-call.ts';
 import { countSent } from './sent-messages.ts';
 import type { TurnContext } from './turn-context.ts';
 

@@ -7,7 +7,7 @@ import type { ToolCall } from '../core/transcript.ts';
 import { wrapUntrusted } from '../core/untrusted.ts';
 import { newBoundary } from '../lib/boundary.ts';
 import type { ToolOutcome } from '../tools/tool.ts';
-import type { CallReport } from './run-call.ts';
+import type { CallReport } from './call-report.ts';
 import type { TurnContext } from './turn-context.ts';
 
 const READER = 'read_result';

@@ -6,7 +6,7 @@ import { type GuardedCall, judgeCalls, type Verdict } from '../core/guard.ts';
 import { blockedText } from '../core/guard-text.ts';
 import type { ToolCall, ToolEntry } from '../core/transcript.ts';
 import type { BoundCall } from '../tools/tool.ts';
-import type { CallReport } from './run-call.ts';
+import type { CallReport } from './call-report.ts';
 import type { TurnContext } from './turn-context.ts';
 
 type Round = readonly GuardedCall[];

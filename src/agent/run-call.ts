@@ -3,16 +3,12 @@
 import type { AttachedMedia } from '../core/attached.ts';
 import { ToolError } from '../core/errors.ts';
 import type { Letter } from '../core/letter.ts';
-import type { ToolCall, ToolEntry } from '../core/transcript.ts';
+import type { ToolCall } from '../core/transcript.ts';
 import type { BoundCall, ToolContext } from '../tools/tool.ts';
+import type { CallReport } from './call-report.ts';
 import { gated } from './gate.ts';
 import { permissionFor, type ReadyCall } from './permission.ts';
 import type { TurnContext } from './turn-context.ts';
-
-export type CallReport = Pick<
-  ToolEntry,
-  'status' | 'text' | 'whole' | 'failure' | 'isBlocked' | 'isForeign' | 'media'
->;
 
 const NOT_ALLOWED =
   'Error (permission): whoever asks may not have this done here. Do not try it another way; say so.';

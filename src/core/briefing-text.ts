@@ -6,7 +6,7 @@ import { keepFirstLines, keepLastLines } from './truncate.ts';
 const HEADING = /^(?:#{1,6} \S|(?:={3,}|-{3,}) \S.* (?:={3,}|-{3,})$)/;
 /** Definitions at the beginning of a line in the usual languages. */
 const DEFINITION =
-  /^\s{0,4}(?:(?:export|public|private|protected|static|async|abstract|default|pub(?:\([a-z]+\))?|final|override) )*(?:function\*?|class|interface|type|enum|def|fn|func|struct|trait|impl|module|namespace|object|record|sub|CREATE (?:TABLE|VIEW|INDEX)) [\p{L}_$(<"*&`]/u;
+  /^\s{0,4}(?:(?:export|public|private|protected|static|a(?:bstract|sync)|default|pub(?:\([a-z]+\))?|final|override) )*(?:function\*?|class|interface|type|enum|def|fn|func|struct|trait|impl|module|namespace|object|record|sub|CREATE (?:TABLE|VIEW|INDEX)) [\p{L}_$(<"*&`]/u;
 const MIN_OUTLINE = 3;
 const MAX_OUTLINE = 200;
 const MAX_OUTLINE_CHARS = 120;
