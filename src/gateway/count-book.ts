@@ -11,6 +11,12 @@ export type CountRow<Value> = {
 /** What has to be written so that the book can be read again. */
 export type StoredRow = { readonly key: string; readonly value: string | undefined };
 
+export type RowsToStore = {
+  readonly rows: readonly StoredRow[];
+  /** They are on disk. */
+  written(): void;
+};
+
 export class CountBook<Value> {
   readonly #fresh: Value;
   readonly #join: (left: Value, right: Value) => Value;
@@ -55,18 +61,26 @@ export class CountBook<Value> {
 
   /**
    * The rows as they are now and are to be stored, with those that took others in and the deletion
-   * of the others.
+   * of the others, which come again until they are written.
    */
-  stored(rows: Iterable<CountRow<Value>>): readonly StoredRow[] {
-    const current = [...rows, ...this.#joined].map((row) => this.#rows.get(row.key) ?? row);
+  stored(rows: Iterable<CountRow<Value>>): RowsToStore {
+    const joined = [...this.#joined];
+    const current = [...rows, ...joined].map((row) => this.#rows.get(row.key) ?? row);
     const written = [...new Set(current)].map(({ key, names, value }) => ({
       key,
       value: JSON.stringify({ names: [...names], value }),
     }));
-    const gone = [...this.#gone].map((key) => ({ key, value: undefined }));
-    this.#gone.clear();
-    this.#joined.clear();
-    return [...gone, ...written];
+    // A name that was forgotten since may have a row of its own again.
+    const gone = [...this.#gone].filter((key) => this.#rows.get(key)?.key !== key);
+    const deleted = gone.map((key) => ({ key, value: undefined }));
+    const wereGone = [...this.#gone];
+    return {
+      rows: [...deleted, ...written],
+      written: () => {
+        for (const key of wereGone) this.#gone.delete(key);
+        for (const row of joined) this.#joined.delete(row);
+      },
+    };
   }
 
   /** Takes up what `stored` wrote; undefined where it is damaged. */

@@ -209,8 +209,10 @@ export function createFairUse({ state, bus, clock, log, knownAs, settings }: Fai
         async store() {
           if (touched.size === 0) return;
           // The messages are what matters: a count that is not stored only ends with the process.
+          const { rows, written } = book.stored(touched);
           await state
-            .setMany(book.stored(touched))
+            .setMany(rows)
+            .then(written)
             .catch((error) => log.warn('counts not stored', { error }));
         },
         settle(results) {

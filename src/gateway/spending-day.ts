@@ -81,10 +81,12 @@ export class SpendingDay {
     const rows = [...this.#changed];
     if (rows.length === 0) return;
     this.#changed.clear();
-    const written = this.book.stored(rows);
+    const stored = this.book.stored(rows);
     const prefix = prefixOf(this.day);
     try {
-      await this.#state.setMany(written.map(({ key, value }) => ({ key: prefix + key, value })));
+      const named = stored.rows.map(({ key, value }) => ({ key: prefix + key, value }));
+      await this.#state.setMany(named);
+      stored.written();
     } catch (error) {
       for (const row of rows) this.#changed.add(row);
       throw error;

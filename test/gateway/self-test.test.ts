@@ -149,6 +149,27 @@ test('a channel that hangs is given its time and no more', async () => {
   expect(clock.pending).toBe(0);
 });
 
+test('a text that was still there when the time was over is taken away all the same', async () => {
+  const clock = createMovableClock();
+  const removed: unknown[] = [];
+  const { channel } = pigeon({
+    retracting: {
+      async retract(_chat, parts, signal) {
+        if (removed.length === 0) {
+          removed.push('begun');
+          const ended = new Promise((_, reject) => {
+            signal.addEventListener('abort', () => reject(signal.reason));
+          });
+          await Promise.all([ended, clock.advance(SELF_TEST_MS)]);
+        }
+        removed.push(...parts);
+      },
+    },
+  });
+  expect((await steps({ channel, clock })).at(-1)).toEqual(failed('took longer', ''));
+  await expect.poll(() => removed).toEqual(['begun', PART]);
+});
+
 test('a channel with a way of its own is tested by it', async () => {
   const { channel, sent } = pigeon({
     selfTest: {
