@@ -16,6 +16,15 @@ export type WhatsAppMediaRef = {
   readonly path: string;
   /** The host as the sender names it. */
   readonly host: string;
+  /** The message it came with: by it the account's phone is asked for it again. */
+  readonly message?: WhatsAppMessageRef;
+};
+
+export type WhatsAppMessageRef = {
+  readonly remoteJid: string;
+  readonly id: string;
+  readonly fromMe: boolean;
+  readonly participant?: string;
 };
 
 type Kind = { readonly kind: AttachmentKind; readonly type: WhatsAppMediaType };
@@ -40,6 +49,19 @@ export function attachmentsOf(content: WhatsAppContent): readonly Attachment[] {
     if (file === undefined || file === null) return [];
     const isVoice = kind === 'audio' && file.ptt === true;
     return [attachment(file, isVoice ? 'voice' : kind, type)];
+  });
+}
+
+/** The files of this message. */
+export function filesOfMessage(
+  attachments: readonly Attachment[],
+  { remoteJid, id, fromMe, participant }: WhatsAppMessageRef,
+): readonly Attachment[] {
+  const message = { remoteJid, id, fromMe, ...(participant === undefined ? {} : { participant }) };
+  return attachments.map((one) => {
+    if (one.content.kind !== 'remote') return one;
+    const ref: WhatsAppMediaRef = { ...JSON.parse(one.content.ref), message };
+    return { ...one, content: { kind: 'remote', ref: JSON.stringify(ref) } };
   });
 }
 

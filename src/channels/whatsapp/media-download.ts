@@ -7,31 +7,40 @@ import { request } from 'node:https';
 import { DEF_MEDIA_HOST, getMediaKeys } from '@whiskeysockets/baileys';
 import { isLoopbackHost } from '../../core/loopback.ts';
 import type { WhatsAppMediaRef } from '../../core/whatsapp-media.ts';
+import { orAborted } from '../../lib/aborted.ts';
 import { AttachmentError } from '../channel.ts';
+import type { MediaAgain } from './media-again.ts';
 
+const MEDIA_GONE = 'whatsapp_media_gone';
 const MAC_BYTES = 10;
 /** The library's type leaves it open; nothing is authentic under it. */
 const NO_KEY = new Uint8Array();
 /** The media host answers those only who come from the web client. */
 const ORIGIN = 'https://web.whatsapp.com';
 
-/**
- * `socketUrl` is where the account is connected: only where that is on this machine may a message
- * name its media host, which is then on this machine too. Everybody else's files are on WhatsApp's.
- * @throws AttachmentError
- */
+export type MediaDownloadDeps = {
+  /**
+   * Where the account is connected: only where that is on this machine may a message name its media
+   * host, which is then on this machine too. Everybody else's files are on WhatsApp's.
+   */
+  readonly socketUrl: string;
+  readonly again: MediaAgain;
+};
+
+/** @throws AttachmentError */
 export async function* downloadMedia(
   ref: string,
-  socketUrl: string,
+  deps: MediaDownloadDeps,
   signal: AbortSignal,
 ): AsyncGenerator<Uint8Array> {
-  const { type, mediaKey, path, host }: WhatsAppMediaRef = JSON.parse(ref);
+  const file: WhatsAppMediaRef = JSON.parse(ref);
+  const { type, mediaKey } = file;
   const {
     iv,
     cipherKey,
     macKey = NO_KEY,
   } = await getMediaKeys(Buffer.from(mediaKey, 'base64'), type);
-  const response = await opened(placeAt(path, hostFor(host, socketUrl)), signal);
+  const response = await found(file, deps, signal);
   const decipher = createDecipheriv('aes-256-cbc', cipherKey, iv);
   const hmac = createHmac('sha256', macKey).update(iv);
   let tail: Buffer = Buffer.alloc(0);
@@ -52,6 +61,23 @@ export async function* downloadMedia(
     throw new AttachmentError('whatsapp_media', 'it arrived damaged', { isFinal: false });
   }
   yield decipher.final();
+}
+
+/** What the host does not keep any more, the phone may put there once more. */
+async function found(
+  file: WhatsAppMediaRef,
+  { socketUrl, again }: MediaDownloadDeps,
+  signal: AbortSignal,
+): Promise<IncomingMessage> {
+  const host = hostFor(file.host, socketUrl);
+  try {
+    return await opened(placeAt(file.path, host), signal);
+  } catch (error) {
+    const isGone = error instanceof AttachmentError && error.code === MEDIA_GONE;
+    const path = isGone ? await orAborted(again(file), signal) : undefined;
+    if (path === undefined) throw error;
+    return opened(placeAt(path, host), signal);
+  }
 }
 
 function hostFor(named: string, socketUrl: string): string {
@@ -92,5 +118,5 @@ function refusal(status: number): AttachmentError {
   const reason = isGone
     ? 'WhatsApp does not keep it any more; it has to be sent again'
     : 'WhatsApp’s media host did not hand it over';
-  return new AttachmentError('whatsapp_media', reason, { isFinal: isGone });
+  return new AttachmentError(isGone ? MEDIA_GONE : 'whatsapp_media', reason, { isFinal: isGone });
 }

@@ -7,6 +7,7 @@ import { chatId, userId } from '../../core/ids.ts';
 import type { InboundMessage } from '../../core/message.ts';
 import { readWhatsApp, type WhatsAppReading } from '../../core/whatsapp-content.ts';
 import { personOfId } from '../../core/whatsapp-jid.ts';
+import { filesOfMessage } from '../../core/whatsapp-media.ts';
 import { signOf } from '../../core/whatsapp-signs.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../lib/logger.ts';
@@ -144,7 +145,7 @@ export function createRowReader(deps: RowReaderDeps) {
     const sign = signOf(row.message);
     const gate = gateOf(row, reading, { now: clock.now(), maxAgeMs, ownerUntil, sign });
     const text = reading?.text ?? '';
-    const said = { ...filesOf(reading), ...quote, ...signFields(sign, speaker) };
+    const said = { ...filesOf(row, reading), ...quote, ...signFields(sign, speaker) };
     if (speaker.group === undefined) return toEntry(row, speaker, { text, ...said }, gate);
     // What is done to messages of ours, or of those that were for us, is for us.
     const isReply = sign !== undefined && sign.kind !== 'edited';
@@ -164,12 +165,13 @@ export function createRowReader(deps: RowReaderDeps) {
   };
 }
 
-function filesOf({
-  attachments,
-  isOfAlbum,
-}: Partial<WhatsAppReading> = {}): Pick<InboundMessage, 'attachments' | 'mayContinue'> {
+function filesOf(
+  { key }: InboxRow,
+  { attachments, isOfAlbum }: Partial<WhatsAppReading> = {},
+): Pick<InboundMessage, 'attachments' | 'mayContinue'> {
   if (attachments === undefined) return {};
-  return { attachments, ...(isOfAlbum === true ? { mayContinue: true } : {}) };
+  const files = filesOfMessage(attachments, key);
+  return { attachments: files, ...(isOfAlbum === true ? { mayContinue: true } : {}) };
 }
 
 const UNDIRECTED = { kind: 'record', gate: 'sent to a list of people' } as const;

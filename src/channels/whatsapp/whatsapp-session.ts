@@ -9,6 +9,7 @@ import { createInbox, type Inbox } from './inbox.ts';
 import { type Ledger, openLedger } from './ledger.ts';
 import { createLidDirectory } from './lid-directory.ts';
 import { createLink, type Link } from './link.ts';
+import { createMediaAgain, type MediaAgain } from './media-again.ts';
 import { createOutbox, type Outbox } from './outbox.ts';
 import { createOwnerPause } from './owner-pause.ts';
 import { createPeople, type People } from './people.ts';
@@ -30,6 +31,7 @@ export type SessionDeps = {
 export class WhatsAppSession {
   readonly link: Link;
   readonly outbox: Outbox;
+  readonly mediaAgain: MediaAgain;
   readonly #deps: SessionDeps;
   readonly #ledger: Ledger;
   readonly #inbox: Inbox;
@@ -42,6 +44,8 @@ export class WhatsAppSession {
     this.#undecryptable = createUndecryptable(deps.host);
     this.#groupMembers = createGroupMembers(deps.host.clock);
     this.link = this.#createLink();
+    const { clock, log } = deps.host;
+    this.mediaAgain = createMediaAgain({ socket: () => this.link.socket, clock, log });
     const people = this.#createPeople();
     this.outbox = createOutbox({
       link: this.link,

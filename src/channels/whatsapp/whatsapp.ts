@@ -20,6 +20,7 @@ import type {
 } from '../channel.ts';
 import { MIN_EDIT_INTERVAL_MS } from './edits.ts';
 import { WHATSAPP } from './ids.ts';
+import type { MediaAgain } from './media-again.ts';
 import { downloadMedia } from './media-download.ts';
 import { CAPTION_UNITS } from './send-media.ts';
 import { TYPING_SHOWN_MS } from './typing.ts';
@@ -72,7 +73,11 @@ class WhatsAppChannel implements Channel {
     this.attachments = {
       maxUploadBytes: MAX_UPLOAD_BYTES,
       maxCaptionUnits: CAPTION_UNITS,
-      fetch: (ref, signal) => downloadMedia(ref, config.socketUrl, signal),
+      fetch: (ref, signal) => {
+        const { socketUrl } = config;
+        const again: MediaAgain = async (file) => this.#session?.mediaAgain(file);
+        return downloadMedia(ref, { socketUrl, again }, signal);
+      },
     };
     this.typing = {
       intervalMs: TYPING_SHOWN_MS,

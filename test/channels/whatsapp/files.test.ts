@@ -8,6 +8,7 @@ import { messageId } from '../../../src/core/ids.ts';
 import { sending } from '../../contract/channel.ts';
 import { fileOf } from '../../contract/channel-files.ts';
 import { PNG } from '../../contract/media.ts';
+import { createMovableClock } from '../../support/movable-clock.ts';
 import type { Contact, WhatsAppServer } from '../../support/whatsapp-server/contract.ts';
 import { startWhatsAppServer } from '../../support/whatsapp-server/server.ts';
 import { trustWhatsAppServer } from '../../support/whatsapp-server/trust.ts';
@@ -107,6 +108,38 @@ describe('a file that a person sends', () => {
       isFinal: true,
       reason: 'WhatsApp does not keep it any more; it has to be sent again',
     });
+  });
+
+  test('that only the phone keeps is put there again by it, and asked for once', async () => {
+    const message = await received(await fileMessage(server, { document: LARGE, mimetype: 'a/b' }));
+    server.forgetMedia('keeps');
+    for (let time = 0; time < 2; time += 1) {
+      expect((await fetched(message.attachments?.[0])).equals(LARGE)).toBe(true);
+    }
+    server.forgetMedia('keeps');
+    await expect(fetched(message.attachments?.[0])).rejects.toMatchObject({ isFinal: true });
+  });
+
+  test('that the phone does not hand over in time is given up', async () => {
+    const clock = createMovableClock(Date.now());
+    await using other = await startLiveRig(server, { allowFrom: ['*'] }, { clock });
+    const ben = await server.contact(other.phone, { name: 'Ben' });
+    await ben.writes('', { message: await fileMessage(server, { image: PNG, ...NO_PREVIEW }) });
+    const moved = async <T>(work: Promise<T>): Promise<T> => {
+      const isDone = work.then(
+        () => true,
+        () => true,
+      );
+      while (!(await Promise.race([isDone, clock.advance(1000).then(() => false)])));
+      return work;
+    };
+    const message = await moved(other.host.until(({ entries }) => entries.at(-1)?.message));
+    server.forgetMedia('sleeps');
+    const { content } = message.attachments?.[0] ?? {};
+    if (content?.kind !== 'remote') throw new Error('nothing to fetch');
+    const pieces = other.channel.attachments?.fetch(content.ref, new AbortController().signal);
+    const given = moved(Array.fromAsync(pieces ?? []));
+    await expect(given).rejects.toMatchObject({ isFinal: true });
   });
 
   test('that was changed on its way is none', async () => {

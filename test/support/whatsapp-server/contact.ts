@@ -86,6 +86,11 @@ export class Person implements Contact, Author {
     return this.#mailWith(id).sendAgain(id);
   }
 
+  /** The message that it sent under this id. */
+  wrote(id: string): proto.IMessage | undefined {
+    return this.#mailWith(id).message(id);
+  }
+
   #mailWith(id: string): SentMail {
     const sender = [...this.#handsets.values()].find(({ mail }) => mail.has(id));
     return (sender ?? this.#phone).mail;

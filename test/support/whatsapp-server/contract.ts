@@ -4,6 +4,7 @@
 // docs/channels/whatsapp.md.
 
 import type { proto } from '@whiskeysockets/baileys';
+import type { PhoneFiles } from './media-host.ts';
 
 export type Addressing =
   /** `from` is a LID; `withAlt`: the phone number comes with it. */
@@ -195,8 +196,8 @@ export interface WhatsAppServer extends AsyncDisposable {
   group(phone: Phone, members: readonly Contact[], subject?: string): Promise<Group>;
   /** Puts a ciphertext on the media host, as a phone does. */
   keep(ciphertext: Buffer): Promise<{ readonly mediaUrl: string; readonly directPath: string }>;
-  /** What was put there is gone, as after some weeks. */
-  forgetMedia(): void;
+  /** What was put there is gone, as after some weeks; the phones lose it too unless named otherwise. */
+  forgetMedia(phone?: PhoneFiles): void;
   /** The media host takes nothing while it is true. */
   refuseUploads(refused: boolean): void;
   fault(fault: Fault): void;

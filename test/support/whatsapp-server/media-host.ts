@@ -20,16 +20,24 @@ export interface MediaHost extends AsyncDisposable {
   readonly handler: StanzaHandler;
   /** Keeps a ciphertext that a phone uploaded. */
   keep(ciphertext: Buffer): Promise<{ readonly mediaUrl: string; readonly directPath: string }>;
-  forget(): void;
+  /** `phone`: what becomes of them on the account's phone. */
+  forget(phone?: PhoneFiles): void;
+  /** The phone uploads a forgotten file again: its new path; undefined where it is gone there too. */
+  again(path: string): string | 'asleep' | undefined;
   /** Uploads fail while it is true. */
   refuses: boolean;
 }
+
+/** Whether the phone has the files of its messages, and answers who asks for them. */
+export type PhoneFiles = 'keeps' | 'loses' | 'sleeps';
 
 type Reply = { readonly status: number; readonly body: Buffer };
 
 export function createMediaHost(): MediaHost {
   const auth = randomBytes(16).toString('base64url');
   const files = new Map<string, Buffer>();
+  const forgotten = new Map<string, Buffer>();
+  let phone: PhoneFiles = 'loses';
   const shelf = { auth, files, refuses: false };
   let identity: SelfSigned | undefined;
   let listening: Promise<Server> | undefined;
@@ -60,7 +68,19 @@ export function createMediaHost(): MediaHost {
       const directPath = `/v/${hash}`;
       return { mediaUrl: `https://${await host()}${directPath}`, directPath };
     },
-    forget: () => files.clear(),
+    forget(state = 'loses') {
+      phone = state;
+      for (const [name, file] of files) forgotten.set(name, file);
+      files.clear();
+    },
+    again(path) {
+      if (phone === 'sleeps') return 'asleep';
+      const file = forgotten.get(path.split('/').at(-1) ?? '');
+      if (file === undefined || phone === 'loses') return undefined;
+      const name = randomBytes(16).toString('base64url');
+      files.set(name, file);
+      return `/v/${name}`;
+    },
     get refuses() {
       return shelf.refuses;
     },

@@ -1,13 +1,14 @@
 // Everybody who writes with the accounts of the server: contacts, groups and the accounts' own
 // phones, found by number or LID; what the plumbing asks of them in one place.
 
-import type { KeyPair } from '@whiskeysockets/baileys';
+import type { KeyPair, proto } from '@whiskeysockets/baileys';
 import { Person } from './contact.ts';
 import type { Contact } from './contract.ts';
 import { type PastMessage, sendFirstSync } from './first-sync.ts';
 import { GroupChat, groupHandler } from './groups.ts';
 import { linkedBundle } from './line.ts';
-import { createMediaHost } from './media-host.ts';
+import { mediaAgainHandler } from './media-again.ts';
+import { createMediaHost, type PhoneFiles } from './media-host.ts';
 import { messageHandler, type Population, typingHandler } from './messages.ts';
 import { createOwnPhone, type OwnPhone } from './phone-chats.ts';
 import { type Author, receiptHandler } from './receipts.ts';
@@ -45,6 +46,7 @@ class Society implements People, Population {
     };
     this.handlers = [
       messageHandler(this, plumbing),
+      mediaAgainHandler(this, this.#media, plumbing),
       receiptHandler((user) => this.#authorOf(user)),
       typingHandler(this),
       groupHandler(this.#groups),
@@ -114,8 +116,8 @@ class Society implements People, Population {
     return this.#media.keep(ciphertext);
   }
 
-  forgetMedia(): void {
-    this.#media.forget();
+  forgetMedia(phone?: PhoneFiles): void {
+    this.#media.forget(phone);
   }
 
   refuseUploads(refused: boolean): void {
@@ -134,6 +136,9 @@ class Society implements People, Population {
     this.#phones.set(account, phone);
     return phone;
   };
+
+  readonly messageOf = (user: string, id: string): proto.IMessage | undefined =>
+    this.#contacts.get(user)?.wrote(id);
 
   readonly groupOf = (jid: string): GroupChat | undefined =>
     this.#groups.find((group) => group.jid === jid);

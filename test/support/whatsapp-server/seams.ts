@@ -3,6 +3,7 @@
 
 import type { BinaryNode } from '@whiskeysockets/baileys';
 import type { Contact, Ending, Group, Phone } from './contract.ts';
+import type { PhoneFiles } from './media-host.ts';
 
 /** The linked device as the server stored it at pairing and key upload; it survives reconnects. */
 export type LinkedDevice = {
@@ -126,6 +127,6 @@ export interface People extends AsyncDisposable {
   /** PEM of the media host's certificate, for `tls.setDefaultCACertificates` of a client. */
   readonly mediaCertificate: string;
   keep(ciphertext: Buffer): Promise<{ readonly mediaUrl: string; readonly directPath: string }>;
-  forgetMedia(): void;
+  forgetMedia(phone?: PhoneFiles): void;
   refuseUploads(refused: boolean): void;
 }

@@ -21,6 +21,7 @@ export interface SentMail {
   /** Encrypted anew in a fresh session. */
   answerRetry(retry: Retry): Promise<void>;
   has(id: string): boolean;
+  message(id: string): proto.IMessage | undefined;
 }
 
 export function createSentMail(account: Account, line: Line): SentMail {
@@ -47,5 +48,6 @@ export function createSentMail(account: Account, line: Line): SentMail {
       await deliver(letter, [await line.sealAnew(letter.message, count, bundle)]);
     },
     has: (id) => sent.has(id),
+    message: (id) => sent.get(id)?.letter.message,
   };
 }

@@ -11,6 +11,7 @@ import { Connection, type Session } from './connection.ts';
 import type { Contact, Fault, Group, Phone, WhatsAppServer } from './contract.ts';
 import { FaultScript } from './faults.ts';
 import { beginLogin } from './login.ts';
+import type { PhoneFiles } from './media-host.ts';
 import type { ClientHello } from './noise-responder.ts';
 import { createPeople } from './people.ts';
 import { TestPhone } from './phone.ts';
@@ -91,8 +92,8 @@ class LoopbackServer implements WhatsAppServer, Plumbing {
     return this.#people.keep(ciphertext);
   }
 
-  forgetMedia(): void {
-    this.#people.forgetMedia();
+  forgetMedia(phone?: PhoneFiles): void {
+    this.#people.forgetMedia(phone);
   }
 
   refuseUploads(refused: boolean): void {
