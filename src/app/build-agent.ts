@@ -19,6 +19,7 @@ import { findResult } from '../sessions/find-result.ts';
 import type { SessionStore } from '../sessions/store.ts';
 import type { Skills } from '../skills/skills.ts';
 import type { Executor } from '../tools/exec/executor.ts';
+import type { Schedules } from '../tools/cron.ts';
 import { createTools } from '../tools/index.ts';
 import { redactedToolbox } from '../tools/redacted-toolbox.ts';
 import { toolboxSettings } from '../tools/tool-settings.ts';
@@ -39,6 +40,7 @@ export type AgentParts = {
   readonly media: MediaStore;
   readonly reader: MediaReader;
   readonly skills: Skills;
+  readonly schedules: () => Schedules;
   readonly executor: Executor;
   readonly side: SideModel;
   /** Largest file that may be sent by a door; undefined where it carries none. */
@@ -56,6 +58,7 @@ export function buildAgent(
     media,
     reader,
     skills,
+    schedules,
     executor,
     side,
     maxFileBytes,

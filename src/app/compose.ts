@@ -23,6 +23,7 @@ import { holdHome } from '../store/home-lock.ts';
 import { createAlerts } from './alerts.ts';
 import { buildAgent } from './build-agent.ts';
 import { buildAsides } from './build-asides.ts';
+import { type Automation, buildAutomation } from './build-automation.ts';
 import { buildDecisions } from './build-decisions.ts';
 import { buildDoorWatch } from './build-door-watch.ts';
 import { buildExec } from './build-exec.ts';
@@ -84,7 +85,8 @@ async function build(
   const skills = buildSkills({ home: options.home, env: options.env, clock, workspace });
   const executor = buildExec({ live, log, home: options.home, env: options.env });
   const { env } = options;
-  const parts = { ...foundations, env, resources, skills, executor, maxFileBytes };
+  const schedules = () => automation.schedules;
+  const parts = { ...foundations, env, resources, skills, executor, maxFileBytes, schedules };
   const ownerChat = () => ownerDoor.chat(isThere);
   const asking = { ownerChat, deciding: () => deciding, persons: () => persons };
   const { spending, desk } = await buildSpending(foundations, asking, resources);
@@ -112,6 +114,7 @@ async function build(
     people,
     spending: desk,
     skills,
+    jobs: () => automation.jobs,
     models: models.current,
     defaults: () => ({
       thinkingBudget: live.defaults.thinkingBudget,
@@ -133,12 +136,14 @@ async function build(
   const isRunning = (name: ChannelName) => manager.status(name)?.kind === 'running';
   const isThere = (name: ChannelName) => (manager.status(name)?.kind ?? 'stopped') !== 'stopped';
   const alert = createAlerts({ bus, ownerDoor, clock, log, isRunning });
-  const tell = (text: string) => alert(undefined, text);
+  const tell = (text: string) => automation.tell(text);
   const buffer = createGroupBuffer(store.scope('groups'), clock);
   const groups = createGroupIntake({ buffer, tellOwner: tell });
   const decided = { live, clock, log, store, bus, people, judge, ownerDoor, agent, desk, side };
   const deciding = buildDecisions({ ...decided, manager: () => manager });
   const { questions, approvals, origins, drafts, mails, bridge } = deciding;
+  const automated = { ...foundations, people, judge, origins, agent, alert };
+  const automation: Automation = buildAutomation({ ...automated, ownerChat: deciding.ownerChat });
   const announce = createOwnerNotices({ state, bus, questions, strangers, clock, ownerChat });
   const codes = { strangers, now: () => clock.now(), randomBytes };
   const knock = createKnock({ ...codes, bus, decisions, judge, announce, log });
@@ -193,7 +198,7 @@ async function build(
       ...foundations,
       models,
       manager,
-      dispatcher: buildAsides(voice.with(dispatcher), asided),
+      dispatcher: automation.with(buildAsides(voice.with(dispatcher), asided)),
       permits,
       people,
       doors: createDoors(clock, () => live.config.media.maxFileBytes),
@@ -201,6 +206,7 @@ async function build(
       questions,
       background: [
         { name: 'door watch', run: (signal) => doorWatch.run(signal) },
+        ...automation.background,
         { name: 'questions', run: (signal) => questions.run(signal) },
         { name: 'mails', run: (signal) => mails.run(signal) },
         {

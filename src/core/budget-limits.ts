@@ -1,6 +1,7 @@
 // The budgets a call is charged to, by name, and what the configuration allows each of them in a day.
 
 import type { LimitsConfig } from './config-limits.ts';
+import { JOB_CHANNEL } from './job.ts';
 import { type ChatRef, chatRefOf, type InboundMessage, sessionKeyOf } from './message.ts';
 import { type CountNames, personNames } from './message-limits.ts';
 import type { PersonLimits } from './person-limits.ts';
@@ -21,10 +22,12 @@ export type Charged = {
 export const TOTAL = 'total';
 const PERSON = 'person ';
 const CHAT = 'chat ';
+const JOB = 'job ';
 const MICROS = 1_000_000;
 
 /**
- * Our own machinery is charged to the chat it works in, and to the total. `ownOf`: what a person of this name is allowed, whatever is
+ * Our own machinery is charged to the chat or the job it works in, to whoever made it, and to the
+ * total. `ownOf`: what a person of this name is allowed, whatever is
  * configured.
  */
 export function chargedFor(
@@ -33,17 +36,43 @@ export function chargedFor(
   ownOf: (name: string) => PersonLimits | undefined = () => undefined,
 ): readonly Charged[] {
   const { chat, sender } = payer;
-  const person = personBudgetNames(payer);
-  const conversation: CountNames = [CHAT + sessionKeyOf(chat)];
+  const person = payingNames(payer);
   const charged = (whose: Charged['whose'], names: CountNames) => {
     return { whose, names, cap: budgetCap(names, limits, ownOf(names[0])) };
   };
   return [
-    ...(sender.kind === 'person' ? [charged('person', person)] : []),
-    charged('chat', conversation),
+    ...(person === undefined ? [] : [charged('person', person)]),
+    chat.channel === JOB_CHANNEL
+      ? jobCharge(chat.chat, sender, limits)
+      : charged('chat', [CHAT + sessionKeyOf(chat)]),
     charged('total', [TOTAL]),
   ];
 }
+
+function payingNames(payer: Payer): CountNames | undefined {
+  const { sender } = payer;
+  if (sender.kind === 'person') return personBudgetNames(payer);
+  const [first, ...others] = sender.paidBy ?? [];
+  return first === undefined ? undefined : [PERSON + first, ...others.map((name) => PERSON + name)];
+}
+
+/** What a job may take is the less of what it was given and what is configured for all jobs. */
+function jobCharge(id: string, sender: Payer['sender'], limits: LimitsConfig): Charged {
+  const names: CountNames = [JOB + id];
+  const { tokensPerDay = 0, moneyPerDay = 0 } =
+    sender.kind === 'system' ? (sender.limits ?? {}) : {};
+  const given = capOf({ tokens: tokensPerDay, money: moneyPerDay });
+  const general = budgetCap(names, limits);
+  const cap = {
+    tokens: lessOf(general.tokens, given.tokens),
+    micros: lessOf(general.micros, given.micros),
+  };
+  return { whose: 'chat', names, cap };
+}
+
+/** 0: no limit. */
+const lessOf = (one: number, other: number) =>
+  one === 0 || other === 0 ? Math.max(one, other) : Math.min(one, other);
 
 /** `alsoKnownAs`: further names of the person, `channel:id`. */
 export function personBudgetNames(payer: Payer, alsoKnownAs: readonly string[] = []): CountNames {
@@ -77,6 +106,14 @@ export function budgetCap(
   const { budget } = limits;
   if (key === TOTAL) {
     return capOf({ tokens: budget.totalTokensPerDay, money: budget.totalMoneyPerDay });
+  }
+  if (key.startsWith(JOB)) {
+    const { perJobTokensPerDay: tokens, perJobMoneyPerDay: money } = budget;
+    return capOf({
+      tokens,
+      money,
+      ...exceptionFor([`${JOB_CHANNEL}:${key.slice(JOB.length)}`], limits),
+    });
   }
   if (key.startsWith(CHAT)) {
     const { perChatTokensPerDay: tokens, perChatMoneyPerDay: money } = budget;

@@ -38,6 +38,8 @@ export const COMMAND_ACCESS: Readonly<Record<string, Access>> = {
   me: PERSONAL,
   language: PERSONAL,
   timezone: PERSONAL,
+  quiet: PERSONAL,
+  cron: { direct: 'trusted', group: 'nobody' },
   link: PERSONAL,
   unlink: PERSONAL,
   continue: PERSONAL,

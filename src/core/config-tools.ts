@@ -30,6 +30,7 @@ export const TOOL_NAMES = [
   'search',
   'financial_search',
   'time',
+  'cron',
 ] as const;
 
 const web = z.strictObject({

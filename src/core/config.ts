@@ -3,6 +3,7 @@
 // and logging can hide them without a list of their own.
 
 import { z } from 'zod';
+import { cronSchema, heartbeatSchema, quietHoursSchema } from './config-automation.ts';
 import { channelsSchema } from './config-channels.ts';
 import { compactionSchema } from './config-compaction.ts';
 import { count, seconds, secret } from './config-fields.ts';
@@ -146,6 +147,9 @@ export const configSchema = z.strictObject({
     })
     .prefault({}),
   limits: limitsSchema.prefault({}),
+  cron: cronSchema.prefault({}),
+  heartbeat: heartbeatSchema.prefault({}),
+  quietHours: quietHoursSchema,
   models: modelsSchema.prefault({}),
   sessions: z
     .strictObject({

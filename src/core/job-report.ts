@@ -9,7 +9,8 @@ export const HEARTBEAT_TOKEN = 'HEARTBEAT_OK';
 /** Models add a word or two to the token of the heartbeat; this much beside it is no report. */
 const MAX_CHATTER_CHARS = 200;
 const TOKENS = [SILENT_TOKEN, HEARTBEAT_TOKEN];
-const DRESSING = '[\\s*_`"\'.!]*';
+const BEFORE = '[\\s*_`"\']*';
+const BEHIND = '[\\s*_`"\'.!]*';
 
 export type Report = { readonly kind: 'silent' } | { readonly kind: 'text'; readonly text: string };
 
@@ -26,8 +27,8 @@ export function readReport(answer: string, isHeartbeat: boolean): Report {
 function withoutToken(text: string, token: string): string {
   const sign = token.replace(/[[\]]/g, '\\$&');
   return text
-    .replace(new RegExp(`^${DRESSING}${sign}${DRESSING}`), '')
-    .replace(new RegExp(`${DRESSING}${sign}${DRESSING}$`), '')
+    .replace(new RegExp(`^${BEFORE}${sign}${BEHIND}`), '')
+    .replace(new RegExp(`${BEFORE}${sign}${BEHIND}$`), '')
     .trim();
 }
 

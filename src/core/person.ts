@@ -28,6 +28,8 @@ export type PersonRecord = {
   readonly language?: string;
   /** IANA name. */
   readonly timeZone?: string;
+  /** When they are not to be disturbed, see core/quiet-hours; undefined: as configured. */
+  readonly quietHours?: string;
   /** Where they are written to first, of their own accord. */
   readonly preferredDoor?: ChannelName;
   readonly conversations: Conversations;
@@ -83,7 +85,7 @@ export function withoutDoor(person: PersonRecord, channel: string): PersonRecord
 
 /** The record with the choice made, or taken back by undefined. */
 export function withChoice<
-  Key extends 'language' | 'timeZone' | 'preferredDoor' | 'session' | 'limits',
+  Key extends 'language' | 'timeZone' | 'preferredDoor' | 'session' | 'limits' | 'quietHours',
 >(person: PersonRecord, key: Key, value: PersonRecord[Key] | undefined): PersonRecord {
   const entries = Object.entries({ ...person, [key]: value });
   return Object.fromEntries(entries.filter(([, each]) => each !== undefined)) as PersonRecord;

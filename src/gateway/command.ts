@@ -11,6 +11,7 @@ import type { ModelRegistry } from '../providers/provider.ts';
 import type { Skills } from '../skills/skills.ts';
 import type { Approvals } from './approvals.ts';
 import type { Drafts } from './drafts.ts';
+import type { JobAsker, JobDesk } from './job-desk.ts';
 import type { People } from './people.ts';
 import type { SessionSettingsStore } from './session-settings.ts';
 import type { SpendingDesk } from './spending-desk.ts';
@@ -22,6 +23,12 @@ export type CommandDeps = {
   readonly approvals: Pick<Approvals, 'open' | 'askAgain'>;
   readonly drafts: Pick<Drafts, 'open' | 'askAgain'>;
   readonly spending: SpendingDesk;
+  /** Built later than the commands. */
+  jobs(): {
+    readonly desk: JobDesk;
+    /** Undefined where nobody vouches for them, or it is not between the two of us. */
+    askerOf(message: InboundMessage): Promise<JobAsker | undefined>;
+  };
   readonly skills: Pick<Skills, 'list'>;
   models(): ModelRegistry;
   defaults(): { readonly thinkingBudget: number; readonly queueMode: 'steer' | 'followup' };

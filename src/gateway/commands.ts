@@ -9,6 +9,7 @@ import { APPROVAL_COMMANDS } from './approval-commands.ts';
 import type { Command, CommandDeps, CommandOrigin } from './command.ts';
 import { COMPACT_COMMANDS } from './compact-command.ts';
 import { CONTINUE_COMMANDS } from './continue-command.ts';
+import { CRON_COMMANDS } from './cron-commands.ts';
 import { KNOWN_PEOPLE_COMMANDS } from './known-people-commands.ts';
 import { LINK_COMMANDS } from './link-commands.ts';
 import { PEOPLE_COMMANDS } from './people-commands.ts';
@@ -95,6 +96,7 @@ export const COMMANDS: readonly Command[] = [
   ...LINK_COMMANDS,
   ...APPROVAL_COMMANDS,
   ...CONTINUE_COMMANDS,
+  ...CRON_COMMANDS,
 ];
 
 export function findCommand(parsed: ParsedCommand | undefined): Command | undefined {

@@ -3,6 +3,7 @@
 import type { GuardedFiles } from '../lib/guarded-files.ts';
 import type { MemoryStore } from '../memory/memory.ts';
 import type { Skills } from '../skills/skills.ts';
+import { createCron, type Schedules } from './cron.ts';
 import { createEditFile } from './edit-file.ts';
 import { createExec } from './exec/exec.ts';
 import { createExecuteCode } from './exec/execute-code.ts';
@@ -38,6 +39,7 @@ export type ToolsDeps = {
   readonly reading: Omit<ReadDocumentDeps, 'files'>;
   readonly results: ReadResultDeps;
   readonly sending: Omit<SendFileDeps, 'files'>;
+  readonly schedules: () => Schedules;
 };
 
 export function createTools({
@@ -50,6 +52,7 @@ export function createTools({
   web,
   search,
   sending,
+  schedules,
   results,
   reading,
 }: ToolsDeps): readonly Tool[] {
@@ -73,5 +76,6 @@ export function createTools({
     createWebFetch(web),
     ...createSearchTools(search, { files }, { memory: recall }),
     createTime(timeZone),
+    createCron(schedules),
   ];
 }

@@ -22,6 +22,8 @@ const TABLE: readonly (readonly [string, string, string])[] = [
   ['me', 'guest', 'nobody'],
   ['language', 'guest', 'nobody'],
   ['timezone', 'guest', 'nobody'],
+  ['quiet', 'guest', 'nobody'],
+  ['cron', 'trusted', 'nobody'],
   ['link', 'guest', 'nobody'],
   ['unlink', 'guest', 'nobody'],
   ['continue', 'guest', 'nobody'],

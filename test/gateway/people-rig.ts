@@ -40,6 +40,7 @@ import { silentLogger } from '../../src/lib/logger.ts';
 import { openEmbeddedStore } from '../../src/store/embedded.ts';
 import type { ClaimedDelivery, EmbeddedStore } from '../../src/store/store.ts';
 import { createMovableClock, type MovableClock } from '../support/movable-clock.ts';
+import { noJobs } from '../support/no-jobs.ts';
 
 export const OWNER = '1';
 
@@ -178,6 +179,7 @@ export async function makePeopleRig(
         models: () => ({ defaultModel: 'test/model', resolve: () => Promise.reject() }) as never,
         defaults: () => ({ thinkingBudget: 0, queueMode: 'steer' }),
         channelLines: () => [],
+        jobs: noJobs,
         skills: { list: async () => [] },
         mediumOf: (channel) => (channel === 'mail' ? 'mail' : 'chat'),
         // What nobody foresaw.

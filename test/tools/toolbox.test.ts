@@ -60,6 +60,7 @@ describe('the toolbox', () => {
       'search_files',
       'search',
       'time',
+      'cron',
     ]);
     expect(specs[0]?.schema).toMatchObject({ type: 'object', required: ['path'] });
     expect(guidance).toContain('### read_file');

@@ -17,6 +17,7 @@ import { temporaryFolder } from '../sessions/session-folder.ts';
 import { createMemoryMedia, createTestReader } from '../support/memory-media.ts';
 import { createIdleExecutor } from '../support/executor.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
+import { noSchedules } from '../support/no-jobs.ts';
 import { NO_EARLIER } from '../support/no-earlier.ts';
 import { createSearchSetup } from '../support/search-setup.ts';
 import { createTestSkills } from '../support/test-skills.ts';
@@ -47,6 +48,7 @@ export function createToolSet(home: string) {
     skills: createTestSkills(workspace),
     sessions: NO_EARLIER,
     executor: createIdleExecutor(home),
+    schedules: noSchedules,
     web: createWebTools(),
     search: createSearchSetup(),
   });

@@ -1,0 +1,188 @@
+// Builds what the machine does of its own accord: scheduled jobs, the heartbeat, and what is said at
+// the end of quiet hours.
+
+import { randomBytes, randomUUID } from 'node:crypto';
+import type { Agent } from '../agent/agent.ts';
+import { type Announcer, createAnnouncer } from '../automation/announcer.ts';
+import { createHeartbeat } from '../automation/heartbeat.ts';
+import { createJobAskers, type JobAskers } from '../automation/job-askers.ts';
+import { JOBS_SCOPE, JobBook } from '../automation/job-book.ts';
+import { createJobCourier, type JobPlace } from '../automation/job-courier.ts';
+import { createJobDesk } from '../automation/job-desk.ts';
+import { createJobStart } from '../automation/job-start.ts';
+import { withJobs } from '../automation/job-turns.ts';
+import { createNextSlot } from '../automation/next-slot.ts';
+import { Scheduler } from '../automation/scheduler.ts';
+import { HEARTBEAT, type Job } from '../core/job.ts';
+import { type ChatRef, chatRefOf } from '../core/message.ts';
+import { chatsOf } from '../core/person.ts';
+import { quietUntil } from '../core/quiet-hours.ts';
+import { rightsOf } from '../core/rights.ts';
+import type { Dispatcher } from '../gateway/dispatcher.ts';
+import type { JobDesk } from '../gateway/job-desk.ts';
+import type { Judge } from '../gateway/judge.ts';
+import type { Origins } from '../gateway/origins.ts';
+import type { People } from '../gateway/people.ts';
+import { createTurnPersonOf } from '../gateway/turn-person.ts';
+import { createGuardedFiles } from '../lib/guarded-files.ts';
+import { GuardedFileError } from '../lib/guarded-path.ts';
+import type { EmbeddedStore } from '../store/store.ts';
+import type { Alert } from './alerts.ts';
+import type { Foundations } from './foundations.ts';
+import type { BackgroundWork } from './gateway-service.ts';
+import type { LiveConfig } from './live-config.ts';
+import { DOOR_OWNER, OWN_DOORS } from './own-doors.ts';
+
+export type AutomationParts = Foundations & {
+  readonly people: People;
+  readonly judge: Judge;
+  readonly origins: Origins;
+  readonly agent: Agent;
+  readonly alert: Alert;
+  /** Where an owner is reached by chat. */
+  ownerChat(): Promise<ChatRef>;
+};
+
+export type Automation = JobAskers & {
+  /** Notes that can wait for the end of quiet hours. */
+  tell(text: string): void;
+  with(dispatcher: Dispatcher): Dispatcher;
+  readonly background: readonly BackgroundWork[];
+};
+
+const OWNER_RIGHTS = rightsOf({
+  ...{ role: 'owner', place: 'direct', verified: 'verified', medium: 'chat' },
+});
+const HEARTBEAT_FILE = 'HEARTBEAT.md';
+const MAX_HEARTBEAT_BYTES = 65_536;
+const CONCURRENCY = 8;
+
+/** The jobs of a home, with or without a gateway that runs them. */
+export function openJobs(
+  store: Pick<EmbeddedStore, 'scope' | 'revision'>,
+  parts: { now(): number; timeZone(): string; changed(): void },
+) {
+  const { revision } = store;
+  const book = new JobBook({ state: store.scope(JOBS_SCOPE), revision });
+  const next = createNextSlot();
+  const lasts = ({ channel }: ChatRef) =>
+    !OWN_DOORS.some((door) => door.channel === channel && !door.lasts);
+  const desk: JobDesk = createJobDesk({ ...parts, book, next, randomBytes, lasts });
+  return { book, next, desk };
+}
+
+export function buildAutomation(parts: AutomationParts): Automation {
+  const { live, clock, log, store, bus, sessions, people, judge, origins, agent } = parts;
+  const { persons, routes } = people;
+  const { revision } = store;
+  const timeZone = () => live.config.sessions.timeZone;
+  const changed = () => scheduler.changed();
+  const { book, next, desk } = openJobs(store, { now: () => clock.now(), timeZone, changed });
+  const announcer = createAnnouncer({
+    ...{ state: store.scope('announcements'), bus, clock },
+    sessionOf: (chat) => routes.sessionOf(chat),
+    quietUntil: (chat) => quietIn(chat),
+  });
+
+  async function quietIn(chat: ChatRef) {
+    const person = await persons.inChat(chat);
+    const zone = person?.timeZone ?? timeZone();
+    const at = quietUntil(clock.now(), person?.quietHours ?? live.config.quietHours, zone);
+    return at === undefined ? undefined : { at, timeZone: zone };
+  }
+
+  const placeOf = (job: Job) => placeFor(job, parts);
+  const start = createJobStart({
+    ...{ bus, announcer, clock, judge, origins, placeOf, ownerRights: OWNER_RIGHTS },
+    personOf: createTurnPersonOf(persons),
+  });
+  const tell = createTell(parts, announcer, quietIn);
+  const scheduler: Scheduler = new Scheduler({
+    ...{ book, next, bus, clock, log, timeZone, revision, start, tellOwner: tell },
+    isOn: () => live.config.cron.enabled,
+    maxFailures: () => live.config.cron.maxFailures,
+    tell: async (job, id, text) =>
+      announcer.announce({ ...(await placeOf(job)), id, markdown: text, isForeign: false }),
+  });
+  const courier = createJobCourier({
+    ...{ announcer, sessions, log },
+    async placeOf(id) {
+      if (id === HEARTBEAT) return heartbeatPlace(parts);
+      const job = await book.get(id);
+      return job === undefined ? undefined : placeOf(job);
+    },
+  });
+  const heartbeat = createHeartbeat({
+    ...{ state: store.scope('heartbeat'), bus, clock, log, ownerRights: OWNER_RIGHTS },
+    settings: () => ({ ...live.config.heartbeat, timeZone: timeZone() }),
+    readFile: heartbeatFile(live),
+  });
+  return {
+    ...createJobAskers({
+      ...{ desk, persons, origins },
+      ownerAt: ({ channel }) =>
+        OWN_DOORS.some((door) => door.channel === channel) ? DOOR_OWNER : undefined,
+    }),
+    tell,
+    with: (dispatcher) =>
+      withJobs(dispatcher, {
+        ...{ agent, scheduler },
+        answersTo: (session, message) => routes.answersTo(session, message),
+      }),
+    background: [
+      { name: 'jobs', run: (signal) => scheduler.run(signal) },
+      {
+        name: 'job reports',
+        run: (signal) => bus.deliver(courier, { signal, concurrency: CONCURRENCY }),
+      },
+      { name: 'announcements', run: (signal) => announcer.run(signal) },
+      { name: 'heartbeat', run: (signal) => heartbeat.run(signal) },
+    ],
+  };
+}
+
+/** Where a job reports. */
+async function placeFor(job: Job, { people, ownerChat }: AutomationParts): Promise<JobPlace> {
+  const { target, maker, name: title } = job;
+  if (target.kind === 'chat') return { title, chat: target.chat };
+  if (maker.kind === 'operator') return { title, chat: await ownerChat() };
+  const person = await people.persons.get(maker.id);
+  if (person?.role === 'owner') return { title, chat: await ownerChat() };
+  const [chat = maker.chat] = person === undefined ? [] : chatsOf(person);
+  return { title, chat };
+}
+
+async function heartbeatPlace({ live, ownerChat }: AutomationParts): Promise<JobPlace> {
+  const chat = chatRefOf(live.config.heartbeat.chat) ?? (await ownerChat());
+  return { title: 'Heartbeat', chat };
+}
+
+function heartbeatFile(live: LiveConfig): () => Promise<string | undefined> {
+  const files = createGuardedFiles();
+  return async () => {
+    const limits = { maxBytes: MAX_HEARTBEAT_BYTES };
+    const { workspace } = live.defaults;
+    const content = await files.read(workspace, HEARTBEAT_FILE, limits).catch((error) => {
+      if (error instanceof GuardedFileError) return undefined;
+      throw error;
+    });
+    return content?.toString('utf8');
+  };
+}
+
+/** At once, unless an owner is not to be disturbed. */
+function createTell(
+  { alert, ownerChat, log }: AutomationParts,
+  announcer: Announcer,
+  quietIn: (chat: ChatRef) => Promise<unknown>,
+): (text: string) => void {
+  async function hold(text: string): Promise<void> {
+    const chat = await ownerChat();
+    if ((await quietIn(chat)) === undefined) return alert(undefined, text);
+    const id = `note/${randomUUID()}`;
+    await announcer.announce({ id, chat, title: 'Note', markdown: text, isForeign: true });
+  }
+  return (text) => {
+    hold(text).catch((error) => log.error('note to the owner failed', { error }));
+  };
+}

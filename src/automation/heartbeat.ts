@@ -1,0 +1,94 @@
+// A look at HEARTBEAT.md from time to time. Where it asks for nothing no model is asked; where it does,
+// a turn with an owner's rights begins, which neither schedules nor changes rules.
+
+import type { MessageBus } from '../bus/bus.ts';
+import { messageId } from '../core/ids.ts';
+import { HEARTBEAT, jobChat } from '../core/job.ts';
+import { asksForSomething, heartbeatText } from '../core/job-report.ts';
+import { readHours } from '../core/letter.ts';
+import { OWNER_TURN } from '../core/notes.ts';
+import { isWithinHours } from '../core/quiet-hours.ts';
+import { ALL_RIGHTS, narrowed, type Rights } from '../core/rights.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { Logger } from '../lib/logger.ts';
+import type { KeyValueStore } from '../store/store.ts';
+
+export type HeartbeatSettings = {
+  readonly enabled: boolean;
+  readonly everyMins: number;
+  /** `08:00-22:00`; empty: at any time. */
+  readonly activeHours: string;
+  readonly timeZone: string;
+};
+
+export type HeartbeatDeps = {
+  readonly state: KeyValueStore;
+  readonly bus: Pick<MessageBus, 'accept' | 'trace'>;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Of an owner, alone with the agent. */
+  readonly ownerRights: Rights;
+  settings(): HeartbeatSettings;
+  /** Undefined where there is none. */
+  readFile(): Promise<string | undefined>;
+};
+
+export interface Heartbeat {
+  run(signal: AbortSignal): Promise<void>;
+}
+
+const KEY = 'heartbeat';
+const MINUTE_MS = 60_000;
+const LOOK_MS = MINUTE_MS;
+const NARROWER: Rights = { ...ALL_RIGHTS, rules: 'never', schedule: 'never' };
+
+export function createHeartbeat(deps: HeartbeatDeps): Heartbeat {
+  const { state, bus, clock, log, settings } = deps;
+  const rights = narrowed(deps.ownerRights, NARROWER);
+
+  /** When the file was last looked at; a clock that was put back counts from now. */
+  async function lastLook(): Promise<number | undefined> {
+    const at = Number(await state.get(KEY));
+    return at > 0 && at <= clock.now() ? at : undefined;
+  }
+
+  async function isUnderWay(at: number | undefined): Promise<boolean> {
+    return at !== undefined && (await bus.trace(nameOf(at)))?.state === 'pending';
+  }
+
+  async function look(before: number | undefined, now: number) {
+    const { activeHours, timeZone } = settings();
+    if (readHours(activeHours) !== undefined && !isWithinHours(now, activeHours, timeZone)) return;
+    const file = (await deps.readFile()) ?? '';
+    if (!asksForSomething(file)) return;
+    if (await isUnderWay(before)) return log.info('heartbeat skipped: one is under way');
+    const message = {
+      id: nameOf(now),
+      chat: jobChat(HEARTBEAT),
+      sender: { kind: 'system', source: 'heartbeat', rights, person: OWNER_TURN },
+      addressing: 'direct',
+      text: heartbeatText(file),
+      sentAt: now,
+      receivedAt: now,
+    } as const;
+    await bus.accept([{ kind: 'queue', message }]);
+  }
+
+  return {
+    async run(signal) {
+      while (!signal.aborted) {
+        const { enabled, everyMins } = settings();
+        const before = await lastLook();
+        const now = clock.now();
+        if (enabled && (before === undefined || now - before >= everyMins * MINUTE_MS)) {
+          // Noted first: a file that cannot be dealt with is not asked about again at once.
+          await state.set(KEY, `${now}`);
+          await look(before, now);
+        }
+        await clock.sleep(LOOK_MS, signal).catch(() => undefined);
+      }
+    },
+  };
+}
+
+const nameOf = (at: number) => messageId(`cron/${HEARTBEAT}/${at}`);

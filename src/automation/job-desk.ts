@@ -1,0 +1,193 @@
+// Makes and changes jobs for whoever may. Others than an owner see and touch only their own.
+
+import {
+  type Job,
+  type JobMaker,
+  type JobTarget,
+  type JobWish,
+  jobName,
+  MAX_JOB_CHARS,
+} from '../core/job.ts';
+import { type ChatRef, chatRefOf } from '../core/message.ts';
+import { doorOf } from '../core/person.ts';
+import { JobError, readSchedule, scheduleText, slotText, zoneOf } from '../core/schedule.ts';
+import type { JobAsker, JobDesk, ShownJob } from '../gateway/job-desk.ts';
+import type { JobBook } from './job-book.ts';
+import { firstSlot, type NextSlot } from './next-slot.ts';
+
+export type JobDeskDeps = {
+  readonly book: JobBook;
+  readonly next: NextSlot;
+  now(): number;
+  /** IANA zone for whoever has chosen none; empty: the machine's. */
+  timeZone(): string;
+  randomBytes(size: number): Uint8Array;
+  /** Whether what is sent to the chat lasts. */
+  lasts(chat: ChatRef): boolean;
+  /** A job was made or changed. */
+  changed(): void;
+};
+
+const MAX_JOBS = 500;
+const MAX_JOBS_OF_ONE = 100;
+const ID_BYTES = 4;
+const LAST = 'last';
+
+export function createJobDesk(deps: JobDeskDeps): JobDesk {
+  const { book, next, now, lasts, changed } = deps;
+
+  const zoneFor = (asker: JobAsker) =>
+    (asker.kind === 'person' ? asker.person.timeZone : undefined) ?? deps.timeZone();
+
+  function shown(job: Job, asker: JobAsker): ShownJob {
+    const zone = zoneOf(job.schedule, zoneFor(asker));
+    const slot = job.enabled && job.finishedAt === undefined ? job.nextAt : undefined;
+    const idle = job.enabled ? 'not again' : 'switched off';
+    const nextText = slot === undefined ? idle : slotText(slot, zone);
+    const last = job.last === undefined ? '' : `; last ${job.last.how}`;
+    const line = `${job.id} ${job.name}: ${scheduleText(job.schedule, zone)}; next: ${nextText}${last}`;
+    return { job, line, next: nextText };
+  }
+
+  async function visible(asker: JobAsker): Promise<readonly Job[]> {
+    const jobs = (await book.all()).filter((job) => job.finishedAt === undefined);
+    return jobs.filter((job) => isTheirs(job, asker));
+  }
+
+  /** @throws JobError where there is none, or none of theirs. */
+  async function found(id: string, asker: JobAsker): Promise<Job> {
+    const jobs = await visible(asker);
+    const job = jobs.find((each) => each.id === id) ?? onlyNamed(jobs, id);
+    if (job !== undefined) return job;
+    const known =
+      jobs.length === 0 ? 'There is none.' : `There is ${jobs.map((each) => each.id).join(', ')}.`;
+    throw new JobError(`There is no job "${id}". ${known}`);
+  }
+
+  async function changedJob(id: string, asker: JobAsker, step: (job: Job) => Job) {
+    const job = await found(id, asker);
+    const after = await book.change(job.id, step);
+    changed();
+    return shown(after ?? job, asker);
+  }
+
+  return {
+    async add(wish, asker) {
+      const text = wish.text.trim();
+      if (text === '') throw new JobError('Say what is to be done.');
+      if (text.length > MAX_JOB_CHARS) {
+        throw new JobError(
+          `That is longer than the ${MAX_JOB_CHARS} characters of a job; put it in a file.`,
+        );
+      }
+      const all = await book.all();
+      const own = all.filter((job) => asker.kind === 'person' && isMadeBy(job.maker, asker));
+      if (all.length >= MAX_JOBS || own.length >= MAX_JOBS_OF_ONE) {
+        throw new JobError('There are too many jobs already. Remove one first.');
+      }
+      const at = now();
+      const schedule = readSchedule(wish, wish.timeZone ?? zoneFor(asker), at);
+      const nextAt = await firstSlot(next, schedule, at);
+      const job: Job = {
+        id: newId(deps.randomBytes(ID_BYTES), all),
+        name: jobName(wish.name, text),
+        ...{ kind: wish.kind, text, schedule, nextAt },
+        target: targetOf(wish.to, asker, lasts),
+        maker: makerOf(asker),
+        ...(asker.kind === 'person' && asker.isTainted ? { isTainted: true } : {}),
+        ...limitsOf(wish),
+        enabled: true,
+        deleteAfterRun: wish.deleteAfterRun ?? schedule.kind === 'at',
+        createdAt: at,
+        failures: 0,
+      };
+      await book.add(job);
+      changed();
+      return shown(job, asker);
+    },
+    async list(asker) {
+      return (await visible(asker)).map((job) => shown(job, asker));
+    },
+    async remove(id, asker) {
+      const job = await found(id, asker);
+      await book.remove(job.id);
+      changed();
+      return shown(job, asker);
+    },
+    async setEnabled(id, enabled, asker) {
+      const { schedule } = await found(id, asker);
+      // What was missed while it was off is not made up for.
+      const nextAt = enabled ? await firstSlot(next, schedule, now()) : undefined;
+      return changedJob(id, asker, (job) =>
+        enabled ? { ...job, enabled, nextAt, failures: 0 } : { ...job, enabled },
+      );
+    },
+    runNow: (id, asker) => changedJob(id, asker, (job) => ({ ...job, runAsked: now() })),
+  };
+}
+
+type PersonAsker = Extract<JobAsker, { readonly kind: 'person' }>;
+
+function isTheirs(job: Job, asker: JobAsker): boolean {
+  return asker.kind === 'operator' || asker.person.role === 'owner' || isMadeBy(job.maker, asker);
+}
+
+/** Two records of one person may have been joined since. */
+function isMadeBy(maker: JobMaker, { person }: PersonAsker): boolean {
+  if (maker.kind !== 'person') return false;
+  const door = doorOf(person, maker.chat.channel);
+  return maker.id === person.id || door?.ids.includes(maker.sender.id) === true;
+}
+
+function onlyNamed(jobs: readonly Job[], typed: string): Job | undefined {
+  const named = jobs.filter(({ name }) => name.toLowerCase() === typed.trim().toLowerCase());
+  return named.length === 1 ? named[0] : undefined;
+}
+
+function makerOf(asker: JobAsker): JobMaker {
+  if (asker.kind === 'operator') return asker;
+  const { person, sender, chat, rights } = asker;
+  return { kind: 'person', id: person.id, name: person.name, sender, chat, rights };
+}
+
+/** @throws JobError */
+function targetOf(
+  to: string | undefined,
+  asker: JobAsker,
+  lasts: (chat: ChatRef) => boolean,
+): JobTarget {
+  const typed = to?.trim() ?? '';
+  if (typed.toLowerCase() === LAST) return { kind: 'last' };
+  if (asker.kind === 'operator') {
+    if (typed === '') return { kind: 'last' };
+    const chat = chatRefOf(typed);
+    if (chat !== undefined) return { kind: 'chat', chat };
+    throw new JobError(
+      `"${typed}" is no chat: write channel:chat, e.g. telegram:123456789, or last.`,
+    );
+  }
+  const { person, chat } = asker;
+  if (typed === '') return lasts(chat) ? { kind: 'chat', chat } : { kind: 'last' };
+  const door = doorOf(person, typed.toLowerCase());
+  if (door?.chat !== undefined) return { kind: 'chat', chat: door.chat };
+  const doors = person.doors.flatMap((each) => (each.chat === undefined ? [] : [each.channel]));
+  throw new JobError(`"${typed}" is no door of yours; there is ${[...doors, LAST].join(', ')}.`);
+}
+
+/** @throws JobError */
+function limitsOf({ tokensPerDay, moneyPerDay }: JobWish): Pick<Job, 'limits'> {
+  const limits = {
+    ...(tokensPerDay === undefined ? {} : { tokensPerDay }),
+    ...(moneyPerDay === undefined ? {} : { moneyPerDay }),
+  };
+  if (Object.values(limits).some((each) => !(each > 0))) {
+    throw new JobError('A limit of tokens or money is a number above 0.');
+  }
+  return Object.keys(limits).length === 0 ? {} : { limits };
+}
+
+function newId(bytes: Uint8Array, jobs: readonly Job[]): string {
+  const id = `j${Buffer.from(bytes).toString('hex')}`;
+  if (jobs.some((job) => job.id === id)) throw new JobError('Please try that again.');
+  return id;
+}

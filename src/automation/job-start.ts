@@ -1,0 +1,102 @@
+// Begins a run for whoever made the job: with what they may now, and never more than they might when
+// they made it. A job of somebody who may not ask any more is not run.
+
+import type { MessageBus } from '../bus/bus.ts';
+import { withoutCode } from '../core/admission.ts';
+import { messageId } from '../core/ids.ts';
+import { type Job, type JobMaker, jobChat } from '../core/job.ts';
+import { runText } from '../core/job-report.ts';
+import { type InboundMessage, idsOf, type SystemSender } from '../core/message.ts';
+import { OWNER_TURN, type TurnPerson } from '../core/notes.ts';
+import { ALL_RIGHTS, narrowed, type Rights } from '../core/rights.ts';
+import type { Judge } from '../gateway/judge.ts';
+import type { Origins } from '../gateway/origins.ts';
+import type { TurnPersonOf } from '../gateway/turn-person.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { Announcer } from './announcer.ts';
+import type { JobPlace } from './job-courier.ts';
+import type { Run, Started } from './scheduler.ts';
+
+export type JobStartDeps = {
+  readonly bus: Pick<MessageBus, 'accept'>;
+  readonly announcer: Pick<Announcer, 'announce'>;
+  readonly clock: Clock;
+  readonly judge: Judge;
+  readonly origins: Origins;
+  readonly personOf: TurnPersonOf;
+  /** Of an owner, alone with the agent: the operator of the machine is one. */
+  readonly ownerRights: Rights;
+  placeOf(job: Job): Promise<JobPlace>;
+};
+
+type Standing =
+  | { readonly kind: 'may'; readonly rights: Rights; readonly person: TurnPerson }
+  | Extract<Started, { readonly kind: 'nobody' }>;
+
+/** A job does not make others: nothing would ever bound them. */
+const NO_JOBS: Rights = { ...ALL_RIGHTS, schedule: 'never' };
+
+export function createJobStart(deps: JobStartDeps): (run: Run) => Promise<Started> {
+  const { bus, announcer, clock, judge, origins, personOf, ownerRights } = deps;
+
+  async function standingOf(maker: JobMaker): Promise<Standing> {
+    if (maker.kind === 'operator') return { kind: 'may', rights: ownerRights, person: OWNER_TURN };
+    const { sender, chat } = maker;
+    const now = clock.now();
+    const asked: InboundMessage = {
+      ...{ id: messageId('cron/asked'), chat, sender, addressing: 'direct', text: '' },
+      ...{ sentAt: now, receivedAt: now },
+    };
+    const verdict = withoutCode(await judge(asked));
+    if (verdict.kind !== 'admit' || verdict.role === undefined) {
+      return {
+        kind: 'nobody',
+        reason: `${maker.name || maker.id}, who made it, is not let in any more`,
+      };
+    }
+    const { rights } = await origins(asked);
+    const person = await personOf(asked);
+    return { kind: 'may', rights: narrowed(maker.rights, rights), person };
+  }
+
+  return async ({ job, id, due }) => {
+    const standing = await standingOf(job.maker);
+    if (standing.kind === 'nobody') return standing;
+    if (job.kind === 'say') {
+      const late = due === undefined ? '' : `(due ${due})\n\n`;
+      const place = await deps.placeOf(job);
+      const said = { ...place, id, markdown: late + job.text };
+      await announcer.announce({ ...said, isForeign: job.isTainted === true });
+      return { kind: 'said' };
+    }
+    const now = clock.now();
+    const message: InboundMessage = {
+      id,
+      chat: jobChat(job.id),
+      sender: senderOf(job, standing.rights, standing.person),
+      addressing: 'direct',
+      text: runText(job, due),
+      sentAt: now,
+      receivedAt: now,
+    };
+    await bus.accept([{ kind: 'queue', message }]);
+    return { kind: 'asked' };
+  };
+}
+
+function senderOf(job: Job, rights: Rights, person: TurnPerson): SystemSender {
+  const { maker, limits, isTainted } = job;
+  return {
+    ...{ kind: 'system', source: 'cron', person },
+    rights: narrowed(rights, NO_JOBS),
+    ...(maker.kind === 'person' ? { paidBy: paidBy(maker) } : {}),
+    ...(limits === undefined ? {} : { limits }),
+    ...(isTainted === undefined ? {} : { isTainted }),
+  };
+}
+
+function paidBy({ sender, chat }: Extract<JobMaker, { readonly kind: 'person' }>) {
+  const [, ...others] = idsOf(sender);
+  const name = (id: string) => `${chat.channel}:${id}`;
+  return [name(sender.id), ...others.map(name)] as const;
+}

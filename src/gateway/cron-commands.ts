@@ -1,0 +1,85 @@
+// `/cron`, the scheduled jobs of whoever asks, and `/quiet`, when nothing of that kind may disturb them.
+
+import { parseHead } from '../core/cron-command.ts';
+import { type Person, withChoice } from '../core/person.ts';
+import { NO_QUIET_HOURS, quietHoursOf } from '../core/quiet-hours.ts';
+import { verbatim } from '../core/stranger-words.ts';
+import type { Command, CommandDeps, CommandOrigin } from './command.ts';
+import type { ShownJob } from './job-desk.ts';
+import { withPerson } from './person-commands.ts';
+
+const HINT =
+  'Say /cron, /cron add <when>: <what>, or /cron remove | enable | disable | run with the id of a job. ' +
+  '<when> is e.g. "at 08:00", "at 2026-01-31 08:00", "in 20m", "every 2h" or "0 8 * * 1-5"; a "say" ' +
+  'before it sends the text as it is: /cron add say in 20m: tea is ready.';
+const MAX_LINES = 40;
+
+export const CRON_COMMANDS: readonly Command[] = [
+  {
+    name: 'cron',
+    summary: 'your scheduled jobs',
+    usage: '/cron [add <when>: <what> | remove | enable | disable | run <id>]',
+    timing: 'immediate',
+    run: cron,
+  },
+  {
+    name: 'quiet',
+    summary: 'the hours in which I begin nothing of my own accord',
+    usage: '/quiet [22:00-07:00 | off | auto]',
+    timing: 'immediate',
+    run: (origin, argument, deps) =>
+      withPerson(origin, deps, (person) => quiet(person, argument, deps)),
+  },
+];
+
+async function cron(origin: CommandOrigin, argument: string, deps: CommandDeps): Promise<string> {
+  const { desk, askerOf } = deps.jobs();
+  const asker = await askerOf(origin.message);
+  if (asker === undefined) return 'I keep no jobs for you.';
+  const [word = '', ...rest] = argument.split(/\s+/);
+  const typed = rest.join(' ');
+  if (word === '' || word === 'list') return listText(await desk.list(asker));
+  if (word === 'remove') return `Removed: ${lineOf(await desk.remove(typed, asker))}`;
+  if (word === 'disable')
+    return `Switched off: ${lineOf(await desk.setEnabled(typed, false, asker))}`;
+  const mayBegin = asker.kind === 'operator' || asker.rights.schedule !== 'never';
+  if (!mayBegin) return 'You may not have jobs of your own. My owner can change that.';
+  if (word === 'enable') return `Switched on: ${lineOf(await desk.setEnabled(typed, true, asker))}`;
+  if (word === 'run') return `Runs now: ${lineOf(await desk.runNow(typed, asker))}`;
+  const wish = word === 'add' ? parseHead(argument.slice(word.length).trim()) : undefined;
+  return wish === undefined ? HINT : `Made: ${lineOf(await desk.add(wish, asker))}`;
+}
+
+function listText(jobs: readonly ShownJob[]): string {
+  if (jobs.length === 0) return `There are no scheduled jobs. ${HINT}`;
+  const lines = jobs.slice(0, MAX_LINES).map((job) => `- ${lineOf(job)}`);
+  const left = jobs.length - lines.length;
+  return [...lines, ...(left > 0 ? [`and ${left} more: \`nanobot cron list\``] : [])].join('\n');
+}
+
+/** The stars of an expression are no markup. */
+const lineOf = ({ line }: ShownJob) => line.replaceAll('*', '\\*');
+
+/** Takes the choice back. */
+const AUTOMATIC = 'auto';
+const QUIET_HINT = 'Say /quiet 22:00-07:00, /quiet off, or /quiet auto for what is configured.';
+
+async function quiet(person: Person, argument: string, { people }: CommandDeps): Promise<string> {
+  if (argument === '') return `${quietWords(person.quietHours)} ${QUIET_HINT}`;
+  const isAutomatic = argument.toLowerCase() === AUTOMATIC;
+  const quietHours = isAutomatic ? undefined : quietHoursOf(argument);
+  if (!isAutomatic && quietHours === undefined) {
+    return `${verbatim(argument)} are no hours I know. ${QUIET_HINT}`;
+  }
+  await people.persons.change(person.id, (record) => withChoice(record, 'quietHours', quietHours));
+  return quietWords(quietHours);
+}
+
+function quietWords(quietHours: string | undefined): string {
+  if (quietHours === undefined) return 'Your quiet hours are those that are configured for all.';
+  if (quietHours === NO_QUIET_HOURS) return 'You have no quiet hours.';
+  return (
+    `From ${quietHours.replace('-', ' to ')} by your clock I begin nothing of my own accord; what came up ` +
+    'meanwhile comes together at the end. What you write is answered at once.'
+  );
+}

@@ -1,0 +1,89 @@
+// Tool: makes, shows and changes scheduled jobs of whoever asks.
+
+import { z } from 'zod';
+import { ToolError } from '../core/errors.ts';
+import type { JobWish } from '../core/job.ts';
+import { JobError } from '../core/schedule.ts';
+import { readDescription } from './description.ts';
+import type { Tool, ToolContext } from './tool.ts';
+
+export type ScheduleAsker = Pick<ToolContext, 'chat' | 'rights' | 'isTainted'>;
+export type ScheduleChange = 'remove' | 'enable' | 'disable' | 'run';
+
+/** Where jobs are kept; all answers are texts for the model. */
+export interface Schedules {
+  /** @throws JobError */
+  add(wish: JobWish, asker: ScheduleAsker): Promise<string>;
+  list(asker: ScheduleAsker): Promise<string>;
+  /** @throws JobError */
+  change(id: string, change: ScheduleChange, asker: ScheduleAsker): Promise<string>;
+}
+
+const MAX_TEXT_CHARS = 10_000;
+const MAX_WORD_CHARS = 200;
+const DETAIL_CHARS = 60;
+
+const word = (description: string) =>
+  z.string().trim().min(1).max(MAX_WORD_CHARS).optional().describe(description);
+
+const input = z.object({
+  action: z.enum(['add', 'list', 'remove', 'enable', 'disable', 'run']),
+  id: word('Of the job; for remove, enable, disable and run.'),
+  text: z
+    .string()
+    .trim()
+    .min(1)
+    .max(MAX_TEXT_CHARS)
+    .optional()
+    .describe('For add. What is to be done, complete in itself: nobody can be asked at that time.'),
+  kind: z
+    .enum(['ask', 'say'])
+    .optional()
+    .describe(
+      'For add. say: the text itself is sent, a reminder; ask (usual): you do what it says.',
+    ),
+  name: word('For add. A few words.'),
+  at: word('Once: "2026-01-31 08:00" or "08:00" in the person’s time zone, "in 20m", or ISO 8601.'),
+  every: word('Again and again: "30m", "2h", "1d".'),
+  cron: word('Five fields in the person’s time zone: "0 8 * * 1-5".'),
+  time_zone: word('IANA name, where another zone than the person’s is meant.'),
+  to: word(
+    'Where the result goes: a door of the person (telegram, web, ...) or last; else this chat.',
+  ),
+});
+type Input = z.infer<typeof input>;
+
+/** `where`: asked at each call, because jobs are built later than tools. */
+export function createCron(where: () => Schedules): Tool<Input> {
+  async function run(asked: Input, context: ToolContext): Promise<string> {
+    const schedules = where();
+    const { action, id, text, kind = 'ask', name, at, every, cron, time_zone, to } = asked;
+    if (action === 'list') return schedules.list(context);
+    if (action !== 'add') {
+      if (id === undefined)
+        throw new ToolError('invalid_arguments', `${action} needs the id of a job`);
+      return schedules.change(id, action, context);
+    }
+    if (text === undefined) throw new ToolError('invalid_arguments', 'add needs a text');
+    return schedules.add({ text, kind, name, at, every, cron, timeZone: time_zone, to }, context);
+  }
+
+  return {
+    name: 'cron',
+    ...readDescription('cron'),
+    aliases: ['schedule', 'every', 'timer', 'periodic', 'reminder'],
+    access: 'schedule',
+    accessOf: ({ action }) => (action === 'list' ? 'read' : 'schedule'),
+    input,
+    describe: ({ action, id, name, text = '' }) =>
+      `${action} ${id ?? name ?? text.slice(0, DETAIL_CHARS).toWellFormed()}`.trim(),
+    async run(asked, context) {
+      try {
+        return await run(asked, context);
+      } catch (error) {
+        if (error instanceof JobError) throw new ToolError('invalid_arguments', error.message);
+        throw error;
+      }
+    },
+  };
+}

@@ -1,0 +1,247 @@
+// When jobs run, how often, with what rights, and what people hear of it: over restarts, kills, clocks
+// that are changed and nights in which nobody is to be disturbed. Case R19 of the catalogue.
+
+import { describe, expect, test } from 'vitest';
+import { NO_RIGHTS } from '../../src/core/rights.ts';
+import { asker, makeJobsRig } from './rig.ts';
+
+const say = (when: object, text = 'Drink water') => ({ kind: 'say' as const, text, ...when });
+const ask = (when: object, text = 'Look at the news') => ({ kind: 'ask' as const, text, ...when });
+const DAILY = { cron: '0 8 * * *' };
+
+describe('a reminder', () => {
+  test('comes at the same time of the clock when that is put forward and back, without a model', async () => {
+    const rig = await makeJobsRig('2026-03-28T12:00:00Z');
+    await rig.desk.add(say(DAILY), asker());
+    await rig.until('2026-03-29T06:00:00Z');
+    await rig.until('2026-03-29T07:00:00Z');
+    await rig.until('2026-03-30T06:00:00Z');
+    expect(rig.heard()).toEqual([
+      '2026-03-29T06:00 **Drink water**\n\nDrink water',
+      '2026-03-30T06:00 **Drink water**\n\nDrink water',
+    ]);
+    expect(rig.runs).toEqual([]);
+  });
+
+  test('that was missed for days comes once, marked as late, and then as usual', async () => {
+    const rig = await makeJobsRig('2026-01-15T12:00:00Z');
+    const { job } = await rig.desk.add(say(DAILY), asker());
+    await rig.away('2026-01-20T10:30:00Z');
+    const heard = rig.heard();
+    expect(heard).toHaveLength(1);
+    expect(heard[0]).toMatch(/^2026-01-20T10:30 .*due Friday, 2026-01-16 08:00/s);
+    expect(await rig.desk.list(asker())).toMatchObject([
+      { job: { id: job.id }, next: expect.stringContaining('2026-01-21 08:00') },
+    ]);
+    await rig.until('2026-01-21T07:00:00Z');
+    expect(rig.heard()).toHaveLength(1);
+  });
+
+  test.each([
+    ['a second before', '06:59:59'],
+    ['in the second of', '07:00:00'],
+    ['a second after', '07:00:01'],
+  ])('is there once where the process stops %s its time', async (_when, time) => {
+    const rig = await makeJobsRig('2026-01-15T12:00:00Z');
+    await rig.desk.add(say(DAILY), asker());
+    await rig.until(`2026-01-16T${time}Z`);
+    await rig.away(`2026-01-16T${time}Z`);
+    await rig.away('2026-01-16T07:00:30Z');
+    await rig.until('2026-01-16T09:00:00Z');
+    expect(rig.heard()).toHaveLength(1);
+  });
+
+  test('for once is told and gone; what is over, unclear or skipped by the clock is explained', async () => {
+    const rig = await makeJobsRig('2026-03-28T12:00:00Z');
+    await rig.desk.add(say({ at: 'in 20m' }, 'Tea is ready'), asker());
+    await rig.until('2026-03-28T12:20:00Z');
+    expect(rig.heard()).toEqual(['2026-03-28T12:20 **Tea is ready**\n\nTea is ready']);
+    expect(await rig.desk.list(asker())).toEqual([]);
+    const refused = (when: object) =>
+      rig.desk.add(say(when), asker()).catch(({ message }) => message);
+    expect(await refused({ at: '2026-03-28 08:00' })).toMatch(
+      /is over; now it is .*Europe\/Berlin/,
+    );
+    expect(await refused({ at: 'tomorrow at five' })).toMatch(/Write "2026-03-29 .*Europe\/Berlin/);
+    expect(await refused({ at: '2026-03-29 02:30' })).toMatch(/does not exist in Europe\/Berlin/);
+    expect(await refused({ every: '10s' })).toMatch(/from 1m to 366d/);
+    expect(await refused({ cron: '61 8 * * *' })).toMatch(/no cron expression.*"0 8 \* \* 1-5"/s);
+    expect(await refused({ cron: '0 0 31 2 *' })).toMatch(/never comes/);
+    expect(await refused({})).toMatch(/exactly one way/);
+    expect(await refused({ ...DAILY, timeZone: 'Mars/Base' })).toMatch(/no time zone/);
+    expect(await refused({ ...DAILY, to: 'pigeon' })).toMatch(/there is chat, last/);
+  });
+});
+
+describe('a job for the agent', () => {
+  test('runs once where the process is killed between its start and the note of it', async () => {
+    const rig = await makeJobsRig('2026-01-15T12:00:00Z');
+    await rig.desk.add(ask(DAILY), asker());
+    rig.edge.diesOnStart = true;
+    await rig.until('2026-01-16T07:00:00Z');
+    rig.edge.diesOnStart = false;
+    await rig.away('2026-01-16T07:00:20Z');
+    await rig.until('2026-01-16T12:00:00Z');
+    expect(rig.runs).toHaveLength(1);
+    expect(rig.heard()).toEqual([expect.stringMatching(/\*\*Look at the news\*\*\n\ndone$/)]);
+  });
+
+  test('reports under its name, into the conversation of the chat, and says nothing where nothing is', async () => {
+    const rig = await makeJobsRig('2026-01-15T12:00:00Z');
+    rig.edge.answer = () => 'Three things happened.';
+    await rig.desk.add(ask({ every: '1h', name: 'News' }), asker());
+    await rig.until('2026-01-15T13:00:00Z');
+    expect(rig.heard()).toEqual(['2026-01-15T13:00 **News**\n\nThree things happened.']);
+    expect(rig.remarks[0]?.text).toContain('Three things happened.');
+    expect(rig.remarks[0]?.isForeign).toBeUndefined();
+    rig.edge.answer = () => '**[SILENT]**.';
+    await rig.until('2026-01-15T14:00:00Z');
+    expect(rig.runs).toHaveLength(2);
+    rig.edge.answer = () => 'A page said so.';
+    rig.edge.entries = [{ role: 'user', isForeign: true } as never];
+    await rig.until('2026-01-15T15:00:00Z');
+    expect(rig.heard()).toHaveLength(1);
+    expect(rig.remarks[1]?.isForeign).toBe(true);
+  });
+
+  test('has the rights of whoever made it, never more than at that time, and makes no jobs', async () => {
+    const rig = await makeJobsRig('2026-01-15T12:00:00Z');
+    await rig.desk.add(
+      ask({ at: 'in 5m' }),
+      asker({ ...NO_RIGHTS, read: 'free', schedule: 'free' }),
+    );
+    await rig.until('2026-01-15T12:05:00Z');
+    expect(rig.runs[0]?.messages[0].message.sender).toMatchObject({
+      rights: { ...NO_RIGHTS, read: 'free' },
+      paidBy: ['chat:1'],
+    });
+  });
+
+  test('of somebody who was shut out is switched off, and the owner told', async () => {
+    const rig = await makeJobsRig('2026-01-15T12:00:00Z');
+    await rig.desk.add(ask(DAILY), asker());
+    rig.edge.verdict = { kind: 'refuse', gate: 'blocked', wasCalled: false } as never;
+    await rig.until('2026-01-16T07:00:00Z');
+    await rig.until('2026-01-17T07:00:00Z');
+    expect(rig.runs).toEqual([]);
+    expect(rig.told).toEqual([expect.stringMatching(/switched off: Ann.*not let in/)]);
+    expect(await rig.desk.list(asker())).toMatchObject([{ next: 'switched off' }]);
+  });
+
+  test('that fails is told once, tried later and later, and given up with a word', async () => {
+    const rig = await makeJobsRig('2026-01-15T12:00:00Z');
+    rig.edge.answer = () => ({ failed: 'The model is down.' });
+    const { job } = await rig.desk.add(ask({ every: '1m' }), asker());
+    await rig.until('2026-01-15T12:01:00Z');
+    expect(rig.heard()).toEqual([expect.stringContaining('Failed: The model is down.')]);
+    await rig.until('2026-01-15T12:02:00Z');
+    expect(rig.heard()).toEqual([]);
+    await rig.until('2026-01-15T12:03:00Z');
+    expect(rig.runs).toHaveLength(3);
+    expect(rig.heard()).toEqual([expect.stringContaining(`/cron enable ${job.id}`)]);
+    await rig.until('2026-01-15T13:00:00Z');
+    expect(rig.runs).toHaveLength(3);
+    rig.edge.answer = () => 'fine again';
+    await rig.desk.setEnabled(job.id, true, asker());
+    await rig.until('2026-01-15T13:01:00Z');
+    expect(rig.heard()).toHaveLength(1);
+  });
+
+  test('is not begun again while it runs, and runs beside its schedule when asked to', async () => {
+    const rig = await makeJobsRig('2026-01-15T12:00:00Z');
+    const held = Promise.withResolvers<string>();
+    rig.edge.answer = () => held.promise;
+    const { job } = await rig.desk.add(ask({ every: '10m' }), asker());
+    for (const minute of [10, 20, 30]) await rig.until(`2026-01-15T12:${minute}:00Z`);
+    expect(rig.runs).toHaveLength(1);
+    expect((await rig.book.get(job.id))?.last).toMatchObject({ how: 'skipped' });
+    held.resolve('done at last');
+    await rig.until('2026-01-15T12:31:00Z');
+    rig.edge.answer = () => 'asked for';
+    await rig.desk.runNow(job.id, asker());
+    await rig.clock.advance(10);
+    expect(rig.runs).toHaveLength(2);
+    expect(await rig.desk.list(asker())).toMatchObject([
+      { next: expect.stringContaining('13:40') },
+    ]);
+  });
+
+  test('runs once though the clock is put a day forward and back again', async () => {
+    const rig = await makeJobsRig('2026-01-15T12:00:00Z');
+    await rig.desk.add(ask(DAILY), asker());
+    await rig.clock.jump(86_400_000);
+    await rig.clock.advance(1000);
+    expect(rig.runs).toHaveLength(1);
+    await rig.clock.jump(-86_400_000);
+    await rig.until('2026-01-16T07:00:00Z');
+    expect(rig.runs).toHaveLength(1);
+    await rig.until('2026-01-17T07:00:00Z');
+    expect(rig.runs).toHaveLength(2);
+  });
+});
+
+describe('quiet hours', () => {
+  test('keep what comes up for their end, together, over a restart and a change of clocks', async () => {
+    const rig = await makeJobsRig('2026-03-28T12:00:00Z');
+    rig.edge.quiet = '22:00-07:00';
+    await rig.desk.add(say({ at: '23:30' }, 'Late reminder'), asker());
+    await rig.desk.add(ask({ at: '2026-03-29 05:00', name: 'Report' }), asker());
+    await rig.until('2026-03-28T22:30:00Z');
+    await rig.away('2026-03-29T02:30:00Z');
+    await rig.until('2026-03-29T03:00:00Z');
+    await rig.until('2026-03-29T04:59:00Z');
+    expect(rig.heard()).toEqual([]);
+    await rig.until('2026-03-29T05:00:00Z');
+    expect(rig.heard()).toEqual([
+      '2026-03-29T05:00 **Late reminder, 23:30**\n\nLate reminder\n\n**Report, 05:00**\n\ndone',
+    ]);
+    await rig.away('2026-03-29T06:00:00Z');
+    expect(rig.heard()).toEqual([]);
+  });
+
+  test('that are given up let out what they kept', async () => {
+    const rig = await makeJobsRig('2026-01-15T22:00:00Z');
+    rig.edge.quiet = '22:00-07:00';
+    await rig.desk.add(say({ at: 'in 5m' }), asker());
+    await rig.until('2026-01-15T22:05:00Z');
+    expect(rig.heard()).toEqual([]);
+    rig.edge.quiet = 'off';
+    await rig.until('2026-01-15T22:07:00Z');
+    expect(rig.heard()).toHaveLength(1);
+  });
+});
+
+test('the heartbeat asks no model while its file asks for nothing, and then once per interval', async () => {
+  const rig = await makeJobsRig('2026-01-15T12:00:00Z');
+  rig.edge.answer = () => 'HEARTBEAT_OK, nothing to do.';
+  rig.edge.heartbeatFile = '# Heartbeat\n\n<!-- Write\n- what to do -->\n- [ ]\n- [x] Old thing\n';
+  for (let hour = 13; hour < 24; hour += 1) await rig.until(`2026-01-15T${hour}:00:00Z`);
+  expect(rig.runs).toEqual([]);
+  rig.edge.heartbeatFile += '- [ ] Watch the oven\n';
+  for (const minute of ['00', '10', '20', '30', '40'])
+    await rig.until(`2026-01-16T00:${minute}:00Z`);
+  expect(rig.runs).toHaveLength(2);
+  expect(rig.runs[0]?.messages[0].message.text).toContain('Watch the oven');
+  expect(rig.runs[0]?.messages[0].message.sender).toMatchObject({
+    rights: { schedule: 'never', rules: 'never', execute: 'ask' },
+  });
+  expect(rig.heard()).toEqual([]);
+  rig.edge.answer = () => 'The oven is too hot.';
+  await rig.until('2026-01-16T01:30:00Z');
+  expect(rig.heard()).toEqual([expect.stringContaining('**Heartbeat**\n\nThe oven is too hot.')]);
+});
+
+test('others than an owner see and change only their own jobs', async () => {
+  const rig = await makeJobsRig('2026-01-15T12:00:00Z');
+  const { job } = await rig.desk.add(say(DAILY), { kind: 'operator' });
+  const owner = asker();
+  if (owner.kind !== 'person') throw new Error('no person');
+  const guest = { ...owner, person: { ...owner.person, role: 'trusted' as const } };
+  expect(await rig.desk.list(guest)).toEqual([]);
+  await expect(rig.desk.remove(job.id, guest)).rejects.toThrow(/no job/);
+  await rig.desk.add(say(DAILY, 'Mine'), guest);
+  expect(await rig.desk.list(guest)).toHaveLength(1);
+  expect(await rig.desk.list(owner)).toHaveLength(2);
+  await rig.desk.remove(job.id, owner);
+  expect(await rig.desk.list({ kind: 'operator' })).toHaveLength(1);
+});

@@ -1,0 +1,213 @@
+// Jobs over a real store and bus, with time moved by hand and a process that can be stopped, killed and
+// started again. The agent is a script: what it would answer a run is the test's to say.
+
+import { randomBytes } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { onTestFinished } from 'vitest';
+import type { Remark } from '../../src/agent/revise.ts';
+import { createAnnouncer } from '../../src/automation/announcer.ts';
+import { createHeartbeat } from '../../src/automation/heartbeat.ts';
+import { JobBook } from '../../src/automation/job-book.ts';
+import { createJobCourier } from '../../src/automation/job-courier.ts';
+import { createJobDesk } from '../../src/automation/job-desk.ts';
+import { createJobStart } from '../../src/automation/job-start.ts';
+import { withJobs } from '../../src/automation/job-turns.ts';
+import { createNextSlot } from '../../src/automation/next-slot.ts';
+import { Scheduler } from '../../src/automation/scheduler.ts';
+import type { Turn } from '../../src/bus/bus.ts';
+import { createMessageBus } from '../../src/bus/message-bus.ts';
+import type { Verdict } from '../../src/core/admission.ts';
+import { channelName, chatId, DEFAULT_ACCOUNT, nativeId, personId } from '../../src/core/ids.ts';
+import { HEARTBEAT, type Job } from '../../src/core/job.ts';
+import { type ChatRef, type OutboundMessage, sessionKeyOf } from '../../src/core/message.ts';
+import { OWNER_TURN } from '../../src/core/notes.ts';
+import { quietUntil } from '../../src/core/quiet-hours.ts';
+import type { Rights } from '../../src/core/rights.ts';
+import type { TranscriptEntry } from '../../src/core/transcript.ts';
+import type { HandledTurn } from '../../src/gateway/dispatcher.ts';
+import type { JobAsker } from '../../src/gateway/job-desk.ts';
+import { silentLogger as log } from '../../src/lib/logger.ts';
+import { supervise } from '../../src/lib/supervise.ts';
+import { openEmbeddedStore } from '../../src/store/embedded.ts';
+import { OWNER_RIGHTS } from '../gateway/approvals-rig.ts';
+import { person } from '../gateway/people-rig.ts';
+import { createMovableClock } from '../support/movable-clock.ts';
+
+export const CHAT: ChatRef = {
+  channel: channelName('chat'),
+  account: DEFAULT_ACCOUNT,
+  chat: chatId('1'),
+};
+const ZONE = 'Europe/Berlin';
+const RESTARTS = { minMs: 500, maxMs: 500, stableMs: 60_000 };
+
+export const asker = (rights: Rights = OWNER_RIGHTS): JobAsker => ({
+  kind: 'person',
+  person: {
+    ...{ id: personId('p1'), name: 'Ann', conversations: 'each', role: 'owner', timeZone: ZONE },
+    doors: [{ channel: CHAT.channel, ids: [person('1').id], chat: CHAT }],
+  },
+  sender: person('1'),
+  chat: CHAT,
+  rights,
+  isTainted: false,
+});
+
+/** What a run answers; `failed` with the reason. */
+type Answer = string | { readonly failed: string } | Promise<string>;
+
+export async function makeJobsRig(startsAt: string) {
+  const clock = createMovableClock(Date.parse(startsAt));
+  const folder = await mkdtemp(join(tmpdir(), 'nanobot-jobs-'));
+  const edge = {
+    answer: (_text: string): Answer => 'done',
+    verdict: { kind: 'admit', role: 'owner' } as Verdict,
+    quiet: '',
+    heartbeatFile: '',
+    /** Of the turn that answers. */
+    entries: [{ role: 'reset', at: 0 }] as readonly TranscriptEntry[],
+    /** Dies behind the start of a run, before that is noted. */
+    diesOnStart: false,
+  };
+  const said: { readonly at: string; readonly text: string }[] = [];
+  const runs: Turn[] = [];
+  const remarks: Remark[] = [];
+  const told: string[] = [];
+
+  async function answer(turn: Turn): Promise<HandledTurn> {
+    const { seq, message } = turn.messages[0];
+    runs.push(turn);
+    const answered = await edge.answer(message.text);
+    const isFailed = typeof answered !== 'string';
+    const markdown = isFailed ? answered.failed : answered;
+    const outbound = [{ chat: turn.chat, markdown }];
+    return { throughSeq: seq, outbound, ending: isFailed ? 'failed' : 'answered' };
+  }
+
+  async function open() {
+    const store = await openEmbeddedStore({ path: join(folder, 'state.db'), clock, log });
+    const bus = createMessageBus({
+      ...{ store, clock, log, limits: { maxPending: 1000, maxPendingPerChat: 100 } },
+    });
+    const { revision } = store;
+    const book = new JobBook({ state: store.scope('jobs'), revision });
+    const next = createNextSlot();
+    const announcer = createAnnouncer({
+      ...{ state: store.scope('announcements'), bus, clock },
+      sessionOf: async (chat) => sessionKeyOf(chat),
+      async quietUntil() {
+        const at = quietUntil(clock.now(), edge.quiet, ZONE);
+        return at === undefined ? undefined : { at, timeZone: ZONE };
+      },
+    });
+    const placeOf = async (job: Job) => ({ title: job.name, chat: CHAT });
+    const begin = createJobStart({
+      ...{ bus, announcer, clock, placeOf, ownerRights: OWNER_RIGHTS },
+      judge: async () => edge.verdict,
+      origins: async () => ({ rights: OWNER_RIGHTS, isForeign: false, isOwnerHere: true }),
+      personOf: async () => OWNER_TURN,
+    });
+    const scheduler = new Scheduler({
+      ...{ book, next, bus, clock, log, revision, timeZone: () => ZONE },
+      ...{ isOn: () => true, maxFailures: () => 3, tellOwner: (text) => void told.push(text) },
+      async start(run) {
+        const started = await begin(run);
+        if (edge.diesOnStart) throw new Error('killed');
+        return started;
+      },
+      tell: async (job, id, text) =>
+        announcer.announce({ ...(await placeOf(job)), id, markdown: text, isForeign: false }),
+    });
+    const heartbeat = createHeartbeat({
+      ...{ state: store.scope('heartbeat'), bus, clock, log, ownerRights: OWNER_RIGHTS },
+      settings: () => ({ enabled: true, everyMins: 30, activeHours: '', timeZone: ZONE }),
+      readFile: async () => edge.heartbeatFile,
+    });
+    const desk = createJobDesk({
+      ...{ book, next, randomBytes, now: () => clock.now(), timeZone: () => ZONE },
+      ...{ lasts: () => true, changed: () => scheduler.changed() },
+    });
+    const dispatcher = withJobs(
+      { handle: answer, onPoison: () => [] },
+      {
+        scheduler,
+        agent: {
+          remark: async (_session, remark) => void remarks.push(remark),
+          reset: async () => undefined,
+        },
+        answersTo: async (_session, message) => message.chat,
+      },
+    );
+    const courier = createJobCourier({
+      ...{ announcer, log, sessions: { turn: async () => edge.entries } },
+      async placeOf(id) {
+        if (id === HEARTBEAT) return { title: 'Heartbeat', chat: CHAT };
+        const job = await book.get(id);
+        return job && placeOf(job);
+      },
+    });
+    const stop = new AbortController();
+    const { signal } = stop;
+    const kept = (name: string, run: (inner: AbortSignal) => Promise<void>) =>
+      supervise(run, { name, signal, clock, log, ...RESTARTS, onFailure: () => 'restart' });
+    const running = Promise.all([
+      bus.work(dispatcher.handle, { signal, maxOpenTurns: 9, maxAttempts: 3, onPoison: () => [] }),
+      bus.deliver(courier, { signal, concurrency: 8 }),
+      bus.deliver(chatCourier(), { signal, concurrency: 8 }),
+      kept('jobs', (inner) => scheduler.run(inner)),
+      kept('announcements', (inner) => announcer.run(inner)),
+      kept('heartbeat', (inner) => heartbeat.run(inner)),
+    ]);
+    return { store, bus, book, desk, stop, running };
+  }
+
+  const chatCourier = () => ({
+    channel: CHAT.channel,
+    onUnknown: 'idempotent' as const,
+    lifetimeMs: 30 * 86_400_000,
+    async send({ id, markdown }: OutboundMessage) {
+      said.push({ at: new Date(clock.now()).toISOString(), text: markdown });
+      return { nativeIds: [nativeId(id)] };
+    },
+  });
+
+  let opened = await open();
+  async function close() {
+    const { store, bus, stop, running } = opened;
+    stop.abort();
+    await running;
+    await bus[Symbol.asyncDispose]();
+    await store[Symbol.asyncDispose]();
+  }
+  onTestFinished(async () => {
+    await close();
+    await rm(folder, { recursive: true });
+  });
+  await clock.advance(0);
+
+  return {
+    ...{ clock, edge, said, runs, remarks, told },
+    get desk() {
+      return opened.desk;
+    },
+    get book() {
+      return opened.book;
+    },
+    /** What was said since this was last asked. */
+    heard: () => said.splice(0).map(({ at, text }) => `${at.slice(0, 16)} ${text}`),
+    /** Time goes on to the moment, the last second of it tick by tick. */
+    async until(moment: string) {
+      await clock.jump(Date.parse(moment) - clock.now() - 1000);
+      await clock.advance(1000);
+    },
+    /** The process is away until the moment. */
+    async away(moment: string) {
+      await close();
+      await clock.jump(Date.parse(moment) - clock.now());
+      opened = await open();
+      await clock.advance(1000);
+    },
+  };
+}
