@@ -12,9 +12,9 @@ import type { Logger } from '../lib/logger.ts';
 export const SELF_TEST_MS = 60_000;
 /** A channel that completed nothing for so long receives nothing either. */
 const STALLED_MS = 150_000;
-const NONCE_BYTES = 8;
 /** For taking away what a test left behind. */
 const CLEAR_MS = 15_000;
+const NONCE_BYTES = 8;
 
 export type TestedChannel = {
   readonly name: string;
@@ -75,8 +75,8 @@ async function* testChannel(
     () => deadline.abort(),
     () => undefined,
   );
-  try {
   let hops: AsyncGenerator<string, void, void> | undefined;
+  try {
     const idleMs = receivingMs(name, status, clock.now());
     yield { kind: 'hop', channel: name, hop: 'receiving', ms: idleMs };
     let since = clock.monotonic();
@@ -95,9 +95,9 @@ async function* testChannel(
     yield { kind: 'failed', channel: name, ...wordsOf(error, name, deadline.signal.aborted) };
   } finally {
     over.abort();
-    await waiting;
     // Not awaited: a channel that hangs takes its text away whenever it comes to it.
     hops?.return().catch((error) => log.warn('self-test not taken away', { channel: name, error }));
+    await waiting;
   }
 }
 
@@ -125,7 +125,7 @@ async function* hopsOf(
   deps: SelfTestDeps,
   signal: AbortSignal,
 ): AsyncGenerator<string, void, void> {
-  const channel = deps.channel(accountName(accountOf(name)));
+  const channel = deps.channel(channelName(name));
   if (channel === undefined) throw new SelfTestFailure('it does not run', 'Try again in a moment.');
   const nonce = Buffer.from(deps.randomBytes(NONCE_BYTES)).toString('hex');
   if (channel.selfTest !== undefined) yield* channel.selfTest.run(nonce, signal);
