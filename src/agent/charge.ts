@@ -2,6 +2,7 @@
 // after it.
 
 import type { Payer } from '../core/budget-limits.ts';
+import type { TurnId } from '../core/ids.ts';
 import { CHARS_PER_TOKEN } from '../core/tokens.ts';
 import type { CallMeter } from '../providers/provider.ts';
 import { expectedTokens, type ModelCall } from './model-call.ts';
@@ -9,6 +10,9 @@ import { type SpendingGuard, SpendingRefusedError } from './spending.ts';
 import type { TurnContext } from './turn-context.ts';
 
 export type MeteredCall = {
+  /** What for, as figures about model calls name it. */
+  readonly role: string;
+  readonly turnId?: TurnId;
   readonly maxTokens: number;
   readonly thinkingBudget?: number;
   /** Estimate of the question; asked before each try. */
@@ -20,6 +24,8 @@ export function meterOf(turn: TurnContext, call: ModelCall): CallMeter {
   const [{ message: payer }] = turn.input.messages;
   return chargedMeter(turn.spending, payer, {
     ...call.request,
+    role: 'turn',
+    turnId: turn.input.turnId,
     inputTokens: () => expectedTokens(turn, call),
   });
 }
@@ -28,12 +34,14 @@ export function meterOf(turn: TurnContext, call: ModelCall): CallMeter {
 export function chargedMeter(
   spending: SpendingGuard,
   payer: Payer,
-  { maxTokens, thinkingBudget = 0, inputTokens }: MeteredCall,
+  { maxTokens, thinkingBudget = 0, inputTokens, ...about }: MeteredCall,
 ): CallMeter {
   return {
     async begin(model, signal) {
       const outputTokens = maxTokens + thinkingBudget;
-      const planned = { payer, model, inputTokens: inputTokens(), outputTokens };
+      const { role, turnId } = about;
+      const whatFor = { role, ...(turnId === undefined ? {} : { turnId }) };
+      const planned = { payer, model, ...whatFor, inputTokens: inputTokens(), outputTokens };
       const reserved = await spending.reserve(planned, signal);
       if (reserved.kind === 'refused') throw new SpendingRefusedError(reserved.text);
       return {

@@ -44,7 +44,7 @@ export type SideModelDeps = {
 
 export function createSideModel({ spending, clock, models }: SideModelDeps): SideModel {
   async function ask(call: SideCall, handle: ModelHandle, signal: AbortSignal): Promise<string> {
-    const { payer, system, text, maxTokens } = call;
+    const { payer, role, system, text, maxTokens } = call;
     const request = {
       system: [{ text: system, stable: true }],
       messages: [{ role: 'user' as const, text }],
@@ -52,7 +52,7 @@ export function createSideModel({ spending, clock, models }: SideModelDeps): Sid
       maxTokens,
     };
     const inputTokens = () => textTokens(system) + textTokens(text);
-    const meter = chargedMeter(spending, payer, { maxTokens, inputTokens });
+    const meter = chargedMeter(spending, payer, { role, maxTokens, inputTokens });
     for await (const event of untilAborted(handle.stream(request, signal, meter), signal)) {
       if (event.type === 'finished') return answerOf(event, handle);
     }

@@ -4,10 +4,15 @@
 import type { Payer } from '../core/budget-limits.ts';
 import type { ProviderFailure } from '../core/errors.ts';
 import { NanobotError } from '../core/errors.ts';
+import type { TurnId } from '../core/ids.ts';
 import type { TokenUsage } from '../core/transcript.ts';
 
 export type PlannedCall = {
   readonly payer: Payer;
+  /** What for, as figures about model calls name it. */
+  readonly role: string;
+  /** Left out between turns. */
+  readonly turnId?: TurnId;
   /** As configured, with its prefix. */
   readonly model: string;
   /** Estimates: the question, and the longest answer that was asked for. */
