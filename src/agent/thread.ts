@@ -13,7 +13,7 @@ import { fitEntries, onlyTurn } from '../core/context-fit.ts';
 import { omissionMarker } from '../core/context-marks.ts';
 import type { MessageId, SessionKey, TurnId } from '../core/ids.ts';
 import { withoutWhole } from '../core/kept-result.ts';
-import type { KnownTexts } from '../core/taint.ts';
+import { type KnownTexts, knownTextsOf } from '../core/taint.ts';
 import { repairThread } from '../core/thread-repair.ts';
 import { shownThrough, threadView } from '../core/thread-view.ts';
 import type {
@@ -24,7 +24,7 @@ import type {
   TranscriptEntry,
   TurnEndEntry,
 } from '../core/transcript.ts';
-import { type Round, roundsOf } from '../core/turn-rounds.ts';
+import { openCallsOf, type Round, roundsOf } from '../core/turn-rounds.ts';
 import type { SessionStore } from '../sessions/store.ts';
 import type { ClearedResults } from './cleared-results.ts';
 
@@ -155,12 +155,7 @@ export class Thread {
 
   /** What the model is shown, by who wrote it. */
   get knownTexts(): KnownTexts {
-    const shown = this.#view.filter((entry) => entry.role === 'user' || entry.role === 'tool');
-    const textsOf = (entries: typeof shown) => entries.map(({ text }) => text);
-    return {
-      own: textsOf(shown.filter(isTheirs)),
-      foreign: textsOf(shown.filter(({ isForeign }) => isForeign === true)),
-    };
+    return knownTextsOf(this.#view);
   }
 
   /** Messages that an earlier try showed the model and that are not among `asked`. */
@@ -180,12 +175,7 @@ export class Thread {
 
   /** Calls of the newest answer that have no result yet, in order. */
   get openCalls(): readonly ToolCall[] {
-    const newest = this.#own.findLastIndex((entry) => entry.role === 'assistant');
-    const answer = this.#own[newest];
-    if (answer?.role !== 'assistant') return [];
-    const results = this.#own.slice(newest + 1).filter((entry) => entry.role === 'tool');
-    const done = new Set(results.map((entry) => entry.callId));
-    return answer.toolCalls.filter((call) => !done.has(call.id));
+    return openCallsOf(this.#own);
   }
 
   /** The place of a call of the newest answer among all calls of the turn: the same on a retry. */
@@ -218,7 +208,8 @@ export class Thread {
 
   /** Makes the view take at most `maxTokens` (uncorrected estimate). */
   shrink(maxTokens: number): void {
-    this.#show(fitEntries(this.#shown, this.#options.turnId, maxTokens));
+    const { turnId, canReadBack } = this.#options;
+    this.#show(fitEntries(this.#shown, turnId, maxTokens, canReadBack()));
   }
 
   /** Leaves out everything before this turn. */
@@ -232,7 +223,3 @@ export class Thread {
     this.#omitted += fitted.omitted;
   }
 }
-
-/** A message of the person's; what a remark of ours repeats of an answer, they did not write. */
-const isTheirs = (entry: TranscriptEntry) =>
-  entry.role === 'user' && entry.seq !== undefined && entry.isForeign !== true;

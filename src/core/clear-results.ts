@@ -20,6 +20,7 @@ export type ResultKey = string;
 /** A line in place of a shorter text would free nothing. */
 const MIN_CLEARED_CHARS = 600;
 const MAX_ABOUT_CHARS = 160;
+const CLEARED = /^\[result of [^\n]{1,400} cleared to save room; [^\n]{1,80}\]$/;
 
 export const resultKey = ({ turnId, callId, at }: ToolEntry): ResultKey =>
   `${turnId} ${callId} ${at}`;
@@ -80,10 +81,13 @@ export function withCleared(
       for (const call of entry.toolCalls) calls.set(`${entry.turnId} ${call.id}`, call);
     }
     if (entry.role !== 'tool' || !cleared.has(resultKey(entry))) return entry;
-    if (entry.text.length < MIN_CLEARED_CHARS) return entry;
+    if (isCleared(entry)) return entry;
     return clearedResult(entry, calls.get(`${entry.turnId} ${entry.callId}`), canReadBack);
   });
 }
+
+/** Whether there is only the line in its place. */
+export const isCleared = ({ text }: ToolEntry) => CLEARED.test(text);
 
 /** What it showed is gone with it; that words of others were read stays true. */
 export function clearedResult(

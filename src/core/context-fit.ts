@@ -2,6 +2,7 @@
 // the turn that runs, then the middle of its longest texts. Every step leaves a marker. The
 // transcript on disk keeps everything.
 
+import { clearedResult, isCleared } from './clear-results.ts';
 import type { TurnId } from './ids.ts';
 import { entriesTokens, entryTokens } from './tokens.ts';
 import type { TranscriptEntry } from './transcript.ts';
@@ -65,14 +66,16 @@ const turnOf = (entry: TranscriptEntry | undefined) =>
 const isMessage = ({ role }: TranscriptEntry) =>
   role === 'user' || role === 'assistant' || role === 'tool';
 
-function shrinkToolResults(entries: readonly TranscriptEntry[], maxTokens: number) {
+function shrinkToolResults(
+  entries: readonly TranscriptEntry[],
+  maxTokens: number,
+  canReadBack: boolean,
+) {
   let excess = entriesTokens(entries) - maxTokens;
   return entries.map((entry): TranscriptEntry => {
-    if (excess <= 0 || entry.role !== 'tool') return entry;
-    const length = entry.text.length.toLocaleString('en-US');
-    const marker = `[result of ${length} characters omitted to save room; call the tool again if needed]`;
-    if (marker.length >= entry.text.length) return entry;
-    const smaller = { ...entry, text: marker };
+    if (excess <= 0 || entry.role !== 'tool' || isCleared(entry)) return entry;
+    const smaller = clearedResult(entry, undefined, canReadBack);
+    if (smaller.text.length >= entry.text.length) return entry;
     excess -= entryTokens(entry) - entryTokens(smaller);
     return smaller;
   });

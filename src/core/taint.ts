@@ -1,6 +1,8 @@
 // What makes a call out to the net a way to carry words away: an address that the model put together
 // itself, long enough to hold something, at a host nobody in the conversation named.
 
+import type { TranscriptEntry } from './transcript.ts';
+
 /** What an address may hold beside its host before it is looked at, characters. */
 const MAX_FREE_CHARS = 64;
 
@@ -10,6 +12,20 @@ export type KnownTexts = {
   /** What the conversation was shown of others: who wrote an address there did not know our secrets. */
   readonly foreign: readonly string[];
 };
+
+/** What a model is shown, by who wrote it. */
+export function knownTextsOf(view: readonly TranscriptEntry[]): KnownTexts {
+  const shown = view.filter((entry) => entry.role === 'user' || entry.role === 'tool');
+  const textsOf = (entries: typeof shown) => entries.map(({ text }) => text);
+  return {
+    own: textsOf(shown.filter(isTheirs)),
+    foreign: textsOf(shown.filter(({ isForeign }) => isForeign === true)),
+  };
+}
+
+/** A message of the person's; what a remark of ours repeats of an answer, they did not write. */
+const isTheirs = (entry: TranscriptEntry) =>
+  entry.role === 'user' && entry.seq !== undefined && entry.isForeign !== true;
 
 /** Whether asking for this address could tell its host something that it does not know. */
 export function carriesData(url: string, { own, foreign }: KnownTexts): boolean {

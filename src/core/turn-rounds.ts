@@ -22,6 +22,16 @@ export function roundsOf(own: readonly TranscriptEntry[]): readonly Round[] {
 const hasCalls = (entry: TranscriptEntry) =>
   entry.role === 'assistant' && entry.toolCalls.length > 0;
 
+/** Calls of the newest answer that have no result yet, in order. */
+export function openCallsOf(own: readonly TranscriptEntry[]): readonly ToolCall[] {
+  const newest = own.findLastIndex((entry) => entry.role === 'assistant');
+  const answer = own[newest];
+  if (answer?.role !== 'assistant') return [];
+  const results = own.slice(newest + 1).filter((entry) => entry.role === 'tool');
+  const done = new Set(results.map((entry) => entry.callId));
+  return answer.toolCalls.filter((call) => !done.has(call.id));
+}
+
 /** Whether every call of a round was kept from running. */
 export function isBlockedRound(round: Round): boolean {
   return round.length > 0 && round.every(({ result }) => result?.isBlocked === true);

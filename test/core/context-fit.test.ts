@@ -50,7 +50,7 @@ describe('fitting a thread', () => {
   it('shrinks the oldest tool results of a turn that is too long by itself', () => {
     const entries = [question, result('a', 8000), result('b', 8000), result('c', 800)];
     const { entries: kept } = fitEntries(entries, CURRENT, 2400);
-    expect(kept[1]).toMatchObject({ text: expect.stringContaining('8,000 characters omitted') });
+    expect(kept[1]).toMatchObject({ text: expect.stringContaining('8,000 characters, cleared') });
     expect(kept.slice(2)).toEqual(entries.slice(2));
   });
 

@@ -1,6 +1,6 @@
 // Pictures and documents on their way from a chat to the model, through the whole program.
 
-import { readdir, readFile } from 'node:fs/promises';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import sharp from 'sharp';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
@@ -188,5 +188,44 @@ describe('a document', () => {
     });
     await answer(chat);
     expect(lastWords()).toMatch(/"scan\.pdf" .*was not read: this PDF has no text, only scanned/);
+  });
+});
+
+describe('a file that is too long to be shown', () => {
+  const read = callTools({ name: 'read_file', arguments: { path: 'orders.json' } });
+  const lastResult = () => model.requests.at(-1)?.toolResults.at(-1)?.text ?? '';
+
+  beforeAll(async () => {
+    const orders = Array.from({ length: 2000 }, (_, id) => ({ id, note: `order ${id}` }));
+    await writeFile(join(home.path, 'workspace', 'orders.json'), JSON.stringify({ orders }));
+  });
+
+  it('is summed up, read on where it matters, and only in its own conversation', async () => {
+    const chat = ALICE + 6;
+    model.script(
+      read,
+      ({ toolResults }) => {
+        const id = /kept as result "(r[\d.]+)"/.exec(toolResults[0]?.text ?? '')?.[1];
+        return callTools({ name: 'read_result', arguments: { id, path: 'orders[1234].note' } });
+      },
+      say('Order 1234.'),
+    );
+    telegram.say(chat, 'Which order is it?');
+    expect(await answer(chat)).toBe('Order 1234.');
+    const [id = ''] = /r\d+\.\d+/.exec(lastResult()) ?? [];
+    expect(lastResult()).toContain('"order 1234"');
+    model.script(callTools({ name: 'read_result', arguments: { id } }), say('No.'));
+    telegram.say(chat + 1, `Show me ${id}`);
+    expect(await answer(chat + 1)).toBe('No.');
+    expect(lastResult()).toContain('no result of this id');
+  });
+
+  it('is not read for ever by a model that goes round in circles', async () => {
+    const chat = ALICE + 8;
+    model.script(read, read, read, read, say('It is a list of orders.'));
+    telegram.say(chat, 'What is in it?');
+    expect(await answer(chat)).toBe('It is a list of orders.');
+    expect(lastResult()).toContain('[Not run: this same call was made 2 times');
+    expect(JSON.stringify(model.requests.at(-1)?.body)).toContain('"tool_choice":"none"');
   });
 });
