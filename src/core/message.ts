@@ -148,13 +148,13 @@ export type OutboundDraft = {
   readonly markdown: string;
   /** Of a text that is no answer, for doors whose messages have subjects; others leave it out. */
   readonly subject?: string;
+  /** Of a text that is no answer, for doors that address messages: plain addresses of copies. */
+  readonly copies?: readonly string[];
   readonly attachments?: readonly OutboundAttachment[];
   readonly choices?: readonly Choice[];
   /** The inbound message this answers. */
   readonly replyTo?: MessageId;
   /** What it answers, to be named where it comes late. */
-  /** Of a text that is no answer, for doors that address messages: plain addresses of copies. */
-  readonly copies?: readonly string[];
   readonly question?: Question;
   /** The turn whose live draft this text completes. */
   readonly finalizes?: TurnId;

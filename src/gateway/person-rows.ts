@@ -28,7 +28,6 @@ export function newId(channel: string, ids: readonly UserId[]): PersonId {
   return personId(`p${hash.digest('hex').slice(0, ID_CHARS)}`);
 }
 
-/** Records that share one of the ids, joined: a platform may show two ids of one person late. */
 /** Doors taken off a person keep what an owner allows whoever comes in by them. */
 export function apartRows(
   rows: PeopleRows,
@@ -43,6 +42,7 @@ export function apartRows(
   return [personRow({ id, name, doors, conversations: 'each', limits })];
 }
 
+/** Records that share one of the ids, joined: a platform may show two ids of one person late. */
 export function recordOf(rows: PeopleRows, channel: string, ids: readonly string[]) {
   const [first, ...others] = recordsOf(rows, channel, ids);
   return first === undefined ? undefined : others.reduce(mergePersons, first);

@@ -152,9 +152,9 @@ export interface BusStore {
   inbound(id: MessageId): Promise<InboundMessage | undefined>;
   outbound(id: MessageId): Promise<SentText | undefined>;
   sentAs(session: SessionKey, part: NativeId): Promise<SentText | undefined>;
-  takeBack(turn: TurnId): Promise<TakenBack>;
   /** Whether anything was sent there, in whichever topic, as far as rows are kept. Looks at all of them. */
   hasWrittenTo(chat: ChatRef): Promise<boolean>;
+  takeBack(turn: TurnId): Promise<TakenBack>;
 
   dead(): Promise<readonly DeadLetter[]>;
   retry(ids: readonly MessageId[]): Promise<number>;
