@@ -41,7 +41,8 @@ export function createBubblewrap(features: BubblewrapFeatures, nodePath: string)
         ...system(confinement, nodePath),
         ...scratch(features, confinement),
         ...ours(confinement),
-        ...['--remount-ro', '/', '--chdir', confinement.cwd],
+        // Settings of the kernel stand open to whoever is the administrator outside.
+        ...['--remount-ro', '/proc', '--remount-ro', '/', '--chdir', confinement.cwd],
       ]
         .map((each) => `${each}\0`)
         .join(''),

@@ -29,7 +29,8 @@ export function programEnvironment(parts: EnvironmentParts): Environment {
     TERM: 'dumb',
     NO_COLOR: '1',
     ...Object.fromEntries(listed),
-    PATH: [...PROGRAM_FOLDERS, dirname(sandbox.node)].join(':'),
+    // `node` is the program that runs us, as everywhere else.
+    PATH: [dirname(sandbox.node), ...PROGRAM_FOLDERS].join(':'),
     HOME: home,
     TMPDIR: sandbox.scratch,
   };

@@ -1,8 +1,8 @@
 // What the kernel does not hold for a whole run: memory and processes together, and what it adds to the
-// disk. Looked at again and again while it runs; only where the system tells.
+// disk. Looked at again and again while it runs; processes only where the system tells of them.
 
-import { statfsSync } from 'node:fs';
 import type { Clock } from '../../lib/clock.ts';
+import { changedBytes, usedBytes } from './disk-use.ts';
 import type { ExecLimits } from './limits.ts';
 import { descendantsOf, ownBytes, residentBytes } from './process-tree.ts';
 
@@ -15,8 +15,6 @@ export type Watched = {
 };
 
 const LOOK_EVERY_MS = 100;
-/** What a file costs beside its content. */
-const INODE_BYTES = 4096;
 /** The confining programs themselves. */
 const OWN_PROCESSES = 3;
 
@@ -26,30 +24,47 @@ export function watchResources(
   clock: Clock,
   over: (what: Excess) => void,
 ): Disposable {
-  const before = workspace === undefined ? undefined : usedBytes(workspace);
-  const exceeds = (): Excess | undefined => {
-    const tree = descendantsOf(pid, limits.maxProcesses + OWN_PROCESSES + 1);
-    if (tree.length > limits.maxProcesses + OWN_PROCESSES) return 'processes';
-    if (sum(tree, residentBytes) > limits.memoryBytes && sum(tree, ownBytes) > limits.memoryBytes) {
-      return 'memory';
-    }
-    const added = workspace === undefined ? 0 : usedBytes(workspace) - (before ?? 0);
-    return added > limits.diskBytes ? 'disk' : undefined;
-  };
+  const hasFilled = workspace === undefined ? NEVER : diskWatch(workspace, limits.diskBytes, clock);
+  const ended = new AbortController();
   let timer = clock.timer(LOOK_EVERY_MS, look);
-  function look() {
-    const what = exceeds();
+  async function look() {
+    const what = excessOf(pid, limits) ?? ((await hasFilled()) ? 'disk' : undefined);
+    if (ended.signal.aborted) return;
     if (what === undefined) timer = clock.timer(LOOK_EVERY_MS, look);
     else over(what);
   }
-  return { [Symbol.dispose]: () => timer[Symbol.dispose]() };
+  return {
+    [Symbol.dispose]() {
+      ended.abort();
+      timer[Symbol.dispose]();
+    },
+  };
 }
 
-/** Of the whole disk: what others write at the same time counts as well. */
-function usedBytes(folder: string): number {
-  const { blocks, bfree, bsize, files, ffree } = statfsSync(folder);
-  return (blocks - bfree) * bsize + (files - ffree) * INODE_BYTES;
+const NEVER = async () => false;
+
+function excessOf(pid: number, limits: ExecLimits): Excess | undefined {
+  const most = limits.maxProcesses + OWN_PROCESSES;
+  const tree = descendantsOf(pid, most + 1);
+  if (tree.length > most) return 'processes';
+  const sum = (bytesOf: (pid: number) => number) =>
+    tree.reduce((total, each) => total + bytesOf(each), 0);
+  const isOver = sum(residentBytes) > limits.memoryBytes && sum(ownBytes) > limits.memoryBytes;
+  return isOver ? 'memory' : undefined;
 }
 
-const sum = (pids: readonly number[], bytesOf: (pid: number) => number) =>
-  pids.reduce((total, pid) => total + bytesOf(pid), 0);
+function diskWatch(workspace: string, mostBytes: number, clock: Clock): () => Promise<boolean> {
+  const since = clock.now();
+  const start = usedBytes(workspace);
+  /** Growth of the disk that others are known to have caused. */
+  let ofOthers = 0;
+  return async () => {
+    const [before, now] = [await start, await usedBytes(workspace)];
+    if (before === undefined || now === undefined) return false;
+    const grown = now - before;
+    if (grown - ofOthers <= mostBytes) return false;
+    const changed = await changedBytes(workspace, since, mostBytes);
+    ofOthers = Math.max(ofOthers, grown - changed);
+    return changed > mostBytes;
+  };
+}
