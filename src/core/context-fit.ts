@@ -25,12 +25,13 @@ export function fitEntries(
   entries: readonly TranscriptEntry[],
   current: TurnId,
   maxTokens: number,
+  canReadBack = false,
 ): FittedThread {
   const summaries = entries.filter(({ role }) => role === 'summary');
   const others = entries.filter(({ role }) => role !== 'summary');
   const dropped = dropOldestTurns(others, current, maxTokens - entriesTokens(summaries));
   const fitted = { ...dropped, entries: [...summaries, ...dropped.entries] };
-  const shrunk = shrinkToolResults(fitted.entries, maxTokens);
+  const shrunk = shrinkToolResults(fitted.entries, maxTokens, canReadBack);
   return { entries: shortenTexts(shrunk, maxTokens), omitted: fitted.omitted };
 }
 
