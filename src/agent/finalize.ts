@@ -12,7 +12,7 @@ export async function finalizeTurn(
 ): Promise<SignalOf<'finalizing'>> {
   const { thread, input, clock } = turn;
   const begun = thread.partial;
-  const written = [...thread.written, ...(begun === undefined ? [] : [begun.text])];
+  const written = thread.written(begun?.text);
   const { outcome, answers } = closingOf(ending, written, turn.limits);
   const { throughSeq } = thread;
   const common = { turnId: input.turnId, at: clock.now() };

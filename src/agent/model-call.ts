@@ -48,7 +48,7 @@ export function planCall(turn: TurnContext, model: string, ask: Ask): ModelCall 
       tools: specs,
       maxTokens: budget.outputTokens,
       temperature: settings.temperature,
-      ...(ask.kind === 'conclude' || !mayCall ? { toolChoice: 'none' } : {}),
+      ...(ask.kind !== 'work' || !mayCall ? { toolChoice: 'none' } : {}),
       ...(thinkingBudget > 0 ? { thinkingBudget } : {}),
     },
   };
@@ -91,6 +91,9 @@ function systemPrompt(
   );
 }
 
+const WRITE_ANSWER =
+  '[The work is done. Write the answer for the person now, without tools, from all results above, complete in itself: of what you wrote while working they were shown nothing. Say what is uncertain or was not done.]';
+
 const CONCLUDE_BECAUSE: Readonly<Record<TurnLimit, (maxRounds: number) => string>> = {
   rounds: (maxRounds) => `All ${maxRounds} rounds of tool use of this answer are used up.`,
   tokens: () => 'The tokens of this answer are nearly used up.',
@@ -100,6 +103,7 @@ const CONCLUDE_BECAUSE: Readonly<Record<TurnLimit, (maxRounds: number) => string
 };
 
 function noteFor(ask: Ask, maxRounds: number): string | undefined {
+  if (ask.kind === 'answer') return WRITE_ANSWER;
   if (ask.kind === 'conclude') {
     const why = CONCLUDE_BECAUSE[ask.why](maxRounds);
     return `[${why} Answer now, without tools, with what you know; say what is left to do.]`;

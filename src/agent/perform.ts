@@ -40,6 +40,7 @@ async function wait(
   { delayMs }: StateOf<'waiting'>,
 ): Promise<SignalOf<'waiting'>> {
   if (delayMs > 0) await turn.clock.sleep(delayMs, turn.signal);
-  await recordSteering(turn);
-  return { type: 'resumed', elapsedMs: turn.elapsedMs() };
+  const isSteered = await recordSteering(turn);
+  const elapsedMs = turn.elapsedMs();
+  return { type: 'resumed', elapsedMs, ...(isSteered ? { isSteered } : {}) };
 }

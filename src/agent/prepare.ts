@@ -46,8 +46,8 @@ export async function prepareTurn(turn: TurnContext): Promise<SignalOf<'preparin
 const spentTokens = (usage: TokenUsage | undefined) =>
   usage === undefined ? 0 : usage.inputTokens + usage.outputTokens;
 
-/** Messages that came while the turn ran; they join it before the next model call. */
-export async function recordSteering(turn: TurnContext): Promise<void> {
+/** Messages that came while the turn ran; they join it before the next model call. Whether any did. */
+export async function recordSteering(turn: TurnContext): Promise<boolean> {
   const steered = await turn.input.steer();
   await recordMessages(
     turn,
@@ -58,6 +58,7 @@ export async function recordSteering(turn: TurnContext): Promise<void> {
       return note === undefined ? words : `${note} ${words}`;
     }),
   );
+  return steered.length > 0;
 }
 
 function sentNoteIn(
@@ -107,7 +108,8 @@ async function entryOf(
 }
 
 async function resumptionOf(turn: TurnContext): Promise<Resumption> {
-  if (turn.thread.isAnswered) return { kind: 'answered' };
+  const { lastWord } = turn.thread;
+  if (lastWord !== undefined) return { kind: lastWord === 'draft' ? 'drafted' : 'answered' };
   const [first, ...rest] = await settleInterruptedCalls(turn);
   if (first === undefined) return { kind: 'ask' };
   const calls: NonEmpty<typeof first> = [first, ...rest];

@@ -9,6 +9,8 @@ export type AgentSettings = {
   readonly maxToolIterations: number;
   readonly maxContextTokens: number;
   readonly compaction: CompactionPolicy;
+  /** Whether the answer is what the model says last, or is written by a call of its own. */
+  readonly finalAnswer: 'inline' | 'separate';
   /** Identical calls of a tool that changes something, in one turn. */
   readonly maxSameCalls: number;
   /** Longest result of a tool that the model is shown whole. */
@@ -32,6 +34,7 @@ export function agentSettingsOf(config: Config, workspace: string): AgentSetting
     maxToolIterations: defaults.maxToolIterations,
     maxContextTokens: defaults.maxContextTokens,
     compaction: defaults.compaction,
+    finalAnswer: defaults.finalAnswer,
     maxSameCalls: defaults.maxSameToolCallPerTurn,
     maxResultChars: defaults.maxToolResultChars,
     maxTurnTokens: defaults.maxTurnTokens,

@@ -8,16 +8,20 @@ import type { Thread } from './thread.ts';
 export class ShownText {
   readonly #thread: Thread;
   readonly #model: string;
+  /** The person is not shown what is written here, only that the model is at work. */
+  readonly #isHidden: boolean;
+  #hidden = '';
   #state: HiddenTextState = HIDDEN_TEXT_START;
   #isThinking = false;
 
-  constructor(thread: Thread, model: string) {
+  constructor(thread: Thread, model: string, isHidden: boolean) {
     this.#thread = thread;
     this.#model = model;
+    this.#isHidden = isHidden;
   }
 
   get text(): string {
-    return this.#thread.partial?.text ?? '';
+    return this.#isHidden ? this.#hidden : (this.#thread.partial?.text ?? '');
   }
 
   *add(delta: string): Iterable<AgentEvent> {
@@ -49,6 +53,10 @@ export class ShownText {
   }
 
   *#append(text: string): Iterable<AgentEvent> {
+    if (this.#isHidden) {
+      this.#hidden += text;
+      return yield* this.think();
+    }
     this.#isThinking = false;
     this.#thread.partial = { text: this.text + text, model: this.#model };
     yield { type: 'text_delta', text };
@@ -56,6 +64,8 @@ export class ShownText {
 
   *#withdraw(): Iterable<AgentEvent> {
     if (this.text === '') return;
+    this.#hidden = '';
+    if (this.#isHidden) return;
     this.#thread.partial = undefined;
     yield { type: 'text_discarded' };
   }

@@ -9,7 +9,7 @@ import { meterOf } from './charge.ts';
 import { failureText } from './failure-text.ts';
 import { expectedTokens, type ModelCall, planCall } from './model-call.ts';
 import { ShownText } from './shown-text.ts';
-import { type Finished, takeAnswer } from './take-answer.ts';
+import { type Finished, isBehindScenes, takeAnswer } from './take-answer.ts';
 import type { TurnContext } from './turn-context.ts';
 import { untilAborted } from './until-aborted.ts';
 
@@ -27,16 +27,22 @@ export async function* streamAnswer(
 ): AsyncGenerator<AgentEvent, StreamSignal, void> {
   const call = planCall(turn, state.model, state.ask);
   turn.lastCall.note(call.handle, expectedTokens(turn, call));
-  const shown = new ShownText(turn.thread, state.model);
+  const shown = new ShownText(turn.thread, state.model, isBehindScenes(turn, state.ask));
   yield* shown.think();
   try {
     const finished = yield* show(turn, call, shown);
-    const { signal, event } = await takeAnswer(turn, state, call, finished);
+    const hasShown = turn.thread.partial !== undefined;
+    const { signal, event } = await takeAnswer(turn, state, call, finished, shown.text);
+    if (hasShown && signal.type === 'called' && turn.settings.finalAnswer === 'separate') {
+      yield { type: 'text_discarded' };
+    }
     yield event;
     return signal;
   } catch (error) {
     const notTaken = recoveryFrom(error);
-    if (notTaken === undefined || turn.signal.aborted || shown.text !== '') throw error;
+    if (notTaken === undefined || turn.signal.aborted || turn.thread.partial !== undefined) {
+      throw error;
+    }
     return notTaken;
   }
 }

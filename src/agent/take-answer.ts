@@ -5,8 +5,8 @@ import type { AgentEvent } from '../core/event.ts';
 import { callId } from '../core/ids.ts';
 import { isRepeatable } from '../core/rights.ts';
 import { textTokens } from '../core/tokens.ts';
-import type { ToolCall } from '../core/transcript.ts';
-import type { SignalOf, StateOf } from '../core/turn-state.ts';
+import type { AssistantEntry, ToolCall } from '../core/transcript.ts';
+import type { Ask, SignalOf, StateOf } from '../core/turn-state.ts';
 import type { ModelEvent } from '../providers/provider.ts';
 import type { ModelCall } from './model-call.ts';
 import type { TurnContext } from './turn-context.ts';
@@ -23,14 +23,16 @@ export async function takeAnswer(
   { ask }: StateOf<'streaming'>,
   call: ModelCall,
   finished: Finished,
+  text: string,
 ): Promise<TakenAnswer> {
   const { thread } = turn;
   const { usage, model } = finished;
-  const text = thread.partial?.text ?? '';
   const isWritten = text.trim() !== '';
-  const hadText = thread.written.length > 0;
-  const toolCalls = ask.kind === 'conclude' ? [] : withOwnIds(finished.toolCalls);
-  if (isWritten || toolCalls.length > 0) await recordAnswer(turn, finished, text, toolCalls);
+  const hadText = thread.written().length > 0;
+  const toolCalls = ask.kind === 'work' ? withOwnIds(finished.toolCalls) : [];
+  const isDraft = isBehindScenes(turn, ask) || (isSeparate(turn, ask) && toolCalls.length > 0);
+  const said = { text, toolCalls, ...(isDraft ? { isDraft } : {}) };
+  if (isWritten || toolCalls.length > 0) await recordAnswer(turn, finished, said);
   thread.partial = undefined;
   if (usage !== undefined) {
     const estimated = call.fixedTokens + call.threadTokens;
@@ -44,27 +46,34 @@ export async function takeAnswer(
   }
   const written = isWritten ? 'now' : hadText ? 'earlier' : 'never';
   const stop = finished.stop === 'tool_calls' ? 'end' : finished.stop;
-  return { event, signal: { type: 'answered', written, stop, tokens } };
+  const drafted = isDraft ? { isDraft } : {};
+  return { event, signal: { type: 'answered', written, stop, tokens, ...drafted } };
 }
+
+/** The answer will be written by a call of its own, so that what is said now is not it. */
+const isSeparate = ({ settings }: TurnContext, ask: Ask) =>
+  settings.finalAnswer === 'separate' && ask.kind === 'work';
+
+/** From the first tool on; before that, what is said may be the whole answer. */
+export const isBehindScenes = (turn: TurnContext, ask: Ask) =>
+  isSeparate(turn, ask) && turn.thread.hasCalls;
 
 async function recordAnswer(
   turn: TurnContext,
   { thinking, model, usage }: Finished,
-  text: string,
-  toolCalls: readonly ToolCall[],
+  said: Pick<AssistantEntry, 'text' | 'toolCalls' | 'isDraft'>,
 ): Promise<void> {
   const entry = {
     role: 'assistant' as const,
     turnId: turn.input.turnId,
-    text,
-    toolCalls,
+    ...said,
     thinking,
     model,
     throughSeq: turn.thread.throughSeq,
     at: turn.clock.now(),
     ...(usage === undefined ? {} : { usage }),
   };
-  await turn.thread.record([entry], { durable: hasEffects(turn, toolCalls) });
+  await turn.thread.record([entry], { durable: hasEffects(turn, said.toolCalls) });
 }
 
 /** Some servers number calls carelessly; within one answer each id must be its own. */

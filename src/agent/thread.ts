@@ -25,6 +25,7 @@ import type {
   TurnEndEntry,
 } from '../core/transcript.ts';
 import { openCallsOf, type Round, roundsOf } from '../core/turn-rounds.ts';
+import { lastWordOf, writtenTexts } from '../core/turn-texts.ts';
 import type { SessionStore } from '../sessions/store.ts';
 import type { ClearedResults } from './cleared-results.ts';
 
@@ -129,15 +130,19 @@ export class Thread {
     return roundsOf(this.#own);
   }
 
-  /** Texts this turn wrote for the person, oldest first. */
-  get written(): readonly string[] {
-    return this.answers.map(({ text }) => text).filter((text) => text.trim() !== '');
+  /** Texts this turn wrote for the person, oldest first; `last` is not recorded yet. */
+  written(last?: string): readonly string[] {
+    return writtenTexts(this.answers, last);
   }
 
-  /** Whether the newest entry is an answer that called nothing: only the end was not recorded. */
-  get isAnswered(): boolean {
-    const last = this.#own.at(-1);
-    return last?.role === 'assistant' && last.toolCalls.length === 0;
+  /** Whether a tool was called in this turn. */
+  get hasCalls(): boolean {
+    return this.answers.some(({ toolCalls }) => toolCalls.length > 0);
+  }
+
+  /** `answer`: only the end was not recorded; `draft`: the answer is still to be written. */
+  get lastWord(): ReturnType<typeof lastWordOf> {
+    return lastWordOf(this.#own);
   }
 
   /** Words of others stand in what the model is shown, or stood there earlier in this turn. */

@@ -35,6 +35,13 @@ const agentDefaults = z.strictObject({
   maxToolIterations: count(1, 200).default(20).describe('Model calls of one turn.'),
   maxContextTokens: count(2048, 10_000_000).default(128_000),
   compaction: compactionSchema.prefault({}),
+  finalAnswer: z
+    .enum(['inline', 'separate'])
+    .default('inline')
+    .describe(
+      'separate: after work with tools the answer is written by one more call, without tools, over ' +
+        'all results; what the model says while it works is not sent.',
+    ),
   maxConcurrentChats: count(1, 10_000).default(16).describe('Turns that ask the model at once.'),
   maxSameToolCallPerTurn: count(1, 100)
     .default(3)

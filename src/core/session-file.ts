@@ -2,8 +2,9 @@
 // unknown fields are tolerated, so that an older program reads a newer file.
 
 import type { SessionKey } from './ids.ts';
-import { type DiskEntry, type DiskHeader, diskEntry, diskHeader } from './session-shape.ts';
-import type { AssistantEntry, SummaryEntry, TranscriptEntry, UserEntry } from './transcript.ts';
+import { fromDisk } from './session-entry.ts';
+import { type DiskHeader, diskEntry, diskHeader } from './session-shape.ts';
+import type { TranscriptEntry, UserEntry } from './transcript.ts';
 
 export type SessionHeader = {
   readonly key: SessionKey;
@@ -68,6 +69,7 @@ function toDisk(entry: TranscriptEntry): Readonly<Record<string, unknown>> {
         role: entry.role,
         content: entry.text,
         tool_calls: entry.toolCalls.length > 0 ? entry.toolCalls : undefined,
+        draft: entry.isDraft,
         thinking: entry.thinking.length > 0 ? entry.thinking : undefined,
         model: entry.model,
         usage: entry.usage && {
@@ -125,9 +127,6 @@ function toDisk(entry: TranscriptEntry): Readonly<Record<string, unknown>> {
 const mediaToDisk = (media: UserEntry['media']) =>
   media?.map(({ mimeType, ...rest }) => ({ ...rest, mime_type: mimeType }));
 
-const mediaFromDisk = (media: UserEntry['media']) =>
-  media === undefined || media.length === 0 ? {} : { media };
-
 /** Reads one line without its newline. Never throws. */
 export function decodeLine(line: string): SessionLine {
   const value = parseObject(line);
@@ -158,92 +157,5 @@ function toHeader(disk: DiskHeader): SessionHeader {
     createdAt: disk.created_at,
     ...(continues === undefined ? {} : { continues }),
     carried,
-  };
-}
-
-function fromDisk(disk: DiskEntry): TranscriptEntry {
-  const at = disk.timestamp;
-  switch (disk.role) {
-    case 'user':
-      return fromUser(disk);
-    case 'assistant':
-      return fromAssistant(disk);
-    case 'tool':
-      return {
-        role: disk.role,
-        turnId: disk.turn_id,
-        callId: disk.tool_call_id,
-        name: disk.name,
-        status: disk.status,
-        text: disk.content,
-        ...(disk.failure === undefined ? {} : { failure: disk.failure }),
-        ...(disk.blocked === true ? { isBlocked: true } : {}),
-        ...(disk.result_id === undefined ? {} : { resultId: disk.result_id }),
-        ...(disk.whole === undefined ? {} : { whole: disk.whole }),
-        ...mediaFromDisk(disk.media),
-        ...(disk.foreign === true ? { isForeign: true } : {}),
-        at,
-      };
-    case 'summary':
-      return fromSummary(disk);
-    case 'reset':
-      return { role: disk.role, at };
-    case 'undo':
-      return { role: disk.role, undoes: disk.undoes, by: disk.by, at };
-    case 'turn_end':
-      return {
-        role: disk.role,
-        turnId: disk.turn_id,
-        outcome: disk.outcome,
-        answers: disk.answers,
-        throughSeq: disk.through_seq,
-        at,
-      };
-  }
-}
-
-function fromSummary(disk: Extract<DiskEntry, { role: 'summary' }>): SummaryEntry {
-  return {
-    role: disk.role,
-    text: disk.content,
-    ...(disk.keeps_from === undefined ? {} : { keepsFrom: disk.keeps_from }),
-    ...(disk.omitted === undefined ? {} : { omitted: disk.omitted }),
-    ...mediaFromDisk(disk.media),
-    ...(disk.foreign === true ? { isForeign: true } : {}),
-    at: disk.timestamp,
-  };
-}
-
-function fromUser(disk: Extract<DiskEntry, { role: 'user' }>): UserEntry {
-  return {
-    role: disk.role,
-    turnId: disk.turn_id,
-    ...(disk.message_id === undefined ? {} : { messageId: disk.message_id }),
-    ...(disk.seq === undefined ? {} : { seq: disk.seq }),
-    text: disk.content,
-    ...mediaFromDisk(disk.media),
-    ...(disk.foreign === true ? { isForeign: true } : {}),
-    at: disk.timestamp,
-  };
-}
-
-function fromAssistant(disk: Extract<DiskEntry, { role: 'assistant' }>): AssistantEntry {
-  const usage = disk.usage && {
-    inputTokens: disk.usage.input_tokens,
-    outputTokens: disk.usage.output_tokens,
-    cachedTokens: disk.usage.cached_tokens,
-  };
-  return {
-    role: disk.role,
-    turnId: disk.turn_id,
-    text: disk.content,
-    toolCalls: disk.tool_calls,
-    thinking: disk.thinking.map(({ text, signature }) =>
-      signature === undefined ? { text } : { text, signature },
-    ),
-    model: disk.model,
-    ...(usage === undefined ? {} : { usage }),
-    ...(disk.through_seq === undefined ? {} : { throughSeq: disk.through_seq }),
-    at: disk.timestamp,
   };
 }

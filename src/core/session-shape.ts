@@ -60,6 +60,7 @@ const assistant = z.object({
   role: z.literal('assistant'),
   content: z.string().default(''),
   tool_calls: z.array(z.object({ id: call, name: z.string(), arguments: z.string() })).default([]),
+  draft: z.boolean().optional().catch(undefined),
   thinking: z.array(z.object({ text: z.string(), signature: z.string().optional() })).default([]),
   model: z.string().default(''),
   usage: z.object({ input_tokens: count, output_tokens: count, cached_tokens: count }).optional(),

@@ -42,6 +42,8 @@ export type AssistantEntry = {
   readonly turnId: TurnId;
   readonly text: string;
   readonly toolCalls: readonly ToolCall[];
+  /** Written while working: the person is shown another text, written after it. */
+  readonly isDraft?: true;
   readonly thinking: readonly ThinkingBlock[];
   readonly model: string;
   readonly usage?: TokenUsage;

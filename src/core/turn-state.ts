@@ -27,6 +27,8 @@ export type Progress = {
   /** Newest rounds in a row in which no call was run. */
   readonly blockedRounds: number;
   readonly recoveries: readonly Recovery[];
+  /** The work is done: the answer itself is written by a call of its own. */
+  readonly isDrafted?: true;
 };
 
 /** `loop`: the model asked only for calls that had been made before. */
@@ -39,6 +41,8 @@ export type Ask =
       /** Told to the model once few rounds are left. */
       readonly remainingRounds?: number;
     }
+  /** The answer for the person, without tools, over all that was found out. */
+  | { readonly kind: 'answer' }
   /** One answer without tools, because `why` is used up, or because nothing new came of the calls. */
   | { readonly kind: 'conclude'; readonly why: TurnLimit };
 
@@ -87,6 +91,8 @@ export type InterruptibleState = Exclude<LiveState, { readonly phase: 'preparing
 export type Resumption =
   | { readonly kind: 'ask' }
   | { readonly kind: 'calls'; readonly calls: NonEmpty<ToolCall> }
+  /** All that is missing is the answer for the person. */
+  | { readonly kind: 'drafted' }
   | { readonly kind: 'answered' };
 
 type PhaseSignals = {
@@ -101,7 +107,12 @@ type PhaseSignals = {
         readonly resumption: Resumption;
       }
     | { readonly type: 'already_over'; readonly outcome: TurnOutcome };
-  readonly waiting: { readonly type: 'resumed'; readonly elapsedMs: number };
+  readonly waiting: {
+    readonly type: 'resumed';
+    readonly elapsedMs: number;
+    /** Messages came meanwhile. */
+    readonly isSteered?: true;
+  };
   readonly routing: {
     readonly type: 'routed';
     readonly model: string;
@@ -117,6 +128,8 @@ type PhaseSignals = {
         readonly written: 'now' | 'earlier' | 'never';
         readonly stop: 'end' | 'length' | 'refused';
         readonly tokens: number;
+        /** The person was not shown it. */
+        readonly isDraft?: true;
       }
     | {
         readonly type: 'called';

@@ -96,6 +96,8 @@ function afterPreparing(
   switch (signal.resumption.kind) {
     case 'ask':
       return { phase: 'waiting', progress, delayMs: 0 };
+    case 'drafted':
+      return { phase: 'waiting', progress: { ...progress, isDrafted: true }, delayMs: 0 };
     case 'calls':
       return { phase: 'executing', progress, calls: signal.resumption.calls };
     case 'answered':
@@ -104,10 +106,11 @@ function afterPreparing(
 }
 
 function afterWaiting(
-  { progress }: StateOf<'waiting'>,
-  { elapsedMs }: SignalOf<'waiting'>,
+  { progress: before }: StateOf<'waiting'>,
+  { elapsedMs, isSteered }: SignalOf<'waiting'>,
   limits: TurnLimits,
 ): TurnState {
+  const progress = isSteered === true ? undrafted(before) : before;
   if (progress.tokens >= limits.maxTokens) {
     return finalize(progress, { kind: 'limit', limit: 'tokens' });
   }
@@ -115,8 +118,15 @@ function afterWaiting(
   return { phase: 'routing', progress, ask: nextAsk(progress, elapsedMs, limits) };
 }
 
-function nextAsk({ rounds, blockedRounds }: Progress, elapsedMs: number, limits: TurnLimits): Ask {
+/** What the person added may take more work. */
+function undrafted({ isDrafted: _, ...progress }: Progress): Progress {
+  return progress;
+}
+
+function nextAsk(progress: Progress, elapsedMs: number, limits: TurnLimits): Ask {
+  const { rounds, blockedRounds, isDrafted } = progress;
   const { maxRounds, maxMs } = limits;
+  if (isDrafted === true) return { kind: 'answer' };
   if (rounds >= maxRounds) return concluding('rounds');
   if (blockedRounds >= MAX_BLOCKED_ROUNDS) return concluding('loop');
   const isLate = rounds > 0 && elapsedMs >= TIME_TO_ANSWER_SHARE * maxMs;
@@ -170,8 +180,11 @@ function afterStreaming(
 function afterAnswer(
   progress: Progress,
   ask: Ask,
-  { written, stop }: Extract<SignalOf<'streaming'>, { type: 'answered' }>,
+  { written, stop, isDraft }: Extract<SignalOf<'streaming'>, { type: 'answered' }>,
 ): TurnState {
+  if (isDraft === true && written !== 'never' && stop !== 'refused') {
+    return { phase: 'waiting', progress: { ...progress, isDrafted: true }, delayMs: 0 };
+  }
   if (written === 'now') return finalize(progress, { kind: 'answered', cut: stop === 'length' });
   if (stop === 'refused') return finalize(progress, { kind: 'refused' });
   if (ask.kind === 'conclude') return finalize(progress, { kind: 'limit', limit: ask.why });

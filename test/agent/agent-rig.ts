@@ -85,6 +85,7 @@ const SETTINGS: AgentSettings = {
     summaryTokens: 2000,
   },
   maxResultChars: 10_000,
+  finalAnswer: 'inline',
   maxTurnTokens: 1_000_000,
   maxTurnMs: 600_000,
   clearing: { aboveTokens: 100_000, abovePercent: 66, keepNewest: 5 },
