@@ -1,7 +1,7 @@
 // From the configuration to what the executor works with.
 
 import type { ExecConfig } from '../../core/config-exec.ts';
-import type { ExecSettings } from './executor.ts';
+import type { ExecSettings } from './exec-request.ts';
 import type { FoundSandbox } from './find-sandbox.ts';
 import { createUnconfined } from './unconfined.ts';
 

@@ -7,7 +7,8 @@ import { ToolError } from '../../core/errors.ts';
 import { readDescription } from '../description.ts';
 import type { Tool } from '../tool.ts';
 import { MAX_PATH_CHARS } from '../workspace-access.ts';
-import { type ExecRequest, type Executor, MAX_WAIT_MS } from './executor.ts';
+import type { ExecRequest } from './exec-request.ts';
+import { type Executor, MAX_WAIT_MS } from './executor.ts';
 import { INTERPRETERS } from './scripts.ts';
 
 /** For ending a run and telling of it. */

@@ -6,7 +6,8 @@ import { MAX_EXEC_SECS } from '../../core/config-exec.ts';
 import { readDescription } from '../description.ts';
 import type { Tool } from '../tool.ts';
 import { END_MS, MAX_CODE_CHARS, wasRefused } from './exec.ts';
-import { type ExecRequest, type Executor, MAX_WAIT_MS } from './executor.ts';
+import type { ExecRequest } from './exec-request.ts';
+import { type Executor, MAX_WAIT_MS } from './executor.ts';
 import type { Interpreter } from './scripts.ts';
 
 const BY_LANGUAGE = {

@@ -2,48 +2,17 @@
 // could exchange what the other's confinement is made from. How a run is confined is planned in
 // plan-run.ts.
 
-import type { Environment } from '../../core/environment.ts';
 import { ToolError } from '../../core/errors.ts';
 import { aborted } from '../../lib/aborted.ts';
 import { createLanes, type Lanes } from '../../lib/lanes.ts';
 import type { ToolContext } from '../tool.ts';
-import type { FoundSandbox } from './find-sandbox.ts';
-import type { ExecLimits } from './limits.ts';
+import type { ExecDeps, ExecRequest } from './exec-request.ts';
 import { toldOutcome } from './outcome.ts';
 import { planRun, sealOfRequest } from './plan-run.ts';
 import { runConfined } from './run-confined.ts';
-import type { Argv, Sandbox } from './sandbox.ts';
-import { inScriptFolder, type Script } from './scripts.ts';
+import type { Sandbox } from './sandbox.ts';
+import { inScriptFolder } from './scripts.ts';
 import { setAside } from './shields.ts';
-
-export type ExecSettings = {
-  readonly isEnabled: boolean;
-  readonly limits: ExecLimits;
-  readonly hasNetwork: boolean;
-  /** Folders programs may read besides the workspace and the system's. */
-  readonly readOnly: readonly string[];
-  /** Names of environment variables they get. */
-  readonly passedOn: readonly string[];
-};
-
-export type ExecDeps = {
-  /** What is known of it by now. */
-  sandbox(): FoundSandbox;
-  settings(): ExecSettings;
-  /** Absolute real paths that no program sees. */
-  readonly forbidden: readonly string[];
-  readonly env: Environment;
-  readonly nodePath: string;
-  /** Masks the values of configured secrets. */
-  redact(text: string): string;
-};
-
-export type ExecRequest = {
-  readonly work: { readonly kind: 'argv'; readonly argv: Argv } | Script;
-  /** Relative to the workspace; undefined: it gets no files. */
-  readonly folder: string | undefined;
-  readonly timeoutMs: number;
-};
 
 export interface Executor {
   isAvailable(): boolean;

@@ -8,7 +8,7 @@ import { guardedNames } from '../../lib/guarded-path.ts';
 import type { ToolContext } from '../tool.ts';
 import { checkNotes } from '../workspace-access.ts';
 import { programEnvironment } from './environment.ts';
-import type { ExecDeps, ExecRequest } from './executor.ts';
+import type { ExecDeps, ExecRequest } from './exec-request.ts';
 import { findProgram, type ProgramPlaces } from './programs.ts';
 import type { ConfinedRun } from './run-confined.ts';
 import { type Argv, NO_SHIELDS, type Sandbox } from './sandbox.ts';
