@@ -6,7 +6,6 @@ import { createPromptSources } from '../agent/prompt-sources.ts';
 import { agentSettingsOf } from '../agent/settings.ts';
 import type { SideModel } from '../agent/side-model.ts';
 import type { SpendingGuard } from '../agent/spending.ts';
-import type { ChannelName } from '../core/ids.ts';
 import type { Environment } from '../core/environment.ts';
 import type { Clock } from '../lib/clock.ts';
 import { createGuardedFiles } from '../lib/guarded-files.ts';
@@ -22,6 +21,7 @@ import type { Executor } from '../tools/exec/executor.ts';
 import type { Schedules } from '../tools/cron.ts';
 import { createTools } from '../tools/index.ts';
 import { redactedToolbox } from '../tools/redacted-toolbox.ts';
+import type { SendFileDeps } from '../tools/send-file.ts';
 import { toolboxSettings } from '../tools/tool-settings.ts';
 import { createToolbox } from '../tools/toolbox.ts';
 import { buildSearch } from './build-search.ts';
@@ -43,8 +43,7 @@ export type AgentParts = {
   readonly schedules: () => Schedules;
   readonly executor: Executor;
   readonly side: SideModel;
-  /** Largest file that may be sent by a door; undefined where it carries none. */
-  maxFileBytes(channel: ChannelName): number | undefined;
+  maxFileBytes: SendFileDeps['limit'];
 };
 
 export function buildAgent(
@@ -78,7 +77,7 @@ export function buildAgent(
     ...{ files, memory, skills, timeZone, executor, sessions },
     web: buildWeb(live, clock, resources),
     search: buildSearch(live, env),
-    sending: { media, maxBytes: maxFileBytes },
+    sending: { media, limit: maxFileBytes },
     reading: { media, reader, maxResultChars },
     results: { find: (session, id) => findResult(sessions, session, id), maxResultChars },
   });

@@ -14,6 +14,7 @@ import type { MediaReader } from '../media/reader.ts';
 import type { LoadedImage } from '../providers/index.ts';
 import type { BusStore } from '../store/store.ts';
 import type { Home } from './home.ts';
+import type { UploadLimit } from '../tools/send-file.ts';
 import type { LiveConfig } from './live-config.ts';
 
 const DAY_MS = 86_400_000;
@@ -69,8 +70,13 @@ export function buildAttachments(
   return resources.use(createInboundAttachments({ ...deps, maxFileBytes }));
 }
 
-/** Largest file that may be sent by this door; undefined where it carries none. */
-export function sendableBytes(live: LiveConfig, channel: Channel | undefined): number | undefined {
+/** What may be sent by this door; undefined where it carries no files. */
+export function sendableBytes(
+  live: LiveConfig,
+  channel: Channel | undefined,
+): UploadLimit | undefined {
   const door = channel?.attachments;
-  return door && Math.min(door.maxUploadBytes, live.config.media.maxFileBytes);
+  if (door === undefined) return undefined;
+  const together = door.isInOnePiece === true ? { togetherBytes: door.maxUploadBytes } : {};
+  return { eachBytes: Math.min(door.maxUploadBytes, live.config.media.maxFileBytes), ...together };
 }

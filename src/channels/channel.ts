@@ -173,6 +173,8 @@ export class ArchiveError extends NanobotError {
 export interface Attachments {
   /** Largest file it sends. */
   readonly maxUploadBytes: number;
+  /** All files of a message go out in one piece, and are no larger than that together. */
+  readonly isInOnePiece?: true;
   /** Longest caption, UTF-16 units; a longer one goes out as a text of its own. */
   readonly maxCaptionUnits: number;
   /** The content behind a reference this channel wrote. @throws AttachmentError */

@@ -44,8 +44,14 @@ type Input = z.infer<typeof input>;
 export type SendFileDeps = {
   readonly files: GuardedFiles;
   readonly media: MediaStore;
-  /** Largest file that may be sent by a door; undefined where it carries none. */
-  maxBytes(channel: ChannelName): number | undefined;
+  /** Undefined where the door carries no files. */
+  limit(channel: ChannelName): UploadLimit | undefined;
+};
+
+export type UploadLimit = {
+  readonly eachBytes: number;
+  /** Of all files of one call, where they go out in one piece. */
+  readonly togetherBytes?: number;
 };
 
 export function createSendFile(deps: SendFileDeps): Tool<Input> {
@@ -67,6 +73,7 @@ export function createSendFile(deps: SendFileDeps): Tool<Input> {
         const called = paths.length === 1 ? name : undefined;
         attachments.push(await taken({ path, name: called, kind }, context, deps));
       }
+      checkTogether(attachments, context, deps);
       const [first, ...rest] = attachments;
       if (first === undefined) throw new ToolError('invalid_arguments', 'name a file');
       const isSilent = caption === undefined || caption === '';
@@ -75,6 +82,22 @@ export function createSendFile(deps: SendFileDeps): Tool<Input> {
       return `On its way to this chat: ${sent.join(', ')}.`;
     },
   };
+}
+
+/** @throws ToolError where one of them would stay behind */
+function checkTogether(
+  files: readonly OutboundAttachment[],
+  { chat }: ToolContext,
+  { limit }: SendFileDeps,
+): void {
+  const together = limit(chat.channel)?.togetherBytes ?? Number.POSITIVE_INFINITY;
+  const bytes = files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
+  if (bytes <= together) return;
+  throw new ToolError(
+    'execution',
+    `together they have ${bytes.toLocaleString('en-US')} bytes, and one message here carries ` +
+      `${together.toLocaleString('en-US')}: send them by several calls`,
+  );
 }
 
 type Wanted = {
@@ -87,12 +110,12 @@ type Wanted = {
 async function taken(
   { path, name, kind }: Wanted,
   { chat, workspace, person, rights }: ToolContext,
-  { files, media, maxBytes }: SendFileDeps,
+  { files, media, limit: limitOf }: SendFileDeps,
 ): Promise<OutboundAttachment> {
   if (rights.read !== 'free') {
     throw new ToolError('permission', 'whoever asks may not see files of the workspace');
   }
-  const limit = maxBytes(chat.channel);
+  const limit = limitOf(chat.channel)?.eachBytes;
   if (limit === undefined) throw new ToolError('blocked', 'no file can be sent to this chat');
   checkNotes(path, { person });
   const content = await files.read(workspace, path, { maxBytes: limit, onlyName: true });

@@ -30,7 +30,7 @@ const memory = createFileMemory({
   log: silentLogger,
 });
 const media = createMemoryMedia(systemClock);
-const sending = { media, maxBytes: () => undefined };
+const sending = { media, limit: () => undefined };
 const reader = createTestReader(media, '/nowhere');
 const reading = { media, reader, maxResultChars: () => 10_000 };
 const web = createWebTools();

@@ -39,6 +39,18 @@ describe('send_file', () => {
     });
     expect(sent).toEqual([]);
   });
+
+  test('sends none of several that do not fit into one message, and says so', async () => {
+    const { workspace, call, sent } = await createWorkspace();
+    for (const name of ['a.bin', 'b.bin'])
+      await writeFile(join(workspace, name), Buffer.alloc(800_000));
+    expect(await call('send_file', { paths: ['a.bin', 'b.bin'] })).toMatchObject({
+      status: 'failed',
+      text: expect.stringContaining('one message here carries 1,500,000'),
+    });
+    expect(sent).toEqual([]);
+    expect((await call('send_file', { paths: ['a.bin'] })).status).toBe('ok');
+  });
 });
 
 test.each([

@@ -39,7 +39,7 @@ export function createToolSet(home: string) {
     log: silentLogger,
   });
   const media = createMemoryMedia(clock);
-  const sending = { media, maxBytes: () => 1_000_000 };
+  const sending = { media, limit: () => ({ eachBytes: 1_000_000, togetherBytes: 1_500_000 }) };
   const reader = createTestReader(media, join(home, 'derived'));
   const reading = { media, reader, maxResultChars: () => 10_000 };
   const tools = createTools({

@@ -58,6 +58,7 @@ export function createEmailChannel(config: EmailConfig, deps: EmailDeps = {}): C
     coalesces: true,
     attachments: {
       maxUploadBytes: MAX_UPLOAD_BYTES,
+      isInOnePiece: true,
       maxCaptionUnits: MAX_CAPTION_UNITS,
       fetch: (ref, signal) => opened().file(ref, signal),
     },
