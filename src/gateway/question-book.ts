@@ -35,6 +35,10 @@ export type OpenQuestion = {
 };
 
 const PREFIX = 'open:';
+/** Of a press that was carried out before it was stored itself: its token, by the message's id. */
+const USED = 'used:';
+/** A message that was not confirmed to its platform comes again sooner. */
+const USED_LIFETIME_MS = 7 * 86_400_000;
 
 /** Whether somebody may answer in this chat. */
 export function mayDecide(
@@ -56,6 +60,7 @@ export function mayDecide(
 export class QuestionBook {
   readonly #state: KeyValueStore;
   readonly #questions = readOnce(() => this.#load());
+  readonly #used = readOnce(() => this.#loadUsed());
 
   constructor(state: KeyValueStore) {
     this.#state = state;
@@ -96,6 +101,28 @@ export class QuestionBook {
     const questions = await this.#questions();
     await this.#state.delete(`${PREFIX}${id}`);
     questions.delete(id);
+  }
+
+  /** The message may come once more, and has had its effect. */
+  async use(press: MessageId, token: string): Promise<void> {
+    const used = await this.#used();
+    await this.#state.set(`${USED}${press}`, token);
+    used.set(press, token);
+  }
+
+  /** The token that this message stood for; undefined unless it had its effect before it was stored. */
+  async usedBy(press: MessageId): Promise<string | undefined> {
+    return (await this.#used()).get(press);
+  }
+
+  /** Forgets what cannot come again. */
+  async expire(now: number): Promise<void> {
+    await this.#state.expire(USED, now - USED_LIFETIME_MS);
+  }
+
+  async #loadUsed(): Promise<Map<string, string>> {
+    const rows = await this.#state.list(USED);
+    return new Map(rows.map(({ key, value }) => [key.slice(USED.length), value]));
   }
 
   async #load(): Promise<Map<string, OpenQuestion>> {

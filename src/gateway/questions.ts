@@ -110,6 +110,8 @@ export function createQuestions(deps: QuestionsDeps): Questions {
   }
 
   async function decide(token: string, chosen: Omit<Chosen, 'action'>, isTheirs: IsTheirs) {
+    // Carried out, and answered, by a process that had it before.
+    if (chosen.message !== undefined && (await book.usedBy(chosen.message)) === token) return '';
     const known = await book.byToken(token);
     const isNoted = chosen.message !== undefined && known?.chosen?.message === chosen.message;
     const refusal = isNoted ? undefined : await choose(token, chosen, isTheirs);
@@ -134,11 +136,15 @@ export function createQuestions(deps: QuestionsDeps): Questions {
   }
 
   async function recover() {
+    await book.expire(clock.now());
     for (const open of await book.all()) if (open.chosen === undefined) await send(open);
   }
 
   /** Carries out what was chosen and could not be done then. */
   async function finish(open: OpenQuestion) {
+    const { chosen } = open;
+    const { token } = open.choices.find(({ action }) => action === chosen?.action) ?? {};
+    if (chosen?.message !== undefined && token !== undefined) await book.use(chosen.message, token);
     const markdown = await carryOut(open);
     // The name of the reply to the press: where that comes once more, its reply is no second one.
     const id = messageId(
@@ -192,8 +198,10 @@ export function createQuestions(deps: QuestionsDeps): Questions {
       const isTheirs = (open: OpenQuestion) => mayDecide(open, sender, chat, role);
       return oneByOne(() => decide(press, { by: sender, message: id }, isTheirs));
     },
-    async numbered({ chat, text, addressing, group }) {
+    async numbered({ id, chat, text, addressing, group }) {
       if (addressing !== 'direct' || group !== undefined) return undefined;
+      const used = await book.usedBy(id);
+      if (used !== undefined) return used;
       const open = await book.numberedIn(chat);
       if (open === undefined || deps.hasButtons(chat.channel)) return undefined;
       const number = Number(NUMBER.exec(text)?.[1] ?? 0);

@@ -59,8 +59,7 @@ export function* takeBack(turn: TurnId, now: number): Operation<TakenBack> {
      WHERE id >= ? AND id < ? AND state = 'queued' AND parts = '[]' RETURNING lane`,
     ...[now, ...named],
   );
-  const [lane] = dropped.map((row) => row.lane);
-  if (lane !== undefined) yield* promote(lane, now);
+  for (const lane of new Set(dropped.map((row) => row.lane))) yield* promote(lane, now);
   const rows = yield* all<SentRow>(
     `SELECT body, parts, state, lane FROM outbound
      WHERE id >= ? AND id < ? AND state <> 'dropped' ORDER BY ord`,

@@ -227,6 +227,19 @@ export function changesContract(name: string, makeBench: MakeBusBench): void {
       await again.stop();
     });
 
+    it('takes back what a turn said in several chats, and goes on behind it in each', async () => {
+      await using bench = await makeBench();
+      await using bus = await bench.open();
+      for (const id of ['x#1/0', 'y#1/0']) await bus.send(outbound('a', id));
+      for (const id of ['x#1/1', 'y#1/1']) await bus.send(outbound('b', id));
+      await bus.takeBack(turnId('x#1'));
+      const courier = scriptedCourier();
+      const delivery = startDelivery(bus, courier);
+      await eventually(bench.clock, () => courier.sent.length === 2);
+      expect(courier.texts().toSorted()).toEqual(['y#1/0', 'y#1/1']);
+      await delivery.stop();
+    });
+
     it('gives a message out as it came', async () => {
       await using bench = await makeBench();
       await using bus = await bench.open();

@@ -75,6 +75,28 @@ describe('an owner who answers the notice', () => {
     expect(told).toEqual([expect.stringContaining('from now on')]);
   });
 
+  test('by a number is obeyed once, also where it comes again to the next process', async () => {
+    await using rig = await knocked();
+    const [open] = await rig.questions.open();
+    const said = rig.message(OWNER, '2');
+    const press = (await rig.questions.numbered(said)) ?? '';
+    expect(open?.choices.map(({ token }) => token)).toContain(press);
+    await rig.questions.choose({ ...said, press }, 'owner');
+    await rig.restart();
+    const stop = new AbortController();
+    const running = rig.questions.run(stop.signal);
+    await vi.waitFor(async () => expect(await rig.questions.open()).toEqual([]));
+    await vi.waitFor(async () => expect(await rig.queued()).toEqual(['hello', 'let me in']));
+    stop.abort();
+    await running;
+    const told = await rig.sentTo(OWNER);
+    await rig.say(OWNER, '2', { id: said.id });
+    await rig.restart();
+    await rig.say(OWNER, '2', { id: said.id });
+    expect(await rig.queued()).toEqual(['hello', 'let me in']);
+    expect(await rig.sentTo(OWNER)).toEqual(told);
+  });
+
   test('decides after a restart too, and not about what was decided in between', async () => {
     await using rig = await knocked();
     await rig.restart();
