@@ -13,8 +13,8 @@ import { createMediaReader } from '../media/media-reader.ts';
 import type { MediaReader } from '../media/reader.ts';
 import type { LoadedImage } from '../providers/index.ts';
 import type { BusStore } from '../store/store.ts';
-import type { Home } from './home.ts';
 import type { UploadLimit } from '../tools/send-file.ts';
+import type { Home } from './home.ts';
 import type { LiveConfig } from './live-config.ts';
 
 const DAY_MS = 86_400_000;

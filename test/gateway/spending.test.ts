@@ -101,7 +101,10 @@ const payerOf = (id: string) => ({
   sender: { kind: 'person' as const, id: userId(id), verified: 'verified' as const },
 });
 const ask = (id: string, model = 'test/model') =>
-  spending.reserve({ role: 'turn', payer: payerOf(id), model, inputTokens: 800, outputTokens: 1000 }, signal);
+  spending.reserve(
+    { role: 'turn', payer: payerOf(id), model, inputTokens: 800, outputTokens: 1000 },
+    signal,
+  );
 function finish(reserved: Reservation | Refusal, inputTokens = 800, outputTokens = 200) {
   if (reserved.kind === 'refused') throw new Error(reserved.text);
   const usage = { inputTokens, outputTokens, cachedTokens: 0 };
@@ -168,7 +171,13 @@ describe('a hundred turns at once', () => {
     budget = { totalTokensPerDay: 2000 };
     const first = await ask('1');
     const stop = new AbortController();
-    const call = { role: 'turn', payer: payerOf('2'), model: 'x/y', inputTokens: 100, outputTokens: 300 };
+    const call = {
+      role: 'turn',
+      payer: payerOf('2'),
+      model: 'x/y',
+      inputTokens: 100,
+      outputTokens: 300,
+    };
     const waiting = spending.reserve(call, stop.signal);
     stop.abort(new Error('stopped'));
     await expect(waiting).rejects.toThrow('stopped');
