@@ -19,6 +19,7 @@ const OWNER = 700;
 const MEMBER = { id: 701, first_name: 'Mia' };
 const GROUP = -1_001_000_000_044;
 const ORDER = /WRITE (\S+)/g;
+const RUN = /RUN (.+)/;
 
 let telegram: BotApi;
 let model: LlmServer;
@@ -31,6 +32,8 @@ function obey({ lastUserText, toolResults }: LlmRequest): LlmReply {
     return { chunks: [`Seen: ${lastUserText.split('\n').at(-1)}`] };
   }
   if (toolResults.length > 0) return { chunks: ['1\n\nAllow once. /approve yes'] };
+  const script = RUN.exec(lastUserText)?.[1];
+  if (script !== undefined) return { toolCalls: [{ name: 'exec', arguments: { script } }] };
   const paths = [...lastUserText.matchAll(ORDER)].map(([, path]) => path);
   if (paths.length === 0) return { chunks: ['Nothing to do.'] };
   const toolCalls = paths.map((path) => ({
@@ -200,4 +203,40 @@ describe('a stranger’s message', () => {
     expect(bot(eve.id)).toHaveLength(1);
     expect(telegram.toasts.at(-1)).toBe('Blocked: they are refused from now on.');
   });
+});
+
+describe('a program', () => {
+  const isRunning = (word: string) =>
+    spawnSync('ps', ['axww', '-o', 'args']).stdout.toString().includes(word);
+
+  it('is shown whole with the file that runs it, and what it prints comes after the yes', async () => {
+    const before = bot(OWNER).length;
+    telegram.say(OWNER, 'RUN echo made-$((40+2)); touch made.txt');
+    const question = await hears(OWNER, /May I\?/, before);
+    expect(question.text).toContain('exec runs a program. Asked by you on telegram');
+    expect(question.text).toContain('"script": "echo made-$((40+2)); touch made.txt"');
+    expect(question.text).toMatch(/runs:\n\/\S+sh \S+ sha256:[0-9a-f]{12}\n/);
+    expect(await written('made.txt')).toBeUndefined();
+    await hears(OWNER, /\/approve yes/, before);
+    telegram.press(OWNER, OWNER, 'Allow once');
+    await hears(OWNER, /^Seen: /, before);
+    expect(results().at(-1)?.lastUserText).toMatch(/It was run once;(?:.|\n)*made-42/);
+    expect(await written('made.txt')).toBe('');
+  });
+
+  it('is gone with all it started after /stop, and when the gateway dies', async () => {
+    for (const [word, end] of [
+      ['98765.1', async () => void telegram.say(OWNER, '/stop')],
+      ['98765.2', async () => gateway.kill()],
+    ] as const) {
+      const before = bot(OWNER).length;
+      telegram.say(OWNER, `RUN setsid sleep ${word} & sleep ${word}`);
+      await hears(OWNER, /May I\?/, before);
+      await hears(OWNER, /\/approve yes/, before);
+      telegram.press(OWNER, OWNER, 'Allow once');
+      await expect.poll(() => isRunning(`sleep ${word}`), { timeout: 20_000 }).toBe(true);
+      await end();
+      await expect.poll(() => isRunning(`sleep ${word}`), { timeout: 5000 }).toBe(false);
+    }
+  }, 60_000);
 });
