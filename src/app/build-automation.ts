@@ -1,17 +1,14 @@
 // Builds what the machine does of its own accord: scheduled jobs, the heartbeat, and what is said at
 // the end of quiet hours.
 
-import { randomBytes, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import type { Agent } from '../agent/agent.ts';
 import { type Announcer, createAnnouncer } from '../automation/announcer.ts';
 import { createHeartbeat } from '../automation/heartbeat.ts';
 import { createJobAskers, type JobAskers } from '../automation/job-askers.ts';
-import { JOBS_SCOPE, JobBook } from '../automation/job-book.ts';
 import { createJobCourier, type JobPlace } from '../automation/job-courier.ts';
-import { createJobDesk } from '../automation/job-desk.ts';
 import { createJobStart } from '../automation/job-start.ts';
 import { withJobs } from '../automation/job-turns.ts';
-import { createNextSlot } from '../automation/next-slot.ts';
 import { Scheduler } from '../automation/scheduler.ts';
 import { HEARTBEAT, type Job } from '../core/job.ts';
 import { type ChatRef, chatRefOf } from '../core/message.ts';
@@ -19,18 +16,17 @@ import { chatsOf } from '../core/person.ts';
 import { quietUntil } from '../core/quiet-hours.ts';
 import { rightsOf } from '../core/rights.ts';
 import type { Dispatcher } from '../gateway/dispatcher.ts';
-import type { JobDesk } from '../gateway/job-desk.ts';
 import type { Judge } from '../gateway/judge.ts';
 import type { Origins } from '../gateway/origins.ts';
 import type { People } from '../gateway/people.ts';
 import { createTurnPersonOf } from '../gateway/turn-person.ts';
 import { createGuardedFiles } from '../lib/guarded-files.ts';
 import { GuardedFileError } from '../lib/guarded-path.ts';
-import type { EmbeddedStore } from '../store/store.ts';
 import type { Alert } from './alerts.ts';
 import type { Foundations } from './foundations.ts';
 import type { BackgroundWork } from './gateway-service.ts';
 import type { LiveConfig } from './live-config.ts';
+import { openJobs } from './open-jobs.ts';
 import { DOOR_OWNER, OWN_DOORS } from './own-doors.ts';
 
 export type AutomationParts = Foundations & {
@@ -56,20 +52,6 @@ const OWNER_RIGHTS = rightsOf({
 const HEARTBEAT_FILE = 'HEARTBEAT.md';
 const MAX_HEARTBEAT_BYTES = 65_536;
 const CONCURRENCY = 8;
-
-/** The jobs of a home, with or without a gateway that runs them. */
-export function openJobs(
-  store: Pick<EmbeddedStore, 'scope' | 'revision'>,
-  parts: { now(): number; timeZone(): string; changed(): void },
-) {
-  const { revision } = store;
-  const book = new JobBook({ state: store.scope(JOBS_SCOPE), revision });
-  const next = createNextSlot();
-  const lasts = ({ channel }: ChatRef) =>
-    !OWN_DOORS.some((door) => door.channel === channel && !door.lasts);
-  const desk: JobDesk = createJobDesk({ ...parts, book, next, randomBytes, lasts });
-  return { book, next, desk };
-}
 
 export function buildAutomation(parts: AutomationParts): Automation {
   const { live, clock, log, store, bus, sessions, people, judge, origins, agent } = parts;

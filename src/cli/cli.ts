@@ -7,6 +7,7 @@ import { agentCommand } from './agent-command.ts';
 import { approvalsCommand } from './approvals-command.ts';
 import { channelsCommand } from './channels-command.ts';
 import { configCommand } from './config-command.ts';
+import { cronCommand } from './cron-command.ts';
 import { deadCommand } from './dead-command.ts';
 import { doctorCommand } from './doctor-command.ts';
 import { EXIT, EXIT_MEANINGS, exitCodeOf } from './exit-codes.ts';
@@ -51,6 +52,7 @@ const COMMANDS: readonly CommandFactory[] = [
   pairCommand,
   approvalsCommand,
   peopleCommand,
+  cronCommand,
   sessionsCommand,
   skillsCommand,
   traceCommand,

@@ -18,6 +18,7 @@ import {
   withChoice,
 } from '../core/person.ts';
 import { limitWords } from '../core/person-limits.ts';
+import { quietHoursOf } from '../core/quiet-hours.ts';
 import { isTimeZone } from '../core/zone-time.ts';
 import type { People } from '../gateway/people.ts';
 import { CommandFailure, EXIT } from './exit-codes.ts';
@@ -31,6 +32,7 @@ type SetFlags = LimitFlags & {
   readonly role?: AdmittedRole;
   readonly language?: string;
   readonly timezone?: string;
+  readonly quiet?: string;
   readonly door?: string;
   readonly conversations?: Conversations;
 };
@@ -67,6 +69,7 @@ export function peopleCommand(terminal: Terminal): Command {
     )
     .option('--language <tag>', 'e.g. de')
     .option('--timezone <zone>', 'e.g. Europe/Berlin')
+    .option('--quiet <hours>', 'when nothing of its own accord disturbs them: 22:00-07:00, or off')
     .option('--door <channel>', 'where they are written to first when another door is down')
     .addOption(
       new Option('--conversations <how>', 'one conversation on each door, or one over all').choices(
@@ -116,6 +119,7 @@ async function showPerson(terminal: Terminal, typed: string, json: boolean) {
     ...doors,
     ['Language', person.language ?? 'that of the message'],
     ['Time zone', person.timeZone ?? 'as configured'],
+    ['Quiet hours', person.quietHours ?? 'as configured'],
     ['Limits', limitWords(person.limits) ?? 'as configured'],
   ];
   for (const line of textTable(rows)) terminal.print(line);
@@ -141,6 +145,7 @@ function changesOf({
   role,
   language,
   timezone,
+  quiet,
   door,
   conversations,
   ...limits
@@ -155,6 +160,10 @@ function changesOf({
     const known = isTimeZone(timezone) ? timezone : undefined;
     const zone = chosen(timezone, known, `${timezone} is no time zone, like "Europe/Berlin"`);
     changes.push((record) => withChoice(record, 'timeZone', zone));
+  }
+  if (quiet !== undefined) {
+    const hours = chosen(quiet, quietHoursOf(quiet), `${quiet} are no hours, like "22:00-07:00"`);
+    changes.push((record) => withChoice(record, 'quietHours', hours));
   }
   if (door !== undefined) changes.push((record) => withDoorFirst(record, door));
   if (conversations !== undefined) {

@@ -1,0 +1,23 @@
+// The jobs of a home: for the gateway that runs them, and for a command beside it or without one.
+
+import { randomBytes } from 'node:crypto';
+import { JOBS_SCOPE, JobBook } from '../automation/job-book.ts';
+import { createJobDesk } from '../automation/job-desk.ts';
+import { createNextSlot } from '../automation/next-slot.ts';
+import type { ChatRef } from '../core/message.ts';
+import type { JobDesk } from '../gateway/job-desk.ts';
+import type { EmbeddedStore } from '../store/store.ts';
+import { OWN_DOORS } from './own-doors.ts';
+
+export function openJobs(
+  store: Pick<EmbeddedStore, 'scope' | 'revision'>,
+  parts: { now(): number; timeZone(): string; changed(): void },
+) {
+  const { revision } = store;
+  const book = new JobBook({ state: store.scope(JOBS_SCOPE), revision });
+  const next = createNextSlot();
+  const lasts = ({ channel }: ChatRef) =>
+    !OWN_DOORS.some((door) => door.channel === channel && !door.lasts);
+  const desk: JobDesk = createJobDesk({ ...parts, book, next, randomBytes, lasts });
+  return { book, next, desk };
+}
