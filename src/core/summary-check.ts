@@ -29,6 +29,9 @@ const TERMS: readonly RegExp[] = [
 const PROMISES =
   /\b(?:I['’]ll|I will|I promise|remind|don['’]t forget|deadline|due by|ich werde|erinner\w*|versproch\w*|je vais|rappel\w*|promets|recu[eé]rd\w*|promet\w*|ricord\w*|lembr\w*|напомн\w*|обеща\w*)/iu;
 
+/** Of the room for quotes, what quotes of an earlier summary may take. */
+const EARLIER_SHARE = 0.5;
+
 type Line = { readonly text: string; readonly speaker: string };
 
 /** Lines to add to the summary, together at most `maxChars` with their line ends; none = it is whole. */
@@ -37,10 +40,22 @@ export function missingLines(
   covered: readonly TranscriptEntry[],
   maxChars: number,
 ): readonly string[] {
+  const room = maxChars - HEADING.length - 1;
+  const before = quotes(earlierLines(covered), plain(summary), Math.floor(room * EARLIER_SHARE));
+  const known = [summary, ...before].map(plain).join(' ');
+  const now = quotes(newLines(covered), known, room - charsOf(before));
+  const kept = [...before, ...now];
+  return kept.length === 0 ? [] : [HEADING, ...kept];
+}
+
+const charsOf = (lines: readonly string[]) => lines.reduce((sum, line) => sum + line.length + 1, 0);
+
+/** The first ones that fit, of those with something that is not known yet. */
+function quotes(lines: readonly Line[], knownBefore: string, maxChars: number): readonly string[] {
   const kept: string[] = [];
-  let known = plain(summary);
-  let room = maxChars - HEADING.length - 1;
-  for (const { text, speaker } of byWeight(covered)) {
+  let known = knownBefore;
+  let room = maxChars;
+  for (const { text, speaker } of lines) {
     const term = missingTerm(text, known);
     if (term === undefined) continue;
     const quote = `- ${speaker}${around(text, term)}`;
@@ -49,16 +64,21 @@ export function missingLines(
     kept.push(quote);
     known += ` ${plain(quote)}`;
   }
-  return kept.length === 0 ? [] : [HEADING, ...kept];
+  return kept;
 }
 
-/** What was summed up before, then the person's own words, the agent's, what it did; newest first. */
-function byWeight(covered: readonly TranscriptEntry[]): readonly Line[] {
+/** What was summed up before, as it stands there. */
+const earlierLines = (covered: readonly TranscriptEntry[]): readonly Line[] =>
+  covered
+    .flatMap((entry) => (entry.role === 'summary' ? linesOf(unquoted(entry.text)) : []))
+    .map((text) => ({ text, speaker: '' }));
+
+/** The person's own words, then the agent's, then what it did; newest first. */
+function newLines(covered: readonly TranscriptEntry[]): readonly Line[] {
   const newest = covered.toReversed();
   const pick = (choose: (entry: TranscriptEntry) => string, speaker: string) =>
     newest.flatMap((entry) => linesOf(choose(entry)).map((text): Line => ({ text, speaker })));
   return [
-    ...pick((entry) => (entry.role === 'summary' ? unquoted(entry.text) : ''), ''),
     ...pick((e) => (e.role === 'user' && e.isForeign !== true ? e.text : ''), 'person: '),
     ...pick((entry) => (entry.role === 'assistant' ? entry.text : ''), 'you: '),
     ...pick((e) => (e.role === 'assistant' ? e.toolCalls.map(callText).join('\n') : ''), 'done: '),
