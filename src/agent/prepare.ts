@@ -5,7 +5,7 @@ import { isImage } from '../core/attached.ts';
 import { joinTexts, wordsOf } from '../core/coalesce-text.ts';
 import { sentNote } from '../core/late.ts';
 import { NO_RIGHTS } from '../core/rights.ts';
-import type { TokenUsage, UserEntry } from '../core/transcript.ts';
+import type { UserEntry } from '../core/transcript.ts';
 import { blockedRounds } from '../core/turn-rounds.ts';
 import type { NonEmpty, Resumption, SignalOf } from '../core/turn-state.ts';
 import { newBoundary } from '../lib/boundary.ts';
@@ -36,15 +36,12 @@ export async function prepareTurn(turn: TurnContext): Promise<SignalOf<'preparin
   return {
     type: 'prepared',
     rounds: thread.answers.length,
-    tokens: thread.answers.reduce((sum, { usage }) => sum + spentTokens(usage), 0),
+    tokens: thread.spentTokens,
     messagesSent: countSent(calls, thread.results, turn.toolbox),
     blockedRounds: blockedRounds(thread.rounds),
     resumption: await resumptionOf(turn),
   };
 }
-
-const spentTokens = (usage: TokenUsage | undefined) =>
-  usage === undefined ? 0 : usage.inputTokens + usage.outputTokens;
 
 /** Messages that came while the turn ran; they join it before the next model call. Whether any did. */
 export async function recordSteering(turn: TurnContext): Promise<boolean> {

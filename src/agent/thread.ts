@@ -24,7 +24,7 @@ import type {
   TranscriptEntry,
   TurnEndEntry,
 } from '../core/transcript.ts';
-import { openCallsOf, type Round, roundsOf } from '../core/turn-rounds.ts';
+import { openCallsOf, type Round, roundsOf, tokensSpent } from '../core/turn-rounds.ts';
 import { lastWordOf, writtenTexts } from '../core/turn-texts.ts';
 import type { SessionStore } from '../sessions/store.ts';
 import type { ClearedResults } from './cleared-results.ts';
@@ -125,6 +125,10 @@ export class Thread {
     return this.#own.filter((entry) => entry.role === 'tool');
   }
 
+  get spentTokens(): number {
+    return tokensSpent(this.#own);
+  }
+
   /** What the turn's answers called, oldest first. */
   get rounds(): readonly Round[] {
     return roundsOf(this.#own);
@@ -200,6 +204,7 @@ export class Thread {
   }
 
   get #shown(): readonly TranscriptEntry[] {
+    if (this.#cleared.size === 0) return this.#view;
     return withCleared(this.#view, this.#cleared, this.#options.canReadBack());
   }
 

@@ -83,13 +83,18 @@ function factsOf(value: unknown): readonly string[] {
   const records = found.records.slice(0, MAX_RECORDS);
   const keys = [...new Set(records.slice(0, MAX_KEYS).flatMap((record) => Object.keys(record)))];
   const facts = keys.flatMap((key) => {
-    const values = records.map((record) => Object.entries(record).find(([k]) => k === key)?.[1]);
+    const values = records.map((record) => ownValue(record, key));
     const fact = factOf(values);
     return fact === undefined ? [] : [`  ${key}: ${fact}`];
   });
   if (facts.length === 0) return [];
   const count = records.length.toLocaleString('en-US');
   return [`Facts about the ${count} records of ${found.path}:`, ...facts.slice(0, MAX_FACTS)];
+}
+
+/** Undefined also where there is none. */
+export function ownValue(value: object, key: string): unknown {
+  return Object.hasOwn(value, key) ? Reflect.get(value, key) : undefined;
 }
 
 type Records = { readonly path: string; readonly records: readonly object[] };

@@ -74,7 +74,6 @@ export function withCleared(
   cleared: ReadonlySet<ResultKey>,
   canReadBack: boolean,
 ): readonly TranscriptEntry[] {
-  if (cleared.size === 0) return entries;
   const calls = new Map<string, ToolCall>();
   return entries.map((entry) => {
     if (entry.role === 'assistant') {

@@ -1,7 +1,7 @@
 // Reads on in a result that is kept: some lines, from a character on, the value at a path of JSON, or
 // the places that hold some words. Every answer is bounded; the result itself never changes.
 
-import { jsonLines, jsonParsed, shortValue, stepOf } from './briefing-json.ts';
+import { jsonLines, jsonParsed, ownValue, shortValue, stepOf } from './briefing-json.ts';
 import { documentPart } from './document-text.ts';
 import { linesOf, parseLineRange } from './line-range.ts';
 
@@ -141,8 +141,7 @@ function oneStep(value: unknown, match: RegExpExecArray): { readonly value: unkn
   if (typeof value !== 'object' || value === null) return undefined;
   const key = quoted === undefined ? name : String(JSON.parse(quoted));
   if (key !== undefined) {
-    const found = Object.entries(value).find(([own]) => own === key);
-    return found && { value: found[1] };
+    return Object.hasOwn(value, key) ? { value: ownValue(value, key) } : undefined;
   }
   if (!Array.isArray(value)) return undefined;
   if (isRange !== undefined) {

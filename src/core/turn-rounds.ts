@@ -1,5 +1,6 @@
 // The calls of a turn by the answer that made them, each with what came of it.
 
+import { entryTokens } from './tokens.ts';
 import type { ToolCall, ToolEntry, TranscriptEntry } from './transcript.ts';
 
 export type RecordedCall = { readonly call: ToolCall; readonly result: ToolEntry | undefined };
@@ -30,6 +31,21 @@ export function openCallsOf(own: readonly TranscriptEntry[]): readonly ToolCall[
   const results = own.slice(newest + 1).filter((entry) => entry.role === 'tool');
   const done = new Set(results.map((entry) => entry.callId));
   return answer.toolCalls.filter((call) => !done.has(call.id));
+}
+
+/** Tokens in and out over all answers, estimated where the provider did not count. */
+export function tokensSpent(own: readonly TranscriptEntry[]): number {
+  let asked = 0;
+  let spent = 0;
+  for (const entry of own) {
+    const tokens = entryTokens(entry);
+    if (entry.role === 'assistant') {
+      const { usage } = entry;
+      spent += usage === undefined ? asked + tokens : usage.inputTokens + usage.outputTokens;
+    }
+    asked += tokens;
+  }
+  return spent;
 }
 
 /** Whether every call of a round was kept from running. */

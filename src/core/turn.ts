@@ -110,7 +110,7 @@ function afterWaiting(
   { elapsedMs, isSteered }: SignalOf<'waiting'>,
   limits: TurnLimits,
 ): TurnState {
-  const progress = isSteered === true ? undrafted(before) : before;
+  const progress = isSteered === true ? begunAnew(before) : before;
   if (progress.tokens >= limits.maxTokens) {
     return finalize(progress, { kind: 'limit', limit: 'tokens' });
   }
@@ -118,9 +118,9 @@ function afterWaiting(
   return { phase: 'routing', progress, ask: nextAsk(progress, elapsedMs, limits) };
 }
 
-/** What the person added may take more work. */
-function undrafted({ isDrafted: _, ...progress }: Progress): Progress {
-  return progress;
+/** What the person added may take more work, and other calls. */
+function begunAnew({ isDrafted: _, ...progress }: Progress): Progress {
+  return { ...progress, blockedRounds: 0 };
 }
 
 function nextAsk(progress: Progress, elapsedMs: number, limits: TurnLimits): Ask {

@@ -84,6 +84,10 @@ describe('before a limit is reached', () => {
     expect(late).toMatchObject({ ask: { kind: 'conclude', why: 'time' } });
     const stuck = advance(waiting({ blockedRounds: 2 }), { type: 'resumed', elapsedMs: 0 }, LIMITS);
     expect(stuck).toMatchObject({ ask: { kind: 'conclude', why: 'loop' } });
+    const told = { type: 'resumed', elapsedMs: 0, isSteered: true } as const;
+    expect(advance(waiting({ blockedRounds: 2 }), told, LIMITS)).toMatchObject({
+      ask: { kind: 'work' },
+    });
   });
 
   it('no call is made that would go over the tokens, but for the first', () => {
