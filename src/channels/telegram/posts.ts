@@ -40,7 +40,7 @@ export async function sendPosts(
     const before = context.sentParts.slice(sent.length, sent.length + post.messages);
     const isSent = before.length === post.messages || (post.kind === 'files' && before.length > 0);
     if (isSent) {
-      sent.push(...before);
+      sent.push(...before, ...(await padded(before, post, context)));
       continue;
     }
     const target = index === 0 ? replyTo : undefined;
@@ -50,6 +50,22 @@ export async function sendPosts(
     sent.push(...ids);
   }
   return { nativeIds: sent };
+}
+
+/**
+ * An album of which not all ids were recorded stands in the chat whole. Their places are taken by one
+ * that was, so that what is behind it keeps its own in every later try.
+ */
+async function padded(
+  before: readonly NativeId[],
+  { messages }: Post,
+  { partSent }: SendContext,
+): Promise<readonly NativeId[]> {
+  const missing = before
+    .slice(-1)
+    .flatMap((last) => Array.from({ length: messages - before.length }, () => last));
+  for (const id of missing) await partSent(id);
+  return missing;
 }
 
 async function sendPost(

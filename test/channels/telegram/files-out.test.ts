@@ -2,6 +2,7 @@
 
 import { describe, expect, test } from 'vitest';
 import type { AttachmentKind } from '../../../src/core/attachment.ts';
+import type { NativeId } from '../../../src/core/ids.ts';
 import { sending } from '../../contract/channel.ts';
 import { fileOf } from '../../contract/channel-files.ts';
 import { PNG } from '../../contract/media.ts';
@@ -40,6 +41,29 @@ describe('a file of an answer', () => {
       expect(seen(rig)[0]?.file?.content.equals(content)).toBe(true);
     },
   );
+
+  test('in an album with a long caption is sent once, also over two kills', async () => {
+    await using rig = await started();
+    const of = (caption?: string) =>
+      fileOf(rig.host, PNG, { kind: 'image', ...(caption === undefined ? {} : { caption }) });
+    const attachments = [await of('word '.repeat(300)), await of(), await of()];
+    const message = answer('', { attachments });
+    const recorded: NativeId[] = [];
+    /** Dies when so many ids were recorded. */
+    const tryUntil = (limit: number) => {
+      const partSent = async (id: NativeId) => {
+        if (recorded.length >= limit) throw new Error('killed');
+        recorded.push(id);
+      };
+      return rig.channel.send(message, sending({ sentParts: [...recorded], partSent }));
+    };
+    await expect(tryUntil(1)).rejects.toThrow('killed');
+    await tryUntil(9);
+    const words = () => seen(rig).filter(({ text }) => text.startsWith('word'));
+    expect([seen(rig).length, words().length]).toEqual([4, 1]);
+    await tryUntil(9);
+    expect([seen(rig).length, words().length]).toEqual([4, 1]);
+  });
 
   test('stands in an album with its like, and the caption below the first', async () => {
     await using rig = await started();
