@@ -12,6 +12,7 @@ import { createGuardedFiles } from '../lib/guarded-files.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { MediaStore } from '../media/media.ts';
 import type { MediaReader } from '../media/reader.ts';
+import type { ToolServers } from '../mcp/mcp.ts';
 import { createFileMemory } from '../memory/files.ts';
 import type { ModelRegistry } from '../providers/provider.ts';
 import { findResult } from '../sessions/find-result.ts';
@@ -22,6 +23,7 @@ import type { Executor } from '../tools/exec/executor.ts';
 import { createTools } from '../tools/index.ts';
 import { redactedToolbox } from '../tools/redacted-toolbox.ts';
 import type { SendFileDeps } from '../tools/send-file.ts';
+import type { MissingTool } from '../tools/tool.ts';
 import { toolboxSettings } from '../tools/tool-settings.ts';
 import { createToolbox } from '../tools/toolbox.ts';
 import { buildSearch } from './build-search.ts';
@@ -43,8 +45,11 @@ export type AgentParts = {
   readonly schedules: () => Schedules;
   readonly executor: Executor;
   readonly side: SideModel;
+  readonly toolServers: Pick<ToolServers, 'tools'>;
   maxFileBytes: SendFileDeps['limit'];
 };
+
+export type BuiltAgent = Agent & { missingTools(): readonly MissingTool[] };
 
 export function buildAgent(
   {
@@ -60,12 +65,13 @@ export function buildAgent(
     schedules,
     executor,
     side,
+    toolServers,
     maxFileBytes,
   }: AgentParts,
   models: () => ModelRegistry,
   home: Home,
   spending: SpendingGuard,
-): Agent {
+): BuiltAgent {
   const workspace = () => live.defaults.workspace;
   const timeZone = () => live.config.sessions.timeZone;
   const files = createGuardedFiles({ forbidden: [home.root] });
@@ -82,7 +88,7 @@ export function buildAgent(
     results: { find: (session, id) => findResult(sessions, session, id), maxResultChars },
   });
   const toolbox = createToolbox({
-    tools: () => tools,
+    tools: () => [...tools, ...toolServers.tools()],
     settings: () => toolboxSettings(live.config),
     clock,
     log,

@@ -31,6 +31,7 @@ import { buildFairUse } from './build-fair-use.ts';
 import { loadedImage, sendableBytes } from './build-media.ts';
 import { buildSkills } from './build-skills.ts';
 import { buildSpending } from './build-spending.ts';
+import { buildToolServers, toolingOf } from './build-tool-servers.ts';
 import { buildVoice } from './build-voice.ts';
 import type { LoadedConfig } from './config.ts';
 import { createDoors, policyOf } from './doors.ts';
@@ -204,11 +205,13 @@ async function build(
       doors: createDoors(clock, () => live.config.media.maxFileBytes),
       groupTalk: buffer,
       questions,
+      tooling: toolingOf(toolServers, agent.missingTools, (text) => live.redact(text)),
       background: [
         { name: 'door watch', run: (signal) => doorWatch.run(signal) },
         ...automation.background,
         { name: 'questions', run: (signal) => questions.run(signal) },
         { name: 'mails', run: (signal) => mails.run(signal) },
+        { name: 'tool servers', run: (signal) => toolServers.run(signal) },
         {
           name: 'decided elsewhere',
           run: (signal) => closeDecided({ ...people, questions, clock }, signal),

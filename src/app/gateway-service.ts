@@ -22,6 +22,7 @@ import { supervise } from '../lib/supervise.ts';
 import type { MediaStore } from '../media/media.ts';
 import type { MediaReader } from '../media/reader.ts';
 import type { StateStore } from '../store/store.ts';
+import type { Tooling, ToolingReport } from './build-tool-servers.ts';
 import type { Doors } from './doors.ts';
 import type { ChannelReport, Gateway, GatewayOptions } from './gateway.ts';
 import type { LiveConfig } from './live-config.ts';
@@ -50,6 +51,7 @@ export type GatewayParts = {
   readonly background: readonly BackgroundWork[];
   readonly media: MediaStore;
   readonly reader: Pick<MediaReader, 'sweep'>;
+  readonly tooling: Tooling;
 };
 
 /** Sessions whose messages are held at once; their places at the model are counted apart. */
@@ -93,6 +95,10 @@ export class GatewayService implements Gateway {
 
   get model(): string {
     return this.#parts.models.current().defaultModel;
+  }
+
+  tooling(): ToolingReport {
+    return this.#parts.tooling.report();
   }
 
   get terminal(): Door {

@@ -5,6 +5,7 @@ import type { ConfigChange } from '../core/config-diff.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Permits } from '../lib/permits.ts';
+import type { Tooling } from './build-tool-servers.ts';
 import type { LoadedConfig } from './config.ts';
 import { watchConfig } from './config-watch.ts';
 import type { GatewayOptions } from './gateway.ts';
@@ -17,6 +18,7 @@ export type ReloadParts = {
   readonly log: Logger;
   readonly models: Models;
   readonly permits: Permits;
+  readonly tooling: Tooling;
 };
 
 export interface Reloadable {
@@ -26,7 +28,7 @@ export interface Reloadable {
 
 export async function followConfig(
   gateway: Reloadable,
-  { live, clock, log, models, permits }: ReloadParts,
+  { live, clock, log, models, permits, tooling }: ReloadParts,
   { home, env, foreground }: GatewayOptions,
   signal: AbortSignal,
 ): Promise<void> {
@@ -35,6 +37,7 @@ export async function followConfig(
     await gateway.useToken(next.config.gateway.token);
     permits.resize(next.config.agents.defaults.maxConcurrentChats);
     await models.rebuild();
+    tooling.configured();
     for (const channel of change.channels) await gateway.restartChannel(channel);
     const { channels, nextTurn, gateway: atStart } = change;
     log.info('configuration changed', { nextTurn, channels, atStart });

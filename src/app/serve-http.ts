@@ -14,6 +14,7 @@ import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { StateStore } from '../store/store.ts';
 import { buildSelfTest } from './build-self-test.ts';
+import type { ToolingReport } from './build-tool-servers.ts';
 import type { Doors } from './doors.ts';
 import type { Home } from './home.ts';
 import type { LiveConfig } from './live-config.ts';
@@ -36,6 +37,7 @@ export type HttpParts = {
 
 export interface Served extends ChannelControl {
   readonly model: string;
+  tooling(): ToolingReport;
   stopChat(channel: ChannelName, chat: string): Promise<void>;
 }
 
@@ -72,7 +74,11 @@ export async function serveHttp(
     selfTest: buildSelfTest({ channels: () => gateway.channels(), manager, people, clock, log }),
     people: createPeopleDesk({ people, questions, owner: DOOR_OWNER }),
     redact: (text) => live.redact(text),
-    status: () => ({ model: gateway.model, channels: gateway.channels() }),
+    status: () => ({
+      model: gateway.model,
+      channels: gateway.channels(),
+      tooling: gateway.tooling(),
+    }),
   });
   const { address } = await server.listen();
   return { server, address, access };

@@ -14,6 +14,7 @@ import { EXIT, EXIT_MEANINGS, exitCodeOf } from './exit-codes.ts';
 import { explainError } from './explain-error.ts';
 import { gatewayCommand } from './gateway-command.ts';
 import { linkCommand } from './link-command.ts';
+import { mcpCommand } from './mcp-command.ts';
 import { onboardCommand } from './onboard-command.ts';
 import {
   emailCommand,
@@ -57,6 +58,7 @@ const COMMANDS: readonly CommandFactory[] = [
   skillsCommand,
   traceCommand,
   deadCommand,
+  mcpCommand,
   configCommand,
 ];
 

@@ -64,6 +64,7 @@ async function look(
   const prices = await import('./doctor/price-check.ts');
   const voice = await import('./doctor/voice-check.ts');
   const exec = await import('./doctor/exec-check.ts');
+  const tools = await import('./doctor/tool-check.ts');
   const whatsapp = await import('./doctor/whatsapp-check.ts');
   const loaded = file.loaded.config;
   const asked = await Promise.all([
@@ -74,6 +75,7 @@ async function look(
     outside.checkMailbox(loaded),
     voice.checkVoice(terminal, loaded, isLive),
     exec.checkExec(loaded).then((finding) => [finding]),
+    tools.checkTools(terminal, loaded.gateway.token),
   ]);
   return [
     ...base,

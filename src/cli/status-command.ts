@@ -11,6 +11,7 @@ import { type ReportedStatus, statusLine } from './channel-lines.ts';
 import { spanText } from './moment.ts';
 import type { Terminal } from './terminal.ts';
 import { textTable } from './text-table.ts';
+import { type ReportedTooling, toolServerLine } from './tooling.ts';
 
 /** What is read of `/api/status`. */
 const statusSchema = z.object({ model: z.string() });
@@ -23,6 +24,7 @@ type Report = {
   readonly model: string;
   readonly workspace: string;
   readonly channels: readonly { readonly name: string; readonly status: ReportedStatus }[];
+  readonly tooling?: ReportedTooling;
   readonly messages?: {
     readonly pending: number;
     readonly running: number;
@@ -49,10 +51,12 @@ async function makeReport(terminal: Terminal): Promise<Report> {
   const { loadConfig } = await import('../app/config.ts');
   const { findRunningGateway } = await import('../app/running-gateway.ts');
   const { reportChannels } = await import('./reported-channels.ts');
+  const { reportTooling } = await import('./tooling.ts');
   const { home, env } = terminal;
   const { config } = await loadConfig(home, env);
   const running = await findRunningGateway(home);
   const messages = await messageCounts(terminal);
+  const tooling = await reportTooling(running, config.gateway.token);
   const spentToday = await totalOfToday(terminal, config);
   return {
     home: home.root,
@@ -67,6 +71,7 @@ async function makeReport(terminal: Terminal): Promise<Report> {
     model: await modelInForce(terminal, config, running),
     workspace: config.agents.defaults.workspace,
     channels: await reportChannels(config, running),
+    ...(tooling === undefined ? {} : { tooling }),
     ...(messages === undefined ? {} : { messages }),
     ...(spentToday === undefined ? {} : { spentToday }),
   };
@@ -123,8 +128,18 @@ function reportRows(report: Report, now: number): readonly (readonly string[])[]
     ['model', report.model],
     ['workspace', report.workspace],
     ...report.channels.map(({ name, status }) => [name, statusLine(status, now)]),
+    ...toolRows(report.tooling, now),
     ...(messages === undefined ? [] : [['messages', countsText(messages)]]),
     ...(report.spentToday === undefined ? [] : [['today', report.spentToday]]),
+  ];
+}
+
+function toolRows(tooling: ReportedTooling | undefined, now: number) {
+  if (tooling === undefined) return [];
+  const { servers, missing } = tooling;
+  return [
+    ...servers.map((server) => [`mcp ${server.name}`, toolServerLine(server, now)]),
+    ...missing.map(({ name, reason }) => [name, `left out: ${reason}`]),
   ];
 }
 

@@ -15,7 +15,7 @@ import { configKeys } from './config-keys.ts';
 import { migrateConfig } from './config-migration.ts';
 import { type Environment, expandEnvironment } from './environment.ts';
 import { ConfigError, type ConfigProblem } from './errors.ts';
-import { valueAt, withValue } from './json-paths.ts';
+import { pathsIn, valueAt, withValue } from './json-paths.ts';
 import { type FoundSecrets, missingSecrets, NO_SECRETS, withSecrets } from './secret-ref.ts';
 
 export type CheckedConfig = {
@@ -86,8 +86,8 @@ function effective(
   const { value } = expandEnvironment(raw, env);
   if (!isJsonObject(value)) return value;
   let result = withSecrets(value, secrets);
-  for (const { path, type } of configKeys()) {
-    if (type !== 'number' && type !== 'switch') continue;
+  const literals = configKeys().filter(({ type }) => type === 'number' || type === 'switch');
+  for (const path of literals.flatMap((key) => pathsIn(value, key.path))) {
     const written = valueAt(raw, path);
     const filled = valueAt(value, path);
     if (typeof written !== 'string' || typeof filled !== 'string' || written === filled) continue;

@@ -10,6 +10,7 @@ import { toolConflicts } from './config-conflicts-tools.ts';
 import { voiceConflicts } from './config-conflicts-voice.ts';
 import { whatsappConflicts } from './config-conflicts-whatsapp.ts';
 import type { JsonValue } from './config-json.ts';
+import { toolServerConflicts } from './config-mcp.ts';
 import { looksLikeMask, secretPaths } from './config-secrets.ts';
 import type { ConfigProblem } from './errors.ts';
 import { tokenProblem } from './gateway-token.ts';
@@ -26,6 +27,7 @@ const CHECKS: readonly Check[] = [
   ({ channels: { lark } }) => larkConflicts(lark),
   limitConflicts,
   toolConflicts,
+  toolServerConflicts,
   voiceConflicts,
   modelChoices,
   retryWaits,
@@ -39,7 +41,7 @@ export function conflicts(config: Config): readonly ConfigProblem[] {
 
 /** Secrets that are the marks some program shows in place of the real ones. */
 export function maskedSecrets(value: JsonValue): readonly ConfigProblem[] {
-  const masked = [...secretPaths()].filter((path) => {
+  const masked = [...secretPaths(value)].filter((path) => {
     const secret = valueAt(value, path);
     return typeof secret === 'string' && looksLikeMask(secret);
   });

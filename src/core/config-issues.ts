@@ -6,7 +6,7 @@ import { configSchema } from './config.ts';
 import { isJsonObject, type JsonValue, joinPath } from './config-json.ts';
 import { type ConfigKey, configKeys } from './config-keys.ts';
 import type { ConfigProblem } from './errors.ts';
-import { valueAt } from './json-paths.ts';
+import { ANY_NAME, isPathOf, valueAt } from './json-paths.ts';
 import { nearestName } from './nearest.ts';
 
 const MAX_SHOWN_CHARS = 60;
@@ -27,6 +27,10 @@ function explain(issue: Issue, value: JsonValue, keys: readonly ConfigKey[]): Co
     return issue.keys.map((key) => unknownKey(path, key, keys));
   }
   const key = keyOf(path, keys);
+  if (issue.code === 'invalid_key') {
+    const [{ message } = { message: 'Use another name' }] = issue.issues;
+    return [{ path, problem: 'this name does not fit here', remedy: `${message}.` }];
+  }
   const found = valueAt(value, path);
   if (found === undefined)
     return [{ path, problem: 'it is missing', remedy: wanted(issue, key, found) }];
@@ -39,9 +43,14 @@ function unknownKey(section: string, name: string, keys: readonly ConfigKey[]): 
   const list = keys.find((key) => key.fields.length > 0 && isItemOf(section, key.path));
   const siblings =
     list?.fields.map((field) => joinPath(section, field)) ??
-    keys.map((key) => key.path).filter((known) => joinPath(section, lastOf(known)) === known);
+    keys
+      .filter((key) => isPathOf(key.path, joinPath(section, lastOf(key.path))))
+      .map((key) => joinPath(section, lastOf(key.path)));
   const near = nearestName(name, siblings.map(lastOf));
-  const elsewhere = keys.filter((key) => lastOf(key.path) === name && key.type !== 'section');
+  const elsewhere = keys.filter(
+    ({ path: known, type }) =>
+      lastOf(known) === name && type !== 'section' && !known.includes(ANY_NAME),
+  );
   const suggestion = near === undefined ? elsewhere.at(0)?.path : joinPath(section, near);
   const remedy =
     suggestion === undefined
@@ -87,7 +96,7 @@ const TYPE_WORDS: Readonly<Record<string, string>> = {
 
 /** The key a path stands for; an item of a list is explained by its list. */
 function keyOf(path: string, keys: readonly ConfigKey[]): ConfigKey | undefined {
-  const exact = keys.find((key) => key.path === path);
+  const exact = keys.find((key) => isPathOf(key.path, path));
   return exact ?? keys.find((key) => key.type === 'list' && path.startsWith(`${key.path}.`));
 }
 

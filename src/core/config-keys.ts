@@ -3,9 +3,10 @@
 
 import { z } from 'zod';
 import { configSchema } from './config.ts';
+import { ANY_NAME } from './json-paths.ts';
 
 export type ConfigKey = {
-  /** Dotted, e.g. `channels.telegram.token`. */
+  /** Dotted, e.g. `channels.telegram.token`; `*` stands for a name the user chooses. */
   readonly path: string;
   readonly type: 'section' | 'text' | 'number' | 'switch' | 'list';
   /** The only values an enumerated key takes. */
@@ -35,6 +36,9 @@ function keysOf(schema: unknown, path: string): readonly ConfigKey[] {
     secret: meta.secret === true,
     description: typeof meta.description === 'string' ? meta.description : '',
   };
+  if (innermost instanceof z.ZodRecord) {
+    return [key, ...keysOf(innermost.valueType, `${path}.${ANY_NAME}`)];
+  }
   if (!(innermost instanceof z.ZodObject)) return [key];
   const inside = Object.entries(innermost.shape).flatMap(([name, member]) =>
     keysOf(member, path === '' ? name : `${path}.${name}`),
@@ -53,7 +57,7 @@ function layersOf(schema: unknown): readonly z.ZodType[] {
 }
 
 function typeOf(schema: z.ZodType | undefined): ConfigKey['type'] {
-  if (schema instanceof z.ZodObject) return 'section';
+  if (schema instanceof z.ZodObject || schema instanceof z.ZodRecord) return 'section';
   if (schema instanceof z.ZodArray) return 'list';
   if (schema instanceof z.ZodBoolean) return 'switch';
   const numeric = schema instanceof z.ZodNumber || schema instanceof z.ZodLiteral;

@@ -9,10 +9,12 @@ import { isLoopbackHost } from './loopback.ts';
 /** No `_`: the tool's name begins behind the first one. */
 const NAME = /^[A-Za-z0-9][A-Za-z0-9-]{0,31}$/;
 const VARIABLE = /^[A-Za-z_][A-Za-z0-9_]{0,127}$/;
-/** RFC 9110 section 5.6.2, without the dot that would part a path. */
-const HEADER = /^[A-Za-z0-9!#$%&'*+^_`|~-]{1,128}$/;
+/** RFC 9110 section 5.6.2, without the dot and the star, which mean something in paths. */
+const HEADER = /^[A-Za-z0-9!#$%&'+^_`|~-]{1,128}$/;
 /** Sent by us; a value of the owner's would break the connection. */
 const OUR_HEADERS = /^(?:host|content-length|content-type|transfer-encoding|connection|accept)$/i;
+const SECRET_NAME = /key|token|secret|pass|auth|cookie|credential/i;
+const SECRET_VALUE = /^(?!\/|https?:)(?=.*\d|.*[a-z].*[A-Z]|.*[A-Z].*[a-z]).{8,}$/s;
 const MAX_SERVERS = 30;
 
 const access = z.enum(['read', 'web', 'write', 'send', 'execute']);
@@ -124,6 +126,17 @@ function urlProblems(
   if (!isOpen) return [];
   const problem = 'what is said to this server could be read and changed on the way';
   return [{ path, problem, remedy: 'Use https; or set privateNetwork, where it is your own net.' }];
+}
+
+/**
+ * What of a value of `env` or `headers` is a secret. They hold settings as well: no word, number, path
+ * or address is one that answers may hold too, unless its name says so.
+ */
+export function toolServerSecrets(path: string, value: string): readonly string[] {
+  const name = path.slice(path.lastIndexOf('.') + 1);
+  const last = value.slice(value.lastIndexOf(' ') + 1);
+  const parts = [...new Set([value, last])];
+  return parts.filter((part) => SECRET_NAME.test(name) || SECRET_VALUE.test(part));
 }
 
 /** Written as an address, it is the owner's own choice where it leads. */

@@ -4,8 +4,9 @@
 import { type Config, PROVIDER_NAMES } from './config.ts';
 import { isJsonObject, type JsonValue, joinPath } from './config-json.ts';
 import { configKeys } from './config-keys.ts';
+import { toolServerSecrets } from './config-mcp.ts';
 import { isReference } from './environment.ts';
-import { valueAt } from './json-paths.ts';
+import { member, pathsIn, valueAt } from './json-paths.ts';
 
 export const MASK = '[redacted]';
 
@@ -20,16 +21,17 @@ export function looksLikeMask(text: string): boolean {
   return MASKS.some((mask) => mask.test(text));
 }
 
-export function secretPaths(): ReadonlySet<string> {
+/** In this configuration, whether or not one is set. */
+export function secretPaths(config: unknown): ReadonlySet<string> {
   return new Set(
     configKeys()
       .filter((key) => key.secret)
-      .map((key) => key.path),
+      .flatMap((key) => pathsIn(config, key.path)),
   );
 }
 
 /** The value with every secret masked; references to the environment stay readable. */
-export function maskSecrets(value: JsonValue, path = '', secrets = secretPaths()): JsonValue {
+export function maskSecrets(value: JsonValue, path = '', secrets = secretPaths(value)): JsonValue {
   if (typeof value === 'string') {
     return secrets.has(path) && value !== '' && !isReference(value) ? MASK : value;
   }
@@ -43,11 +45,10 @@ export function maskSecrets(value: JsonValue, path = '', secrets = secretPaths()
 
 /** Where secrets are written out, not referred to. */
 export function literalSecrets(raw: JsonValue): readonly string[] {
-  return [...secretPaths()].filter((path) => {
+  return [...secretPaths(raw)].filter((path) => {
     const value = valueAt(raw, path);
-    return (
-      typeof value === 'string' && value !== '' && !isReference(value) && !isPlaceholder(value)
-    );
+    if (typeof value !== 'string' || isReference(value)) return false;
+    return worthHiding(path, value).length > 0;
   });
 }
 
@@ -61,13 +62,14 @@ const isPlaceholder = (value: string) => PLACEHOLDERS.has(value.toLowerCase());
 
 /** The secrets in force, for a log that must not contain them. */
 export function secretValues(config: Config): readonly string[] {
-  return [...secretPaths()]
-    .map((path) => path.split('.').reduce<unknown>(member, config))
-    .filter((value): value is string => typeof value === 'string' && value !== '')
-    .filter((value) => !isPlaceholder(value));
+  return [...secretPaths(config)].flatMap((path) => {
+    const value = path.split('.').reduce<unknown>(member, config);
+    return typeof value === 'string' ? worthHiding(path, value) : [];
+  });
 }
 
-function member(value: unknown, key: string): unknown {
-  if (typeof value !== 'object' || value === null) return undefined;
-  return Object.entries(value).find(([name]) => name === key)?.[1];
+/** What of a value would give something away. */
+function worthHiding(path: string, value: string): readonly string[] {
+  if (value === '' || isPlaceholder(value)) return [];
+  return path.startsWith('mcpServers.') ? toolServerSecrets(path, value) : [value];
 }

@@ -2,6 +2,7 @@
 
 import type { JsonValue } from './config-json.ts';
 import { type ConfigKey, configKeys } from './config-keys.ts';
+import { ANY_NAME, isPathOf } from './json-paths.ts';
 import { nearestName } from './nearest.ts';
 
 export type KeyLookup =
@@ -10,9 +11,9 @@ export type KeyLookup =
 
 export function findKey(path: string): KeyLookup {
   const keys = configKeys();
-  const key = keys.find((candidate) => candidate.path === path);
-  if (key !== undefined) return { kind: 'found', key };
-  const paths = keys.map((candidate) => candidate.path);
+  const key = keys.find((candidate) => isPathOf(candidate.path, path));
+  if (key !== undefined) return { kind: 'found', key: { ...key, path } };
+  const paths = keys.map((key) => key.path).filter((each) => !each.includes(ANY_NAME));
   const sameName = paths.find((candidate) => candidate.endsWith(`.${path}`));
   return { kind: 'unknown', nearest: sameName ?? nearestName(path, paths) };
 }

@@ -8,6 +8,7 @@ import { channelsSchema } from './config-channels.ts';
 import { compactionSchema } from './config-compaction.ts';
 import { count, seconds, secret } from './config-fields.ts';
 import { limitsSchema, modelsSchema } from './config-limits.ts';
+import { mcpServersSchema } from './config-mcp.ts';
 import { toolsSchema } from './config-tools.ts';
 import { voiceSchema } from './config-voice.ts';
 
@@ -174,6 +175,7 @@ export const configSchema = z.strictObject({
     })
     .prefault({}),
   tools: toolsSchema,
+  mcpServers: mcpServersSchema,
   memory: z
     .strictObject({
       enabled: z.boolean().default(true).describe('remember, recall and MEMORY.md in the prompt.'),

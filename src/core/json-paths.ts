@@ -14,6 +14,37 @@ export function valueAt(value: JsonValue | undefined, path: string): JsonValue |
   return current;
 }
 
+/** In a path: whatever key stands there. */
+export const ANY_NAME = '*';
+
+/** Whether the path is one of those that the pattern stands for. */
+export function isPathOf(pattern: string, path: string): boolean {
+  const wanted = pattern.split('.');
+  const keys = path.split('.');
+  return (
+    wanted.length === keys.length &&
+    wanted.every((key, index) => key === ANY_NAME || key === keys[index])
+  );
+}
+
+/** The paths in the value that a pattern stands for; one without names to fill in is itself. */
+export function pathsIn(value: unknown, pattern: string): readonly string[] {
+  const keys = pattern.split('.');
+  const at = keys.indexOf(ANY_NAME);
+  if (at < 0) return [pattern];
+  const section = keys.slice(0, at).reduce<unknown>(member, value);
+  if (typeof section !== 'object' || section === null) return [];
+  return Object.keys(section)
+    .filter((name) => name !== ANY_NAME)
+    .flatMap((name) => pathsIn(value, keys.with(at, name).join('.')));
+}
+
+/** What a section holds under the key; undefined where it holds nothing. */
+export function member(section: unknown, key: string): unknown {
+  if (typeof section !== 'object' || section === null) return undefined;
+  return Object.entries(section).find(([name]) => name === key)?.[1];
+}
+
 /** A copy with the value set; sections on the way that are missing are made. */
 export function withValue(object: JsonObject, path: string, value: JsonValue): JsonObject {
   const { first, rest } = split(path);

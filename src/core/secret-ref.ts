@@ -44,7 +44,7 @@ function readSecretRef(value: JsonValue | undefined): SecretRef | undefined {
 
 /** Every secret that stands elsewhere. */
 export function placedSecrets(raw: JsonValue): readonly PlacedSecret[] {
-  return [...secretPaths()].flatMap((path) => {
+  return [...secretPaths(raw)].flatMap((path) => {
     const ref = readSecretRef(valueAt(raw, path));
     return ref === undefined ? [] : [{ path, ref }];
   });

@@ -2,6 +2,8 @@
 // should run is ready while it completes polls, IDLEs or pings.
 
 import type { ChannelStatus } from '../channels/channel.ts';
+import type { ToolServerReport } from '../mcp/mcp.ts';
+import type { MissingTool } from '../tools/tool.ts';
 
 export type GatewayStatus = {
   /** The model that answers unless a chat chose another. */
@@ -10,6 +12,11 @@ export type GatewayStatus = {
     readonly name: string;
     readonly status: ChannelStatus | { readonly kind: 'off'; readonly remedy: string };
   }[];
+  /** Servers whose tools the agent gets, and tools that cannot work. */
+  readonly tooling: {
+    readonly servers: readonly ToolServerReport[];
+    readonly missing: readonly MissingTool[];
+  };
 };
 
 /** A channel that completed nothing for so long has stalled. */
@@ -27,7 +34,7 @@ export type Readiness = {
 };
 
 /** A channel that is off is nobody's concern; one that is starting or failing is not ready. */
-export function readinessOf({ channels }: GatewayStatus, now: number): Readiness {
+export function readinessOf({ channels }: Omit<GatewayStatus, 'tooling'>, now: number): Readiness {
   const judged = channels.map(({ name, status }) => {
     if (status.kind !== 'running') return { name, ready: status.kind === 'off', status };
     const idleMs = Math.max(0, now - status.activeAt);

@@ -104,7 +104,11 @@ export async function startHttp(given: HttpRigOptions = {}): Promise<HttpRig> {
     allowedHosts: [],
     doors: { web: door },
     stop: async (name, chat) => void stops.push(`${name}/${chat}`),
-    status: () => ({ model: 'demo/demo', channels: [] }),
+    status: () => ({
+      model: 'demo/demo',
+      channels: [],
+      tooling: { servers: [], missing: [] },
+    }),
     control: noChannels,
     people: nobody,
     selfTest: async function* () {},

@@ -31,6 +31,7 @@ describe('readiness', () => {
         { name: 'telegram', status: { kind: 'running', activeAt: activeAt } },
         { name: 'email', status: { kind: 'running', activeAt: rig.clock.now() } },
       ],
+      tooling: { servers: [], missing: [] },
     });
     await using rig = await startHttp({ status });
     activeAt = rig.clock.now();
