@@ -2,7 +2,8 @@
 
 import { randomUUID } from 'node:crypto';
 import type { MessageBus } from '../bus/bus.ts';
-import { type ChannelName, messageId } from '../core/ids.ts';
+import type { AccountName } from '../core/account.ts';
+import { messageId } from '../core/ids.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { OwnerDoor } from './owner-door.ts';
@@ -15,11 +16,11 @@ export type AlertDeps = {
   readonly ownerDoor: OwnerDoor;
   readonly clock: Clock;
   readonly log: Logger;
-  isRunning(channel: ChannelName): boolean;
+  isRunning(account: AccountName): boolean;
 };
 
-/** `troubled`: the channel the text is about, which is not asked to carry it; undefined: none. */
-export type Alert = (troubled: ChannelName | undefined, text: string) => void;
+/** `troubled`: the account the text is about, which is not asked to carry it; undefined: none. */
+export type Alert = (troubled: AccountName | undefined, text: string) => void;
 
 export function createAlerts(deps: AlertDeps): Alert {
   const lastAt = new Map<string, number>();

@@ -3,7 +3,7 @@
 import type { Agent } from '../agent/agent.ts';
 import type { MessageBus } from '../bus/bus.ts';
 import type { Channel } from '../channels/channel.ts';
-import type { ChannelName } from '../core/ids.ts';
+import type { AccountName } from '../core/account.ts';
 import { createAsides, withAsides } from '../gateway/asides.ts';
 import type { Dispatcher } from '../gateway/dispatcher.ts';
 import type { Questions } from '../gateway/questions.ts';
@@ -17,7 +17,7 @@ export type AsideParts = {
   readonly agent: Agent;
   readonly questions: Questions;
   readonly log: Logger;
-  channel(name: ChannelName): Channel | undefined;
+  channel(name: AccountName): Channel | undefined;
 };
 
 export function buildAsides(dispatcher: Dispatcher, parts: AsideParts): Dispatcher {

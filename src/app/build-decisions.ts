@@ -5,7 +5,7 @@ import { randomBytes } from 'node:crypto';
 import type { Agent } from '../agent/agent.ts';
 import type { SideModel } from '../agent/side-model.ts';
 import type { MessageBus } from '../bus/bus.ts';
-import type { ChannelName } from '../core/ids.ts';
+import type { AccountName } from '../core/account.ts';
 import type { ChatRef } from '../core/message.ts';
 import { APPROVALS_SCOPE, ApprovalBook } from '../gateway/approval-book.ts';
 import { type Approvals, createApprovals } from '../gateway/approvals.ts';
@@ -78,7 +78,7 @@ export function buildDecisions(parts: DecisionParts): Deciding {
     }),
     hasButtons: (name) => parts.manager().channel(name)?.choices !== undefined,
   });
-  const isThere = (name: ChannelName) =>
+  const isThere = (name: AccountName) =>
     (parts.manager().status(name)?.kind ?? 'stopped') !== 'stopped';
   // What a mail says, its sender may not have written: a yes has to come by chat.
   const ownerChat = (): Promise<ChatRef> =>

@@ -2,8 +2,8 @@
 // came in after one was down is told.
 
 import type { MessageBus } from '../bus/bus.ts';
-import { CHANNELS } from '../channels/index.ts';
-import { type ChannelName, channelName } from '../core/ids.ts';
+import { configuredAccounts } from '../channels/accounts.ts';
+import type { AccountName } from '../core/account.ts';
 import { createFallback } from '../gateway/fallback.ts';
 import { createOutages, type Outages } from '../gateway/outages.ts';
 import type { People } from '../gateway/people.ts';
@@ -21,7 +21,7 @@ export type DoorWatchParts = {
   readonly people: People;
   readonly clock: Clock;
   readonly log: Logger;
-  isRunning(channel: ChannelName): boolean;
+  isRunning(account: AccountName): boolean;
   tell(text: string): void;
 };
 
@@ -32,11 +32,11 @@ export type DoorWatch = Pick<Outages, 'arrived'> & {
 
 export async function buildDoorWatch(parts: DoorWatchParts): Promise<DoorWatch> {
   const { live, store, bus, people, clock, log, isRunning, tell } = parts;
-  const channels = () =>
-    CHANNELS.filter((each) => each.isEnabled(live.config.channels)).map(({ name }) =>
-      channelName(name),
-    );
-  const common = { clock, channels, isRunning };
+  const accounts = () =>
+    configuredAccounts(live.config.channels)
+      .filter(({ isEnabled }) => isEnabled)
+      .map(({ name }) => name);
+  const common = { clock, accounts, isRunning };
   const outages = await createOutages({
     ...common,
     state: store.scope('outages'),

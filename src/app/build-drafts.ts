@@ -1,7 +1,8 @@
 // Builds what becomes of texts for somebody else.
 
 import type { MessageBus } from '../bus/bus.ts';
-import { type ChannelName, channelName } from '../core/ids.ts';
+import { configuredAccounts } from '../channels/accounts.ts';
+import { type AccountName, accountName } from '../core/account.ts';
 import { readHours } from '../core/letter.ts';
 import type { ChatRef } from '../core/message.ts';
 import { createMinuteText } from '../core/zone-time.ts';
@@ -16,8 +17,6 @@ import type { BusStore, StateStore } from '../store/store.ts';
 import { policyOf } from './doors.ts';
 import type { LiveConfig } from './live-config.ts';
 
-const MAIL = channelName('email');
-
 export type DraftParts = {
   readonly live: LiveConfig;
   readonly clock: Clock;
@@ -27,8 +26,8 @@ export type DraftParts = {
   readonly persons: Persons;
   readonly questions: Questions;
   ownerChat(): Promise<ChatRef>;
-  /** Whether the channel carries messages, now or soon. */
-  isThere(channel: ChannelName): boolean;
+  /** Whether the account carries messages, now or soon. */
+  isThere(account: AccountName): boolean;
 };
 
 export function buildDrafts(parts: DraftParts): Drafts {
@@ -41,15 +40,21 @@ export function buildDrafts(parts: DraftParts): Drafts {
       .map(Number);
     return hour * 60 + minute;
   };
-  const isChat = (channel: ChannelName) => policyOf(channel, live.config).medium === 'chat';
+  const isChat = (account: AccountName) => policyOf(account, live.config).medium === 'chat';
   return createDrafts({
     ...{ bus, questions, clock, log, ownerChat },
     hasWrittenTo: (chat) => store.hasWrittenTo(chat),
     book: new DraftBook(store.scope(DRAFTS_SCOPE)),
     targets: createTargets({
       persons,
-      isReached: ({ channel }) => isThere(channel) && isChat(channel),
-      mailChannel: () => (live.config.channels.email.enabled ? MAIL : undefined),
+      isReached: (chat) => isThere(accountName(chat)) && isChat(accountName(chat)),
+      mailboxes: () =>
+        configuredAccounts(live.config.channels)
+          .filter(({ isEnabled }) => isEnabled)
+          .flatMap(({ channel, account, definition, config }) => {
+            const addresses = definition.addresses?.(config);
+            return addresses === undefined ? [] : [{ channel, account, addresses }];
+          }),
     }),
     policy(kind, { person }) {
       const { email, chats, hours } = live.config.tools.send;

@@ -4,6 +4,7 @@ import { summariseMail } from '../agent/mail-summary.ts';
 import type { SideModel } from '../agent/side-model.ts';
 import type { MessageBus } from '../bus/bus.ts';
 import { ArchiveError } from '../channels/channel.ts';
+import { accountName } from '../core/account.ts';
 import type { ChatRef } from '../core/message.ts';
 import { nameOfLanguage } from '../core/person.ts';
 import { createBridgeAnswers } from '../gateway/bridge-answers.ts';
@@ -49,7 +50,7 @@ export function buildMailBridge(parts: MailBridgeParts): BuiltMailBridge {
   const desk = new BridgeDesk({
     ...{ book, state, bus, clock, log, questions, ownerChat, summaries },
     async archive({ id, chat }, signal) {
-      const archive = manager().channel(chat.channel)?.archive;
+      const archive = manager().channel(accountName(chat))?.archive;
       if (archive === undefined) throw new ArchiveError('no_archive', 'the mailbox is not open');
       await archive(id, signal);
     },
@@ -59,7 +60,7 @@ export function buildMailBridge(parts: MailBridgeParts): BuiltMailBridge {
     timeZoneIn: async (chat) =>
       (await people.persons.inChat(chat))?.timeZone ?? live.config.sessions.timeZone,
   });
-  const mode = (channel: string) => policyOf(channel, live.config).bridge ?? 'off';
+  const mode = (account: string) => policyOf(account, live.config).bridge ?? 'off';
   const bridge = createMailBridge({ book, mode, changed, now: () => clock.now() });
   return { bridge, handler, desk };
 }

@@ -1,7 +1,8 @@
 // Connects the self-test with the running channels and with the chats in which an owner is reached.
 
 import { randomBytes } from 'node:crypto';
-import { type ChannelName, chatId, DEFAULT_ACCOUNT } from '../core/ids.ts';
+import { type AccountName, accountName, accountOf } from '../core/account.ts';
+import { chatId } from '../core/ids.ts';
 import type { ChatRef } from '../core/message.ts';
 import { chatsOf } from '../core/person.ts';
 import type { ChannelManager } from '../gateway/manager.ts';
@@ -20,14 +21,14 @@ export type SelfTestParts = {
 };
 
 export function buildSelfTest({ channels, manager, people, clock, log }: SelfTestParts): SelfTest {
-  async function ownerChat(name: ChannelName): Promise<ChatRef | undefined> {
+  async function ownerChat(name: AccountName): Promise<ChatRef | undefined> {
     const owners = (await people.persons.list()).filter(({ role }) => role === 'owner');
-    const written = owners.flatMap(chatsOf).find(({ channel }) => channel === name);
+    const written = owners.flatMap(chatsOf).find((chat) => accountName(chat) === name);
     if (written !== undefined) return written;
     const { approved } = await people.pairing.list();
-    const paired = approved.find(({ role, channel }) => role === 'owner' && channel === name);
-    if (paired?.chat === undefined) return undefined;
-    return { channel: name, account: DEFAULT_ACCOUNT, chat: chatId(paired.chat) };
+    const at = accountOf(name);
+    const paired = approved.find(({ role, channel }) => role === 'owner' && channel === at.channel);
+    return paired?.chat === undefined ? undefined : { ...at, chat: chatId(paired.chat) };
   }
   const deps = { channels, channel: manager.channel, ownerChat, clock, log, randomBytes };
   return (signal) => selfTest(deps, signal);

@@ -3,9 +3,9 @@
 import type { PaidCalls } from '../agent/spending.ts';
 import type { MessageBus } from '../bus/bus.ts';
 import type { Channel } from '../channels/channel.ts';
+import type { AccountName } from '../core/account.ts';
 import { withoutCode } from '../core/admission.ts';
 import type { Environment } from '../core/environment.ts';
-import type { ChannelName } from '../core/ids.ts';
 import type { InboundMessage } from '../core/message.ts';
 import type { InboundAttachments } from '../gateway/attachments.ts';
 import type { Dispatcher } from '../gateway/dispatcher.ts';
@@ -46,7 +46,7 @@ export type VoiceParts = {
   readonly spending: PaidCalls;
   readonly env: Environment;
   tellOwner(text: string): void;
-  channel(name: ChannelName): Channel | undefined;
+  channel(name: AccountName): Channel | undefined;
 };
 
 export type Voice = Pick<InboundAttachments, 'begin'> & {

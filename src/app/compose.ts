@@ -3,7 +3,7 @@
 
 import { randomBytes } from 'node:crypto';
 import { createSideModel } from '../agent/side-model.ts';
-import type { ChannelName } from '../core/ids.ts';
+import type { AccountName } from '../core/account.ts';
 import type { CommandDeps } from '../gateway/command.ts';
 import { closeDecided } from '../gateway/decided-elsewhere.ts';
 import { createDispatcher } from '../gateway/dispatcher.ts';
@@ -22,6 +22,7 @@ import { createPermits } from '../lib/permits.ts';
 import { holdHome } from '../store/home-lock.ts';
 import { createAlerts } from './alerts.ts';
 import { buildAgent } from './build-agent.ts';
+import { buildArrivals } from './build-arrivals.ts';
 import { buildAsides } from './build-asides.ts';
 import { type Automation, buildAutomation } from './build-automation.ts';
 import { buildDecisions } from './build-decisions.ts';
@@ -34,7 +35,7 @@ import { buildSpending } from './build-spending.ts';
 import { buildToolServers, toolingOf } from './build-tool-servers.ts';
 import { buildVoice } from './build-voice.ts';
 import type { LoadedConfig } from './config.ts';
-import { createDoors, policyOf } from './doors.ts';
+import { createDoors, gateOf, policyOf } from './doors.ts';
 import { type Foundations, layFoundations } from './foundations.ts';
 import type { Gateway, GatewayOptions } from './gateway.ts';
 import { GatewayService } from './gateway-service.ts';
@@ -81,12 +82,12 @@ async function build(
     ...{ live, env: options.env, clock, log },
     loadImage: (id) => loadedImage(foundations.reader, id),
   });
-  const maxFileBytes = (name: ChannelName) => sendableBytes(live, manager.channel(name));
+  const maxFileBytes = (name: AccountName) => sendableBytes(live, manager.channel(name));
   const workspace = () => live.defaults.workspace;
   const skills = buildSkills({ home: options.home, env: options.env, clock, workspace });
   const executor = buildExec({ live, log, home: options.home, env: options.env });
-  const { env } = options;
   const schedules = () => automation.schedules;
+  const { env } = options;
   const parts = { ...foundations, env, resources, skills, executor, maxFileBytes, schedules };
   const ownerChat = () => ownerDoor.chat(isThere);
   const asking = { ownerChat, deciding: () => deciding, persons: () => persons };
@@ -102,7 +103,7 @@ async function build(
     randomBytes,
     revision: store.revision,
     ownDoors: OWN_DOORS,
-    policy: (channel) => policyOf(channel, live.config),
+    policy: (channel, account) => gateOf(channel, live.config, account),
     async release(messages) {
       await bus.accept(messages.map((message) => ({ kind: 'queue', message })));
     },
@@ -132,10 +133,10 @@ async function build(
     resetSession: (session) => agent.reset(session),
     undo: createUndo({ agent, bus, log, channel: (name) => manager.channel(name) }),
   };
-  const judge = createJudge({ persons, policy: (channel) => policyOf(channel, live.config) });
+  const judge = createJudge({ persons, policy: (account) => policyOf(account, live.config) });
   const ownerDoor = createOwnerDoor({ state, pairing });
-  const isRunning = (name: ChannelName) => manager.status(name)?.kind === 'running';
-  const isThere = (name: ChannelName) => (manager.status(name)?.kind ?? 'stopped') !== 'stopped';
+  const isRunning = (name: AccountName) => manager.status(name)?.kind === 'running';
+  const isThere = (name: AccountName) => (manager.status(name)?.kind ?? 'stopped') !== 'stopped';
   const alert = createAlerts({ bus, ownerDoor, clock, log, isRunning });
   const tell = (text: string) => automation.tell(text);
   const buffer = createGroupBuffer(store.scope('groups'), clock);
@@ -162,6 +163,7 @@ async function build(
     judge,
     state: store,
     media: foundations.media,
+    arrivals: buildArrivals({ ...foundations, judge }),
     clock,
     log,
     timeZone: () => live.config.sessions.timeZone,

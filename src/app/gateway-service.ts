@@ -3,9 +3,11 @@
 
 import { rm } from 'node:fs/promises';
 import type { MessageBus } from '../bus/bus.ts';
+import { configuredAccount, configuredAccounts, createAccount } from '../channels/accounts.ts';
 import type { LoginOptions, LoginStep } from '../channels/channel.ts';
 import type { Door } from '../channels/door.ts';
-import { CHANNELS, type ChannelDefinition } from '../channels/index.ts';
+import { CHANNELS } from '../channels/index.ts';
+import { type AccountName, accountName, accountOf } from '../core/account.ts';
 import { type ChannelName, channelName, chatId, DEFAULT_ACCOUNT } from '../core/ids.ts';
 import type { Dispatcher } from '../gateway/dispatcher.ts';
 import type { GroupBuffer } from '../gateway/group-buffer.ts';
@@ -23,6 +25,7 @@ import type { MediaStore } from '../media/media.ts';
 import type { MediaReader } from '../media/reader.ts';
 import type { StateStore } from '../store/store.ts';
 import type { Tooling, ToolingReport } from './build-tool-servers.ts';
+import { channelReports, reportLine } from './channel-reports.ts';
 import type { Doors } from './doors.ts';
 import type { ChannelReport, Gateway, GatewayOptions } from './gateway.ts';
 import type { LiveConfig } from './live-config.ts';
@@ -101,6 +104,10 @@ export class GatewayService implements Gateway {
     return this.#parts.tooling.report();
   }
 
+  toolsTried(): Promise<void> {
+    return this.#parts.tooling.tried();
+  }
+
   get terminal(): Door {
     return this.#parts.doors.terminal;
   }
@@ -118,17 +125,7 @@ export class GatewayService implements Gateway {
   }
 
   channels(): readonly ChannelReport[] {
-    const { live, manager } = this.#parts;
-    return CHANNELS.map((definition) => {
-      const { name, label } = definition;
-      const running = channelName(name);
-      if (!definition.isEnabled(live.config.channels)) {
-        return { name, label, enabled: false, status: off(definition), canLogIn: false };
-      }
-      const status = manager.status(running) ?? { kind: 'starting' };
-      const canLogIn = manager.channel(running)?.login !== undefined;
-      return { name, label, enabled: true, status, canLogIn };
-    });
+    return channelReports(this.#parts.live.config.channels, this.#parts.manager);
   }
 
   login(
@@ -136,16 +133,11 @@ export class GatewayService implements Gateway {
     options: LoginOptions,
     signal: AbortSignal,
   ): AsyncIterable<LoginStep> | undefined {
-    return this.#parts.manager.channel(channelName(name))?.login?.begin(options, signal);
+    return this.#parts.manager.channel(accountName(accountOf(name)))?.login?.begin(options, signal);
   }
 
   channelLines(): readonly string[] {
-    return this.channels().map(({ name, status }) => {
-      if (status.kind === 'stopped' || status.kind === 'degraded') {
-        return `${name}: ${status.kind}, ${status.reason}`;
-      }
-      return `${name}: ${status.kind}`;
-    });
+    return this.channels().map(reportLine);
   }
 
   async stop(chat: string): Promise<void> {
@@ -191,26 +183,31 @@ export class GatewayService implements Gateway {
   async startChannels(): Promise<void> {
     const { doors, manager } = this.#parts;
     await Promise.all([manager.start(doors.web), manager.start(doors.terminal)]);
-    for (const { name } of CHANNELS) await this.restartChannel(name);
+    const accounts = configuredAccounts(this.#parts.live.config.channels);
+    for (const { name } of accounts) await this.restartChannel(name);
   }
 
-  /** Brings one channel to what the configuration in force says. */
+  /** Brings one account to what the configuration in force says. */
   restartChannel(name: string): Promise<boolean> {
-    const definition = CHANNELS.find((channel) => channel.name === name);
-    if (definition === undefined) return Promise.resolve(false);
-    return this.#restarts.run(name, () => this.#restart(definition));
+    return this.#restarts.run(name, () => this.#restart(accountName(accountOf(name))));
   }
 
-  async #restart({ name, isEnabled, create }: ChannelDefinition): Promise<boolean> {
+  async #restart(name: AccountName): Promise<boolean> {
     const { live, manager, clock } = this.#parts;
     const { channels } = this.#options;
-    const isWanted = channels === 'all' || channels.includes(name);
-    if (!isWanted || !isEnabled(live.config.channels)) {
-      await manager.stop(channelName(name));
+    const found = configuredAccount(name, live.config.channels);
+    if (found === undefined) {
+      // One of our own doors is nobody's to stop.
+      if (CHANNELS.some((each) => each.name === accountOf(name).channel)) await manager.stop(name);
+      return false;
+    }
+    const isWanted = channels === 'all' || channels.includes(found.definition.name);
+    if (!isWanted || !found.isEnabled) {
+      await manager.stop(name);
       return false;
     }
     const current = () => live.config.channels;
-    await manager.start(await create(current(), { clock, random: Math.random, current }));
+    await manager.start(await createAccount(found, { clock, random: Math.random, current }));
     return true;
   }
 
@@ -238,8 +235,4 @@ export class GatewayService implements Gateway {
       await clock.sleep(POLL_IDLE_MS);
     }
   }
-}
-
-function off(definition: ChannelDefinition) {
-  return { kind: 'off', remedy: `Turn it on with: ${definition.howToEnable}` } as const;
 }

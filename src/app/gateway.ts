@@ -5,7 +5,9 @@ import type { Door } from '../channels/door.ts';
 import type { Environment } from '../core/environment.ts';
 import type { Home } from './home.ts';
 
+/** Of one account. */
 export type ChannelReport = {
+  /** `email`, or `email@work` for a further account. */
   readonly name: string;
   /** As people write it. */
   readonly label: string;
@@ -44,6 +46,8 @@ export interface Gateway extends AsyncDisposable {
   restartChannel(name: string): Promise<boolean>;
   /** The door of a terminal in this process. */
   readonly terminal: Door;
+  /** Resolves when every tool server of the configuration was tried once. */
+  toolsTried(): Promise<void>;
   /** Stops what runs in a chat of the terminal's door. */
   stop(chat: string): Promise<void>;
   /** Runs until aborted, then drains: running turns may finish for a bounded time. */

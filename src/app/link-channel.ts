@@ -1,8 +1,8 @@
 // Connects a channel's account in a home where no gateway runs: the channel alone, for as long as
 // its login lasts. Messages that arrive meanwhile are refused, so they wait for the gateway.
 
+import { configuredAccount, createAccount } from '../channels/accounts.ts';
 import type { Channel, ChannelHost, LoginOptions, LoginStep } from '../channels/channel.ts';
-import { CHANNELS } from '../channels/index.ts';
 import type { Environment } from '../core/environment.ts';
 import { BusFullError, NanobotError } from '../core/errors.ts';
 import type { Clock } from '../lib/clock.ts';
@@ -61,12 +61,12 @@ export async function* linkChannel(
 }
 
 async function createChannel(name: string, live: LiveConfig, clock: Clock): Promise<Channel> {
-  const definition = CHANNELS.find((one) => one.name === name);
-  if (definition === undefined) {
+  const account = configuredAccount(name, live.config.channels);
+  if (account === undefined) {
     throw new NanobotError('channel_unknown', `there is no channel ${name}`);
   }
   const current = () => live.config.channels;
-  return definition.create(live.config.channels, { clock, random: Math.random, current });
+  return createAccount(account, { clock, random: Math.random, current });
 }
 
 type HostParts = Pick<ChannelHost, 'media' | 'clock' | 'log'> & { readonly store: EmbeddedStore };
@@ -78,6 +78,7 @@ function hostFor(channel: Channel, { store, media, clock, log }: HostParts): Cha
     },
     cursor: () => store.cursor(channel.name, channel.account),
     bounced: (id, reason) => store.markBounced(id, reason),
+    answers: async () => true,
     isStranger: async () => false,
     report: (status) => log.debug('status while linking', { status: status.kind }),
     alert: () => log.warn('notice while linking'),

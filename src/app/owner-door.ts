@@ -1,7 +1,8 @@
 // Where the owner is reached: the door they wrote through last, as far as it lasts; else one they were
 // paired on; else the notices of the web page.
 
-import { type ChannelName, channelName, chatId, DEFAULT_ACCOUNT } from '../core/ids.ts';
+import { type AccountName, accountName } from '../core/account.ts';
+import { channelName, chatId, DEFAULT_ACCOUNT } from '../core/ids.ts';
 import type { ChatRef } from '../core/message.ts';
 import type { Pairing } from '../gateway/pairing.ts';
 import { jsonRow } from '../lib/read-once.ts';
@@ -22,14 +23,14 @@ export type OwnerDoorDeps = { readonly state: KeyValueStore; readonly pairing: P
 export interface OwnerDoor {
   /** An owner wrote here. */
   wroteIn(chat: ChatRef): Promise<void>;
-  /** The chat to tell the owner something in, on a channel of which `isFit` is true. */
-  chat(isFit: (channel: ChannelName) => boolean): Promise<ChatRef>;
+  /** The chat to tell the owner something in, with an account of which `isFit` is true. */
+  chat(isFit: (account: AccountName) => boolean): Promise<ChatRef>;
 }
 
 export function createOwnerDoor({ state, pairing }: OwnerDoorDeps): OwnerDoor {
   let written: readonly ChatRef[] | undefined;
 
-  /** The newest chat of each channel, newest first; asked at every message of an owner. */
+  /** The newest chat with each account, newest first; asked at every message of an owner. */
   async function last(): Promise<readonly ChatRef[]> {
     written ??= chatsIn(await state.get(KEY));
     return written;
@@ -49,12 +50,12 @@ export function createOwnerDoor({ state, pairing }: OwnerDoorDeps): OwnerDoor {
       if (chat.channel === TERMINAL) return;
       const known = await last();
       if (JSON.stringify(known[0]) === JSON.stringify(chat)) return;
-      written = [chat, ...known.filter(({ channel }) => channel !== chat.channel)];
+      written = [chat, ...known.filter((one) => accountName(one) !== accountName(chat))];
       await state.set(KEY, JSON.stringify(written));
     },
     async chat(isFit) {
       const known = [...(await last()), ...(await paired())];
-      return known.find(({ channel }) => isFit(channel)) ?? NOTICES;
+      return known.find((one) => isFit(accountName(one))) ?? NOTICES;
     },
   };
 }

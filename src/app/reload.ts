@@ -22,7 +22,8 @@ export type ReloadParts = {
 };
 
 export interface Reloadable {
-  restartChannel(channel: string): Promise<boolean>;
+  /** By the name of an account. */
+  restartChannel(name: string): Promise<boolean>;
   useToken(token: string): Promise<void>;
 }
 

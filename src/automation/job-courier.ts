@@ -34,7 +34,7 @@ export function createJobCourier({ announcer, sessions, log, placeOf }: JobCouri
   }
 
   return {
-    channel: JOB_CHANNEL,
+    account: JOB_CHANNEL,
     onUnknown: 'idempotent',
     lifetimeMs: LIFETIME_MS,
     async send(message) {

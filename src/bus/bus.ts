@@ -2,6 +2,7 @@
 // outbox are not extra parts, they are these topics. Every method is one durable transaction; a
 // resolved promise means "on disk, fsynced". Every implementation passes test/contract/bus.ts.
 
+import type { AccountName, AccountRef } from '../core/account.ts';
 import type { UnknownPolicy } from '../core/delivery.ts';
 import type { LiveUpdate } from '../core/event.ts';
 import type {
@@ -32,10 +33,8 @@ export type InboundEntry =
   /** Kept only for dedupe and `trace`: refused, buffered or handled elsewhere. Its text is not stored. */
   | { readonly kind: 'record'; readonly message: InboundMessage; readonly gate: string };
 
-/** A channel's place in the platform's stream, committed together with the messages before it. */
-export type ChannelCursor = {
-  readonly channel: ChannelName;
-  readonly account: AccountId;
+/** An account's place in the platform's stream, committed together with the messages before it. */
+export type ChannelCursor = AccountRef & {
   /** Opaque to the bus; the channel writes and reads it. */
   readonly value: string;
 };
@@ -127,9 +126,9 @@ export type SendContext = {
   partSent(id: NativeId): Promise<void>;
 };
 
-/** Carries one channel's outbound messages, in order per chat. */
+/** Carries one account's outbound messages, in order per chat. */
 export interface Courier {
-  readonly channel: ChannelName;
+  readonly account: AccountName;
   readonly onUnknown: UnknownPolicy;
   /** How long a message is worth delivering, milliseconds. */
   readonly lifetimeMs: number;
@@ -147,8 +146,8 @@ export type DeliverOptions = { readonly signal: AbortSignal; readonly concurrenc
 /** Best-effort pictures of running turns; a slow reader sees only the newest per chat. */
 export interface LiveTopic {
   publish(update: LiveUpdate): void;
-  /** Every update of the channel, newest per turn; ends when the signal aborts. */
-  subscribe(channel: ChannelName, signal: AbortSignal): AsyncIterable<LiveUpdate>;
+  /** Every update of the account, newest per turn; ends when the signal aborts. */
+  subscribe(account: AccountName, signal: AbortSignal): AsyncIterable<LiveUpdate>;
 }
 
 /** Why a turn's signal was aborted by `cancel`. */
@@ -206,7 +205,7 @@ export interface MessageBus extends AsyncDisposable {
   /** The turn's draft, also one that an earlier process placed. */
   draft(turnId: TurnId): Promise<NativeId | undefined>;
   /** Drafts whose turn is over and has no final text on its way; take them away, then forget them. */
-  orphanDrafts(channel: ChannelName): Promise<readonly LiveDraft[]>;
+  orphanDrafts(account: AccountName): Promise<readonly LiveDraft[]>;
   forgetDraft(turnId: TurnId): Promise<void>;
   /**
    * Withdraws what waits in the session and aborts its running turn. A turn that throws after that
@@ -228,10 +227,10 @@ export interface MessageBus extends AsyncDisposable {
   /** Everything a turn said: what was not sent yet is dropped, what was is returned. */
   takeBack(turnId: TurnId): Promise<TakenBack>;
   /**
-   * Messages of a channel that surely did not arrive, oldest first, 100 at most: those that wait, and
+   * Messages of an account that surely did not arrive, oldest first, 100 at most: those that wait, and
    * those set aside since then (epoch milliseconds).
    */
-  stranded(channel: ChannelName, since: number): Promise<readonly OutboundMessage[]>;
+  stranded(account: AccountName, since: number): Promise<readonly OutboundMessage[]>;
   /** Sends the other message instead; `too late` where this one may have gone out. */
   divert(id: MessageId, instead: OutboundMessage): Promise<'diverted' | 'too late'>;
   dead(): Promise<readonly DeadLetter[]>;

@@ -1,4 +1,4 @@
-// Delivers one channel's messages: claims the oldest of each chat as long as there are places and
+// Delivers one account's messages: claims the oldest of each chat as long as there are places and
 // has each sent. The claim is committed before the courier sends, and the next of a chat is claimed
 // in the transaction that settles the one before.
 
@@ -37,7 +37,7 @@ export class DeliveryPump {
       places: concurrency,
       stopGraceMs: STOP_GRACE_MS,
       failureGraceMs: STOP_GRACE_MS,
-      claim: (places) => deps.store.claimDeliveries(courier.channel, places),
+      claim: (places) => deps.store.claimDeliveries(courier.account, places),
       perform: (delivery, place) => this.#perform(delivery, place),
       interrupt: () => this.#interrupt(),
     });
@@ -55,13 +55,13 @@ export class DeliveryPump {
 
   async #recover(): Promise<void> {
     const { store, clock, log } = this.#deps;
-    const interrupted = await store.recoverDeliveries(this.#courier.channel);
+    const interrupted = await store.recoverDeliveries(this.#courier.account);
     const settled = interrupted.map((delivery) =>
       store.settle(delivery, settleInterrupted(delivery, this.#courier, clock.now())),
     );
     await Promise.all(settled);
     if (settled.length === 0) return;
-    const channel = this.#courier.channel;
+    const channel = this.#courier.account;
     log.info('deliveries of an earlier process recovered', { channel, recovered: settled.length });
   }
 
@@ -92,7 +92,7 @@ export class DeliveryPump {
     if (settlement.kind === 'sent') return;
     const { id, attempt } = delivery;
     const { kind, reason } = settlement;
-    const fields = { channel: this.#courier.channel, id, attempt, reason };
+    const fields = { channel: this.#courier.account, id, attempt, reason };
     if (kind === 'retry') this.#deps.log.info('send failed, will be tried again', fields);
     else this.#deps.log.warn('message not delivered', { ...fields, state: kind });
   }

@@ -1,8 +1,9 @@
 // The live topic: pictures of running turns, best effort. Each subscriber holds the newest picture
 // per turn and nothing else, so a slow one costs memory for the turns that run, never for history.
 
+import { type AccountName, accountName } from '../core/account.ts';
 import type { LiveUpdate } from '../core/event.ts';
-import type { ChannelName, TurnId } from '../core/ids.ts';
+import type { TurnId } from '../core/ids.ts';
 import type { LiveTopic } from './bus.ts';
 
 /** Turns a subscriber may lag behind on; beyond that the oldest picture is dropped. */
@@ -10,18 +11,18 @@ const MAX_HELD_TURNS = 10_000;
 
 /** `shown`: what a subscriber gets of a picture, asked only for those it takes. */
 export function createLiveTopic(shown: (update: LiveUpdate) => LiveUpdate): LiveTopic {
-  const mailboxes = new Map<ChannelName, Set<Mailbox>>();
+  const mailboxes = new Map<AccountName, Set<Mailbox>>();
   return {
     publish(update) {
-      for (const mailbox of mailboxes.get(update.chat.channel) ?? []) mailbox.put(update);
+      for (const mailbox of mailboxes.get(accountName(update.chat)) ?? []) mailbox.put(update);
     },
-    subscribe(channel, signal) {
+    subscribe(account, signal) {
       const mailbox = new Mailbox();
-      const ofChannel = mailboxes.get(channel) ?? new Set();
-      mailboxes.set(channel, ofChannel.add(mailbox));
+      const ofAccount = mailboxes.get(account) ?? new Set();
+      mailboxes.set(account, ofAccount.add(mailbox));
       const onEnd = () => {
-        ofChannel.delete(mailbox);
-        if (ofChannel.size === 0 && mailboxes.get(channel) === ofChannel) mailboxes.delete(channel);
+        ofAccount.delete(mailbox);
+        if (ofAccount.size === 0 && mailboxes.get(account) === ofAccount) mailboxes.delete(account);
       };
       return mailbox.read(signal, shown, onEnd);
     },

@@ -1,6 +1,7 @@
 // The message bus over a store: wires accepting, working and delivering together, so that each wakes
 // the next in the same transaction. What is durable is the store's; when to claim is the pumps'.
 
+import { type AccountName, accountName } from '../core/account.ts';
 import type {
   AccountId,
   ChannelName,
@@ -56,7 +57,7 @@ class StoreBus implements MessageBus {
   readonly lead: MessageBus['lead'];
   readonly #deps: MessageBusDeps;
   readonly #store: BusStore;
-  readonly #deliveries = new Map<ChannelName, DeliveryPump>();
+  readonly #deliveries = new Map<AccountName, DeliveryPump>();
   readonly #outside: Alarm;
   readonly #stop = new AbortController();
   readonly #underWay = new Set<Promise<void>>();
@@ -103,12 +104,12 @@ class StoreBus implements MessageBus {
   }
 
   async deliver(courier: Courier, options: DeliverOptions): Promise<void> {
-    const { channel } = courier;
-    if (this.#deliveries.has(channel)) throw new TypeError(`${channel} is being delivered already`);
+    const { account } = courier;
+    if (this.#deliveries.has(account)) throw new TypeError(`${account} is being delivered already`);
     const signal = AbortSignal.any([options.signal, this.#stop.signal]);
     const pump = new DeliveryPump(courier, { ...options, signal }, this.#deps);
-    this.#deliveries.set(channel, pump);
-    await this.#track(pump.run(), () => this.#deliveries.delete(channel));
+    this.#deliveries.set(account, pump);
+    await this.#track(pump.run(), () => this.#deliveries.delete(account));
   }
 
   send(message: OutboundMessage): Promise<'queued' | 'duplicate'> {
@@ -129,8 +130,8 @@ class StoreBus implements MessageBus {
     return this.#store.draft(turnId);
   }
 
-  orphanDrafts(channel: ChannelName): Promise<readonly LiveDraft[]> {
-    return this.#store.orphanDrafts(channel);
+  orphanDrafts(account: AccountName): Promise<readonly LiveDraft[]> {
+    return this.#store.orphanDrafts(account);
   }
 
   forgetDraft(turnId: TurnId): Promise<void> {
@@ -163,8 +164,8 @@ class StoreBus implements MessageBus {
     return this.#store.takeBack(turnId);
   }
 
-  stranded(channel: ChannelName, since: number): ReturnType<MessageBus['stranded']> {
-    return this.#store.stranded(channel, since);
+  stranded(account: AccountName, since: number): ReturnType<MessageBus['stranded']> {
+    return this.#store.stranded(account, since);
   }
 
   divert(id: MessageId, instead: OutboundMessage): ReturnType<MessageBus['divert']> {
@@ -213,7 +214,7 @@ class StoreBus implements MessageBus {
   }
 
   #pumpDeliveries(messages: readonly OutboundMessage[]): void {
-    for (const { chat } of messages) this.#deliveries.get(chat.channel)?.pump();
+    for (const { chat } of messages) this.#deliveries.get(accountName(chat))?.pump();
   }
 
   async #track(run: Promise<void>, onEnd: () => void): Promise<void> {

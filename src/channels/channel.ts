@@ -34,7 +34,7 @@ export type ChannelStatus =
 /** `press`: the id of the message that was the press. Must not block. */
 export type ShowOutcome = (press: MessageId, markdown: string) => void;
 
-/** What a channel may use of the gateway. */
+/** What a channel may use of the gateway. Each account has its own: rows, cursor, status. */
 export interface ChannelHost {
   /**
    * Hands over messages and the cursor behind them; `record` entries are those the channel itself
@@ -51,6 +51,11 @@ export interface ChannelHost {
     },
   ): Promise<void>;
   cursor(): Promise<string | undefined>;
+  /**
+   * Whether this account is the one that answers what came to several accounts of the channel: the
+   * first in which the sender is let in. `key` names every copy of it. Durable.
+   */
+  answers(key: string, message: InboundMessage): Promise<boolean>;
   /** Whether the gate refuses the message now because nobody let its sender in. */
   isStranger(message: InboundMessage): Promise<boolean>;
   report(status: ChannelStatus): void;

@@ -4,6 +4,8 @@
 import type { StrangerPolicy } from '../core/admission.ts';
 import type { Config } from '../core/config.ts';
 import type { GroupPolicy } from '../core/group-admission.ts';
+import type { AccountId } from '../core/ids.ts';
+import { addressesOf } from '../core/mail-accounts.ts';
 import type { BridgeMode } from '../core/mail-bridge.ts';
 import type { Medium } from '../core/rights.ts';
 import { normaliseAllowed } from '../core/whatsapp-jid.ts';
@@ -11,22 +13,24 @@ import type { Clock } from '../lib/clock.ts';
 import type { Channel } from './channel.ts';
 import { SELF } from './whatsapp/ids.ts';
 
+export type ChannelsConfig = Config['channels'];
+
 export type ChannelDeps = {
   readonly clock: Clock;
   readonly random: () => number;
-  /** The configuration in force, for what counts without a new start. */
+  readonly account: AccountId;
+  /** The configuration in force as this account sees it, for what counts without a new start. */
   current(): ChannelsConfig;
+  /** The same of every account of the channel, this one among them. */
+  everywhere(): readonly ChannelsConfig[];
 };
 
-type ChannelsConfig = Config['channels'];
-
+/** `config` is always the configuration as one account sees it, see core/config-accounts.ts. */
 export type ChannelDefinition = {
   readonly name: string;
   /** As people write it. */
   readonly label: string;
   isEnabled(config: ChannelsConfig): boolean;
-  /** The part of the configuration that a change of makes the channel start anew. */
-  settings(config: ChannelsConfig): unknown;
   /** The configured part of the gate. */
   policy(config: ChannelsConfig): {
     readonly allowFrom: readonly string[];
@@ -39,6 +43,8 @@ export type ChannelDefinition = {
     /** Whose messages the owner answers; absent: nobody's. */
     readonly bridge?: BridgeMode;
   };
+  /** Where the account is written to by address: what it is called, its own address first. */
+  addresses?(config: ChannelsConfig): readonly string[];
   create(config: ChannelsConfig, deps: ChannelDeps): Promise<Channel>;
   /** How a person turns it on. */
   readonly howToEnable: string;
@@ -51,28 +57,11 @@ const groupPolicy = (
   speakAs: readonly string[] = [],
 ): GroupPolicy => ({ listed: groups, allow: groupAllow, names: groupNames, speakAs });
 
-type Gated = GroupSettings & Pick<ChannelsConfig['telegram'], 'allowFrom' | 'strangers'>;
-
-/** What only the gate reads counts from the next message on. */
-function withoutGate<T extends Gated>(settings: T): Omit<T, keyof Gated> {
-  const {
-    allowFrom: _people,
-    strangers: _others,
-    groups: _groups,
-    groupAllow: _who,
-    groupNames: _names,
-    ...rest
-  } = settings;
-  return rest;
-}
-
 export const CHANNELS: readonly ChannelDefinition[] = [
   {
     name: 'telegram',
     label: 'Telegram',
     isEnabled: ({ telegram }) => telegram.enabled,
-    // The channel itself tells the owner of groups that are not listed.
-    settings: ({ telegram }) => ({ ...withoutGate(telegram), groups: telegram.groups }),
     policy: ({ telegram }) => ({
       allowFrom: telegram.allowFrom,
       owners: [],
@@ -91,9 +80,6 @@ export const CHANNELS: readonly ChannelDefinition[] = [
     name: 'email',
     label: 'Email',
     isEnabled: ({ email }) => email.enabled,
-    settings: ({
-      email: { allowFrom: _gate, acceptUnverified: _too, strangers: _, bridge: _four, ...settings },
-    }) => settings,
     policy: ({ email }) => ({
       allowFrom: email.allowFrom.map((address) => address.toLowerCase()),
       owners: [],
@@ -102,9 +88,14 @@ export const CHANNELS: readonly ChannelDefinition[] = [
       medium: 'mail',
       bridge: email.bridge,
     }),
-    async create({ email }, deps) {
+    addresses: ({ email }) => addressesOf(email),
+    async create({ email }, { account, current, everywhere }) {
       const { createEmailChannel } = await import('./email/email.ts');
-      return createEmailChannel(email, { allowFrom: () => deps.current().email.allowFrom });
+      return createEmailChannel(email, {
+        account,
+        allowFrom: () => current().email.allowFrom,
+        ours: () => everywhere().flatMap((each) => addressesOf(each.email)),
+      });
     },
     howToEnable: 'nanobot channels login email',
   },
@@ -112,7 +103,6 @@ export const CHANNELS: readonly ChannelDefinition[] = [
     name: 'whatsapp',
     label: 'WhatsApp',
     isEnabled: ({ whatsapp }) => whatsapp.enabled,
-    settings: ({ whatsapp }) => withoutGate(whatsapp),
     policy: ({ whatsapp }) => ({
       allowFrom: whatsapp.allowFrom.map(normaliseAllowed),
       owners: whatsapp.selfChat ? [SELF] : [],
@@ -132,8 +122,6 @@ export const CHANNELS: readonly ChannelDefinition[] = [
     name: 'lark',
     label: 'Lark',
     isEnabled: ({ lark }) => lark.enabled,
-    // The channel itself tells the owner of groups that are not listed.
-    settings: ({ lark }) => ({ ...withoutGate(lark), groups: lark.groups }),
     policy: ({ lark }) => ({
       allowFrom: lark.allowFrom,
       owners: [],

@@ -16,6 +16,7 @@ type LoginFlags = {
   readonly allow?: readonly string[];
   readonly pairWait?: number;
   readonly email?: string;
+  readonly account?: string;
   readonly appId?: string;
   readonly appSecret?: string;
   readonly domain?: string;
@@ -40,6 +41,7 @@ export function channelsCommand(terminal: Terminal): Command {
     .option('--no-self', 'WhatsApp: the number is the agent’s own')
     .option('--allow <numbers>', 'WhatsApp: who may write, by commas', parseNumbers)
     .option('--email <address>', 'Email: the address of the mailbox')
+    .option('--account <name>', 'Email: a further mailbox, by a short name')
     .option('--email-client-id <id>', 'Email by OAuth2: id of the client')
     .option('--email-client-secret <secret>', 'Email by OAuth2, or EMAIL_CLIENT_SECRET')
     .option('--email-refresh-token <token>', 'Email by OAuth2, or EMAIL_REFRESH_TOKEN')
@@ -53,7 +55,7 @@ export function channelsCommand(terminal: Terminal): Command {
   command
     .command('restart')
     .description('start a channel of the running gateway again')
-    .argument('<channel>', 'e.g. whatsapp')
+    .argument('<channel>', 'e.g. whatsapp; email@work is the mailbox "work"')
     .action((name: string) => restart(terminal, name));
   return command;
 }
@@ -79,6 +81,7 @@ async function login(terminal: Terminal, name: string, flags: LoginFlags) {
     );
   }
   await assertKnown(name);
+  await assertAccount(name, flags.account);
   const { openHome } = await import('../app/first-run.ts');
   const { createAsker } = await import('./onboard/asker.ts');
   await openHome(terminal.home, terminal.env);
@@ -94,7 +97,10 @@ async function login(terminal: Terminal, name: string, flags: LoginFlags) {
     await setUpLark(terminal, asker, { lark: true, ...larkFlags(flags) });
   } else {
     const { setUpEmail } = await import('./onboard/email-step.ts');
-    await setUpEmail(terminal, asker, { ...flags, email: flags.email ?? '' });
+    const { accountId } = await import('../core/ids.ts');
+    const { account, ...rest } = flags;
+    const which = account === undefined ? {} : { account: accountId(account) };
+    await setUpEmail(terminal, asker, { ...rest, ...which, email: flags.email ?? '' });
   }
   const { findRunningGateway } = await import('../app/running-gateway.ts');
   if ((await findRunningGateway(terminal.home)) !== undefined) return;
@@ -102,7 +108,8 @@ async function login(terminal: Terminal, name: string, flags: LoginFlags) {
 }
 
 async function restart(terminal: Terminal, name: string) {
-  await assertKnown(name);
+  const { accountOf } = await import('../core/account.ts');
+  await assertKnown(accountOf(name).channel);
   const { loadConfig } = await import('../app/config.ts');
   const { findRunningGateway } = await import('../app/running-gateway.ts');
   const { remoteGateway, restartRemote } = await import('./login/remote-login.ts');
@@ -124,6 +131,18 @@ async function assertKnown(name: string) {
   if (names.includes(name)) return;
   const near = nearestName(name, names) ?? names.join(' or ');
   throw new CommandFailure(EXIT.notFound, `there is no channel ${name}; try ${near}`);
+}
+
+/** @throws CommandFailure where the channel has one account, or the name is none. */
+async function assertAccount(channel: string, account: string | undefined) {
+  if (account === undefined) return;
+  const { mayHaveSeveral } = await import('../core/config-accounts.ts');
+  const { accountName } = await import('../core/config-fields.ts');
+  if (!mayHaveSeveral(channel)) {
+    throw new CommandFailure(EXIT.usage, `${channel} has one account: leave out --account`);
+  }
+  const [problem] = accountName.safeParse(account).error?.issues ?? [];
+  if (problem !== undefined) throw new CommandFailure(EXIT.usage, problem.message);
 }
 
 const waitOf = ({ pairWait }: LoginFlags) => (pairWait === undefined ? {} : { pairWait });

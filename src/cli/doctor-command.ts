@@ -72,7 +72,7 @@ async function look(
     prices.checkPrices(terminal, loaded).then((finding) => [finding]),
     outside.checkTelegram(loaded),
     outside.checkLark(loaded),
-    outside.checkMailbox(loaded),
+    outside.checkMailboxes(loaded),
     voice.checkVoice(terminal, loaded, isLive),
     exec.checkExec(loaded).then((finding) => [finding]),
     tools.checkTools(terminal, loaded.gateway.token),

@@ -1,7 +1,8 @@
 // The channels as the running gateway reports them; without one, as the configuration has them.
 
+import { howToEnable } from '../app/channel-reports.ts';
 import { askGateway, type RunningGateway } from '../app/running-gateway.ts';
-import { CHANNELS } from '../channels/index.ts';
+import { configuredAccounts } from '../channels/accounts.ts';
 import type { Config } from '../core/config.ts';
 import { type ReportedStatus, readinessSchema } from './channel-lines.ts';
 
@@ -17,10 +18,9 @@ export async function reportChannels(
     );
     if (answer.success) return answer.data.channels;
   }
-  return CHANNELS.map(({ name, isEnabled, howToEnable }) => {
-    if (!isEnabled(config.channels)) {
-      return { name, status: { kind: 'off', remedy: `Turn it on with: ${howToEnable}` } };
-    }
+  return configuredAccounts(config.channels).map((account) => {
+    const { name, isEnabled } = account;
+    if (!isEnabled) return { name, status: { kind: 'off', remedy: howToEnable(account) } };
     return { name, status: { kind: 'stopped', reason: 'the gateway does not run', remedy: '' } };
   });
 }

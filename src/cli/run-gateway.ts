@@ -12,6 +12,7 @@ export type ForegroundOptions = {
   readonly http: boolean;
 };
 
+/** At least; a long name of an account needs more. */
 const NAME_COLUMNS = 10;
 const LINK_NOTE = 'Opens once, within 15 minutes; "nanobot link" prints another link.';
 
@@ -41,15 +42,17 @@ export async function runGateway(terminal: Terminal, options: ForegroundOptions)
 }
 
 function greeting(terminal: Terminal, opened: OpenedHome, gateway: Gateway): readonly string[] {
+  const reports = gateway.channels();
+  const columns = Math.max(NAME_COLUMNS, ...reports.map(({ name }) => name.length + 1));
   const row = (name: string, text: string) =>
-    `  ${terminal.style('bold', name.padEnd(NAME_COLUMNS))}${text}`;
+    `  ${terminal.style('bold', name.padEnd(columns))}${text}`;
   const link = gateway.loginLink();
   return [
     ...opened.notes.map((note) => terminal.style('dim', note)),
     row('home', terminal.home.root),
     row('model', modelLine(gateway.model)),
     ...(link === undefined ? [] : [row('web page', link), row('', LINK_NOTE)]),
-    ...gateway.channels().map((report) => row(report.name, channelLine(report))),
+    ...reports.map((report) => row(report.name, channelLine(report))),
     terminal.style('dim', 'Ctrl+C stops it.'),
   ];
 }

@@ -2,7 +2,7 @@
 
 import { z } from 'zod';
 import { STRANGER_POLICIES } from './admission.ts';
-import { count, port, seconds, secret } from './config-fields.ts';
+import { accountName, accountSection, count, port, seconds, secret } from './config-fields.ts';
 import { LARK_ACKNOWLEDGEMENTS } from './lark-reactions.ts';
 import { BRIDGE_MODES } from './mail-bridge.ts';
 import { REPLY_ALL } from './mail-recipients.ts';
@@ -76,7 +76,7 @@ const emailOAuth2 = z.strictObject({
   scope: z.string().default('').describe('Empty: what the provider needs for IMAP and SMTP.'),
 });
 
-const email = z.strictObject({
+const mailboxFields = {
   enabled: z.boolean().default(false),
   imapHost: z.string().default(''),
   imapPort: port.default(993),
@@ -116,6 +116,17 @@ const email = z.strictObject({
     .default(true)
     .describe('Answers quote the mail they answer, up to 4,000 characters.'),
   pollSecs: seconds(5, 120).default(60).describe('Reconcile by UID at least this often.'),
+};
+
+/** One mailbox, whether it is the first or a further one. */
+export const mailboxSchema = z.strictObject(mailboxFields);
+
+const email = z.strictObject({
+  ...mailboxFields,
+  accounts: z
+    .record(accountName, accountSection(mailboxFields))
+    .default({})
+    .describe('Further mailboxes by a short name; what one leaves out is as in the first.'),
 });
 
 const whatsappPacing = z.strictObject({

@@ -1,20 +1,24 @@
 // What a changed configuration asks for: most keys count from the next turn, some need their
 // channel started again, few the whole gateway.
 
+import { accountName } from './account.ts';
 import type { Config } from './config.ts';
+import { accountViews } from './config-accounts.ts';
 import { joinPath } from './config-json.ts';
+import { channelName } from './ids.ts';
+import { member } from './json-paths.ts';
 
 export type ConfigChange = {
   /** Changed keys that count from the next turn on. */
   readonly nextTurn: readonly string[];
-  /** Channels that have to be started again, stopped or started. */
+  /** Accounts, by their names, that have to be started again, stopped or started. */
   readonly channels: readonly string[];
   /** Changed keys that count only after the gateway was started again. */
   readonly gateway: readonly string[];
 };
 
 /** Read anew for every message, although they stand in a channel's section. */
-const PER_MESSAGE = ['allowFrom', 'acceptUnverified', 'strangers'];
+const PER_MESSAGE = ['allowFrom', 'acceptUnverified', 'strangers', 'bridge'];
 
 /** Bound when the gateway starts: the address, the store, the log. */
 const AT_START = [
@@ -31,11 +35,9 @@ export function configChange(before: Config, after: Config): ConfigChange {
   const paths = changedPaths(before, after, '');
   const gateway = paths.filter(bindsAtStart);
   const rest = paths.filter((path) => !bindsAtStart(path));
-  const ofChannels = rest.filter((path) => channelOf(path) !== undefined);
-  const restarting = ofChannels.flatMap((path) => channelOf(path) ?? []);
   return {
-    nextTurn: rest.filter((path) => !ofChannels.includes(path)),
-    channels: [...new Set(restarting)],
+    nextTurn: rest.filter((path) => !isOfChannel(path)),
+    channels: rest.some(isOfChannel) ? restarting(before.channels, after.channels) : [],
     gateway,
   };
 }
@@ -48,10 +50,26 @@ function bindsAtStart(path: string): boolean {
   return AT_START.some((start) => path === start || path.startsWith(`${start}.`));
 }
 
-function channelOf(path: string): string | undefined {
-  const [section, channel, key] = path.split('.');
-  if (section !== 'channels' || key === undefined || PER_MESSAGE.includes(key)) return undefined;
-  return channel;
+function isOfChannel(path: string): boolean {
+  const [section, , ...keys] = path.split('.');
+  const [key, , ofAccount] = keys;
+  const read = key === 'accounts' && ofAccount !== undefined ? ofAccount : key;
+  return section === 'channels' && read !== undefined && !PER_MESSAGE.includes(read);
+}
+
+/** A setting that further accounts take from the first makes them start again too. */
+function restarting(before: Config['channels'], after: Config['channels']): readonly string[] {
+  return Object.keys(after).flatMap((channel) => {
+    const was = accountViews(before, channel);
+    const is = accountViews(after, channel);
+    const accounts = [...new Set([...was.keys(), ...is.keys()])];
+    const changed = accounts.filter((account) =>
+      changedPaths(member(was.get(account), channel), member(is.get(account), channel), '').some(
+        (path) => !PER_MESSAGE.includes(path),
+      ),
+    );
+    return changed.map((account) => accountName({ channel: channelName(channel), account }));
+  });
 }
 
 /** Lists count as one value. */

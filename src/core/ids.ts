@@ -2,7 +2,7 @@
 // passes it on unread, so a chat id can never be handed over where a user id is meant.
 
 declare const brand: unique symbol;
-type Branded<Name extends string> = string & { readonly [brand]: Name };
+export type Branded<Name extends string> = string & { readonly [brand]: Name };
 
 /** Name of a channel as configured, e.g. `telegram`. Lower-case letters, digits and `-`. */
 export type ChannelName = Branded<'ChannelName'>;

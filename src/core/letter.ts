@@ -8,6 +8,8 @@ export type Letter =
       readonly to: string;
       /** Who gets a copy, each in the same spelling and none of them twice. */
       readonly cc?: readonly string[];
+      /** Which of our mailboxes it goes out from, by name or address; absent: that of the chat. */
+      readonly from?: string;
       readonly subject: string;
       readonly markdown: string;
     }

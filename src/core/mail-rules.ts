@@ -10,6 +10,8 @@ export type MailFacts = {
   readonly sender: string;
   /** Normalized addresses of this mailbox. */
   readonly own: readonly string[];
+  /** The same of every mailbox of ours. */
+  readonly ours: readonly string[];
   /** Lower-case content types of every part, the whole mail's first. */
   readonly contentTypes: readonly string[];
   /** Lower-case `method` of a calendar part. */
@@ -86,7 +88,7 @@ const RULES: readonly Rule[] = [
       facts.isOurs ||
       has(facts, OWN_MARK_HEADER.toLowerCase()) ||
       addressesOf(facts, ['from', 'sender', 'reply-to']).some((address) =>
-        isOwnAddress(address, facts.own),
+        isOwnAddress(address, facts.ours),
       ),
   },
   {

@@ -2,11 +2,10 @@
 // ones; nothing in between reads a platform's own format, and there is no metadata bag: what a
 // channel needs to answer it keeps in its own state by message id.
 
+import { type AccountRef, accountName } from './account.ts';
 import type { Attachment, OutboundAttachment } from './attachment.ts';
 import {
-  type AccountId,
   accountId,
-  type ChannelName,
   type ChatId,
   channelName,
   chatId,
@@ -25,9 +24,7 @@ import type { TurnPerson } from './notes.ts';
 import type { Rights } from './rights.ts';
 
 /** Where a conversation takes place. */
-export type ChatRef = {
-  readonly channel: ChannelName;
-  readonly account: AccountId;
+export type ChatRef = AccountRef & {
   readonly chat: ChatId;
   readonly thread?: ThreadId;
 };
@@ -177,9 +174,8 @@ const escapePart = (part: string) => part.replace(/[%#]/g, encodeURIComponent);
  * the thread percent-encoded, so that different chats never share a key.
  */
 export function sessionKeyOf(ref: ChatRef): SessionKey {
-  const account = ref.account === DEFAULT_ACCOUNT ? '' : `@${ref.account}`;
   const thread = ref.thread === undefined ? '' : `#${escapePart(ref.thread)}`;
-  return sessionKey(`${ref.channel}${account}:${escapePart(ref.chat)}${thread}`);
+  return sessionKey(`${accountName(ref)}:${escapePart(ref.chat)}${thread}`);
 }
 
 /** The conversation a message belongs to. */

@@ -3,9 +3,10 @@
 // the message on the bus is rewritten, so that every later try of its turn sees the same.
 
 import { AttachmentError, type Channel } from '../channels/channel.ts';
+import { type AccountName, accountName } from '../core/account.ts';
 import type { Attachment } from '../core/attachment.ts';
 import { sizeWords } from '../core/attachment-words.ts';
-import type { ChannelName, MessageId } from '../core/ids.ts';
+import type { MessageId } from '../core/ids.ts';
 import type { InboundMessage } from '../core/message.ts';
 import { orAborted } from '../lib/aborted.ts';
 import { backoffMs } from '../lib/backoff.ts';
@@ -24,7 +25,7 @@ export type AttachmentsDeps = {
   readonly clock: Clock;
   readonly log: Logger;
   readonly random: () => number;
-  channel(name: ChannelName): Channel | undefined;
+  channel(name: AccountName): Channel | undefined;
   /** Largest file that is taken in. */
   maxFileBytes(): number;
 };
@@ -42,7 +43,7 @@ export interface InboundAttachments extends AsyncDisposable {
   ): Promise<readonly Item[]>;
 }
 
-/** Files of one channel that are fetched at once. */
+/** Files of one account that are fetched at once. */
 const AT_ONCE = 4;
 /** For one file, all tries together. */
 const DEADLINE_MS = 60_000;
@@ -62,7 +63,7 @@ const awaits = ({ attachments = [] }: InboundMessage) => attachments.some(isOpen
 class Fetching implements InboundAttachments {
   readonly #deps: AttachmentsDeps;
   readonly #jobs = new Map<MessageId, Promise<readonly Attachment[]>>();
-  readonly #permits = new Map<ChannelName, Permits>();
+  readonly #permits = new Map<AccountName, Permits>();
   readonly #stop = new AbortController();
 
   constructor(deps: AttachmentsDeps) {
@@ -109,7 +110,7 @@ class Fetching implements InboundAttachments {
     const { listening, store } = this.#deps;
     const resolved = await Promise.all(
       attachments.map(async (one) =>
-        listening.listened(await this.#fetched(one, chat.channel), message, this.#stop.signal),
+        listening.listened(await this.#fetched(one, accountName(chat)), message, this.#stop.signal),
       ),
     );
     await listening.told(message, resolved);
@@ -117,7 +118,7 @@ class Fetching implements InboundAttachments {
     return resolved;
   }
 
-  async #fetched(attachment: Attachment, channel: ChannelName): Promise<Attachment> {
+  async #fetched(attachment: Attachment, channel: AccountName): Promise<Attachment> {
     const { content } = attachment;
     if (content.kind !== 'remote') return attachment;
     const permit = await this.#permitsOf(channel).acquire(this.#stop.signal);
@@ -133,7 +134,7 @@ class Fetching implements InboundAttachments {
     }
   }
 
-  async #inTime(attachment: Attachment, ref: string, channel: ChannelName): Promise<Attachment> {
+  async #inTime(attachment: Attachment, ref: string, channel: AccountName): Promise<Attachment> {
     const deadline = new AbortController();
     const tooLate = () =>
       deadline.abort(new AttachmentError('attachment_timeout', TOO_LATE, FINAL));
@@ -150,7 +151,7 @@ class Fetching implements InboundAttachments {
   async #tried(
     attachment: Attachment,
     ref: string,
-    channel: ChannelName,
+    channel: AccountName,
     signal: AbortSignal,
   ): Promise<Attachment> {
     const { media, clock, random } = this.#deps;
@@ -174,7 +175,7 @@ class Fetching implements InboundAttachments {
     }
   }
 
-  #permitsOf(channel: ChannelName): Permits {
+  #permitsOf(channel: AccountName): Permits {
     const known = this.#permits.get(channel) ?? createPermits(AT_ONCE);
     this.#permits.set(channel, known);
     return known;

@@ -5,11 +5,11 @@
 import type { Agent, PreparedContext, TurnInput, TurnMessage } from '../agent/agent.ts';
 import type { MessageBus, QueuedMessage, Turn, TurnResult } from '../bus/bus.ts';
 import type { Channel } from '../channels/channel.ts';
+import { type AccountName, accountName } from '../core/account.ts';
 import { withoutCode } from '../core/admission.ts';
 import type { CoalescePolicy } from '../core/coalesce.ts';
 import { parseCommand } from '../core/command.ts';
 import type { TurnOutcome } from '../core/event.ts';
-import type { ChannelName } from '../core/ids.ts';
 import type { InboundMessage, OutboundDraft } from '../core/message.ts';
 import type { TurnPerson } from '../core/notes.ts';
 import type { Clock } from '../lib/clock.ts';
@@ -45,7 +45,7 @@ export type DispatcherDeps = BatchOriginsDeps & {
   readonly permits: Permits;
   readonly clock: Clock;
   readonly log: Logger;
-  channel(name: ChannelName): Channel | undefined;
+  channel(name: AccountName): Channel | undefined;
   /** Read at each turn, so that a changed configuration holds from the next one on. */
   settings(): DispatcherSettings;
 };
@@ -107,7 +107,7 @@ class TurnRun {
     this.#batch = new Batch(turn);
     this.#origins = new BatchOrigins(turn, deps);
     this.#coalescer = new Coalescer(turn, this.#batch, {
-      channel: deps.channel(turn.chat.channel),
+      channel: deps.channel(accountName(turn.chat)),
       policy: this.#settings.coalesce,
       clock: deps.clock,
     });

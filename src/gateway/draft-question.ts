@@ -1,6 +1,7 @@
 // A draft as the question an owner is asked: the whole text with Send, Edit and Drop, or the wait for
 // another text.
 
+import { accountName } from '../core/account.ts';
 import { draftText, editText } from '../core/draft-text.ts';
 import { recipientsOf } from '../core/letter.ts';
 import { type Draft, hashOfDraft } from './draft-book.ts';
@@ -16,7 +17,14 @@ export function questionOf(draft: Draft, now: number): Question | undefined {
   const { letter, chat, name, turn, isTainted, shownIn, state, at } = draft;
   const subject = letter.kind === 'mail' ? letter.subject : undefined;
   const { asker } = turn;
-  const text = { to: name, channel: chat.channel, subject, asker, isTainted, hours: DRAFT_HOURS };
+  const text = {
+    to: name,
+    channel: accountName(chat),
+    subject,
+    asker,
+    isTainted,
+    hours: DRAFT_HOURS,
+  };
   const [, ...cc] = recipientsOf(letter);
   const shown = draftText({ ...text, cc, markdown: letter.markdown });
   if (shown === undefined) return undefined;

@@ -4,6 +4,7 @@
 
 import type { LetterToPost } from '../agent/agent.ts';
 import type { MessageBus } from '../bus/bus.ts';
+import { accountName } from '../core/account.ts';
 import type { AdmittedRole } from '../core/admission.ts';
 import { chatId, messageId } from '../core/ids.ts';
 import { type Letter, mustAsk, recipientsOf, type SendMoment } from '../core/letter.ts';
@@ -91,14 +92,14 @@ export function createDrafts(deps: DraftsDeps): Drafts {
     const moment = { ...deps.policy(letter.kind, turn), isOwners: isOwnerHere, isTainted, isKnown };
     if (!mustAsk(moment)) {
       await send(draft);
-      log.info('letter sent', { to: chat.channel, session: turn.session });
+      log.info('letter sent', { to: accountName(chat), session: turn.session });
       return ok(toldOf({ ...draft, state: 'sent' }));
     }
     const question = questionOf(draft, now);
     if (question === undefined) return failed(DRAFT_TEXTS.TOO_LONG);
     await book.put(draft);
     await questions.ask(question);
-    log.info('owner shown a draft', { to: chat.channel, session: turn.session });
+    log.info('owner shown a draft', { to: accountName(chat), session: turn.session });
     return ok(toldOf(draft));
   }
 
@@ -127,7 +128,7 @@ export function createDrafts(deps: DraftsDeps): Drafts {
     const ended: Draft = { ...draft, state };
     if (state === 'sent') await send(draft);
     else await book.put(ended);
-    log.info('draft decided', { to: draft.chat.channel, decision: state });
+    log.info('draft decided', { to: accountName(draft.chat), decision: state });
     await bus.accept([{ kind: 'queue', message: outcomeOf(ended, clock.now()) }]);
   }
 

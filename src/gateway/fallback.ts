@@ -2,7 +2,8 @@
 // once: the move is one transaction, and what may have arrived is never moved.
 
 import type { MessageBus } from '../bus/bus.ts';
-import { type ChannelName, messageId } from '../core/ids.ts';
+import { type AccountName, accountName } from '../core/account.ts';
+import { messageId } from '../core/ids.ts';
 import { LATE_MS } from '../core/late.ts';
 import type { ChatRef, OutboundMessage } from '../core/message.ts';
 import { chatsOf } from '../core/person.ts';
@@ -15,10 +16,10 @@ export type FallbackDeps = {
   readonly persons: Pick<Persons, 'inChat'>;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Channels that are on. */
-  channels(): readonly ChannelName[];
-  /** Whether a channel, also one of our own doors, carries messages now. */
-  isRunning(channel: ChannelName): boolean;
+  /** Those that are on. */
+  accounts(): readonly AccountName[];
+  /** Whether an account, also one of our own doors, carries messages now. */
+  isRunning(account: AccountName): boolean;
 };
 
 export interface Fallback {
@@ -30,20 +31,23 @@ export interface Fallback {
 const NOT_HERE = 'This cannot be answered here. `/approvals` asks here what waits for your yes.';
 
 export function createFallback(deps: FallbackDeps): Fallback {
-  const { bus, persons, clock, log, channels, isRunning } = deps;
-  /** Since when a channel has been down, as far as this process saw it. */
-  const downSince = new Map<ChannelName, number>();
+  const { bus, persons, clock, log, accounts, isRunning } = deps;
+  /** Since when an account has been down, as far as this process saw it. */
+  const downSince = new Map<AccountName, number>();
 
   async function otherDoor({ chat }: OutboundMessage): Promise<ChatRef | undefined> {
     const person = await persons.inChat(chat);
     if (person === undefined || person.role === undefined || person.role === 'blocked') {
       return undefined;
     }
-    return chatsOf(person).find(({ channel }) => channel !== chat.channel && isRunning(channel));
+    const down = accountName(chat);
+    return chatsOf(person).find(
+      (other) => accountName(other) !== down && isRunning(accountName(other)),
+    );
   }
 
-  async function rescue(channel: ChannelName, since: number) {
-    for (const message of await bus.stranded(channel, since)) {
+  async function rescue(account: AccountName, since: number) {
+    for (const message of await bus.stranded(account, since)) {
       // A letter goes the way an owner was shown.
       const to = message.subject === undefined ? await otherDoor(message) : undefined;
       if (to === undefined) continue;
@@ -53,12 +57,12 @@ export function createFallback(deps: FallbackDeps): Fallback {
         ...rest,
         id: messageId(`${message.id}/moved`),
         chat: to,
-        markdown: `Could not reach you on ${channel}:\n\n${message.markdown}${note}`,
+        markdown: `Could not reach you on ${account}:\n\n${message.markdown}${note}`,
       };
       const result = await bus.divert(message.id, moved);
       log.info('message moved to another door', {
-        channel,
-        to: to.channel,
+        channel: account,
+        to: accountName(to),
         id: message.id,
         result,
       });
@@ -68,11 +72,11 @@ export function createFallback(deps: FallbackDeps): Fallback {
   return {
     async check() {
       const now = clock.now();
-      for (const channel of channels()) {
-        const since = downSince.get(channel) ?? now;
-        if (isRunning(channel)) downSince.delete(channel);
-        else downSince.set(channel, since);
-        if (!isRunning(channel) && now - since > LATE_MS) await rescue(channel, since);
+      for (const account of accounts()) {
+        const since = downSince.get(account) ?? now;
+        if (isRunning(account)) downSince.delete(account);
+        else downSince.set(account, since);
+        if (!isRunning(account) && now - since > LATE_MS) await rescue(account, since);
       }
     },
   };

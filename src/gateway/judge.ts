@@ -1,14 +1,15 @@
 // Brings together what the gate decides from: the configuration in force and what was decided about
 // the sender. The decision itself is core's.
 
+import { accountName } from '../core/account.ts';
 import { type AdmissionPolicy, admit, type Verdict } from '../core/admission.ts';
 import type { InboundMessage } from '../core/message.ts';
 import type { Persons } from './persons.ts';
 
 export type JudgeDeps = {
   readonly persons: Pick<Persons, 'roleIn'>;
-  /** The configured part of the gate, per channel. */
-  policy(channel: string): Omit<AdmissionPolicy, 'role'>;
+  /** The configured part of the gate, by the name of an account. */
+  policy(account: string): Omit<AdmissionPolicy, 'role'>;
 };
 
 /** What the gate says of a message now. */
@@ -17,6 +18,6 @@ export type Judge = (message: InboundMessage) => Promise<Verdict>;
 export function createJudge({ persons, policy }: JudgeDeps): Judge {
   return async (message) => {
     const role = await persons.roleIn(message);
-    return admit(message, { ...policy(message.chat.channel), role });
+    return admit(message, { ...policy(accountName(message.chat)), role });
   };
 }

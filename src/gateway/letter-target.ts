@@ -1,7 +1,8 @@
 // Where a letter goes: a mail to its address, a text for a person to the door they like best. Somebody
 // nobody let in is never reached, and only an owner is told who could be.
 
-import { type ChannelName, chatId, DEFAULT_ACCOUNT } from '../core/ids.ts';
+import { type AccountRef, accountName } from '../core/account.ts';
+import { chatId } from '../core/ids.ts';
 import type { Letter } from '../core/letter.ts';
 import { type ChatRef, chatRefOf } from '../core/message.ts';
 import { chatsOf, isSameChat, type Person } from '../core/person.ts';
@@ -13,19 +14,24 @@ export type Target =
   | { readonly kind: 'found'; readonly chat: ChatRef; readonly name: string }
   | { readonly kind: 'refused'; readonly text: string };
 
+export type OwnMailbox = AccountRef & {
+  /** Its own address before the others. */
+  readonly addresses: readonly string[];
+};
+
 export type TargetDeps = {
   readonly persons: Pick<Persons, 'find' | 'inChat' | 'list'>;
   /** A chat there outlives the process, and messages go out there. */
   isReached(chat: ChatRef): boolean;
-  /** By which mails go out; undefined while there is none. */
-  mailChannel(): ChannelName | undefined;
+  /** By which mails go out, the first one first. */
+  mailboxes(): readonly OwnMailbox[];
 };
 
 export type Targets = (letter: Letter, from: ChatRef, isOwner: boolean) => Promise<Target>;
 
 const refused = (text: string): Target => ({ kind: 'refused', text });
 
-export function createTargets({ persons, isReached, mailChannel }: TargetDeps): Targets {
+export function createTargets({ persons, isReached, mailboxes }: TargetDeps): Targets {
   const chatFor = (person: Person) =>
     isLetIn(person) ? chatsOf(person).find(isReached) : undefined;
 
@@ -48,9 +54,12 @@ export function createTargets({ persons, isReached, mailChannel }: TargetDeps): 
 
   return async (letter, from, isOwner) => {
     if (letter.kind === 'mail') {
-      const channel = mailChannel();
-      if (channel === undefined) return refused('No mail can be sent: that channel is off.');
-      const chat = { channel, account: DEFAULT_ACCOUNT, chat: chatId(letter.to) };
+      const all = mailboxes();
+      if (all.length === 0) return refused('No mail can be sent: that channel is off.');
+      const mailbox = mailboxFor(letter.from, from, all);
+      if (mailbox === undefined) return refused(`No mailbox is meant by \`from\`.${namesOf(all)}`);
+      const { channel, account } = mailbox;
+      const chat = { channel, account, chat: chatId(letter.to) };
       return { kind: 'found', chat, name: letter.to };
     }
     const found = await meant(letter.to);
@@ -67,5 +76,23 @@ export function createTargets({ persons, isReached, mailChannel }: TargetDeps): 
     return { kind: 'found', chat, name: one.person.name || one.person.id };
   };
 }
+
+/** The one that is named, else that of the conversation, else the first. */
+function mailboxFor(
+  named: string | undefined,
+  from: ChatRef,
+  all: readonly OwnMailbox[],
+): OwnMailbox | undefined {
+  if (named === undefined) {
+    return all.find((each) => accountName(each) === accountName(from)) ?? all[0];
+  }
+  const wanted = named.trim().toLowerCase();
+  const isMeant = (each: OwnMailbox) =>
+    [`${accountName(each)}`, `${each.account}`, ...each.addresses].includes(wanted);
+  return all.find(isMeant);
+}
+
+const namesOf = (all: readonly OwnMailbox[]) =>
+  ` There are: ${all.map(({ account, addresses: [own = ''] }) => `${account} (${own})`).join(', ')}.`;
 
 const isLetIn = ({ role }: Person) => role !== undefined && role !== 'blocked';

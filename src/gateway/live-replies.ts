@@ -3,6 +3,7 @@
 
 import type { MessageBus } from '../bus/bus.ts';
 import type { Channel, Editing } from '../channels/channel.ts';
+import { accountNameOf } from '../core/account.ts';
 import type { LiveUpdate } from '../core/event.ts';
 import type { NativeId, TurnId } from '../core/ids.ts';
 import { type DraftState, draftText, nextDraftStep, TYPING_DELAY_MS } from '../core/live-reply.ts';
@@ -31,7 +32,7 @@ export function createLiveReplies(deps: LiveRepliesDeps): LiveReplies {
   return {
     async run(signal) {
       await removeOrphans(deps, signal);
-      for await (const update of deps.bus.live.subscribe(deps.channel.name, signal)) {
+      for await (const update of deps.bus.live.subscribe(accountNameOf(deps.channel), signal)) {
         deps.channel.liveView?.show(update);
         let turn = turns.get(update.turnId);
         if (update.result?.kind === 'moved') {
@@ -79,7 +80,7 @@ async function takeAway(
 /** Drafts of an earlier process whose turn will say nothing more. */
 async function removeOrphans({ channel, bus, log }: LiveRepliesDeps, signal: AbortSignal) {
   if (channel.editing === undefined) return;
-  for (const { turnId, chat, nativeId } of await bus.orphanDrafts(channel.name)) {
+  for (const { turnId, chat, nativeId } of await bus.orphanDrafts(accountNameOf(channel))) {
     try {
       await channel.editing.remove(chat, nativeId, signal);
     } catch (error) {

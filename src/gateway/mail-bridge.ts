@@ -2,6 +2,7 @@
 // owner dictates for them. All of it is on disk before anything is acknowledged; what follows is done
 // by bridge-desk.ts.
 
+import { accountName } from '../core/account.ts';
 import type { SettledVerdict } from '../core/admission.ts';
 import { parseCommand } from '../core/command.ts';
 import { type BridgeMode, bodyOf, isBridged, mailNoteOf } from '../core/mail-bridge.ts';
@@ -42,7 +43,7 @@ export function createMailBridge({ book, now, mode, changed }: MailBridgeDeps): 
 
   return {
     take(message, verdict) {
-      if (!isBridged(mode(message.chat.channel), verdict)) return undefined;
+      if (!isBridged(mode(accountName(message.chat)), verdict)) return undefined;
       return {
         entry: { kind: 'record', message, gate: 'shown to the owner' },
         before: () => keep(message),

@@ -1,12 +1,12 @@
-// Runs the channels: each under its own supervisor, with its courier and its live replies. One
-// channel can fail, stop or be replaced without the others noticing.
+// Runs the accounts of the channels: each under its own supervisor, with its courier and its live
+// replies. One can fail, stop or be replaced without the others noticing.
 
 import type { Courier, MessageBus } from '../bus/bus.ts';
 import type { Channel, ChannelHost, ChannelStatus } from '../channels/channel.ts';
+import { type AccountName, accountNameOf } from '../core/account.ts';
 import { isStranger } from '../core/admission.ts';
 import { withNumbers } from '../core/choices.ts';
 import { ChannelError } from '../core/errors.ts';
-import type { ChannelName } from '../core/ids.ts';
 import { isLate, lateNote } from '../core/late.ts';
 import type { OutboundMessage } from '../core/message.ts';
 import { withoutFiles } from '../core/outbound-files.ts';
@@ -18,13 +18,14 @@ import type { StateStore } from '../store/store.ts';
 import type { Judge } from './judge.ts';
 import { createLiveReplies, type LiveReplies } from './live-replies.ts';
 import type { Receiver } from './receive.ts';
+import type { SharedArrivals } from './shared-arrivals.ts';
 
 /** Restart waits of a channel that failed. */
 const RESTART_MIN_MS = 1000;
 const RESTART_MAX_MS = 300_000;
 /** A channel that ran this long starts again without an earlier failure's wait. */
 const STABLE_MS = 600_000;
-/** Chats of one channel that are sent to at once. */
+/** Chats of one account that are sent to at once. */
 const DELIVERY_CONCURRENCY = 64;
 
 export type ManagerDeps = {
@@ -38,11 +39,13 @@ export type ManagerDeps = {
   /** IANA zone for whoever has chosen none; empty = the machine's. */
   timeZone(): string;
   /** Tells the owner of trouble with a channel, on another one. */
-  alert(channel: ChannelName, text: string): void;
+  alert(account: AccountName, text: string): void;
   /** Tells the owner what is no trouble. */
   tell(text: string): void;
   /** A channel rests until a person acts: told to whoever watches the gateway run. */
-  onStopped(channel: ChannelName, status: StoppedStatus): void;
+  onStopped(account: AccountName, status: StoppedStatus): void;
+  /** Which account answers what came to several. */
+  readonly arrivals: SharedArrivals;
 };
 
 type StoppedStatus = Extract<ChannelStatus, { readonly kind: 'stopped' }>;
@@ -55,21 +58,21 @@ type Running = {
 };
 
 export interface ChannelManager {
-  /** Starts the channel, replacing the one of that name. */
+  /** Starts the channel, replacing the one of that account. */
   start(channel: Channel): Promise<void>;
-  stop(name: ChannelName): Promise<void>;
+  stop(name: AccountName): Promise<void>;
   /** Takes no more in, but goes on delivering: the first half of a graceful stop. */
   stopReceiving(): void;
   stopAll(): Promise<void>;
-  status(name: ChannelName): ChannelStatus | undefined;
-  channel(name: ChannelName): Channel | undefined;
+  status(name: AccountName): ChannelStatus | undefined;
+  channel(name: AccountName): Channel | undefined;
 }
 
 export function createChannelManager(deps: ManagerDeps): ChannelManager {
-  const running = new Map<ChannelName, Running>();
-  const statuses = new Map<ChannelName, ChannelStatus>();
+  const running = new Map<AccountName, Running>();
+  const statuses = new Map<AccountName, ChannelStatus>();
 
-  async function stop(name: ChannelName) {
+  async function stop(name: AccountName) {
     const current = running.get(name);
     if (current === undefined) return;
     running.delete(name);
@@ -80,7 +83,8 @@ export function createChannelManager(deps: ManagerDeps): ChannelManager {
 
   return {
     async start(channel) {
-      await stop(channel.name);
+      const name = accountNameOf(channel);
+      await stop(name);
       const whole = new AbortController();
       const intake = new AbortController();
       const signals = {
@@ -88,12 +92,12 @@ export function createChannelManager(deps: ManagerDeps): ChannelManager {
         intake: AbortSignal.any([whole.signal, intake.signal]),
       };
       const report = (status: ChannelStatus) => {
-        if (isNewStop(status, statuses.get(channel.name))) deps.onStopped(channel.name, status);
-        statuses.set(channel.name, status);
+        if (isNewStop(status, statuses.get(name))) deps.onStopped(name, status);
+        statuses.set(name, status);
       };
       report({ kind: 'starting' });
       const done = runChannel(channel, deps, report, signals);
-      running.set(channel.name, { channel, intake, whole, done });
+      running.set(name, { channel, intake, whole, done });
     },
     stop,
     stopReceiving() {
@@ -116,7 +120,7 @@ async function runChannel(
   report: (status: ChannelStatus) => void,
   signals: { readonly whole: AbortSignal; readonly intake: AbortSignal },
 ): Promise<void> {
-  const log = deps.log.child({ channel: channel.name });
+  const log = deps.log.child({ channel: accountNameOf(channel) });
   const live = createLiveReplies({ ...deps, channel, log });
   const host = hostFor(channel, deps, { report, log, closing: signals.intake });
   const supervised = (
@@ -172,6 +176,7 @@ function hostFor(
   deps: ManagerDeps,
   own: Pick<ChannelHost, 'report' | 'log' | 'closing'>,
 ): ChannelHost {
+  const name = accountNameOf(channel);
   return {
     ...own,
     receive: (batch, options) => deps.receiver.receive(batch, options),
@@ -180,7 +185,8 @@ function hostFor(
     async isStranger(message) {
       return isStranger(await deps.judge(message));
     },
-    alert: (text) => deps.alert(channel.name, text),
+    answers: async (key, message) => (await deps.arrivals(name, key, message)) === name,
+    alert: (text) => deps.alert(name, text),
     tell: deps.tell,
     state: deps.state.scope(`channel:${channel.name}:${channel.account}`),
     clock: deps.clock,
@@ -196,7 +202,7 @@ function courierFor(channel: Channel, live: LiveReplies, timeZone: () => string)
   };
   const reconcile = channel.reconcile?.bind(channel);
   return {
-    channel: channel.name,
+    account: accountNameOf(channel),
     onUnknown: channel.onUnknown,
     lifetimeMs: channel.lifetimeMs,
     async send(queued, context) {

@@ -1,7 +1,8 @@
 // Notices when a door was down for long, or the gateway with all of them, and tells the owner in one
 // line what came in meanwhile. What it knows is on disk, a minute old at most.
 
-import type { ChannelName, SessionKey } from '../core/ids.ts';
+import { type AccountName, accountName } from '../core/account.ts';
+import type { SessionKey } from '../core/ids.ts';
 import { LATE_MS, saidAt, whenText } from '../core/late.ts';
 import { type InboundMessage, sessionOf } from '../core/message.ts';
 import type { Clock } from '../lib/clock.ts';
@@ -24,8 +25,9 @@ type DoorLife = { readonly aliveAt: number; readonly outage?: Outage };
 export type OutagesDeps = {
   readonly state: KeyValueStore;
   readonly clock: Clock;
-  channels(): readonly ChannelName[];
-  isRunning(channel: ChannelName): boolean;
+  /** Those that are on. */
+  accounts(): readonly AccountName[];
+  isRunning(account: AccountName): boolean;
   /** Of the owner; IANA, empty = the machine's. */
   timeZone(): string;
   tellOwner(text: string): void;
@@ -39,31 +41,31 @@ export interface Outages {
 }
 
 export async function createOutages(deps: OutagesDeps): Promise<Outages> {
-  const { state, clock, channels, isRunning, timeZone, tellOwner } = deps;
+  const { state, clock, accounts, isRunning, timeZone, tellOwner } = deps;
   const stored = await state.get(KEY);
   const doors = new Map<string, DoorLife>(stored === undefined ? [] : JSON.parse(stored));
 
   /** The door works now: was it away before? */
-  function alive(channel: string, now: number): DoorLife {
-    const before = doors.get(channel) ?? { aliveAt: now };
+  function alive(account: string, now: number): DoorLife {
+    const before = doors.get(account) ?? { aliveAt: now };
     const wasAway = now - before.aliveAt > LATE_MS;
     const { outage = wasAway ? newOutage(before.aliveAt, now) : undefined } = before;
     const door = { aliveAt: now, ...(outage === undefined ? {} : { outage }) };
-    doors.set(channel, door);
+    doors.set(account, door);
     return door;
   }
 
   function report() {
     const now = clock.now();
-    const over = [...doors].flatMap(([channel, { aliveAt, outage }]) => {
+    const over = [...doors].flatMap(([account, { aliveAt, outage }]) => {
       if (outage === undefined || now - outage.until < SETTLE_MS) return [];
-      doors.set(channel, { aliveAt });
-      return outage.messages === 0 ? [] : [{ channel, outage }];
+      doors.set(account, { aliveAt });
+      return outage.messages === 0 ? [] : [{ account, outage }];
     });
     const [first] = over;
     if (first === undefined) return;
     const since = Math.min(...over.map(({ outage }) => outage.since));
-    const counts = over.map(({ channel, outage }) => `${channel}: ${countText(outage)}`);
+    const counts = over.map(({ account, outage }) => `${account}: ${countText(outage)}`);
     const when = whenText(since, now, timeZone());
     tellOwner(
       `I heard nothing since ${when.replace(/^(at|on) /, '')}; meanwhile came ${counts.join('; ')}. ` +
@@ -73,15 +75,15 @@ export async function createOutages(deps: OutagesDeps): Promise<Outages> {
 
   return {
     arrived(message) {
-      const { channel } = message.chat;
-      if (!channels().includes(channel)) return;
-      const { aliveAt, outage } = alive(channel, message.receivedAt);
+      const account = accountName(message.chat);
+      if (!accounts().includes(account)) return;
+      const { aliveAt, outage } = alive(account, message.receivedAt);
       if (outage === undefined || saidAt(message) >= outage.until) return;
       const chats = [...new Set([...outage.chats, sessionOf(message)])].slice(0, MAX_CHATS);
-      doors.set(channel, { aliveAt, outage: { ...outage, messages: outage.messages + 1, chats } });
+      doors.set(account, { aliveAt, outage: { ...outage, messages: outage.messages + 1, chats } });
     },
     async check() {
-      for (const channel of channels()) if (isRunning(channel)) alive(channel, clock.now());
+      for (const account of accounts()) if (isRunning(account)) alive(account, clock.now());
       report();
       await state.set(KEY, JSON.stringify([...doors]));
     },

@@ -2,7 +2,7 @@
 
 import { createHash } from 'node:crypto';
 import { type ConfiguredGate, configuredRole, joinRoles, type Role } from '../core/admission.ts';
-import { type PersonId, personId, type UserId } from '../core/ids.ts';
+import { type AccountId, type PersonId, personId, type UserId } from '../core/ids.ts';
 import { mergePersons, type PersonDoor, type PersonRecord } from '../core/person.ts';
 import type { KeyValueChange } from '../store/store.ts';
 import { doorKey, type PeopleRows, ROWS } from './people-book.ts';
@@ -10,7 +10,8 @@ import { doorKey, type PeopleRows, ROWS } from './people-book.ts';
 const ID_CHARS = 12;
 
 /** The configured part of the gate, per channel. */
-export type GateOf = (channel: string) => ConfiguredGate;
+/** Without an account: the most that any of the channel's gives. */
+export type GateOf = (channel: string, account?: AccountId) => ConfiguredGate;
 
 export const personRow = (record: PersonRecord): KeyValueChange => ({
   key: ROWS.person(record.id),

@@ -153,7 +153,10 @@ export function createPersons({ book, ownDoors, policy }: PersonsDeps): Persons 
       const own = decidedOf(rows, chat.channel, ids);
       const record = recordOf(rows, chat.channel, ids);
       if (record === undefined) return own;
-      const role = roleOf(rows, record.doors, policy);
+      // Who is listed for one account of this channel is not for the others.
+      const here: GateOf = (channel) =>
+        channel === chat.channel ? policy(channel, chat.account) : policy(channel);
+      const role = roleOf(rows, record.doors, here);
       // Nobody vouches that it is them: no door but this one counts, unless they are blocked.
       if (sender.verified === 'unverified') return role === 'blocked' ? role : own;
       return role;

@@ -5,10 +5,11 @@
 import type { Agent } from '../agent/agent.ts';
 import type { MessageBus, QueuedMessage, SentText, Turn, TurnResult } from '../bus/bus.ts';
 import type { Channel } from '../channels/channel.ts';
+import { type AccountName, accountName } from '../core/account.ts';
 import { withChanges } from '../core/change.ts';
 import { parseCommand } from '../core/command.ts';
 import { DeliveryError } from '../core/errors.ts';
-import type { ChannelName, NativeId, TurnId } from '../core/ids.ts';
+import type { NativeId, TurnId } from '../core/ids.ts';
 import type { ChatRef, InboundMessage } from '../core/message.ts';
 import { isSameChat } from '../core/person.ts';
 import { answerIdOf } from '../core/turn-id.ts';
@@ -20,7 +21,7 @@ export type RedoDeps = {
   readonly agent: Pick<Agent, 'lastTurn' | 'asked' | 'takeBack'>;
   readonly bus: Pick<MessageBus, 'inbound' | 'takeBack' | 'recordDraft' | 'forgetDraft'>;
   readonly log: Logger;
-  channel(name: ChannelName): Channel | undefined;
+  channel(name: AccountName): Channel | undefined;
 };
 
 export type Answer = (turn: Turn) => Promise<TurnResult>;
@@ -113,7 +114,7 @@ async function earlierAnswer(
   const first = sent.find((text) => text.id === answerIdOf(replaces, 0));
   const draft = first?.markdown.trim() === '' ? undefined : first?.parts[0];
   const isHere = first !== undefined && isSameChat(first.chat, chat);
-  const mayEdit = channel(chat.channel)?.editing !== undefined;
+  const mayEdit = channel(accountName(chat))?.editing !== undefined;
   if (draft === undefined || !isHere || !mayEdit || isUnderWay) {
     return { isThere, draft: undefined, rest: [] };
   }
@@ -133,7 +134,7 @@ async function retract(
   if (parts.length === 0) return;
   try {
     const signal = AbortSignal.timeout(RETRACT_DEADLINE_MS);
-    await channel(chat.channel)?.retracting?.retract(chat, parts, signal);
+    await channel(accountName(chat))?.retracting?.retract(chat, parts, signal);
   } catch (error) {
     if (!(error instanceof DeliveryError)) throw error;
     log.info('rest of an answer not taken away', { channel: chat.channel, error });

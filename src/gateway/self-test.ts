@@ -2,8 +2,9 @@
 // hop took. It goes past queue, agent and transcripts: it begins no turn, and no answer waits for it.
 
 import type { Channel, ChannelStatus } from '../channels/channel.ts';
+import { type AccountName, accountName, accountNameOf, accountOf } from '../core/account.ts';
 import { NanobotError } from '../core/errors.ts';
-import { type ChannelName, channelName, messageId } from '../core/ids.ts';
+import { messageId } from '../core/ids.ts';
 import type { ChatRef } from '../core/message.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
@@ -34,9 +35,9 @@ export type SelfTestStep =
 
 export type SelfTestDeps = {
   channels(): readonly TestedChannel[];
-  channel(name: ChannelName): Channel | undefined;
-  /** The chat with an owner on that channel. */
-  ownerChat(name: ChannelName): Promise<ChatRef | undefined>;
+  channel(name: AccountName): Channel | undefined;
+  /** The chat with an owner by that account. */
+  ownerChat(account: AccountName): Promise<ChatRef | undefined>;
   readonly clock: Clock;
   readonly log: Logger;
   randomBytes(size: number): Uint8Array;
@@ -125,7 +126,7 @@ async function* hopsOf(
   deps: SelfTestDeps,
   signal: AbortSignal,
 ): AsyncGenerator<string, void, void> {
-  const channel = deps.channel(channelName(name));
+  const channel = deps.channel(accountName(accountOf(name)));
   if (channel === undefined) throw new SelfTestFailure('it does not run', 'Try again in a moment.');
   const nonce = Buffer.from(deps.randomBytes(NONCE_BYTES)).toString('hex');
   if (channel.selfTest !== undefined) yield* channel.selfTest.run(nonce, signal);
@@ -138,7 +139,7 @@ async function* throughOwnerChat(
   { ownerChat, clock }: SelfTestDeps,
   signal: AbortSignal,
 ): AsyncGenerator<string, void, void> {
-  const chat = await ownerChat(channel.name);
+  const chat = await ownerChat(accountNameOf(channel));
   if (chat === undefined) {
     const remedy = 'Write to the agent there once, as its owner.';
     throw new SelfTestFailure('no chat with an owner is known there', remedy);

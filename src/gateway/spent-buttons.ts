@@ -3,14 +3,15 @@
 
 import type { MessageBus } from '../bus/bus.ts';
 import type { Channel } from '../channels/channel.ts';
+import { type AccountName, accountName } from '../core/account.ts';
 import { DeliveryError } from '../core/errors.ts';
-import type { ChannelName, MessageId } from '../core/ids.ts';
+import type { MessageId } from '../core/ids.ts';
 import type { Logger } from '../lib/logger.ts';
 
 export type SpentButtonsDeps = {
   readonly bus: Pick<MessageBus, 'outbound'>;
   readonly log: Logger;
-  channel(name: ChannelName): Channel | undefined;
+  channel(name: AccountName): Channel | undefined;
 };
 
 const DEADLINE_MS = 15_000;
@@ -27,7 +28,7 @@ export function createSpentButtons({ bus, log, channel }: SpentButtonsDeps): Spe
     // Of a text in several parts the last alone would say all of it.
     const isWhole = sent.parts.length === 1 && outcome !== undefined;
     const now = isWhole ? `${sent.markdown}\n\n${outcome}` : undefined;
-    await channel(sent.chat.channel)?.closeChoices?.(sent.chat, part, signal, now);
+    await channel(accountName(sent.chat))?.closeChoices?.(sent.chat, part, signal, now);
   }
 
   return (text, outcome) => {

@@ -5,9 +5,11 @@
 import { type PaidCalls, SpendingRefusedError } from '../agent/spending.ts';
 import type { QueuedMessage, Turn } from '../bus/bus.ts';
 import type { Channel } from '../channels/channel.ts';
+import { type AccountName, accountName } from '../core/account.ts';
 import type { OutboundAttachment } from '../core/attachment.ts';
 import type { Payer } from '../core/budget-limits.ts';
-import { type ChannelName, messageId } from '../core/ids.ts';
+import type { ChannelName } from '../core/ids.ts';
+import { messageId } from '../core/ids.ts';
 import { type OutboundDraft, type OutboundMessage, sessionKeyOf } from '../core/message.ts';
 import { speakable } from '../core/speakable.ts';
 import { isSpoken } from '../core/spoken.ts';
@@ -24,7 +26,7 @@ export type VoicingDeps = {
   readonly media: Pick<MediaStore, 'put'>;
   readonly clock: Clock;
   readonly log: Logger;
-  channel(name: ChannelName): Channel | undefined;
+  channel(name: AccountName): Channel | undefined;
   /** Whether a sound of its own belongs into such a chat. */
   isChat(name: ChannelName): boolean;
   reply(): 'mirror' | 'always' | 'never';
@@ -117,7 +119,7 @@ async function silent(
 }
 
 const carriesSound = ({ chat }: OutboundDraft, { channel, isChat }: VoicingDeps) =>
-  isChat(chat.channel) && channel(chat.channel)?.attachments !== undefined;
+  isChat(chat.channel) && channel(accountName(chat))?.attachments !== undefined;
 
 async function soundOf(
   text: string,
@@ -133,7 +135,7 @@ async function soundOf(
   const call = { payer, micros, costOf: () => micros };
   const content = await charged(call, () => voice.speak(text, signal), { spending, signal });
   const tookMs = Math.round(clock.monotonic() - startedAt);
-  const maxBytes = channel(chat.channel)?.attachments?.maxUploadBytes ?? 0;
+  const maxBytes = channel(accountName(chat))?.attachments?.maxUploadBytes ?? 0;
   const { id, mimeType, sizeBytes } = await media.put(content, { maxBytes, signal });
   log.info('answer spoken', { channel: chat.channel, chars: text.length, sizeBytes, tookMs });
   return { ...shapeOf(mimeType), media: id, sizeBytes };

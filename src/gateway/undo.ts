@@ -4,9 +4,10 @@
 import type { Agent } from '../agent/agent.ts';
 import type { MessageBus, SentText } from '../bus/bus.ts';
 import type { Channel } from '../channels/channel.ts';
+import { type AccountName, accountName } from '../core/account.ts';
 import { isSameSender } from '../core/change.ts';
 import { DeliveryError } from '../core/errors.ts';
-import type { ChannelName, TurnId } from '../core/ids.ts';
+import type { TurnId } from '../core/ids.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { CommandOrigin } from './command.ts';
 
@@ -14,7 +15,7 @@ export type UndoDeps = {
   readonly agent: Pick<Agent, 'lastTurn' | 'takeBack'>;
   readonly bus: Pick<MessageBus, 'inbound' | 'takeBack' | 'draft' | 'forgetDraft'>;
   readonly log: Logger;
-  channel(name: ChannelName): Channel | undefined;
+  channel(name: AccountName): Channel | undefined;
 };
 
 const RETRACT_DEADLINE_MS = 30_000;
@@ -64,7 +65,7 @@ async function keptParts(
 ): Promise<string> {
   let kept = 'nothing';
   for (const { chat, parts } of texts) {
-    const retracting = channel(chat.channel)?.retracting;
+    const retracting = channel(accountName(chat))?.retracting;
     if (retracting === undefined) return 'here nothing can be taken away';
     try {
       await retracting.retract(chat, parts, AbortSignal.timeout(RETRACT_DEADLINE_MS));

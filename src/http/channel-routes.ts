@@ -1,6 +1,7 @@
 // The platform channels over HTTP: how they fare, connecting the account of one that a person's phone
 // connects, and starting one again.
 //   GET  /api/channels                  {channels: [{name, label, status, canLogIn}]}
+// A further account is named behind its channel: email@work.
 //   POST /api/channels/<name>/login     {phoneNumber?}; server-sent events, one per step; ends with it
 //   POST /api/channels/<name>/restart   {}; 202 once it was started again
 
@@ -52,7 +53,9 @@ export type SentLoginStep =
       readonly image: string;
     });
 
-const channelParams = z.object({ name: z.string().regex(/^[a-z0-9-]{1,64}$/, 'is no name') });
+const channelParams = z.object({
+  name: z.string().regex(/^[a-z0-9-]{1,64}(@[a-z0-9-]{1,32})?$/, 'is no name'),
+});
 const loginBody = z.strictObject({
   phoneNumber: z
     .string()

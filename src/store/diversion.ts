@@ -1,6 +1,7 @@
 // Messages that cannot get out where they are, and sending another one in their place.
 
-import type { ChannelName, MessageId } from '../core/ids.ts';
+import { type AccountName, accountName } from '../core/account.ts';
+import type { MessageId } from '../core/ids.ts';
 import type { OutboundMessage } from '../core/message.ts';
 import { all, change, first, type Operation } from './operation.ts';
 import { promote, queue } from './outbound.ts';
@@ -11,7 +12,7 @@ const MAX_STRANDED = 100;
 const SURELY_UNSENT = "in_doubt = 0 AND parts = '[]' AND body IS NOT NULL";
 
 export function* stranded(
-  channel: ChannelName,
+  account: AccountName,
   since: number,
 ): Operation<readonly OutboundMessage[]> {
   const rows = yield* all<{ body: string }>(
@@ -21,7 +22,7 @@ export function* stranded(
      SELECT ord, body FROM outbound WHERE channel = ?1 AND ${SURELY_UNSENT}
        AND state IN ('dead', 'unknown') AND state = 'dead' AND settled_at >= ?2
      ORDER BY ord LIMIT ?3`,
-    ...[channel, since, MAX_STRANDED],
+    ...[account, since, MAX_STRANDED],
   );
   return rows.map(({ body }): OutboundMessage => JSON.parse(body));
 }
@@ -35,7 +36,7 @@ export function* divert(
   const changes = yield* change(
     `UPDATE outbound SET state = 'dropped', reason = ?, settled_at = ?, ready_at = NULL
      WHERE id = ? AND state IN ('queued', 'dead') AND ${SURELY_UNSENT}`,
-    ...[`${MOVED}${instead.chat.channel}`, now, id],
+    ...[`${MOVED}${accountName(instead.chat)}`, now, id],
   );
   if (row === undefined || changes === 0) return 'too late';
   yield* queue(instead, now);

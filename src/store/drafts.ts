@@ -2,7 +2,8 @@
 // turn's final text was sent, or until someone has taken the left-over draft away.
 
 import type { LiveDraft } from '../bus/bus.ts';
-import type { ChannelName, NativeId, TurnId } from '../core/ids.ts';
+import { type AccountName, accountName } from '../core/account.ts';
+import type { NativeId, TurnId } from '../core/ids.ts';
 import { firstSeqOf } from '../core/turn-id.ts';
 import { all, change, first, type Operation } from './operation.ts';
 
@@ -10,7 +11,7 @@ export function* recordDraft(draft: LiveDraft): Operation<void> {
   yield* change(
     `INSERT INTO draft (turn, first_seq, channel, chat, native_id) VALUES (?, ?, ?, ?, ?)
      ON CONFLICT (turn) DO UPDATE SET native_id = excluded.native_id`,
-    ...[draft.turnId, firstSeqOf(draft.turnId) ?? 0, draft.chat.channel],
+    ...[draft.turnId, firstSeqOf(draft.turnId) ?? 0, accountName(draft.chat)],
     ...[JSON.stringify(draft.chat), draft.nativeId],
   );
 }
@@ -24,7 +25,7 @@ export function* readDraft(turn: TurnId): Operation<NativeId | undefined> {
 }
 
 /** An unknown final keeps its draft: the text in the chat may be the final one. */
-export function* orphanDrafts(channel: ChannelName): Operation<readonly LiveDraft[]> {
+export function* orphanDrafts(account: AccountName): Operation<readonly LiveDraft[]> {
   const rows = yield* all<{ turn: TurnId; chat: string; native_id: NativeId }>(
     `SELECT turn, chat, native_id FROM draft WHERE channel = ?
        AND NOT EXISTS (SELECT 1 FROM inbound WHERE seq = first_seq AND state = 'pending')
@@ -32,7 +33,7 @@ export function* orphanDrafts(channel: ChannelName): Operation<readonly LiveDraf
          WHERE state IN ('queued', 'sending') AND finalizes = draft.turn)
        AND NOT EXISTS (SELECT 1 FROM outbound
          WHERE state IN ('dead', 'unknown') AND state = 'unknown' AND finalizes = draft.turn)`,
-    channel,
+    account,
   );
   return rows.map((row) => ({
     turnId: row.turn,

@@ -93,19 +93,19 @@ type DeliveryTopic = Pick<
 function deliveryTopic(commits: GroupCommit, clock: Clock, owner: string): DeliveryTopic {
   return {
     queue: (message) => commits.write(() => outbound.queue(message, clock.now())),
-    recoverDeliveries: (channel) => commits.write(() => outbound.recoverDeliveries(channel, owner)),
-    claimDeliveries: (channel, places) =>
-      commits.write(() => outbound.claimDeliveries(channel, owner, places(), clock.now()), 'last'),
+    recoverDeliveries: (account) => commits.write(() => outbound.recoverDeliveries(account, owner)),
+    claimDeliveries: (account, places) =>
+      commits.write(() => outbound.claimDeliveries(account, owner, places(), clock.now()), 'last'),
     partSent: (hold, part) => commits.write(() => outbound.partSent(hold, part, owner)),
     markRepeat: (hold) => commits.write(() => outbound.markRepeat(hold, owner)),
     settle: (hold, settlement) =>
       commits.write(() => outbound.settle(hold, settlement, owner, clock.now())),
     markBounced: (id, reason) => commits.write(() => outbound.markBounced(id, reason, clock.now())),
-    stranded: (channel, since) => commits.read(() => stranded(channel, since)),
+    stranded: (account, since) => commits.read(() => stranded(account, since)),
     divert: (id, instead) => commits.write(() => divert(id, instead, clock.now())),
     recordDraft: (draft) => commits.write(() => recordDraft(draft)),
     draft: (turn) => commits.read(() => readDraft(turn)),
-    orphanDrafts: (channel) => commits.read(() => orphanDrafts(channel)),
+    orphanDrafts: (account) => commits.read(() => orphanDrafts(account)),
     forgetDraft: (turn) => commits.write(() => forgetDraft(turn)),
   };
 }

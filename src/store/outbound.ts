@@ -1,8 +1,9 @@
 // The outbound topic: answers in order per lane (one chat). Only the oldest open row of a lane can
-// be claimed; its try is fenced by the attempt number.
+// be claimed; its try is fenced by the attempt number. The column `channel` holds names of accounts.
 
+import { type AccountName, accountName } from '../core/account.ts';
 import type { DeliveryHistory, Settlement } from '../core/delivery.ts';
-import type { ChannelName, MessageId, NativeId } from '../core/ids.ts';
+import type { MessageId, NativeId } from '../core/ids.ts';
 import { type OutboundMessage, sessionKeyOf } from '../core/message.ts';
 import { all, change, first, type Operation, type SqlValue } from './operation.ts';
 import type { ClaimedDelivery, Claims, DeliveryHold } from './store.ts';
@@ -16,7 +17,7 @@ export function* queue(message: OutboundMessage, now: number): Operation<'queued
        (SELECT 1 FROM outbound WHERE lane = ?3 AND state IN ('queued', 'sending'))
        THEN NULL ELSE ?6 END)
      ON CONFLICT (id) DO NOTHING`,
-    ...[message.id, message.chat.channel, lane, JSON.stringify(message)],
+    ...[message.id, accountName(message.chat), lane, JSON.stringify(message)],
     ...[message.finalizes ?? null, now],
   );
   return changes > 0 ? 'queued' : 'duplicate';
@@ -38,7 +39,7 @@ const CLAIM_COLUMNS = `outbound.id, body, attempts, queued_at, in_doubt, was_rep
   FROM outbound LEFT JOIN draft ON draft.turn = outbound.finalizes`;
 
 export function* claimDeliveries(
-  channel: ChannelName,
+  account: AccountName,
   owner: string,
   places: number,
   now: number,
@@ -46,7 +47,7 @@ export function* claimDeliveries(
   const due = yield* all<OutboundRow>(
     `SELECT ${CLAIM_COLUMNS} WHERE outbound.channel = ? AND ready_at <= ?
      ORDER BY ready_at, ord LIMIT ?`,
-    ...[channel, now, places],
+    ...[account, now, places],
   );
   for (const { id } of due) {
     yield* change(
@@ -58,7 +59,7 @@ export function* claimDeliveries(
   const next = yield* first<{ at: number }>(
     `SELECT ready_at AS at FROM outbound WHERE channel = ? AND ready_at IS NOT NULL
      ORDER BY ready_at LIMIT 1`,
-    channel,
+    account,
   );
   const claimed = due.map((row) => claimedDelivery({ ...row, attempts: row.attempts + 1 }, now));
   return { claimed, nextAt: next?.at };
@@ -66,13 +67,13 @@ export function* claimDeliveries(
 
 /** For the one process that delivers: whatever is being sent was sent by a process that is gone. */
 export function* recoverDeliveries(
-  channel: ChannelName,
+  account: AccountName,
   owner: string,
 ): Operation<readonly ClaimedDelivery[]> {
   const rows = yield* all<OutboundRow>(
     `SELECT ${CLAIM_COLUMNS} WHERE outbound.channel = ? AND state IN ('queued', 'sending')
      AND state = 'sending'`,
-    channel,
+    account,
   );
   for (const { id } of rows) {
     yield* change('UPDATE outbound SET owner = ? WHERE id = ?', owner, id);

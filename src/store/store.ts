@@ -16,6 +16,7 @@ import type {
   TakenBack,
   Trace,
 } from '../bus/bus.ts';
+import type { AccountName } from '../core/account.ts';
 import type { Attachment } from '../core/attachment.ts';
 import type { DeliveryHistory, Settlement } from '../core/delivery.ts';
 import { NanobotError } from '../core/errors.ts';
@@ -131,8 +132,8 @@ export interface BusStore {
 
   queue(message: OutboundMessage): Promise<'queued' | 'duplicate'>;
   /** Takes over what a process that is gone was sending. */
-  recoverDeliveries(channel: ChannelName): Promise<readonly ClaimedDelivery[]>;
-  claimDeliveries(channel: ChannelName, places: () => number): Promise<Claims<ClaimedDelivery>>;
+  recoverDeliveries(account: AccountName): Promise<readonly ClaimedDelivery[]>;
+  claimDeliveries(account: AccountName, places: () => number): Promise<Claims<ClaimedDelivery>>;
   partSent(hold: DeliveryHold, part: NativeId): Promise<void>;
   /** Remembers, before it happens, that a message in doubt is sent again. */
   markRepeat(hold: DeliveryHold): Promise<void>;
@@ -141,12 +142,12 @@ export interface BusStore {
   markBounced(id: MessageId, reason: string): Promise<'marked' | 'known' | 'not sent'>;
 
   /** See the bus. */
-  stranded(channel: ChannelName, since: number): Promise<readonly OutboundMessage[]>;
+  stranded(account: AccountName, since: number): Promise<readonly OutboundMessage[]>;
   divert(id: MessageId, instead: OutboundMessage): Promise<'diverted' | 'too late'>;
 
   recordDraft(draft: LiveDraft): Promise<void>;
   draft(turn: TurnId): Promise<NativeId | undefined>;
-  orphanDrafts(channel: ChannelName): Promise<readonly LiveDraft[]>;
+  orphanDrafts(account: AccountName): Promise<readonly LiveDraft[]>;
   forgetDraft(turn: TurnId): Promise<void>;
 
   inbound(id: MessageId): Promise<InboundMessage | undefined>;

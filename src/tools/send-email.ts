@@ -30,6 +30,13 @@ const input = z.object({
     .max(MAX_COPIES)
     .optional()
     .describe('Addresses that get a copy; everybody sees all of them.'),
+  from: z
+    .string()
+    .trim()
+    .min(1)
+    .max(MAX_ADDRESS_CHARS)
+    .optional()
+    .describe('Which of your own mailboxes sends it, by name or address; usually left out.'),
   subject: z
     .string()
     .refine((subject) => !NOT_IN_SUBJECT.test(subject), {
@@ -57,13 +64,15 @@ export function createSendEmail(): Tool<Input> {
     isPosted: () => true,
     input,
     describe: ({ to, cc = [], subject }) => `${[to, ...cc].join(', ')}: ${subject}`,
-    async run({ to, cc = [], subject, body }, context) {
+    async run({ to, cc = [], from, subject, body }, context) {
       const [address, ...copies] = new Set([to, ...cc].map(recipientOf));
       if (address === undefined) throw new ToolError('invalid_arguments', 'no plain mail address');
       if (context.post === undefined) throw new ToolError('blocked', 'only within a turn');
       const known = copies.flatMap((copy) => copy ?? []);
       const copied = known.length === 0 ? {} : { cc: known };
-      return context.post({ kind: 'mail', to: address, ...copied, subject, markdown: body });
+      const sender = from === undefined ? {} : { from };
+      const letter = { to: address, ...copied, ...sender, subject, markdown: body };
+      return context.post({ kind: 'mail', ...letter });
     },
   };
 }

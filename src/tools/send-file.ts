@@ -2,10 +2,10 @@
 // the guarded folder and kept in the media store before the message is queued (case X09).
 
 import { z } from 'zod';
+import { type AccountName, accountName } from '../core/account.ts';
 import type { AttachmentKind, OutboundAttachment } from '../core/attachment.ts';
 import { sizeWords } from '../core/attachment-words.ts';
 import { ToolError } from '../core/errors.ts';
-import type { ChannelName } from '../core/ids.ts';
 import { fileNameOf, sentKindOf } from '../core/outbound-files.ts';
 import type { GuardedFiles } from '../lib/guarded-files.ts';
 import { MediaError, type MediaStore } from '../media/media.ts';
@@ -45,7 +45,7 @@ export type SendFileDeps = {
   readonly files: GuardedFiles;
   readonly media: MediaStore;
   /** Undefined where the door carries no files. */
-  limit(channel: ChannelName): UploadLimit | undefined;
+  limit(account: AccountName): UploadLimit | undefined;
 };
 
 export type UploadLimit = {
@@ -90,7 +90,7 @@ function checkTogether(
   { chat }: ToolContext,
   { limit }: SendFileDeps,
 ): void {
-  const together = limit(chat.channel)?.togetherBytes ?? Number.POSITIVE_INFINITY;
+  const together = limit(accountName(chat))?.togetherBytes ?? Number.POSITIVE_INFINITY;
   const bytes = files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
   if (bytes <= together) return;
   throw new ToolError(
@@ -115,7 +115,7 @@ async function taken(
   if (rights.read !== 'free') {
     throw new ToolError('permission', 'whoever asks may not see files of the workspace');
   }
-  const limit = limitOf(chat.channel)?.eachBytes;
+  const limit = limitOf(accountName(chat))?.eachBytes;
   if (limit === undefined) throw new ToolError('blocked', 'no file can be sent to this chat');
   checkNotes(path, { person });
   const content = await files.read(workspace, path, { maxBytes: limit, onlyName: true });

@@ -20,7 +20,7 @@ import type { Turn } from '../../src/bus/bus.ts';
 import { createMessageBus } from '../../src/bus/message-bus.ts';
 import type { Verdict } from '../../src/core/admission.ts';
 import { channelName, chatId, DEFAULT_ACCOUNT, nativeId, personId } from '../../src/core/ids.ts';
-import { HEARTBEAT, type Job } from '../../src/core/job.ts';
+import { HEARTBEAT, type Job, jobChat } from '../../src/core/job.ts';
 import { type ChatRef, type OutboundMessage, sessionKeyOf } from '../../src/core/message.ts';
 import { OWNER_TURN } from '../../src/core/notes.ts';
 import { quietUntil } from '../../src/core/quiet-hours.ts';
@@ -124,10 +124,14 @@ export async function makeJobsRig(startsAt: string) {
       ...{ state: store.scope('heartbeat'), bus, clock, log, ownerRights: OWNER_RIGHTS },
       settings: () => ({ enabled: true, everyMins: 30, activeHours: '', timeZone: ZONE }),
       readFile: async () => edge.heartbeatFile,
+      beginAnew: async () => undefined,
     });
     const desk = createJobDesk({
       ...{ book, next, randomBytes, now: () => clock.now(), timeZone: () => ZONE },
       ...{ lasts: () => true, changed: () => scheduler.changed() },
+      async stop(id) {
+        await bus.cancel(sessionKeyOf(jobChat(id)), 'stopped');
+      },
     });
     const dispatcher = withJobs(
       { handle: answer, onPoison: () => [] },
@@ -164,7 +168,7 @@ export async function makeJobsRig(startsAt: string) {
   }
 
   const chatCourier = () => ({
-    channel: CHAT.channel,
+    account: CHAT.channel,
     onUnknown: 'idempotent' as const,
     lifetimeMs: 30 * 86_400_000,
     async send({ id, markdown }: OutboundMessage) {

@@ -42,7 +42,7 @@ void bus.work(
 );
 void bus.deliver(
   {
-    channel: CHANNEL,
+    account: CHANNEL,
     onUnknown: policy as UnknownPolicy,
     lifetimeMs: 3_600_000,
     async send(message) {

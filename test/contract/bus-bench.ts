@@ -108,7 +108,7 @@ export function scriptedCourier(
 ): Courier & { readonly sent: Sent[]; readonly texts: () => string[] } {
   const sent: Sent[] = [];
   return {
-    channel: CHANNEL,
+    account: CHANNEL,
     onUnknown: 'hold',
     lifetimeMs: 24 * 3_600_000,
     ...policy,

@@ -17,6 +17,7 @@ function factsOf(lines: readonly string[], changes: Partial<MailFacts> = {}): Ma
     headers: parseHeaderBlock([...PERSON, ...lines].join('\r\n')),
     sender: 'anna@person.test',
     own: ['agent@nanobot.test', 'helper@nanobot.test'],
+    ours: ['agent@nanobot.test', 'helper@nanobot.test', 'work@nanobot.test'],
     contentTypes: ['text/plain'],
     isOurs: false,
     isAuthenticated: true,

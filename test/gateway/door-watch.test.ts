@@ -2,6 +2,7 @@
 // owner hears in one line what came in meanwhile.
 
 import { describe, expect, it, onTestFinished } from 'vitest';
+import type { AccountName } from '../../src/core/account.ts';
 import {
   type ChannelName,
   channelName,
@@ -34,13 +35,13 @@ async function twoDoors() {
   const [one, other] = await rig.people.persons.list();
   if (one === undefined || other === undefined) throw new Error('two people were expected');
   await rig.people.persons.merge(one.id, other);
-  const running = new Set<ChannelName>([PHONE]);
+  const running = new Set<AccountName>([PHONE]);
   const fallback = createFallback({
     bus: rig.bus,
     persons: rig.people.persons,
     clock: rig.clock,
     log: silentLogger,
-    channels: () => [CHAT, PHONE],
+    accounts: () => [CHAT, PHONE],
     isRunning: (name) => running.has(name),
   });
   const pass = async (minutes: number) => {
@@ -134,7 +135,7 @@ describe('a gateway that was down', () => {
     return createOutages({
       state: home.store.scope('outages'),
       clock: home.clock,
-      channels: () => [CHAT],
+      accounts: () => [CHAT],
       isRunning: () => true,
       timeZone: () => 'UTC',
       tellOwner: (text) => void told.push(text),

@@ -11,7 +11,7 @@ import { MailRegister } from '../../src/channels/email/mail-register.ts';
 import { splitHeader } from '../../src/channels/email/mime-limits.ts';
 import type { FromParser } from '../../src/channels/email/parsed-mail.ts';
 import { admit } from '../../src/core/admission.ts';
-import { channelName } from '../../src/core/ids.ts';
+import { channelName, DEFAULT_ACCOUNT } from '../../src/core/ids.ts';
 import { parseHeaderBlock } from '../../src/core/mail-headers.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { AGENT, signingKey, testLookup } from '../support/mail-servers-host.ts';
@@ -52,7 +52,8 @@ async function arrive(raw: Buffer) {
     headers: parseHeaderBlock(splitHeader(raw).block),
   };
   const settings = {
-    ...{ channel: channelName('email'), own: [AGENT], allowFrom: () => [BOSS] },
+    ...{ at: { channel: channelName('email'), account: DEFAULT_ACCOUNT }, allowFrom: () => [BOSS] },
+    ...{ own: [AGENT], ours: () => [AGENT], answers: async () => true },
     ...({ replyAll: 'never', quoteOriginal: true, authservId: '' } as const),
   };
   // Nothing of an earlier mail counts: the same words again would be a reason not to answer.

@@ -146,6 +146,8 @@ export type PersonMail = {
   readonly isSigned?: boolean;
   readonly raw?: string;
   readonly envelopeFrom?: string;
+  /** Default: the agent alone. */
+  readonly envelopeTo?: readonly string[];
   readonly attachments?: readonly {
     readonly filename: string;
     readonly content: Buffer;
@@ -161,12 +163,20 @@ export async function sendAsPerson(servers: MailServers, mail: PersonMail): Prom
     port: servers.smtpPort,
     ignoreTLS: true,
   });
-  const { isSigned = true, envelopeFrom, headers, raw, attachments = [], ...fields } = mail;
+  const {
+    isSigned = true,
+    envelopeFrom,
+    envelopeTo = [AGENT],
+    headers,
+    raw,
+    attachments = [],
+    ...fields
+  } = mail;
   await transport.sendMail({
     to: AGENT,
     ...fields,
     attachments: [...attachments],
-    envelope: { from: envelopeFrom ?? mail.from, to: AGENT },
+    envelope: { from: envelopeFrom ?? mail.from, to: [...envelopeTo] },
     ...(raw === undefined ? {} : { raw }),
     ...(headers === undefined ? {} : { headers: { ...headers } }),
     ...(isSigned ? { dkim: signingKey } : {}),

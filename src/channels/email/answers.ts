@@ -25,6 +25,8 @@ const AUTH_PAUSE_MS = 3_600_000;
 
 export type AnswersDeps = {
   readonly host: ChannelHost;
+  /** Where the settings of the mailbox stand. */
+  readonly path: string;
   readonly account: MailAccount;
   readonly register: MailRegister;
   /** Whether we store the copy in the Sent folder ourselves. */
@@ -184,12 +186,12 @@ export class Answers {
   }
 
   #noteRefusal(): void {
-    const { host } = this.#deps;
+    const { host, path } = this.#deps;
     this.#authFailures += 1;
     if (this.#authFailures < MAX_AUTH_FAILURES) return;
     this.#authFailures = 0;
     this.#resumeAt = host.clock.now() + AUTH_PAUSE_MS;
-    host.alert('The SMTP server refuses the log-in; answers wait. Check channels.email.');
+    host.alert(`The SMTP server refuses the log-in; answers wait. Check ${path}.`);
   }
 
   #expectLogin(now: number): void {

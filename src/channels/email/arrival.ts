@@ -2,13 +2,8 @@
 // message that carries it.
 
 import { createHash } from 'node:crypto';
-import {
-  type ChannelName,
-  chatId,
-  DEFAULT_ACCOUNT,
-  type MessageId,
-  userId,
-} from '../../core/ids.ts';
+import type { AccountRef } from '../../core/account.ts';
+import { chatId, type MessageId, userId } from '../../core/ids.ts';
 import { headerValue, type MailHeaders, messageIdsIn } from '../../core/mail-headers.ts';
 import { type SortedParts, sortParts } from '../../core/mail-parts.ts';
 import { type MailQuote, quoteOf } from '../../core/mail-quoting.ts';
@@ -87,13 +82,17 @@ export function partsOf({ reading: { result } }: MailArrival): SortedParts {
 }
 
 /** What an answer to this mail refers to. */
-export function parentOf(arrival: MailArrival, sender: string, own: readonly string[]): ParentMail {
+export function parentOf(
+  arrival: MailArrival,
+  sender: string,
+  ours: readonly string[],
+): ParentMail {
   const { headers, reading } = arrival;
   const ownId = messageIdsIn(headerValue(headers, 'message-id'))[0];
   const references = headerValue(headers, 'references');
   const inReplyTo = headerValue(headers, 'in-reply-to');
   const { result } = reading;
-  const others = otherRecipients(headers, sender, own);
+  const others = otherRecipients(headers, sender, ours);
   return {
     ...(others.length === 0 ? {} : { others }),
     subject:
@@ -124,7 +123,7 @@ export function blankMessage(
   id: MessageId,
   address: string,
   arrival: MailArrival,
-  channel: ChannelName,
+  at: AccountRef,
   sender?: SenderVerdict,
 ): InboundMessage {
   const { result } = arrival.reading;
@@ -132,7 +131,7 @@ export function blankMessage(
   const { arrivedAtMs } = arrival.summary;
   return {
     id,
-    chat: { channel, account: DEFAULT_ACCOUNT, chat: chatId(address) },
+    chat: { ...at, chat: chatId(address) },
     sender: {
       kind: 'person',
       id: userId(address),

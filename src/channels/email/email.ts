@@ -1,9 +1,10 @@
 // The email channel. This file holds the contract and costs nothing; the mail libraries are loaded
 // when the channel runs.
 
+import { accountPath } from '../../core/account.ts';
 import type { EmailConfig } from '../../core/config.ts';
 import { BACKOFF, ChannelError, DeliveryError } from '../../core/errors.ts';
-import { channelName, DEFAULT_ACCOUNT } from '../../core/ids.ts';
+import { type AccountId, channelName, DEFAULT_ACCOUNT } from '../../core/ids.ts';
 import { aborted } from '../../lib/aborted.ts';
 import { ArchiveError, AttachmentError, type Channel, type ChannelHost } from '../channel.ts';
 import type { MailSession } from './mail-session.ts';
@@ -17,6 +18,10 @@ const MAX_CAPTION_UNITS = 10_000;
 const LIFETIME_MS = 4 * 86_400_000;
 
 export type EmailDeps = {
+  /** Which of our mailboxes it is; default: the first. */
+  readonly account?: AccountId;
+  /** Addresses of every mailbox of ours, this one among them; default: those of this one. */
+  readonly ours?: () => readonly string[];
   /** The allow list in force; default: that of the configuration given. */
   readonly allowFrom?: () => readonly string[];
   /** Answers TXT look-ups for sender verification; default: the machine's name servers. */
@@ -25,7 +30,10 @@ export type EmailDeps = {
   readonly certificateAuthority?: string;
 };
 
-export function createEmailChannel(config: EmailConfig, deps: EmailDeps = {}): Channel {
+export function createEmailChannel(
+  config: EmailConfig,
+  { account = DEFAULT_ACCOUNT, ...deps }: EmailDeps = {},
+): Channel {
   const name = channelName('email');
   let session: MailSession | undefined;
 
@@ -46,12 +54,12 @@ export function createEmailChannel(config: EmailConfig, deps: EmailDeps = {}): C
 
   async function open(host: ChannelHost): Promise<MailSession> {
     const { MailSession } = await import('./mail-session.ts');
-    return MailSession.open({ name, config, host, ...deps });
+    return MailSession.open({ at: { channel: name, account }, config, host, ...deps });
   }
 
   return {
     name,
-    account: DEFAULT_ACCOUNT,
+    account,
     limits: { textUnits: TEXT_UNITS },
     onUnknown: 'reconcile',
     lifetimeMs: LIFETIME_MS,
@@ -70,7 +78,7 @@ export function createEmailChannel(config: EmailConfig, deps: EmailDeps = {}): C
         if (!signal.aborted) await aborted(signal);
       } catch (error) {
         if (error instanceof ChannelError && error.code === 'mail_settings') {
-          const remedy = 'correct channels.email in the configuration';
+          const remedy = `correct ${accountPath({ channel: name, account })} in the configuration`;
           host.report({ kind: 'stopped', reason: error.message, remedy });
         }
         throw error;

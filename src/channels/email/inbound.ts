@@ -3,13 +3,8 @@
 
 import { createHash } from 'node:crypto';
 import type { InboundEntry } from '../../bus/bus.ts';
-import {
-  type ChannelName,
-  DEFAULT_ACCOUNT,
-  type MessageId,
-  messageId,
-  threadId,
-} from '../../core/ids.ts';
+import type { AccountRef } from '../../core/account.ts';
+import { type MessageId, messageId, threadId } from '../../core/ids.ts';
 import { readFrom } from '../../core/mail-address.ts';
 import { headerValue, messageIdsIn, withoutComments } from '../../core/mail-headers.ts';
 import { copyRecipients, type ReplyAll, recipientNote } from '../../core/mail-recipients.ts';
@@ -22,6 +17,7 @@ import {
   parseOwnMessageId,
 } from '../../core/mail-threading.ts';
 import type { InboundMessage } from '../../core/message.ts';
+import type { ChannelHost } from '../channel.ts';
 import {
   blankMessage,
   fingerprintOf,
@@ -32,8 +28,9 @@ import {
   textOf,
   wordsOf,
 } from './arrival.ts';
+import { isSent, noteBounces } from './mail-bounces.ts';
 import { filesOf } from './mail-files.ts';
-import type { KnownMail, MailRegister } from './mail-register.ts';
+import type { MailRegister } from './mail-register.ts';
 
 const REPEAT_WINDOW_MS = 24 * 3_600_000;
 const EVERYBODY = '*';
@@ -42,13 +39,16 @@ const NOBODY = 'unknown';
 const THREAD_HEX_CHARS = 16;
 
 export type InboundSettings = {
-  readonly channel: ChannelName;
+  readonly at: AccountRef;
   readonly own: readonly string[];
+  /** Addresses of every mailbox of ours. */
+  readonly ours: () => readonly string[];
   /** In lower case, as configured now. */
   readonly allowFrom: () => readonly string[];
   readonly replyAll: ReplyAll;
   readonly quoteOriginal: boolean;
   readonly authservId: string;
+  readonly answers: ChannelHost['answers'];
 };
 
 export type Incoming = {
@@ -67,17 +67,18 @@ export async function readIncoming(
   register: MailRegister,
 ): Promise<Incoming> {
   const fingerprint = fingerprintOf(arrival.summary);
-  const id = messageId(`${settings.channel}:${DEFAULT_ACCOUNT}:${fingerprint}`);
+  const id = messageId(`${settings.at.channel}:${settings.at.account}:${fingerprint}`);
   const from = readFrom(arrival.headers);
   if (from.kind === 'refused') {
-    const message = blankMessage(id, NOBODY, arrival, settings.channel);
+    const message = blankMessage(id, NOBODY, arrival, settings.at);
     const incoming = await refused(message, from.gate, fingerprint, register);
     return noteBounces(incoming, arrival, register);
   }
   const { address } = from.from;
   const sender = verify(arrival, address, settings);
-  const message = blankMessage(id, address, arrival, settings.channel, sender);
-  const gate = await gateOf(arrival, address, sender, id, settings, register);
+  const message = blankMessage(id, address, arrival, settings.at, sender);
+  const own = await gateOf(arrival, address, sender, id, settings, register);
+  const gate = own ?? (await gateOfCopy(arrival, message, sender, settings));
   if (gate !== undefined) {
     const incoming = await refused(message, gate, fingerprint, register);
     return noteBounces(incoming, arrival, register);
@@ -119,6 +120,7 @@ async function gateOf(
     headers,
     sender: address,
     own: settings.own,
+    ours: settings.ours(),
     contentTypes: mail?.contentTypes ?? [headerValue(headers, 'content-type') ?? ''],
     ...(calendarMethod === undefined ? {} : { calendarMethod }),
     isOurs: ownId !== undefined && (parseOwnMessageId(ownId) !== undefined || isSent(known)),
@@ -135,8 +137,19 @@ async function gateOf(
   return isRepeat ? 'same words again' : undefined;
 }
 
-const isSent = (known: KnownMail | undefined): known is KnownMail =>
-  known !== undefined && known.inbound === undefined;
+/** Whoever is not proven to be the sender cannot take the place of the mail that is. */
+async function gateOfCopy(
+  { headers }: MailArrival,
+  message: InboundMessage,
+  sender: SenderVerdict,
+  { answers }: InboundSettings,
+): Promise<string | undefined> {
+  const mailId = messageIdsIn(headerValue(headers, 'message-id'))[0];
+  if (mailId === undefined) return undefined;
+  const proof = sender.level === 'unverified' ? 'unproven' : 'proven';
+  const isOurs = await answers(`${mailId}\n${message.chat.chat}\n${proof}`, message);
+  return isOurs ? undefined : 'answered from another mailbox';
+}
 
 async function refused(
   message: InboundMessage,
@@ -154,36 +167,6 @@ async function refused(
   };
 }
 
-/** A delivery report about an answer of ours counts against its address (RFC 3464). */
-async function noteBounces(
-  incoming: Incoming,
-  arrival: MailArrival,
-  register: MailRegister,
-): Promise<Incoming> {
-  const { result } = arrival.reading;
-  const bounce = result.kind === 'parsed' ? result.mail.bounce : undefined;
-  for (const id of bounce?.originalIds ?? []) {
-    const known = await register.knownMail(id);
-    if (bounce === undefined || !isSent(known)) continue;
-    const { reason, recipient = known.sender } = bounce;
-    // The person who asked has the answer; the report is about somebody's copy.
-    const isCopy = known.copies?.includes(recipient) === true;
-    await register.noteBounce(
-      { at: arrival.receivedAt, recipient: isCopy ? recipient : known.sender },
-      id,
-    );
-    const what = isCopy ? 'The copy of an answer for' : 'An answer to';
-    const notice = `${what} ${recipient} could not be delivered: ${reason}.`;
-    const outbound = isCopy ? undefined : known.outbound;
-    return {
-      ...incoming,
-      notice,
-      ...(outbound === undefined ? {} : { bounced: { id: outbound, reason } }),
-    };
-  }
-  return incoming;
-}
-
 async function admitted(
   arrival: MailArrival,
   message: InboundMessage,
@@ -193,7 +176,7 @@ async function admitted(
   register: MailRegister,
 ): Promise<InboundEntry> {
   const address = message.chat.chat;
-  const parent = parentOf(arrival, address, settings.own);
+  const parent = parentOf(arrival, address, settings.ours());
   const known = await Promise.all(
     parentIds(parent).map((parentId) => register.knownThread(parentId, address)),
   );

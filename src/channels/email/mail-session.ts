@@ -2,9 +2,10 @@
 // share. Loaded only when the channel runs, with all the mail libraries behind it.
 
 import type { Receipt, SendContext } from '../../bus/bus.ts';
+import { type AccountRef, accountPath } from '../../core/account.ts';
 import type { EmailConfig } from '../../core/config.ts';
 import { ChannelError, NEVER } from '../../core/errors.ts';
-import type { ChannelName, MessageId } from '../../core/ids.ts';
+import { DEFAULT_ACCOUNT, type MessageId } from '../../core/ids.ts';
 import type { OutboundMessage } from '../../core/message.ts';
 import { supervise } from '../../lib/supervise.ts';
 import type { ChannelHost } from '../channel.ts';
@@ -28,19 +29,15 @@ const STABLE_MS = 10 * 60_000;
 const MAX_AUTH_FAILURES = 3;
 /** A mail may still be on its way into the Sent folder this long. */
 const SENT_SETTLE_MS = 10 * 60_000;
-const CHECK_PASSWORD =
-  'check user name and app password of the mailbox (channels.email), then restart the channel';
-const CHECK_TOKEN =
-  'check that IMAP and SMTP are switched on for the mailbox and that channels.email.oauth2.scope covers both, then restart the channel';
-const NEW_TOKEN = 'make a new refresh token and save it: nanobot channels login email';
 
 export type SessionDeps = {
-  readonly name: ChannelName;
+  readonly at: AccountRef;
   readonly config: EmailConfig;
   readonly host: ChannelHost;
   readonly lookup?: DnsLookup;
   readonly certificateAuthority?: string;
   readonly allowFrom?: () => readonly string[];
+  readonly ours?: () => readonly string[];
 };
 
 export class MailSession {
@@ -62,6 +59,7 @@ export class MailSession {
     this.#files = new MailFiles({ account, mailbox: config.mailbox, clock: host.clock });
     this.#answers = new Answers({
       host: deps.host,
+      path: accountPath(deps.at),
       account,
       register,
       keepsCopies: () => !this.#isGmail && !serverFilesSentMail(account.smtp.host),
@@ -166,18 +164,20 @@ export class MailSession {
   }
 
   async #follow(reader: MailReader, signal: AbortSignal): Promise<void> {
-    const { host, config, name } = this.#deps;
+    const { host, config, at } = this.#deps;
     const connection = await ImapConnection.connect(this.#account, host.clock, signal);
     this.#isGmail = connection.isGmail;
     const settings = {
-      channel: name,
+      at,
       own: this.#account.own,
+      ours: () => this.#ours(),
       allowFrom: () => this.#allowFrom(),
       replyAll: config.replyAll,
       quoteOriginal: config.quoteOriginal,
       authservId: config.authservId,
       mailbox: config.mailbox,
       pollMs: config.pollSecs * 1000,
+      answers: host.answers.bind(host),
     };
     const nextWake = () => {
       this.#wake = Promise.withResolvers<void>();
@@ -191,21 +191,33 @@ export class MailSession {
     }
   }
 
+  /** Another mailbox of ours may be called something this one was not told at its start. */
+  #ours(): readonly string[] {
+    return [...this.#account.own, ...(this.#deps.ours?.() ?? [])];
+  }
+
   #allowFrom(): readonly string[] {
     const { allowFrom, config } = this.#deps;
     return (allowFrom?.() ?? config.allowFrom).map((address) => address.toLowerCase());
   }
 
   #refused(): ChannelError {
-    const { host } = this.#deps;
+    const { host, at } = this.#deps;
     if (this.#withdrawn.signal.aborted) {
       const reason = String(this.#withdrawn.signal.reason);
-      host.report({ kind: 'stopped', reason, remedy: NEW_TOKEN });
+      host.report({ kind: 'stopped', reason, remedy: newToken(at) });
       return new ChannelError(TOKEN_REFUSED, reason, { remedy: NEVER });
     }
     const reason = `the IMAP server refused the log-in ${MAX_AUTH_FAILURES} times`;
     const isToken = this.#account.credential.kind === 'oauth2';
-    host.report({ kind: 'stopped', reason, remedy: isToken ? CHECK_TOKEN : CHECK_PASSWORD });
+    host.report({ kind: 'stopped', reason, remedy: isToken ? checkToken(at) : checkPassword(at) });
     return new ChannelError(AUTH_REFUSED, reason, { remedy: NEVER });
   }
 }
+
+const checkPassword = (at: AccountRef) =>
+  `check user name and app password of the mailbox (${accountPath(at)}), then restart the channel`;
+const checkToken = (at: AccountRef) =>
+  `check that IMAP and SMTP are switched on for the mailbox and that ${accountPath(at)}.oauth2.scope covers both, then restart the channel`;
+const newToken = ({ account }: AccountRef) =>
+  `make a new refresh token and save it: nanobot channels login email${account === DEFAULT_ACCOUNT ? '' : ` --account ${account}`}`;

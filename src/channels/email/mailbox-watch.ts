@@ -2,7 +2,6 @@
 // cursor behind it, then wait in IDLE, never longer than the poll interval. Any failure ends the
 // connection; nothing is skipped, because the cursor moves only with what became durable.
 
-import { DEFAULT_ACCOUNT } from '../../core/ids.ts';
 import { parseHeaderBlock } from '../../core/mail-headers.ts';
 import type { ChannelHost } from '../channel.ts';
 import { fingerprintOf } from './arrival.ts';
@@ -163,8 +162,7 @@ export class MailboxWatch {
     const entries = incoming.map((one) => one.entry);
     if (cursor === undefined && entries.length === 0) return;
     const place = cursor && {
-      channel: settings.channel,
-      account: DEFAULT_ACCOUNT,
+      ...settings.at,
       value: formatCursor(cursor),
     };
     await host.receive(entries, place === undefined ? {} : { cursor: place });

@@ -47,7 +47,7 @@ export type AccountDeps = {
 /** @throws ChannelError with remedy `never`, saying which setting is wrong. */
 export function mailAccountOf(config: EmailConfig, deps: AccountDeps): MailAccount {
   const from = normalizeAddress(config.from === '' ? config.username : config.from);
-  if (from === undefined) throw refused('channels.email.from is not a plain mail address');
+  if (from === undefined) throw refused('its `from` is not a plain mail address');
   const imap = { host: config.imapHost, port: config.imapPort, security: config.imapSecurity };
   const smtp = { host: config.smtpHost, port: config.smtpPort, security: config.smtpSecurity };
   for (const server of [imap, smtp]) {
@@ -73,7 +73,7 @@ function credentialOf(config: EmailConfig, { clock, state }: AccountDeps): MailC
   if (!usesOAuth2(settings)) return { kind: 'password', password };
   const endpoint = tokenEndpointOf(settings, imapHost);
   if (!isSafeTokenUrl(endpoint.tokenUrl)) {
-    throw refused('channels.email.oauth2.tokenUrl is no https address');
+    throw refused('its oauth2.tokenUrl is no https address');
   }
   const stored = state === undefined ? {} : { state };
   return { kind: 'oauth2', tokens: new AccessTokens({ settings, endpoint, clock, ...stored }) };

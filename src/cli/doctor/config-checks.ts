@@ -1,9 +1,11 @@
 // What the doctor asks of the configuration: that it loads, who can reach the gateway, who may talk.
 
 import { existsSync } from 'node:fs';
+import { howToLogIn } from '../../app/channel-reports.ts';
 import { type LoadedConfig, loadConfig } from '../../app/config.ts';
 import type { OpenedState } from '../../app/state.ts';
-import { CHANNELS } from '../../channels/index.ts';
+import { type ConfiguredAccount, configuredAccounts } from '../../channels/accounts.ts';
+import { accountPath } from '../../core/account.ts';
 import { EVERYBODY } from '../../core/admission.ts';
 import type { Config } from '../../core/config.ts';
 import { literalSecrets } from '../../core/config-secrets.ts';
@@ -63,31 +65,41 @@ export async function checkAccess(
   state: OpenedState | undefined,
 ): Promise<readonly Finding[]> {
   const people = (await state?.pairing.list())?.approved ?? [];
-  return CHANNELS.filter((channel) => channel.isEnabled(config.channels)).map((channel) => {
-    const { allowFrom, owners, strangers } = channel.policy(config.channels);
+  const accounts = configuredAccounts(config.channels).filter(({ isEnabled }) => isEnabled);
+  return accounts.map((account) => {
+    const { allowFrom, owners, strangers } = account.definition.policy(account.config);
     const paired = people.filter(
-      ({ channel: door, role }) => door === channel.name && role !== 'blocked',
+      ({ channel: door, role }) => door === account.channel && role !== 'blocked',
     ).length;
     return strangers === 'open'
-      ? openFinding(channel.name)
-      : accessFinding(channel.name, [...allowFrom, ...owners], paired);
+      ? openFinding(account)
+      : accessFinding(account, [...allowFrom, ...owners], paired);
   });
 }
 
-function openFinding(name: string): Finding {
-  const remedy = `Set channels.${name}.strangers to "silent": you are asked about each of them.`;
-  return warn(`${name} access`, 'strangers may talk to the agent and spend its money', remedy);
+function openFinding(account: ConfiguredAccount): Finding {
+  const remedy = `Set ${accountPath(account)}.strangers to "silent": you are asked about each of them.`;
+  return warn(
+    `${account.name} access`,
+    'strangers may talk to the agent and spend its money',
+    remedy,
+  );
 }
 
-function accessFinding(name: string, allowFrom: readonly string[], paired: number): Finding {
-  const check = `${name} access`;
+function accessFinding(
+  account: ConfiguredAccount,
+  allowFrom: readonly string[],
+  paired: number,
+): Finding {
+  const check = `${account.name} access`;
+  const setting = `${accountPath(account)}.allowFrom`;
   if (allowFrom.includes(EVERYBODY)) {
-    const remedy = `Name the people in channels.${name}.allowFrom instead of "*".`;
+    const remedy = `Name the people in ${setting} instead of "*".`;
     return warn(check, 'everybody may talk to the agent and spend its money', remedy);
   }
   if (allowFrom.length + paired > 0) {
     return ok(check, `${allowFrom.length} listed, ${paired} paired`);
   }
-  const remedy = `nanobot channels login ${name}, or fill channels.${name}.allowFrom.`;
+  const remedy = `${howToLogIn(account)}, or fill ${setting}.`;
   return warn(check, 'nobody may talk to the agent', remedy);
 }

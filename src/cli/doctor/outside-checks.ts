@@ -1,9 +1,12 @@
-// What the doctor asks of the world: the model, Telegram, Lark, the mailbox.
+// What the doctor asks of the world: the model, Telegram, Lark, each mailbox.
 
 import { checkMailLogins, proveLark, proveTelegram } from '../../app/channel-setup.ts';
 import { proveConfigured, resolveConfigured } from '../../app/model-setup.ts';
-import type { Config } from '../../core/config.ts';
+import { accountName } from '../../core/account.ts';
+import type { Config, EmailConfig } from '../../core/config.ts';
 import { NanobotError } from '../../core/errors.ts';
+import { channelName } from '../../core/ids.ts';
+import { mailboxesOf } from '../../core/mail-accounts.ts';
 import { DEMO_MODEL } from '../../core/model-names.ts';
 import type { Terminal } from '../terminal.ts';
 import { type Finding, fail, ok, warn } from './finding.ts';
@@ -56,10 +59,17 @@ export async function checkLark({ channels: { lark } }: Config): Promise<readonl
   }
 }
 
-export async function checkMailbox({ channels: { email } }: Config): Promise<readonly Finding[]> {
-  if (!email.enabled) return [];
+export async function checkMailboxes({ channels }: Config): Promise<readonly Finding[]> {
+  const mailboxes = [...mailboxesOf(channels.email)].filter(([, { enabled }]) => enabled);
+  const findings = mailboxes.map(([account, mailbox]) =>
+    checkMailbox(accountName({ channel: channelName('email'), account }), mailbox),
+  );
+  return Promise.all(findings);
+}
+
+async function checkMailbox(name: string, email: EmailConfig): Promise<Finding> {
   const proof = await checkMailLogins(email, AbortSignal.timeout(CHANNEL_TIMEOUT_MS));
   if (proof.kind === 'proven')
-    return [ok('email', `${email.imapHost} and ${email.smtpHost} take the log-in`)];
-  return [fail('email', `${proof.step}: ${proof.problem}`, proof.remedy)];
+    return ok(name, `${email.imapHost} and ${email.smtpHost} take the log-in`);
+  return fail(name, `${proof.step}: ${proof.problem}`, proof.remedy);
 }

@@ -8,12 +8,6 @@ import type { Terminal } from '../terminal.ts';
 import type { Asker } from './asker.ts';
 import type { Settings } from './draft.ts';
 
-const PASSWORD = 'channels.email.password';
-const PASSWORD_VARIABLE = 'EMAIL_PASSWORD';
-const OAUTH2 = 'channels.email.oauth2';
-const REFRESH_TOKEN_VARIABLE = 'EMAIL_REFRESH_TOKEN';
-const CLIENT_SECRET_VARIABLE = 'EMAIL_CLIENT_SECRET';
-
 export type CredentialFlags = {
   readonly emailPassword?: string;
   readonly emailClientId?: string;
@@ -24,6 +18,10 @@ export type CredentialFlags = {
 };
 
 export type CredentialContext = {
+  /** Where the settings of the mailbox stand. */
+  readonly path: string;
+  /** How the variables begin in which its secrets may stand: `EMAIL` for `EMAIL_PASSWORD`. */
+  readonly variables: string;
   readonly imapHost: string;
   /** What the configuration says now, perhaps of another mailbox. */
   readonly written: EmailConfig;
@@ -53,11 +51,11 @@ async function wantsOAuth2(
   { env }: Terminal,
   asker: Asker,
   flags: CredentialFlags,
-  { imapHost, before }: CredentialContext,
+  { imapHost, before, variables }: CredentialContext,
 ): Promise<boolean> {
   if (flags.emailPassword !== undefined) return false;
   if (flags.emailClientId !== undefined || flags.emailRefreshToken !== undefined) return true;
-  if ((env[REFRESH_TOKEN_VARIABLE] ?? '') !== '') return true;
+  if ((env[`${variables}_REFRESH_TOKEN`] ?? '') !== '') return true;
   if (before !== undefined && usesOAuth2(before.oauth2)) return true;
   if (knownTokenEndpoint(imapHost) === undefined || !asker.interactive) return false;
   return asker.confirm(
@@ -70,31 +68,32 @@ async function oauth2Settings(
   { env }: Terminal,
   asker: Asker,
   flags: CredentialFlags,
-  { imapHost, before }: CredentialContext,
+  { imapHost, before, path, variables }: CredentialContext,
 ): Promise<Settings> {
+  const oauth2 = `${path}.oauth2`;
   const known = before?.oauth2;
   const clientId = flags.emailClientId ?? known?.clientId ?? '';
   const refreshToken = await secretSetting(
-    `${OAUTH2}.refreshToken`,
-    { given: flags.emailRefreshToken, variable: REFRESH_TOKEN_VARIABLE, env },
+    `${oauth2}.refreshToken`,
+    { given: flags.emailRefreshToken, variable: `${variables}_REFRESH_TOKEN`, env },
     known?.refreshToken ?? '',
     () => asker.secret({ message: 'The refresh token', flag: '--email-refresh-token' }),
   );
   const clientSecret = await secretSetting(
-    `${OAUTH2}.clientSecret`,
-    { given: flags.emailClientSecret, variable: CLIENT_SECRET_VARIABLE, env },
+    `${oauth2}.clientSecret`,
+    { given: flags.emailClientSecret, variable: `${variables}_CLIENT_SECRET`, env },
     known?.clientSecret ?? '',
     async () => '',
   );
   return {
-    [PASSWORD]: '',
-    [`${OAUTH2}.clientId`]:
+    [`${path}.password`]: '',
+    [`${oauth2}.clientId`]:
       clientId ||
       (await asker.text({ message: 'The id of the OAuth2 client', flag: '--email-client-id' })),
     ...refreshToken,
     ...clientSecret,
-    [`${OAUTH2}.tokenUrl`]: await tokenUrlOf(asker, flags.emailTokenUrl, imapHost, known),
-    [`${OAUTH2}.scope`]: flags.emailScope ?? known?.scope ?? '',
+    [`${oauth2}.tokenUrl`]: await tokenUrlOf(asker, flags.emailTokenUrl, imapHost, known),
+    [`${oauth2}.scope`]: flags.emailScope ?? known?.scope ?? '',
   };
 }
 
@@ -114,13 +113,13 @@ async function passwordSettings(
   { env }: Terminal,
   asker: Asker,
   flags: CredentialFlags,
-  { before }: CredentialContext,
+  { before, path, variables }: CredentialContext,
 ): Promise<Settings> {
   const message = 'Its password (an app password, where the provider has them)';
-  const source = { given: flags.emailPassword, variable: PASSWORD_VARIABLE, env };
+  const source = { given: flags.emailPassword, variable: `${variables}_PASSWORD`, env };
   return {
-    [`${OAUTH2}.refreshToken`]: '',
-    ...(await secretSetting(PASSWORD, source, before?.password ?? '', () =>
+    [`${path}.oauth2.refreshToken`]: '',
+    ...(await secretSetting(`${path}.password`, source, before?.password ?? '', () =>
       asker.secret({ message, flag: '--email-password' }),
     )),
   };

@@ -2,19 +2,26 @@
 // by one mail to itself.
 
 import { discoverMailbox, type MailProof, proveMailbox } from '../../app/channel-setup.ts';
+import { accountPath } from '../../core/account.ts';
 import type { EmailConfig } from '../../core/config.ts';
+import { mailboxSchema } from '../../core/config-channels.ts';
+import { type AccountId, channelName, DEFAULT_ACCOUNT } from '../../core/ids.ts';
+import { mailboxesOf } from '../../core/mail-accounts.ts';
 import { CommandFailure, EXIT } from '../exit-codes.ts';
 import type { Terminal } from '../terminal.ts';
 import type { Asker } from './asker.ts';
 import { currentConfig, type Settings, save, tryOut } from './draft.ts';
 import { type CredentialFlags, credentialSettings } from './email-credentials.ts';
 
+const EMAIL = channelName('email');
 const DISCOVERY_TIMEOUT_MS = 15_000;
 const PROOF_TIMEOUT_MS = 180_000;
 
 export type EmailFlags = CredentialFlags & {
   /** An address, or false for --no-email. */
   readonly email?: string | false;
+  /** A further mailbox, by its short name. */
+  readonly account?: AccountId;
   readonly emailUsername?: string;
   readonly imapHost?: string;
   readonly imapPort?: number;
@@ -32,10 +39,11 @@ export async function setUpEmail(
 ): Promise<void> {
   if (flags.email === false) return;
   if (flags.email === undefined && !(await asker.confirm('Connect a mailbox?', false))) return;
+  const { account = DEFAULT_ACCOUNT } = flags;
   for (;;) {
-    const settings = await mailSettings(terminal, asker, flags);
-    const config = await tryOut(terminal, settings);
-    const proof = await prove(asker, config.channels.email);
+    const settings = await mailSettings(terminal, asker, flags, account);
+    const { channels } = await tryOut(terminal, settings);
+    const proof = await prove(asker, mailboxesOf(channels.email).get(account) ?? channels.email);
     if (proof.kind === 'proven') return save(terminal, settings);
     const problem = `${proof.step}: ${proof.problem}. ${proof.remedy}`;
     if (!asker.interactive)
@@ -57,8 +65,11 @@ async function mailSettings(
   terminal: Terminal,
   asker: Asker,
   flags: EmailFlags,
+  account: AccountId,
 ): Promise<Settings> {
-  const known = (await currentConfig(terminal)).channels.email;
+  const path = accountPath({ channel: EMAIL, account });
+  const written = mailboxesOf((await currentConfig(terminal)).channels.email).get(account);
+  const known = written ?? { ...mailboxSchema.parse({}), accounts: {} };
   const initial = known.from || known.username;
   const address =
     flags.email ||
@@ -71,15 +82,17 @@ async function mailSettings(
   const servers = await mailServers(asker, flags, address, address === initial ? known : undefined);
   const allowFrom = await allowed(asker, flags, known.allowFrom);
   return {
-    ...prefixed(servers),
+    ...prefixed(path, servers),
     ...(await credentialSettings(terminal, asker, flags, {
+      path,
+      variables: account === DEFAULT_ACCOUNT ? 'EMAIL' : `EMAIL_${upperCase(account)}`,
       imapHost: servers.imapHost,
       written: known,
       before: address === initial ? known : undefined,
     })),
-    'channels.email.enabled': true,
-    'channels.email.from': address,
-    'channels.email.allowFrom': allowFrom,
+    [`${path}.enabled`]: true,
+    [`${path}.from`]: address,
+    [`${path}.allowFrom`]: allowFrom,
   };
 }
 
@@ -151,7 +164,9 @@ async function allowed(
   return answer.split(/[\s,;]+/).filter((one) => one !== '');
 }
 
-function prefixed(servers: Servers): Settings {
-  const entries = Object.entries(servers).map(([key, value]) => [`channels.email.${key}`, value]);
+const upperCase = (account: string) => account.toUpperCase().replaceAll('-', '_');
+
+function prefixed(path: string, servers: Servers): Settings {
+  const entries = Object.entries(servers).map(([key, value]) => [`${path}.${key}`, value]);
   return Object.fromEntries(entries);
 }

@@ -1,0 +1,26 @@
+// Builds what lets one account answer where a message came to several.
+
+import { accountsOf } from '../channels/accounts.ts';
+import { CHANNELS } from '../channels/index.ts';
+import type { Judge } from '../gateway/judge.ts';
+import { createSharedArrivals, type SharedArrivals } from '../gateway/shared-arrivals.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { StateStore } from '../store/store.ts';
+import type { LiveConfig } from './live-config.ts';
+
+export type ArrivalsParts = {
+  readonly live: LiveConfig;
+  readonly store: StateStore;
+  readonly clock: Clock;
+  readonly judge: Judge;
+};
+
+export function buildArrivals({ live, store, clock, judge }: ArrivalsParts): SharedArrivals {
+  return createSharedArrivals({
+    ...{ state: store, judge, clock },
+    hasSeveral(channel) {
+      const definition = CHANNELS.find(({ name }) => name === channel);
+      return definition !== undefined && accountsOf(definition, live.config.channels).length > 1;
+    },
+  });
+}

@@ -1,0 +1,37 @@
+// How each account fares, as the gateway says it of itself.
+
+import { type ConfiguredAccount, configuredAccounts } from '../channels/accounts.ts';
+import type { ChannelsConfig } from '../channels/index.ts';
+import { DEFAULT_ACCOUNT } from '../core/ids.ts';
+import type { ChannelManager } from '../gateway/manager.ts';
+import type { ChannelReport } from './gateway.ts';
+
+export function channelReports(
+  channels: ChannelsConfig,
+  manager: Pick<ChannelManager, 'status' | 'channel'>,
+): readonly ChannelReport[] {
+  return configuredAccounts(channels).map((account) => {
+    const { name, label, isEnabled } = account;
+    if (!isEnabled) {
+      const status = { kind: 'off', remedy: howToEnable(account) } as const;
+      return { name, label, enabled: false, status, canLogIn: false };
+    }
+    const status = manager.status(name) ?? { kind: 'starting' };
+    const canLogIn = manager.channel(name)?.login !== undefined;
+    return { name, label, enabled: true, status, canLogIn };
+  });
+}
+
+/** For a chat. */
+export function reportLine({ name, status }: ChannelReport): string {
+  const isInTrouble = status.kind === 'stopped' || status.kind === 'degraded';
+  return `${name}: ${status.kind}${isInTrouble ? `, ${status.reason}` : ''}`;
+}
+
+export const howToEnable = (account: ConfiguredAccount) =>
+  `Turn it on with: ${howToLogIn(account)}`;
+
+export function howToLogIn({ definition, account }: ConfiguredAccount): string {
+  const which = account === DEFAULT_ACCOUNT ? '' : ` --account ${account}`;
+  return `${definition.howToEnable}${which}`;
+}
