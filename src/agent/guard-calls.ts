@@ -3,10 +3,11 @@
 
 import { canonicalJson } from '../core/canonical-json.ts';
 import { type GuardedCall, judgeCalls, type Verdict } from '../core/guard.ts';
-import { blockedText } from '../core/guard-text.ts';
+import { blockedText, type EarlierResult } from '../core/guard-text.ts';
 import type { ToolCall, ToolEntry } from '../core/transcript.ts';
 import type { BoundCall } from '../tools/tool.ts';
 import type { CallReport } from './call-report.ts';
+import { canReadBack } from './gate.ts';
 import type { TurnContext } from './turn-context.ts';
 
 type Round = readonly GuardedCall[];
@@ -51,6 +52,7 @@ export function blockedCalls(turn: TurnContext): ReadonlyMap<ToolCall, CallRepor
   const rounds = guardedRounds(turn);
   const verdicts = judgeCalls(rounds, { sameCalls: turn.settings.maxSameCalls });
   const calls = turn.thread.rounds.at(-1) ?? [];
+  const canRead = canReadBack(turn);
   // An earlier result is repeated once; more of it would only fill the conversation.
   const repeated = new Set(
     rounds
@@ -62,24 +64,37 @@ export function blockedCalls(turn: TurnContext): ReadonlyMap<ToolCall, CallRepor
     (rounds.at(-1) ?? []).flatMap(({ key }, index) => {
       const [verdict, call] = [verdicts[index], calls[index]?.call];
       if (verdict?.kind !== 'blocked' || call === undefined) return [];
-      const shown = repeated.has(key) ? undefined : verdict.earlier?.result;
+      const { earlier } = verdict;
+      const isShown = !repeated.has(key);
       repeated.add(key);
-      return [[call, reportOf(verdict, shown)] as const];
+      return [[call, reportOf(verdict, earlierOf(earlier?.result, isShown, canRead))] as const];
     }),
   );
+}
+
+function earlierOf(
+  result: ToolEntry | undefined,
+  isShown: boolean,
+  canRead: boolean,
+): EarlierResult | undefined {
+  if (result === undefined) return undefined;
+  if (isShown) return { kind: 'shown', result };
+  const { resultId: id } = result;
+  return canRead && id !== undefined ? { kind: 'named', id } : undefined;
 }
 
 const isBlocked = ({ result }: GuardedCall) => result?.isBlocked === true;
 
 function reportOf(
   verdict: Extract<Verdict, { readonly kind: 'blocked' }>,
-  shown: ToolEntry | undefined,
+  earlier: EarlierResult | undefined,
 ): CallReport {
+  const isForeign = earlier?.kind === 'shown' && earlier.result.isForeign === true;
   return {
     status: 'failed',
-    text: blockedText(verdict, shown),
+    text: blockedText(verdict, earlier),
     failure: 'blocked',
     isBlocked: true,
-    ...(shown?.isForeign === true ? { isForeign: true } : {}),
+    ...(isForeign ? { isForeign } : {}),
   };
 }

@@ -1,15 +1,22 @@
 // What a model is told of a call that was not run, with the earlier result that stands for it.
 
 import type { Verdict } from './guard.ts';
+import type { ResultId } from './ids.ts';
 import type { ToolEntry } from './transcript.ts';
 
 type Blocked = Extract<Verdict, { readonly kind: 'blocked' }>;
 
 const GO_ON = 'Use what you have, try something else, or answer without this.';
 
-/** `shown`: the earlier result, where it is repeated here. */
-export function blockedText({ why, times }: Blocked, shown: ToolEntry | undefined): string {
-  return [`[Not run: ${reasonOf(why, times)} ${GO_ON}]`, ...(shown ? [shown.text] : [])].join('\n');
+/** The earlier result itself, or the name by which it can be read; undefined where there is neither. */
+export type EarlierResult =
+  | { readonly kind: 'shown'; readonly result: ToolEntry }
+  | { readonly kind: 'named'; readonly id: ResultId };
+
+export function blockedText({ why, times }: Blocked, earlier: EarlierResult | undefined): string {
+  const named = earlier?.kind === 'named' ? ` read_result with id "${earlier.id}" shows it.` : '';
+  const shown = earlier?.kind === 'shown' ? [earlier.result.text] : [];
+  return [`[Not run: ${reasonOf(why, times)} ${GO_ON}${named}]`, ...shown].join('\n');
 }
 
 function reasonOf(why: Blocked['why'], times: number): string {

@@ -22,7 +22,7 @@ function counted(name: string, access: ToolAccess, result: (count: number) => st
 describe('a model that makes the same call again and again', () => {
   it('gets the earlier result once more with a note, and after two such rounds must answer', async () => {
     const look = counted('read_file', 'read', () => 'milk, eggs');
-    const rig = await createRig({ tools: [look.tool] });
+    const rig = await createRig({ tools: [look.tool], readsResults: true });
     // The same arguments, written otherwise.
     const one = calls([{ name: 'read_file', input: { path: 'a', lines: '1:2' }, id: 'c1' }]);
     const [two, three, four] = ['c2', 'c3', 'c4'].map((id) =>
@@ -45,7 +45,7 @@ describe('a model that makes the same call again and again', () => {
     expect(forced).toMatchObject({ toolChoice: 'none' });
     const [again, note] = forced?.messages.slice(-2) ?? [];
     // Its result is not repeated a second time.
-    expect(again?.text).toMatch(/^\[Not run: [^\n]*\]$/);
+    expect(again?.text).toMatch(/^\[Not run: [^\n]*read_result with id "r1.2" shows it\.\]$/);
     expect(note?.text).toMatch(/bring nothing new.*without tools/);
     rig.model.assertDone();
   });
