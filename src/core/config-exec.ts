@@ -19,7 +19,7 @@ const limits = z.strictObject({
     .describe('Longest run where none is asked for.'),
   memoryMb: count(64, 1_000_000).default(2048).describe('Memory of all processes of a run.'),
   maxProcesses: count(1, 10_000).default(256).describe('Processes and threads of a run.'),
-  cpuSecs: seconds(1, 36_000).default(300).describe('Processor time of one process.'),
+  cpuSecs: seconds(1, 36_000).default(300).describe('Processor time that one process may use.'),
   maxFileMb: count(1, 1_000_000).default(500).describe('Largest file that a program may write.'),
   maxDiskMb: count(1, 1_000_000).default(2000).describe('What a run may add to the disk.'),
   outputBytes: count(1000, 10_000_000)

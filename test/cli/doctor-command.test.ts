@@ -31,6 +31,7 @@ test('a fresh home has warnings with remedies, but nothing broken', async () => 
   expect(code).toBe(8);
   expect(levelOf('config')).toBe('ok');
   expect(levelOf('model')).toBe('warn');
+  expect(levelOf('programs')).toBe('ok');
   expect(found.filter(({ level }) => level !== 'ok').every(({ remedy }) => remedy)).toBe(true);
 });
 
@@ -46,12 +47,14 @@ test('what other users can reach is found, and mended only on request', async ()
   expect((await stat(config)).mode & 0o777).toBe(0o600);
 });
 
-test('secrets written out and hosts inside that may be read are pointed out, without their values', async () => {
+test('secrets written out, hosts inside and programs without a sandbox are pointed out, without their values', async () => {
   const telegram = { token: '1:the-token-itself' };
   const web = { allowPrivateHosts: ['wiki.lan:8080'] };
-  await home.writeConfig({ version: 1, channels: { telegram }, tools: { web } });
+  const exec = { sandbox: 'off' as const };
+  await home.writeConfig({ version: 1, channels: { telegram }, tools: { web, exec } });
   const { found, levelOf } = await findings();
-  expect([levelOf('secrets'), levelOf('web')]).toEqual(['warn', 'warn']);
+  const levels = ['secrets', 'web', 'programs'].map(levelOf);
+  expect(levels).toEqual(['warn', 'warn', 'warn']);
   const said = JSON.stringify(found);
   expect(said).toContain('channels.telegram.token');
   expect(said).toContain('wiki.lan:8080');
