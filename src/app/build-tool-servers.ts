@@ -20,6 +20,8 @@ export type ToolingReport = {
 /** What the gateway does with tools besides handing them to the agent. */
 export type Tooling = {
   report(): ToolingReport;
+  /** Resolves when every server was tried once. */
+  tried(): Promise<void>;
   /** The configuration changed. */
   configured(): void;
 };
@@ -45,6 +47,7 @@ export function toolingOf(
 ): Tooling {
   return {
     configured: () => servers.configured(),
+    tried: () => servers.tried(),
     report: () => ({
       servers: servers.report().map((server) => ({
         ...server,

@@ -15,6 +15,7 @@ export type ToolServersDeps = ToolServerDeps & {
 export function createToolServers(deps: ToolServersDeps): ToolServers {
   const servers = new Map<string, ToolServer>();
   const ending = new Set<Promise<void>>();
+  const begun = Promise.withResolvers<void>();
   let isRunning = false;
 
   const end = (server: ToolServer) => {
@@ -45,9 +46,14 @@ export function createToolServers(deps: ToolServersDeps): ToolServers {
     tools: () => (servers.size === 0 ? [] : inOrder().flatMap(({ tools }) => tools)),
     report: () => inOrder().map((server) => server.report()),
     configured,
+    async tried() {
+      await begun.promise;
+      await Promise.all([...servers.values()].map(({ tried }) => tried));
+    },
     async run(signal) {
       isRunning = true;
       configured();
+      begun.resolve();
       await aborted(signal);
       isRunning = false;
       for (const server of servers.values()) end(server);

@@ -25,6 +25,8 @@ export interface ToolServers {
   /** Of all servers that were reached, in a stable order; those that cannot work now say so. */
   tools(): readonly Tool[];
   report(): readonly ToolServerReport[];
+  /** Resolves when `run` began and every server was reached or failed once. */
+  tried(): Promise<void>;
   /** Keeps the servers of the configuration connected until aborted, then ends them. */
   run(signal: AbortSignal): Promise<void>;
   /** Asks for the configuration again; only servers that changed are connected anew. */

@@ -43,6 +43,7 @@ export class ToolServer {
   #state: ToolServerState = { kind: 'starting' };
   #remote: RemoteTools;
   #connection = Promise.withResolvers<Connection>();
+  readonly #tried = Promise.withResolvers<void>();
   #calls = 0;
 
   constructor(name: string, config: ToolServerConfig, deps: ToolServerDeps) {
@@ -60,6 +61,11 @@ export class ToolServer {
 
   get tools(): readonly Tool[] {
     return this.#remote.tools;
+  }
+
+  /** Resolves when it was reached or failed once. */
+  get tried(): Promise<void> {
+    return this.#tried.promise;
   }
 
   report(): ToolServerReport {
@@ -80,6 +86,7 @@ export class ToolServer {
         if (this.#state.kind !== 'lost') {
           this.#state = { kind: 'failed', reason, retryAt: clock.now() + waitMs };
         }
+        this.#tried.resolve();
         return 'restart';
       },
     });
@@ -89,6 +96,7 @@ export class ToolServer {
   async stop(): Promise<void> {
     this.#stop.abort();
     this.#connection.reject(this.#notConnected());
+    this.#tried.resolve();
     await this.#running;
   }
 
@@ -100,6 +108,7 @@ export class ToolServer {
       const since = clock.now();
       this.#state = { kind: 'connected', since };
       this.#connection.resolve(connection);
+      this.#tried.resolve();
       log.info('tool server connected', { server: this.name, tools: this.tools.length });
       await this.#attend(connection, signal);
       signal.throwIfAborted();

@@ -33,10 +33,8 @@ test('the tools of a server are offered, called, asked about, and gone with thei
     coalesce: { quietMs: 20 },
   };
   await using home = await makeTestHome(config);
-  await home.writeConfig({
-    ...config,
-    mcpServers: { calc, broken: { command: '/no/such/program' } },
-  });
+  const withServers = { ...config, mcpServers: { calc, broken: { command: '/no/such/program' } } };
+  await home.writeConfig(withServers);
   const env = { CALC_KEY: SECRET };
   const run = (...args: string[]) => runNanobot(args, { home: home.path, env });
   const gateway = await home.start(env);
@@ -93,4 +91,9 @@ test('the tools of a server are offered, called, asked about, and gone with thei
   expect(await status()).not.toContain('calc');
   expect(await home.logs()).not.toContain(SECRET);
   expect(await gateway.stop()).toBe(0);
+
+  // What is asked once, by a program that ends with the answer, has the tools too.
+  await home.writeConfig(withServers);
+  expect((await run('agent', '-m', 'hello')).stdout).toContain('Done.');
+  expect(model.requests.at(-1)?.tools).toContain('mcp_calc_add');
 });

@@ -7,6 +7,9 @@ import { untilStopped } from '../stop-signals.ts';
 import type { Terminal } from '../terminal.ts';
 import type { Conversation } from './conversation.ts';
 
+/** Longest wait of the first question for servers that are slow to start. */
+const FIRST_TOOLS_MS = 10_000;
+
 /** @throws ConfigError, HomeLockedError */
 export async function withOwnGateway<Result>(
   terminal: Terminal,
@@ -26,7 +29,7 @@ export async function withOwnGateway<Result>(
   try {
     return await untilStopped(
       () => undefined,
-      (signal) => converse(gateway, chat, work, signal),
+      (signal) => converse(gateway, { terminal, chat }, work, signal),
     );
   } finally {
     await gateway[Symbol.asyncDispose]();
@@ -35,15 +38,19 @@ export async function withOwnGateway<Result>(
 
 async function converse<Result>(
   gateway: Gateway,
-  chat: string,
+  { terminal, chat }: { readonly terminal: Terminal; readonly chat: string },
   work: (conversation: Conversation, signal: AbortSignal) => Promise<Result>,
   signal: AbortSignal,
 ): Promise<Result> {
   const talking = new AbortController();
   const whole = AbortSignal.any([signal, talking.signal]);
   const run = gateway.run(whole);
+  // What is asked first, and often alone, is asked with the tools of servers too.
+  const late = terminal.clock.sleep(FIRST_TOOLS_MS, whole).catch(() => undefined);
+  const tools = Promise.race([gateway.toolsTried(), late]);
   const conversation: Conversation = {
     async submit(clientId, text) {
+      await tools;
       await gateway.terminal.submit({ chat, clientId, text });
     },
     events: (afterSeq, reading) => gateway.terminal.events(chat, afterSeq, reading),
