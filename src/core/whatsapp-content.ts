@@ -50,7 +50,7 @@ export function readWhatsApp(message: WhatsAppContent): WhatsAppReading | undefi
     text,
     ...(attachments.length === 0 ? {} : { attachments }),
     isEdit,
-    ...(isOfAlbum(message) || isOfAlbum(content) ? { isOfAlbum: true } : {}),
+    ...(albumOf(message) === undefined ? {} : { isOfAlbum: true }),
     ...(quoted === undefined ? {} : { quoted }),
     ...(mentioned.length === 0 ? {} : { mentioned }),
   };
@@ -118,8 +118,15 @@ function quoteOf(context: WhatsAppContext | undefined): WhatsAppQuote | undefine
   };
 }
 
-const isOfAlbum = ({ messageContextInfo }: WhatsAppContent) =>
-  present(messageContextInfo?.messageAssociation?.parentMessageKey);
+/** The id of the album that a message is a part of. */
+export function albumOf(message: WhatsAppContent): string | undefined {
+  return albumIn(message) ?? albumIn(unwrap(message).content);
+}
+
+const albumIn = ({ messageContextInfo }: WhatsAppContent) => {
+  const parent = messageContextInfo?.messageAssociation?.parentMessageKey;
+  return present(parent) ? (parent?.id ?? '') : undefined;
+};
 
 /** Of what is quoted nothing is fetched. */
 const NAMED = { kind: 'remote', ref: '' } as const;

@@ -50,7 +50,9 @@ export type WhatsAppContent = {
   readonly extendedTextMessage?: Part<{ readonly text: string }>;
   /** A picture of an album names the message that announced the album. */
   readonly messageContextInfo?: Part<{
-    readonly messageAssociation: { readonly parentMessageKey?: Maybe<object> };
+    readonly messageAssociation: {
+      readonly parentMessageKey?: Maybe<{ readonly id?: Maybe<string> }>;
+    };
   }>;
   readonly imageMessage?: Maybe<WhatsAppFile>;
   readonly videoMessage?: Maybe<WhatsAppFile>;

@@ -5,6 +5,7 @@ import type { WAMessageKey } from '@whiskeysockets/baileys';
 import type { ChatId } from '../../core/ids.ts';
 import { backoffMs } from '../../lib/backoff.ts';
 import type { ChannelHost } from '../channel.ts';
+import { withoutOpenAlbums } from './albums.ts';
 import { handOver } from './hand-over.ts';
 import { type InboxRow, inOrder } from './inbound.ts';
 import type { PassingTrouble } from './link-status.ts';
@@ -85,14 +86,15 @@ class Drain {
   }
 
   async run(): Promise<void> {
-    const { link, ledger, pause, settings } = this.#deps;
+    const { link, pause, settings } = this.#deps;
     await pause.expire(settings.maxAgeHours * 3_600_000);
     try {
       while (!this.#signal.aborted) {
         await link.caughtUp(this.#signal);
         await this.#settle();
         if (link.isCatchingUp) continue;
-        if (!(await this.#takeWaiting())) await ledger.arrival(this.#signal);
+        const idleMs = await this.#takeWaiting();
+        if (idleMs !== undefined) await this.#arrival(idleMs);
       }
     } catch (error) {
       if (!this.#signal.aborted) throw error;
@@ -124,8 +126,22 @@ class Drain {
     }
   }
 
-  /** The next of what waits, and behind chats that have no room all the rest; false: nothing waits. */
-  async #takeWaiting(): Promise<boolean> {
+  /** Until something arrives, but no longer than that. */
+  async #arrival(idleMs: number): Promise<void> {
+    const { ledger, host } = this.#deps;
+    if (idleMs === Number.POSITIVE_INFINITY) return ledger.arrival(this.#signal);
+    const round = new AbortController();
+    const signal = AbortSignal.any([this.#signal, round.signal]);
+    const over = (work: Promise<void>) => work.catch(() => undefined);
+    await Promise.race([over(host.clock.sleep(idleMs, signal)), over(ledger.arrival(signal))]);
+    round.abort();
+  }
+
+  /**
+   * The next of what waits, and behind chats that have no room all the rest. Undefined: there may be
+   * more; else how long nothing is to be taken unless something arrives, milliseconds.
+   */
+  async #takeWaiting(): Promise<number | undefined> {
     const { ledger } = this.#deps;
     const full = new Set<string>();
     let held: readonly InboxRow[] = [];
@@ -136,12 +152,14 @@ class Drain {
       const ordered = inOrder([...held, ...fresh]);
       const due = ordered.length < WINDOW ? ordered : ordered.slice(0, WINDOW / 2);
       held = ordered.slice(due.length);
-      if (due.length === 0) return false;
-      await this.#take(due, full);
+      if (due.length === 0) return Number.POSITIVE_INFINITY;
+      const ready = withoutOpenAlbums(due, this.#deps.host.clock.now());
+      if (ready.rows.length === 0) return ready.waitMs;
+      await this.#take(ready.rows, full);
     } while (full.size > 0 && held.length > 0 && !this.#signal.aborted);
     if (full.size > 0) await this.#waitForRoom();
     else this.#noteRoom();
-    return true;
+    return undefined;
   }
 
   #noteRoom(): void {

@@ -11,6 +11,7 @@ import { filesOfMessage } from '../../core/whatsapp-media.ts';
 import { signOf } from '../../core/whatsapp-signs.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../lib/logger.ts';
+import { albumKeyOf, createAlbumCalls } from './albums.ts';
 import { groupAddressing, withoutOwnName } from './group-address.ts';
 import type { Parcel } from './hand-over.ts';
 import { SELF, SELF_CHAT } from './ids.ts';
@@ -61,6 +62,7 @@ const HOUR_MS = 3_600_000;
 
 export function createRowReader(deps: RowReaderDeps) {
   const { people, pause, unread, clock, log, settings } = deps;
+  const albumCalls = createAlbumCalls();
 
   async function learn(row: InboxRow): Promise<Learnt> {
     const place = placeOf(row, deps.account());
@@ -154,13 +156,28 @@ export function createRowReader(deps: RowReaderDeps) {
     return toEntry(row, { ...speaker, addressing }, words, gate);
   }
 
+  /** A mention below one picture of an album calls for all of it. */
+  function calledTogether(rows: readonly InboxRow[], read: readonly ReadRow[]) {
+    const keys = rows.map(albumKeyOf);
+    const isSaid = ({ entry }: ReadRow) => entry?.kind === 'queue';
+    return read.map((one, index) => {
+      const key = keys[index];
+      const { entry } = one;
+      if (key === undefined || entry?.kind !== 'queue') return one;
+      const parts = read.filter((part, at) => keys[at] === key && isSaid(part));
+      const ways = parts.flatMap((part) => part.entry?.message.addressing ?? []);
+      const message = { ...entry.message, addressing: albumCalls(key, ways) };
+      return { ...one, entry: { ...entry, message } };
+    });
+  }
+
   return {
     async read(rows: readonly InboxRow[]): Promise<readonly ReadRow[]> {
       const learnt: Learnt[] = [];
       for (const row of rows) learnt.push(await learn(row));
       const result: ReadRow[] = [];
       for (const one of learnt) result.push(await judged(one));
-      return result;
+      return calledTogether(rows, result);
     },
   };
 }

@@ -1,5 +1,6 @@
 // Stored messages on their way to the bus: order, people, gates, the owner's own words.
 
+import type { proto } from '@whiskeysockets/baileys';
 import { describe, expect, it } from 'vitest';
 import { chatId } from '../../../src/core/ids.ts';
 import type { InboundMessage } from '../../../src/core/message.ts';
@@ -105,6 +106,41 @@ describe('a stored message', () => {
       addressing: 'ambient',
     });
     expect(rig.host.entries).toHaveLength(2);
+  });
+
+  it('of an album in a group is called for with all its parts, also over a restart', async () => {
+    await using rig = await openInboxRig();
+    const group = '1234@g.us';
+    const part = (id: string, caption = '') => ({
+      ...{ chat: group, participant: '777@lid', id },
+      message: {
+        imageMessage: { caption, contextInfo: { mentionedJid: caption === '' ? [] : [OWN_LID] } },
+        messageContextInfo: {
+          messageAssociation: { associationType: 1, parentMessageKey: { id: 'ALBUM' } },
+        },
+      } as unknown as proto.IMessage,
+    });
+    await rig.put(part('ONE'));
+    await rig.clock.advance(1000);
+    await rig.put({ ...ALICE, id: 'PRIVATE' }, { chat: group, participant: '888@lid', id: 'TALK' });
+    await rig.clock.advance(400);
+    expect(messagesOf(rig).map(({ id }) => id)).toEqual([expect.stringContaining('PRIVATE')]);
+    await rig.restart();
+    await rig.put(part('TWO', 'what is this?'));
+    await rig.clock.advance(1000);
+    await rig.put(part('THREE'));
+    await rig.drained();
+    await rig.put(part('LATE'));
+    await rig.drained();
+    const inGroup = messagesOf(rig).filter(({ group: place }) => place !== undefined);
+    const told = inGroup.map(({ id, addressing }) => [id.split('/')[1], addressing]);
+    expect(told).toEqual([
+      ['ONE', 'mention'],
+      ['TALK', 'ambient'],
+      ['TWO', 'mention'],
+      ['THREE', 'mention'],
+      ['LATE', 'mention'],
+    ]);
   });
 
   it('says what it quotes, and which message that is', async () => {
