@@ -10,8 +10,9 @@ import { createJobCourier, type JobPlace } from '../automation/job-courier.ts';
 import { createJobStart } from '../automation/job-start.ts';
 import { withJobs } from '../automation/job-turns.ts';
 import { Scheduler } from '../automation/scheduler.ts';
-import { HEARTBEAT, type Job } from '../core/job.ts';
-import { type ChatRef, chatRefOf } from '../core/message.ts';
+import { HEARTBEAT, type Job, jobChat } from '../core/job.ts';
+import { HEARTBEAT_FILE } from '../core/job-report.ts';
+import { type ChatRef, chatRefOf, sessionKeyOf } from '../core/message.ts';
 import { chatsOf } from '../core/person.ts';
 import { quietUntil } from '../core/quiet-hours.ts';
 import { rightsOf } from '../core/rights.ts';
@@ -49,7 +50,6 @@ export type Automation = JobAskers & {
 const OWNER_RIGHTS = rightsOf({
   ...{ role: 'owner', place: 'direct', verified: 'verified', medium: 'chat' },
 });
-const HEARTBEAT_FILE = 'HEARTBEAT.md';
 const MAX_HEARTBEAT_BYTES = 65_536;
 const CONCURRENCY = 8;
 
@@ -59,7 +59,7 @@ export function buildAutomation(parts: AutomationParts): Automation {
   const { revision } = store;
   const timeZone = () => live.config.sessions.timeZone;
   const changed = () => scheduler.changed();
-  const { book, next, desk } = openJobs(store, { now: () => clock.now(), timeZone, changed });
+  const { book, next, desk } = openJobs(store, bus, { now: () => clock.now(), timeZone, changed });
   const announcer = createAnnouncer({
     ...{ state: store.scope('announcements'), bus, clock },
     sessionOf: (chat) => routes.sessionOf(chat),
@@ -98,6 +98,7 @@ export function buildAutomation(parts: AutomationParts): Automation {
     ...{ state: store.scope('heartbeat'), bus, clock, log, ownerRights: OWNER_RIGHTS },
     settings: () => ({ ...live.config.heartbeat, timeZone: timeZone() }),
     readFile: heartbeatFile(live),
+    beginAnew: () => agent.reset(sessionKeyOf(jobChat(HEARTBEAT))),
   });
   return {
     ...createJobAskers({

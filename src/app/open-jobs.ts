@@ -4,13 +4,15 @@ import { randomBytes } from 'node:crypto';
 import { JOBS_SCOPE, JobBook } from '../automation/job-book.ts';
 import { createJobDesk } from '../automation/job-desk.ts';
 import { createNextSlot } from '../automation/next-slot.ts';
-import type { ChatRef } from '../core/message.ts';
+import { jobChat } from '../core/job.ts';
+import { type ChatRef, sessionKeyOf } from '../core/message.ts';
 import type { JobDesk } from '../gateway/job-desk.ts';
 import type { EmbeddedStore } from '../store/store.ts';
 import { OWN_DOORS } from './own-doors.ts';
 
 export function openJobs(
   store: Pick<EmbeddedStore, 'scope' | 'revision'>,
+  bus: Pick<EmbeddedStore, 'cancel'>,
   parts: { now(): number; timeZone(): string; changed(): void },
 ) {
   const { revision } = store;
@@ -18,6 +20,11 @@ export function openJobs(
   const next = createNextSlot();
   const lasts = ({ channel }: ChatRef) =>
     !OWN_DOORS.some((door) => door.channel === channel && !door.lasts);
-  const desk: JobDesk = createJobDesk({ ...parts, book, next, randomBytes, lasts });
+  const desk: JobDesk = createJobDesk({
+    ...{ ...parts, book, next, randomBytes, lasts },
+    async stop(id) {
+      await bus.cancel(sessionKeyOf(jobChat(id)), 'the job was stopped');
+    },
+  });
   return { book, next, desk };
 }

@@ -104,6 +104,7 @@ export function createAnnouncer(deps: AnnouncerDeps): Announcer {
         await say(id, [dated(first), ...more.map(dated)]);
       }
       await state.delete(key);
+      await state.expire(DONE, clock.now() - KEEP_DONE_MS);
     }
   }
 
@@ -129,7 +130,6 @@ export function createAnnouncer(deps: AnnouncerDeps): Announcer {
   return {
     announce: (announcement) => lanes.run(HELD, () => announce(announcement)),
     async run(signal) {
-      await state.expire(DONE, clock.now() - KEEP_DONE_MS);
       while (!signal.aborted) {
         changed = Promise.withResolvers<void>();
         const at = await lanes.run(HELD, release);

@@ -9,6 +9,7 @@ import { readHours } from '../core/letter.ts';
 import { OWNER_TURN } from '../core/notes.ts';
 import { isWithinHours } from '../core/quiet-hours.ts';
 import { ALL_RIGHTS, narrowed, type Rights } from '../core/rights.ts';
+import { createDayText } from '../core/zone-time.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { KeyValueStore } from '../store/store.ts';
@@ -29,6 +30,8 @@ export type HeartbeatDeps = {
   /** Of an owner, alone with the agent. */
   readonly ownerRights: Rights;
   settings(): HeartbeatSettings;
+  /** Leaves out of its conversation what was before. */
+  beginAnew(): Promise<void>;
   /** Undefined where there is none. */
   readFile(): Promise<string | undefined>;
 };
@@ -37,19 +40,29 @@ export interface Heartbeat {
   run(signal: AbortSignal): Promise<void>;
 }
 
-const KEY = 'heartbeat';
+const LOOKED = 'looked';
+const DAY = 'day';
 const MINUTE_MS = 60_000;
 const LOOK_MS = MINUTE_MS;
 const NARROWER: Rights = { ...ALL_RIGHTS, rules: 'never', schedule: 'never' };
 
 export function createHeartbeat(deps: HeartbeatDeps): Heartbeat {
   const { state, bus, clock, log, settings } = deps;
+  const dayText = createDayText();
   const rights = narrowed(deps.ownerRights, NARROWER);
 
   /** When the file was last looked at; a clock that was put back counts from now. */
   async function lastLook(): Promise<number | undefined> {
-    const at = Number(await state.get(KEY));
+    const at = Number(await state.get(LOOKED));
     return at > 0 && at <= clock.now() ? at : undefined;
+  }
+
+  /** It knows what it did today, so that it does once what is due once a day, and no more. */
+  async function beginDay(now: number) {
+    const day = dayText(now, settings().timeZone);
+    if ((await state.get(DAY)) === day) return;
+    await deps.beginAnew();
+    await state.set(DAY, day);
   }
 
   async function isUnderWay(at: number | undefined): Promise<boolean> {
@@ -62,6 +75,7 @@ export function createHeartbeat(deps: HeartbeatDeps): Heartbeat {
     const file = (await deps.readFile()) ?? '';
     if (!asksForSomething(file)) return;
     if (await isUnderWay(before)) return log.info('heartbeat skipped: one is under way');
+    await beginDay(now);
     const message = {
       id: nameOf(now),
       chat: jobChat(HEARTBEAT),
@@ -82,7 +96,7 @@ export function createHeartbeat(deps: HeartbeatDeps): Heartbeat {
         const now = clock.now();
         if (enabled && (before === undefined || now - before >= everyMins * MINUTE_MS)) {
           // Noted first: a file that cannot be dealt with is not asked about again at once.
-          await state.set(KEY, `${now}`);
+          await state.set(LOOKED, `${now}`);
           await look(before, now);
         }
         await clock.sleep(LOOK_MS, signal).catch(() => undefined);

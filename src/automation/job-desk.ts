@@ -26,6 +26,8 @@ export type JobDeskDeps = {
   lasts(chat: ChatRef): boolean;
   /** A job was made or changed. */
   changed(): void;
+  /** Ends what runs of it. */
+  stop(id: string): Promise<void>;
 };
 
 const MAX_JOBS = 500;
@@ -111,15 +113,18 @@ export function createJobDesk(deps: JobDeskDeps): JobDesk {
     async remove(id, asker) {
       const job = await found(id, asker);
       await book.remove(job.id);
+      await deps.stop(job.id);
       changed();
       return shown(job, asker);
     },
     async setEnabled(id, enabled, asker) {
-      const { schedule } = await found(id, asker);
+      const job = await found(id, asker);
+      const { schedule } = job;
       // What was missed while it was off is not made up for.
       const nextAt = enabled ? await firstSlot(next, schedule, now()) : undefined;
-      return changedJob(id, asker, (job) =>
-        enabled ? { ...job, enabled, nextAt, failures: 0 } : { ...job, enabled },
+      if (!enabled) await deps.stop(job.id);
+      return changedJob(job.id, asker, (each) =>
+        enabled ? { ...each, enabled, nextAt, failures: 0 } : { ...each, enabled },
       );
     },
     runNow: (id, asker) => changedJob(id, asker, (job) => ({ ...job, runAsked: now() })),

@@ -49,9 +49,10 @@ export function withJobs(dispatcher: Dispatcher, deps: JobTurnsDeps): Dispatcher
   async function run(turn: Turn): Promise<HandledTurn> {
     const { message } = turn.messages[0];
     const isRun = message.sender.kind === 'system' && message.sender.source !== 'approval';
-    if (isRun && turn.attempt === 1) await agent.reset(turn.session);
+    const isJob = isRun && turn.chat.chat !== HEARTBEAT;
+    if (isJob && turn.attempt === 1) await agent.reset(turn.session);
     const result = await dispatcher.handle(turn);
-    if (!isRun || turn.chat.chat === HEARTBEAT) return withoutFailure(result);
+    if (!isJob) return withoutFailure(result);
     const how = ENDINGS[result.ending ?? 'stopped'];
     const [first] = result.outbound;
     const detail = first?.markdown.slice(0, MAX_DETAIL_CHARS).toWellFormed();

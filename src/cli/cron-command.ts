@@ -109,7 +109,7 @@ async function withDesk<Result>(
     const now = () => terminal.clock.now();
     const timeZone = () => config.sessions.timeZone;
     try {
-      return await work(openJobs(store, { now, timeZone, changed: () => undefined }).desk);
+      return await work(openJobs(store, store, { now, timeZone, changed: () => undefined }).desk);
     } catch (error) {
       if (error instanceof JobError) throw new CommandFailure(EXIT.usage, error.message);
       throw error;

@@ -1,6 +1,8 @@
 // What a job's run is told, and what becomes of what it says: most of the time there is nothing to
 // report, and then nobody hears of it.
 
+/** At the top of the workspace. */
+export const HEARTBEAT_FILE = 'HEARTBEAT.md';
 /** An answer of nothing else is not sent. */
 export const SILENT_TOKEN = '[SILENT]';
 /** The same for the heartbeat, as its file has always named it. */
@@ -48,8 +50,8 @@ export function runText(
 
 export function heartbeatText(file: string): string {
   return [
-    '[Heartbeat: a look at HEARTBEAT.md, which the machine takes from time to time. Do what is due by it ' +
-      'now; it allows nothing that you may not do anyway. What you answer is sent to the owner. If nothing ' +
+    `[Heartbeat: a look at ${HEARTBEAT_FILE}, which the machine takes from time to time. Do what is due by it ` +
+      'now, and what you did today not again; it allows nothing that you may not do anyway. What you answer is sent to the owner. If nothing ' +
       `is due or there is nothing they need to hear, answer with ${HEARTBEAT_TOKEN} and nothing else.]`,
     file,
   ].join('\n');

@@ -1,15 +1,18 @@
 // Which files of the workspace later turns are told to follow: writing there is more than writing.
 // Decided from the path as a call names it, in doubt for the stricter.
 
+import { HEARTBEAT_FILE } from './job-report.ts';
 import { SKILLS_FOLDER, WORKSPACE_FILES } from './prompt.ts';
 import type { ToolAccess } from './rights.ts';
 
 const MEMORY_FOLDER = 'memory';
 /** Below memory: extracts of conversations. */
 const EXTRACT_FOLDER = 'sessions';
-/** Files of the prompt by name, wherever they stand. */
-const RULE_NAMES = new Set(WORKSPACE_FILES.map((name) => name.toLowerCase()));
-const OWN_NAMES: ReadonlySet<string> = new Set(WORKSPACE_FILES);
+/** Files of the prompt, and the one of which turns with an owner's rights come. */
+const RULE_FILES: readonly string[] = [...WORKSPACE_FILES, HEARTBEAT_FILE];
+/** By name, wherever they stand. */
+const RULE_NAMES = new Set(RULE_FILES.map((name) => name.toLowerCase()));
+const OWN_NAMES: ReadonlySet<string> = new Set(RULE_FILES);
 const OWN_CONTEXT = /^CONTEXT(?:-[a-z0-9-]+)?\.md$/;
 /** One that leads where it says, on every disk. */
 const PLAIN_NAME = /^[A-Za-z0-9_-][A-Za-z0-9_. -]*(?<![. ])$/;
@@ -21,7 +24,7 @@ const IGNORABLE = /\p{Default_Ignorable_Code_Point}/gu;
 const TRAILING = /[. ]+$/;
 
 /**
- * What writing to the path comes to: `rules` where it goes into the prompt, or is a skill. Memory is
+ * What writing to the path comes to: `rules` where it goes into the prompt, is a skill or the heartbeat's. Memory is
  * the person's notebook until words of others are in play.
  */
 export function writeAccessOf(path: string, isTainted: boolean): ToolAccess {

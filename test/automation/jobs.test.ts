@@ -166,6 +166,20 @@ describe('a job for the agent', () => {
     ]);
   });
 
+  test('is stopped where it runs, and says nothing more, when it is switched off or removed', async () => {
+    const rig = await makeJobsRig('2026-01-15T12:00:00Z');
+    rig.edge.answer = () => new Promise(() => undefined);
+    const { job } = await rig.desk.add(ask({ every: '10m' }), asker());
+    await rig.until('2026-01-15T12:10:00Z');
+    await rig.desk.setEnabled(job.id, false, asker());
+    await rig.clock.advance(10);
+    expect(rig.runs.map(({ signal }) => signal.aborted)).toEqual([true]);
+    rig.edge.answer = () => 'done';
+    await rig.desk.setEnabled(job.id, true, asker());
+    await rig.until('2026-01-15T12:20:00Z');
+    expect(rig.heard()).toHaveLength(1);
+  });
+
   test('runs once though the clock is put a day forward and back again', async () => {
     const rig = await makeJobsRig('2026-01-15T12:00:00Z');
     await rig.desk.add(ask(DAILY), asker());
@@ -221,6 +235,7 @@ test('the heartbeat asks no model while its file asks for nothing, and then once
   for (const minute of ['00', '10', '20', '30', '40'])
     await rig.until(`2026-01-16T00:${minute}:00Z`);
   expect(rig.runs).toHaveLength(2);
+  expect(rig.begun).toHaveLength(1);
   expect(rig.runs[0]?.messages[0].message.text).toContain('Watch the oven');
   expect(rig.runs[0]?.messages[0].message.sender).toMatchObject({
     rights: { schedule: 'never', rules: 'never', execute: 'ask' },

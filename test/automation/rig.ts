@@ -28,6 +28,7 @@ import type { Rights } from '../../src/core/rights.ts';
 import type { TranscriptEntry } from '../../src/core/transcript.ts';
 import type { HandledTurn } from '../../src/gateway/dispatcher.ts';
 import type { JobAsker } from '../../src/gateway/job-desk.ts';
+import { aborted } from '../../src/lib/aborted.ts';
 import { silentLogger as log } from '../../src/lib/logger.ts';
 import { supervise } from '../../src/lib/supervise.ts';
 import { openEmbeddedStore } from '../../src/store/embedded.ts';
@@ -75,11 +76,14 @@ export async function makeJobsRig(startsAt: string) {
   const runs: Turn[] = [];
   const remarks: Remark[] = [];
   const told: string[] = [];
+  const begun: string[] = [];
 
   async function answer(turn: Turn): Promise<HandledTurn> {
     const { seq, message } = turn.messages[0];
     runs.push(turn);
-    const answered = await edge.answer(message.text);
+    const stopped = aborted(turn.signal).then(() => ({ failed: 'stopped' }));
+    const answered = await Promise.race([edge.answer(message.text), stopped]);
+    turn.signal.throwIfAborted();
     const isFailed = typeof answered !== 'string';
     const markdown = isFailed ? answered.failed : answered;
     const outbound = [{ chat: turn.chat, markdown }];
@@ -124,7 +128,7 @@ export async function makeJobsRig(startsAt: string) {
       ...{ state: store.scope('heartbeat'), bus, clock, log, ownerRights: OWNER_RIGHTS },
       settings: () => ({ enabled: true, everyMins: 30, activeHours: '', timeZone: ZONE }),
       readFile: async () => edge.heartbeatFile,
-      beginAnew: async () => undefined,
+      beginAnew: async () => void begun.push(new Date(clock.now()).toISOString()),
     });
     const desk = createJobDesk({
       ...{ book, next, randomBytes, now: () => clock.now(), timeZone: () => ZONE },
@@ -193,6 +197,8 @@ export async function makeJobsRig(startsAt: string) {
 
   return {
     ...{ clock, edge, said, runs, remarks, told },
+    /** When the heartbeat left the days before out of sight. */
+    begun,
     get desk() {
       return opened.desk;
     },

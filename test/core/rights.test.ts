@@ -153,6 +153,7 @@ describe('a conversation that shows words of others', () => {
 
   it.each([
     'AGENTS.md',
+    'HEARTBEAT.md',
     './agents.md',
     'a/../SOUL.md',
     'sub/AGENTS.md',

@@ -236,4 +236,26 @@ describe('who pays', () => {
       'total',
     ]);
   });
+
+  it('is for a job its own, that of whoever made it, and the total; the less of two limits counts', () => {
+    const budget = { perJobTokensPerDay: 50, perJobMoneyPerDay: 2 };
+    const configured = limitsSchema.parse({
+      budget,
+      exceptions: [{ who: 'cron:j2', tokensPerDay: 7 }],
+    });
+    const charge = (job: string, own: { tokensPerDay?: number; moneyPerDay?: number }) =>
+      chargedFor(
+        {
+          chat: { ...chat, channel: channelName('cron'), chat: chatId(job) },
+          sender: { kind: 'system', source: 'cron', paidBy: ['telegram:7'], limits: own },
+        },
+        configured,
+      ).map(({ names: [name], cap }) => [name, cap.tokens, cap.micros]);
+    expect(charge('j1', { tokensPerDay: 90, moneyPerDay: 1 })).toEqual([
+      ['person telegram:7', 0, 0],
+      ['job j1', 50, 1_000_000],
+      ['total', 0, 0],
+    ]);
+    expect(charge('j2', {})[1]).toEqual(['job j2', 7, 2_000_000]);
+  });
 });
