@@ -9,6 +9,7 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, describe, expect, onTestFinished, test } from 'vitest';
 import { createPromptSources } from '../../src/agent/prompt-sources.ts';
+import { writeAccessOf } from '../../src/core/rule-files.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createExec } from '../../src/tools/exec/exec.ts';
 import { createExecuteCode } from '../../src/tools/exec/execute-code.ts';
@@ -106,9 +107,15 @@ async function createWorld(config: object = WIDE) {
 
 type World = Awaited<ReturnType<typeof createWorld>>;
 
-async function outsideOf({ home, outside }: Places) {
-  const folders = [home, join(home, '.ssh'), outside];
-  return Promise.all(folders.map((folder) => readdir(folder)));
+/** What there is around the workspace, and in it what later turns and git follow. */
+async function outsideOf({ home, outside, workspace }: Places) {
+  const followed = ['.git/hooks', 'skills', 'memory', 'people'].map((name) =>
+    join(workspace, name),
+  );
+  const folders = [home, join(home, '.ssh'), outside, ...followed];
+  const names = await Promise.all(folders.map((folder) => readdir(folder)));
+  const top = await readdir(workspace);
+  return [...names, top.filter((name) => writeAccessOf(name, false) === 'rules')];
 }
 
 const quoted = (text: string) => `'${text.replaceAll("'", "'\\''")}'`;
@@ -220,6 +227,7 @@ describe('a program that the agent runs', () => {
       ],
       ['processor time', 'while :; do :; done', /processor time|SIGKILL/],
       ['output', 'yes | head -c 30000000', /29,9\d\d,\d\d\d bytes left out here/],
+      ['endless output', 'yes', /of output|processor time/],
     ];
     const limits = {
       memoryMb: 400,

@@ -3,7 +3,7 @@
 
 import { spawn } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
-import { chmod, mkdir, rename, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, readdir, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { approvalText } from '../../src/core/approval-text.ts';
@@ -95,6 +95,15 @@ describe('the result of a program', () => {
       argv: ['printf', '\\033[31mred\\033[0m 1%%\\r2%%\\r\\a100%%\\n'],
     });
     expect(drawn.text).toMatch(/> 100%$/m);
+  });
+
+  test('waits for that of another program in the same workspace', async () => {
+    const { call, workspace } = await setUp();
+    const first = call('exec', { script: 'sleep 0.3; echo first >> log; echo x > AGENTS.md' });
+    const second = call('exec', { script: 'cat log; ls' });
+    expect((await first).text).toContain('kept as AGENTS.md.made-by-a-program: later turns would');
+    expect((await second).text).toMatch(/first\n.*AGENTS\.md\.made-by-a-program/);
+    expect(await readdir(workspace)).not.toContain('AGENTS.md');
   });
 
   test('is ours alone where only our code went in, and words of others otherwise', async () => {

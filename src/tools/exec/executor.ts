@@ -37,10 +37,16 @@ export function createExecutor(deps: ExecDeps): Executor {
     const { signal, clock } = context;
     return inScriptFolder(async (folder) => {
       const plan = await planRun(request, context, { ...deps, sandbox: sandboxOf(deps) }, folder);
-      const report = await runConfined(plan.run, clock, signal);
       const { workspace, shields } = plan;
-      const moved = shields === undefined ? [] : await setAside(workspace, shields);
-      const notes = moved.map((name) => `kept as ${name}: later turns would have followed it`);
+      const moved = new Set<string>();
+      const tidy = async () => {
+        if (shields === undefined) return;
+        for (const name of await setAside(workspace, shields)) moved.add(name);
+      };
+      // While it runs as well: other turns read the rules meanwhile, and a process may die.
+      const report = await runConfined({ ...plan.run, atEachLook: tidy }, clock, signal);
+      await tidy();
+      const notes = [...moved].map((name) => `kept as ${name}: later turns would have followed it`);
       return toldOutcome({ report, limits: plan.run.limits, notes });
     });
   }

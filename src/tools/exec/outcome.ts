@@ -68,6 +68,7 @@ const EXCESS_WORDS = {
   memory: ({ memoryBytes }: ExecLimits) => `${megabytes(memoryBytes)} of memory`,
   processes: ({ maxProcesses }: ExecLimits) => `${maxProcesses} processes`,
   disk: ({ diskBytes }: ExecLimits) => `${megabytes(diskBytes)} on the disk`,
+  output: () => 'anybody could read of output',
 } as const;
 
 const secondsOf = (ms: number) => `${(ms / 1000).toFixed(ms < 10_000 ? 1 : 0)} s`;

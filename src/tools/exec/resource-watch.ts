@@ -6,12 +6,13 @@ import { changedBytes, usedBytes } from './disk-use.ts';
 import type { ExecLimits } from './limits.ts';
 import { descendantsOf, ownBytes, residentBytes } from './process-tree.ts';
 
-export type Excess = 'memory' | 'processes' | 'disk';
+export type Excess = 'memory' | 'processes' | 'disk' | 'output';
 
 export type Watched = {
   readonly pid: number;
   readonly workspace: string | undefined;
   readonly limits: ExecLimits;
+  readonly atEachLook: (() => Promise<void>) | undefined;
 };
 
 const LOOK_EVERY_MS = 100;
@@ -20,7 +21,7 @@ const OWN_PROCESSES = 3;
 
 /** Calls `over` once, when a limit is passed. */
 export function watchResources(
-  { pid, workspace, limits }: Watched,
+  { pid, workspace, limits, atEachLook }: Watched,
   clock: Clock,
   over: (what: Excess) => void,
 ): Disposable {
@@ -28,6 +29,7 @@ export function watchResources(
   const ended = new AbortController();
   let timer = clock.timer(LOOK_EVERY_MS, look);
   async function look() {
+    await atEachLook?.();
     const what = excessOf(pid, limits) ?? ((await hasFilled()) ? 'disk' : undefined);
     if (ended.signal.aborted) return;
     if (what === undefined) timer = clock.timer(LOOK_EVERY_MS, look);

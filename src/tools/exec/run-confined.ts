@@ -19,6 +19,8 @@ export type ConfinedRun = {
   readonly confinement: Confinement;
   readonly env: Environment;
   readonly limits: ExecLimits;
+  /** Called again and again while it runs. */
+  atEachLook?(): Promise<void>;
 };
 
 export type RunEnding =
@@ -41,6 +43,8 @@ export type RunReport = {
 const GRACE_MS = 1000;
 /** Until the group is killed where killing the first process has not ended it. */
 const LAST_RESORT_MS = 2000;
+/** Reading on and on what nobody keeps would only cost. */
+const MOST_OUTPUT_BYTES = 1_000_000_000;
 const MARK = 'NANOBOT_RUN';
 
 export async function runConfined(
@@ -88,7 +92,7 @@ async function supervised(
   natural: Promise<RunEnding>,
   { mark, clock, signal }: Supervision,
 ): Promise<RunEnding> {
-  const { limits, sandbox, confinement } = run;
+  const { limits, sandbox } = run;
   const early = Promise.withResolvers<RunEnding>();
   const end = () => endTree(child, sandbox.endsWithParent ? undefined : mark);
   const onStop = () => {
@@ -99,14 +103,10 @@ async function supervised(
   if (signal.aborted) onStop();
   else signal.addEventListener('abort', onStop, { once: true });
   const deadline = clock.timer(limits.timeoutMs, () => early.resolve({ kind: 'timeout' }));
-  const { pid } = child;
-  const watch =
-    pid === undefined
-      ? undefined
-      : watchResources({ pid, workspace: confinement.workspace, limits }, clock, (what) => {
-          end();
-          early.resolve({ kind: 'over', what });
-        });
+  const watch = watched(child, run, clock, (what) => {
+    end();
+    early.resolve({ kind: 'over', what });
+  });
   try {
     const first = await Promise.race([natural, early.promise]);
     if (first.kind === 'timeout') await askToEnd(child, natural, clock);
@@ -117,8 +117,29 @@ async function supervised(
   } finally {
     signal.removeEventListener('abort', onStop);
     deadline[Symbol.dispose]();
-    watch?.[Symbol.dispose]();
+    watch[Symbol.dispose]();
   }
+}
+
+/** Calls `over` at most once. */
+function watched(
+  child: ChildProcess,
+  { limits, confinement, atEachLook }: ConfinedRun,
+  clock: Clock,
+  over: (what: Excess) => void,
+): Disposable {
+  let bytes = 0;
+  const count = (part: Buffer) => {
+    const before = bytes;
+    bytes += part.length;
+    if (before <= MOST_OUTPUT_BYTES && bytes > MOST_OUTPUT_BYTES) over('output');
+  };
+  child.stdout?.on('data', count);
+  child.stderr?.on('data', count);
+  const { pid } = child;
+  if (pid === undefined) return { [Symbol.dispose]: () => undefined };
+  const { workspace } = confinement;
+  return watchResources({ pid, workspace, limits, atEachLook }, clock, over);
 }
 
 /** Programs may write down what they were at. */

@@ -93,7 +93,7 @@ export async function setAside(
   workspace: string,
   before: WorkspaceShields,
 ): Promise<readonly string[]> {
-  const names = await readdir(workspace);
+  const names = await readdir(workspace).catch(() => []);
   const made = names.filter((name) => isRule(name) && !before.rules.has(name));
   const moved: string[] = [];
   for (const name of made) {
