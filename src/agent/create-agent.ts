@@ -16,6 +16,7 @@ import type { ModelRegistry } from '../providers/provider.ts';
 import type { SessionStore } from '../sessions/store.ts';
 import type { Toolbox } from '../tools/tool.ts';
 import type { Agent, PreparedContext, TurnInput } from './agent.ts';
+import { type CacheAlarm, createCacheAlarm } from './cache-alarm.ts';
 import { ClearedResults } from './cleared-results.ts';
 import { createCompacting } from './compact-session.ts';
 import type { Compactor } from './compaction.ts';
@@ -61,6 +62,7 @@ type Lasting = {
   readonly correction: TokenCorrection;
   readonly cleared: ClearedResults;
   readonly compactor: Compactor;
+  readonly cacheAlarm: CacheAlarm;
   readonly timeText: ZonedText;
 };
 
@@ -73,7 +75,8 @@ export function createAgent(deps: AgentDeps): Agent & AsyncDisposable {
   const compactor = createCompactor({ ...deps, outdated });
   const compacting = createCompacting(compactor, deps);
   const cleared = new ClearedResults();
-  const lasting = { cleared, contexts, correction, compactor, timeText: createTimeText() };
+  const watched = { cacheAlarm: createCacheAlarm(), timeText: createTimeText() };
+  const lasting = { cleared, contexts, correction, compactor, ...watched };
 
   return {
     ...createRevisions({ sessions, clock, outdated }),
@@ -109,7 +112,7 @@ export function createAgent(deps: AgentDeps): Agent & AsyncDisposable {
 
 async function openTurn(
   deps: AgentDeps,
-  { cleared, contexts, correction, compactor, timeText }: Lasting,
+  { cleared, contexts, correction, compactor, cacheAlarm, timeText }: Lasting,
   input: TurnInput,
   context: PreparedContext,
 ): Promise<Omit<TurnContext, 'signal'>> {
@@ -128,6 +131,7 @@ async function openTurn(
     spending: deps.spending,
     correction,
     compactor,
+    cacheAlarm,
     lastCall: new LastCall(),
     clock,
     limits: {

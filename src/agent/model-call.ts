@@ -3,7 +3,7 @@
 
 import { type CallBudget, callBudget } from '../core/budget.ts';
 import { imagesShownBy } from '../core/model-vision.ts';
-import { buildPrompt } from '../core/prompt.ts';
+import { buildPrompt, type PromptSection } from '../core/prompt.ts';
 import { ALL_RIGHTS } from '../core/rights.ts';
 import { imagesTokens, messagesTokens, textTokens } from '../core/tokens.ts';
 import type { ModelMessage } from '../core/transcript.ts';
@@ -13,7 +13,9 @@ import type { TurnContext } from './turn-context.ts';
 
 export type ModelCall = {
   readonly handle: ModelHandle;
-  readonly request: Omit<ModelRequest, 'model'>;
+  readonly request: Omit<ModelRequest, 'model' | 'system'> & {
+    readonly system: readonly PromptSection[];
+  };
   /** Of the model, or less where the configuration says so. */
   readonly contextTokens: number;
   readonly budget: CallBudget;

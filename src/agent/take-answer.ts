@@ -38,6 +38,7 @@ export async function takeAnswer(
     const estimated = call.fixedTokens + call.threadTokens;
     turn.correction.observe(call.handle.name, estimated, usage.inputTokens);
   }
+  watchCache(turn, call, finished);
   const event = { type: 'model_called' as const, model, ...(usage === undefined ? {} : { usage }) };
   const tokens = tokensOf(call, finished);
   const [first, ...rest] = toolCalls;
@@ -48,6 +49,14 @@ export async function takeAnswer(
   const stop = finished.stop === 'tool_calls' ? 'end' : finished.stop;
   const drafted = isDraft ? { isDraft } : {};
   return { event, signal: { type: 'answered', written, stop, tokens, ...drafted } };
+}
+
+function watchCache(turn: TurnContext, call: ModelCall, { model, usage }: Finished): void {
+  const { session } = turn.input;
+  const { tools, system, messages } = call.request;
+  const rights = turn.rights.current;
+  const watched = { session, model, rights, tools, system, messages, usage };
+  turn.cacheAlarm.called(watched, turn.log);
 }
 
 /** The answer will be written by a call of its own, so that what is said now is not it. */

@@ -8,6 +8,7 @@ import type { ModelRegistry } from '../providers/provider.ts';
 import type { SessionStore } from '../sessions/store.ts';
 import type { Toolbox } from '../tools/tool.ts';
 import type { TurnInput } from './agent.ts';
+import type { CacheAlarm } from './cache-alarm.ts';
 import type { Compactor } from './compaction.ts';
 import type { LastCall } from './last-call.ts';
 import type { Prepared } from './prepared.ts';
@@ -31,6 +32,7 @@ export type TurnContext = {
   readonly correction: TokenCorrection;
   readonly spending: SpendingGuard;
   readonly compactor: Compactor;
+  readonly cacheAlarm: CacheAlarm;
   /** Of this turn. */
   readonly lastCall: LastCall;
   /** When the turn began, in the words of the prompt. */

@@ -41,7 +41,12 @@ export type PromptParts = {
   readonly time: string;
 };
 
-export type PromptSection = { readonly text: string; readonly stable: boolean };
+export type PromptSection = {
+  readonly text: string;
+  readonly stable: boolean;
+  /** What it is made of, in order. */
+  readonly parts: readonly { readonly name: string; readonly text: string }[];
+};
 
 /** One section before the whole-prompt cap; `omitted` says what is missing from it. */
 type Draft = {
@@ -55,6 +60,7 @@ type Draft = {
 
 export const MEMORY_FILE = 'memory/MEMORY.md';
 export const SKILLS_FOLDER = 'skills';
+export const MEMORY_TITLE = 'Memory';
 const SKILLS_HINT = 'Before you do what one of these is for, read it with read_skill.';
 
 export function buildPrompt(parts: PromptParts, model: ModelSize): readonly PromptSection[] {
@@ -71,7 +77,7 @@ export function buildPrompt(parts: PromptParts, model: ModelSize): readonly Prom
         ? []
         : [cut(draftOf(parts.channelContext), budgets.channelContextTokens)]),
       cut(
-        { title: 'Memory', text: parts.memory, keep: 'last', source: parts.memoryFile },
+        { title: MEMORY_TITLE, text: parts.memory, keep: 'last', source: parts.memoryFile },
         budgets.memoryTokens,
       ),
       ...skillDrafts(parts, budgets.skillsTokens),
@@ -79,14 +85,26 @@ export function buildPrompt(parts: PromptParts, model: ModelSize): readonly Prom
     ],
     budgets.wholeTokens - fixedTokens,
   );
-  const sections = drafts
-    .filter(({ text }) => text.trim() !== '')
-    .map(({ title, text }) => `# ${title}\n\n${text.trim()}`);
-  const body = [identity, ...sections, ...omissionNote(drafts)];
-  return [
-    { text: body.join('\n\n'), stable: true },
-    { text: languageLine === '' ? time : `${time}\n${languageLine}`, stable: false },
+  const stable = [
+    { name: 'identity', text: identity },
+    ...inOrder(drafts).map(({ title, text }) => ({
+      name: title,
+      text: `# ${title}\n\n${text.trim()}`,
+    })),
+    ...omissionNote(drafts).map((text) => ({ name: 'left out', text })),
   ];
+  const now = languageLine === '' ? time : `${time}\n${languageLine}`;
+  return [
+    { text: stable.map(({ text }) => text).join('\n\n'), stable: true, parts: stable },
+    { text: now, stable: false, parts: [{ name: 'time', text: now }] },
+  ];
+}
+
+/** What is remembered changes while people talk: all else stands before it. */
+function inOrder(drafts: readonly Draft[]): readonly Draft[] {
+  const shown = drafts.filter(({ text }) => text.trim() !== '');
+  const isMemory = ({ title }: Draft) => title === MEMORY_TITLE;
+  return [...shown.filter((draft) => !isMemory(draft)), ...shown.filter(isMemory)];
 }
 
 const draftOf = (file: PromptFile): Draft => ({

@@ -18,7 +18,7 @@ import { sessionKeyOf } from '../../src/core/message.ts';
 import { OWNER_TURN } from '../../src/core/notes.ts';
 import { ALL_RIGHTS } from '../../src/core/rights.ts';
 import type { TranscriptEntry } from '../../src/core/transcript.ts';
-import { silentLogger } from '../../src/lib/logger.ts';
+import { type Logger, silentLogger } from '../../src/lib/logger.ts';
 import type { ModelRegistry } from '../../src/providers/provider.ts';
 import { findResult } from '../../src/sessions/find-result.ts';
 import { createReadEarlier } from '../../src/tools/read-earlier.ts';
@@ -56,6 +56,7 @@ export type RigOptions = {
   readonly compaction?: Partial<CompactionPolicy>;
   /** With the tool that reads on in the conversation itself. */
   readonly readsEarlier?: boolean;
+  readonly log?: Logger;
   /** Left out: the model itself. */
   readonly side?: SideModel;
 };
@@ -154,7 +155,7 @@ export async function createRig(options: RigOptions = {}) {
         }),
         reader,
         clock: home.clock,
-        log: silentLogger,
+        log: options.log ?? silentLogger,
       }),
     };
   };

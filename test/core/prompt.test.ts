@@ -34,7 +34,7 @@ const wholeOf = (parts: PromptParts, model = CLOUD) =>
     .join('\n\n');
 
 describe('the system prompt', () => {
-  it('holds its sections in order, the changing time last', () => {
+  it('holds its sections in order, what is remembered behind all that stays, the time last', () => {
     const sections = buildPrompt(PARTS, CLOUD);
     const whole = wholeOf(PARTS);
     const marks = [
@@ -43,9 +43,9 @@ describe('the system prompt', () => {
       'agents text',
       'soul text',
       'letters are formal',
-      'the cat is called Mia',
       'brews tea',
       'read before you write',
+      'the cat is called Mia',
       'Now: Sunday 2026-07-05 00:05 (Europe/Berlin)',
     ];
     const places = marks.map((mark) => whole.indexOf(mark));
