@@ -6,7 +6,7 @@ import type { SendContext } from '../../src/bus/bus.ts';
 import type { Channel } from '../../src/channels/channel.ts';
 import { withNumbers } from '../../src/core/choices.ts';
 import { DeliveryError } from '../../src/core/errors.ts';
-import { messageId, type NativeId } from '../../src/core/ids.ts';
+import { messageId, type NativeId, nativeId } from '../../src/core/ids.ts';
 import type { ChatRef, OutboundMessage } from '../../src/core/message.ts';
 import type { MemoryHost } from '../support/memory-host.ts';
 import { filesContract, type SeenFile } from './channel-files.ts';
@@ -182,6 +182,19 @@ function choicesContract(startRig: () => Promise<ChannelRig>) {
       chat: rig.chat,
     });
     expect(rig.host.entries.filter(({ message }) => message.press !== undefined)).toHaveLength(1);
+  });
+
+  test('a question that is closed says what came of it, and is closed once', async (context) => {
+    await using rig = await startRig();
+    if (rig.channel.closeChoices === undefined) return context.skip('nothing can be closed here');
+    const { nativeIds } = await rig.channel.send(asked(rig), sending());
+    const [part = nativeId('none')] = nativeIds;
+    const signal = AbortSignal.timeout(LONG_WAIT_MS);
+    for (let time = 0; time < 2; time += 1) {
+      await rig.channel.closeChoices(rig.chat, part, signal, 'May I?\n\n**Decided:** yes.');
+    }
+    const seen = (await rig.personSees()).map((text) => text.replace(/\s+/g, ' '));
+    expect(seen).toEqual(['May I? Decided: yes.']);
   });
 
   test('where there are no buttons the labels stand in the text, numbered', async (context) => {

@@ -4,6 +4,10 @@ import { renderPlain } from '../../../src/core/markup-plain.ts';
 import { channelContract } from '../../contract/channel.ts';
 import { chatRef, openDoor, readEvents } from './door-rig.ts';
 
+/** It changes what was said before, and says nothing itself. */
+const isAboutAnother = ({ takesAway, closes }: Extract<DoorEvent, { readonly type: 'said' }>) =>
+  takesAway !== undefined || closes !== undefined;
+
 channelContract('a door', async () => {
   const rig = await openDoor();
   const { door } = rig;
@@ -34,7 +38,7 @@ channelContract('a door', async () => {
     personWrites: offer,
     async personSees() {
       return (await seen()).flatMap((event) =>
-        event.type === 'said' && event.from === 'agent' && event.takesAway === undefined
+        event.type === 'said' && event.from === 'agent' && !isAboutAnother(event)
           ? [renderPlain(event.text)]
           : [],
       );
