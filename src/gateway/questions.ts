@@ -3,7 +3,8 @@
 // a person sent is ever an answer; nothing the agent writes comes here. Cases T09 and A07.
 
 import type { MessageBus } from '../bus/bus.ts';
-import { type ChannelName, messageId } from '../core/ids.ts';
+import { type AccountName, accountName } from '../core/account.ts';
+import { messageId } from '../core/ids.ts';
 import type { Clock } from '../lib/clock.ts';
 import { createLanes } from '../lib/lanes.ts';
 import type { Logger } from '../lib/logger.ts';
@@ -26,7 +27,7 @@ export type QuestionsDeps = {
   /** Nobody has to press below this question any more. */
   spendButtons: SpendButtons;
   /** Whether choices can be pressed on the channel; elsewhere their numbers are the answers. */
-  hasButtons(channel: ChannelName): boolean;
+  hasButtons(account: AccountName): boolean;
 };
 
 /** 192 bits. */
@@ -203,7 +204,7 @@ export function createQuestions(deps: QuestionsDeps): Questions {
       const used = await book.usedBy(id);
       if (used !== undefined) return used;
       const open = await book.numberedIn(chat);
-      if (open === undefined || deps.hasButtons(chat.channel)) return undefined;
+      if (open === undefined || deps.hasButtons(accountName(chat))) return undefined;
       const number = Number(NUMBER.exec(text)?.[1] ?? 0);
       const choice = open.choices[number - 1];
       if (choice === undefined) await oneByOne(() => wordsBetween(open.id));
@@ -211,7 +212,7 @@ export function createQuestions(deps: QuestionsDeps): Questions {
     },
     async tokensOf(text) {
       const open = (await book.all()).find((one) => textOf(one) === text);
-      if (open === undefined || deps.hasButtons(open.chat.channel)) return [];
+      if (open === undefined || deps.hasButtons(accountName(open.chat))) return [];
       return open.choices.map(({ token }) => token);
     },
     open: async () => (await book.all()).filter(({ chosen }) => chosen === undefined),

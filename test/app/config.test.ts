@@ -145,11 +145,13 @@ describe('what ships with the program', () => {
   });
 
   test('config.example.json loads', async () => {
-    const names = ['ANTHROPIC_API_KEY', 'OPENAI_API_KEY', 'EMAIL_PASSWORD', 'LARK_APP_SECRET'];
+    const mail = ['EMAIL_PASSWORD', 'EMAIL_WORK_PASSWORD'];
+    const names = ['ANTHROPIC_API_KEY', 'OPENAI_API_KEY', ...mail, 'LARK_APP_SECRET'];
     const env = Object.fromEntries(names.map((name) => [name, 'x'.repeat(20)]));
     const text = await readFile(join(ROOT, 'config/config.example.json'), 'utf8');
     const { config } = checkConfig(text, { ...env, TELEGRAM_BOT_TOKEN: '1:abc' });
     expect(config.channels.telegram.enabled).toBe(true);
+    expect(config.channels.email.accounts).toHaveProperty('work');
   });
 
   test('tools.disabled knows every built-in tool', async () => {

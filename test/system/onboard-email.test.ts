@@ -62,9 +62,29 @@ describe.skipIf(absent !== undefined)('onboarding a mailbox', () => {
     expect(JSON.stringify(await onDisk())).not.toContain(servers.password);
   });
 
+  it('adds a second mailbox by a name of its own, beside the first', async () => {
+    const env = { EMAIL_PASSWORD: servers.password, EMAIL_WORK_PASSWORD: servers.password };
+    const login = ['channels', 'login', 'email', '--email', 'work@nanobot.test', '--account'];
+    const misnamed = await runNanobot([...login, 'Work'], { home: home.path, env });
+    expect(misnamed.stderr).toContain('lower-case letters');
+    const { code, stderr } = await runNanobot([...login, 'work'], { home: home.path, env });
+    expect({ code, stderr }).toMatchObject({ code: 0 });
+    const { email } = (await onDisk()).channels;
+    expect(email).toMatchObject({
+      from: AGENT,
+      accounts: {
+        work: {
+          ...{ from: 'work@nanobot.test', username: 'work@nanobot.test', allowFrom: [] },
+          ...{ imapPort: servers.imapPort, password: `\${EMAIL_WORK_PASSWORD}` },
+        },
+      },
+    });
+  });
+
   it('changes to OAuth2: the password goes, the refresh token stays in the environment', async () => {
     const env = {
       EMAIL_PASSWORD: servers.password,
+      EMAIL_WORK_PASSWORD: servers.password,
       EMAIL_REFRESH_TOKEN: 'first-refresh-token',
     };
     const oauth2 = ['--email-client-id', 'the-client', '--email-token-url', tokens.tokenUrl];

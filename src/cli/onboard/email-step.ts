@@ -6,7 +6,8 @@ import { accountPath } from '../../core/account.ts';
 import type { EmailConfig } from '../../core/config.ts';
 import { mailboxSchema } from '../../core/config-channels.ts';
 import { type AccountId, channelName, DEFAULT_ACCOUNT } from '../../core/ids.ts';
-import { mailboxesOf } from '../../core/mail-accounts.ts';
+import { addressesOf, mailboxesOf } from '../../core/mail-accounts.ts';
+import { domainOf } from '../../core/mail-address.ts';
 import { CommandFailure, EXIT } from '../exit-codes.ts';
 import type { Terminal } from '../terminal.ts';
 import type { Asker } from './asker.ts';
@@ -68,7 +69,8 @@ async function mailSettings(
   account: AccountId,
 ): Promise<Settings> {
   const path = accountPath({ channel: EMAIL, account });
-  const written = mailboxesOf((await currentConfig(terminal)).channels.email).get(account);
+  const { email } = (await currentConfig(terminal)).channels;
+  const written = mailboxesOf(email).get(account);
   const known = written ?? { ...mailboxSchema.parse({}), accounts: {} };
   const initial = known.from || known.username;
   const address =
@@ -79,7 +81,12 @@ async function mailSettings(
       ...(initial === '' ? {} : { initial }),
       check: (answer) => (/^[^\s@]+@[^\s@]+$/.test(answer) ? undefined : 'That is no address.'),
     }));
-  const servers = await mailServers(asker, flags, address, address === initial ? known : undefined);
+  const servers = await mailServers(
+    asker,
+    flags,
+    address,
+    address === initial ? known : besideFirst(email, account, address),
+  );
   const allowFrom = await allowed(asker, flags, known.allowFrom);
   return {
     ...prefixed(path, servers),
@@ -100,6 +107,13 @@ type Servers = Pick<
   EmailConfig,
   'imapHost' | 'imapPort' | 'imapSecurity' | 'smtpHost' | 'smtpPort' | 'smtpSecurity' | 'username'
 >;
+
+/** A further mailbox of the same provider has its servers. */
+function besideFirst(first: EmailConfig, account: AccountId, address: string): Servers | undefined {
+  const [own] = addressesOf(first);
+  const isSame = own !== undefined && domainOf(own) === domainOf(address.toLowerCase());
+  return isSame && account !== DEFAULT_ACCOUNT ? { ...first, username: address } : undefined;
+}
 
 /** What the flags say, then what was set up before, then what is found, then what is typed. */
 async function mailServers(
