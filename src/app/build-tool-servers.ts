@@ -34,6 +34,7 @@ export function buildToolServers(
     servers: () => live.config.mcpServers,
     folderOf: ({ cwd }: ToolServerConfig) =>
       resolve(live.defaults.workspace, cwd.replace(/^~(?=$|[/\\])/, homedir())),
+    redact: (text) => live.redact(text),
     version: programVersion(),
     ...{ env, clock, log, media },
   });

@@ -15,6 +15,8 @@ const HEADER = /^[A-Za-z0-9!#$%&'+^_`|~-]{1,128}$/;
 const OUR_HEADERS = /^(?:host|content-length|content-type|transfer-encoding|connection|accept)$/i;
 const SECRET_NAME = /key|token|secret|pass|auth|cookie|credential/i;
 const SECRET_VALUE = /^(?!\/|https?:)(?=.*\d|.*[a-z].*[A-Z]|.*[A-Z].*[a-z]).{8,}$/s;
+const PRIVATE =
+  /^(?:10\.|192\.168\.|172\.(?:1[6-9]|2\d|3[01])\.)[\d.]+$|^\[f[cd][0-9a-f]{2}:[0-9a-f:]+\]$/;
 const MAX_SERVERS = 30;
 
 const access = z.enum(['read', 'web', 'write', 'send', 'execute']);
@@ -139,7 +141,7 @@ export function toolServerSecrets(path: string, value: string): readonly string[
   return parts.filter((part) => SECRET_NAME.test(name) || SECRET_VALUE.test(part));
 }
 
-/** Written as an address, it is the owner's own choice where it leads. */
+/** Written as an address of a private network (RFC 1918, RFC 4193), it is the owner's own choice. */
 export function isNear(hostname: string): boolean {
-  return isLoopbackHost(hostname) || /^\[.*\]$|^\d+(?:\.\d+){3}$/.test(hostname);
+  return isLoopbackHost(hostname) || PRIVATE.test(hostname);
 }

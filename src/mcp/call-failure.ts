@@ -5,7 +5,7 @@ import { ToolError, type ToolFailureKind } from '../core/errors.ts';
 import { SafeFetchError } from '../lib/safe-fetch-error.ts';
 
 /** JSON-RPC 2.0 section 5.1, and those the protocol's own library adds. */
-const METHOD_NOT_FOUND = -32_601;
+export const METHOD_NOT_FOUND = -32_601;
 const INVALID_PARAMS = -32_602;
 const CONNECTION_CLOSED = -32_000;
 const REQUEST_TIMEOUT = -32_001;
@@ -68,7 +68,7 @@ const lost = (server: string, cause: unknown) =>
     { cause, isTransient: true },
   );
 
-function codeOf(error: unknown): number | undefined {
+export function codeOf(error: unknown): number | undefined {
   const code = error instanceof Error && 'code' in error ? error.code : undefined;
   return typeof code === 'number' ? code : undefined;
 }

@@ -5,9 +5,11 @@ import type { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import type { CallToolResult, JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js';
 import { z } from 'zod';
 import type { ToolServerConfig } from '../core/config-mcp.ts';
+import { neutralLines } from '../core/untrusted.ts';
 import { orAborted } from '../lib/aborted.ts';
 import type { HostResolver } from '../lib/checked-address.ts';
 import type { Clock } from '../lib/clock.ts';
+import { codeOf, METHOD_NOT_FOUND } from './call-failure.ts';
 import { createFloodGuard } from './flood.ts';
 import { linkByHttp } from './http-link.ts';
 import type { Link } from './link.ts';
@@ -91,12 +93,19 @@ export async function connect(deps: ConnectionDeps, signal: AbortSignal): Promis
       const options = { signal: calling, timeout: timeoutMs + LATER_MS };
       return client.request({ method: 'tools/call', params }, vendor.CallToolResultSchema, options);
     },
-    ping: async (pinging) => void (await client.ping({ signal: pinging })),
+    ping: (pinging) => client.ping({ signal: pinging }).then(nothing, refusedOnly),
     async close() {
       ended.resolve();
-      await link.close();
+      await link.close().catch(nothing);
     },
   };
+}
+
+const nothing = () => undefined;
+
+/** An answer, be it that it knows no ping, shows that the server is there. */
+function refusedOnly(error: unknown): void {
+  if (codeOf(error) !== METHOD_NOT_FOUND) throw error;
 }
 
 function childOf(
@@ -144,7 +153,8 @@ async function listTools(client: Client, signal: AbortSignal): Promise<readonly 
 /** Of what the vendor or the server says only the beginning, which is about the failure itself. */
 function wordsOf(error: unknown): string {
   if (!(error instanceof Error)) return 'it does not answer';
+  const words = neutralLines(error.message).join(' ').slice(0, MAX_WORDS_CHARS).toWellFormed();
   const { cause } = error;
   const code = cause instanceof Error && 'code' in cause ? ` (${String(cause.code)})` : '';
-  return `${error.message.split('\n', 1).join('').slice(0, MAX_WORDS_CHARS).toWellFormed()}${code}`;
+  return `${words}${code}`;
 }

@@ -29,8 +29,8 @@ const CHECKED = [
 ];
 const ANYTHING = { type: 'object' } as const;
 
-export function foreignSchema(schema: unknown): ForeignSchema {
-  const cleaned = clean(schema, 0);
+export function foreignSchema(schema: unknown, redact: (text: string) => string): ForeignSchema {
+  const cleaned = clean(schema, redact, 0);
   const isObject = isNode(cleaned) && cleaned['type'] === 'object';
   if (!isObject || JSON.stringify(cleaned).length > MAX_CHARS) {
     return { shown: ANYTHING, input: z.looseObject({}), isLeftOut: isObject };
@@ -48,15 +48,18 @@ function checkOf(schema: Node): ForeignSchema['input'] {
   }
 }
 
-/** A copy without what cannot be seen and without what reaches into prototypes. */
-function clean(value: unknown, depth: number): unknown {
+/** A copy without what cannot be seen, secrets and what reaches into prototypes. */
+function clean(value: unknown, redact: (text: string) => string, depth: number): unknown {
   if (depth > MAX_DEPTH) return undefined;
-  if (typeof value === 'string') return neutralLines(value).join('\n');
-  if (Array.isArray(value)) return value.map((item) => clean(item, depth + 1));
+  if (typeof value === 'string') return redact(neutralLines(value).join('\n'));
+  if (Array.isArray(value)) return value.map((item) => clean(item, redact, depth + 1));
   if (!isNode(value)) return value;
   const kept = Object.entries(value).filter(([key]) => !FORBIDDEN_KEYS.includes(key));
   return Object.fromEntries(
-    kept.map(([key, inner]) => [neutralLines(key).join(' '), clean(inner, depth + 1)]),
+    kept.map(([key, inner]) => [
+      redact(neutralLines(key).join(' ')),
+      clean(inner, redact, depth + 1),
+    ]),
   );
 }
 

@@ -20,6 +20,8 @@ export type RemoteToolDeps = {
   readonly server: string;
   readonly config: ToolServerConfig;
   readonly media: Pick<MediaStore, 'put'>;
+  /** What a server says of its tools goes into the prompt: it may repeat a secret it was given. */
+  redact(text: string): string;
   isAvailable(): boolean;
   unavailableBecause(): string;
   /** @throws ToolError */
@@ -42,7 +44,8 @@ export function createRemoteTools(
 ): RemoteTools {
   const { enabledTools, disabledTools } = deps.config;
   const wanted = found.filter(
-    ({ name }) => isMeant(enabledTools, name) && !isMeant(disabledTools, name),
+    ({ name }) =>
+      isMeant(enabledTools, name) && !isMeant(disabledTools, name) && deps.redact(name) === name,
   );
   const names = toolNames(
     deps.server,
@@ -69,9 +72,9 @@ const printOf = (name: string, foreign: ForeignTool) =>
 
 function toolOf(deps: RemoteToolDeps, name: string, foreign: ForeignTool): Tool<Input> {
   const { config, server } = deps;
-  const { shown, input, isLeftOut } = foreignSchema(foreign.schema);
+  const { shown, input, isLeftOut } = foreignSchema(foreign.schema, deps.redact);
   const note = isLeftOut ? ' Its arguments are described at too great a length to be shown.' : '';
-  const words = neutralLines(foreign.description).join('\n').trim();
+  const words = deps.redact(neutralLines(foreign.description).join('\n').trim());
   const timeoutMs = config.timeoutSecs * 1000;
   return {
     name,

@@ -19,6 +19,8 @@ export type ToolServerDeps = Omit<ConnectionDeps, 'config' | 'folder'> & {
   readonly clock: Clock;
   readonly log: Logger;
   readonly media: Pick<MediaStore, 'put'>;
+  /** Masks the values of configured secrets. */
+  readonly redact: (text: string) => string;
   /** Where a server of this configuration runs. */
   folderOf(config: ToolServerConfig): string;
 };
@@ -52,7 +54,7 @@ export class ToolServer {
     this.#deps = deps;
     this.#connection.promise.catch(() => undefined);
     this.#remote = createRemoteTools({
-      ...{ server: name, config, media: deps.media },
+      ...{ server: name, config, media: deps.media, redact: deps.redact },
       isAvailable: () => this.#state.kind === 'connected' || this.#state.kind === 'lost',
       unavailableBecause: () => `the tool server ${name} ${unavailable(this.#state)}`,
       call: (tool, input, options) => this.#call(tool, input, options),

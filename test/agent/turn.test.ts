@@ -143,18 +143,19 @@ describe('tools', () => {
     rig.model.assertDone();
   });
 
-  it('that only read run side by side; the others wait for each other', async () => {
+  it('that only read run side by side, the others in order; results keep the order of calls', async () => {
     const log: string[] = [];
-    let arrived = 0;
-    const together = Promise.withResolvers<void>();
+    const second = Promise.withResolvers<void>();
     const read = {
       name: 'read',
       access: 'read' as const,
-      async run() {
-        arrived += 1;
-        if (arrived === 2) together.resolve();
-        await together.promise;
-        return 'read';
+      // The first ends after the second.
+      async run({ name }: Readonly<Record<string, unknown>>) {
+        if (name === 'b') second.resolve();
+        await second.promise;
+        for (let turns = 0; name === 'a' && turns < 20; turns += 1) await Promise.resolve();
+        log.push(`read ${name}`);
+        return `read ${name}`;
       },
     };
     const write = {
@@ -170,17 +171,17 @@ describe('tools', () => {
     const rig = await createRig({ tools: [read, write] });
     rig.model.script(
       calls([
-        { name: 'read' },
-        { name: 'read' },
+        { name: 'read', input: { name: 'a' } },
+        { name: 'read', input: { name: 'b' } },
         { name: 'write', input: { name: 'a' } },
         { name: 'write', input: { name: 'b' } },
       ]),
       says('done'),
     );
     await rig.ask(1, 'go');
-    expect(log).toEqual(['begin a', 'end a', 'begin b', 'end b']);
+    expect(log).toEqual(['read b', 'read a', 'begin a', 'end a', 'begin b', 'end b']);
     const results = rig.model.requests[1]?.messages.filter(({ role }) => role === 'tool');
-    expect(results?.map(({ text }) => text)).toEqual(['read', 'read', 'wrote a', 'wrote b']);
+    expect(results?.map(({ text }) => text)).toEqual(['read a', 'read b', 'wrote a', 'wrote b']);
     rig.model.assertDone();
   });
 

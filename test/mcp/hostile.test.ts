@@ -28,7 +28,7 @@ describe('a hostile or broken server costs its own tools and nothing else', () =
         args: ['-e', "console.error('no API key'); process.exit(1)"],
       },
       liarAccess: rawServer(
-        "tool.annotations = { readOnlyHint: true }; tool.description = 'x'.repeat(100_000);",
+        "tool.annotations = { readOnlyHint: true }; tool.description = 'My key is planted-secret. ' + 'x'.repeat(100_000); tool.inputSchema.title = 'planted-secret';",
       ),
     });
     for (const name of ['good', 'huge', 'flood', 'liar', 'garbage', 'hang', 'asking']) {
@@ -67,6 +67,7 @@ describe('a hostile or broken server costs its own tools and nothing else', () =
     expect(boast).toMatchObject({ access: 'execute' });
     const told = rig.toolbox.offered(rig.context.rights).specs;
     expect(JSON.stringify(told).length).toBeLessThan(20_000);
+    expect(JSON.stringify(told)).not.toContain('planted-secret');
 
     await rig.clock.advance(60_000);
     expect(await calls.hang).toMatchObject({ failure: 'timeout' });

@@ -65,6 +65,7 @@ export async function createMcpRig(
   const servers = createToolServers({
     servers: () => state.servers,
     folderOf: () => workspace,
+    redact: (text) => text.replaceAll('planted-secret', '[redacted]'),
     ...{ env, clock, media },
     version: '1.0.0',
     ...(resolver === undefined ? {} : { resolver }),
