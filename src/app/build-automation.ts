@@ -1,14 +1,14 @@
 // Builds what the machine does of its own accord: scheduled jobs, the heartbeat, and what is said at
 // the end of quiet hours.
 
-import { randomUUID } from 'node:crypto';
 import type { Agent } from '../agent/agent.ts';
-import { type Announcer, createAnnouncer } from '../automation/announcer.ts';
+import { createAnnouncer } from '../automation/announcer.ts';
 import { createHeartbeat } from '../automation/heartbeat.ts';
 import { createJobAskers, type JobAskers } from '../automation/job-askers.ts';
 import { createJobCourier, type JobPlace } from '../automation/job-courier.ts';
 import { createJobStart } from '../automation/job-start.ts';
 import { withJobs } from '../automation/job-turns.ts';
+import { createOwnerNotes } from '../automation/owner-notes.ts';
 import { Scheduler } from '../automation/scheduler.ts';
 import { HEARTBEAT, type Job, jobChat } from '../core/job.ts';
 import { HEARTBEAT_FILE } from '../core/job-report.ts';
@@ -63,7 +63,7 @@ export function buildAutomation(parts: AutomationParts): Automation {
   const announcer = createAnnouncer({
     ...{ state: store.scope('announcements'), bus, clock },
     sessionOf: (chat) => routes.sessionOf(chat),
-    quietUntil: (chat) => quietIn(chat),
+    quietUntil: quietIn,
   });
 
   async function quietIn(chat: ChatRef) {
@@ -78,7 +78,10 @@ export function buildAutomation(parts: AutomationParts): Automation {
     ...{ bus, announcer, clock, judge, origins, placeOf, ownerRights: OWNER_RIGHTS },
     personOf: createTurnPersonOf(persons),
   });
-  const tell = createTell(parts, announcer, quietIn);
+  const tell = createOwnerNotes({
+    ...{ announcer, log, ownerChat: parts.ownerChat, quietUntil: quietIn },
+    tellNow: (text) => parts.alert(undefined, text),
+  });
   const scheduler: Scheduler = new Scheduler({
     ...{ book, next, bus, clock, log, timeZone, revision, start, tellOwner: tell },
     isOn: () => live.config.cron.enabled,
@@ -150,22 +153,5 @@ function heartbeatFile(live: LiveConfig): () => Promise<string | undefined> {
       throw error;
     });
     return content?.toString('utf8');
-  };
-}
-
-/** At once, unless an owner is not to be disturbed. */
-function createTell(
-  { alert, ownerChat, log }: AutomationParts,
-  announcer: Announcer,
-  quietIn: (chat: ChatRef) => Promise<unknown>,
-): (text: string) => void {
-  async function hold(text: string): Promise<void> {
-    const chat = await ownerChat();
-    if ((await quietIn(chat)) === undefined) return alert(undefined, text);
-    const id = `note/${randomUUID()}`;
-    await announcer.announce({ id, chat, title: 'Note', markdown: text, isForeign: true });
-  }
-  return (text) => {
-    hold(text).catch((error) => log.error('note to the owner failed', { error }));
   };
 }

@@ -176,12 +176,14 @@ export class Scheduler {
   async #rest(signal: AbortSignal): Promise<void> {
     const { book, clock, isOn, revision } = this.#deps;
     const dues = isOn() ? (await book.all()).flatMap((job) => dueAt(job) ?? []) : [];
-    const until = Math.min(clock.now() + LONGEST_SLEEP_MS, ...dues);
+    const begun = clock.now();
+    const until = Math.min(begun + LONGEST_SLEEP_MS, ...dues);
     const known = revision();
     const stop = new AbortController();
     const whole = AbortSignal.any([signal, stop.signal]);
     const changed = this.#changed.promise.then(() => stop.abort());
-    while (!whole.aborted && clock.now() < until && revision() === known) {
+    const isStill = () => clock.now() >= begun && clock.now() < until && revision() === known;
+    while (!whole.aborted && isStill()) {
       const waitMs = Math.min(OUTSIDE_MS, until - clock.now());
       await clock.sleep(waitMs, whole).catch(() => undefined);
     }

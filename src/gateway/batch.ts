@@ -5,6 +5,7 @@ import type { QueuedMessage, Turn } from '../bus/bus.ts';
 import { withChanges } from '../core/change.ts';
 import { parseCommand } from '../core/command.ts';
 import type { MessageId } from '../core/ids.ts';
+import { JOB_CHANNEL } from '../core/job.ts';
 import type { InboundMessage } from '../core/message.ts';
 import { findCommand } from './commands.ts';
 
@@ -59,10 +60,12 @@ export class Batch {
 }
 
 function standsApart(
-  { amends, reaction, announces, text }: InboundMessage,
+  { amends, reaction, announces, chat, text }: InboundMessage,
   known: ReadonlySet<MessageId>,
 ): boolean {
   if (amends !== undefined) return !known.has(amends.id);
   if (reaction !== undefined || announces !== undefined) return true;
+  // Each run of a job is counted for itself.
+  if (chat.channel === JOB_CHANNEL) return true;
   return findCommand(parseCommand(text)) !== undefined;
 }

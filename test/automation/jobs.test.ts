@@ -180,13 +180,20 @@ describe('a job for the agent', () => {
     expect(rig.heard()).toHaveLength(1);
   });
 
-  test('runs once though the clock is put a day forward and back again', async () => {
+  test('runs once though the clock is put a day forward and back again, and others at their times', async () => {
     const rig = await makeJobsRig('2026-01-15T12:00:00Z');
     await rig.desk.add(ask(DAILY), asker());
+    await rig.desk.add(say({ every: '1h' }, 'Stretch'), asker());
     await rig.clock.jump(86_400_000);
     await rig.clock.advance(1000);
     expect(rig.runs).toHaveLength(1);
+    expect(rig.heard()).toHaveLength(2);
     await rig.clock.jump(-86_400_000);
+    await rig.clock.advance(6000);
+    await rig.until('2026-01-15T13:00:00Z');
+    await rig.until('2026-01-15T14:00:00Z');
+    // The hour that ran under the wrong clock does not run again.
+    expect(rig.heard()).toHaveLength(1);
     await rig.until('2026-01-16T07:00:00Z');
     expect(rig.runs).toHaveLength(1);
     await rig.until('2026-01-17T07:00:00Z');
@@ -195,6 +202,20 @@ describe('a job for the agent', () => {
 });
 
 describe('quiet hours', () => {
+  test('keep notes to the owner too, and let them come at once by day', async () => {
+    const rig = await makeJobsRig('2026-01-15T12:00:00Z');
+    rig.edge.quiet = '22:00-07:00';
+    rig.note('A door was down.');
+    await rig.clock.advance(10);
+    expect(rig.told).toEqual(['A door was down.']);
+    await rig.until('2026-01-15T23:00:00Z');
+    rig.note('Three messages came.');
+    await rig.clock.advance(10);
+    expect(rig.told).toHaveLength(1);
+    await rig.until('2026-01-16T06:00:00Z');
+    expect(rig.heard()).toEqual(['2026-01-16T06:00 **Note, 00:00**\n\nThree messages came.']);
+  });
+
   test('keep what comes up for their end, together, over a restart and a change of clocks', async () => {
     const rig = await makeJobsRig('2026-03-28T12:00:00Z');
     rig.edge.quiet = '22:00-07:00';

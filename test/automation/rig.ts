@@ -15,6 +15,7 @@ import { createJobDesk } from '../../src/automation/job-desk.ts';
 import { createJobStart } from '../../src/automation/job-start.ts';
 import { withJobs } from '../../src/automation/job-turns.ts';
 import { createNextSlot } from '../../src/automation/next-slot.ts';
+import { createOwnerNotes } from '../../src/automation/owner-notes.ts';
 import { Scheduler } from '../../src/automation/scheduler.ts';
 import type { Turn } from '../../src/bus/bus.ts';
 import { createMessageBus } from '../../src/bus/message-bus.ts';
@@ -90,6 +91,11 @@ export async function makeJobsRig(startsAt: string) {
     return { throughSeq: seq, outbound, ending: isFailed ? 'failed' : 'answered' };
   }
 
+  async function quietNow() {
+    const at = quietUntil(clock.now(), edge.quiet, ZONE);
+    return at === undefined ? undefined : { at, timeZone: ZONE };
+  }
+
   async function open() {
     const store = await openEmbeddedStore({ path: join(folder, 'state.db'), clock, log });
     const bus = createMessageBus({
@@ -101,10 +107,7 @@ export async function makeJobsRig(startsAt: string) {
     const announcer = createAnnouncer({
       ...{ state: store.scope('announcements'), bus, clock },
       sessionOf: async (chat) => sessionKeyOf(chat),
-      async quietUntil() {
-        const at = quietUntil(clock.now(), edge.quiet, ZONE);
-        return at === undefined ? undefined : { at, timeZone: ZONE };
-      },
+      quietUntil: quietNow,
     });
     const placeOf = async (job: Job) => ({ title: job.name, chat: CHAT });
     const begin = createJobStart({
@@ -123,6 +126,10 @@ export async function makeJobsRig(startsAt: string) {
       },
       tell: async (job, id, text) =>
         announcer.announce({ ...(await placeOf(job)), id, markdown: text, isForeign: false }),
+    });
+    const note = createOwnerNotes({
+      ...{ announcer, log, ownerChat: async () => CHAT, quietUntil: quietNow },
+      tellNow: (text) => void told.push(text),
     });
     const heartbeat = createHeartbeat({
       ...{ state: store.scope('heartbeat'), bus, clock, log, ownerRights: OWNER_RIGHTS },
@@ -168,7 +175,7 @@ export async function makeJobsRig(startsAt: string) {
       kept('announcements', (inner) => announcer.run(inner)),
       kept('heartbeat', (inner) => heartbeat.run(inner)),
     ]);
-    return { store, bus, book, desk, stop, running };
+    return { store, bus, book, desk, note, stop, running };
   }
 
   const chatCourier = () => ({
@@ -202,6 +209,7 @@ export async function makeJobsRig(startsAt: string) {
     get desk() {
       return opened.desk;
     },
+    note: (text: string) => opened.note(text),
     get book() {
       return opened.book;
     },
