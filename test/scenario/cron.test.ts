@@ -1,7 +1,7 @@
 // Jobs through the whole program: asked for in words, allowed by the owner, run while the process comes
 // and goes, and known in the chat afterwards.
 
-import { spawnSync } from 'node:child_process';
+import { execFile, spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { type BotApi, startBotApi } from '../support/bot-api.ts';
@@ -71,6 +71,11 @@ it('asks the owner first, reports into the chat that then knows of it, and each 
   await hears(/^It is set\.$/);
   await hears(/^Tea\s+Tea is ready$/);
 
+  // Made at the machine, beside the gateway: it reports where the owner wrote last.
+  execFile(process.execPath, ['src/main.ts', 'cron', 'add', 'Water', '--say', '--at', 'in 1s'], {
+    cwd: ROOT,
+    env: { PATH: process.env['PATH'] ?? '', HOME: home.path, NANOBOT_HOME: home.path },
+  });
   telegram.say(OWNER, '/cron add every 1h: See whether the paper is there');
   const made = await hears(/^Made: (j\w+)/);
   const id = /j[0-9a-f]{8}/.exec(made)?.[0] ?? '';
@@ -89,4 +94,5 @@ it('asks the owner first, reports into the chat that then knows of it, and each 
   expect(await hears(/every 1h; next: /)).toContain(id);
   // The template of HEARTBEAT.md asks for nothing.
   expect(asked('[Heartbeat')).toEqual([]);
+  await hears(/^Water\s+Water$/);
 }, 90_000);
