@@ -36,7 +36,7 @@ const reading = { media, reader, maxResultChars: () => 10_000 };
 const web = createWebTools();
 const schedules = noSchedules;
 const skills = createTestSkills('/nowhere');
-const executor = createIdleExecutor(tmpdir());
+const executor = createIdleExecutor();
 const results = { find: async () => undefined, maxResultChars: () => 10_000 };
 const tools = createTools({
   schedules,

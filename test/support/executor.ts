@@ -21,7 +21,8 @@ export async function createTestExecutor(options: TestExecutorOptions): Promise<
 }
 
 /** Where no sandbox is installed. */
-export function createIdleExecutor(home: string): Executor {
+export function createIdleExecutor(): Executor {
+  const home = process.cwd();
   return executorOver({ kind: 'missing', reason: 'none here', remedy: 'Install one.' }, { home });
 }
 

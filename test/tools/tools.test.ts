@@ -21,6 +21,8 @@ const GOOD: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   search_files: { query: 'tea', name: '*.md' },
   search: { query: 'what tea do I like?' },
   financial_search: { query: '$AAPL price' },
+  exec: { argv: ['ls', '-l'], cwd: '.', timeout_secs: 5 },
+  execute_code: { language: 'python', code: 'print(1)' },
   web_fetch: { url: 'https://example.org/page', offset: 100 },
   time: { zones: ['Asia/Tokyo'] },
 };

@@ -47,7 +47,7 @@ export function createToolSet(home: string) {
     results: { find: async () => undefined, maxResultChars: () => 10_000 },
     skills: createTestSkills(workspace),
     sessions: NO_EARLIER,
-    executor: createIdleExecutor(home),
+    executor: createIdleExecutor(),
     schedules: noSchedules,
     web: createWebTools(),
     search: createSearchSetup(),
