@@ -216,7 +216,7 @@ async function build(
         { name: 'tool servers', run: (signal) => toolServers.run(signal) },
         {
           name: 'decided elsewhere',
-          run: (signal) => closeDecided({ ...people, questions, clock }, signal),
+          run: (signal) => closeDecided({ ...people, bus, questions, clock }, signal),
         },
       ],
     },

@@ -1,14 +1,16 @@
 // Notices about strangers of whom was decided by other means than the notice itself: a command, the
 // command line, another owner. Nobody has to decide below them any more, and they say so.
 
+import type { MessageBus } from '../bus/bus.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Decisions } from './decisions.ts';
-import type { OpenQuestion } from './question-book.ts';
+import { type OpenQuestion, textOf } from './question-book.ts';
 import type { Questions } from './questions.ts';
 import { decidedElsewhere, STRANGER_SUBJECT, strangerQuestion } from './stranger-answers.ts';
 import type { Strangers } from './strangers.ts';
 
 export type DecidedElsewhereDeps = {
+  readonly bus: Pick<MessageBus, 'outbound'>;
   readonly questions: Pick<Questions, 'open' | 'withdraw'>;
   readonly strangers: Pick<Strangers, 'list'>;
   readonly decisions: Pick<Decisions, 'find'>;
@@ -33,6 +35,9 @@ async function closeThose(deps: DecidedElsewhereDeps): Promise<void> {
   const waiting = new Set((await deps.strangers.list()).map(strangerQuestion));
   for (const question of open) {
     if (waiting.has(question.id)) continue;
+    // A notice still on its way would keep its buttons.
+    const sent = await deps.bus.outbound(textOf(question));
+    if (sent?.parts.length === 0) continue;
     await deps.questions.withdraw(question.id, decidedElsewhere(await outcomeOf(question, deps)));
   }
 }

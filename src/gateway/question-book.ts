@@ -2,7 +2,7 @@
 // message costs a look into the store.
 
 import type { AdmittedRole } from '../core/admission.ts';
-import type { MessageId, UserId } from '../core/ids.ts';
+import { type MessageId, messageId, type UserId } from '../core/ids.ts';
 import { type ChatRef, idsOf, type PersonSender, sessionKeyOf } from '../core/message.ts';
 import { jsonRow, readOnce } from '../lib/read-once.ts';
 import type { KeyValueStore } from '../store/store.ts';
@@ -33,6 +33,10 @@ export type OpenQuestion = {
     readonly message?: MessageId;
   };
 };
+
+/** The text that asks it. */
+export const textOf = ({ id, round }: Pick<OpenQuestion, 'id' | 'round'>): MessageId =>
+  messageId(`question/${id}/${round}`);
 
 const PREFIX = 'open:';
 /** Of a press that was carried out before it was stored itself: its token, by the message's id. */

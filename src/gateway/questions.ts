@@ -11,7 +11,7 @@ import type { Logger } from '../lib/logger.ts';
 import type { KeyValueStore } from '../store/store.ts';
 import { eachDue, isDue, untilNext } from './next-question.ts';
 import type { Question, QuestionHandler, Questions } from './question.ts';
-import { mayDecide, type OpenQuestion, QuestionBook } from './question-book.ts';
+import { mayDecide, type OpenQuestion, QuestionBook, textOf } from './question-book.ts';
 import type { SpendButtons } from './spent-buttons.ts';
 
 export type { Answered, Question, QuestionHandler, Questions } from './question.ts';
@@ -237,7 +237,3 @@ export function createQuestions(deps: QuestionsDeps): Questions {
 type Choices = Question['choices'];
 type Chosen = NonNullable<OpenQuestion['chosen']>;
 type IsTheirs = (open: OpenQuestion) => boolean;
-
-/** The text that asks it. */
-const textOf = ({ id, round }: Pick<OpenQuestion, 'id' | 'round'>) =>
-  messageId(`question/${id}/${round}`);
