@@ -1,6 +1,5 @@
 // The demo calls the program's own tools, so every call it makes must be one they accept.
 
-import { tmpdir } from 'node:os';
 import { expect, test } from 'vitest';
 import { configSchema } from '../../src/core/config.ts';
 import { ALL_RIGHTS } from '../../src/core/rights.ts';

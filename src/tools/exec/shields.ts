@@ -35,7 +35,7 @@ export async function shieldsOf(workspace: string, person: TurnPerson): Promise<
   const { notes } = person;
   // What is not there cannot be shielded, and a program could make it.
   const needed = notes === '' ? NOTES_FOLDERS : [...NOTES_FOLDERS, notes.replace(/\/+$/, '')];
-  for (const name of needed) await mkdir(join(workspace, name), { recursive: true });
+  for (const name of needed) await mkdir(join(workspace, name), { recursive: true, mode: 0o700 });
   const entries = await readdir(workspace, { withFileTypes: true });
   const rules = entries.filter(({ name }) => isRule(name));
   const rest = await searched(workspace, person);
