@@ -5,32 +5,40 @@ import type { TranscriptEntry } from './transcript.ts';
 
 const HEADING = 'Also said, word for word:';
 /** Of a quoted line. */
-const MAX_LINE_CHARS = 160;
+const MAX_LINE_CHARS = 120;
 const MAX_TERM_CHARS = 200;
 /** More terms in one line make a table of it, which the summary cannot repeat. */
 const MAX_TERMS_PER_LINE = 12;
 /** Of the words of a promise, those that must stand in the summary. */
 const KEPT_WORDS_SHARE = 0.6;
 
+/** A word with a capital, whole. */
+const NAME = "(?:\\p{Lu}\\p{L}+(?:['’-]\\p{L}+)*(?![\\p{L}\\p{N}_-]))";
+
 const TERMS: readonly RegExp[] = [
   /\bhttps?:\/\/[^\s<>"'`)\]}]+[^\s<>"'`)\]}.,;:!?]/gi,
-  /[\p{L}\p{N}._%+-]+@[\p{L}\p{N}-]+(?:\.[\p{L}\p{N}-]+)+/gu,
-  /(?:~|\.{1,2})?(?:\/[\p{L}\p{N}._@+-]+){2,}|[\p{L}\p{N}._-]+(?:\/[\p{L}\p{N}._-]+)+\.[a-z]\w{0,7}\b/giu,
-  /\b[\p{L}\p{N}_-]+\.[a-z][a-z0-9]{1,4}\b/giu,
+  /(?<![\p{L}\p{N}._%+-])[\p{L}\p{N}._%+-]+@[\p{L}\p{N}-]+(?:\.[\p{L}\p{N}-]+)+/gu,
+  /(?:~|\.{1,2})?(?:\/[\p{L}\p{N}._@+-]+){2,}|(?<![\p{L}\p{N}._-])[\p{L}\p{N}._-]+(?:\/[\p{L}\p{N}._-]+)+\.[a-z]\w{0,7}\b/giu,
+  /(?<![\p{L}\p{N}_-])[\p{L}\p{N}_-]+\.[a-z][a-z0-9]{1,4}\b/giu,
   /\+?\d[\d\s().-]{6,}\d/g,
   /\d{1,4}(?:[.,:/'-]\d+)+|\d{3,}/g,
-  /\b(?=[\p{L}\p{N}_-]*\d)(?=[\p{L}\p{N}_-]*\p{L})[\p{L}\p{N}_-]{4,}/gu,
-  /\b\p{L}[\p{L}\p{N}]*_[\p{L}\p{N}_]+|\b\p{Ll}+\p{Lu}[\p{L}\p{N}]+/gu,
+  /(?<![\p{L}\p{N}_-])(?=[\p{L}\p{N}_-]*\d)(?=[\p{L}\p{N}_-]*\p{L})[\p{L}\p{N}_-]{4,}/gu,
+  /(?<![\p{L}\p{N}_])(?:\p{L}[\p{L}\p{N}]*_[\p{L}\p{N}_]+|\p{Ll}+\p{Lu}[\p{L}\p{N}]+)/gu,
   /["“„«`]([^"“”„«»`\n]{2,60})["”“»`]/g,
-  /(?<![.!?:]\s|^)\b\p{Lu}[\p{L}'’-]+(?:\s+\p{Lu}[\p{L}'’-]+)*|\p{Lu}[\p{L}'’-]+(?:\s+\p{Lu}[\p{L}'’-]+)+/gmu,
+  new RegExp(`(?<![.!?:]\\s|^|[\\p{L}\\p{N}])${NAME}|${NAME}(?:\\s+${NAME})+`, 'gmu'),
 ];
 
 /** Words by which somebody binds themself, in the languages that are written most. */
 const PROMISES =
-  /\b(?:I['’]ll|I will|I promise|remind|don['’]t forget|deadline|due by|ich werde|erinner\w*|versproch\w*|je vais|rappel\w*|promets|recu[eé]rd\w*|promet\w*|ricord\w*|lembr\w*|напомн\w*|обеща\w*)/iu;
+  /(?<!\p{L})(?:I['’]ll|I will|I promise|remind|don['’]t forget|deadline|due by|ich werde|erinner\w*|versproch\w*|je vais|rappel\w*|promets|recu[eé]rd\w*|promet\w*|ricord\w*|lembr\w*|напомн\w*|обеща\w*)/iu;
 
-/** Of the room for quotes, what quotes of an earlier summary may take. */
-const EARLIER_SHARE = 0.5;
+/** Of the room for quotes, what comes before those of an earlier summary. */
+const NEW_SHARE = 0.5;
+
+/** Longer lines are looked at in pieces, at blanks where there are some. */
+const PIECES = /.{1,400}(?:\s|$)|.{1,400}/gsu;
+
+const QUOTES = /^["“„«`]|["”“»`]$/g;
 
 type Line = { readonly text: string; readonly speaker: string };
 
@@ -41,24 +49,30 @@ export function missingLines(
   maxChars: number,
 ): readonly string[] {
   const room = maxChars - HEADING.length - 1;
-  const before = quotes(earlierLines(covered), plain(summary), Math.floor(room * EARLIER_SHARE));
-  const known = [summary, ...before].map(plain).join(' ');
-  const now = quotes(newLines(covered), known, room - charsOf(before));
-  const kept = [...before, ...now];
+  const fresh = quotes(newLines(covered), [summary], Math.floor(room * NEW_SHARE));
+  const before = quotes(earlierLines(covered), [summary, ...fresh], room - charsOf(fresh));
+  const left = room - charsOf(fresh) - charsOf(before);
+  const more = quotes(newLines(covered), [summary, ...fresh, ...before], left);
+  const kept = [...before.toReversed(), ...more.toReversed(), ...fresh.toReversed()];
   return kept.length === 0 ? [] : [HEADING, ...kept];
 }
 
 const charsOf = (lines: readonly string[]) => lines.reduce((sum, line) => sum + line.length + 1, 0);
 
 /** The first ones that fit, of those with something that is not known yet. */
-function quotes(lines: readonly Line[], knownBefore: string, maxChars: number): readonly string[] {
+function quotes(
+  lines: readonly Line[],
+  texts: readonly string[],
+  maxChars: number,
+): readonly string[] {
   const kept: string[] = [];
-  let known = knownBefore;
+  let known = texts.map(plain).join(' ');
   let room = maxChars;
   for (const { text, speaker } of lines) {
     const term = missingTerm(text, known);
     if (term === undefined) continue;
-    const quote = `- ${speaker}${around(text, term)}`;
+    // A quote of an earlier summary was cut already.
+    const quote = `- ${speaker}${speaker === '' ? text : around(text, term)}`;
     if (quote.length + 1 > room) continue;
     room -= quote.length + 1;
     kept.push(quote);
@@ -67,11 +81,13 @@ function quotes(lines: readonly Line[], knownBefore: string, maxChars: number): 
   return kept;
 }
 
-/** What was summed up before, as it stands there. */
+/** What was summed up before, as it stands there; newest first. */
 const earlierLines = (covered: readonly TranscriptEntry[]): readonly Line[] =>
   covered
-    .flatMap((entry) => (entry.role === 'summary' ? linesOf(unquoted(entry.text)) : []))
-    .map((text) => ({ text, speaker: '' }));
+    .flatMap((entry) => (entry.role === 'summary' ? unquoted(entry.text).split('\n') : []))
+    .map((text) => ({ text: text.slice(0, 2 * MAX_LINE_CHARS).trim(), speaker: '' }))
+    .filter(({ text }) => text !== '')
+    .toReversed();
 
 /** The person's own words, then the agent's, then what it did; newest first. */
 function newLines(covered: readonly TranscriptEntry[]): readonly Line[] {
@@ -99,12 +115,14 @@ const unquoted = (text: string) =>
 const linesOf = (text: string) =>
   text
     .split(/\n|(?<=[.!?])\s+(?=\p{Lu})/u)
+    .flatMap((line) => line.match(PIECES) ?? [])
     .map((line) => line.trim())
     .filter((line) => line !== '');
 
 function missingTerm(line: string, known: string): string | undefined {
   const terms = TERMS.flatMap((pattern) => line.match(pattern) ?? [])
-    .filter((term) => term.length <= MAX_TERM_CHARS)
+    .map((term) => term.replace(QUOTES, ''))
+    .filter((term) => term.trim() !== '' && term.length <= MAX_TERM_CHARS)
     .slice(0, MAX_TERMS_PER_LINE);
   const missing = terms.find((term) => !holds(known, plain(term)));
   if (missing !== undefined) return missing;
