@@ -96,4 +96,4 @@ test('the tools of a server are offered, called, asked about, and gone with thei
   await home.writeConfig(withServers);
   expect((await run('agent', '-m', 'hello')).stdout).toContain('Done.');
   expect(model.requests.at(-1)?.tools).toContain('mcp_calc_add');
-});
+}, 60_000);
