@@ -27,7 +27,9 @@ const word = (description: string) =>
   z.string().trim().min(1).max(MAX_WORD_CHARS).optional().describe(description);
 
 const input = z.object({
-  action: z.enum(['add', 'list', 'remove', 'enable', 'disable', 'run']),
+  action: z
+    .enum(['add', 'list', 'remove', 'enable', 'disable', 'run'])
+    .describe('run: once now, beside its schedule.'),
   id: word('Of the job; for remove, enable, disable and run.'),
   text: z
     .string()
@@ -72,6 +74,14 @@ export function createCron(where: () => Schedules): Tool<Input> {
     name: 'cron',
     ...readDescription('cron'),
     aliases: ['schedule', 'every', 'timer', 'periodic', 'reminder'],
+    parameterAliases: {
+      id: ['job_id', 'job'],
+      text: ['message', 'task', 'prompt', 'content'],
+      at: ['time', 'when', 'date'],
+      every: ['interval'],
+      cron: ['cron_expr', 'expression', 'expr'],
+      time_zone: ['tz'],
+    },
     access: 'schedule',
     accessOf: ({ action }) => (action === 'list' ? 'read' : 'schedule'),
     input,

@@ -25,6 +25,7 @@ const GOOD: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   execute_code: { language: 'python', code: 'print(1)' },
   web_fetch: { url: 'https://example.org/page', offset: 100 },
   time: { zones: ['Asia/Tokyo'] },
+  cron: { action: 'add', text: 'Drink water', every: '2h' },
 };
 
 const { tools } = createToolSet('/nowhere');
