@@ -2,10 +2,12 @@
 
 import { realpathSync } from 'node:fs';
 import type { Environment } from '../core/environment.ts';
+import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import { execSettings, usedSandbox } from '../tools/exec/exec-settings.ts';
 import { createExecutor, type Executor } from '../tools/exec/executor.ts';
 import { type FoundSandbox, findSandbox, thisSystem } from '../tools/exec/find-sandbox.ts';
+import { removeOldFolders } from '../tools/exec/scripts.ts';
 import type { Home } from './home.ts';
 import type { LiveConfig } from './live-config.ts';
 
@@ -15,14 +17,18 @@ const NOT_YET: FoundSandbox = {
   remedy: 'Try again in a moment.',
 };
 
+/** Longer than any run. */
+const OLD_MS = 3_600_000;
+
 export type ExecParts = {
   readonly live: LiveConfig;
+  readonly clock: Clock;
   readonly log: Logger;
   readonly home: Home;
   readonly env: Environment;
 };
 
-export function buildExec({ live, log, home, env }: ExecParts): Executor {
+export function buildExec({ live, clock, log, home, env }: ExecParts): Executor {
   const system = thisSystem();
   let found = NOT_YET;
   const looking = findSandbox(system).then((answer) => {
@@ -31,6 +37,8 @@ export function buildExec({ live, log, home, env }: ExecParts): Executor {
     if (isMissed) log.info('no sandbox for programs', { reason: answer.reason });
   });
   looking.catch((error: unknown) => log.warn('sandbox not looked for', { error }));
+  const tidying = removeOldFolders(clock.now() - OLD_MS);
+  tidying.catch((error: unknown) => log.warn('old scripts not removed', { error }));
   return createExecutor({
     sandbox: () => usedSandbox(live.config.tools.exec, found, system.nodePath),
     settings: () => execSettings(live.config.tools.exec),

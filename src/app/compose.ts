@@ -85,7 +85,7 @@ async function build(
   const maxFileBytes = (name: AccountName) => sendableBytes(live, manager.channel(name));
   const workspace = () => live.defaults.workspace;
   const skills = buildSkills({ home: options.home, env: options.env, clock, workspace });
-  const executor = buildExec({ live, log, home: options.home, env: options.env });
+  const executor = buildExec({ live, clock, log, home: options.home, env: options.env });
   const schedules = () => automation.schedules;
   const { env } = options;
   const parts = { ...foundations, env, resources, skills, executor, maxFileBytes, schedules };

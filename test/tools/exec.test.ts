@@ -3,7 +3,8 @@
 
 import { spawn } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
-import { chmod, mkdir, readdir, rename, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, readdir, rename, utimes, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { approvalText } from '../../src/core/approval-text.ts';
@@ -15,6 +16,7 @@ import { silentLogger } from '../../src/lib/logger.ts';
 import { createExec } from '../../src/tools/exec/exec.ts';
 import { createExecuteCode } from '../../src/tools/exec/execute-code.ts';
 import { NO_SHIELDS } from '../../src/tools/exec/sandbox.ts';
+import { removeOldFolders } from '../../src/tools/exec/scripts.ts';
 import { seatbeltProfile } from '../../src/tools/exec/seatbelt.ts';
 import type { Tool, ToolContext } from '../../src/tools/tool.ts';
 import { createToolbox } from '../../src/tools/toolbox.ts';
@@ -56,6 +58,15 @@ function running(word: string): readonly string[] {
       return false;
     }
   });
+}
+
+/** Whether the script in this folder speaks of the word; others come and go meanwhile. */
+function holds(folder: string, word: string): boolean {
+  try {
+    return readFileSync(join(tmpdir(), folder, 'script.sh'), 'utf8').includes(word);
+  } catch {
+    return false;
+  }
 }
 
 const numbers = { last: 100_000 + (process.pid % 1000) * 100 };
@@ -181,6 +192,13 @@ describe('a program that is over', () => {
     await expect.poll(() => running(second).length, { timeout: 10_000 }).toBeGreaterThan(2);
     child.kill('SIGKILL');
     await expect.poll(() => running(second)).toEqual([]);
+    const scripts = () => readdirSync(tmpdir()).filter((name) => name.startsWith('nanobot-exec-'));
+    const left = scripts().find((name) => holds(name, second)) ?? '';
+    await removeOldFolders(Date.now() - 3_600_000);
+    expect(scripts()).toContain(left);
+    await utimes(join(tmpdir(), left), 0, 0);
+    await removeOldFolders(Date.now() - 3_600_000);
+    expect(scripts()).not.toContain(left);
   });
 
   test('is over without a sandbox too, with what it detached', async () => {

@@ -1,6 +1,6 @@
 // Scripts of the model, written where the program that runs them reads them and can change nothing.
 
-import { mkdtemp, realpath, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, realpath, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -23,9 +23,22 @@ const NAMES: Readonly<Record<Interpreter, string>> = {
   ruby: 'script.rb',
 };
 
+const PREFIX = 'nanobot-exec-';
+
+/** Those of processes that were killed. `before`: epoch milliseconds; what is younger may be at work. */
+export async function removeOldFolders(before: number): Promise<void> {
+  const names = await readdir(tmpdir());
+  for (const name of names.filter((each) => each.startsWith(PREFIX))) {
+    const path = join(tmpdir(), name);
+    const info = await stat(path).catch(() => undefined);
+    const isOurs = info?.uid === process.getuid?.() && (info?.mtimeMs ?? before) < before;
+    if (isOurs) await rm(path, { recursive: true, force: true });
+  }
+}
+
 /** A folder of its own for one run, gone afterwards, readable by this user alone. */
 export async function inScriptFolder<T>(work: (folder: string) => Promise<T>): Promise<T> {
-  const folder = await realpath(await mkdtemp(join(tmpdir(), 'nanobot-exec-')));
+  const folder = await realpath(await mkdtemp(join(tmpdir(), PREFIX)));
   try {
     return await work(folder);
   } finally {
