@@ -60,7 +60,7 @@ export async function withPerson(
 
 function aboutMe(person: Person): string {
   const limits = limitWords(person.limits);
-  const { id, name, role, doors, timeZone, conversations, preferredDoor } = person;
+  const { id, name, role, doors, timeZone, conversations, preferredDoor, quietHours } = person;
   return [
     `- You: ${name === '' ? '' : `${verbatim(name)}, `}${verbatim(id)}`,
     `- Role: ${role ?? 'let in for one message'}`,
@@ -68,6 +68,7 @@ function aboutMe(person: Person): string {
     ...(preferredDoor === undefined ? [] : [`- Preferred door: ${preferredDoor}`]),
     `- Language: ${languageWords(person)}`,
     `- Time zone: ${timeZone ?? 'that of my machine'}`,
+    ...(quietHours === undefined ? [] : [`- Quiet hours: ${quietHours}`]),
     ...(limits === undefined ? [] : [`- At most: ${limits}`]),
     `- ${conversations === 'shared' ? SHARED_NOW : EACH_NOW}`,
   ].join('\n');

@@ -27,10 +27,20 @@ test('whoever sits at the machine is one person over its own doors', async () =>
 
 test('language, time zone and name are set, shown and taken back', async () => {
   const [{ id }] = await listed();
-  const set = ['--name', 'Ann', '--language', 'de', '--timezone', 'Europe/Berlin'];
+  const set = [
+    '--name',
+    'Ann',
+    '--language',
+    'de',
+    '--timezone',
+    'Europe/Berlin',
+    '--quiet',
+    '22:00-7:00',
+  ];
   expect((await run('people', 'set', id, ...set)).code).toBe(0);
   const shown = JSON.parse((await run('people', 'show', 'ann', '--json')).stdout);
   expect(shown).toMatchObject({ id, name: 'Ann', language: 'de', timeZone: 'Europe/Berlin' });
+  expect(shown.quietHours).toBe('22:00-07:00');
   expect((await run('people', 'set', 'Ann', '--language', 'auto')).code).toBe(0);
   expect(JSON.parse((await run('people', 'show', id, '--json')).stdout).language).toBeUndefined();
   expect((await run('people', 'show', id)).stdout).toContain('Europe/Berlin');
@@ -53,6 +63,7 @@ test.each([
   [['set', 'Ann', '--tokens-per-day', '-1'], 2, 'no number of tokens a day'],
   [['set', 'Ann', '--timezone', 'Mars/Base'], 2, 'no time zone'],
   [['set', 'Ann', '--language', 'klingonese'], 2, 'no language'],
+  [['set', 'Ann', '--quiet', '22-7'], 2, 'no hours'],
   [['set', 'Ann'], 2, 'say what to set'],
   [['set', 'Ann', '--door', 'telegram'], 2, 'no door of theirs'],
   [['set', 'Ann', '--conversations', 'shared'], 2, 'no chat yet'],

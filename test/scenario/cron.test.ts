@@ -90,6 +90,12 @@ it('asks the owner first, reports into the chat that then knows of it, and each 
   expect(texts().filter((text) => text.includes('The paper is sold out.'))).toHaveLength(1);
   expect(JSON.stringify(asked('[Scheduled job')[0]?.body)).not.toContain('remind me');
 
+  telegram.say(OWNER, '/quiet 22-7');
+  await hears(/are no hours I know/);
+  telegram.say(OWNER, '/quiet 22:00-7:00');
+  await hears(/^From 22:00 to 07:00 by your clock/);
+  telegram.say(OWNER, '/quiet off');
+  await hears(/^You have no quiet hours/);
   telegram.say(OWNER, '/cron');
   expect(await hears(/every 1h; next: /)).toContain(id);
   // The template of HEARTBEAT.md asks for nothing.
