@@ -5,6 +5,7 @@ import { callBudget } from '../core/budget.ts';
 import type { Payer } from '../core/budget-limits.ts';
 import { watermarkTokens } from '../core/compaction.ts';
 import type { SessionKey } from '../core/ids.ts';
+import type { Clock } from '../lib/clock.ts';
 import type { ModelRegistry } from '../providers/provider.ts';
 import type { CompactionReport, CompactionRequest, Compactor } from './compaction.ts';
 import type { CalledModel } from './last-call.ts';
@@ -20,14 +21,18 @@ export interface Compacting {
   ): Promise<CompactionReport>;
 }
 
+/** Longest wait of a person who asked for it; it may take several calls. */
+const COMMAND_DEADLINE_MS = 180_000;
+
 export type CompactingDeps = {
+  readonly clock: Clock;
   models(): ModelRegistry;
   settings(): AgentSettings;
 };
 
 export function createCompacting(
   compactor: Compactor,
-  { models, settings }: CompactingDeps,
+  { clock, models, settings }: CompactingDeps,
 ): Compacting {
   return {
     afterTurn(turn) {
@@ -36,12 +41,21 @@ export function createCompacting(
       const mark = watermarkTokens(turn.settings.compaction, sizeOf(turn.settings, call.handle));
       if (call.tokens > mark) compactor.inBackground(requestOf(turn, call.handle));
     },
-    onCommand(session, payer, model) {
+    async onCommand(session, payer, model) {
       const { compaction, ...rest } = settings();
       const handle = models().resolve(model ?? models().defaultModel);
       const size = sizeOf(rest, handle);
       const request = { session, payer, model: handle.name, policy: compaction, size };
-      return compactor.now({ ...request, keepTokens: 0 }, new AbortController().signal);
+      const late = new AbortController();
+      const deadline = clock.timer(COMMAND_DEADLINE_MS, () => late.abort());
+      try {
+        return await compactor.now({ ...request, keepTokens: 0 }, late.signal);
+      } catch (error) {
+        if (late.signal.aborted) return { kind: 'failed' };
+        throw error;
+      } finally {
+        deadline[Symbol.dispose]();
+      }
     },
   };
 }

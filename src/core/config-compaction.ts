@@ -8,7 +8,10 @@ export const compactionSchema = z.strictObject({
     .boolean()
     .default(true)
     .describe('Long conversations are summed up by a cheap model; false: the oldest is left out.'),
-  watermarkPercent: count(10, 95)
+  watermarkPercent: z
+    .number()
+    .min(10)
+    .max(95)
     .default(66)
     .describe(
       'Part of the context window that a call may take before its conversation is summed up.',

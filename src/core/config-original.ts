@@ -11,6 +11,8 @@ const MOVED: readonly (readonly [from: string, to: string])[] = [
   ['channels.email.pollIntervalSecs', 'channels.email.pollSecs'],
   ['memory.session.rotationSizeBytes', 'sessions.rotationSizeBytes'],
   ['memory.session.rotationCarryMessages', 'sessions.rotationCarryMessages'],
+  ['memory.compactionThresholdPercent', 'agents.defaults.compaction.watermarkPercent'],
+  ['memory.compactionThresholdTokens', 'agents.defaults.compaction.watermarkTokens'],
   ['tools.exec.timeout', 'tools.timeoutSecs'],
   ['toolDelegation.maxSameToolCallPerTurn', 'agents.defaults.maxSameToolCallPerTurn'],
   ['timeouts.providerHttpSecs', 'timeouts.firstTokenSecs'],
@@ -26,7 +28,7 @@ const AGENT_DEFAULTS = [
 ];
 const MEMORY = [
   'model provider workingMemoryBudget reflectionThreshold sessionCompleteAfterSecs',
-  'staleMemoryTurnThreshold compactionThresholdPercent compactionThresholdTokens',
+  'staleMemoryTurnThreshold',
   'maxMessageAgeTurns maxHistoryTurns lazySkills skillDisclosure compactionModelContextSize',
   'compaction session hygiene',
 ];

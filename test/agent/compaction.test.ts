@@ -278,4 +278,17 @@ describe('on command', () => {
     expect(await rig.behind()).toMatchObject({ kind: 'nothing' });
     rig.model.assertDone();
   });
+
+  it('says that it failed, also where it takes too long, and leaves all as it was', async () => {
+    const rig = await talked();
+    const summary = gated(breaksOff('', 'hangs'));
+    rig.plays([], [summary.call, breaksOff('', overflow())]);
+    const asked = rig.behind();
+    await summary.asked;
+    await rig.clock.advance(180_000);
+    expect(await asked).toEqual({ kind: 'failed' });
+    expect(await rig.behind()).toMatchObject({ kind: 'failed' });
+    expect(await rig.summaries()).toEqual([]);
+    rig.model.assertDone();
+  });
 });

@@ -1,0 +1,108 @@
+// A conversation that grows long, as the person in the chat sees it: nobody waits, nothing is forgotten,
+// not after a kill in the middle of a summary either, and /compact says what it did.
+
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { type BotApi, startBotApi } from '../support/bot-api.ts';
+import { makeTestHome, type TestHome } from '../support/gateway-process.ts';
+import {
+  type LlmReply,
+  type LlmRequest,
+  type LlmServer,
+  say,
+  startLlmServer,
+} from '../support/llm-server.ts';
+
+const PERSON = 800;
+const CHATTER = 'and then it rained again, all day long, '.repeat(90);
+
+let telegram: BotApi;
+let model: LlmServer;
+let home: TestHome;
+
+const isForSummary = ({ system }: LlmRequest) => system.startsWith('You keep the notes');
+const tokensOf = ({ body }: LlmRequest) => Math.ceil(JSON.stringify(body).length / 4);
+
+/** Knows what the request shows, the system prompt left out. */
+function honest(request: LlmRequest): LlmReply {
+  const usage = { input: tokensOf(request), output: 20 };
+  if (isForSummary(request)) return { ...say('Task: talk about the weather.'), usage };
+  const { messages } = request.body as { messages: { role: string }[] };
+  const shown = JSON.stringify(messages.filter(({ role }) => role !== 'system'));
+  const code = /locker code is ([A-Z]+-\d+)/.exec(shown)?.[1] ?? 'not known to me';
+  const isAsked = request.lastUserText.includes('What is');
+  return { ...say(isAsked ? `It is ${code}.` : `heard ${tokensOf(request)}`), usage };
+}
+
+const botTexts = () =>
+  telegram
+    .chat(PERSON)
+    .messages.filter(({ from }) => from === 'bot')
+    .map(({ text }) => text);
+
+/** What is said in answer; a kill may have had an earlier answer sent twice. */
+function asks(text: string, answer: RegExp): Promise<string> {
+  const before = botTexts().length;
+  telegram.say(PERSON, text);
+  const found = () =>
+    botTexts()
+      .slice(before)
+      .find((said) => answer.test(said));
+  return telegram.waitFor(found, 20_000);
+}
+
+beforeEach(async () => {
+  telegram = await startBotApi();
+  model = await startLlmServer({ respond: honest });
+});
+
+afterEach(async () => {
+  await home[Symbol.asyncDispose]();
+  expect(telegram.violations).toEqual([]);
+  await telegram[Symbol.asyncDispose]();
+  await model[Symbol.asyncDispose]();
+});
+
+it('is summed up behind the answers, over a kill, and what was said first is still known', async () => {
+  home = await makeTestHome({
+    agents: {
+      defaults: {
+        model: 'openai/sim-1',
+        maxContextTokens: 40_000,
+        compaction: { watermarkTokens: 8000, keepTokens: 2000, summaryTokens: 500 },
+      },
+    },
+    providers: { openai: { apiKey: 'scenario-key', apiBase: model.openaiBase } },
+    channels: {
+      telegram: {
+        enabled: true,
+        token: telegram.token,
+        apiRoot: telegram.apiRoot,
+        allowFrom: [`${PERSON}`],
+      },
+    },
+    gateway: { port: 0 },
+    coalesce: { quietMs: 0, continuationMs: 0 },
+  });
+  const first = await home.start();
+  const began = Promise.withResolvers<void>();
+  model.respond((request) => {
+    if (!isForSummary(request)) return honest(request);
+    began.resolve();
+    return { fault: { kind: 'hang' } };
+  });
+  await asks('My locker code is KX-4711.', /heard/);
+  const isLate = () => model.requests.some(isForSummary);
+  for (let turn = 0; turn < 12 && !isLate(); turn += 1) await asks(`${turn} ${CHATTER}`, /heard/);
+  await began.promise;
+  const killed = model.requests.length;
+  await first.kill();
+  model.respond(honest);
+  await home.start();
+  telegram.say(PERSON, `again ${CHATTER}`);
+  await asks('/compact', /messages? summed up|nothing to sum up/);
+  expect(await asks('What is my locker code?', /^It is/)).toBe('It is KX-4711.');
+  expect(model.requests.slice(killed).filter(isForSummary).length).toBeGreaterThan(0);
+  const [last] = model.requests.slice(-1);
+  expect(JSON.stringify(last?.body)).toContain('Summary of the earlier conversation');
+  expect(JSON.stringify(last?.body)).not.toContain('0 and then it rained');
+});
