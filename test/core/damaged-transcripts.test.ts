@@ -195,7 +195,7 @@ describe('any damage to a transcript', () => {
           }
         },
       ),
-      { numRuns: 400 },
+      { numRuns: 250 },
     );
   });
 });
@@ -230,7 +230,7 @@ describe('a summary', () => {
         expect(stillStands(plan, window)).toBe(true);
         expect(stillStands(plan, window.slice(1))).toBe(false);
       }),
-      { numRuns: 300 },
+      { numRuns: 200 },
     );
   });
 
@@ -249,7 +249,7 @@ describe('a summary', () => {
           700,
         );
       }),
-      { numRuns: 300 },
+      { numRuns: 200 },
     );
   });
 
