@@ -95,6 +95,11 @@ export class MailFiles implements AsyncDisposable {
 
 const gone = (reason: string) => new AttachmentError('attachment_gone', reason, { isFinal: true });
 
+/** The memory it stands in, to be handed over where nothing else stands there. */
+function memoryOf({ buffer, byteLength }: Uint8Array): readonly ArrayBuffer[] {
+  return buffer instanceof ArrayBuffer && buffer.byteLength === byteLength ? [buffer] : [];
+}
+
 /** In a thread of its own, which has no more time or memory than the one that parses mails. */
 async function readFiles(raw: Uint8Array, clock: Clock, signal: AbortSignal): Contents {
   const worker: Worker = startWorker();
@@ -107,7 +112,7 @@ async function readFiles(raw: Uint8Array, clock: Clock, signal: AbortSignal): Co
   const limit = clock.timer(PARSE_LIMIT_MS, unreadable);
   try {
     const request: ToParser = { kind: 'files', raw };
-    worker.postMessage(request);
+    worker.postMessage(request, memoryOf(raw));
     return await orAborted(done.promise, signal);
   } finally {
     limit[Symbol.dispose]();

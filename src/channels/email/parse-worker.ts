@@ -53,11 +53,11 @@ function serve(port: MessagePort): void {
 
   port.on('message', (message: ToParser) => {
     if (message.kind === 'read') {
-      void read(Buffer.from(message.raw), lookup, post);
+      void read(sharing(message.raw), lookup, post);
       return;
     }
     if (message.kind === 'files') {
-      void files(Buffer.from(message.raw), post);
+      void files(sharing(message.raw), port);
       return;
     }
     const asker = waiting.get(message.query);
@@ -82,10 +82,18 @@ async function read(
   post({ kind: 'verified', report: await checkSignatures(raw, lookup) });
 }
 
-async function files(raw: Buffer, post: (message: FromParser) => void): Promise<void> {
+/** The same bytes; a large mail is not there twice. */
+const sharing = ({ buffer, byteOffset, byteLength }: Uint8Array) =>
+  Buffer.from(buffer, byteOffset, byteLength);
+
+async function files(raw: Buffer, port: MessagePort): Promise<void> {
   const parts = 'gate' in measureMime(raw) ? [] : (await parseMime(raw)).attachments;
-  const contents = parts.filter(isFile).map(({ content }) => Uint8Array.from(content));
-  post({ kind: 'files', contents });
+  const contents = parts.filter(isFile).map(({ content }) => new Uint8Array(content));
+  const message: FromParser = { kind: 'files', contents };
+  port.postMessage(
+    message,
+    contents.map(({ buffer }) => buffer),
+  );
 }
 
 const parseMime = (raw: Buffer) =>
