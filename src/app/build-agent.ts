@@ -18,6 +18,7 @@ import type { ModelRegistry } from '../providers/provider.ts';
 import { findResult } from '../sessions/find-result.ts';
 import type { SessionStore } from '../sessions/store.ts';
 import type { Skills } from '../skills/skills.ts';
+import type { OpenInbox } from '../tools/check-inbox.ts';
 import type { Schedules } from '../tools/cron.ts';
 import type { Executor } from '../tools/exec/executor.ts';
 import { createTools } from '../tools/index.ts';
@@ -43,6 +44,7 @@ export type AgentParts = {
   readonly reader: MediaReader;
   readonly skills: Skills;
   readonly schedules: () => Schedules;
+  readonly inboxes: () => readonly OpenInbox[];
   readonly executor: Executor;
   readonly side: SideModel;
   readonly toolServers: Pick<ToolServers, 'tools'>;
@@ -63,6 +65,7 @@ export function buildAgent(
     reader,
     skills,
     schedules,
+    inboxes,
     executor,
     side,
     toolServers,
@@ -80,6 +83,7 @@ export function buildAgent(
   const maxResultChars = () => live.defaults.maxToolResultChars;
   const tools = createTools({
     schedules,
+    inboxes,
     ...{ files, memory, skills, timeZone, executor, sessions },
     web: buildWeb(live, clock, resources),
     search: buildSearch(live, env),

@@ -29,6 +29,7 @@ import { buildDecisions } from './build-decisions.ts';
 import { buildDoorWatch } from './build-door-watch.ts';
 import { buildExec } from './build-exec.ts';
 import { buildFairUse } from './build-fair-use.ts';
+import { openInboxes } from './build-inboxes.ts';
 import { loadedImage, sendableBytes } from './build-media.ts';
 import { buildSkills } from './build-skills.ts';
 import { buildSpending } from './build-spending.ts';
@@ -88,7 +89,9 @@ async function build(
   const executor = buildExec({ live, clock, log, home: options.home, env: options.env });
   const schedules = () => automation.schedules;
   const { env } = options;
-  const parts = { ...foundations, env, resources, skills, executor, maxFileBytes, schedules };
+  const inboxes = () => openInboxes(live, (name) => manager.channel(name));
+  const shared = { skills, executor, maxFileBytes, schedules, inboxes };
+  const parts = { ...foundations, env, resources, ...shared };
   const ownerChat = () => ownerDoor.chat(isThere);
   const asking = { ownerChat, deciding: () => deciding, persons: () => persons };
   const { spending, desk } = await buildSpending(foundations, asking, resources);

@@ -17,6 +17,7 @@ import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { MediaStore } from '../media/media.ts';
 import type { KeyValueStore } from '../store/store.ts';
+import type { Inbox } from './inbox.ts';
 
 export type ChannelLimits = {
   /** Longest text of one platform message, UTF-16 units. */
@@ -233,4 +234,5 @@ export interface Channel {
    * more is no failure. @throws ArchiveError
    */
   archive?(id: MessageId, signal: AbortSignal): Promise<void>;
+  readonly inbox?: Inbox;
 }

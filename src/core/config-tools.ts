@@ -21,6 +21,7 @@ export const TOOL_NAMES = [
   'read_skill',
   'message',
   'send_email',
+  'check_inbox',
   'send_file',
   'exec',
   'execute_code',

@@ -3,6 +3,7 @@
 import type { GuardedFiles } from '../lib/guarded-files.ts';
 import type { MemoryStore } from '../memory/memory.ts';
 import type { Skills } from '../skills/skills.ts';
+import { type CheckInboxDeps, createCheckInbox } from './check-inbox.ts';
 import { createCron, type Schedules } from './cron.ts';
 import { createEditFile } from './edit-file.ts';
 import { createExec } from './exec/exec.ts';
@@ -33,6 +34,7 @@ export type ToolsDeps = {
   readonly sessions: ReadEarlierDeps['sessions'];
   /** IANA zone; empty = the machine's. */
   readonly timeZone: () => string;
+  readonly inboxes: CheckInboxDeps['inboxes'];
   readonly executor: Executor;
   readonly web: WebFetchDeps;
   readonly search: SearchToolsDeps;
@@ -48,6 +50,7 @@ export function createTools({
   skills,
   sessions,
   timeZone,
+  inboxes,
   executor,
   web,
   search,
@@ -57,6 +60,7 @@ export function createTools({
   reading,
 }: ToolsDeps): readonly Tool[] {
   const recall = createRecall(memory);
+  const mailbox = createCheckInbox({ inboxes, timeZone });
   return [
     createReadFile({ files }),
     createReadDocument({ files, ...reading }),
@@ -74,7 +78,8 @@ export function createTools({
     createExec(executor),
     createExecuteCode(executor),
     createWebFetch(web),
-    ...createSearchTools(search, { files }, { memory: recall }),
+    mailbox,
+    ...createSearchTools(search, { files }, { memory: recall, mailbox }),
     createTime(timeZone),
     createCron(schedules),
   ];

@@ -39,6 +39,7 @@ const executor = createIdleExecutor();
 const results = { find: async () => undefined, maxResultChars: () => 10_000 };
 const tools = createTools({
   schedules,
+  inboxes: () => [],
   files,
   memory,
   skills,

@@ -4,6 +4,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { EmailConfig } from '../../src/core/config.ts';
 import { systemClock } from '../../src/lib/clock.ts';
+import { createCheckInbox } from '../../src/tools/check-inbox.ts';
 import { sending } from '../contract/channel.ts';
 import { type MailServers, mailServersAbsent, startMailServers } from '../support/mail-servers.ts';
 import {
@@ -19,6 +20,7 @@ import {
   testLookup,
 } from '../support/mail-servers-host.ts';
 import { createMemoryHost, type MemoryHost } from '../support/memory-host.ts';
+import { createWorkspace } from '../tools/workspace-fixture.ts';
 
 const WAIT_MS = 15_000;
 const absent = mailServersAbsent();
@@ -109,5 +111,43 @@ describe.skipIf(absent !== undefined)('a mail with several recipients', () => {
     );
     expect([...host.bounces.keys()]).toEqual([lost.id]);
     expect(host.texts()).toEqual([]);
+  });
+
+  it('can be looked up by the owner alone, and nothing in the mailbox changes', async () => {
+    const [anna, bob] = [somebody(), somebody()];
+    const channel = await start({ allowFrom: [anna] });
+    for (const [from, subject, text] of [
+      [anna, 'Rent of the flat', 'It is 900 from May on.'],
+      [bob, 'Grüße aus Köln', 'The flat is nice.\u202E'],
+      [bob, 'Newsletter', 'Buy!'],
+    ] as const) {
+      await sendAsPerson(servers, { from: `Somebody <${from}>`, subject, text, isSigned: false });
+    }
+    await servers.settle();
+    const { inbox } = channel;
+    if (inbox === undefined) throw new Error('the channel has no inbox');
+    const { context } = await createWorkspace();
+    const tool = createCheckInbox({
+      inboxes: () => [{ name: 'email', find: inbox.find, read: inbox.read }],
+      timeZone: () => 'UTC',
+    });
+    const run = (input: object, more = {}) =>
+      tool.run(tool.input.parse(input), { ...context, clock: systemClock, ...more });
+    const newest = await run({ count: 3, unread: true });
+    expect(newest.match(/^- .*$/gm)).toEqual([
+      '- Newsletter',
+      '- Grüße aus Köln',
+      '- Rent of the flat',
+    ]);
+    expect(newest).toContain(`from Somebody <${bob}>, unread`);
+    const found = await run({ query: 'flat 900' });
+    expect(found).toMatch(/^- Rent of the flat\n.*\n {2}id: (\S+)$/);
+    const [, id = ''] = /id: (\S+)/.exec(found) ?? [];
+    expect(await run({ id })).toMatch(/Subject: Rent of the flat[\s\S]*It is 900 from May on\./);
+    expect(await run({ query: 'flat 900', unread: true })).toBe(found);
+    expect(await run({ query: 'nowhere in it' })).toBe('Nothing was found.');
+    await expect(run({ id: 'email/1.999999' })).rejects.toThrow(/not there any more/);
+    await expect(run({ mailbox: 'work' })).rejects.toThrow(/there are: email/);
+    await expect(run({}, { person: { notes: 'people/eve/' } })).rejects.toThrow(/only the owner/);
   });
 });

@@ -17,6 +17,7 @@ const GOOD: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   message: { content: 'On it.' },
   send_email: { to: 'ann@example.org', subject: 'Lunch', body: 'Today?' },
   send_file: { paths: ['hello.txt'], caption: 'a file' },
+  check_inbox: { query: 'invoice', unread: true },
   web_search: { query: 'tea', count: 3 },
   search_files: { query: 'tea', name: '*.md' },
   search: { query: 'what tea do I like?' },

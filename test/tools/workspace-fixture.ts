@@ -51,6 +51,7 @@ export function createToolSet(home: string) {
     schedules: noSchedules,
     web: createWebTools(),
     search: createSearchSetup(),
+    inboxes: () => [],
   });
   return { workspace, clock, files, memory, media, reader, tools };
 }

@@ -8,6 +8,7 @@ import type { Clock } from '../../lib/clock.ts';
 import { ArchiveError } from '../channel.ts';
 import { ImapConnection, type OpenMailbox } from './imap-connection.ts';
 import type { MailRegister } from './mail-register.ts';
+import { byMessageId } from './mail-summary.ts';
 import { folderOf } from './sent-folder.ts';
 import type { MailAccount } from './settings.ts';
 
@@ -61,7 +62,7 @@ async function uidOf(
   }
   const messageId = mail?.messageId;
   if (messageId === undefined) throw new ArchiveError('mail_lost', 'I do not find it any more');
-  const found = await connection.uidsWithMessageId(messageId);
+  const found = await connection.search(byMessageId(messageId));
   if (found.length > 1) throw new ArchiveError('mail_twice', 'it is there more than once');
   return found[0];
 }

@@ -12,8 +12,8 @@ import type { SenderVerdict } from '../../core/mail-sender.ts';
 import { composeMailText, type MailForModel, visibleText } from '../../core/mail-text.ts';
 import { baseSubject, type ParentMail } from '../../core/mail-threading.ts';
 import type { InboundMessage } from '../../core/message.ts';
-import type { MailSummary } from './imap-connection.ts';
 import type { MailReading } from './mail-reader.ts';
+import type { MailSummary } from './mail-summary.ts';
 import type { ParsedMail } from './parsed-mail.ts';
 
 const MAX_NAME_CHARS = 100;

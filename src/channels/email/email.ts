@@ -7,6 +7,7 @@ import { BACKOFF, ChannelError, DeliveryError } from '../../core/errors.ts';
 import { type AccountId, channelName, DEFAULT_ACCOUNT } from '../../core/ids.ts';
 import { aborted } from '../../lib/aborted.ts';
 import { ArchiveError, AttachmentError, type Channel, type ChannelHost } from '../channel.ts';
+import { type Inbox, InboxError } from '../inbox.ts';
 import type { MailSession } from './mail-session.ts';
 import { MAX_UPLOAD_BYTES } from './outgoing-files.ts';
 import type { DnsLookup } from './parsed-mail.ts';
@@ -52,6 +53,11 @@ export function createEmailChannel(
     });
   }
 
+  function inboxOf(): Inbox {
+    if (session === undefined) throw new InboxError('the mailbox is not open just now');
+    return session.inbox;
+  }
+
   async function open(host: ChannelHost): Promise<MailSession> {
     const { MailSession } = await import('./mail-session.ts');
     return MailSession.open({ at: { channel: name, account }, config, host, ...deps });
@@ -88,6 +94,10 @@ export function createEmailChannel(
     },
     selfTest: { run: (nonce, signal) => running().selfTest(nonce, signal) },
     send: async (message, context) => running().send(message, context),
+    inbox: {
+      find: (question, signal) => inboxOf().find(question, signal),
+      read: (id, signal) => inboxOf().read(id, signal),
+    },
     async archive(id, signal) {
       if (session === undefined) throw new ArchiveError('no_archive', 'the mailbox is not open');
       return session.archive(id, signal);

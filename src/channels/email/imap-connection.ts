@@ -13,6 +13,7 @@ import {
   takesTokens,
   withImapSecret,
 } from './imap-login.ts';
+import { headOf, type MailHead, type MailSummary, summaryOf } from './mail-summary.ts';
 import type { MailAccount } from './settings.ts';
 
 const BODY_DEADLINE_MS = 120_000;
@@ -20,15 +21,6 @@ const CONNECT_DEADLINE_MS = 60_000;
 const LOGOUT_DEADLINE_MS = 2_000;
 
 export type OpenMailbox = { readonly uidValidity: string; readonly uidNext: number };
-
-export type MailSummary = {
-  readonly uid: number;
-  readonly bytes: number;
-  /** Epoch milliseconds at which the server took the mail in. */
-  readonly arrivedAtMs: number;
-  /** The Message-ID and Date fields, as they stand in the mail. */
-  readonly idFields: string;
-};
 
 export type MailFolder = { readonly path: string; readonly specialUse: string | undefined };
 
@@ -94,23 +86,15 @@ export class ImapConnection implements AsyncDisposable {
     const uidValidity = String(opened.uidValidity);
     if (!/^\d+$/.test(uidValidity)) throw serverFault('the server gives no UIDVALIDITY');
     if (opened.uidNext > 0) return { uidValidity, uidNext: opened.uidNext };
-    const newest = (await this.#search({ uid: '*' })).at(-1) ?? 0;
+    const newest = (await this.search({ uid: '*' })).at(-1) ?? 0;
     return { uidValidity, uidNext: newest + 1 };
   }
 
   /** UIDs above `uid`, ascending. */
   async uidsAfter(uid: number): Promise<readonly number[]> {
     // `n:*` always names the last mail too, even when its UID is below n (RFC 3501 section 6.4.8).
-    const found = await this.#search({ uid: `${uid + 1}:*` });
+    const found = await this.search({ uid: `${uid + 1}:*` });
     return found.filter((candidate) => candidate > uid);
-  }
-
-  async uidsSince(sinceMs: number): Promise<readonly number[]> {
-    return this.#search({ since: new Date(sinceMs) });
-  }
-
-  async uidsWithMessageId(messageId: string): Promise<readonly number[]> {
-    return this.#search({ header: { 'message-id': messageId } });
   }
 
   /** What is known without reading the mails; those that vanished meanwhile are left out. */
@@ -128,6 +112,14 @@ export class ImapConnection implements AsyncDisposable {
     return summaries.sort((a, b) => a.uid - b.uid);
   }
 
+  /** For people to look at, in the order of their UIDs. */
+  async heads(uids: readonly number[]): Promise<readonly MailHead[]> {
+    const query = { uid: true, envelope: true, flags: true, internalDate: true };
+    const fetching = this.#client.fetchAll(uids.join(','), query, { uid: true });
+    const found = await this.#command('list mails', fetching);
+    return found.map(headOf).sort((a, b) => a.uid - b.uid);
+  }
+
   /** The raw mail, or undefined where it was deleted meanwhile. */
   async source(uid: number): Promise<Buffer | undefined> {
     const mail = await this.#body(uid, { source: true });
@@ -138,7 +130,7 @@ export class ImapConnection implements AsyncDisposable {
     if (parts?.headers !== undefined && text !== undefined && text.length > 0) {
       return Buffer.concat([parts.headers, text]);
     }
-    if (!(await this.#search({ uid: String(uid) })).includes(uid)) return undefined;
+    if (!(await this.search({ uid: String(uid) })).includes(uid)) return undefined;
     throw serverFault('the server answered OK without the mail');
   }
 
@@ -192,7 +184,8 @@ export class ImapConnection implements AsyncDisposable {
     this.#client.close();
   }
 
-  async #search(query: Parameters<ImapFlow['search']>[0]): Promise<readonly number[]> {
+  /** UIDs, ascending. */
+  async search(query: Parameters<ImapFlow['search']>[0]): Promise<readonly number[]> {
     const found = await this.#command('search', this.#client.search(query, { uid: true }));
     if (!Array.isArray(found)) throw serverFault('the server refused a search');
     return [...found].sort((a, b) => a - b);
@@ -209,7 +202,7 @@ export class ImapConnection implements AsyncDisposable {
   async #expectGone(uids: readonly number[], found: readonly MailSummary[]): Promise<void> {
     const known = new Set(found.map((summary) => summary.uid));
     const missing = uids.filter((uid) => !known.has(uid));
-    const still = await this.#search({ uid: missing.join(',') });
+    const still = await this.search({ uid: missing.join(',') });
     if (still.length > 0) throw serverFault('the server left out mails it has');
   }
 
@@ -231,14 +224,4 @@ export class ImapConnection implements AsyncDisposable {
       deadline[Symbol.dispose]();
     }
   }
-}
-
-function summaryOf(mail: FetchMessageObject): MailSummary | undefined {
-  if (mail.size === undefined || mail.headers === undefined) return undefined;
-  return {
-    uid: mail.uid,
-    bytes: mail.size,
-    arrivedAtMs: new Date(mail.internalDate ?? Number.NaN).getTime(),
-    idFields: mail.headers.toString('utf8').trim(),
-  };
 }

@@ -9,11 +9,13 @@ import { DEFAULT_ACCOUNT, type MessageId } from '../../core/ids.ts';
 import type { OutboundMessage } from '../../core/message.ts';
 import { supervise } from '../../lib/supervise.ts';
 import type { ChannelHost } from '../channel.ts';
+import type { Inbox } from '../inbox.ts';
 import { TOKEN_REFUSED } from './access-tokens.ts';
 import { Answers, receiptOf } from './answers.ts';
 import { archiveMail } from './archive.ts';
 import { ImapConnection } from './imap-connection.ts';
 import { AUTH_REFUSED } from './imap-failure.ts';
+import { createInbox } from './inbox.ts';
 import { MailFiles } from './mail-files.ts';
 import { MailReader } from './mail-reader.ts';
 import { MailRegister } from './mail-register.ts';
@@ -135,6 +137,13 @@ export class MailSession {
     const { mailbox } = config;
     const mine = { account: this.#account, register: this.#register, clock: host.clock, mailbox };
     return archiveMail(mine, id, signal);
+  }
+
+  get inbox(): Inbox {
+    const { host, config, lookup } = this.#deps;
+    const { mailbox } = config;
+    const found = lookup === undefined ? {} : { lookup };
+    return createInbox({ account: this.#account, mailbox, clock: host.clock, ...found });
   }
 
   selfTest(nonce: string, signal: AbortSignal): AsyncIterable<string> {

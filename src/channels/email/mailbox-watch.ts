@@ -6,10 +6,11 @@ import { parseHeaderBlock } from '../../core/mail-headers.ts';
 import type { ChannelHost } from '../channel.ts';
 import { fingerprintOf } from './arrival.ts';
 import { formatCursor, type MailCursor, readFrom } from './cursor.ts';
-import type { ImapConnection, MailSummary, OpenMailbox } from './imap-connection.ts';
+import type { ImapConnection, OpenMailbox } from './imap-connection.ts';
 import { type InboundSettings, type Incoming, readIncoming } from './inbound.ts';
 import type { MailReader, MailReading } from './mail-reader.ts';
 import type { MailRegister } from './mail-register.ts';
+import type { MailSummary } from './mail-summary.ts';
 import { MAX_HEADER_BYTES, MAX_MAIL_BYTES, splitHeader } from './mime-limits.ts';
 import { NO_SIGNATURES } from './parsed-mail.ts';
 import { storeCopies } from './sent-folder.ts';
@@ -101,7 +102,7 @@ export class MailboxWatch {
   async #rescan(cursor: MailCursor, mailbox: OpenMailbox, signal: AbortSignal): Promise<void> {
     const { host, register } = this.#deps;
     const since = Math.max(cursor.since, host.clock.now() - RESCAN_MS);
-    const uids = await this.#connection.uidsSince(since);
+    const uids = await this.#connection.search({ since: new Date(since) });
     host.log.warn('mailbox was renumbered', { count: uids.length });
     for (const chunk of chunksOf(uids)) {
       for (const summary of await this.#connection.summaries(chunk)) {

@@ -10,6 +10,7 @@ import { type Clock, systemClock } from '../../lib/clock.ts';
 import { TOKEN_REFUSED } from './access-tokens.ts';
 import type { ImapConnection } from './imap-connection.ts';
 import { AUTH_REFUSED } from './imap-failure.ts';
+import { byMessageId } from './mail-summary.ts';
 import { type MailAccount, mailAccountOf } from './settings.ts';
 import type { sendBySmtp } from './smtp.ts';
 
@@ -113,7 +114,7 @@ async function roundTrip(trip: RoundTrip): Promise<void> {
   const deadline = clock.monotonic() + ARRIVAL_LIMIT_MS;
   while (clock.monotonic() < deadline) {
     await connection.open(mailbox);
-    if ((await connection.uidsWithMessageId(messageId)).length > 0) return;
+    if ((await connection.search(byMessageId(messageId))).length > 0) return;
     await clock.sleep(ARRIVAL_POLL_MS, signal);
   }
   throw new ChannelError('mail_round_trip', 'the mail to itself did not arrive within 60 s', {

@@ -5,6 +5,7 @@ import { channelName, chatId, DEFAULT_ACCOUNT, messageId } from '../../core/ids.
 import type { OutboundMessage } from '../../core/message.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { ImapConnection } from './imap-connection.ts';
+import { byMessageId } from './mail-summary.ts';
 import { composeMail } from './outbound.ts';
 import { folderOf } from './sent-folder.ts';
 import type { MailAccount } from './settings.ts';
@@ -49,7 +50,7 @@ async function arrival(
 ): Promise<number> {
   const never = new Promise<void>(() => undefined);
   for (;;) {
-    const [uid] = await connection.uidsWithMessageId(id);
+    const [uid] = await connection.search(byMessageId(id));
     if (uid !== undefined) return uid;
     await connection.waitForMail(LOOK_MS, never, signal);
     signal.throwIfAborted();

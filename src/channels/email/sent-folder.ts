@@ -4,6 +4,7 @@
 import type { Logger } from '../../lib/logger.ts';
 import type { ImapConnection, MailFolder } from './imap-connection.ts';
 import type { MailRegister } from './mail-register.ts';
+import { byMessageId } from './mail-summary.ts';
 
 /** Servers that file what they send by themselves; a copy of ours would be a second one. */
 const FILES_ITSELF = /(^|\.)(gmail|googlemail|office365|outlook)\.com$/i;
@@ -47,7 +48,7 @@ export async function storeCopies(
 
 async function holds(connection: ImapConnection, folder: string, messageId: string) {
   await connection.open(folder);
-  return (await connection.uidsWithMessageId(messageId)).length > 0;
+  return (await connection.search(byMessageId(messageId))).length > 0;
 }
 
 /** Whether a mail of ours stands among those the server sent; undefined where it cannot tell. */

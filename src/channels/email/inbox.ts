@@ -1,0 +1,102 @@
+// Looks into the mailbox for the agent, over a connection of its own that changes nothing there: what was
+// unread stays unread.
+
+import type { InboxMail, InboxQuestion, InboxText } from '../../core/inbox.ts';
+import { visibleText } from '../../core/mail-text.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { type Inbox, InboxError } from '../inbox.ts';
+import { ImapConnection } from './imap-connection.ts';
+import { MailReader } from './mail-reader.ts';
+import type { DnsLookup } from './parsed-mail.ts';
+import type { MailAccount } from './settings.ts';
+
+export type InboxDeps = {
+  readonly account: MailAccount;
+  readonly mailbox: string;
+  readonly clock: Clock;
+  readonly lookup?: DnsLookup;
+};
+
+const MAX_SHOWN_CHARS = 200;
+
+export function createInbox(deps: InboxDeps): Inbox {
+  return {
+    find: (question, signal) => opened(deps, signal, (open) => find(open, question)),
+    read: (id, signal) => opened(deps, signal, (open) => read(open, id, deps)),
+  };
+}
+
+type Open = { readonly connection: ImapConnection; readonly uidValidity: string };
+
+async function opened<T>(
+  { account, mailbox, clock }: InboxDeps,
+  signal: AbortSignal,
+  use: (open: Open) => Promise<T>,
+): Promise<T> {
+  try {
+    const connection = await ImapConnection.connect(account, clock, signal);
+    try {
+      const { uidValidity } = await connection.open(mailbox);
+      return await use({ connection, uidValidity });
+    } finally {
+      await connection[Symbol.asyncDispose]();
+    }
+  } catch (error) {
+    signal.throwIfAborted();
+    if (error instanceof InboxError) throw error;
+    throw new InboxError('the mail server did not answer', error);
+  }
+}
+
+async function find(
+  { connection, uidValidity }: Open,
+  { words, isUnreadOnly, count }: InboxQuestion,
+): Promise<readonly InboxMail[]> {
+  const unread = isUnreadOnly ? { seen: false } : {};
+  const queries = words.length === 0 ? [{ all: true }] : words.map((text) => ({ text }));
+  let uids: readonly number[] | undefined;
+  for (const query of queries) {
+    const found = await connection.search({ ...query, ...unread });
+    uids = uids === undefined ? found : uids.filter((uid) => found.includes(uid));
+  }
+  const newest = (uids ?? []).slice(-count);
+  if (newest.length === 0) return [];
+  const heads = await connection.heads(newest);
+  return heads.map((head) => mailOf(head, uidValidity)).reverse();
+}
+
+async function read(
+  { connection, uidValidity }: Open,
+  id: string,
+  { clock, lookup }: InboxDeps,
+): Promise<InboxText> {
+  const [validity, uid] = id.split('.');
+  const [head] =
+    validity === uidValidity && /^\d+$/.test(uid ?? '')
+      ? await connection.heads([Number(uid)])
+      : [];
+  const raw = head === undefined ? undefined : await connection.source(head.uid);
+  if (head === undefined || raw === undefined)
+    throw new InboxError('this mail is not there any more');
+  const reader = new MailReader({ clock, ...(lookup === undefined ? {} : { lookup }) });
+  const { result } = await reader.read(raw).finally(() => reader[Symbol.asyncDispose]());
+  if (result.kind === 'unreadable') throw new InboxError('this mail cannot be read');
+  const { text, attachments } = result.mail;
+  const names = attachments.map(({ name }) => shown(name ?? 'a file without a name'));
+  return { ...mailOf(head, uidValidity), text: visibleText(text), attachments: names };
+}
+
+type Head = Awaited<ReturnType<ImapConnection['heads']>>[number];
+
+function mailOf({ uid, from, subject, arrivedAtMs, isSeen }: Head, uidValidity: string): InboxMail {
+  return {
+    id: `${uidValidity}.${uid}`,
+    from: shown(from),
+    subject: shown(subject),
+    at: arrivedAtMs,
+    isUnread: !isSeen,
+  };
+}
+
+const shown = (text: string) =>
+  visibleText(text).replace(/\s+/g, ' ').trim().slice(0, MAX_SHOWN_CHARS).toWellFormed();
