@@ -65,6 +65,7 @@ async function look(
   const voice = await import('./doctor/voice-check.ts');
   const exec = await import('./doctor/exec-check.ts');
   const tools = await import('./doctor/tool-check.ts');
+  const skills = await import('./doctor/skill-check.ts');
   const whatsapp = await import('./doctor/whatsapp-check.ts');
   const loaded = file.loaded.config;
   const asked = await Promise.all([
@@ -76,6 +77,7 @@ async function look(
     voice.checkVoice(terminal, loaded, isLive),
     exec.checkExec(loaded).then((finding) => [finding]),
     tools.checkTools(terminal, loaded.gateway.token),
+    skills.checkSkills(terminal),
   ]);
   return [
     ...base,
