@@ -10,14 +10,15 @@ import type { Environment } from '../core/environment.ts';
 import type { Clock } from '../lib/clock.ts';
 import { createGuardedFiles } from '../lib/guarded-files.ts';
 import type { Logger } from '../lib/logger.ts';
+import type { ToolServers } from '../mcp/mcp.ts';
 import type { MediaStore } from '../media/media.ts';
 import type { MediaReader } from '../media/reader.ts';
-import type { ToolServers } from '../mcp/mcp.ts';
 import { createFileMemory } from '../memory/files.ts';
 import type { ModelRegistry } from '../providers/provider.ts';
 import { findResult } from '../sessions/find-result.ts';
 import type { SessionStore } from '../sessions/store.ts';
 import type { Skills } from '../skills/skills.ts';
+import { auditedToolbox } from '../tools/audited-toolbox.ts';
 import type { OpenInbox } from '../tools/check-inbox.ts';
 import type { Schedules } from '../tools/cron.ts';
 import type { Executor } from '../tools/exec/executor.ts';
@@ -28,9 +29,11 @@ import type { MissingTool } from '../tools/tool.ts';
 import { toolboxSettings } from '../tools/tool-settings.ts';
 import { createToolbox } from '../tools/toolbox.ts';
 import { buildSearch } from './build-search.ts';
+import type { Measuring } from './build-telemetry.ts';
 import { buildWeb } from './build-web.ts';
 import type { Home } from './home.ts';
 import type { LiveConfig } from './live-config.ts';
+import { observedAgent } from './observed-agent.ts';
 import { redactedPrompt } from './redacted-prompt.ts';
 
 export type AgentParts = {
@@ -48,6 +51,7 @@ export type AgentParts = {
   readonly executor: Executor;
   readonly side: SideModel;
   readonly toolServers: Pick<ToolServers, 'tools'>;
+  readonly measuring: Pick<Measuring, 'telemetry' | 'audit'>;
   maxFileBytes: SendFileDeps['limit'];
 };
 
@@ -69,6 +73,7 @@ export function buildAgent(
     executor,
     side,
     toolServers,
+    measuring,
     maxFileBytes,
   }: AgentParts,
   models: () => ModelRegistry,
@@ -102,7 +107,7 @@ export function buildAgent(
     memoryText: async (notes) => (live.config.memory.enabled ? memory.promptText(notes) : ''),
     skills,
   });
-  const shown = redactedToolbox(toolbox, redact);
+  const shown = auditedToolbox(redactedToolbox(toolbox, redact), measuring.audit, redact);
   const agent = createAgent({
     models,
     sessions,
@@ -115,5 +120,6 @@ export function buildAgent(
     log,
     settings: () => agentSettingsOf(live.config, workspace()),
   });
-  return Object.assign(resources.use(agent), { missingTools: () => toolbox.missing() });
+  const observed = observedAgent(resources.use(agent), measuring.telemetry, clock);
+  return Object.assign(observed, { missingTools: () => toolbox.missing() });
 }

@@ -10,6 +10,7 @@ import type { ChatRef } from '../core/message.ts';
 import { APPROVALS_SCOPE, ApprovalBook } from '../gateway/approval-book.ts';
 import { type Approvals, createApprovals } from '../gateway/approvals.ts';
 import { createAgainHandler } from '../gateway/asides.ts';
+import { auditedHandlers } from '../gateway/audited-handlers.ts';
 import { MAIL_SUBJECT } from '../gateway/bridge-answers.ts';
 import { BUDGET_SUBJECT, createBudgetAnswers } from '../gateway/budget-question.ts';
 import type { Drafts } from '../gateway/drafts.ts';
@@ -27,6 +28,7 @@ import type { Logger } from '../lib/logger.ts';
 import type { BusStore, StateStore } from '../store/store.ts';
 import { buildDrafts } from './build-drafts.ts';
 import { type BuiltMailBridge, buildMailBridge } from './build-mail-bridge.ts';
+import type { Measuring } from './build-telemetry.ts';
 import { policyOf } from './doors.ts';
 import type { LiveConfig } from './live-config.ts';
 import type { OwnerDoor } from './owner-door.ts';
@@ -43,6 +45,7 @@ export type DecisionParts = {
   readonly agent: Agent;
   readonly desk: SpendingDesk;
   readonly side: SideModel;
+  readonly measuring: Pick<Measuring, 'audit'>;
   manager(): ChannelManager;
 };
 
@@ -63,14 +66,18 @@ export function buildDecisions(parts: DecisionParts): Deciding {
   const questions = createQuestions({
     state: store.scope('questions'),
     ...{ bus, clock, log, randomBytes },
-    handlers: () => ({
-      approval: approvals.handler,
-      stranger: createStrangerAnswers(people),
-      [BUDGET_SUBJECT]: createBudgetAnswers(parts.desk),
-      again: createAgainHandler({ bus, now: () => clock.now() }),
-      [MAIL_SUBJECT]: mails.handler,
-      draft: drafts.handler,
-    }),
+    handlers: () =>
+      auditedHandlers(
+        {
+          approval: approvals.handler,
+          stranger: createStrangerAnswers(people),
+          [BUDGET_SUBJECT]: createBudgetAnswers(parts.desk),
+          again: createAgainHandler({ bus, now: () => clock.now() }),
+          [MAIL_SUBJECT]: mails.handler,
+          draft: drafts.handler,
+        },
+        parts.measuring.audit,
+      ),
     spendButtons: createSpentButtons({
       bus,
       log,

@@ -1,6 +1,7 @@
 // Builds what watches over the costs of models: the guard that every call passes, and the desk where
 // people see and change it.
 
+import type { PaidCalls, SpendingGuard } from '../agent/spending.ts';
 import type { MessageBus } from '../bus/bus.ts';
 import type { ChatRef } from '../core/message.ts';
 import { createBudgetNotes } from '../gateway/budget-notes.ts';
@@ -14,7 +15,9 @@ import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { StateStore } from '../store/store.ts';
 import type { Deciding } from './build-decisions.ts';
+import type { Measuring } from './build-telemetry.ts';
 import type { LiveConfig } from './live-config.ts';
+import { observedSpending } from './observed-spending.ts';
 
 /** Where what was spent lives in the store. */
 export const SPENDING_SCOPE = 'spending';
@@ -25,6 +28,7 @@ export type SpendingParts = {
   readonly log: Logger;
   readonly store: StateStore;
   readonly bus: Pick<MessageBus, 'send'>;
+  readonly measuring: Pick<Measuring, 'telemetry'>;
 };
 
 /** Where an owner is told, and by whom asked. */
@@ -37,10 +41,10 @@ export type Asking = {
 
 /** @throws StoreError */
 export async function buildSpending(
-  { live, clock, log, store, bus }: SpendingParts,
+  { live, clock, log, store, bus, measuring }: SpendingParts,
   asking: Asking,
   resources: AsyncDisposableStack,
-): Promise<{ readonly spending: Spending; readonly desk: SpendingDesk }> {
+): Promise<{ readonly spending: SpendingGuard & PaidCalls; readonly desk: SpendingDesk }> {
   const settings = () => ({
     limits: live.config.limits,
     prices: live.config.models.prices,
@@ -64,5 +68,9 @@ export async function buildSpending(
     new Spending({ ...{ state, clock, log, notes }, knownAs, ownerOf, settings }),
   );
   await spending.today();
-  return { spending, desk: createSpendingDesk(spending, settings, ownerOf) };
+  const observed = {
+    ...observedSpending(spending, measuring.telemetry, clock),
+    reservePaid: (...call: Parameters<PaidCalls['reservePaid']>) => spending.reservePaid(...call),
+  };
+  return { spending: observed, desk: createSpendingDesk(spending, settings, ownerOf) };
 }

@@ -135,6 +135,7 @@ async function build(
     compacting: agent,
     resetSession: (session) => agent.reset(session),
     undo: createUndo({ agent, bus, log, channel: (name) => manager.channel(name) }),
+    audit: foundations.measuring.audit,
   };
   const judge = createJudge({ persons, policy: (account) => policyOf(account, live.config) });
   const ownerDoor = createOwnerDoor({ state, pairing });
@@ -144,7 +145,7 @@ async function build(
   const tell = (text: string) => automation.tell(text);
   const buffer = createGroupBuffer(store.scope('groups'), clock);
   const groups = createGroupIntake({ buffer, tellOwner: tell });
-  const decided = { live, clock, log, store, bus, people, judge, ownerDoor, agent, desk, side };
+  const decided = { ...foundations, people, judge, ownerDoor, agent, desk, side };
   const deciding = buildDecisions({ ...decided, manager: () => manager });
   const { questions, approvals, origins, drafts, mails, bridge } = deciding;
   const automated = { ...foundations, people, judge, origins, agent, alert };

@@ -13,6 +13,7 @@ import type { SessionStore } from '../sessions/store.ts';
 import { openEmbeddedStore } from '../store/embedded.ts';
 import type { EmbeddedStore } from '../store/store.ts';
 import { buildMedia, buildReader } from './build-media.ts';
+import { buildTelemetry, type Measuring } from './build-telemetry.ts';
 import type { GatewayOptions } from './gateway.ts';
 import type { LiveConfig } from './live-config.ts';
 import { redactedPicture } from './redacted-picture.ts';
@@ -28,6 +29,7 @@ export type Foundations = {
   readonly sessions: SessionStore;
   readonly media: MediaStore;
   readonly reader: MediaReader;
+  readonly measuring: Measuring;
 };
 
 export async function layFoundations(
@@ -46,11 +48,15 @@ export async function layFoundations(
   const limits = { maxPending, maxPendingPerChat };
   const busStore = redactedStore(store, redact);
   const shown = redactedPicture(redact);
-  const bus = resources.use(createMessageBus({ store: busStore, clock, log, limits, shown }));
+  const measuring = await buildTelemetry({ live, clock, log, store }, home, resources);
+  const { telemetry } = measuring;
+  const bus = resources.use(
+    createMessageBus({ store: busStore, clock, log, limits, shown, telemetry }),
+  );
   const policy = () => live.config.sessions;
   const jsonl = createJsonlSessionStore({ folder: home.sessions, clock, log, policy });
   const sessions = resources.use(redactedSessions(jsonl, redact));
   const media = await buildMedia({ live, clock, store }, home);
   const reader = buildReader(media, clock, home);
-  return { live, clock, log, store, bus, sessions, media, reader };
+  return { live, clock, log, store, bus, sessions, media, reader, measuring };
 }

@@ -24,12 +24,14 @@ import { supervise } from '../lib/supervise.ts';
 import type { MediaStore } from '../media/media.ts';
 import type { MediaReader } from '../media/reader.ts';
 import type { StateStore } from '../store/store.ts';
+import type { Measuring } from './build-telemetry.ts';
 import type { Tooling, ToolingReport } from './build-tool-servers.ts';
 import { channelReports, reportLine } from './channel-reports.ts';
 import type { Doors } from './doors.ts';
 import type { ChannelReport, Gateway, GatewayOptions } from './gateway.ts';
 import type { LiveConfig } from './live-config.ts';
 import type { Models } from './models.ts';
+import { programVersion } from './package-files.ts';
 import { followConfig } from './reload.ts';
 import { loginLink, type ServedHttp, serveHttp } from './serve-http.ts';
 import { keepTidy } from './upkeep.ts';
@@ -55,6 +57,7 @@ export type GatewayParts = {
   readonly media: MediaStore;
   readonly reader: Pick<MediaReader, 'sweep'>;
   readonly tooling: Tooling;
+  readonly measuring: Measuring;
 };
 
 /** Sessions whose messages are held at once; their places at the model are counted apart. */
@@ -156,6 +159,7 @@ export class GatewayService implements Gateway {
     const whole = AbortSignal.any([signal, stopping.signal]);
     await this.startChannels();
     log.info('gateway started', { model: this.model, address: this.address });
+    this.#audit('started');
     const kept = (name: string, run: (runSignal: AbortSignal) => Promise<void>) =>
       supervise(run, {
         ...{ name, signal: whole, clock: this.#parts.clock, log, ...WORK_RESTARTS },
@@ -177,7 +181,13 @@ export class GatewayService implements Gateway {
       await this.#delivered();
       await Promise.allSettled([...background, manager.stopAll()]);
       log.info('gateway stopped');
+      this.#audit('stopped');
     }
+  }
+
+  #audit(what: 'started' | 'stopped'): void {
+    const fields = { what, pid: process.pid, version: programVersion() };
+    this.#parts.measuring.audit.note({ kind: 'gateway', fields });
   }
 
   async startChannels(): Promise<void> {

@@ -20,6 +20,10 @@ export type Home = {
   readonly lock: string;
   /** Who the running gateway is: process id, address. */
   readonly runtime: string;
+  /** A line for every model call. */
+  readonly metrics: string;
+  /** What was done with effects. */
+  readonly audit: string;
   /** What skills from elsewhere were when they were added. */
   readonly skillPins: string;
   readonly history: string;
@@ -39,6 +43,8 @@ export function homeOf(env: Readonly<Record<string, string | undefined>>): Home 
     token: join(root, 'gateway-token'),
     lock: join(root, 'nanobot.lock'),
     runtime: join(root, 'gateway.json'),
+    metrics: join(root, 'metrics.jsonl'),
+    audit: join(root, 'audit.jsonl'),
     skillPins: join(root, 'skills.json'),
     history: join(root, 'history'),
   };

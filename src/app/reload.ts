@@ -5,6 +5,7 @@ import type { ConfigChange } from '../core/config-diff.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Permits } from '../lib/permits.ts';
+import type { Measuring } from './build-telemetry.ts';
 import type { Tooling } from './build-tool-servers.ts';
 import type { LoadedConfig } from './config.ts';
 import { watchConfig } from './config-watch.ts';
@@ -19,6 +20,7 @@ export type ReloadParts = {
   readonly models: Models;
   readonly permits: Permits;
   readonly tooling: Tooling;
+  readonly measuring: Pick<Measuring, 'audit'>;
 };
 
 export interface Reloadable {
@@ -29,7 +31,7 @@ export interface Reloadable {
 
 export async function followConfig(
   gateway: Reloadable,
-  { live, clock, log, models, permits, tooling }: ReloadParts,
+  { live, clock, log, models, permits, tooling, measuring }: ReloadParts,
   { home, env, foreground }: GatewayOptions,
   signal: AbortSignal,
 ): Promise<void> {
@@ -42,6 +44,10 @@ export async function followConfig(
     for (const channel of change.channels) await gateway.restartChannel(channel);
     const { channels, nextTurn, gateway: atStart } = change;
     log.info('configuration changed', { nextTurn, channels, atStart });
+    measuring.audit.note({
+      kind: 'configuration',
+      fields: { changed: [...nextTurn, ...atStart].join(' '), channels: channels.join(' ') },
+    });
     foreground('The changed configuration is in force.');
     if (atStart.length > 0) foreground(`Start the gateway again for: ${atStart.join(', ')}.`);
   }

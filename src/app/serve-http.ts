@@ -1,6 +1,7 @@
 // Connects the HTTP server with the doors, the logins and the state of the gateway.
 
 import { randomBytes } from 'node:crypto';
+import type { MessageBus } from '../bus/bus.ts';
 import type { ChannelName } from '../core/ids.ts';
 import { channelName } from '../core/ids.ts';
 import type { ChannelManager } from '../gateway/manager.ts';
@@ -13,7 +14,9 @@ import type { HttpServer } from '../http/server.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { StateStore } from '../store/store.ts';
+import type { GaugeValues } from '../telemetry/telemetry.ts';
 import { buildSelfTest } from './build-self-test.ts';
+import type { Measuring } from './build-telemetry.ts';
 import type { ToolingReport } from './build-tool-servers.ts';
 import type { Doors } from './doors.ts';
 import type { Home } from './home.ts';
@@ -33,6 +36,8 @@ export type HttpParts = {
   readonly people: People;
   readonly manager: ChannelManager;
   readonly questions: Pick<Questions, 'open' | 'answer' | 'withdraw'>;
+  readonly bus: Pick<MessageBus, 'stats'>;
+  readonly measuring: Measuring;
 };
 
 export interface Served extends ChannelControl {
@@ -50,7 +55,7 @@ export type ServedHttp = {
 /** @throws ConfigError when the token does not protect the address; HttpServerError. */
 export async function serveHttp(
   gateway: Served,
-  { live, clock, log, store, doors, people, questions, manager }: HttpParts,
+  { live, clock, log, store, doors, people, questions, manager, bus, measuring }: HttpParts,
   home: Home,
 ): Promise<ServedHttp> {
   const { createHttpServer } = await import('../http/server.ts');
@@ -72,6 +77,9 @@ export async function serveHttp(
     stop: (door, chat) => gateway.stopChat(channelName(door), chat),
     control: gateway,
     selfTest: buildSelfTest({ channels: () => gateway.channels(), manager, people, clock, log }),
+    metrics: measuring.metrics,
+    gauges: () => gaugesOf(gateway, bus),
+    audit: measuring.audit,
     people: createPeopleDesk({ people, questions, owner: DOOR_OWNER }),
     redact: (text) => live.redact(text),
     status: () => ({
@@ -82,6 +90,17 @@ export async function serveHttp(
   });
   const { address } = await server.listen();
   return { server, address, access };
+}
+
+async function gaugesOf(gateway: Served, bus: Pick<MessageBus, 'stats'>): Promise<GaugeValues> {
+  const { pending, running, outboundQueued, dead, unknown } = await bus.stats();
+  return {
+    ...{ pendingMessages: pending, runningTurns: running, queuedDeliveries: outboundQueued },
+    deadMessages: dead + unknown,
+    channels: gateway.channels().map(({ name, status }) => {
+      return { account: name, isRunning: status.kind === 'running' };
+    }),
+  };
 }
 
 /** Opens the page logged in, once. The code stands behind the `#`, which no browser sends. */

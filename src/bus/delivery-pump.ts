@@ -6,8 +6,10 @@ import type { Settlement } from '../core/delivery.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { BusStore, ClaimedDelivery } from '../store/store.ts';
+import type { Telemetry } from '../telemetry/telemetry.ts';
 import type { Courier, DeliverOptions } from './bus.ts';
 import { ClaimLoop, type Place } from './claim-loop.ts';
+import { measureDelivery } from './measure.ts';
 import { settleInterrupted, trySend } from './send-try.ts';
 
 /** Longest try to send one message; a channel's own deadlines are shorter. */
@@ -19,6 +21,7 @@ export type DeliveryPumpDeps = {
   readonly store: BusStore;
   readonly clock: Clock;
   readonly log: Logger;
+  readonly telemetry?: Telemetry;
 };
 
 export class DeliveryPump {
@@ -72,9 +75,11 @@ export class DeliveryPump {
     const abort = () => controller.abort(new Error('the send took too long'));
     const deadline = clock.timer(SEND_DEADLINE_MS, abort);
     this.#sending.add(controller);
+    const from = { at: clock.now(), started: clock.monotonic() };
     try {
       const settlement = await trySend(delivery, { courier: this.#courier, store, clock, signal });
       this.#report(delivery, settlement);
+      measureDelivery(this.#deps, this.#courier.account, delivery, settlement, from);
       const settled = store.settle(delivery, settlement);
       place.free();
       await settled;

@@ -4,6 +4,7 @@ import type { LiveUpdate } from '../core/event.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { BusStore } from '../store/store.ts';
+import type { Telemetry } from '../telemetry/telemetry.ts';
 import type { BusLimits } from './bus.ts';
 
 export type MessageBusDeps = {
@@ -13,4 +14,6 @@ export type MessageBusDeps = {
   readonly limits: BusLimits;
   /** What live views get of a picture of a turn; all of it where left out. */
   readonly shown?: (update: LiveUpdate) => LiveUpdate;
+  /** Told of arrivals and deliveries. */
+  readonly telemetry?: Telemetry;
 };

@@ -40,6 +40,7 @@ import {
 import { DeliveryPump } from './delivery-pump.ts';
 import { createLeadership } from './leadership.ts';
 import { createLiveTopic } from './live.ts';
+import { measureArrival } from './measure.ts';
 import type { MessageBusDeps } from './message-bus-deps.ts';
 import { TurnPump } from './turn-pump.ts';
 
@@ -79,6 +80,7 @@ class StoreBus implements MessageBus {
     if (batch.some((entry) => entry.kind === 'queue')) this.#turns?.pump();
     const results = await accepted;
     for (const [index, entry] of batch.entries()) {
+      measureArrival(this.#deps, entry, results[index]);
       if (entry.kind !== 'queue' || results[index] !== 'accepted') continue;
       this.#turns?.turnOf(sessionOf(entry.message))?.announceFollower();
     }

@@ -5,6 +5,7 @@ import { Command, CommanderError } from 'commander';
 import { programVersion } from '../app/package-files.ts';
 import { agentCommand } from './agent-command.ts';
 import { approvalsCommand } from './approvals-command.ts';
+import { auditCommand } from './audit-command.ts';
 import { channelsCommand } from './channels-command.ts';
 import { configCommand } from './config-command.ts';
 import { cronCommand } from './cron-command.ts';
@@ -58,6 +59,7 @@ const COMMANDS: readonly CommandFactory[] = [
   skillsCommand,
   traceCommand,
   deadCommand,
+  auditCommand,
   mcpCommand,
   configCommand,
 ];

@@ -4,7 +4,7 @@ import type { Environment } from '../core/environment.ts';
 
 const NPM_SCRIPTS = ['start', 'nanobot'];
 const NAMED =
-  /\bnanobot (?=(?:onboard|gateway|agent|telegram|email|whatsapp|lark|status|doctor|channels|pair|people|approvals|usage|selftest|link|sessions|skills|trace|dead|config|--help)\b)/g;
+  /\bnanobot (?=(?:onboard|gateway|agent|telegram|email|whatsapp|lark|status|doctor|channels|pair|people|approvals|usage|selftest|link|sessions|skills|trace|dead|audit|config|--help)\b)/g;
 
 /** @see https://docs.npmjs.com/cli/using-npm/scripts for `npm_lifecycle_event` */
 export function asTyped(text: string, env: Environment): string {

@@ -52,6 +52,14 @@ export const COMMAND_ACCESS: Readonly<Record<string, Access>> = {
   budget: DECISION,
 };
 
+/** Commands of everybody that change what will be done, or who is taken for whom. */
+const DECIDING = ['cron', 'link', 'unlink'];
+
+/** Whether it is one that has to be accounted for. */
+export function isDecision(name: string): boolean {
+  return COMMAND_ACCESS[name]?.direct === 'owner' || DECIDING.includes(name);
+}
+
 export type CommandVerdict = 'yes' | 'not this role' | 'not here' | 'not verified';
 
 /** A command without a row is nobody's. */

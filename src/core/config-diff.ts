@@ -20,7 +20,7 @@ export type ConfigChange = {
 /** Read anew for every message, although they stand in a channel's section. */
 const PER_MESSAGE = ['allowFrom', 'acceptUnverified', 'strangers', 'bridge'];
 
-/** Bound when the gateway starts: the address, the store, the log. */
+/** Bound when the gateway starts: the address, the store, the log, what is measured. */
 const AT_START = [
   'gateway.host',
   'gateway.port',
@@ -29,6 +29,7 @@ const AT_START = [
   'queue.maxPending',
   'queue.maxPendingPerChat',
   'logging',
+  'telemetry',
 ];
 
 export function configChange(before: Config, after: Config): ConfigChange {

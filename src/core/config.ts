@@ -9,6 +9,7 @@ import { compactionSchema } from './config-compaction.ts';
 import { count, seconds, secret } from './config-fields.ts';
 import { limitsSchema, modelsSchema } from './config-limits.ts';
 import { mcpServersSchema } from './config-mcp.ts';
+import { telemetrySection } from './config-telemetry.ts';
 import { toolsSchema } from './config-tools.ts';
 import { voiceSchema } from './config-voice.ts';
 
@@ -216,6 +217,7 @@ export const configSchema = z.strictObject({
     })
     .prefault({}),
   voice: voiceSchema,
+  telemetry: telemetrySection,
   logging: z
     .strictObject({
       level: z.enum(['debug', 'info', 'warn', 'error']).default('info'),

@@ -9,6 +9,7 @@ import type { InboundMessage } from '../core/message.ts';
 import type { Medium } from '../core/rights.ts';
 import type { ModelRegistry } from '../providers/provider.ts';
 import type { Skills } from '../skills/skills.ts';
+import type { AuditLog } from '../telemetry/telemetry.ts';
 import type { Approvals } from './approvals.ts';
 import type { Drafts } from './drafts.ts';
 import type { JobAsker, JobDesk } from './job-desk.ts';
@@ -38,6 +39,8 @@ export type CommandDeps = {
   mediumOf(channel: string): Medium;
   readonly compacting: Pick<Agent, 'compact'>;
   resetSession(session: SessionKey): Promise<void>;
+  /** Decisions that are given as commands are entered there. */
+  readonly audit: AuditLog;
   /** Takes the last answer back; the words for the person. */
   undo(origin: CommandOrigin): Promise<string>;
 };

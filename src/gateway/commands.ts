@@ -2,7 +2,7 @@
 // others take their place in the session's order.
 
 import { type ParsedCommand, parseCommand } from '../core/command.ts';
-import { type CommandVerdict, mayGive } from '../core/command-access.ts';
+import { type CommandVerdict, isDecision, mayGive } from '../core/command-access.ts';
 import { NanobotError } from '../core/errors.ts';
 import { sessionOf } from '../core/message.ts';
 import { APPROVAL_COMMANDS } from './approval-commands.ts';
@@ -21,6 +21,8 @@ import { SPENDING_COMMANDS, spentToday } from './spending-commands.ts';
 const THINK_ON_TOKENS = 10_000;
 const THINK_MIN_TOKENS = 1024;
 const THINK_MAX_TOKENS = 128_000;
+/** Of a command, in the audit file. */
+const MAX_NOTED_CHARS = 200;
 
 const WELCOME =
   'Hello! Write to me as you would to a person. I can read and write files in my workspace, ' +
@@ -115,12 +117,21 @@ export async function runCommand(
   if (verdict !== 'yes') return REFUSALS[verdict];
   const origin = { session: sessionOf(message), message, role };
   const argument = parseCommand(message.text)?.argument ?? '';
+  if (isDecision(command.name) && argument !== '') note(command, { message, role }, deps);
   try {
     return await command.run(origin, argument, deps);
   } catch (error) {
     if (error instanceof NanobotError && error.userText !== undefined) return error.userText;
     throw error;
   }
+}
+
+/** Arguments of the owner's say who is meant; those of others hold codes. */
+function note({ name }: Command, { message, role }: Giver, { audit }: CommandDeps): void {
+  const { sender, text } = message;
+  const by = sender.kind === 'person' ? sender.id : sender.source;
+  const given = role === 'owner' ? text.slice(0, MAX_NOTED_CHARS).toWellFormed() : `/${name}`;
+  audit.note({ kind: 'command', fields: { command: given, by, session: sessionOf(message) } });
 }
 
 const REFUSALS: Readonly<Record<Exclude<CommandVerdict, 'yes'>, string>> = {

@@ -4,6 +4,7 @@
 
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
+import type { AuditLog } from '../telemetry/telemetry.ts';
 import type { Access } from './access.ts';
 import { Refusal } from './refusal.ts';
 import { valid } from './valid.ts';
@@ -12,6 +13,7 @@ export type LoginRoutesOptions = {
   readonly access: Access;
   /** Ends every login and, where the gateway made its token itself, that token. */
   readonly revokeAll: () => Promise<void>;
+  readonly audit: AuditLog;
 };
 
 /** Asked before anybody is known, so there is room for a code and nothing else. */
@@ -20,13 +22,17 @@ const MAX_LOGIN_BYTES = 1024;
 const linkBody = z.strictObject({ revokeAll: z.boolean().default(false) });
 const loginBody = z.strictObject({ code: z.string().regex(/^[A-Za-z0-9_-]{43}$/, 'is no code') });
 
-export function addLoginRoutes(app: FastifyInstance, { access, revokeAll }: LoginRoutesOptions) {
+export function addLoginRoutes(
+  app: FastifyInstance,
+  { access, revokeAll, audit }: LoginRoutesOptions,
+) {
   app.post('/api/links', async (request, reply) => {
     const { revokeAll: isAnew } = valid(linkBody, request.body);
     if (request.credential?.kind !== 'token') {
       throw new Refusal(403, 'token_needed', 'Only the gateway’s token makes links.');
     }
     if (isAnew) await revokeAll();
+    audit.note({ kind: 'login', fields: { what: isAnew ? 'all ended' : 'link made' } });
     return reply.code(201).header('cache-control', 'no-store').send(access.makeCode());
   });
 
@@ -35,9 +41,11 @@ export function addLoginRoutes(app: FastifyInstance, { access, revokeAll }: Logi
     const { code } = valid(loginBody, request.body);
     const session = await access.redeem(code);
     if (session === undefined) {
+      audit.note({ kind: 'login', fields: { what: 'link refused', from: request.ip } });
       const message = 'This link was used already or has expired. Make another: nanobot link';
       throw new Refusal(401, 'link_over', message);
     }
+    audit.note({ kind: 'login', fields: { what: 'page let in', from: request.ip } });
     return reply.header('cache-control', 'no-store').send({ session });
   });
 }

@@ -9,6 +9,7 @@ import type { Door } from '../channels/door.ts';
 import { NanobotError } from '../core/errors.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
+import type { AuditLog, GaugeValues, MetricsPage } from '../telemetry/telemetry.ts';
 import type { Access } from './access.ts';
 import { addChannelRoutes, type ChannelControl } from './channel-routes.ts';
 import { addChatRoutes } from './chat-routes.ts';
@@ -16,6 +17,7 @@ import { failureReply } from './failure-reply.ts';
 import { addFileRoutes } from './file-routes.ts';
 import { createGate } from './gate.ts';
 import { addLoginRoutes } from './login-routes.ts';
+import { addMetricsRoute } from './metrics-route.ts';
 import { pageFiles } from './page-files.ts';
 import { addPeopleRoutes, type PeopleControl } from './people-routes.ts';
 import { SECURITY_HEADERS } from './security-headers.ts';
@@ -41,6 +43,10 @@ export type HttpServerOptions = {
   readonly control: ChannelControl;
   readonly people: PeopleControl;
   readonly selfTest: SelfTest;
+  /** Left out where it is switched off. */
+  readonly metrics: MetricsPage | undefined;
+  readonly gauges: () => Promise<GaugeValues>;
+  readonly audit: AuditLog;
   /** Masks the values of secrets in what is answered. */
   readonly redact: (text: string) => string;
   readonly log: Logger;
@@ -98,6 +104,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     reply.code(404).send({ error: { code: 'not_found', message: 'There is nothing here.' } }),
   );
   addHealthRoutes(app, options);
+  addMetricsRoute(app, options);
   addPage(app);
   addLoginRoutes(app, options);
   addChannelRoutes(app, { ...options, closing: closing.signal });

@@ -188,6 +188,7 @@ export async function makePeopleRig(
         compacting: { compact: async () => ({ kind: 'nothing', tokens: 0 }) },
         resetSession: () => Promise.resolve(),
         undo: () => Promise.resolve(''),
+        audit: { note: () => undefined },
       },
     });
     return { store, bus, people, questions, receiver };

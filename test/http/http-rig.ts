@@ -102,6 +102,9 @@ export async function startHttp(given: HttpRigOptions = {}): Promise<HttpRig> {
       await access.revokeAll();
     },
     allowedHosts: [],
+    metrics: undefined,
+    gauges: () => Promise.reject(new Error('nobody asks')),
+    audit: { note: () => undefined },
     doors: { web: door },
     stop: async (name, chat) => void stops.push(`${name}/${chat}`),
     status: () => ({

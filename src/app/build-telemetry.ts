@@ -1,0 +1,53 @@
+// Builds what measures the work and what keeps account of it, as far as the configuration asks for it.
+
+import type { Clock } from '../lib/clock.ts';
+import type { Logger } from '../lib/logger.ts';
+import type { StateStore } from '../store/store.ts';
+import { openAuditFile } from '../telemetry/audit-file.ts';
+import { openMetricsFile } from '../telemetry/metrics-file.ts';
+import { createPrometheus } from '../telemetry/prometheus.ts';
+import { openSpans } from '../telemetry/spans.ts';
+import type { AuditLog, MetricsPage, Telemetry } from '../telemetry/telemetry.ts';
+import type { Home } from './home.ts';
+import type { LiveConfig } from './live-config.ts';
+
+/** Where the end of the audit file is kept in the store. */
+export const AUDIT_SCOPE = 'audit';
+
+export type TelemetryParts = {
+  readonly live: LiveConfig;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly store: StateStore;
+};
+
+export type Measuring = {
+  readonly telemetry: Telemetry;
+  readonly audit: AuditLog;
+  /** Left out where it is switched off. */
+  readonly metrics?: MetricsPage;
+};
+
+export async function buildTelemetry(
+  { live, clock, log, store }: TelemetryParts,
+  home: Home,
+  resources: AsyncDisposableStack,
+): Promise<Measuring> {
+  const { metricsFile, prometheus, audit, otel } = live.config.telemetry;
+  const page = prometheus ? createPrometheus() : undefined;
+  const sinks: Telemetry[] = page === undefined ? [] : [page];
+  if (metricsFile) sinks.push(resources.use(openMetricsFile({ path: home.metrics, log })));
+  if (otel.endpoint !== '') sinks.push(resources.use(await openSpans(otel)));
+  const state = store.scope(AUDIT_SCOPE);
+  return {
+    telemetry: {
+      record(record) {
+        for (const sink of sinks) sink.record(record);
+      },
+    },
+    audit: audit ? resources.use(openAuditFile({ path: home.audit, state, clock, log })) : SILENT,
+    ...(page === undefined ? {} : { metrics: page }),
+  };
+}
+
+const SILENT: AuditLog = { note: () => undefined };

@@ -1,0 +1,207 @@
+// audit.jsonl: what was done with effects, as a chain. Where it ends is kept in the store too, written
+// after the file: so a file that was cut off is found, and a kill in between is no false alarm.
+
+import { createReadStream } from 'node:fs';
+import { type FileHandle, open, readdir, rename, stat } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import { createInterface } from 'node:readline';
+import type { Clock } from '../lib/clock.ts';
+import type { Logger } from '../lib/logger.ts';
+import type { KeyValueStore } from '../store/store.ts';
+import {
+  AUDIT_START,
+  type AuditHead,
+  type AuditLine,
+  nextLine,
+  problemOf,
+  readLine,
+} from './audit-chain.ts';
+import type { AuditEvent, AuditLog } from './telemetry.ts';
+
+export type AuditFileDeps = {
+  readonly path: string;
+  readonly state: KeyValueStore;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly maxBytes?: number;
+};
+
+const HEAD_KEY = 'head';
+const MAX_BYTES = 50_000_000;
+const FILE_MODE = 0o600;
+const TAIL_BYTES = 65_536;
+const NUMBER_DIGITS = 4;
+const NEWLINE = 0x0a;
+
+export interface AuditFile extends AuditLog, AsyncDisposable {}
+
+export function openAuditFile(deps: AuditFileDeps): AuditFile {
+  return new ChainedFile(deps);
+}
+
+class ChainedFile implements AuditFile {
+  readonly #deps: AuditFileDeps;
+  #head: AuditHead | undefined;
+  #waiting: { readonly event: AuditEvent; readonly at: Date }[] = [];
+  #writing: Promise<void> | undefined;
+
+  constructor(deps: AuditFileDeps) {
+    this.#deps = deps;
+  }
+
+  note(event: AuditEvent): void {
+    this.#waiting.push({ event, at: new Date(this.#deps.clock.now()) });
+    this.#writing ??= this.#writeAll();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#writing;
+  }
+
+  async #writeAll(): Promise<void> {
+    while (this.#waiting.length > 0) {
+      const batch = this.#waiting;
+      this.#waiting = [];
+      try {
+        await this.#write(batch);
+      } catch (error) {
+        this.#head = undefined;
+        this.#deps.log.error('audit entries lost', { entries: batch.length, error });
+      }
+    }
+    this.#writing = undefined;
+  }
+
+  async #write(batch: readonly { readonly event: AuditEvent; readonly at: Date }[]): Promise<void> {
+    const { path, state, maxBytes = MAX_BYTES } = this.#deps;
+    let head = this.#head ?? (await this.#findHead());
+    const lines: string[] = [];
+    for (const { event, at } of batch) {
+      const line = nextLine(head, event, at);
+      lines.push(`${JSON.stringify(line)}\n`);
+      head = { seq: line.seq, hash: line.hash };
+    }
+    await turnOver(path, maxBytes);
+    await appendSynced(path, lines.join(''));
+    await state.set(HEAD_KEY, JSON.stringify(head));
+    this.#head = head;
+  }
+
+  /** The store's word counts, unless the file went on from there before a kill. */
+  async #findHead(): Promise<AuditHead> {
+    const { path, state, log } = this.#deps;
+    const kept = await keptHead(state);
+    const last = await lastLine(path);
+    if (last === undefined) return kept;
+    if (last.seq > kept.seq) return { seq: last.seq, hash: last.hash };
+    if (last.hash !== kept.hash) log.error('audit file was changed', { seq: last.seq });
+    return kept;
+  }
+}
+
+async function appendSynced(path: string, text: string): Promise<void> {
+  const file = await open(path, 'a+', FILE_MODE);
+  try {
+    await cutTornLine(file);
+    await file.appendFile(text);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+}
+
+/** What a kill left of a line was never counted. */
+async function cutTornLine(file: FileHandle): Promise<void> {
+  const { size } = await file.stat();
+  const length = Math.min(size, TAIL_BYTES);
+  const { buffer } = await file.read(Buffer.alloc(length), 0, length, size - length);
+  const end = buffer.lastIndexOf(NEWLINE) + 1;
+  if (length > 0 && end < length) await file.truncate(size - length + end);
+}
+
+async function turnOver(path: string, maxBytes: number): Promise<void> {
+  const size = await stat(path).then(
+    (info) => info.size,
+    () => 0,
+  );
+  if (size < maxBytes) return;
+  const number = String((await olderFiles(path)).length + 1).padStart(NUMBER_DIGITS, '0');
+  await rename(path, path.replace(/\.jsonl$/, `.${number}.jsonl`));
+}
+
+/** Oldest first. */
+async function olderFiles(path: string): Promise<readonly string[]> {
+  const stem = basename(path, '.jsonl');
+  const names = await readdir(dirname(path)).catch((): string[] => []);
+  const isOlder = (name: string) => name.startsWith(`${stem}.`) && /\.\d{4}\.jsonl$/.test(name);
+  return names
+    .filter(isOlder)
+    .sort()
+    .map((name) => join(dirname(path), name));
+}
+
+async function keptHead(state: KeyValueStore): Promise<AuditHead> {
+  const text = await state.get(HEAD_KEY);
+  return text === undefined ? AUDIT_START : (JSON.parse(text) as AuditHead);
+}
+
+async function lastLine(path: string): Promise<AuditLine | undefined> {
+  const file = await open(path, 'r').catch(() => undefined);
+  if (file === undefined) return undefined;
+  try {
+    const { size } = await file.stat();
+    const length = Math.min(size, TAIL_BYTES);
+    const { buffer } = await file.read(Buffer.alloc(length), 0, length, size - length);
+    const lines = buffer.toString('utf8').split('\n').map(readLine);
+    return lines.findLast((line) => line !== undefined);
+  } finally {
+    await file.close();
+  }
+}
+
+export type AuditVerdict =
+  | { readonly kind: 'intact'; readonly entries: number }
+  | {
+      readonly kind: 'broken';
+      readonly file: string;
+      readonly line: number;
+      readonly problem: string;
+    };
+
+/** Reads every file from the first line on. */
+export async function verifyAudit(path: string, state: KeyValueStore): Promise<AuditVerdict> {
+  const kept = await keptHead(state);
+  let head = AUDIT_START;
+  let wasKept = kept.seq === 0;
+  let at = { file: path, line: 0 };
+  for await (const { file, line, text } of auditLines(path)) {
+    at = { file, line };
+    const found = readLine(text);
+    if (found === undefined) {
+      return { kind: 'broken', ...at, problem: 'this is no entry, or half of one' };
+    }
+    const problem = problemOf(head, found);
+    if (problem !== undefined) return { kind: 'broken', ...at, problem };
+    head = { seq: found.seq, hash: found.hash };
+    if (head.seq === kept.seq && head.hash === kept.hash) wasKept = true;
+  }
+  if (!wasKept) {
+    const missing = Math.max(1, kept.seq - head.seq);
+    return { kind: 'broken', ...at, problem: `at least ${missing} entries after it are missing` };
+  }
+  return { kind: 'intact', entries: head.seq };
+}
+
+/** Oldest first; empty lines are left out. */
+export async function* auditLines(
+  path: string,
+): AsyncGenerator<{ readonly file: string; readonly line: number; readonly text: string }> {
+  for (const file of [...(await olderFiles(path)), path]) {
+    if (!(await stat(file).catch(() => undefined))?.isFile()) continue;
+    let line = 0;
+    for await (const text of createInterface({ input: createReadStream(file) })) {
+      line += 1;
+      if (text !== '') yield { file, line, text };
+    }
+  }
+}

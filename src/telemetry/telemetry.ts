@@ -1,0 +1,110 @@
+// CONTRACT of what is measured. Every record is handed over once it is complete; whoever records
+// never waits and never fails. The id of a turn goes through all of them: the request id.
+
+import type { AccountName } from '../core/account.ts';
+import type { ToolFailureKind } from '../core/errors.ts';
+import type { MessageId, SessionKey, TurnId } from '../core/ids.ts';
+import type { TokenUsage } from '../core/transcript.ts';
+
+type Timed = {
+  /** When it began, epoch milliseconds. */
+  readonly at: number;
+  readonly durationMs: number;
+};
+
+/** One try of a model call; retries and fallbacks are calls of their own. */
+export type ModelCallRecord = Timed & {
+  readonly kind: 'model_call';
+  /** What for: `turn`, or the side work it was. */
+  readonly role: string;
+  readonly session: SessionKey;
+  /** Left out for side work between turns. */
+  readonly turnId?: TurnId;
+  /** With its prefix. */
+  readonly model: string;
+  /** `ok`, or the kind of failure. */
+  readonly status: string;
+  /** As the vendor's service said. */
+  readonly httpStatus?: number;
+  readonly usage?: TokenUsage;
+  /** Estimate of what was answered, tokens. */
+  readonly answerTokens: number;
+};
+
+export type ToolCallRecord = Timed & {
+  readonly kind: 'tool_call';
+  readonly session: SessionKey;
+  readonly turnId: TurnId;
+  readonly tool: string;
+  readonly status: 'ok' | 'failed';
+  readonly failure?: ToolFailureKind;
+};
+
+export type TurnRecord = Timed & {
+  readonly kind: 'turn';
+  readonly session: SessionKey;
+  readonly turnId: TurnId;
+  readonly account: AccountName;
+  readonly outcome: 'answered' | 'stopped' | 'failed' | 'interrupted';
+};
+
+export type DeliveryRecord = Timed & {
+  readonly kind: 'delivery';
+  readonly account: AccountName;
+  readonly messageId: MessageId;
+  readonly status: 'sent' | 'not_sent' | 'unknown';
+};
+
+/** A message that was taken in, or seen before. */
+export type ArrivalRecord = Timed & {
+  readonly kind: 'arrival';
+  readonly account: AccountName;
+  readonly messageId: MessageId;
+  readonly status: 'queued' | 'duplicate' | 'other';
+};
+
+export type TelemetryRecord =
+  | ModelCallRecord
+  | ToolCallRecord
+  | TurnRecord
+  | DeliveryRecord
+  | ArrivalRecord;
+
+export interface Telemetry {
+  record(record: TelemetryRecord): void;
+}
+
+/** What is looked up at the moment of a scrape. */
+export type GaugeValues = {
+  readonly pendingMessages: number;
+  readonly runningTurns: number;
+  readonly queuedDeliveries: number;
+  readonly deadMessages: number;
+  readonly channels: readonly { readonly account: string; readonly isRunning: boolean }[];
+};
+
+/** What a scrape of `/metrics` gets. */
+export interface MetricsPage {
+  readonly contentType: string;
+  render(now: GaugeValues): Promise<string>;
+}
+
+/** What was done with effects, and by whose word. */
+export type AuditEvent = {
+  readonly kind:
+    | 'gateway'
+    | 'tool_call'
+    | 'approval'
+    | 'letter'
+    | 'person'
+    | 'command'
+    | 'configuration'
+    | 'login';
+  /** Never a text of a message, never a secret. */
+  readonly fields: Readonly<Record<string, string | number | boolean>>;
+};
+
+export interface AuditLog {
+  /** Kept in the order of the calls; whoever notes never waits and never fails. */
+  note(event: AuditEvent): void;
+}

@@ -1,0 +1,47 @@
+// The toolbox with every call that has effects entered into the audit file: what it was, of whose turn,
+// and how it ended. Arguments stand there as their hash, what they are about in short.
+
+import { createHash } from 'node:crypto';
+import type { ToolAccess } from '../core/rights.ts';
+import type { AuditLog } from '../telemetry/telemetry.ts';
+import type { BoundCall, Toolbox } from './tool.ts';
+
+const EFFECTS: readonly ToolAccess[] = ['write', 'rules', 'send', 'execute', 'schedule'];
+const MAX_DETAIL_CHARS = 300;
+
+export function auditedToolbox(
+  toolbox: Toolbox,
+  audit: AuditLog,
+  redact: (text: string) => string,
+): Toolbox {
+  return {
+    ...toolbox,
+    bind(name, argumentsJson) {
+      const bound = toolbox.bind(name, argumentsJson);
+      return bound.kind === 'ready' ? audited(bound, audit, redact) : bound;
+    },
+  };
+}
+
+type Ready = Extract<BoundCall, { readonly kind: 'ready' }>;
+
+function audited(bound: Ready, audit: AuditLog, redact: (text: string) => string): Ready {
+  return {
+    ...bound,
+    async run(context) {
+      const access = bound.accessIn({ isTainted: context.isTainted });
+      const outcome = await bound.run(context);
+      if (!EFFECTS.includes(access)) return outcome;
+      audit.note({
+        kind: 'tool_call',
+        fields: {
+          ...{ tool: bound.name, access, session: context.session, turn: context.turnId },
+          ...{ status: outcome.status, wasTainted: context.isTainted },
+          about: redact(bound.detail).slice(0, MAX_DETAIL_CHARS).toWellFormed(),
+          argumentsSha256: createHash('sha256').update(bound.arguments).digest('hex'),
+        },
+      });
+      return outcome;
+    },
+  };
+}

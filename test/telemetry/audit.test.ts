@@ -1,0 +1,105 @@
+// The audit file: whatever is done to it afterwards is found, and a kill in the middle is no alarm.
+
+import { appendFile, readFile, rm, truncate, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { silentLogger } from '../../src/lib/logger.ts';
+import { openAuditFile, verifyAudit } from '../../src/telemetry/audit-file.ts';
+import { temporaryFolder } from '../sessions/session-folder.ts';
+import { createMemoryStore } from '../support/memory-host.ts';
+import { createMovableClock } from '../support/movable-clock.ts';
+
+async function createAudit(maxBytes?: number) {
+  const path = join(await temporaryFolder(), 'audit.jsonl');
+  const state = createMemoryStore();
+  const clock = createMovableClock();
+  const size = maxBytes === undefined ? {} : { maxBytes };
+  const write = async (...tools: readonly string[]) => {
+    const audit = openAuditFile({ path, state, clock, log: silentLogger, ...size });
+    for (const tool of tools) audit.note({ kind: 'tool_call', fields: { tool, isAllowed: true } });
+    await audit[Symbol.asyncDispose]();
+  };
+  const lines = async () =>
+    (await readFile(path, 'utf8')).split('\n').filter((line) => line !== '');
+  const rewrite = async (changed: readonly string[]) =>
+    writeFile(path, changed.map((line) => `${line}\n`).join(''));
+  const verify = () => verifyAudit(path, state);
+  return { path, state, write, lines, rewrite, verify };
+}
+
+describe('the audit file', () => {
+  it('goes on where an earlier process ended, over several files', async () => {
+    const { write, verify, path } = await createAudit(600);
+    expect(await verify()).toEqual({ kind: 'intact', entries: 0 });
+    await write('exec', 'send_email');
+    await write('exec');
+    await write('cron', 'exec');
+    expect(await verify()).toEqual({ kind: 'intact', entries: 5 });
+    expect(await readFile(path.replace('.jsonl', '.0001.jsonl'), 'utf8')).toContain('send_email');
+  });
+
+  const FIELDS: readonly (readonly [string, RegExp, string])[] = [
+    ['tool', /"tool":"exec"/, '"tool":"time"'],
+    ['permission', /"isAllowed":true/, '"isAllowed":false'],
+    ['kind', /"kind":"tool_call"/, '"kind":"person"'],
+    ['time', /"at":"\d{4}/, '"at":"1999'],
+    ['place', /"seq":2/, '"seq":7'],
+    ['predecessor', /"prev":"[0-9a-f]{4}/, '"prev":"abcd'],
+    ['own hash', /"hash":"[0-9a-f]{4}/, '"hash":"abcd'],
+  ];
+  it.each(FIELDS)('shows that the %s of an entry was changed', async (_field, pattern, other) => {
+    const { write, verify, lines, rewrite } = await createAudit();
+    await write('time', 'exec', 'cron');
+    const all = await lines();
+    await rewrite(all.map((line, index) => (index === 1 ? line.replace(pattern, other) : line)));
+    expect(await verify()).toMatchObject({ kind: 'broken', line: 2 });
+  });
+
+  it('shows that entries were taken out, put in or changed places', async () => {
+    const { write, verify, lines, rewrite } = await createAudit();
+    await write('a', 'b', 'c', 'd');
+    const [a = '', b = '', c = '', d = ''] = await lines();
+    for (const changed of [
+      [a, c, d],
+      [b, c, d],
+      [a, b, b, c, d],
+      [a, c, b, d],
+      [a, b, 'x', c, d],
+    ]) {
+      await rewrite(changed);
+      expect((await verify()).kind).toBe('broken');
+    }
+    await rewrite([a, b, c, d]);
+    expect(await verify()).toEqual({ kind: 'intact', entries: 4 });
+  });
+
+  it('shows that its end was cut off or the whole is gone, also after more was written', async () => {
+    const { write, verify, lines, rewrite, path } = await createAudit();
+    await write('a', 'b', 'c');
+    await rewrite((await lines()).slice(0, 2));
+    expect(await verify()).toMatchObject({ kind: 'broken', problem: /missing/ });
+    await write('d');
+    expect(await verify()).toMatchObject({ kind: 'broken', line: 3 });
+    await rm(path);
+    expect(await verify()).toMatchObject({ kind: 'broken', problem: /4 entries/ });
+  });
+
+  it('takes a kill in the middle for what it is', async () => {
+    const { write, verify, lines, path, state } = await createAudit();
+    await write('a');
+    const head = (await state.get('head')) ?? '';
+    await write('b', 'c');
+    // Killed after the file was written and before the store heard of it.
+    await state.set('head', head);
+    expect(await verify()).toEqual({ kind: 'intact', entries: 3 });
+    await write('d');
+    expect(await verify()).toEqual({ kind: 'intact', entries: 4 });
+    // Killed within a line.
+    await appendFile(path, '{"seq":5,"at":"20');
+    await write('e');
+    expect(await verify()).toEqual({ kind: 'intact', entries: 5 });
+    expect(await lines()).toHaveLength(5);
+    await truncate(path, 0);
+    expect((await verify()).kind).toBe('broken');
+  });
+});

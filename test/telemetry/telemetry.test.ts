@@ -1,0 +1,142 @@
+// What is measured, where people and programs read it: the file of model calls, the page for
+// Prometheus, the spans a collector gets.
+
+import { readFile, stat } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { accountName } from '../../src/core/account.ts';
+import { messageId, sessionKey, turnId } from '../../src/core/ids.ts';
+import { silentLogger } from '../../src/lib/logger.ts';
+import { openMetricsFile } from '../../src/telemetry/metrics-file.ts';
+import { createPrometheus } from '../../src/telemetry/prometheus.ts';
+import { openSpans } from '../../src/telemetry/spans.ts';
+import type { ModelCallRecord, TelemetryRecord } from '../../src/telemetry/telemetry.ts';
+import { temporaryFolder } from '../sessions/session-folder.ts';
+
+const AT = Date.UTC(2026, 0, 15, 12);
+const TURN = { session: sessionKey('telegram:42'), turnId: turnId('telegram:42#7') };
+const CALL: ModelCallRecord = {
+  ...{ kind: 'model_call', at: AT, durationMs: 1500, role: 'turn', ...TURN },
+  ...{ model: 'anthropic/sim', status: 'ok', answerTokens: 9 },
+  usage: { inputTokens: 100, outputTokens: 10, cachedTokens: 60 },
+};
+const ACCOUNT = accountName({ channel: 'telegram', account: 'default' } as never);
+const RECORDS: readonly TelemetryRecord[] = [
+  {
+    kind: 'arrival',
+    at: AT,
+    durationMs: 0,
+    account: ACCOUNT,
+    messageId: messageId('telegram:1'),
+    status: 'queued',
+  },
+  CALL,
+  { ...CALL, role: 'compaction', status: 'rate_limited', httpStatus: 429, answerTokens: 0 },
+  { kind: 'tool_call', at: AT, durationMs: 20, ...TURN, tool: 'read_file', status: 'ok' },
+  { kind: 'turn', at: AT, durationMs: 2000, ...TURN, account: ACCOUNT, outcome: 'answered' },
+  {
+    kind: 'delivery',
+    at: AT,
+    durationMs: 90,
+    account: ACCOUNT,
+    messageId: messageId('telegram:42#7/0'),
+    status: 'sent',
+  },
+];
+
+describe('metrics.jsonl', () => {
+  it('has a line for each model call, with its true status and the id of its turn', async () => {
+    const path = join(await temporaryFolder(), 'metrics.jsonl');
+    const file = openMetricsFile({ path, log: silentLogger });
+    for (const record of RECORDS) file.record(record);
+    await file[Symbol.asyncDispose]();
+    const lines = (await readFile(path, 'utf8'))
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+    expect(lines).toEqual([
+      {
+        ...{ timestamp: '2026-01-15T12:00:00.000Z', request_id: 'telegram:42#7', role: 'turn' },
+        ...{ session: 'telegram:42', model: 'anthropic/sim', elapsed_ms: 1500, status: 'ok' },
+        ...{ prompt_tokens: 100, cached_tokens: 60, completion_tokens: 10 },
+      },
+      expect.objectContaining({ role: 'compaction', status: 'rate_limited', http_status: 429 }),
+    ]);
+    expect((await stat(path)).mode & 0o777).toBe(0o600);
+  });
+
+  it('starts anew at its limit, and keeps one older file', async () => {
+    const path = join(await temporaryFolder(), 'metrics.jsonl');
+    for (let round = 0; round < 30; round += 1) {
+      const file = openMetricsFile({ path, log: silentLogger, maxBytes: 1000 });
+      file.record(CALL);
+      await file[Symbol.asyncDispose]();
+    }
+    expect((await stat(path)).size).toBeLessThanOrEqual(1000);
+    expect((await stat(`${path}.1`)).size).toBeLessThanOrEqual(1000);
+  });
+});
+
+describe('the page for Prometheus', () => {
+  it('counts what happened and names nobody', async () => {
+    const page = createPrometheus();
+    for (const record of RECORDS) page.record(record);
+    for (let n = 0; n < 300; n += 1) page.record({ ...CALL, model: `made-up-${n}` });
+    const text = await page.render({
+      ...{ pendingMessages: 3, runningTurns: 1, queuedDeliveries: 2, deadMessages: 0 },
+      channels: [{ account: 'telegram', isRunning: true }],
+    });
+    expect(text).toMatch(/nanobot_model_call_seconds_bucket\{[^}]*role="turn"[^}]*le="1"\} 0\n/);
+    expect(text).toMatch(/nanobot_model_call_seconds_bucket\{[^}]*role="turn"[^}]*le="2.5"\} 1\n/);
+    expect(text).toContain('nanobot_messages_received_total{account="telegram",status="queued"} 1');
+    expect(text).toContain('nanobot_model_tokens_total{model="anthropic/sim",kind="cached"} 120');
+    expect(text).toContain('nanobot_turn_seconds_count{account="telegram",outcome="answered"} 1');
+    expect(text).toContain('nanobot_queue_messages{state="pending"} 3');
+    expect(text).toContain('nanobot_channel_up{account="telegram"} 1');
+    expect(text).toContain('process_resident_memory_bytes');
+    expect(text).not.toContain('made-up-250');
+    expect(text).not.toContain('telegram:42');
+  });
+});
+
+describe('spans', () => {
+  it('stand in one trace for each turn, under its root', async () => {
+    const bodies: string[] = [];
+    const server = createServer((request, response) => {
+      const chunks: Buffer[] = [];
+      request.on('data', (chunk) => chunks.push(chunk));
+      request.on('end', () => {
+        bodies.push(Buffer.concat(chunks).toString('utf8'));
+        response.end('{}');
+      });
+    }).listen(0, '127.0.0.1');
+    onTestFinished(() => void server.close());
+    await new Promise((resolve) => server.once('listening', resolve));
+    const address = server.address();
+    const port = typeof address === 'object' ? address?.port : 0;
+    const endpoint = `http://127.0.0.1:${port}/v1/traces`;
+    const spans = await openSpans({ endpoint, headers: {}, serviceName: 'nanobot' });
+    for (const record of RECORDS) spans.record(record);
+    await spans[Symbol.asyncDispose]();
+    const sent = bodies
+      .flatMap((body) => JSON.parse(body).resourceSpans)
+      .flatMap((one) => one.scopeSpans)
+      .flatMap((one) => one.spans);
+    const named = (name: string) => sent.find((span) => span.name === name);
+    const root = named('turn');
+    expect(root.parentSpanId ?? '').toBe('');
+    for (const name of ['chat anthropic/sim', 'execute_tool read_file', 'deliver telegram']) {
+      expect(named(name)).toMatchObject({ traceId: root.traceId, parentSpanId: root.spanId });
+    }
+    expect(sent.filter((span) => span.status?.code === 2)).toHaveLength(1);
+    expect(Number(BigInt(root.endTimeUnixNano) - BigInt(root.startTimeUnixNano))).toBe(2e9);
+  });
+
+  it('that no collector takes hold nothing up', async () => {
+    const endpoint = 'http://127.0.0.1:9/v1/traces';
+    const spans = await openSpans({ endpoint, headers: {}, serviceName: 'nanobot' });
+    for (const record of RECORDS) spans.record(record);
+    await spans[Symbol.asyncDispose]();
+  });
+});
