@@ -8,12 +8,10 @@ import type { SideModel } from '../agent/side-model.ts';
 import type { SpendingGuard } from '../agent/spending.ts';
 import type { Environment } from '../core/environment.ts';
 import type { Clock } from '../lib/clock.ts';
-import { createGuardedFiles } from '../lib/guarded-files.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { ToolServers } from '../mcp/mcp.ts';
 import type { MediaStore } from '../media/media.ts';
 import type { MediaReader } from '../media/reader.ts';
-import { createFileMemory } from '../memory/files.ts';
 import type { ModelRegistry } from '../providers/provider.ts';
 import { findResult } from '../sessions/find-result.ts';
 import type { SessionStore } from '../sessions/store.ts';
@@ -28,10 +26,10 @@ import type { SendFileDeps } from '../tools/send-file.ts';
 import type { MissingTool } from '../tools/tool.ts';
 import { toolboxSettings } from '../tools/tool-settings.ts';
 import { createToolbox } from '../tools/toolbox.ts';
+import type { BuiltMemory } from './build-memory.ts';
 import { buildSearch } from './build-search.ts';
 import type { Measuring } from './build-telemetry.ts';
 import { buildWeb } from './build-web.ts';
-import type { Home } from './home.ts';
 import type { LiveConfig } from './live-config.ts';
 import { observedAgent } from './observed-agent.ts';
 import { redactedPrompt } from './redacted-prompt.ts';
@@ -42,6 +40,7 @@ export type AgentParts = {
   readonly clock: Clock;
   readonly log: Logger;
   readonly sessions: SessionStore;
+  readonly remembering: BuiltMemory;
   readonly resources: AsyncDisposableStack;
   readonly media: MediaStore;
   readonly reader: MediaReader;
@@ -64,6 +63,7 @@ export function buildAgent(
     clock,
     log,
     sessions,
+    remembering,
     resources,
     media,
     reader,
@@ -77,19 +77,17 @@ export function buildAgent(
     maxFileBytes,
   }: AgentParts,
   models: () => ModelRegistry,
-  home: Home,
   spending: SpendingGuard,
 ): BuiltAgent {
   const workspace = () => live.defaults.workspace;
   const timeZone = () => live.config.sessions.timeZone;
-  const files = createGuardedFiles({ forbidden: [home.root] });
-  const memory = createFileMemory({ files, workspace, clock, timeZone, log });
+  const { files, memory, past } = remembering;
   const redact = (text: string) => live.redact(text);
   const maxResultChars = () => live.defaults.maxToolResultChars;
   const tools = createTools({
     schedules,
     inboxes,
-    ...{ files, memory, skills, timeZone, executor, sessions },
+    ...{ files, memory, past, skills, timeZone, executor, sessions },
     web: buildWeb(live, clock, resources),
     search: buildSearch(live, env),
     sending: { media, limit: maxFileBytes },
@@ -121,5 +119,12 @@ export function buildAgent(
     settings: () => agentSettingsOf(live.config, workspace()),
   });
   const observed = observedAgent(resources.use(agent), measuring.telemetry, clock);
-  return Object.assign(observed, { missingTools: () => toolbox.missing() });
+  return {
+    ...observed,
+    prepare(session, chat, person) {
+      remembering.watch.opened(session, person);
+      return observed.prepare(session, chat, person);
+    },
+    missingTools: () => toolbox.missing(),
+  };
 }

@@ -31,6 +31,7 @@ import { buildExec } from './build-exec.ts';
 import { buildFairUse } from './build-fair-use.ts';
 import { openInboxes } from './build-inboxes.ts';
 import { loadedImage, sendableBytes } from './build-media.ts';
+import { buildMemory } from './build-memory.ts';
 import { buildSkills } from './build-skills.ts';
 import { buildSpending } from './build-spending.ts';
 import { buildToolServers, toolingOf } from './build-tool-servers.ts';
@@ -88,16 +89,18 @@ async function build(
   const skills = buildSkills({ home: options.home, env: options.env, clock, workspace });
   const executor = buildExec({ live, clock, log, home: options.home, env: options.env });
   const schedules = () => automation.schedules;
-  const { env } = options;
+  const { env, home } = options;
+  const remembering = buildMemory(foundations, home, () => persons, resources);
+  const { sessions } = remembering;
   const inboxes = () => openInboxes(live, (name) => manager.channel(name));
   const shared = { skills, executor, maxFileBytes, schedules, inboxes };
-  const parts = { ...foundations, env, resources, ...shared };
+  const parts = { ...foundations, sessions, remembering, env, resources, ...shared };
   const ownerChat = () => ownerDoor.chat(isThere);
   const asking = { ownerChat, deciding: () => deciding, persons: () => persons };
   const { spending, desk } = await buildSpending(foundations, asking, resources);
   const side = createSideModel({ spending, clock, models: models.current });
   const toolServers = buildToolServers(foundations, env);
-  const agent = buildAgent({ ...parts, side, toolServers }, models.current, options.home, spending);
+  const agent = buildAgent({ ...parts, side, toolServers }, models.current, spending);
   const settings = createSessionSettings(store.scope('session-settings'));
   const state = store.scope(PAIRING_SCOPE);
   const people = createPeople({
@@ -217,6 +220,7 @@ async function build(
         ...automation.background,
         { name: 'questions', run: (signal) => questions.run(signal) },
         { name: 'mails', run: (signal) => mails.run(signal) },
+        { name: 'index', run: (signal) => remembering.indexing.run(signal) },
         { name: 'tool servers', run: (signal) => toolServers.run(signal) },
         {
           name: 'decided elsewhere',

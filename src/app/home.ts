@@ -11,6 +11,8 @@ export type Home = {
   readonly workspace: string;
   readonly state: string;
   readonly sessions: string;
+  /** Full-text index; made anew from the files where it is missing. */
+  readonly index: string;
   /** Files that came and went with messages. */
   readonly media: string;
   readonly logs: string;
@@ -38,6 +40,7 @@ export function homeOf(env: Readonly<Record<string, string | undefined>>): Home 
     workspace: join(root, 'workspace'),
     state: join(root, 'state.db'),
     sessions: join(root, 'sessions'),
+    index: join(root, 'index.db'),
     media: join(root, 'media'),
     logs: join(root, 'logs'),
     token: join(root, 'gateway-token'),

@@ -1,9 +1,13 @@
 // The care of session files, opened for one command.
 
+import { existsSync } from 'node:fs';
 import type { Environment } from '../core/environment.ts';
 import type { Clock } from '../lib/clock.ts';
+import { silentLogger } from '../lib/logger.ts';
+import { forgetMissing } from '../sessions/index-sessions.ts';
 import type { SessionMaintenance } from '../sessions/maintenance.ts';
 import { createSessionMaintenance } from '../sessions/session-maintenance.ts';
+import { createTextIndex } from '../store/text-index.ts';
 import { loadConfig } from './config.ts';
 import type { Home } from './home.ts';
 import { hasState, withOpenState } from './state.ts';
@@ -22,6 +26,18 @@ export async function openSessionCare(
   return createSessionMaintenance({ folder: home.sessions, workspace, clock });
 }
 
+/** What lies in no file any more leaves the full-text index too. */
+async function forgetIndexed(home: Home): Promise<void> {
+  if (!existsSync(home.index)) return;
+  const index = createTextIndex({ path: home.index, log: silentLogger });
+  try {
+    await forgetMissing(index, home.sessions);
+    index.scrub();
+  } finally {
+    index[Symbol.dispose]();
+  }
+}
+
 /**
  * Deletes what the store still holds of conversations last written before then: texts that are done
  * with, the doors' logs. The age is in milliseconds; 0 = all of it.
@@ -31,6 +47,7 @@ export async function forgetStoredTexts(
   clock: Clock,
   olderThanMs: number,
 ): Promise<void> {
+  await forgetIndexed(home);
   if (!hasState(home)) return;
   const before = clock.now() - olderThanMs + 1;
   await withOpenState(home, clock, async ({ store }) => {

@@ -1,7 +1,8 @@
-// The text of MEMORY.md: facts as dated bullets under one heading, each only once.
+// The text of MEMORY.md: facts as dated bullets under one heading, each only once. The text of a
+// day's notes: bullets with the time of day.
 
 const HEADING = '## Remembered';
-const DATE_PREFIX = /^\[\d{4}-\d{2}-\d{2}\]\s*/;
+const DATE_PREFIX = /^(?:\[\d{4}-\d{2}-\d{2}\]|\d{2}:\d{2})\s*/;
 const BULLET = /^\s*[-*+]\s+/;
 
 /** The text with the fact added at the end of its section; undefined when it stands there already. */
@@ -19,6 +20,20 @@ export function addFact(text: string, fact: string, day: string): string | undef
     return `${before === '' ? '# Memory' : before}\n\n${HEADING}\n\n${bullet}\n`;
   }
   return insertBullet(lines, heading, bullet);
+}
+
+/** The notes of a day with one more; undefined when it stands there already. `time` as `HH:MM`. */
+export function addNote(
+  text: string,
+  note: string,
+  { day, time }: { readonly day: string; readonly time: string },
+): string | undefined {
+  const line = oneLine(note);
+  const wanted = comparable(line);
+  const isKnown = (each: string) => BULLET.test(each) && comparable(each) === wanted;
+  if (text.split('\n').some(isKnown)) return undefined;
+  const before = text.trim() === '' ? `# ${day}\n` : text.trimEnd();
+  return `${before}\n- ${time} ${line}\n`;
 }
 
 function insertBullet(lines: readonly string[], heading: number, bullet: string): string {

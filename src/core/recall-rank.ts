@@ -69,7 +69,8 @@ function match(
   return [{ passage, shares, hasPhrase: phrase !== undefined && folded.includes(phrase) }];
 }
 
-function withinLimits(
+/** The first of them, none longer than its share. */
+export function withinLimits(
   passages: readonly Passage[],
   { maxHits, maxChars }: RecallLimits,
 ): readonly Passage[] {
@@ -81,7 +82,7 @@ function withinLimits(
 }
 
 /** Bullets and headings one by one, other text by paragraph. */
-function passagesOf({ source, text }: NoteFile): readonly Passage[] {
+export function passagesOf({ source, text }: NoteFile): readonly Passage[] {
   const passages: { line: number; lines: string[] }[] = [];
   let isOpen = false;
   for (const [index, line] of text.split('\n').entries()) {

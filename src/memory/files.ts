@@ -1,134 +1,151 @@
-// Memory as Markdown files that a person can read and edit: memory/MEMORY.md for facts, daily notes
-// and session extracts beside it. What a fact line looks like is decided in core/memory-notes.ts.
+// Memory as Markdown files that a person can read and edit: memory/MEMORY.md for facts, notes by day
+// and of sessions beside it. What their lines look like is decided in core/memory-notes.ts.
 
 import { join } from 'node:path';
 import { NanobotError } from '../core/errors.ts';
-import { addFact } from '../core/memory-notes.ts';
+import { addLearnings } from '../core/learnings.ts';
+import { addFact, addNote } from '../core/memory-notes.ts';
 import { MEMORY_FILE } from '../core/prompt.ts';
-import { type NoteFile, rankPassages } from '../core/recall-rank.ts';
-import { createDayText } from '../core/zone-time.ts';
+import { rankPassages } from '../core/recall-rank.ts';
+import { isoTime } from '../core/session-file.ts';
+import { daysBack } from '../core/session-name.ts';
+import { keepLastLines } from '../core/truncate.ts';
+import { createDayText, createMinuteText } from '../core/zone-time.ts';
 import type { Clock } from '../lib/clock.ts';
 import { fileStamp } from '../lib/file-stamp.ts';
-import type { GuardedFiles } from '../lib/guarded-files.ts';
-import { GuardedFileError } from '../lib/guarded-path.ts';
-import type { Logger } from '../lib/logger.ts';
 import { mapLimited } from '../lib/map-limited.ts';
-import type { MemoryHit, MemoryStore } from './memory.ts';
+import { findNotes } from './index-notes.ts';
+import type { MemoryHit, MemoryStore, TextIndex } from './memory.ts';
+import { listNotes, type NoteEntry, type NoteReader, readNote } from './note-files.ts';
 
-export type FileMemoryDeps = {
-  /** Shared with the file tools, so that changes of one file run one after the other. */
-  readonly files: GuardedFiles;
-  /** Absolute path. */
-  readonly workspace: () => string;
+export type FileMemoryDeps = NoteReader & {
   readonly clock: Clock;
-  /** IANA zone of the date before a fact; empty = the machine's. */
+  /** IANA zone of dates; empty = the machine's. */
   readonly timeZone: () => string;
-  readonly log: Logger;
+  /** Without it, or where it finds nothing, the newest notes are read through. */
+  readonly index?: TextIndex;
 };
 
-const NOTE_FOLDERS = ['memory', 'memory/sessions'];
-const NOTE_NAME = /^(?:\d{4}-\d{2}-\d{2}|SESSION_[\w-]+)\.md$/;
+export const LEARNINGS_FILE = 'memory/learnings.jsonl';
+
 const MAX_FILE_BYTES = 1_000_000;
 const MAX_FACT_CHARS = 2000;
 /** Ranking this much takes about a tenth of a second, in which nothing else runs. */
 const MAX_SEARCHED_BYTES = 1_000_000;
-const MAX_LISTED = 10_000;
 const MAX_READ_AT_ONCE = 4;
 /** Memories kept for the next turn. */
 const MAX_SHOWN = 64;
+/** Of the notes of the last days. */
+const SHOWN_DAYS = 3;
+const MAX_NOTES_CHARS = 800;
 const RECALL_LIMITS = { maxHits: 5, maxChars: 8000 };
+const DAY_MS = 86_400_000;
 
-type ShownMemory = {
-  readonly stamp: string | undefined;
-  readonly text: string;
-};
+type ShownMemory = { readonly stamps: string; readonly text: string };
 
 export function createFileMemory(deps: FileMemoryDeps): MemoryStore {
-  const { files, workspace, log } = deps;
+  const { files, workspace, log, clock, index } = deps;
   const dayOf = createDayText();
-  /** By path: read at every turn, changed rarely. */
+  const minuteOf = createMinuteText();
+  /** By notes: read at every turn, changed rarely. */
   const shown = new Map<string, ShownMemory>();
-  const today = () => dayOf(deps.clock.now(), deps.timeZone());
+
+  async function add(path: string, text: string, change: (before: string) => string | undefined) {
+    if (text.trim() === '' || text.length > MAX_FACT_CHARS) {
+      throw new NanobotError('fact_refused', `a fact has 1 to ${MAX_FACT_CHARS} characters`);
+    }
+    let isNew = false;
+    const changed = (content: Buffer | undefined) => {
+      const after = change(content?.toString('utf8') ?? '');
+      isNew = after !== undefined;
+      return after;
+    };
+    await files.update(workspace(), path, changed, { maxBytes: MAX_FILE_BYTES });
+    return isNew ? 'added' : 'known';
+  }
+
+  async function indexed(words: string, notes: string): Promise<readonly MemoryHit[]> {
+    if (index === undefined) return [];
+    try {
+      return await findNotes(index, deps, { words, notes, now: clock.now() }, RECALL_LIMITS);
+    } catch (error) {
+      log.warn('notes searched without the index', { error });
+      return [];
+    }
+  }
+
+  /** The days that are today or lately somewhere on earth. */
+  const shownDays = () => daysBack(dayOf(clock.now() + DAY_MS, deps.timeZone()), SHOWN_DAYS + 1);
 
   return {
-    async remember(fact, notes = '') {
-      if (fact.trim() === '' || fact.length > MAX_FACT_CHARS) {
-        throw new NanobotError('fact_refused', `a fact has 1 to ${MAX_FACT_CHARS} characters`);
-      }
-      let isNew = false;
-      const change = (content: Buffer | undefined) => {
-        const changed = addFact(content?.toString('utf8') ?? '', fact, today());
-        isNew = changed !== undefined;
-        return changed;
-      };
-      await files.update(workspace(), notes + MEMORY_FILE, change, { maxBytes: MAX_FILE_BYTES });
-      return isNew ? 'added' : 'known';
+    remember(fact, notes = '') {
+      const day = dayOf(clock.now(), deps.timeZone());
+      return add(notes + MEMORY_FILE, fact, (before) => addFact(before, fact, day));
+    },
+    note(text, { notes, timeZone = deps.timeZone() }) {
+      const [day = '', time = ''] = minuteOf(clock.now(), timeZone).split(' ');
+      const path = `${notes}memory/${day}.md`;
+      return add(path, text, (before) => addNote(before, text, { day, time }));
+    },
+    async learn(learnings, { notes }) {
+      const now = clock.now();
+      const lines = learnings.map(({ tool, ...rest }) => ({
+        timestamp: isoTime(now),
+        ...rest,
+        ...(tool === undefined ? {} : { tool_name: tool }),
+      }));
+      const change = (content: Buffer | undefined) =>
+        addLearnings(content?.toString('utf8') ?? '', lines, now);
+      const path = notes + LEARNINGS_FILE;
+      await files.update(workspace(), path, change, { maxBytes: MAX_FILE_BYTES });
     },
     async recall(query, notes = ''): Promise<readonly MemoryHit[]> {
-      const found = await notePaths(files, workspace(), notes);
-      const paths = [notes + MEMORY_FILE, ...found];
-      const read = (path: string) => readNote(files, workspace(), path, log);
-      const texts = await mapLimited(paths, MAX_READ_AT_ONCE, read);
+      const found = await indexed(query, notes);
+      if (found.length > 0) return found;
+      const read = ({ path }: NoteEntry) => readNote(deps, path);
+      const newest = longTermFirst(await listNotes(deps, notes), notes);
+      const texts = await mapLimited(bounded(newest), MAX_READ_AT_ONCE, read);
       const readable = texts.filter((note) => note !== undefined);
       return rankPassages(query, readable, RECALL_LIMITS);
     },
     async promptText(notes = '') {
-      const path = join(workspace(), notes, MEMORY_FILE);
-      const stamp = await fileStamp(path);
-      const known = shown.get(path);
-      if (stamp !== undefined && known?.stamp === stamp) return known.text;
-      const text =
-        (await readNote(files, workspace(), notes + MEMORY_FILE, log))?.text.trim() ?? '';
+      const days = shownDays().map((day) => `${notes}memory/${day}.md`);
+      const paths = [notes + MEMORY_FILE, ...days];
+      const found = await Promise.all(paths.map((path) => fileStamp(join(workspace(), path))));
+      const stamps = found.map((stamp, at) => `${paths[at]} ${stamp}`).join('\n');
+      const known = shown.get(notes);
+      if (known?.stamps === stamps) return known.text;
+      const there = paths.filter((_path, at) => found[at] !== undefined);
+      const text = await promptOf(deps, notes + MEMORY_FILE, there);
       if (shown.size >= MAX_SHOWN) shown.clear();
-      shown.set(path, { stamp, text });
+      shown.set(notes, { stamps, text });
       return text;
     },
   };
 }
 
-/** The notes changed last, as many as may be searched in one go. */
-async function notePaths(
-  files: GuardedFiles,
-  root: string,
-  notes: string,
-): Promise<readonly string[]> {
-  const folders = NOTE_FOLDERS.map((folder) => notes + folder);
-  const lists = await Promise.all(folders.map((folder) => listNotes(files, root, folder)));
-  const newestFirst = lists.flat().sort((a, b) => b.modifiedAt - a.modifiedAt);
+async function promptOf(reader: NoteReader, longTerm: string, paths: readonly string[]) {
+  const texts = await Promise.all(paths.map((path) => readNote(reader, path)));
+  const readable = texts.filter((note) => note !== undefined);
+  const facts = readable.find(({ source }) => source === longTerm)?.text.trim() ?? '';
+  const notes = readable.filter(({ source }) => source !== longTerm).map(({ text }) => text.trim());
+  // Newest last, as in the long-term memory.
+  const recent = keepLastLines(notes.reverse().join('\n\n'), MAX_NOTES_CHARS).trim();
+  return [facts, ...(recent === '' ? [] : [`# Notes of the last days\n\n${recent}`])]
+    .filter((part) => part !== '')
+    .join('\n\n');
+}
+
+function longTermFirst(entries: readonly NoteEntry[], notes: string): readonly NoteEntry[] {
+  const isLongTerm = ({ path }: NoteEntry) => path === notes + MEMORY_FILE;
+  return [...entries.filter(isLongTerm), ...entries.filter((entry) => !isLongTerm(entry))];
+}
+
+/** As many as may be searched in one go. */
+function bounded(entries: readonly NoteEntry[]): readonly NoteEntry[] {
   let bytes = 0;
-  return newestFirst
-    .filter((note) => {
-      bytes += note.bytes;
-      return bytes <= MAX_SEARCHED_BYTES;
-    })
-    .map(({ path }) => path);
-}
-
-async function listNotes(files: GuardedFiles, root: string, folder: string) {
-  const listing = await files
-    .list(root, folder, { maxEntries: MAX_LISTED })
-    .catch((error: unknown) => {
-      if (error instanceof GuardedFileError) return { entries: [] };
-      throw error;
-    });
-  return listing.entries
-    .filter(({ kind, name }) => kind === 'file' && NOTE_NAME.test(name))
-    .map(({ name, bytes, modifiedAt }) => ({ path: `${folder}/${name}`, bytes, modifiedAt }));
-}
-
-/** One unreadable note must not take the others, or a whole turn, with it. */
-async function readNote(
-  files: GuardedFiles,
-  root: string,
-  path: string,
-  log: Logger,
-): Promise<NoteFile | undefined> {
-  try {
-    const content = await files.read(root, path, { maxBytes: MAX_FILE_BYTES });
-    return { source: path, text: content.toString('utf8') };
-  } catch (error) {
-    if (!(error instanceof GuardedFileError)) throw error;
-    if (error.reason !== 'not_found') log.warn('memory file left out', { path, error });
-    return undefined;
-  }
+  return entries.filter((entry) => {
+    bytes += entry.bytes;
+    return bytes <= MAX_SEARCHED_BYTES;
+  });
 }

@@ -21,20 +21,20 @@ const FIRST_CHUNK_BYTES = 8 * 1024;
 const MAX_CHUNK_BYTES = 256 * 1024;
 const NEWLINE = 10;
 
-/** @throws the error of the file system, e.g. ENOENT */
-export async function* readLines(path: string): AsyncGenerator<FileLine, void, void> {
+/** From the byte `from` on, where a line begins. @throws the error of the file system, e.g. ENOENT */
+export async function* readLines(path: string, from = 0): AsyncGenerator<FileLine, void, void> {
   const file = await open(path, 'r');
   try {
-    yield* linesOf(file);
+    yield* linesOf(file, from);
   } finally {
     await file.close();
   }
 }
 
-async function* linesOf(file: FileHandle): AsyncGenerator<FileLine, void, void> {
+async function* linesOf(file: FileHandle, begin: number): AsyncGenerator<FileLine, void, void> {
   let chunk = Buffer.allocUnsafe(FIRST_CHUNK_BYTES);
-  const line = createLineCollector();
-  let position = 0;
+  const line = createLineCollector(begin);
+  let position = begin;
   for (;;) {
     const { bytesRead } = await file.read(chunk, 0, chunk.length, position);
     if (bytesRead === 0) break;
@@ -55,8 +55,8 @@ async function* linesOf(file: FileHandle): AsyncGenerator<FileLine, void, void> 
   if (line.length > 0) yield line.finish(false);
 }
 
-function createLineCollector() {
-  let start = 0;
+function createLineCollector(begin: number) {
+  let start = begin;
   let length = 0;
   let pieces: Buffer[] = [];
   return {

@@ -21,6 +21,7 @@ import { createRemember } from './remember.ts';
 import { createSearchTools, type SearchToolsDeps } from './search/search-tools.ts';
 import { createSendEmail } from './send-email.ts';
 import { createSendFile, type SendFileDeps } from './send-file.ts';
+import { createSessionSearch, type PastSessions } from './session-search.ts';
 import { createTime } from './time.ts';
 import type { Tool } from './tool.ts';
 import { createWebFetch, type WebFetchDeps } from './web/web-fetch.ts';
@@ -32,6 +33,7 @@ export type ToolsDeps = {
   readonly memory: MemoryStore;
   readonly skills: Skills;
   readonly sessions: ReadEarlierDeps['sessions'];
+  readonly past: PastSessions;
   /** IANA zone; empty = the machine's. */
   readonly timeZone: () => string;
   readonly inboxes: CheckInboxDeps['inboxes'];
@@ -49,6 +51,7 @@ export function createTools({
   memory,
   skills,
   sessions,
+  past,
   timeZone,
   inboxes,
   executor,
@@ -60,6 +63,7 @@ export function createTools({
   reading,
 }: ToolsDeps): readonly Tool[] {
   const recall = createRecall(memory);
+  const sessionSearch = createSessionSearch({ past, maxResultChars: reading.maxResultChars });
   const mailbox = createCheckInbox({ inboxes, timeZone });
   return [
     createReadFile({ files }),
@@ -70,6 +74,7 @@ export function createTools({
     createListDir({ files }),
     createRemember(memory),
     recall,
+    sessionSearch,
     createReadEarlier({ sessions, maxResultChars: reading.maxResultChars }),
     createReadSkill(skills),
     createMessage(),
@@ -79,7 +84,7 @@ export function createTools({
     createExecuteCode(executor),
     createWebFetch(web),
     mailbox,
-    ...createSearchTools(search, { files }, { memory: recall, mailbox }),
+    ...createSearchTools(search, { files }, { memory: recall, sessions: sessionSearch, mailbox }),
     createTime(timeZone),
     createCron(schedules),
   ];

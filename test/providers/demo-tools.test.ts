@@ -13,7 +13,7 @@ import { toolboxSettings } from '../../src/tools/tool-settings.ts';
 import { createToolbox } from '../../src/tools/toolbox.ts';
 import { createIdleExecutor } from '../support/executor.ts';
 import { createMemoryMedia, createTestReader } from '../support/memory-media.ts';
-import { NO_EARLIER } from '../support/no-earlier.ts';
+import { NO_EARLIER, NO_PAST } from '../support/no-earlier.ts';
 import { noSchedules } from '../support/no-jobs.ts';
 import { createSearchSetup } from '../support/search-setup.ts';
 import { createTestSkills } from '../support/test-skills.ts';
@@ -46,6 +46,7 @@ const tools = createTools({
   timeZone,
   executor,
   sessions: NO_EARLIER,
+  past: NO_PAST,
   web,
   search: createSearchSetup(),
   sending,

@@ -51,6 +51,7 @@ describe('the toolbox', () => {
       'list_dir',
       'remember',
       'recall',
+      'session_search',
       'read_earlier',
       'read_skill',
       'message',

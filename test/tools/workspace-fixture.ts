@@ -17,7 +17,7 @@ import { temporaryFolder } from '../sessions/session-folder.ts';
 import { createIdleExecutor } from '../support/executor.ts';
 import { createMemoryMedia, createTestReader } from '../support/memory-media.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
-import { NO_EARLIER } from '../support/no-earlier.ts';
+import { NO_EARLIER, NO_PAST } from '../support/no-earlier.ts';
 import { noSchedules } from '../support/no-jobs.ts';
 import { createSearchSetup } from '../support/search-setup.ts';
 import { createTestSkills } from '../support/test-skills.ts';
@@ -47,6 +47,7 @@ export function createToolSet(home: string) {
     results: { find: async () => undefined, maxResultChars: () => 10_000 },
     skills: createTestSkills(workspace),
     sessions: NO_EARLIER,
+    past: NO_PAST,
     executor: createIdleExecutor(),
     schedules: noSchedules,
     web: createWebTools(),

@@ -1,0 +1,167 @@
+// Brings the full-text index up to date with the session files: only what was appended since is read,
+// a bounded piece at a time, and files that are gone or were rewritten leave nothing behind.
+
+import { stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { SessionKey } from '../core/ids.ts';
+import { decodeLine } from '../core/session-file.ts';
+import { formatName, type SessionFileName } from '../core/session-name.ts';
+import type { TranscriptEntry } from '../core/transcript.ts';
+import { firstSeqOf } from '../core/turn-id.ts';
+import type { Clock } from '../lib/clock.ts';
+import { createLanes } from '../lib/lanes.ts';
+import type { Logger } from '../lib/logger.ts';
+import type { IndexedPart, TextIndex } from '../memory/memory.ts';
+import { ARCHIVE_FOLDER, keyOfFile, sessionNames } from './catalog.ts';
+import { orUndefined } from './file-errors.ts';
+import { readLines } from './read-lines.ts';
+import { stemOf } from './stem.ts';
+
+export type SessionIndexingDeps = {
+  readonly folder: string;
+  readonly index: TextIndex;
+  readonly clock: Clock;
+  readonly log: Logger;
+};
+
+export interface SessionIndexing {
+  /** Something was appended there; costs nothing. */
+  changed(session: SessionKey): void;
+  /** What was appended before can be found when this resolves. @throws where the index is not usable */
+  flush(): Promise<void>;
+  /** Takes up what is not indexed yet, then follows what is appended. */
+  run(signal: AbortSignal): Promise<void>;
+}
+
+const PREFIX = 'session/';
+const MAX_PART_CHARS = 20_000;
+const PARTS_AT_ONCE = 100;
+const PAUSE_MS = 2000;
+const SWEEP_EVERY_MS = 3_600_000;
+
+/** Conversations of one chat, whatever the topic, are seen by the same people. */
+export const scopeOfSession = (session: string) => `session:${session.split('#', 1)[0]}`;
+
+export function createSessionIndexing(deps: SessionIndexingDeps): SessionIndexing {
+  const { folder, index, clock, log } = deps;
+  const lanes = createLanes();
+  let dirty = new Set<string>();
+  let generation = -1;
+  let woken = Promise.withResolvers<void>();
+
+  async function sweep(accepts: (name: SessionFileName) => boolean) {
+    for (const place of [join(folder, ARCHIVE_FOLDER), folder]) {
+      for (const name of await sessionNames(place, accepts)) {
+        await indexFile(index, join(place, formatName(name)), name);
+      }
+    }
+  }
+
+  async function sweepAll() {
+    dirty = new Set();
+    await forgetMissing(index, folder);
+    generation = index.generation;
+    await sweep(() => true);
+  }
+
+  async function flush() {
+    if (generation !== index.generation) return sweepAll();
+    const stems = dirty;
+    dirty = new Set();
+    if (stems.size > 0) await sweep(({ stem }) => stems.has(stem));
+  }
+
+  const oneByOne = (task: () => Promise<void>) => lanes.run('index', task);
+
+  async function tried(task: () => Promise<void>) {
+    try {
+      await oneByOne(task);
+    } catch (error) {
+      log.warn('conversations not indexed', { error });
+    }
+  }
+
+  return {
+    changed(session) {
+      dirty.add(stemOf(session));
+      woken.resolve();
+    },
+    flush: () => oneByOne(flush),
+    async run(signal) {
+      let sweptAt = Number.NEGATIVE_INFINITY;
+      while (!signal.aborted) {
+        woken = Promise.withResolvers<void>();
+        const isDue = clock.monotonic() - sweptAt >= SWEEP_EVERY_MS;
+        await tried(isDue ? sweepAll : flush);
+        if (isDue) sweptAt = clock.monotonic();
+        if (dirty.size === 0) await untilWoken(woken.promise, clock, signal);
+        await clock.sleep(PAUSE_MS, signal).catch(() => undefined);
+      }
+    },
+  };
+}
+
+/** Takes out of the index what lies in no file any more. */
+export async function forgetMissing(index: TextIndex, folder: string): Promise<void> {
+  for (const name of index.sources(PREFIX)) {
+    const file = name.slice(PREFIX.length);
+    const places = [join(folder, file), join(folder, ARCHIVE_FOLDER, file)];
+    const found = await Promise.all(places.map((path) => stat(path).catch(orUndefined('ENOENT'))));
+    if (found.every((info) => info === undefined)) index.remove(name);
+  }
+}
+
+/** The file's content was changed: what is indexed of it is no longer true. */
+export const forgetFile = (index: TextIndex, name: SessionFileName) =>
+  index.remove(PREFIX + formatName(name));
+
+async function untilWoken(woken: Promise<void>, clock: Clock, signal: AbortSignal): Promise<void> {
+  const stop = new AbortController();
+  const slept = clock.sleep(SWEEP_EVERY_MS, AbortSignal.any([signal, stop.signal]));
+  await Promise.race([slept.catch(() => undefined), woken]);
+  stop.abort();
+}
+
+async function indexFile(index: TextIndex, path: string, name: SessionFileName): Promise<void> {
+  const info = await stat(path).catch(orUndefined('ENOENT'));
+  if (info === undefined) return;
+  const known = index.state(PREFIX + formatName(name));
+  const stamp = `${info.ino}`;
+  let replaces = known === undefined || known.stamp !== stamp || known.position > info.size;
+  let position = replaces ? 0 : (known?.position ?? 0);
+  if (!replaces && position === info.size) return;
+  const key = await keyOfFile({ path, name });
+  const source = { name: PREFIX + formatName(name), scope: scopeOfSession(key), label: key };
+  let parts: IndexedPart[] = [];
+  const write = () => {
+    index.put(source, { stamp, position }, parts, replaces);
+    replaces = false;
+    parts = [];
+  };
+  for await (const line of readLines(path, position)) {
+    if (!line.terminated) break;
+    position = line.start + line.length;
+    const decoded = decodeLine(line.bytes.toString('utf8'));
+    if (decoded.kind !== 'entry' || decoded.carried) continue;
+    const { entry } = decoded;
+    if (entry.role === 'undo') {
+      write();
+      index.removePlaces(source.name, [firstSeqOf(entry.undoes) ?? 0]);
+    } else parts.push(...partsOf(entry));
+    if (parts.length < PARTS_AT_ONCE) continue;
+    write();
+    await nextTurn();
+  }
+  write();
+}
+
+/** What a person or the agent said; results of tools stay out of it, they are read where they came from. */
+function partsOf(entry: TranscriptEntry): readonly IndexedPart[] {
+  if (entry.role !== 'user' && entry.role !== 'assistant') return [];
+  const { role, turnId, at } = entry;
+  const isForeign = role === 'assistant' || entry.isForeign === true;
+  const text = entry.text.slice(0, MAX_PART_CHARS).toWellFormed();
+  if (text.trim() === '' || (role === 'assistant' && entry.isDraft === true)) return [];
+  return [{ place: firstSeqOf(turnId) ?? 0, role, isForeign, text, at }];
+}

@@ -1,0 +1,247 @@
+// The full-text index: index.db by node:sqlite with FTS5. Everything in it can be read from the files
+// again, so it is written without waiting for the disk, and a damaged or foreign file is made anew.
+
+import { rmSync } from 'node:fs';
+import { DatabaseSync, type StatementSync } from 'node:sqlite';
+import { indexedWords, indexQuery } from '../core/index-text.ts';
+import type { Logger } from '../lib/logger.ts';
+import type {
+  FindOptions,
+  FoundPart,
+  IndexedPart,
+  IndexedSource,
+  TextIndex,
+} from '../memory/memory.ts';
+import { isDatabaseError, makePrivate } from './database.ts';
+import { StoreError } from './store.ts';
+
+export type TextIndexOptions = { readonly path: string; readonly log: Logger };
+
+const VERSION = 1;
+const BUSY_TIMEOUT_MS = 2000;
+const SETTINGS = `
+  PRAGMA journal_mode = WAL;
+  PRAGMA synchronous = OFF;
+  PRAGMA secure_delete = ON;
+  PRAGMA cache_size = -2000;
+`;
+const SCHEMA = `
+  CREATE TABLE source (
+    name TEXT PRIMARY KEY, scope TEXT NOT NULL, label TEXT NOT NULL,
+    stamp TEXT NOT NULL, position INTEGER NOT NULL
+  ) WITHOUT ROWID;
+  CREATE TABLE part (
+    id INTEGER PRIMARY KEY, source TEXT NOT NULL, place INTEGER NOT NULL, role TEXT NOT NULL,
+    is_foreign INTEGER NOT NULL, at INTEGER NOT NULL, text TEXT NOT NULL
+  );
+  CREATE INDEX part_source ON part (source, place);
+  CREATE VIRTUAL TABLE part_words USING fts5(
+    words, content='', contentless_delete=1, prefix='2 3',
+    tokenize="unicode61 remove_diacritics 2"
+  );
+  PRAGMA user_version = ${VERSION};
+`;
+const FIND = `
+  SELECT part.source, part.place, part.role, part.is_foreign, part.at, part.text, source.label,
+    bm25(part_words) AS score
+  FROM part_words JOIN part ON part.id = part_words.rowid JOIN source ON source.name = part.source
+  WHERE part_words MATCH ? AND source.scope IN (SELECT value FROM json_each(?))
+  ORDER BY score LIMIT ?`;
+
+/** Ranked again by their age. */
+const CANDIDATES = 200;
+/** What is this old has half the bonus of what was said now. */
+const HALF_LIFE_MS = 30 * 86_400_000;
+const NEWEST_BONUS = 0.5;
+
+type FoundRow = {
+  readonly source: string;
+  readonly place: number;
+  readonly role: IndexedPart['role'];
+  readonly is_foreign: number;
+  readonly at: number;
+  readonly text: string;
+  readonly label: string;
+  readonly score: number;
+};
+
+/** Opened when it is first needed. */
+export function createTextIndex(options: TextIndexOptions): TextIndex {
+  return new EmbeddedTextIndex(options);
+}
+
+class EmbeddedTextIndex implements TextIndex {
+  readonly #options: TextIndexOptions;
+  readonly #statements = new Map<string, StatementSync>();
+  #database: DatabaseSync | undefined;
+  generation = 0;
+
+  constructor(options: TextIndexOptions) {
+    this.#options = options;
+  }
+
+  state(source: string) {
+    const row = this.#try(
+      () => this.#run('SELECT stamp, position FROM source WHERE name = ?', [source])[0],
+    );
+    return row === undefined
+      ? undefined
+      : { stamp: String(row['stamp']), position: Number(row['position']) };
+  }
+
+  sources(prefix: string) {
+    const sql = 'SELECT name FROM source WHERE substr(name, 1, length(?1)) = ?1 ORDER BY name';
+    return this.#try(() => this.#run(sql, [prefix]).map(({ name }) => String(name)));
+  }
+
+  put(
+    source: IndexedSource,
+    state: { readonly stamp: string; readonly position: number },
+    parts: readonly IndexedPart[],
+    replaces: boolean,
+  ): void {
+    this.#write(() => {
+      if (replaces) this.#removeParts(source.name);
+      for (const part of parts) this.#add(source.name, part);
+      this.#run('INSERT OR REPLACE INTO source VALUES (?, ?, ?, ?, ?)', [
+        ...[source.name, source.scope, source.label, state.stamp, state.position],
+      ]);
+    });
+  }
+
+  removePlaces(source: string, places: readonly number[]): void {
+    this.#write(() => {
+      for (const place of places) this.#removeParts(source, place);
+    });
+  }
+
+  remove(source: string): void {
+    this.#write(() => {
+      this.#removeParts(source);
+      this.#run('DELETE FROM source WHERE name = ?', [source]);
+    });
+  }
+
+  scrub(): void {
+    this.#try(() => {
+      // Merging all segments leaves out the words of rows that are gone.
+      this.#run("INSERT INTO part_words(part_words) VALUES ('optimize')", []);
+      this.#open().exec('PRAGMA wal_checkpoint(TRUNCATE)');
+    });
+  }
+
+  find(words: string, { scopes, limit, now }: FindOptions): readonly FoundPart[] {
+    const query = indexQuery(words);
+    if (query === undefined || scopes.length === 0) return [];
+    const rows = this.#try(() => this.#run(FIND, [query, JSON.stringify(scopes), CANDIDATES]));
+    return (rows as readonly unknown[] as readonly FoundRow[])
+      .map((row) => ({ row, score: -row.score * (1 + NEWEST_BONUS * freshness(now - row.at)) }))
+      .sort((a, b) => b.score - a.score)
+      .slice(0, limit)
+      .map(({ row: { is_foreign, score: _score, ...rest } }) => ({
+        ...rest,
+        isForeign: is_foreign !== 0,
+      }));
+  }
+
+  [Symbol.dispose](): void {
+    this.#close();
+  }
+
+  #add(source: string, { place, role, isForeign, at, text }: IndexedPart): void {
+    const words = indexedWords(text);
+    if (words === '') return;
+    const [row] = this.#run(
+      `INSERT INTO part (source, place, role, is_foreign, at, text) VALUES (?, ?, ?, ?, ?, ?)
+       RETURNING id`,
+      [source, place, role, isForeign ? 1 : 0, Math.round(at), text],
+    );
+    this.#run('INSERT INTO part_words (rowid, words) VALUES (?, ?)', [Number(row?.['id']), words]);
+  }
+
+  #removeParts(source: string, place?: number): void {
+    const where = place === undefined ? 'source = ?' : 'source = ? AND place = ?';
+    const params = place === undefined ? [source] : [source, place];
+    const rows = this.#run(`DELETE FROM part WHERE ${where} RETURNING id`, params);
+    for (const { id } of rows) {
+      this.#run('DELETE FROM part_words WHERE rowid = ?', [Number(id)]);
+    }
+  }
+
+  #write(work: () => void): void {
+    this.#try(() => {
+      const database = this.#open();
+      database.exec('BEGIN IMMEDIATE');
+      try {
+        work();
+        database.exec('COMMIT');
+      } catch (error) {
+        if (database.isTransaction) database.exec('ROLLBACK');
+        throw error;
+      }
+    });
+  }
+
+  #run(sql: string, params: readonly (string | number)[]) {
+    let statement = this.#statements.get(sql);
+    if (statement === undefined) {
+      statement = this.#open().prepare(sql);
+      this.#statements.set(sql, statement);
+    }
+    return statement.all(...params);
+  }
+
+  /** What fails by damage is done again in a new file. */
+  #try<T>(work: () => T): T {
+    try {
+      this.#open();
+      return work();
+    } catch (error) {
+      if (!isDamage(error)) throw error;
+      this.#options.log.warn('full-text index made anew', { error });
+      this.#close();
+      for (const end of ['', '-wal', '-shm']) rmSync(this.#options.path + end, { force: true });
+      this.generation += 1;
+      this.#open();
+      return work();
+    }
+  }
+
+  #open(): DatabaseSync {
+    if (this.#database !== undefined) return this.#database;
+    const { path } = this.#options;
+    makePrivate(path);
+    const database = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS });
+    try {
+      database.exec(SETTINGS);
+      const version = Number(database.prepare('PRAGMA user_version').get()?.['user_version']);
+      if (version === 0) database.exec(SCHEMA);
+      else if (version !== VERSION)
+        throw new StoreError('store_newer', `${path} is of version ${version}`);
+    } catch (error) {
+      database.close();
+      throw error;
+    }
+    this.#database = database;
+    return database;
+  }
+
+  #close(): void {
+    this.#statements.clear();
+    this.#database?.close();
+    this.#database = undefined;
+  }
+}
+
+const DAMAGE_CODES = [11, 26];
+const PRIMARY_CODE_MASK = 0xff;
+
+/** SQLITE_CORRUPT, SQLITE_NOTADB (https://sqlite.org/rescode.html), or written by another version. */
+function isDamage(error: unknown): boolean {
+  if (error instanceof StoreError) return true;
+  if (!isDatabaseError(error) || !(error instanceof Error) || !('errcode' in error)) return false;
+  return DAMAGE_CODES.includes(Number(error.errcode) & PRIMARY_CODE_MASK);
+}
+
+/** 1 for what was said now, towards 0 for what is ages old. */
+const freshness = (ageMs: number) => 2 ** (-Math.max(0, ageMs) / HALF_LIFE_MS);

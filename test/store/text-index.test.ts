@@ -1,0 +1,122 @@
+// The full-text index: words of several languages, queries that mean no good, and a file that breaks.
+
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { sessionKey, turnId } from '../../src/core/ids.ts';
+import type { TranscriptEntry } from '../../src/core/transcript.ts';
+import { silentLogger } from '../../src/lib/logger.ts';
+import type { IndexedPart } from '../../src/memory/memory.ts';
+import { createSessionIndexing } from '../../src/sessions/index-sessions.ts';
+import { createJsonlSessionStore } from '../../src/sessions/jsonl.ts';
+import { createTextIndex } from '../../src/store/text-index.ts';
+import { ROOMY, temporaryFolder } from '../sessions/session-folder.ts';
+import { createMovableClock } from '../support/movable-clock.ts';
+
+const DAY = 86_400_000;
+const NOW = 1000 * DAY;
+const said = (text: string, at = NOW): IndexedPart => {
+  return { place: 1, role: 'user', isForeign: false, text, at };
+};
+
+async function openIndex() {
+  const folder = await temporaryFolder();
+  const path = join(folder, 'index.db');
+  const open = () => createTextIndex({ path, log: silentLogger });
+  return { folder, path, open, index: open() };
+}
+
+const state = { stamp: 's', position: 1 };
+const own = (name: string) => ({ name, scope: 'session:a', label: 'a' });
+const options = { scopes: ['session:a'], limit: 10, now: NOW };
+
+it('finds words in any form that people write them, and what is new before what is old', async () => {
+  const { index } = await openIndex();
+  using _closed = index;
+  const texts = [
+    'Die Wohnung in Zürich kostet 2100 Franken.',
+    '東京で寿司を食べました',
+    'The dentist appointment is on Friday',
+    'Straße',
+  ];
+  for (const [at, text] of texts.entries()) index.put(own(`n${at}`), state, [said(text)], true);
+  const found = (words: string) => index.find(words, options).map(({ text }) => text);
+  expect(found('wohnungen zurich')).toEqual([texts[0]]);
+  expect(found('寿司')).toEqual([texts[1]]);
+  expect(found('APPOINTMENTS')).toEqual([texts[2]]);
+  expect(found('strasse')).toEqual([texts[3]]);
+  expect(found('submarine')).toEqual([]);
+  index.put(own('old'), state, [said('green tea', NOW - 400 * DAY)], true);
+  index.put(own('new'), state, [said('green tea', NOW - DAY)], true);
+  expect(index.find('tea', options).map(({ source }) => source)).toEqual(['new', 'old']);
+});
+
+it('takes every query for words, and never shows what lies outside of the scopes', async () => {
+  const { index } = await openIndex();
+  using _closed = index;
+  index.put(own('mine'), state, [said('the cat NEAR the door')], true);
+  const others = { name: 'theirs', scope: 'session:b', label: 'b' };
+  index.put(others, state, [said('the cat of somebody else')], true);
+  for (const query of [
+    '"',
+    '"cat',
+    'cat*',
+    'NEAR(',
+    'words:cat',
+    'cat AND',
+    "x' OR 1=1 --",
+    '^cat',
+    '\u0000cat',
+  ]) {
+    const texts = index.find(query, options).map(({ text }) => text);
+    expect(texts.every((text) => text === 'the cat NEAR the door')).toBe(true);
+  }
+  expect(index.find('cat', { ...options, scopes: [] })).toEqual([]);
+  expect(index.find('cat', { ...options, scopes: ["session:a', 'session:b"] })).toEqual([]);
+});
+
+it('is made anew where its file is damaged, and tells that all has to be indexed again', async () => {
+  const { path, open, index } = await openIndex();
+  index.put(own('n'), state, [said('something')], true);
+  index[Symbol.dispose]();
+  await writeFile(path, 'this is no database at all, '.repeat(500));
+  using again = open();
+  const before = again.generation;
+  expect(again.find('something', options)).toEqual([]);
+  expect(again.generation).toBeGreaterThan(before);
+  again.put(own('n'), state, [said('something')], true);
+  expect(again.find('something', options)).toHaveLength(1);
+});
+
+it('follows a conversation as it grows, without what was taken back', async () => {
+  const { folder, index } = await openIndex();
+  using _closed = index;
+  const clock = createMovableClock();
+  const sessions = join(folder, 'sessions');
+  const store = createJsonlSessionStore({
+    folder: sessions,
+    clock,
+    log: silentLogger,
+    policy: () => ROOMY,
+  });
+  const indexing = createSessionIndexing({ folder: sessions, index, clock, log: silentLogger });
+  const key = sessionKey('telegram:42');
+  const at = clock.now();
+  const turn = (seq: number, text: string): TranscriptEntry => {
+    return { role: 'user', turnId: turnId(`${key}#${seq}`), text, at };
+  };
+  const append = async (...entries: readonly TranscriptEntry[]) => {
+    await store.append(key, entries, { durable: true });
+    indexing.changed(key);
+    await indexing.flush();
+  };
+  const scopes = ['session:telegram:42'];
+  const places = (words: string) =>
+    index.find(words, { scopes, limit: 10, now: at }).map(({ place }) => place);
+  await append(turn(1, 'the parrot is called Coco'));
+  await append(turn(7, 'a parrot again'));
+  expect(places('parrot').sort()).toEqual([1, 7]);
+  await append({ role: 'undo', undoes: turnId(`${key}#7`), by: 'x' as never, at });
+  expect(places('parrot')).toEqual([1]);
+  await store[Symbol.asyncDispose]();
+});
