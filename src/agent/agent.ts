@@ -8,6 +8,7 @@ import type { SessionKey, TurnId } from '../core/ids.ts';
 import type { Letter } from '../core/letter.ts';
 import type { ChatRef, InboundMessage } from '../core/message.ts';
 import type { TurnPerson } from '../core/notes.ts';
+import type { PersonQuestion } from '../core/person-question.ts';
 import type { Rights, ToolAccess } from '../core/rights.ts';
 import type { ToolOutcome } from '../tools/tool.ts';
 import type { CompactionReport } from './compaction.ts';
@@ -40,6 +41,11 @@ export type CallToApprove = {
 /** A text for somebody outside the conversation. */
 export type LetterToPost = Pick<CallToApprove, 'rights' | 'isTainted' | 'ordinal'> & {
   readonly letter: Letter;
+};
+
+/** What the person of the chat is asked. */
+export type AskedPerson = Pick<CallToApprove, 'rights' | 'isTainted' | 'ordinal'> & {
+  readonly question: PersonQuestion;
 };
 
 /** Sends a text, files or both to the chat before the turn's answer; the same `ordinal` sends once. */
@@ -85,6 +91,11 @@ export type TurnInput = {
    * The same `ordinal` is posted once.
    */
   post(letter: LetterToPost): Promise<ToolOutcome>;
+  /**
+   * Asks the person, durably; what to tell the model. Their answer begins a later turn. The same
+   * `ordinal` asks once. @throws ToolError
+   */
+  ask(question: AskedPerson): Promise<string>;
 };
 
 /** Work done inside the coalescing window: it depends on the session, not on the messages. */

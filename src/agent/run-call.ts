@@ -96,6 +96,11 @@ function contextOf(
     attached: turn.thread.attached,
     show,
     post: (letter) => post(turn, call, letter),
+    ask: (question) => {
+      const { isTainted } = turn.thread;
+      const ordinal = turn.thread.ordinalOf(call);
+      return input.ask({ question, rights: turn.rights.current, isTainted, ordinal });
+    },
     say(markdown, attachments) {
       const ordinal = base + texts;
       texts += 1;

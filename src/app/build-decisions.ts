@@ -10,6 +10,8 @@ import type { ChatRef } from '../core/message.ts';
 import { APPROVALS_SCOPE, ApprovalBook } from '../gateway/approval-book.ts';
 import { type Approvals, createApprovals } from '../gateway/approvals.ts';
 import { createAgainHandler } from '../gateway/asides.ts';
+import { ASKS_SCOPE, AskBook } from '../gateway/ask-book.ts';
+import { ASK_SUBJECT, type Asks, createAsks } from '../gateway/asks.ts';
 import { auditedHandlers } from '../gateway/audited-handlers.ts';
 import { MAIL_SUBJECT } from '../gateway/bridge-answers.ts';
 import { BUDGET_SUBJECT, createBudgetAnswers } from '../gateway/budget-question.ts';
@@ -54,6 +56,7 @@ export type Deciding = {
   readonly approvals: Approvals;
   readonly origins: Origins;
   readonly drafts: Drafts;
+  readonly asks: Asks;
   readonly mails: BuiltMailBridge['desk'];
   readonly bridge: BuiltMailBridge['bridge'];
   /** Where an owner is asked. */
@@ -75,6 +78,7 @@ export function buildDecisions(parts: DecisionParts): Deciding {
           again: createAgainHandler({ bus, now: () => clock.now() }),
           [MAIL_SUBJECT]: mails.handler,
           draft: drafts.handler,
+          [ASK_SUBJECT]: asks.handler,
         },
         parts.measuring.audit,
       ),
@@ -99,6 +103,10 @@ export function buildDecisions(parts: DecisionParts): Deciding {
     ...{ bus, questions, clock, log, ownerChat },
     run: (call, signal) => agent.runApproved(call, signal),
   });
+  const asks = createAsks({
+    book: new AskBook(store.scope(ASKS_SCOPE)),
+    ...{ bus, questions, clock, log },
+  });
   const origins = createOrigins({
     judge: parts.judge,
     knownAs: createKnownAs(persons),
@@ -106,10 +114,11 @@ export function buildDecisions(parts: DecisionParts): Deciding {
     policies: () => live.config.tools,
   });
   return {
-    questions: withDrafts(questions, drafts),
+    questions: takingUp(questions, [drafts, asks]),
     approvals,
     origins,
     drafts,
+    asks,
     mails: mails.desk,
     bridge: mails.bridge,
     ownerChat,
@@ -117,11 +126,14 @@ export function buildDecisions(parts: DecisionParts): Deciding {
 }
 
 /** What a process that is gone had not come to ask is asked before anything else. */
-function withDrafts(questions: Questions, drafts: Drafts): Questions {
+function takingUp(
+  questions: Questions,
+  unasked: readonly { takeUp(): Promise<void> }[],
+): Questions {
   return {
     ...questions,
     async run(signal) {
-      await drafts.takeUp();
+      for (const each of unasked) await each.takeUp();
       await questions.run(signal);
     },
   };

@@ -136,7 +136,10 @@ async function build(
     },
     drafts: { open: () => drafts.open(), askAgain: (chat) => drafts.askAgain(chat) },
     compacting: agent,
-    resetSession: (session) => agent.reset(session),
+    async resetSession(session) {
+      await asks.drop(session);
+      await agent.reset(session);
+    },
     undo: createUndo({ agent, bus, log, channel: (name) => manager.channel(name) }),
     audit: foundations.measuring.audit,
   };
@@ -150,7 +153,7 @@ async function build(
   const groups = createGroupIntake({ buffer, tellOwner: tell });
   const decided = { ...foundations, people, judge, ownerDoor, agent, desk, side };
   const deciding = buildDecisions({ ...decided, manager: () => manager });
-  const { questions, approvals, origins, drafts, mails, bridge } = deciding;
+  const { questions, approvals, origins, drafts, asks, mails, bridge } = deciding;
   const automated = { ...foundations, people, judge, origins, agent, alert };
   const automation: Automation = buildAutomation({ ...automated, ownerChat: deciding.ownerChat });
   const announce = createOwnerNotices({ state, bus, questions, strangers, clock, ownerChat });
@@ -191,7 +194,7 @@ async function build(
     bus,
     commands,
     judge,
-    ...{ origins, approvals, drafts },
+    ...{ origins, approvals, drafts, asks },
     permits,
     clock,
     log,

@@ -10,7 +10,7 @@ import { partSpeech } from './spoken.ts';
 import { wrapUntrusted } from './untrusted.ts';
 
 type Said = Pick<InboundMessage, 'text' | 'quoted'> &
-  Partial<Pick<InboundMessage, 'sender' | 'group' | 'heard' | 'attachments' | 'amends'>>;
+  Partial<Pick<InboundMessage, 'sender' | 'group' | 'heard' | 'attachments' | 'amends' | 'note'>>;
 type Worded = Said & Pick<InboundMessage, 'receivedAt' | 'sentAt'>;
 
 /** A random text that nobody can foresee, another one each time. */
@@ -55,6 +55,12 @@ export function holdsWordsOfOthers(message: Said): boolean {
 
 /** What the person wrote, below what they quoted; in a group with their name and what came before. */
 export function wordsOf(message: Said, newBoundary: NewBoundary): string {
+  const { note } = message;
+  const words = withAuthor(message, newBoundary);
+  return note === undefined ? words : `${note}\n\n${words}`;
+}
+
+function withAuthor(message: Said, newBoundary: NewBoundary): string {
   const { sender, group, heard = [] } = message;
   const words = withChangeNote(message, newBoundary);
   if (group === undefined || sender === undefined) return words;

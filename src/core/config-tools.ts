@@ -20,6 +20,7 @@ export const TOOL_NAMES = [
   'read_earlier',
   'read_skill',
   'message',
+  'ask_user',
   'send_email',
   'check_inbox',
   'send_file',

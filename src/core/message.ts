@@ -127,6 +127,8 @@ export type InboundMessage = {
   readonly reaction?: Reaction;
   /** The text is to be said in the chat as it is, with these files: nobody asks for an answer. */
   readonly announces?: { readonly attachments: readonly OutboundAttachment[] };
+  /** What the model is told with it, e.g. which question it answers. Never stored. */
+  readonly note?: string;
   /** Epoch milliseconds by the platform's clock. */
   readonly sentAt: number;
   /** Epoch milliseconds by our clock. */

@@ -11,6 +11,7 @@ import { verbatim } from '../core/stranger-words.ts';
 import type { ToolOutcome } from '../tools/tool.ts';
 import type { Approvals, AskingTurn } from './approvals.ts';
 import type { Drafts } from './drafts.ts';
+import type { Asks } from './asks.ts';
 import type { Origin, Origins } from './origins.ts';
 import { answered } from './turn-answers.ts';
 
@@ -19,6 +20,7 @@ export type BatchOriginsDeps = {
   readonly approvals: Pick<Approvals, 'request' | 'resolve'>;
   readonly drafts: Pick<Drafts, 'post'>;
 };
+  readonly asks: Pick<Asks, 'ask' | 'bind'>;
 
 export class BatchOrigins {
   readonly #turn: Turn;
@@ -62,6 +64,13 @@ export class BatchOrigins {
   }
 
   async #asking(messages: readonly QueuedMessage[], person: TurnPerson): Promise<AskingTurn> {
+  /** Asks whoever wrote last. */
+  ask(question: AskedPerson, messages: readonly QueuedMessage[]): Promise<string> {
+    const { message: newest } = messages.at(-1) ?? this.#turn.messages[0];
+    const { session, id: turnId } = this.#turn;
+    return this.#deps.asks.ask(question, { session, turnId, newest });
+  }
+
     const origins = await Promise.all(messages.map((queued) => this.#of(queued)));
     const { session, id: turnId } = this.#turn;
     // A conversation may go on in another chat than the one it is named after.
@@ -77,10 +86,13 @@ export class BatchOrigins {
   }
 
   async #tell(queued: QueuedMessage): Promise<TurnMessage> {
-    const { rights, isForeign } = await this.#of(queued);
-    const resolved = await this.#deps.approvals.resolve(queued.message, this.#turn.signal);
-    const { message } = resolved;
-    return { ...queued, message, rights, isForeign: isForeign || resolved.isForeign };
+    const { approvals, asks } = this.#deps;
+    const { rights: theirs, isForeign } = await this.#of(queued);
+    const resolved = await approvals.resolve(queued.message, this.#turn.signal);
+    const bound = await asks.bind(this.#turn.session, resolved.message);
+    const rights = bound.rightsFrom(theirs);
+    const isOthers = isForeign || resolved.isForeign || bound.isForeign;
+    return { ...queued, message: bound.message, rights, isForeign: isOthers };
   }
 
   #of(queued: QueuedMessage): Promise<Origin> {
@@ -98,6 +110,11 @@ export function narrowestOf(messages: readonly [TurnMessage, ...TurnMessage[]]):
 
 function askerOf({ sender, chat, group }: InboundMessage): string {
   const title = group?.title === undefined ? '' : ` (${verbatim(group.title)})`;
+function paidAs({ sender, chat }: InboundMessage): Pick<AskingTurn, 'paidBy'> {
+  const paidBy = sender.kind === 'person' ? personNames({ sender, chat }) : sender.paidBy;
+  return paidBy === undefined ? {} : { paidBy };
+}
+
   const place = group === undefined ? '' : `, in the group ${verbatim(chat.chat)}${title}`;
   return `${verbatim(authorOf(sender))} on ${chat.channel}${place}`;
 }

@@ -237,6 +237,7 @@ class TurnRun {
           : [],
       askOwner: (call) => this.#origins.askOwner(call, this.#batch.messages, person),
       post: (letter) => this.#origins.post(letter, this.#batch.messages, person),
+      ask: (question) => this.#origins.ask(question, this.#batch.messages),
       say: (markdown, ordinal, attachments = []) => {
         const files = attachments.length === 0 ? {} : { attachments };
         const text = { turn: this.#turn, newest: this.#newest, ordinal };

@@ -3,6 +3,7 @@
 import type { GuardedFiles } from '../lib/guarded-files.ts';
 import type { MemoryStore } from '../memory/memory.ts';
 import type { Skills } from '../skills/skills.ts';
+import { createAskUser } from './ask-user.ts';
 import { type CheckInboxDeps, createCheckInbox } from './check-inbox.ts';
 import { createCron, type Schedules } from './cron.ts';
 import { createEditFile } from './edit-file.ts';

@@ -10,6 +10,7 @@ import type { SessionKey, TurnId } from '../core/ids.ts';
 import type { Letter } from '../core/letter.ts';
 import type { ChatRef } from '../core/message.ts';
 import type { TurnPerson } from '../core/notes.ts';
+import type { PersonQuestion } from '../core/person-question.ts';
 import type { Rights, ToolAccess } from '../core/rights.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { ToolSpec } from '../providers/provider.ts';
@@ -39,6 +40,11 @@ export type ToolContext = {
    * Left out outside of a turn. @throws ToolError
    */
   post?(letter: Letter): Promise<string>;
+  /**
+   * Asks the person of the chat; what to tell the model. The answer begins a later turn. Left out
+   * outside of a turn. @throws ToolError
+   */
+  ask?(question: PersonQuestion): Promise<string>;
   /** Sends a text, files or both to the current chat at once; a retry of the call sends once. */
   say(markdown: string, attachments?: readonly OutboundAttachment[]): Promise<void>;
 };

@@ -183,6 +183,7 @@ export async function createRig(options: RigOptions = {}) {
         return 'Not run: an owner is asked.';
       },
       post: async () => ({ status: 'ok', text: 'Shown to an owner.' }),
+      ask: async () => 'The question was sent.',
       ...more,
     };
   }

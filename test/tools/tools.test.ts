@@ -15,6 +15,7 @@ const GOOD: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   recall: { query: 'tea' },
   read_skill: { name: 'tea' },
   message: { content: 'On it.' },
+  ask_user: { question: 'Which one?', choices: ['this', 'that'] },
   send_email: { to: 'ann@example.org', subject: 'Lunch', body: 'Today?' },
   send_file: { paths: ['hello.txt'], caption: 'a file' },
   check_inbox: { query: 'invoice', unread: true },

@@ -1,0 +1,107 @@
+// Questions to a person that nobody answers in time, and those a process left half asked.
+
+import { randomBytes } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { createMessageBus } from '../../src/bus/message-bus.ts';
+import { channelName, chatId, DEFAULT_ACCOUNT, messageId, turnId } from '../../src/core/ids.ts';
+import { type InboundMessage, sessionKeyOf } from '../../src/core/message.ts';
+import { NO_RIGHTS } from '../../src/core/rights.ts';
+import { AskBook } from '../../src/gateway/ask-book.ts';
+import { ASK_HOURS, createAsks } from '../../src/gateway/asks.ts';
+import { createQuestions } from '../../src/gateway/questions.ts';
+import { silentLogger } from '../../src/lib/logger.ts';
+import { openEmbeddedStore } from '../../src/store/embedded.ts';
+import { createMovableClock } from '../support/movable-clock.ts';
+import { person } from './people-rig.ts';
+
+const CHAT = { channel: channelName('chat'), account: DEFAULT_ACCOUNT, chat: chatId('1') };
+const SESSION = sessionKeyOf(CHAT);
+
+async function makeRig() {
+  const clock = createMovableClock();
+  const log = silentLogger;
+  const folder = await mkdtemp(join(tmpdir(), 'nanobot-asks-'));
+  const store = await openEmbeddedStore({ path: join(folder, 'state.db'), clock, log });
+  const limits = { maxPending: 100, maxPendingPerChat: 10 };
+  const bus = createMessageBus({ store, clock, log, limits });
+  /** As a process has it that was started now. */
+  function process() {
+    const questions = createQuestions({
+      ...{ state: store.scope('questions'), bus, clock, log, randomBytes },
+      handlers: () => ({ ask: asks.handler }),
+      spendButtons: () => undefined,
+      hasButtons: () => false,
+    });
+    const book = new AskBook(store.scope('asks'));
+    const asks = createAsks({ book, bus, questions, clock, log });
+    return { questions, asks };
+  }
+  const says = (text: string, from = '1'): InboundMessage => ({
+    id: messageId(`chat:${from}:${text}`),
+    chat: CHAT,
+    sender: person(from),
+    addressing: 'direct',
+    text,
+    sentAt: clock.now(),
+    receivedAt: clock.now(),
+  });
+  const ask = ({ asks }: ReturnType<typeof process>, newest = says('go on')) =>
+    asks.ask(
+      {
+        question: { text: 'Which one?', choices: ['this', 'that'], allowsWords: true },
+        ...{ rights: NO_RIGHTS, isTainted: true, ordinal: 0 },
+      },
+      { session: SESSION, turnId: turnId(`${SESSION}#1`), newest },
+    );
+  return {
+    ...{ clock, store, process, says, ask },
+    async [Symbol.asyncDispose]() {
+      await bus[Symbol.asyncDispose]();
+      await store[Symbol.asyncDispose]();
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+test('a question nobody answered is told the model once, and answered no more', async () => {
+  await using rig = await makeRig();
+  const { questions, asks } = rig.process();
+  const stop = new AbortController();
+  const running = questions.run(stop.signal);
+  expect(await rig.ask({ questions, asks })).toMatch(/was sent/);
+  const [open] = await questions.open();
+  await rig.clock.advance(ASK_HOURS * 3_600_000);
+  await expect.poll(() => questions.open()).toEqual([]);
+  const late = rig.says('that');
+  const first = await asks.bind(SESSION, late);
+  expect(first.message.note).toMatch(/^\[Nobody answered your question "Which one\?" in time/);
+  // The same turn, tried again by another process.
+  expect(await rig.process().asks.bind(SESSION, late)).toMatchObject({ message: first.message });
+  expect((await asks.bind(SESSION, rig.says('and now'))).message.note).toBeUndefined();
+  const press = { ...rig.says('x'), press: open?.choices[0]?.token ?? '' };
+  expect(await questions.press(press, 'trusted')).toMatch(/can no longer/);
+  stop.abort();
+  await running;
+});
+
+test('a question that was stored and not asked is asked by the next process, with its taint and rights', async () => {
+  await using rig = await makeRig();
+  const { asks } = rig.process();
+  await rig.ask({ ...rig.process(), asks });
+  for (const { key } of await rig.store.scope('questions').list('')) {
+    await rig.store.scope('questions').delete(key);
+  }
+  const next = rig.process();
+  await next.asks.takeUp();
+  expect(await next.questions.open()).toMatchObject([{ markdown: 'Which one?' }]);
+  const stranger = await next.asks.bind(SESSION, rig.says('2', 'somebody'));
+  expect(stranger.message.note).toBeUndefined();
+  const bound = await next.asks.bind(SESSION, rig.says('2.'));
+  expect(bound.message.note).toContain('they chose "that"');
+  expect(bound.isForeign).toBe(true);
+  expect(bound.rightsFrom({ ...NO_RIGHTS, write: 'free' })).toEqual(NO_RIGHTS);
+  expect(await next.questions.open()).toEqual([]);
+});

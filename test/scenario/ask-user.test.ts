@@ -1,0 +1,142 @@
+// The agent asks and the turn waits for the answer, however long, over restarts: the whole program,
+// seen from Telegram.
+
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { type BotApi, startBotApi } from '../support/bot-api.ts';
+import { type GatewayProcess, makeTestHome, type TestHome } from '../support/gateway-process.ts';
+import {
+  type LlmReply,
+  type LlmRequest,
+  type LlmServer,
+  startLlmServer,
+} from '../support/llm-server.ts';
+
+const PERSON = 700;
+const MEMBER = { id: 701, first_name: 'Mia' };
+const GROUP = -1_001_000_000_045;
+
+let telegram: BotApi;
+let model: LlmServer;
+let home: TestHome;
+let gateway: GatewayProcess;
+
+const CITIES = { question: 'Which *city*?', choices: ['Berlin', 'Rome', '/new'] };
+
+/** The newest is what a tool found. */
+const isResult = ({ body }: LlmRequest) =>
+  JSON.stringify(body).lastIndexOf('"role":"tool"') >
+  JSON.stringify(body).lastIndexOf('"role":"user"');
+
+/** Asks where it is told to, ends that turn without a word, and repeats what it is told else. */
+function asking(request: LlmRequest): LlmReply {
+  const { lastUserText } = request;
+  if (isResult(request)) return { chunks: [''] };
+  const strict = lastUserText.includes('STRICT');
+  if (/ASK/.test(lastUserText)) {
+    const args = { ...CITIES, ...(strict ? { question: 'Which one?', free_text: false } : {}) };
+    return { toolCalls: [{ name: 'ask_user', arguments: args }] };
+  }
+  return { chunks: [`Told: ${lastUserText}`] };
+}
+
+const bot = (chat: number) => telegram.chat(chat).messages.filter(({ from }) => from === 'bot');
+const hears = (chat: number, pattern: RegExp, from = 0) =>
+  telegram.waitFor(
+    () =>
+      bot(chat)
+        .slice(from)
+        .find(({ text }) => pattern.test(text)),
+    20_000,
+  );
+const told = () =>
+  model.requests.filter(
+    (request) => !isResult(request) && request.lastUserText.includes('This answers your question'),
+  );
+
+beforeAll(async () => {
+  telegram = await startBotApi();
+  telegram.group(GROUP);
+  model = await startLlmServer({ respond: asking });
+  const { token, apiRoot } = telegram;
+  home = await makeTestHome({
+    agents: { defaults: { model: 'openai/sim-1' } },
+    providers: { openai: { apiKey: 'ask-key', apiBase: model.openaiBase } },
+    channels: {
+      telegram: {
+        ...{ enabled: true, token, apiRoot },
+        allowFrom: [`${PERSON}`, `${MEMBER.id}`],
+        groups: [String(GROUP)],
+      },
+    },
+    gateway: { port: 0 },
+    coalesce: { quietMs: 50 },
+  });
+  gateway = await home.start();
+}, 60_000);
+
+afterEach(() => expect(telegram.violations).toEqual([]));
+
+afterAll(async () => {
+  await home[Symbol.asyncDispose]();
+  await telegram[Symbol.asyncDispose]();
+  await model[Symbol.asyncDispose]();
+});
+
+describe('a question to the person', () => {
+  it('ends the turn without a further word, and its press is answered once, over a kill', async () => {
+    telegram.say(PERSON, 'ASK me');
+    await hears(PERSON, /Which city\?/);
+    await model.received(2);
+    await gateway.kill();
+    gateway = await home.start();
+    expect(bot(PERSON)).toHaveLength(1);
+    const press = telegram.press(PERSON, PERSON, 'Rome');
+    const answer = await hears(PERSON, /^Told:/);
+    expect(answer.text).toContain('they chose "Rome"');
+    expect(answer.text).toContain('My choice: Rome');
+    const query = press['callback_query'] as object;
+    telegram.offer({ callback_query: { ...query, id: '4712' } });
+    await hears(PERSON, /can no longer be answered/);
+    expect(told()).toHaveLength(1);
+    // Its label is no command.
+    const before = bot(PERSON).length;
+    telegram.say(PERSON, 'ASK me again');
+    await hears(PERSON, /Which city\?/, before);
+    telegram.press(PERSON, PERSON, '/new');
+    await hears(PERSON, /My choice: \/new/, before);
+    expect(JSON.stringify(model.requests.at(-1)?.body)).toContain('My choice: Rome');
+  }, 60_000);
+
+  it('is answered in words as well, which leave nothing to press', async () => {
+    const before = bot(PERSON).length;
+    telegram.say(PERSON, 'ASK once more');
+    await hears(PERSON, /Which city\?/, before);
+    telegram.say(PERSON, 'Paris, rather');
+    const answer = await hears(PERSON, /^Told: .*Paris/s, before);
+    expect(answer.text).toContain('This answers your question "Which city?", unless');
+    await telegram.waitFor(() => bot(PERSON).every(({ buttons = [] }) => buttons.length === 0));
+    telegram.say(PERSON, 'and now?');
+    expect((await hears(PERSON, /and now/, before)).text).not.toContain('answers');
+  });
+
+  it('takes only its choices where words do not count, and the place of an earlier one', async () => {
+    const before = bot(PERSON).length;
+    telegram.say(PERSON, 'ASK first');
+    await hears(PERSON, /Which city\?/, before);
+    telegram.say(PERSON, 'ASK STRICT');
+    await hears(PERSON, /Which one\?/, before);
+    telegram.say(PERSON, 'whatever');
+    expect((await hears(PERSON, /whatever/, before)).text).toContain('is still open');
+    telegram.say(PERSON, 'berlin');
+    expect((await hears(PERSON, /Told: .*berlin/s, before)).text).toContain('they chose "Berlin"');
+  });
+
+  it('is the business of whoever was asked, also in a group', async () => {
+    telegram.say({ id: PERSON, first_name: 'Ann' }, '@nano_sim_bot ASK here', { chatId: GROUP });
+    await hears(GROUP, /Which city\?/);
+    telegram.press(MEMBER, GROUP, 'Rome');
+    await hears(GROUP, /not yours to decide/);
+    telegram.press({ id: PERSON, first_name: 'Ann' }, GROUP, 'Berlin');
+    expect((await hears(GROUP, /^Told:/)).text).toContain('they chose "Berlin"');
+  });
+});
