@@ -1,7 +1,7 @@
 // Finds out beside other work who sent the messages of a turn, and tells the agent with each message:
 // what its sender may have done, and what came of a call that an owner had to allow.
 
-import type { CallToApprove, LetterToPost, TurnMessage } from '../agent/agent.ts';
+import type { AskedPerson, CallToApprove, LetterToPost, TurnMessage } from '../agent/agent.ts';
 import type { QueuedMessage, Turn } from '../bus/bus.ts';
 import { authorOf } from '../core/group-talk.ts';
 import type { InboundMessage } from '../core/message.ts';

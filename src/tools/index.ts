@@ -79,6 +79,7 @@ export function createTools({
     createReadEarlier({ sessions, maxResultChars: reading.maxResultChars }),
     createReadSkill(skills),
     createMessage(),
+    createAskUser(),
     createSendEmail(),
     createSendFile({ files, ...sending }),
     createExec(executor),
