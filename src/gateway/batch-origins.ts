@@ -10,8 +10,8 @@ import { narrowed, type Rights } from '../core/rights.ts';
 import { verbatim } from '../core/stranger-words.ts';
 import type { ToolOutcome } from '../tools/tool.ts';
 import type { Approvals, AskingTurn } from './approvals.ts';
-import type { Drafts } from './drafts.ts';
 import type { Asks } from './asks.ts';
+import type { Drafts } from './drafts.ts';
 import type { Origin, Origins } from './origins.ts';
 import { answered } from './turn-answers.ts';
 
@@ -19,8 +19,8 @@ export type BatchOriginsDeps = {
   readonly origins: Origins;
   readonly approvals: Pick<Approvals, 'request' | 'resolve'>;
   readonly drafts: Pick<Drafts, 'post'>;
-};
   readonly asks: Pick<Asks, 'ask' | 'bind'>;
+};
 
 export class BatchOrigins {
   readonly #turn: Turn;
@@ -63,7 +63,6 @@ export class BatchOrigins {
     return this.#deps.drafts.post(letter, await this.#asking(messages, person));
   }
 
-  async #asking(messages: readonly QueuedMessage[], person: TurnPerson): Promise<AskingTurn> {
   /** Asks whoever wrote last. */
   ask(question: AskedPerson, messages: readonly QueuedMessage[]): Promise<string> {
     const { message: newest } = messages.at(-1) ?? this.#turn.messages[0];
@@ -71,6 +70,7 @@ export class BatchOrigins {
     return this.#deps.asks.ask(question, { session, turnId, newest });
   }
 
+  async #asking(messages: readonly QueuedMessage[], person: TurnPerson): Promise<AskingTurn> {
     const origins = await Promise.all(messages.map((queued) => this.#of(queued)));
     const { session, id: turnId } = this.#turn;
     // A conversation may go on in another chat than the one it is named after.
@@ -110,11 +110,6 @@ export function narrowestOf(messages: readonly [TurnMessage, ...TurnMessage[]]):
 
 function askerOf({ sender, chat, group }: InboundMessage): string {
   const title = group?.title === undefined ? '' : ` (${verbatim(group.title)})`;
-function paidAs({ sender, chat }: InboundMessage): Pick<AskingTurn, 'paidBy'> {
-  const paidBy = sender.kind === 'person' ? personNames({ sender, chat }) : sender.paidBy;
-  return paidBy === undefined ? {} : { paidBy };
-}
-
   const place = group === undefined ? '' : `, in the group ${verbatim(chat.chat)}${title}`;
   return `${verbatim(authorOf(sender))} on ${chat.channel}${place}`;
 }

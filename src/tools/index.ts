@@ -59,9 +59,9 @@ export function createTools({
   web,
   search,
   sending,
-  schedules,
   results,
   reading,
+  schedules,
 }: ToolsDeps): readonly Tool[] {
   const recall = createRecall(memory);
   const sessionSearch = createSessionSearch({ past, maxResultChars: reading.maxResultChars });
