@@ -37,7 +37,7 @@ export async function buildTelemetry(
   const page = prometheus ? createPrometheus() : undefined;
   const sinks: Telemetry[] = page === undefined ? [] : [page];
   if (metricsFile) sinks.push(resources.use(openMetricsFile({ path: home.metrics, log })));
-  if (otel.endpoint !== '') sinks.push(resources.use(await openSpans(otel)));
+  if (otel.endpoint !== '') sinks.push(resources.use(await openSpans(otel, clock)));
   const state = store.scope(AUDIT_SCOPE);
   return {
     telemetry: {

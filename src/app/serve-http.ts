@@ -97,9 +97,10 @@ async function gaugesOf(gateway: Served, bus: Pick<MessageBus, 'stats'>): Promis
   return {
     ...{ pendingMessages: pending, runningTurns: running, queuedDeliveries: outboundQueued },
     deadMessages: dead + unknown,
-    channels: gateway.channels().map(({ name, status }) => {
-      return { account: name, isRunning: status.kind === 'running' };
-    }),
+    channels: gateway
+      .channels()
+      .filter(({ enabled }) => enabled)
+      .map(({ name, status }) => ({ account: name, isRunning: status.kind === 'running' })),
   };
 }
 

@@ -66,6 +66,7 @@ async function look(
   const exec = await import('./doctor/exec-check.ts');
   const tools = await import('./doctor/tool-check.ts');
   const skills = await import('./doctor/skill-check.ts');
+  const accounts = await import('./doctor/account-check.ts');
   const whatsapp = await import('./doctor/whatsapp-check.ts');
   const loaded = file.loaded.config;
   const asked = await Promise.all([
@@ -84,6 +85,7 @@ async function look(
     config.checkExposure(loaded),
     config.checkSecrets(file.loaded),
     ...config.checkWeb(loaded),
+    ...(await accounts.checkAccounts(home, loaded, store.state)),
     ...(await config.checkAccess(loaded, store.state)),
     ...(await whatsapp.checkWhatsAppLink(loaded, store.state, terminal.clock.now())),
     ...asked.flat(),

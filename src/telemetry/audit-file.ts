@@ -174,11 +174,15 @@ export async function verifyAudit(path: string, state: KeyValueStore): Promise<A
   let head = AUDIT_START;
   let wasKept = kept.seq === 0;
   let at = { file: path, line: 0 };
+  let unread: typeof at | undefined;
   for await (const { file, line, text } of auditLines(path)) {
+    if (unread !== undefined) return { kind: 'broken', ...unread, problem: 'this is no entry' };
     at = { file, line };
     const found = readLine(text);
+    // At the very end it may be what a kill left of an entry that was never counted.
     if (found === undefined) {
-      return { kind: 'broken', ...at, problem: 'this is no entry, or half of one' };
+      unread = at;
+      continue;
     }
     const problem = problemOf(head, found);
     if (problem !== undefined) return { kind: 'broken', ...at, problem };

@@ -3,6 +3,7 @@
 
 import { createHash } from 'node:crypto';
 import type { Context, SpanContext } from '@opentelemetry/api';
+import type { Clock } from '../lib/clock.ts';
 import type { Telemetry, TelemetryRecord } from './telemetry.ts';
 
 export type SpanSettings = {
@@ -11,6 +12,11 @@ export type SpanSettings = {
   readonly headers: Readonly<Record<string, string>>;
   readonly serviceName: string;
 };
+
+/** Of one hand-over to the collector, its retries included. */
+const EXPORT_TIMEOUT_MS = 3000;
+/** At the end of the process. */
+const LAST_EXPORT_MS = 1000;
 
 export interface Spans extends Telemetry, AsyncDisposable {}
 
@@ -21,12 +27,16 @@ type Named = {
   readonly attributes: Readonly<Record<string, string | number>>;
 };
 
-export async function openSpans(settings: SpanSettings): Promise<Spans> {
+export async function openSpans(settings: SpanSettings, clock: Clock): Promise<Spans> {
   const api = await import('@opentelemetry/api');
   const { BasicTracerProvider, BatchSpanProcessor } = await import('@opentelemetry/sdk-trace-base');
   const { OTLPTraceExporter } = await import('@opentelemetry/exporter-trace-otlp-http');
   const { resourceFromAttributes } = await import('@opentelemetry/resources');
-  const exporter = new OTLPTraceExporter({ url: settings.endpoint, headers: settings.headers });
+  const exporter = new OTLPTraceExporter({
+    url: settings.endpoint,
+    headers: settings.headers,
+    timeoutMillis: EXPORT_TIMEOUT_MS,
+  });
   const ids = new TurnIds();
   const provider = new BasicTracerProvider({
     idGenerator: ids,
@@ -53,7 +63,10 @@ export async function openSpans(settings: SpanSettings): Promise<Spans> {
     },
     async [Symbol.asyncDispose]() {
       // What cannot be handed over by then is lost, and nothing waits for it.
-      await provider.shutdown().catch(() => undefined);
+      const isOver = new AbortController();
+      const grace = clock.sleep(LAST_EXPORT_MS, isOver.signal).catch(() => undefined);
+      await Promise.race([provider.shutdown().catch(() => undefined), grace]);
+      isOver.abort();
     },
   };
 }

@@ -96,9 +96,13 @@ describe('the audit file', () => {
     expect(await verify()).toEqual({ kind: 'intact', entries: 4 });
     // Killed within a line.
     await appendFile(path, '{"seq":5,"at":"20');
+    expect(await verify()).toEqual({ kind: 'intact', entries: 4 });
     await write('e');
     expect(await verify()).toEqual({ kind: 'intact', entries: 5 });
     expect(await lines()).toHaveLength(5);
+    // Half of one that was counted.
+    await truncate(path, (await readFile(path)).length - 9);
+    expect((await verify()).kind).toBe('broken');
     await truncate(path, 0);
     expect((await verify()).kind).toBe('broken');
   });

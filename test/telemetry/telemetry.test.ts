@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { accountName } from '../../src/core/account.ts';
 import { messageId, sessionKey, turnId } from '../../src/core/ids.ts';
+import { systemClock } from '../../src/lib/clock.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { openMetricsFile } from '../../src/telemetry/metrics-file.ts';
 import { createPrometheus } from '../../src/telemetry/prometheus.ts';
@@ -116,7 +117,7 @@ describe('spans', () => {
     const address = server.address();
     const port = typeof address === 'object' ? address?.port : 0;
     const endpoint = `http://127.0.0.1:${port}/v1/traces`;
-    const spans = await openSpans({ endpoint, headers: {}, serviceName: 'nanobot' });
+    const spans = await openSpans({ endpoint, headers: {}, serviceName: 'nanobot' }, systemClock);
     for (const record of RECORDS) spans.record(record);
     await spans[Symbol.asyncDispose]();
     const sent = bodies
@@ -135,7 +136,7 @@ describe('spans', () => {
 
   it('that no collector takes hold nothing up', async () => {
     const endpoint = 'http://127.0.0.1:9/v1/traces';
-    const spans = await openSpans({ endpoint, headers: {}, serviceName: 'nanobot' });
+    const spans = await openSpans({ endpoint, headers: {}, serviceName: 'nanobot' }, systemClock);
     for (const record of RECORDS) spans.record(record);
     await spans[Symbol.asyncDispose]();
   });

@@ -21,7 +21,8 @@ export function checkNode(version: string): Finding {
 /** The home and what in it holds secrets or conversations must be its user's alone. */
 export async function checkPermissions(home: Home): Promise<readonly Finding[]> {
   const folders = [home.root, home.sessions, home.logs];
-  const files = [home.config, home.lastGoodConfig, home.state, home.token, home.history];
+  const own = [home.config, home.lastGoodConfig, home.state, home.token, home.history];
+  const files = [...own, home.metrics, home.audit];
   const findings = [
     ...(await Promise.all(folders.map((path) => checkPrivate(path, PRIVATE_FOLDER)))),
     ...(await Promise.all(files.map((path) => checkPrivate(path, PRIVATE_FILE)))),

@@ -1,0 +1,145 @@
+// A whole gateway that measures itself: one turn is found by one id in the metrics, the page for
+// Prometheus, the log, the spans and the audit file.
+
+import { once } from 'node:events';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { expect, it, onTestFinished } from 'vitest';
+import { AUDIT_SCOPE } from '../../src/app/build-telemetry.ts';
+import { composeGateway } from '../../src/app/compose.ts';
+import { openHome } from '../../src/app/first-run.ts';
+import { homeOf } from '../../src/app/home.ts';
+import { withOpenState } from '../../src/app/state.ts';
+import { checkAccounts } from '../../src/cli/doctor/account-check.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+import { verifyAudit } from '../../src/telemetry/audit-file.ts';
+import { temporaryFolder } from '../sessions/session-folder.ts';
+import { callTools, fail, say, startLlmServer } from '../support/llm-server.ts';
+
+const TOKEN = 'the-token-of-this-test';
+const SAID = 'the-words-of-the-person';
+
+async function startCollector() {
+  const bodies: string[] = [];
+  const server = createServer(async (request, response) => {
+    bodies.push(Buffer.concat(await request.toArray()).toString('utf8'));
+    response.end('{}');
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => void server.close());
+  const { port } = server.address() as AddressInfo;
+  return { endpoint: `http://127.0.0.1:${port}/v1/traces`, sent: () => bodies.join('') };
+}
+
+async function makeHome(config: object) {
+  const env = { NANOBOT_HOME: join(await temporaryFolder(), 'home') };
+  const home = homeOf(env);
+  await openHome(home, env);
+  await writeFile(home.config, JSON.stringify({ version: 1, ...config }), { mode: 0o600 });
+  return { home, env, loaded: (await openHome(home, env)).loaded };
+}
+
+const jsonLines = async (path: string) =>
+  (await readFile(path, 'utf8'))
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+
+it('one turn is found by one id wherever the gateway keeps account of it', async () => {
+  await using model = await startLlmServer();
+  const collector = await startCollector();
+  const { home, env, loaded } = await makeHome({
+    agents: { defaults: { model: 'openai/sim-1' } },
+    providers: { openai: { apiKey: 'a-key', apiBase: model.openaiBase } },
+    gateway: { port: 0, token: TOKEN },
+    telemetry: { otel: { endpoint: collector.endpoint } },
+  });
+  model.script(
+    fail(503),
+    callTools({ name: 'write_file', arguments: { path: 'list.txt', content: 'milk' } }),
+    say('It is in list.txt.'),
+  );
+  const gateway = await composeGateway(loaded, {
+    ...{ home, env, channels: [], http: true, foreground: () => undefined },
+  });
+  const stopping = new AbortController();
+  const running = gateway.run(stopping.signal);
+  const { terminal } = gateway;
+  await terminal.submit({ chat: 'list', clientId: 'c1', text: SAID });
+  for await (const event of terminal.events('list', 0, stopping.signal)) {
+    if (event.type === 'said' && event.from === 'agent') break;
+  }
+
+  const page = (headers: Record<string, string>) =>
+    fetch(`${gateway.address}/metrics`, { headers });
+  expect((await page({})).status).toBe(401);
+  const scraped = await page({ authorization: `Bearer ${TOKEN}` });
+  expect(scraped.headers.get('content-type')).toContain('text/plain');
+  const text = await scraped.text();
+  expect(text).toContain('nanobot_turn_seconds_count{account="terminal",outcome="answered"} 1');
+  expect(text).toContain('nanobot_tool_call_seconds_count{tool="write_file",status="ok"} 1');
+  expect(text).toContain('nanobot_queue_messages{state="pending"} 0');
+  expect(text).toMatch(/nanobot_model_call_seconds_count\{[^}]*status="ok"\} 2/);
+  expect(text).toMatch(/nanobot_messages_received_total\{account="terminal",status="queued"\} 1/);
+  expect(text).toContain('process_cpu_seconds_total');
+  expect(text).not.toContain(SAID);
+
+  stopping.abort();
+  await running;
+  await gateway[Symbol.asyncDispose]();
+
+  const calls = await jsonLines(home.metrics);
+  expect(calls.map(({ status }) => status)).toEqual(['server', 'ok', 'ok']);
+  const turn = calls[0].request_id;
+  expect(turn).toMatch(/^terminal:list#\d+$/);
+  expect(calls.every((call) => call.request_id === turn && call.role === 'turn')).toBe(true);
+  expect(calls[0].http_status).toBe(503);
+
+  const audit = await jsonLines(home.audit);
+  expect(audit.map(({ kind, fields }) => fields.what ?? `${kind} ${fields.tool}`)).toEqual([
+    'started',
+    'tool_call write_file',
+    'stopped',
+  ]);
+  expect(audit[1].fields).toMatchObject({ turn, access: 'write', status: 'ok' });
+  expect(JSON.stringify(audit)).not.toContain(SAID);
+
+  const [log = ''] = await readdir(home.logs);
+  const logged = await readFile(join(home.logs, log), 'utf8');
+  expect(logged).not.toContain(SAID);
+  const ofTurn = logged.split('\n').filter((line) => line.includes(turn));
+  expect(ofTurn.some((line) => line.includes('model call retried'))).toBe(true);
+  expect(collector.sent()).toContain('"execute_tool write_file"');
+  expect(collector.sent()).toContain('"deliver terminal"');
+
+  await withOpenState(home, systemClock, async (state) => {
+    const kept = state.store.scope(AUDIT_SCOPE);
+    expect((await state.store.trace('last'))?.turnId).toBe(turn);
+    expect(await verifyAudit(home.audit, kept)).toEqual({ kind: 'intact', entries: 3 });
+    const levels = async () =>
+      (await checkAccounts(home, loaded.config, state)).map(({ level }) => level);
+    expect(await levels()).toEqual(['ok']);
+    const whole = await readFile(home.audit, 'utf8');
+    await writeFile(home.audit, whole.replace('write_file', 'read_file'));
+    expect(await levels()).toEqual(['fail']);
+  });
+});
+
+it('what is switched off is not there', async () => {
+  const { home, env, loaded } = await makeHome({
+    gateway: { port: 0, token: TOKEN },
+    telemetry: { metricsFile: false, prometheus: false, audit: false },
+  });
+  await using gateway = await composeGateway(loaded, {
+    ...{ home, env, channels: [], http: true, foreground: () => undefined },
+  });
+  const stopping = new AbortController();
+  const running = gateway.run(stopping.signal);
+  const headers = { authorization: `Bearer ${TOKEN}` };
+  expect((await fetch(`${gateway.address}/metrics`, { headers })).status).toBe(404);
+  stopping.abort();
+  await running;
+  expect((await readdir(home.root)).filter((name) => /audit|metrics/.test(name))).toEqual([]);
+});
