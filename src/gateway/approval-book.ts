@@ -3,9 +3,10 @@
 
 import { createHash } from 'node:crypto';
 import type { MessageId, SessionKey, TurnId } from '../core/ids.ts';
-import type { ChatRef } from '../core/message.ts';
+import type { ChatRef, SystemSender } from '../core/message.ts';
 import type { TurnPerson } from '../core/notes.ts';
 import type { Rights, ToolAccess } from '../core/rights.ts';
+import { jsonRow } from '../lib/read-once.ts';
 import type { KeyValueStore } from '../store/store.ts';
 
 export type Approval = {
@@ -24,6 +25,8 @@ export type Approval = {
   readonly replyTo?: MessageId | undefined;
   /** Whose turn asked. */
   readonly person: TurnPerson;
+  /** Whose budget the turn that gets the result is charged to. */
+  readonly paidBy?: SystemSender['paidBy'];
   /** Of the turn that asked; those of the turn that gets the result. */
   readonly rights: Rights;
   readonly isTainted: boolean;
@@ -67,7 +70,7 @@ export class ApprovalBook {
 
   async get(id: string): Promise<Approval | undefined> {
     const stored = await this.#state.get(`${PREFIX}${id}`);
-    return stored === undefined ? undefined : JSON.parse(stored);
+    return stored === undefined ? undefined : jsonRow<Approval>(stored);
   }
 
   async put(approval: Approval): Promise<void> {
@@ -78,7 +81,7 @@ export class ApprovalBook {
   async open(): Promise<readonly Approval[]> {
     const rows = await this.#state.list(PREFIX);
     return rows
-      .map(({ value }): Approval => JSON.parse(value))
+      .flatMap(({ value }) => jsonRow<Approval>(value) ?? [])
       .filter(({ state }) => state.kind === 'open')
       .sort((one, other) => one.at - other.at);
   }

@@ -6,7 +6,7 @@ import type { ApprovedCall, CallToApprove } from '../agent/agent.ts';
 import type { MessageBus } from '../bus/bus.ts';
 import { approvalText, MAX_SHOWN_CHARS } from '../core/approval-text.ts';
 import { type MessageId, messageId, type SessionKey, type TurnId } from '../core/ids.ts';
-import type { ChatRef, InboundMessage } from '../core/message.ts';
+import type { ChatRef, InboundMessage, SystemSender } from '../core/message.ts';
 import type { TurnPerson } from '../core/notes.ts';
 import { verbatim } from '../core/stranger-words.ts';
 import type { Clock } from '../lib/clock.ts';
@@ -34,6 +34,8 @@ export type AskingTurn = {
   readonly person: TurnPerson;
   /** The message that the turn answers. */
   readonly replyTo: MessageId | undefined;
+  /** Whose budget the turn that hears of it is charged to. */
+  readonly paidBy?: SystemSender['paidBy'];
   /** Who asks, in words fit for Markdown. */
   readonly asker: string;
   /** The turn is an owner's, alone with the agent: they are asked right there. */
@@ -209,16 +211,14 @@ export function createApprovals(deps: ApprovalsDeps): Approvals {
 
 /** Its text is the name of the call, until the turn that takes it up asks for the result. */
 function resultMessage(approval: Approval, now: number): InboundMessage {
-  const { id, chat, session, rights, person, replyTo, isTainted } = approval;
+  const { id, chat, session, rights, person, paidBy, replyTo, isTainted } = approval;
   return {
     id: messageId(`approval/${id}`),
     chat,
     session,
     sender: {
-      kind: 'system',
-      source: 'approval',
-      rights,
-      person,
+      ...{ kind: 'system', source: 'approval', rights, person },
+      ...(paidBy === undefined ? {} : { paidBy }),
       ...(isTainted ? { isTainted } : {}),
     },
     addressing: 'direct',

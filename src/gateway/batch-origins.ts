@@ -5,6 +5,7 @@ import type { AskedPerson, CallToApprove, LetterToPost, TurnMessage } from '../a
 import type { QueuedMessage, Turn } from '../bus/bus.ts';
 import { authorOf } from '../core/group-talk.ts';
 import type { InboundMessage } from '../core/message.ts';
+import { personNames } from '../core/message-limits.ts';
 import type { TurnPerson } from '../core/notes.ts';
 import { narrowed, type Rights } from '../core/rights.ts';
 import { verbatim } from '../core/stranger-words.ts';
@@ -79,6 +80,7 @@ export class BatchOrigins {
     const isOwnerHere = origins.every((origin) => origin.isOwnerHere);
     return {
       ...{ session, turnId, chat, person },
+      ...paidAs(newest),
       replyTo: answered(newest),
       asker: isOwnerHere ? `you on ${chat.channel}` : askerOf(newest),
       isOwnerHere,
@@ -106,6 +108,11 @@ export class BatchOrigins {
 export function narrowestOf(messages: readonly [TurnMessage, ...TurnMessage[]]): Rights {
   const [first, ...rest] = messages;
   return rest.reduce((rights, message) => narrowed(rights, message.rights), first.rights);
+}
+
+function paidAs({ sender, chat }: InboundMessage): Pick<AskingTurn, 'paidBy'> {
+  const paidBy = sender.kind === 'person' ? personNames({ sender, chat }) : sender.paidBy;
+  return paidBy === undefined ? {} : { paidBy };
 }
 
 function askerOf({ sender, chat, group }: InboundMessage): string {

@@ -45,16 +45,14 @@ export function toldOf(draft: Draft): string {
 /** The message that tells the conversation what came of its letter, with the rights it had. */
 export function outcomeOf(draft: Draft, now: number): InboundMessage {
   const { id, turn, rights, isTainted, state } = draft;
-  const { chat, session, person, replyTo } = turn;
+  const { chat, session, person, paidBy, replyTo } = turn;
   return {
     id: messageId(`draft/${id}/${state}`),
     chat,
     session,
     sender: {
-      kind: 'system',
-      source: 'draft',
-      rights,
-      person,
+      ...{ kind: 'system', source: 'draft', rights, person },
+      ...(paidBy === undefined ? {} : { paidBy }),
       ...(isTainted ? { isTainted } : {}),
     },
     addressing: 'direct',

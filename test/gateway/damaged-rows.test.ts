@@ -4,6 +4,7 @@ import { randomBytes } from 'node:crypto';
 import { expect, it } from 'vitest';
 import { createOwnerDoor } from '../../src/app/owner-door.ts';
 import { channelName, chatId, DEFAULT_ACCOUNT, messageId } from '../../src/core/ids.ts';
+import { ApprovalBook } from '../../src/gateway/approval-book.ts';
 import { BridgeBook } from '../../src/gateway/bridge-book.ts';
 import { DraftBook } from '../../src/gateway/draft-book.ts';
 import { createPairing } from '../../src/gateway/pairing.ts';
@@ -28,6 +29,12 @@ function stumbling(state: KeyValueStore): KeyValueStore {
 }
 
 const BOOKS = [
+  ['calls to allow', 'call:1', (state: KeyValueStore) => new ApprovalBook(state).get('1')],
+  [
+    'calls listed',
+    'call:1',
+    async (state: KeyValueStore) => (await new ApprovalBook(state).open())[0],
+  ],
   ['drafts', 'draft:1', (state: KeyValueStore) => new DraftBook(state).editedBy(chat, newest)],
   ['mails', 'mail:1', (state: KeyValueStore) => new BridgeBook(state).writtenIn(chat, newest)],
   ['questions', 'open:1', (state: KeyValueStore) => new QuestionBook(state).numberedIn(chat)],

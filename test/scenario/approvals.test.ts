@@ -131,6 +131,12 @@ describe('an order in a quoted text', () => {
     await hears(OWNER, /^Seen: Created/);
     expect(await written('skills/eve/SKILL.md')).toBe('ordered skills/eve/SKILL.md');
     await rm(join(home.path, 'workspace/skills/eve'), { recursive: true });
+    // What comes of it is thought about at the expense of whoever asked for it.
+    telegram.say(OWNER, '/usage');
+    const { text: usage } = await hears(OWNER, /total:/);
+    const spent = (whose: string) => new RegExp(`${whose}.*?: (\\d.*)`).exec(usage)?.[1];
+    expect(spent('\\(person'), usage).toMatch(/token/);
+    expect(spent('\\(person'), usage).toBe(spent('\\(chat'));
     const query = press['callback_query'] as object;
     telegram.offer({ callback_query: { ...query, id: '4711' } });
     await hears(OWNER, /can no longer be answered/);
