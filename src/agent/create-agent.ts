@@ -6,9 +6,10 @@ import { TurnCancelled } from '../bus/bus.ts';
 import { ProviderError } from '../core/errors.ts';
 import type { AgentEvent } from '../core/event.ts';
 import type { SessionKey } from '../core/ids.ts';
+import { createTimeStamps, type TimeStamp } from '../core/message-times.ts';
 import { interrupt, TURN_START } from '../core/turn.ts';
 import type { Interruption, LiveState, TurnState } from '../core/turn-state.ts';
-import { createTimeText, type ZonedText } from '../core/zone-time.ts';
+import { createZoneNames } from '../core/zone-time.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { MediaReader } from '../media/reader.ts';
@@ -63,7 +64,8 @@ type Lasting = {
   readonly cleared: ClearedResults;
   readonly compactor: Compactor;
   readonly cacheAlarm: CacheAlarm;
-  readonly timeText: ZonedText;
+  readonly stampsIn: (timeZone: string) => TimeStamp;
+  readonly zoneName: (timeZone: string) => string;
 };
 
 /** Disposing ends what goes on behind the turns. */
@@ -75,8 +77,9 @@ export function createAgent(deps: AgentDeps): Agent & AsyncDisposable {
   const compactor = createCompactor({ ...deps, outdated });
   const compacting = createCompacting(compactor, deps);
   const cleared = new ClearedResults();
-  const watched = { cacheAlarm: createCacheAlarm(), timeText: createTimeText() };
-  const lasting = { cleared, contexts, correction, compactor, ...watched };
+  const times = { stampsIn: createTimeStamps(), zoneName: createZoneNames() };
+  const cacheAlarm = createCacheAlarm();
+  const lasting = { cleared, contexts, correction, compactor, cacheAlarm, ...times };
 
   return {
     ...createRevisions({ sessions, clock, outdated }),
@@ -112,7 +115,7 @@ export function createAgent(deps: AgentDeps): Agent & AsyncDisposable {
 
 async function openTurn(
   deps: AgentDeps,
-  { cleared, contexts, correction, compactor, cacheAlarm, timeText }: Lasting,
+  { cleared, contexts, correction, compactor, cacheAlarm, stampsIn, zoneName }: Lasting,
   input: TurnInput,
   context: PreparedContext,
 ): Promise<Omit<TurnContext, 'signal'>> {
@@ -121,7 +124,9 @@ async function openTurn(
   const startedMs = clock.monotonic();
   const { session, turnId } = input;
   const means = { toolbox: deps.toolbox(), rights: new TurnRights(input.rights) };
-  const reading = { cleared, canReadBack: () => canReadBack(means) };
+  const timeZone = input.person.timeZone ?? settings.timeZone;
+  const stampOf = stampsIn(timeZone);
+  const reading = { cleared, stampOf, canReadBack: () => canReadBack(means) };
   return {
     ...means,
     input,
@@ -143,7 +148,7 @@ async function openTurn(
     models: deps.models(),
     thread: new Thread({ sessions, session, turnId, ...reading }),
     log: deps.log.child({ session, turnId }),
-    time: timeText(clock.now(), input.person.timeZone ?? settings.timeZone),
+    zone: zoneName(timeZone),
     elapsedMs: () => Math.round(clock.monotonic() - startedMs),
   };
 }

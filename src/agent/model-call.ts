@@ -45,6 +45,7 @@ export function planCall(turn: TurnContext, model: string, ask: Ask): ModelCall 
       imagesTokens(messages, handle.vision ? imagesShownBy(handle) : 0),
     threadTokens: messagesTokens(messages),
     request: {
+      conversation: input.session,
       system,
       messages,
       tools: specs,
@@ -75,7 +76,7 @@ export function expectedTokens(turn: TurnContext, call: ModelCall): number {
 }
 
 function systemPrompt(
-  { prepared, settings, toolbox, input, rights, time }: TurnContext,
+  { prepared, settings, toolbox, input, rights, zone }: TurnContext,
   model: Parameters<typeof buildPrompt>[1],
 ) {
   return buildPrompt(
@@ -86,7 +87,7 @@ function systemPrompt(
       platform: process.platform,
       channel: input.chat.channel,
       chat: input.chat.chat,
-      time,
+      timeZone: zone,
       ...(input.person.language === undefined ? {} : { language: input.person.language }),
     },
     model,
@@ -114,13 +115,13 @@ function noteFor(ask: Ask, maxRounds: number): string | undefined {
   return `[${ask.remainingRounds} of ${maxRounds} rounds of tool use remain for this answer.]`;
 }
 
-/** A note is for this call only and never recorded. */
+/** Apart from what the next call says again, so that this is found in the provider's cache. */
 function withNote(
   messages: readonly ModelMessage[],
   note: string | undefined,
 ): readonly ModelMessage[] {
   if (note === undefined) return messages;
   const last = messages.at(-1);
-  if (last?.role !== 'user') return [...messages, { role: 'user', text: note }];
-  return [...messages.slice(0, -1), { ...last, text: `${last.text}\n\n${note}` }];
+  if (last?.role !== 'user') return [...messages, { role: 'user', text: '', note }];
+  return [...messages.slice(0, -1), { ...last, note }];
 }

@@ -13,6 +13,7 @@ import { fitEntries, onlyTurn } from '../core/context-fit.ts';
 import { omissionMarker } from '../core/context-marks.ts';
 import type { MessageId, SessionKey, TurnId } from '../core/ids.ts';
 import { withoutWhole } from '../core/kept-result.ts';
+import { type TimeStamp, withTimes } from '../core/message-times.ts';
 import { type KnownTexts, knownTextsOf } from '../core/taint.ts';
 import { repairThread } from '../core/thread-repair.ts';
 import { shownThrough, threadView } from '../core/thread-view.ts';
@@ -34,6 +35,7 @@ export type ThreadOptions = {
   readonly session: SessionKey;
   readonly turnId: TurnId;
   readonly cleared: ClearedResults;
+  readonly stampOf: TimeStamp;
   /** Whether the model can ask for what was cleared. */
   canReadBack(): boolean;
 };
@@ -195,7 +197,7 @@ export class Thread {
 
   /** What the model is shown: repaired, with a marker for what is left out. */
   get messages(): readonly ModelMessage[] {
-    const shown = this.#shown;
+    const shown = withTimes(this.#shown, this.#options.stampOf);
     if (this.#omitted === 0) return repairThread(shown);
     const text = omissionMarker(this.#omitted, "to fit the model's context window");
     const marker: TranscriptEntry = { role: 'user', turnId: this.#options.turnId, text, at: 0 };

@@ -35,8 +35,8 @@ export type TurnContext = {
   readonly cacheAlarm: CacheAlarm;
   /** Of this turn. */
   readonly lastCall: LastCall;
-  /** When the turn began, in the words of the prompt. */
-  readonly time: string;
+  /** Of the person, by its name. */
+  readonly zone: string;
   readonly clock: Clock;
   readonly log: Logger;
   /** Aborted by the person, at shutdown, or when the turn's time is up. */

@@ -1,6 +1,6 @@
 // The system prompt from its parts, under named budgets: what does not fit is cut at a line and
-// named, so that the model can read it itself. Stable parts come first for the prompt cache; the
-// time of day comes last.
+// named, so that the model can read it itself. For the prompt cache nothing in it changes from turn to
+// turn, and what may change at all stands behind what does not.
 
 import { type ModelSize, promptBudgets } from './budget.ts';
 import { identityText } from './identity.ts';
@@ -37,8 +37,8 @@ export type PromptParts = {
   readonly platform: string;
   readonly channel: string;
   readonly chat: string;
-  /** The date and time in words; the only part that changes between turns. */
-  readonly time: string;
+  /** Of the times at the messages, by its name. */
+  readonly timeZone: string;
 };
 
 export type PromptSection = {
@@ -66,10 +66,8 @@ const SKILLS_HINT = 'Before you do what one of these is for, read it with read_s
 export function buildPrompt(parts: PromptParts, model: ModelSize): readonly PromptSection[] {
   const budgets = promptBudgets(model);
   const identity = identityText(parts, model.local);
-  const { time, language } = parts;
-  const languageLine =
-    language === undefined ? '' : `Answer in ${language} unless asked otherwise.`;
-  const fixedTokens = textTokens(identity) + textTokens(time) + textTokens(languageLine);
+  const person = personText(parts);
+  const fixedTokens = textTokens(identity) + textTokens(person);
   const drafts = capWhole(
     [
       ...fileDrafts(parts.files, budgets.filesTokens),
@@ -92,12 +90,15 @@ export function buildPrompt(parts: PromptParts, model: ModelSize): readonly Prom
       text: `# ${title}\n\n${text.trim()}`,
     })),
     ...omissionNote(drafts).map((text) => ({ name: 'left out', text })),
+    { name: 'person', text: person },
   ];
-  const now = languageLine === '' ? time : `${time}\n${languageLine}`;
-  return [
-    { text: stable.map(({ text }) => text).join('\n\n'), stable: true, parts: stable },
-    { text: now, stable: false, parts: [{ name: 'time', text: now }] },
-  ];
+  return [{ text: stable.map(({ text }) => text).join('\n\n'), stable: true, parts: stable }];
+}
+
+/** How this person is answered; that of another one stands in another conversation. */
+function personText({ timeZone, language }: PromptParts): string {
+  const times = `The line [weekday date time] before a message says when it came (${timeZone}); that of the newest message is now.`;
+  return language === undefined ? times : `${times}\nAnswer in ${language} unless asked otherwise.`;
 }
 
 /** What is remembered changes while people talk: all else stands before it. */

@@ -60,6 +60,7 @@ function piecesOf(entries: readonly TranscriptEntry[]): readonly Piece[] {
         break;
       case 'reset':
       case 'undo':
+      case 'restore':
         break;
     }
   }
@@ -157,7 +158,13 @@ type UserMessage = Extract<ModelMessage, { role: 'user' }>;
 export function joinedUsers(first: UserMessage, second: UserMessage): UserMessage {
   const text = [first.text, second.text].filter((part) => part.trim() !== '').join('\n\n');
   const images = [...(first.images ?? []), ...(second.images ?? [])];
-  return { role: 'user', text, ...(images.length === 0 ? {} : { images }) };
+  const { note } = second;
+  return {
+    role: 'user',
+    text,
+    ...(images.length === 0 ? {} : { images }),
+    ...(note === undefined ? {} : { note }),
+  };
 }
 
 const WELL_FORMED_ID = /^[a-zA-Z0-9_-]{1,64}$/;

@@ -8,6 +8,8 @@ export const CHARS_PER_TOKEN = 4;
 const IMAGE_TOKENS = 1600;
 /** Role and separators of one message. */
 const MESSAGE_TOKENS = 4;
+/** The line before a message that says when it came. */
+const TIME_TOKENS = 6;
 
 /** Scripts with a token per character push the estimate up; code with long words pulls it down. */
 const MIN_CORRECTION = 0.5;
@@ -20,7 +22,7 @@ export const textTokens = (text: string) => Math.ceil(text.length / CHARS_PER_TO
 export function entryTokens(entry: TranscriptEntry): number {
   switch (entry.role) {
     case 'user':
-      return MESSAGE_TOKENS + textTokens(entry.text);
+      return MESSAGE_TOKENS + TIME_TOKENS + textTokens(entry.text);
     case 'summary':
       return MESSAGE_TOKENS + textTokens(summaryText(entry));
     case 'tool':
@@ -29,6 +31,7 @@ export function entryTokens(entry: TranscriptEntry): number {
       return assistantTokens(entry);
     case 'reset':
     case 'undo':
+    case 'restore':
     case 'turn_end':
       return 0;
   }
@@ -38,14 +41,13 @@ export const entriesTokens = (entries: readonly TranscriptEntry[]) =>
   entries.reduce((sum, entry) => sum + entryTokens(entry), 0);
 
 export function messagesTokens(messages: readonly ModelMessage[]): number {
-  return messages.reduce(
-    (sum, message) =>
-      sum +
-      (message.role === 'assistant'
-        ? assistantTokens(message)
-        : MESSAGE_TOKENS + textTokens(message.text)),
-    0,
-  );
+  return messages.reduce((sum, message) => sum + messageTokens(message), 0);
+}
+
+function messageTokens(message: ModelMessage): number {
+  if (message.role === 'assistant') return assistantTokens(message);
+  const note = message.role === 'user' ? (message.note ?? '') : '';
+  return MESSAGE_TOKENS + textTokens(message.text) + textTokens(note);
 }
 
 function assistantTokens(message: Extract<ModelMessage, { role: 'assistant' }>): number {

@@ -102,6 +102,16 @@ export type UndoEntry = {
   readonly at: number;
 };
 
+/** What `/new` or `/undo` took out of view is in view again; the file that begins with it holds it. */
+export type RestoreEntry = {
+  readonly role: 'restore';
+  /** Which of them, see core/session-restore.ts. */
+  readonly brings: string;
+  /** The message that asked for it. */
+  readonly by: MessageId;
+  readonly at: number;
+};
+
 /**
  * The turn is over. Its `answers` are reused when the process dies before the bus heard of them, so
  * the model is not asked twice.
@@ -123,6 +133,7 @@ export type TranscriptEntry =
   | SummaryEntry
   | ResetEntry
   | UndoEntry
+  | RestoreEntry
   | TurnEndEntry;
 
 /** What a model is shown: the transcript after repair, without bookkeeping. */
@@ -131,6 +142,8 @@ export type ModelMessage =
       readonly role: 'user';
       readonly text: string;
       readonly images?: readonly AttachedMedia[];
+      /** Of ours, said behind it in this call alone and never recorded. */
+      readonly note?: string;
     }
   | {
       readonly role: 'assistant';

@@ -16,6 +16,7 @@ const DAY_AND_TIME = {
   hourCycle: 'h23',
   timeZoneName: 'longOffset',
 } as const;
+const SHORT_WEEKDAY = 3;
 
 /** The calendar day, `YYYY-MM-DD`. */
 export const createDayText = (): ZonedText => zonedText(DAY, dayOf);
@@ -23,6 +24,19 @@ export const createDayText = (): ZonedText => zonedText(DAY, dayOf);
 /** `YYYY-MM-DD HH:MM`. */
 export const createMinuteText = (): ZonedText =>
   zonedText(DAY_AND_TIME, (part) => `${dayOf(part)} ${part('hour')}:${part('minute')}`);
+
+/** `Sat YYYY-MM-DD HH:MM`. */
+export const createWeekdayText = (): ZonedText =>
+  zonedText(DAY_AND_TIME, (part) => {
+    const weekday = part('weekday').slice(0, SHORT_WEEKDAY);
+    return `${weekday} ${dayOf(part)} ${part('hour')}:${part('minute')}`;
+  });
+
+/** What the zone is called, also where it is the machine's. */
+export function createZoneNames(): (timeZone: string) => string {
+  const nameOf = zonedText(DAY, (_part, zone) => zone);
+  return (timeZone) => nameOf(0, timeZone);
+}
 
 /** The person's date and time, to the minute, so that it changes no more often than it must. */
 export const createTimeText = (): ZonedText =>

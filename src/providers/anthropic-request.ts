@@ -1,15 +1,16 @@
-// Renders a ModelRequest as the body of an Anthropic Messages call: cache marks after the stable part
-// of the system prompt and the tools, thinking with its signatures, tool results before text.
+// Renders a ModelRequest as the body of an Anthropic Messages call: cache marks after the tools, the
+// stable part of the system prompt and in the conversation, thinking with its signatures, tool results
+// before text.
 
 import type {
   ContentBlockParam,
   ImageBlockParam,
   MessageCreateParamsStreaming,
-  MessageParam,
   TextBlockParam,
   Tool,
 } from '@anthropic-ai/sdk/resources/messages';
 import type { AttachedMedia } from '../core/attached.ts';
+import { type BuiltMessage, CACHE_MARK, threadMessages } from './cache-marks.ts';
 import { claudeTraits } from './model-version.ts';
 import type { ModelRequest } from './provider.ts';
 import { effortOf } from './quirks.ts';
@@ -17,7 +18,6 @@ import { unsealed } from './seal.ts';
 import { imageLabel, NO_IMAGES, type ShownImages } from './seen-images.ts';
 import { argumentsObject, type WireMessage, wireMessages } from './wire-messages.ts';
 
-const CACHE_MARK = { cache_control: { type: 'ephemeral' } } as const;
 /** Least budget the service takes. */
 const MIN_THINKING_TOKENS = 1024;
 
@@ -33,12 +33,13 @@ export function anthropicRequest(
 ): MessageCreateParamsStreaming {
   const { withThinking = true, shown = NO_IMAGES } = options;
   const wire = wireMessages(request.messages);
+  const built = messagesOf(wire, withThinking ? request.model : undefined, shown);
   const system = systemBlocks(request);
   const tools = request.tools.map((tool, index, all) => wireTool(tool, index === all.length - 1));
   return {
     model: request.model,
     stream: true,
-    messages: messagesOf(wire, withThinking ? request.model : undefined, shown),
+    messages: threadMessages(built, request.conversation !== undefined),
     ...(system.length === 0 ? {} : { system }),
     ...(tools.length === 0 ? {} : { tools }),
     ...(tools.length > 0 && request.toolChoice === 'none'
@@ -103,19 +104,31 @@ function systemBlocks(request: ModelRequest): TextBlockParam[] {
   }));
 }
 
+const hasThinkingOf = (message: WireMessage, model: string | undefined) =>
+  model !== undefined &&
+  message.role === 'assistant' &&
+  message.thinking.some((block) => unsealed(block, model) !== undefined);
+
 function messagesOf(
   wire: readonly WireMessage[],
   model: string | undefined,
   shown: ShownImages,
-): MessageParam[] {
-  const messages: { role: 'user' | 'assistant'; content: ContentBlockParam[] }[] = [];
-  const lastAsked = wire.findLastIndex((message) => message.role === 'user');
+): BuiltMessage[] {
+  const messages: BuiltMessage[] = [];
+  const lastAsked = wire.findLastIndex(
+    ({ role }, index) => role === 'user' && wire[index - 1]?.role !== 'tool',
+  );
   wire.forEach((message, index) => {
     const role = message.role === 'assistant' ? 'assistant' : 'user';
-    const content = blocksOf(message, index > lastAsked ? model : undefined, shown);
+    const isUnderWay = index > lastAsked;
+    const content = blocksOf(message, isUnderWay ? model : undefined, shown);
+    const passing = message.role === 'user' && message.note !== undefined ? 1 : 0;
+    const hasLostThinking = !isUnderWay && hasThinkingOf(message, model);
     const last = messages.at(-1);
-    if (last?.role === role) last.content.push(...content);
-    else messages.push({ role, content });
+    if (last?.role === role) {
+      last.content.push(...content);
+      last.passing = passing;
+    } else messages.push({ role, content, passing, hasLostThinking });
   });
   return messages;
 }
@@ -127,8 +140,9 @@ function blocksOf(
   shown: ShownImages,
 ): ContentBlockParam[] {
   if (message.role === 'user') {
-    const text = message.text.trim() === '' ? [] : [textBlock(message.text)];
-    return [...imageBlocks(message.images, shown), ...text];
+    const { text, note = '' } = message;
+    const texts = [text, note].filter((part) => part.trim() !== '').map(textBlock);
+    return [...imageBlocks(message.images, shown), ...texts];
   }
   if (message.role === 'tool') {
     return [

@@ -1,6 +1,7 @@
 // Renders a ModelRequest as the body of an OpenAI chat completions call. Pure: the whole prompt goes
 // in, and what goes out depends on the vendor's row alone.
 
+import { createHash } from 'node:crypto';
 import type {
   ChatCompletionCreateParamsStreaming,
   ChatCompletionMessageParam,
@@ -45,6 +46,12 @@ export function openaiRequest(
   };
 }
 
+/** Brings the calls of a conversation to the machine that has its beginning in its cache. */
+export function cacheKeyField({ conversation }: ModelRequest) {
+  if (conversation === undefined) return {};
+  return { prompt_cache_key: createHash('sha256').update(conversation).digest('hex').slice(0, 32) };
+}
+
 function toolFields(request: ModelRequest) {
   const tools = request.tools.map(wireTool);
   return request.toolChoice === undefined ? { tools } : { tools, tool_choice: request.toolChoice };
@@ -82,10 +89,9 @@ function withImagesOfTools(messages: readonly WireMessage[]): readonly WireMessa
 
 type Dialect = { readonly model: string; readonly quirks: Quirks; readonly shown: ShownImages };
 
-function userContent(
-  { text, images = [] }: Extract<WireMessage, { role: 'user' }>,
-  shown: ShownImages,
-) {
+function userContent(message: Extract<WireMessage, { role: 'user' }>, shown: ShownImages) {
+  const { images = [], note = '' } = message;
+  const text = [message.text, note].filter((part) => part.trim() !== '').join('\n\n');
   const parts = images.flatMap((image) => {
     const found = shown.get(image.media);
     if (found === undefined) return [];

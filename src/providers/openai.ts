@@ -4,7 +4,7 @@
 import type { OpenAI } from 'openai';
 import type { ChatCompletionChunk } from 'openai/resources/chat/completions';
 import type { CallDeadline } from './call-deadline.ts';
-import { openaiRequest } from './openai-request.ts';
+import { cacheKeyField, openaiRequest } from './openai-request.ts';
 import { OpenaiReader } from './openai-stream.ts';
 import type { LLMProvider, ModelRequest } from './provider.ts';
 import type { ProviderDeps } from './provider-deps.ts';
@@ -13,6 +13,8 @@ import { LIBRARY_TIMEOUT_MS, streamCall } from './stream-call.ts';
 
 export function createOpenaiProvider(deps: ProviderDeps): LLMProvider {
   const { vendor, apiBase, apiKey } = deps;
+  // Another service behind the same name may refuse what it does not know.
+  const takesCacheKey = vendor.quirks.takesCacheKey === true && apiBase === vendor.apiBase;
   let client: Promise<OpenAI> | undefined;
 
   async function connect(): Promise<OpenAI> {
@@ -34,7 +36,10 @@ export function createOpenaiProvider(deps: ProviderDeps): LLMProvider {
     deadline.signal.throwIfAborted();
     const stream = await openShowing(request, deps, (seen, shown) => {
       deadline.signal.throwIfAborted();
-      const body = openaiRequest(seen, vendor.quirks, shown);
+      const body = {
+        ...openaiRequest(seen, vendor.quirks, shown),
+        ...(takesCacheKey ? cacheKeyField(request) : {}),
+      };
       return openai.chat.completions.create(body, { signal: deadline.signal });
     });
     for await (const chunk of stream) {

@@ -18,6 +18,8 @@ export type ModelRequest = {
   /** Parts of the system prompt, most stable first; a cache mark may stand after `stable` ones. */
   readonly system: readonly { readonly text: string; readonly stable: boolean }[];
   readonly messages: readonly ModelMessage[];
+  /** Of all calls that say the same again and go on from there; undefined: this call stands alone. */
+  readonly conversation?: string;
   readonly tools: readonly ToolSpec[];
   /** `none`: the tools are named, since earlier messages call them, but must not be called now. */
   readonly toolChoice?: 'none';

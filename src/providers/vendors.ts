@@ -29,6 +29,8 @@ export type Quirks = {
   readonly thinkTags?: true;
   /** Takes Anthropic's cache marks for models whose name matches. */
   readonly cacheMarksFor?: RegExp;
+  /** Knows `prompt_cache_key`, at its own address. */
+  readonly takesCacheKey?: true;
   /** Temperature must be left out for models whose name matches. */
   readonly fixedTemperature?: RegExp;
   /** Images it takes in one call, where that is fewer than we show. */
@@ -65,6 +67,7 @@ const ROWS: readonly Vendor[] = [
   cloud('openai', 'OpenAI', 'https://api.openai.com/v1', 'OPENAI_API_KEY', {
     maxTokensField: 'max_completion_tokens',
     fixedTemperature: /^(o\d|gpt-[5-9])/,
+    takesCacheKey: true,
     extras: openaiThinking,
   }),
   cloud('openrouter', 'OpenRouter', 'https://openrouter.ai/api/v1', 'OPENROUTER_API_KEY', {

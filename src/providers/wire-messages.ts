@@ -18,7 +18,8 @@ export function wireMessages(messages: readonly ModelMessage[]): readonly WireMe
     const message = { ...original, text: original.text.toWellFormed() };
     const last = out.at(-1);
     if (message.role === 'user') {
-      if (message.text.trim() === '' && message.images === undefined) continue;
+      const { text, images, note } = message;
+      if (text.trim() === '' && images === undefined && note === undefined) continue;
       if (last?.role !== 'user') out.push(message);
       else out[out.length - 1] = joinedUsers(last, message);
     } else if (message.role === 'tool') {

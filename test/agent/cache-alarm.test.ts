@@ -45,13 +45,13 @@ describe('the beginning of a call', () => {
     const { rig, ask, lines } = await create();
     for (let turn = 1; turn <= 20; turn += 1) await ask();
     expect(lines).toEqual([]);
-    const sent = rig.model.requests.map(({ tools, system, messages }) => ({
+    const sent = rig.model.sent.map(({ tools, system, messages }) => ({
       fixed: JSON.stringify([tools, system.filter(({ stable }) => stable)]),
       messages: messages.map((message) => JSON.stringify(message)),
     }));
     expect(new Set(sent.map(({ fixed }) => fixed)).size).toBe(1);
     for (const [index, { messages }] of sent.entries()) {
-      const before = (sent[index - 1]?.messages ?? []).slice(0, -1);
+      const before = sent[index - 1]?.messages ?? [];
       expect(messages.slice(0, before.length)).toEqual(before);
     }
   });

@@ -46,7 +46,9 @@ describe('a model that makes the same call again and again', () => {
     const [again, note] = forced?.messages.slice(-2) ?? [];
     // Its result is not repeated a second time.
     expect(again?.text).toMatch(/^\[Not run: [^\n]*read_result with id "r1.2" shows it\.\]$/);
-    expect(note?.text).toMatch(/bring nothing new.*without tools/);
+    expect(note).toMatchObject({
+      note: expect.stringMatching(/bring nothing new.*without tools/),
+    });
     rig.model.assertDone();
   });
 

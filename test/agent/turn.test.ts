@@ -60,9 +60,12 @@ describe('a turn', () => {
     await rig.ask(1, 'do you know me?');
     const [request] = rig.model.requests;
     const system = request?.system.map(({ text }) => text).join('\n') ?? '';
-    for (const part of ['You are nanobot', 'Be kind.', 'Lines are short', 'a cat', '2026-01-15']) {
+    for (const part of ['You are nanobot', 'Be kind.', 'Lines are short', 'a cat', '(UTC)']) {
       expect(system).toContain(part);
     }
+    expect(rig.model.sent[0]?.messages.at(-1)?.text).toMatch(
+      /^\[Thu 2026-01-15 \d\d:\d\d\]\ndo you/,
+    );
     expect(request?.tools.map(({ name }) => name)).toEqual(['time']);
     expect(request).toMatchObject({ maxTokens: 4096, temperature: 0.7 });
   });
@@ -271,7 +274,9 @@ describe('limits', () => {
     const outcome = await rig.ask(1, 'go');
     expect(outcome).toMatchObject({ kind: 'answered', answers: ['That is all I know.'] });
     expect(rig.model.requests[3]?.messages.at(-1)?.role).toBe('tool');
-    expect(rig.model.requests[4]?.messages.at(-1)?.text).toContain('1 of 5 rounds');
+    expect(rig.model.requests[4]?.messages.at(-1)).toMatchObject({
+      note: expect.stringContaining('1 of 5 rounds'),
+    });
     expect(rig.model.requests[5]).toMatchObject({ toolChoice: 'none' });
     expect(JSON.stringify(await rig.transcript())).not.toContain('of 5 rounds');
     rig.model.assertDone();

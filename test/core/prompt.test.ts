@@ -4,11 +4,8 @@ import { describe, expect, it } from 'vitest';
 import { callBudget, promptBudgets } from '../../src/core/budget.ts';
 import { buildPrompt, type PromptParts } from '../../src/core/prompt.ts';
 import { textTokens } from '../../src/core/tokens.ts';
-import { createTimeText } from '../../src/core/zone-time.ts';
 
 const CLOUD = { contextTokens: 128_000, local: false };
-const NOW = Date.UTC(2026, 6, 4, 22, 5, 59);
-const timeText = createTimeText();
 const PARTS: PromptParts = {
   files: [
     { name: 'AGENTS.md', text: 'agents text' },
@@ -24,7 +21,8 @@ const PARTS: PromptParts = {
   platform: 'linux',
   channel: 'email',
   chat: 'thread-7',
-  time: timeText(NOW, 'Europe/Berlin'),
+  timeZone: 'Europe/Berlin',
+  language: 'German',
 };
 const lines = (count: number, text: string) =>
   Array.from({ length: count }, (_, index) => `${text} ${index + 1}`).join('\n');
@@ -34,7 +32,7 @@ const wholeOf = (parts: PromptParts, model = CLOUD) =>
     .join('\n\n');
 
 describe('the system prompt', () => {
-  it('holds its sections in order, what is remembered behind all that stays, the time last', () => {
+  it('holds its sections in order, what is remembered behind all that stays, and no time', () => {
     const sections = buildPrompt(PARTS, CLOUD);
     const whole = wholeOf(PARTS);
     const marks = [
@@ -46,21 +44,14 @@ describe('the system prompt', () => {
       'brews tea',
       'read before you write',
       'the cat is called Mia',
-      'Now: Sunday 2026-07-05 00:05 (Europe/Berlin)',
+      'says when it came (Europe/Berlin)',
+      'Answer in German',
     ];
     const places = marks.map((mark) => whole.indexOf(mark));
     expect(places).toEqual(places.toSorted((a, b) => a - b));
     expect(Math.min(...places)).toBeGreaterThanOrEqual(0);
-    expect(sections.map(({ stable }) => stable)).toEqual([true, false]);
-  });
-
-  it('does not change in its stable part while only time passes', () => {
-    const [early] = buildPrompt(PARTS, CLOUD);
-    const [late] = buildPrompt(
-      { ...PARTS, time: timeText(NOW + 3_600_000, 'Europe/Berlin') },
-      CLOUD,
-    );
-    expect(late).toEqual(early);
+    expect(sections.map(({ stable }) => stable)).toEqual([true]);
+    expect(whole).not.toMatch(/\d{4}-\d\d/);
   });
 
   it('has no heading for what is not there', () => {

@@ -15,6 +15,7 @@ import {
   text,
   toolName,
 } from './llm-server-strict.ts';
+import { withoutTimes } from './without-times.ts';
 
 const PARAMETERS = [
   'model',
@@ -190,7 +191,7 @@ export function readAnthropicRequest(body: Json): ReturnType<Dialect['read']> {
     model: text(body['model'], 'model'),
     stream: body['stream'] === true,
     system: system.map((block) => String(block['text'])).join('\n'),
-    lastUserText: idsOf(last, 'text', 'text').join('\n'),
+    lastUserText: withoutTimes(idsOf(last, 'text', 'text').join('\n')),
     toolResults: last
       .filter((block) => block['type'] === 'tool_result')
       .map((block) => ({

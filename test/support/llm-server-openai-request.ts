@@ -15,6 +15,7 @@ import {
   text,
   toolName,
 } from './llm-server-strict.ts';
+import { withoutTimes } from './without-times.ts';
 
 const PARAMETERS = [
   'model',
@@ -30,6 +31,7 @@ const PARAMETERS = [
   'stream',
   'stream_options',
   'thinking',
+  'prompt_cache_key',
 ];
 const MESSAGE_KEYS: Readonly<Record<string, readonly string[]>> = {
   system: ['role', 'content'],
@@ -187,7 +189,7 @@ export function readOpenaiRequest(body: Json): ReturnType<Dialect['read']> {
     model,
     stream,
     system: contentOf('system', messages).join('\n'),
-    lastUserText: contentOf('user', tail).join('\n'),
+    lastUserText: withoutTimes(contentOf('user', tail).join('\n')),
     toolResults: tail
       .filter((m) => m['role'] === 'tool')
       .map((m) => ({ callId: String(m['tool_call_id']), text: contentText(m['content'], 'tool') })),

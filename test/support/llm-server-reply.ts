@@ -63,7 +63,7 @@ export type LlmRequest = {
   readonly stream: boolean;
   /** The system prompt as one text. */
   readonly system: string;
-  /** Texts of the user messages after the last answer, joined by a line break. */
+  /** Texts of the user messages after the last answer, joined by a line break, without their times. */
   readonly lastUserText: string;
   /** Results of the last round of tools, in order. */
   readonly toolResults: readonly { readonly callId: string; readonly text: string }[];

@@ -12,6 +12,7 @@ import type {
   StopReason,
 } from '../../src/providers/provider.ts';
 import { threadFaults } from './thread-faults.ts';
+import { withoutTimes } from './without-times.ts';
 
 export type ScriptedRequest = Omit<ModelRequest, 'model'>;
 
@@ -23,7 +24,10 @@ export type ScriptedCall = (
 
 export type ScriptedModel = {
   readonly models: ModelRegistry;
+  /** Without the times of the messages. */
   readonly requests: readonly ScriptedRequest[];
+  /** As they were sent. */
+  readonly sent: readonly ScriptedRequest[];
   script(...calls: readonly ScriptedCall[]): void;
   assertDone(): void;
 };
@@ -39,6 +43,7 @@ export function createScriptedModel(
 ): ScriptedModel {
   const waiting: ScriptedCall[] = [];
   const requests: ScriptedRequest[] = [];
+  const sent: ScriptedRequest[] = [];
   const complaints: string[] = [];
   const handle: ModelHandle = {
     name: SCRIPTED_MODEL,
@@ -46,7 +51,8 @@ export function createScriptedModel(
     local: options.local ?? false,
     vision: options.vision ?? false,
     stream(request, signal) {
-      requests.push(request);
+      sent.push(request);
+      requests.push(timeless(request));
       complaints.push(...threadFaults(request.messages));
       const call = waiting.shift();
       if (call === undefined) {
@@ -59,6 +65,7 @@ export function createScriptedModel(
   return {
     models: { resolve: () => handle, defaultModel: SCRIPTED_MODEL, fast: (model) => model },
     requests,
+    sent,
     script: (...calls) => void waiting.push(...calls),
     assertDone() {
       if (waiting.length > 0)
@@ -67,6 +74,13 @@ export function createScriptedModel(
     },
   };
 }
+
+const timeless = (request: ScriptedRequest): ScriptedRequest => ({
+  ...request,
+  messages: request.messages.map((message) =>
+    message.role === 'user' ? { ...message, text: withoutTimes(message.text) } : message,
+  ),
+});
 
 type FinishOptions = {
   readonly usage?: TokenUsage;

@@ -23,7 +23,8 @@ export function threadFaults(messages: readonly ModelMessage[]): readonly string
     awaited = [];
     if (message.role === 'user') {
       if (before === 'user') faults.push(`${index}: two user messages in a row`);
-      if (message.text.trim() === '') faults.push(`${index}: empty user message`);
+      const said = message.text + (message.note ?? '');
+      if (said.trim() === '') faults.push(`${index}: empty user message`);
       continue;
     }
     if (before === 'assistant') faults.push(`${index}: two assistant messages in a row`);
