@@ -2,8 +2,10 @@
 // shown of them. A mail's words, and a summary of them, stand in code spans: nothing in them can be
 // tapped, loaded or taken for ours.
 
+import { accountName } from './account.ts';
 import type { SettledVerdict } from './admission.ts';
 import { attachmentTitle } from './attachment-words.ts';
+import { DEFAULT_ACCOUNT } from './ids.ts';
 import { type MailSummary, SHORT_MAIL_CHARS } from './mail-summary.ts';
 import { visibleText } from './mail-text.ts';
 import type { InboundMessage, Verification } from './message.ts';
@@ -34,6 +36,8 @@ export function isBridged(mode: BridgeMode, verdict: SettledVerdict): boolean {
 
 /** What the owner is shown of a mail. */
 export type MailNote = {
+  /** Of several, the one it came to, and the answer goes out from; absent: the first. */
+  readonly mailbox?: string;
   readonly address: string;
   readonly name: string;
   readonly verified: Verification;
@@ -48,6 +52,7 @@ export function mailNoteOf(message: InboundMessage): MailNote {
   const { sender, chat, subject = '', attachments = [] } = message;
   const isPerson = sender.kind === 'person';
   return {
+    ...(chat.account === DEFAULT_ACCOUNT ? {} : { mailbox: accountName(chat) }),
     address: chat.chat,
     name: isPerson ? shortName(sender.name) : '',
     verified: isPerson ? sender.verified : 'unverified',
@@ -95,11 +100,12 @@ const NO_SUMMARY = {
 } as const;
 
 export function mailNoteText(note: MailNote, summary?: MailSummary): string {
-  const { address, name, verified, subject, files } = note;
+  const { mailbox, address, name, verified, subject, files } = note;
+  const to = mailbox === undefined ? '' : ` to ${mailbox}`;
   const named = name === '' ? verbatim(address) : `${verbatim(name)} (${verbatim(address)})`;
   const more = files.length > MAX_NAMED_FILES ? ` and ${files.length - MAX_NAMED_FILES} more` : '';
   return [
-    `Mail from ${named}, ${PROOF[verified]}`,
+    `Mail${to} from ${named}, ${PROOF[verified]}`,
     subject === '' ? 'Without a subject' : `Subject: ${verbatim(subject)}`,
     ...contentLines(note, summary),
     ...(files.length === 0
@@ -133,10 +139,11 @@ export const DRAFT_CHOICES = [
 
 /** The owner's own words, whole as far as a chat shows them, before they go out. */
 export function mailDraftText(note: MailNote, text: string, hasFiles: boolean): string {
+  const from = note.mailbox === undefined ? '' : ` from ${note.mailbox}`;
   const cut = text.length > MAX_SHOWN_DRAFT_CHARS;
   const shown = cut ? `${text.slice(0, MAX_SHOWN_DRAFT_CHARS).toWellFormed()} …` : text;
   return [
-    `This goes to ${verbatim(note.address)}, in answer to ${subjectOf(note)}:`,
+    `This goes${from} to ${verbatim(note.address)}, in answer to ${subjectOf(note)}:`,
     '',
     ...shown.split('\n').map((line) => `> ${line}`.trimEnd()),
     ...(hasFiles ? ['', 'The file is not part of it: only text goes out this way.'] : []),

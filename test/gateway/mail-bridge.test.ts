@@ -10,6 +10,7 @@ import { createMessageBus } from '../../src/bus/message-bus.ts';
 import { ArchiveError } from '../../src/channels/channel.ts';
 import type { SettledVerdict } from '../../src/core/admission.ts';
 import {
+  accountId,
   channelName,
   chatId,
   DEFAULT_ACCOUNT,
@@ -98,7 +99,7 @@ async function makeRig() {
         book,
         changed,
         now: () => clock.now(),
-        mode: (name) => (name === MAIL ? edge.mode : 'off'),
+        mode: (name) => (name.startsWith(MAIL) ? edge.mode : 'off'),
       },
     });
     const stop = new AbortController();
@@ -218,6 +219,17 @@ describe('a mail that the owner answers', () => {
     expect(choices?.map(({ label }) => label)).toEqual([
       ...['Reply', 'Archive', 'Snooze 1 h', 'Tomorrow 9:00'],
     ]);
+  });
+
+  test('names the mailbox where it came to a further one, also below the answer', async () => {
+    await using rig = await makeRig();
+    const { chat, ...mail } = rig.mail(1);
+    await rig.arrives({ ...mail, chat: { ...chat, account: accountId('work') } });
+    const note = await rig.shown(1);
+    expect(note.markdown).toMatch(/^Mail to email@work from `Anna`/);
+    await rig.press(note, 'Reply');
+    expect(await rig.writes(rig.says('At one.'))).toBe(true);
+    expect((await rig.shown(2)).markdown).toMatch(/^This goes from email@work to `anna1@/);
   });
 
   test('that is long is summarised once, and shown again without another call', async () => {
