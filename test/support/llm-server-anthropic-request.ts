@@ -79,6 +79,17 @@ function checkBlock(block: Json, type: string, where: string): void {
   }
 }
 
+/** Of five minutes, on blocks that may have one: thinking and its parts may not (BLOCK_KEYS). */
+function checkMarks(blocks: readonly Json[]): void {
+  for (const { cache_control } of blocks) {
+    if (cache_control === undefined) continue;
+    const mark = object(cache_control, 'cache_control');
+    onlyKeys(mark, ['type', 'ttl'], 'cache_control');
+    refuseUnless(mark['type'] === 'ephemeral', 'cache_control.type: expected ephemeral');
+    refuseUnless(['5m', undefined].includes(mark['ttl'] as undefined), 'cache_control.ttl: not 5m');
+  }
+}
+
 function imageOf(block: Json, where: string): SentImage {
   const source = object(block['source'], `${where}.source`);
   onlyKeys(source, ['type', 'media_type', 'data'], `${where}.source`);
@@ -183,6 +194,11 @@ export function readAnthropicRequest(body: Json): ReturnType<Dialect['read']> {
   });
   checkOrder(messages, thinking);
   const system = body['system'] === undefined ? [] : readBlocks(body['system'], 'user', 'system');
+  checkMarks([
+    ...list(body['tools'] ?? [], 'tools').map((tool) => object(tool, 'tool')),
+    ...system,
+  ]);
+  checkMarks(messages.flatMap(({ blocks }) => blocks));
   const marks = JSON.stringify(body).split('"cache_control":').length - 1;
   refuseUnless(marks <= MAX_CACHE_MARKS, `at most ${MAX_CACHE_MARKS} blocks with cache_control`);
   const last = messages.at(-1)?.blocks ?? [];

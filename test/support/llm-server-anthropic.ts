@@ -100,11 +100,11 @@ const messageOf = ({ model }: LlmRequest) => ({
 });
 
 function wireUsage({ usage = { input: 10, output: 5 } }: LlmReply) {
-  const cached = usage.cached ?? 0;
+  const { cached = 0, written = 0 } = usage;
   return {
-    input_tokens: usage.input - cached,
+    input_tokens: usage.input - cached - written,
     cache_read_input_tokens: cached,
-    cache_creation_input_tokens: 0,
+    cache_creation_input_tokens: written,
     output_tokens: usage.output,
   };
 }

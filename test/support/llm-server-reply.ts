@@ -45,7 +45,13 @@ export type LlmReply = {
   readonly signature?: string;
   readonly toolCalls?: readonly ScriptedCall[];
   readonly stop?: 'end' | 'tool_calls' | 'length' | 'refused';
-  readonly usage?: { readonly input: number; readonly output: number; readonly cached?: number };
+  readonly usage?: {
+    readonly input: number;
+    readonly output: number;
+    readonly cached?: number;
+    /** To the cache, where writing there is counted: Anthropic. */
+    readonly written?: number;
+  };
   readonly fault?: Fault;
   /** Nothing is answered, not even headers, until this settles. */
   readonly gate?: Promise<unknown>;

@@ -6,6 +6,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { anthropicDialect } from './llm-server-anthropic.ts';
+import { createPromptCache, type PromptCache } from './llm-server-cache.ts';
 import { openaiDialect } from './llm-server-openai.ts';
 import { type Dialect, type LlmReply, type LlmRequest, Refusal } from './llm-server-reply.ts';
 import { writeReply } from './llm-server-wire.ts';
@@ -31,6 +32,8 @@ export type LlmServerOptions = {
   /** false: requests are not kept, so that a benchmark's memory stays flat. */
   readonly record?: boolean;
   readonly port?: number;
+  /** Replies without `usage` count their input as the services do, with their prompt caches. */
+  readonly countsInput?: boolean;
   readonly respond?: Responder;
 };
 
@@ -73,6 +76,7 @@ class SimulatedServer implements LlmServer {
   readonly #arrivals = new EventEmitter();
   readonly #closing = new AbortController();
   readonly #server = createServer((incoming, outgoing) => this.#route(incoming, outgoing));
+  readonly #promptCache: PromptCache | undefined;
   #complaints: string[] = [];
   #responder: Responder | undefined;
   #seen = 0;
@@ -81,6 +85,7 @@ class SimulatedServer implements LlmServer {
   constructor(options: LlmServerOptions) {
     this.#options = options;
     this.#responder = options.respond;
+    this.#promptCache = options.countsInput === true ? createPromptCache() : undefined;
     this.#server.keepAliveTimeout = KEEP_ALIVE_MS;
     setMaxListeners(0, this.#closing.signal);
   }
@@ -162,7 +167,10 @@ class SimulatedServer implements LlmServer {
     const { headers } = incoming;
     const request: LlmRequest = { ...read, headers, body, abandoned: abandonedBy(outgoing) };
     this.#noteArrival(request);
-    const reply = await this.#nextReply(request);
+    const counted = this.#promptCache?.(request);
+    const scripted = await this.#nextReply(request);
+    const usage = scripted.usage ?? (counted && { ...counted, output: 5 });
+    const reply = usage === undefined ? scripted : { ...scripted, usage };
     if (latencyMs !== undefined) await delay(latencyMs);
     const callIds = () => `call_${++this.#minted}`;
     const closing = this.#closing.signal;

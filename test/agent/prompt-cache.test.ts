@@ -1,0 +1,113 @@
+// What a call costs where the vendor keeps what it has seen: from the second call on nearly all of the
+// call before it is read from the cache, as the vendor counts it, in both dialects.
+
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { configSchema } from '../../src/core/config.ts';
+import { silentLogger } from '../../src/lib/logger.ts';
+import { createModelRegistry } from '../../src/providers/registry.ts';
+import { callTools, type LlmRequest, say, startLlmServer } from '../support/llm-server.ts';
+import { createMovableClock } from '../support/movable-clock.ts';
+import { createRig, type RigOptions } from './agent-rig.ts';
+
+const MODELS = { openai: 'openai/sim-1', anthropic: 'anthropic/claude-sonnet-4-5' } as const;
+const DIALECTS = ['openai', 'anthropic'] as const;
+const PAGES_PER_ROUND = 12;
+const SHARE = 0.9;
+
+async function createCachedRig(dialect: (typeof DIALECTS)[number], options: RigOptions = {}) {
+  const server = await startLlmServer({ countsInput: true });
+  onTestFinished(() => server[Symbol.asyncDispose]());
+  const config = configSchema.parse({
+    agents: { defaults: { model: MODELS[dialect] } },
+    providers: {
+      openai: { apiKey: 'k', apiBase: server.openaiBase },
+      anthropic: { apiKey: 'k', apiBase: server.url },
+    },
+    retry: { providerAttempts: 0 },
+  });
+  const common = { config, env: {}, log: silentLogger, random: () => 0.5 };
+  const models = createModelRegistry({ ...common, clock: createMovableClock() });
+  const look = {
+    name: 'look',
+    access: 'read' as const,
+    run: async ({ page }: Readonly<Record<string, unknown>>) => `page ${page} of it `.repeat(20),
+  };
+  const rig = await createRig({
+    models,
+    tools: [look],
+    settings: { maxToolIterations: 3, maxSameCalls: 99 },
+    ...options,
+  });
+  let rounds = 0;
+  let pages = 0;
+  const thoughts = { thinking: 'Which page?', signature: 'signed' };
+  /** Two rounds of many calls each, so that a note on the rounds that remain is among the messages. */
+  server.respond(({ toolResults, body }: LlmRequest) => {
+    const thinks = body['thinking'] === undefined ? {} : thoughts;
+    if (body['tools'] === undefined) return say('Decided: nothing. Facts: none.');
+    if (toolResults.length > 0 && rounds % 2 === 0) return { ...say('That is it.'), ...thinks };
+    rounds += 1;
+    const asked = Array.from({ length: PAGES_PER_ROUND }, () => {
+      pages += 1;
+      return { name: 'look', arguments: { page: pages } };
+    });
+    return { ...callTools(...asked), ...thinks };
+  });
+  let turn = 0;
+  const ask = async (thinkingBudget = 0) => {
+    turn += 1;
+    await rig.clock.advance(7 * 60_000);
+    const question = `question ${turn}: ${'what is on the next pages? '.repeat(8)}`;
+    await rig.run(rig.inputOf(turn, [question], { settings: { thinkingBudget } }));
+  };
+  /** Of each call but the first: what was read of the input of the call before. */
+  const shares = async () => {
+    const used = (await rig.transcript()).flatMap((entry) =>
+      entry.role === 'assistant' && entry.usage !== undefined ? [entry.usage] : [],
+    );
+    return used.slice(1).map(({ cachedTokens }, index) => {
+      return cachedTokens / (used[index]?.inputTokens ?? 0);
+    });
+  };
+  return { rig, server, ask, shares };
+}
+
+describe.each(DIALECTS)('the cache of the %s dialect', (dialect) => {
+  it('holds across rounds of tools, turns, minutes, days and a restart', async () => {
+    const { rig, server, ask, shares } = await createCachedRig(dialect);
+    await rig.write('AGENTS.md', 'Be kind. '.repeat(100));
+    for (let turn = 1; turn <= 5; turn += 1) await ask();
+    await rig.clock.advance(30 * 3_600_000);
+    await rig.restart();
+    await ask();
+    const read = await shares();
+    expect(read).toHaveLength(17);
+    expect(read.filter((share) => share < SHARE)).toEqual([]);
+    server.assertDone();
+  });
+
+  it('is lost once where the conversation is summed up', async () => {
+    const compaction = { watermarkTokens: 6000, keepTokens: 500, summaryTokens: 200 };
+    const { rig, server, ask, shares } = await createCachedRig(dialect, { compaction });
+    for (let turn = 1; turn <= 3; turn += 1) await ask();
+    await rig.agent.compact(rig.place[0], rig.inputOf(9, ['?']).messages[0].message, undefined);
+    const before = (await shares()).length;
+    await ask();
+    await ask();
+    const read = await shares();
+    expect(read.slice(0, before).filter((share) => share < SHARE)).toEqual([]);
+    expect(read.slice(before).filter((share) => share < SHARE)).toHaveLength(1);
+    server.assertDone();
+  });
+});
+
+it('of Anthropic holds while the model thinks, but for the thoughts of the turn before', async () => {
+  const { server, ask, shares } = await createCachedRig('anthropic');
+  for (let turn = 1; turn <= 3; turn += 1) await ask(2000);
+  const read = await shares();
+  const firstOfTurn = (index: number) => index % 3 === 2;
+  expect(read.filter((share, index) => !firstOfTurn(index) && share < SHARE)).toEqual([]);
+  // What stands before the thoughts: with 24 results behind it that would be lost without its mark.
+  expect(read.filter((_share, index) => firstOfTurn(index)).at(-1)).toBeGreaterThan(0.4);
+  server.assertDone();
+});
