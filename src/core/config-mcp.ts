@@ -13,8 +13,6 @@ const VARIABLE = /^[A-Za-z_][A-Za-z0-9_]{0,127}$/;
 const HEADER = /^[A-Za-z0-9!#$%&'+^_`|~-]{1,128}$/;
 /** Sent by us; a value of the owner's would break the connection. */
 const OUR_HEADERS = /^(?:host|content-length|content-type|transfer-encoding|connection|accept)$/i;
-const SECRET_NAME = /key|token|secret|pass|auth|cookie|credential/i;
-const SECRET_VALUE = /^(?!\/|https?:)(?=.*\d|.*[a-z].*[A-Z]|.*[A-Z].*[a-z]).{8,}$/s;
 const PRIVATE =
   /^(?:10\.|192\.168\.|172\.(?:1[6-9]|2\d|3[01])\.)[\d.]+$|^\[f[cd][0-9a-f]{2}:[0-9a-f:]+\]$/;
 const MAX_SERVERS = 30;
@@ -128,17 +126,6 @@ function urlProblems(
   if (!isOpen) return [];
   const problem = 'what is said to this server could be read and changed on the way';
   return [{ path, problem, remedy: 'Use https; or set privateNetwork, where it is your own net.' }];
-}
-
-/**
- * What of a value of `env` or `headers` is a secret. They hold settings as well: no word, number, path
- * or address is one that answers may hold too, unless its name says so.
- */
-export function toolServerSecrets(path: string, value: string): readonly string[] {
-  const name = path.slice(path.lastIndexOf('.') + 1);
-  const last = value.slice(value.lastIndexOf(' ') + 1);
-  const parts = [...new Set([value, last])];
-  return parts.filter((part) => SECRET_NAME.test(name) || SECRET_VALUE.test(part));
 }
 
 /** Written as an address of a private network (RFC 1918, RFC 4193), it is the owner's own choice. */

@@ -4,7 +4,7 @@
 import { type Config, PROVIDER_NAMES } from './config.ts';
 import { isJsonObject, type JsonValue, joinPath } from './config-json.ts';
 import { configKeys } from './config-keys.ts';
-import { toolServerSecrets } from './config-mcp.ts';
+import { addressSecrets, argumentSecrets, toolServerSecrets } from './config-mcp-secrets.ts';
 import { isReference } from './environment.ts';
 import { member, pathsIn, valueAt } from './json-paths.ts';
 
@@ -31,25 +31,52 @@ export function secretPaths(config: unknown): ReadonlySet<string> {
 }
 
 /** The value with every secret masked; references to the environment stay readable. */
-export function maskSecrets(value: JsonValue, path = '', secrets = secretPaths(value)): JsonValue {
+export function maskSecrets(
+  value: JsonValue,
+  path = '',
+  secrets = secretPaths(value),
+  parts = secretParts(value),
+): JsonValue {
   if (typeof value === 'string') {
-    return secrets.has(path) && value !== '' && !isReference(value) ? MASK : value;
+    if (secrets.has(path) && value !== '' && !isReference(value)) return MASK;
+    return parts.reduce((text, { secret }) => masked(text, secret), value);
   }
+  const within = (member: JsonValue, key: string | number) =>
+    maskSecrets(member, joinPath(path, `${key}`), secrets, parts);
+  if (Array.isArray(value)) return value.map(within);
   if (!isJsonObject(value)) return value;
-  const masked = Object.entries(value).map(([key, member]) => [
-    key,
-    maskSecrets(member, joinPath(path, key), secrets),
-  ]);
-  return Object.fromEntries(masked);
+  return Object.fromEntries(
+    Object.entries(value).map(([key, member]) => [key, within(member, key)]),
+  );
+}
+
+const masked = (text: string, secret: string) =>
+  text.replaceAll(secret, MASK).replaceAll(encodeURIComponent(secret), MASK);
+
+/** Secrets within values that are none as a whole, and where they stand. */
+function secretParts(
+  config: unknown,
+): readonly { readonly path: string; readonly secret: string }[] {
+  return Object.entries(member(config, 'mcpServers') ?? {}).flatMap(([name, server]) => {
+    const args: unknown = member(server, 'args');
+    const url: unknown = member(server, 'url');
+    const words = Array.isArray(args) ? args.filter((arg) => typeof arg === 'string') : [];
+    const at = (key: string) => (secret: string) => ({ path: `mcpServers.${name}.${key}`, secret });
+    return [
+      ...argumentSecrets(words).map(at('args')),
+      ...addressSecrets(typeof url === 'string' ? url : '').map(at('url')),
+    ];
+  });
 }
 
 /** Where secrets are written out, not referred to. */
 export function literalSecrets(raw: JsonValue): readonly string[] {
-  return [...secretPaths(raw)].filter((path) => {
+  const whole = [...secretPaths(raw)].filter((path) => {
     const value = valueAt(raw, path);
     if (typeof value !== 'string' || isReference(value)) return false;
     return worthHiding(path, value).length > 0;
   });
+  return [...new Set([...whole, ...secretParts(raw).map(({ path }) => path)])];
 }
 
 /** Written where a server asks for any key at all; masked, they would blank out ordinary words. */
@@ -62,10 +89,11 @@ const isPlaceholder = (value: string) => PLACEHOLDERS.has(value.toLowerCase());
 
 /** The secrets in force, for a log that must not contain them. */
 export function secretValues(config: Config): readonly string[] {
-  return [...secretPaths(config)].flatMap((path) => {
+  const whole = [...secretPaths(config)].flatMap((path) => {
     const value = path.split('.').reduce<unknown>(member, config);
     return typeof value === 'string' ? worthHiding(path, value) : [];
   });
+  return [...whole, ...secretParts(config).map(({ secret }) => secret)];
 }
 
 /** What of a value would give something away. */

@@ -1,10 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import {
-  mcpServersSchema,
-  toolServerConflicts,
-  toolServerSecrets,
-} from '../../src/core/config-mcp.ts';
+import { configSchema } from '../../src/core/config.ts';
+import { mcpServersSchema, toolServerConflicts } from '../../src/core/config-mcp.ts';
+import { toolServerSecrets } from '../../src/core/config-mcp-secrets.ts';
+import { literalSecrets, maskSecrets, secretValues } from '../../src/core/config-secrets.ts';
 import { foreignSchema } from '../../src/mcp/foreign-schema.ts';
 import { LineReader } from '../../src/mcp/line-reader.ts';
 import { isMeant, toolNames } from '../../src/mcp/names.ts';
@@ -128,6 +127,40 @@ describe('the configuration of a server', () => {
   ])('of %s=%s what is secret is hidden, and no word besides', (name, value, hidden) => {
     expect(toolServerSecrets(`mcpServers.a.env.${name}`, value)).toEqual(hidden);
   });
+});
+
+test('keys among arguments and in addresses are kept out of everything, and nothing else of them', () => {
+  const elsewhere = `$${'{ELSEWHERE}'}`;
+  const mcpServers = {
+    local: {
+      command: 'npx',
+      args: [
+        ...['-y', 'server', '--api-key', 'plant-1x', '--token=plant-2x', '--port', '3000'],
+        ...['--header', 'Authorization: Bearer plant-3x', '-e', 'API_KEY=plant-4x'],
+        ...['--key-file', '/home/me/key.pem', '--token', elsewhere, '--no-auth', 'notes'],
+      ],
+    },
+    far: { url: 'https://mcp.test/s/Zk3plantedABCDEFGH5ijklmnop/mcp?key=plant%2F6x&view=compact' },
+  };
+  const shown = maskSecrets({ mcpServers });
+  expect(JSON.stringify(shown)).not.toContain('plant');
+  expect(shown).toEqual({
+    mcpServers: {
+      local: {
+        command: 'npx',
+        args: [
+          ...['-y', 'server', '--api-key', '[redacted]', '--token=[redacted]', '--port', '3000'],
+          ...['--header', 'Authorization: Bearer [redacted]', '-e', 'API_KEY=[redacted]'],
+          ...['--key-file', '/home/me/key.pem', '--token', elsewhere, '--no-auth', 'notes'],
+        ],
+      },
+      far: { url: 'https://mcp.test/s/[redacted]/mcp?key=[redacted]&view=compact' },
+    },
+  });
+  expect(literalSecrets({ mcpServers })).toEqual(['mcpServers.local.args', 'mcpServers.far.url']);
+  const hidden = secretValues(configSchema.parse({ mcpServers }));
+  expect(hidden).toContain('plant/6x');
+  expect(hidden).toHaveLength(6);
 });
 
 test('lines are the same however they are cut, and one that is too long ends the reading', () => {
