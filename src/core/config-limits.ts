@@ -69,6 +69,9 @@ const price = z.strictObject({
   input: money(),
   output: money(),
   cached: money(),
+  written: money()
+    .optional()
+    .describe('For what is written to the cache of the vendor, where that is dearer.'),
 });
 
 export const modelsSchema = z.strictObject({

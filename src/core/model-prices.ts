@@ -10,17 +10,24 @@ export type ConfiguredPrice = Price & { readonly model: string };
 
 const FREE: Price = { input: 0, output: 0, cached: 0 };
 
-type Row = readonly [pattern: RegExp, input: number, output: number, cached: number];
+type Row = readonly [
+  pattern: RegExp,
+  input: number,
+  output: number,
+  cached: number,
+  /** To the cache, for five minutes. */
+  written?: number,
+];
 
 /** A date or `latest` behind a name is the same model. */
 const DATED = '(-\\d{4}-?\\d{2}-?\\d{2}|-latest)?$';
 const exactly = (name: string) => new RegExp(`(^|/)${name}${DATED}`);
 
 const PRICES: readonly Row[] = [
-  [exactly('claude-opus-4[-.][5-6]'), 5, 25, 0.5],
-  [exactly('claude-opus-4([-.]1)?'), 15, 75, 1.5],
-  [exactly('claude-sonnet-4([-.][5-6])?'), 3, 15, 0.3],
-  [exactly('claude-haiku-4[-.]5'), 1, 5, 0.1],
+  [exactly('claude-opus-4[-.][5-6]'), 5, 25, 0.5, 6.25],
+  [exactly('claude-opus-4([-.]1)?'), 15, 75, 1.5, 18.75],
+  [exactly('claude-sonnet-4([-.][5-6])?'), 3, 15, 0.3, 3.75],
+  [exactly('claude-haiku-4[-.]5'), 1, 5, 0.1, 1.25],
   [exactly('gpt-4o'), 2.5, 10, 1.25],
   [exactly('gpt-4o-mini'), 0.15, 0.6, 0.075],
   [exactly('gpt-4\\.1'), 2, 8, 0.5],
@@ -52,6 +59,6 @@ export function priceOf(
   if (currency !== PRICE_CURRENCY) return undefined;
   const row = PRICES.find(([pattern]) => pattern.test(model.toLowerCase()));
   if (row === undefined) return undefined;
-  const [, input, output, cached] = row;
-  return { input, output, cached };
+  const [, input, output, cached, written] = row;
+  return { input, output, cached, ...(written === undefined ? {} : { written }) };
 }

@@ -27,6 +27,8 @@ export type Price = {
   readonly output: number;
   /** For input that the vendor had in its cache. */
   readonly cached: number;
+  /** For input that the vendor writes to its cache, where that is dearer; else that of input. */
+  readonly written?: number | undefined;
 };
 
 export type Ask = {
@@ -80,13 +82,19 @@ export function capFor(cap: Cap, { extraPercent }: Pick<Ledger, 'extraPercent'>)
 /** What a call costs, the money rounded up. */
 export function amountOf(
   price: Price | undefined,
-  usage: { readonly input: number; readonly output: number; readonly cached?: number },
+  usage: {
+    readonly input: number;
+    readonly output: number;
+    readonly cached?: number;
+    readonly written?: number;
+  },
 ): Amount {
-  const { input, output, cached = 0 } = usage;
+  const { input, output, cached = 0, written = 0 } = usage;
   const tokens = input + output;
   if (price === undefined) return { tokens, micros: 0 };
-  const fresh = Math.max(0, input - cached);
-  const micros = fresh * price.input + cached * price.cached + output * price.output;
+  const fresh = Math.max(0, input - cached - written);
+  const kept = cached * price.cached + written * (price.written ?? price.input);
+  const micros = fresh * price.input + kept + output * price.output;
   return { tokens, micros: Math.ceil(micros) };
 }
 
@@ -121,7 +129,7 @@ function outputRoom(cap: Cap, used: Amount, { inputTokens, price, flatMicros = 0
   return Math.min(byTokens, Math.floor(money / price.output));
 }
 
-/** The worst case of a call: nothing of it comes from a cache. */
+/** The worst case of a call: nothing of it comes from a cache, all of it is written there. */
 export function worstCase(
   { inputTokens, price, flatMicros = 0 }: Ask,
   outputTokens: number,
@@ -134,7 +142,7 @@ export function worstCase(
 
 const isFree = ({ input, output }: Price) => input === 0 && output === 0;
 
-const dearest = ({ input, cached }: Price) => Math.max(input, cached);
+const dearest = ({ input, cached, written = 0 }: Price) => Math.max(input, cached, written);
 
 export function withHeld(ledger: Ledger, amount: Amount): Ledger {
   return { ...ledger, held: plus(ledger.held, amount) };

@@ -20,6 +20,8 @@ export type TokenUsage = {
   readonly outputTokens: number;
   /** Part of `inputTokens` that was read from the provider's prompt cache. */
   readonly cachedTokens: number;
+  /** Part of `inputTokens` that was written to it, where that has a price of its own; not recorded. */
+  readonly writtenTokens?: number;
 };
 
 export type UserEntry = {

@@ -18,7 +18,8 @@ const UNBILLED: readonly ProviderFailure['kind'][] = [
 export function spentBy(end: CallEnd, call: PlannedCall, ask: Ask): Amount {
   if (end.kind === 'finished' && end.usage !== undefined) {
     const { inputTokens: input, outputTokens: output, cachedTokens: cached } = end.usage;
-    return amountOf(ask.price, { input, output, cached });
+    const { writtenTokens: written = 0 } = end.usage;
+    return amountOf(ask.price, { input, output, cached, written });
   }
   const isUnbilled = end.kind === 'failed' && UNBILLED.includes(end.failure.kind);
   if (isUnbilled && end.answerTokens === 0) return NOTHING;

@@ -1,6 +1,7 @@
 // Reads the events of an Anthropic stream: blocks of text, thinking and tool input by their index.
 
 import type { RawMessageStreamEvent } from '@anthropic-ai/sdk/resources/messages';
+import type { TokenUsage } from '../core/transcript.ts';
 import { REDACTED } from './anthropic-request.ts';
 import { createCallIds, type MintCallId } from './call-ids.ts';
 import { Completion } from './completion.ts';
@@ -30,7 +31,7 @@ export class AnthropicReader implements StreamReader {
   /** Tool calls and signatures of blocks, by the index of the block. */
   readonly #callAt = new Map<number, number>();
   readonly #signatures = new Map<number, string>();
-  #usage = { inputTokens: 0, outputTokens: 0, cachedTokens: 0 };
+  #usage: TokenUsage = { inputTokens: 0, outputTokens: 0, cachedTokens: 0 };
   #stop: StopReason = 'end';
   #ended = false;
 
@@ -108,8 +109,10 @@ export class AnthropicReader implements StreamReader {
   /** What was read from the cache or written to it counts as input too. */
   #account(usage: Wire<'message_start'>['message']['usage']): undefined {
     const cachedTokens = usage.cache_read_input_tokens ?? 0;
-    const inputTokens =
-      usage.input_tokens + cachedTokens + (usage.cache_creation_input_tokens ?? 0);
-    this.#usage = { inputTokens, outputTokens: usage.output_tokens, cachedTokens };
+    const writtenTokens = usage.cache_creation_input_tokens ?? 0;
+    const inputTokens = usage.input_tokens + cachedTokens + writtenTokens;
+    const outputTokens = usage.output_tokens;
+    const written = writtenTokens > 0 ? { writtenTokens } : {};
+    this.#usage = { inputTokens, outputTokens, cachedTokens, ...written };
   }
 }

@@ -12,6 +12,8 @@ import { createRig, type RigOptions } from './agent-rig.ts';
 const MODELS = { openai: 'openai/sim-1', anthropic: 'anthropic/claude-sonnet-4-5' } as const;
 const DIALECTS = ['openai', 'anthropic'] as const;
 const PAGES_PER_ROUND = 12;
+/** One less than allowed, so that the last call of a turn has a note on the rounds that remain. */
+const ROUNDS = 4;
 const SHARE = 0.9;
 
 async function createCachedRig(dialect: (typeof DIALECTS)[number], options: RigOptions = {}) {
@@ -35,17 +37,17 @@ async function createCachedRig(dialect: (typeof DIALECTS)[number], options: RigO
   const rig = await createRig({
     models,
     tools: [look],
-    settings: { maxToolIterations: 3, maxSameCalls: 99 },
+    settings: { maxToolIterations: ROUNDS + 1, maxSameCalls: 99 },
     ...options,
   });
   let rounds = 0;
   let pages = 0;
   const thoughts = { thinking: 'Which page?', signature: 'signed' };
-  /** Two rounds of many calls each, so that a note on the rounds that remain is among the messages. */
   server.respond(({ toolResults, body }: LlmRequest) => {
     const thinks = body['thinking'] === undefined ? {} : thoughts;
     if (body['tools'] === undefined) return say('Decided: nothing. Facts: none.');
-    if (toolResults.length > 0 && rounds % 2 === 0) return { ...say('That is it.'), ...thinks };
+    if (toolResults.length > 0 && rounds % ROUNDS === 0)
+      return { ...say('That is it.'), ...thinks };
     rounds += 1;
     const asked = Array.from({ length: PAGES_PER_ROUND }, () => {
       pages += 1;
@@ -81,13 +83,14 @@ describe.each(DIALECTS)('the cache of the %s dialect', (dialect) => {
     await rig.restart();
     await ask();
     const read = await shares();
-    expect(read).toHaveLength(17);
+    expect(read).toHaveLength(6 * (ROUNDS + 1) - 1);
     expect(read.filter((share) => share < SHARE)).toEqual([]);
+    expect(JSON.stringify(server.requests[ROUNDS]?.body)).toContain('rounds of tool use remain');
     server.assertDone();
   });
 
   it('is lost once where the conversation is summed up', async () => {
-    const compaction = { watermarkTokens: 6000, keepTokens: 500, summaryTokens: 200 };
+    const compaction = { watermarkTokens: 90_000, keepTokens: 500, summaryTokens: 200 };
     const { rig, server, ask, shares } = await createCachedRig(dialect, { compaction });
     for (let turn = 1; turn <= 3; turn += 1) await ask();
     await rig.agent.compact(rig.place[0], rig.inputOf(9, ['?']).messages[0].message, undefined);
@@ -105,9 +108,9 @@ it('of Anthropic holds while the model thinks, but for the thoughts of the turn 
   const { server, ask, shares } = await createCachedRig('anthropic');
   for (let turn = 1; turn <= 3; turn += 1) await ask(2000);
   const read = await shares();
-  const firstOfTurn = (index: number) => index % 3 === 2;
+  const firstOfTurn = (index: number) => index % (ROUNDS + 1) === ROUNDS;
   expect(read.filter((share, index) => !firstOfTurn(index) && share < SHARE)).toEqual([]);
-  // What stands before the thoughts: with 24 results behind it that would be lost without its mark.
+  // What stands before the thoughts: with so many results behind it that would be lost without its mark.
   expect(read.filter((_share, index) => firstOfTurn(index)).at(-1)).toBeGreaterThan(0.4);
   server.assertDone();
 });

@@ -168,6 +168,9 @@ describe('a price', () => {
   it('counts what came from the cache by its own price, and rounds up', () => {
     const usage = { input: 1000, output: 100, cached: 600 };
     expect(amountOf(PRICE, usage)).toEqual({ tokens: 1100, micros: 400 * 3 + 180 + 1500 });
+    const written = { ...usage, written: 300 };
+    expect(amountOf({ ...PRICE, written: 4 }, written).micros).toBe(100 * 3 + 180 + 1200 + 1500);
+    expect(amountOf(PRICE, written)).toEqual(amountOf(PRICE, usage));
     expect(amountOf(undefined, usage)).toEqual({ tokens: 1100, micros: 0 });
     expect(amountOf({ ...PRICE, input: 0.0001 }, { input: 1, output: 0 }).micros).toBe(1);
   });

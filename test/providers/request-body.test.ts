@@ -1,10 +1,15 @@
 // The whole prompt reaches the model: complete bodies, as the services receive them.
 
 import { expect, test } from 'vitest';
+import { configSchema } from '../../src/core/config.ts';
 import { callId } from '../../src/core/ids.ts';
 import type { ModelMessage } from '../../src/core/transcript.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+import { createOpenaiProvider } from '../../src/providers/openai.ts';
+import { createImageSource } from '../../src/providers/seen-images.ts';
+import { type Vendor, vendorOf } from '../../src/providers/vendors.ts';
 import { say, startLlmServer } from '../support/llm-server.ts';
-import { ask, finish, simulated, timeTool } from './provider-setup.ts';
+import { ask, collect, finish, simulated, TEST_KEY, timeTool } from './provider-setup.ts';
 
 const CALL = { id: callId('call_1'), name: 'time', arguments: '{"zone":"UTC"}' };
 const RESULT = { callId: CALL.id, name: 'time', text: 'noon', failed: false };
@@ -177,4 +182,56 @@ test('ids and answers of another vendor are fit for this one', async () => {
     await finish(simulated(dialect, server), ask('', { messages, tools: [timeTool] }));
   }
   server.assertDone();
+});
+
+type Block = Readonly<Record<string, unknown>>;
+
+test('a conversation: Anthropic is sent marks at the newest message and where the last call ended', async () => {
+  await using server = await startLlmServer({ countsInput: true });
+  server.script(say('Noon.'), say('Yes.'), say('Alone.'));
+  const handle = simulated('anthropic', server);
+  const request = ask('', { conversation: 's', messages: CONVERSATION, tools: [timeTool] });
+  await finish(handle, request);
+  const noted = { role: 'user', text: 'Sure?', note: 'One round is left.' } as const;
+  const answer = { role: 'assistant', text: 'Noon.', toolCalls: [], thinking: [] } as const;
+  const next = await finish(handle, { ...request, messages: [...CONVERSATION, answer, noted] });
+  await finish(handle, ask('', { messages: CONVERSATION, tools: [timeTool] }));
+  const markedOf = (index: number) => {
+    const sent = server.requests[index]?.body['messages'] as readonly { content: Block[] }[];
+    const blocks = sent.flatMap(({ content }) => content);
+    return blocks
+      .filter((block) => block['cache_control'] !== undefined)
+      .map((block) => block['text']);
+  };
+  expect(markedOf(0)).toEqual(['The time?', 'Quickly, please.']);
+  expect(markedOf(1)).toEqual(['Quickly, please.', 'Sure?']);
+  expect(markedOf(2)).toEqual([]);
+  expect(next.usage).toMatchObject({
+    cachedTokens: expect.toSatisfy((tokens: number) => tokens > 0),
+    writtenTokens: expect.toSatisfy((tokens: number) => tokens > 0),
+  });
+  server.assertDone();
+});
+
+test('OpenAI is sent a key per conversation at its own address, and no other service is', async () => {
+  await using server = await startLlmServer();
+  server.script(say('1'), say('2'), say('3'), say('4'));
+  const vendor = { ...vendorOf('openai'), apiBase: server.openaiBase };
+  const timeouts = { firstTokenMs: 5000, idleMs: 5000, wholeCallMs: 5000 };
+  const common = { apiBase: server.openaiBase, apiKey: TEST_KEY, clock: systemClock, timeouts };
+  const images = createImageSource(configSchema.parse({}));
+  const send = async (which: { readonly vendor: Vendor }, conversation: string) => {
+    const provider = createOpenaiProvider({ ...common, images, ...which });
+    const request = { ...ask('hi'), model: 'gpt-5', conversation };
+    await collect(provider.stream(request, new AbortController().signal));
+  };
+  await send({ vendor }, 'telegram:1');
+  await send({ vendor }, 'telegram:1');
+  await send({ vendor }, 'telegram:2');
+  await send({ vendor: vendorOf('openai') }, 'telegram:1');
+  const [one, same, other, elsewhere] = server.requests.map(({ body }) => body['prompt_cache_key']);
+  expect(one).toMatch(/^[0-9a-f]{32}$/);
+  expect(same).toBe(one);
+  expect(other).not.toBe(one);
+  expect(elsewhere).toBeUndefined();
 });
