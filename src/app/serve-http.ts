@@ -99,7 +99,7 @@ async function gaugesOf(gateway: Served, bus: Pick<MessageBus, 'stats'>): Promis
     deadMessages: dead + unknown,
     channels: gateway
       .channels()
-      .filter(({ enabled }) => enabled)
+      .filter(({ status }) => status.kind !== 'off')
       .map(({ name, status }) => ({ account: name, isRunning: status.kind === 'running' })),
   };
 }
