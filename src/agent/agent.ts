@@ -12,6 +12,7 @@ import type { PersonQuestion } from '../core/person-question.ts';
 import type { Rights, ToolAccess } from '../core/rights.ts';
 import type { ToolOutcome } from '../tools/tool.ts';
 import type { CompactionReport } from './compaction.ts';
+import type { ContextReport } from './context-report.ts';
 import type { Revisions } from './revise.ts';
 
 /** A message the agent is to answer, with its place in the session's order. */
@@ -112,6 +113,8 @@ export interface Agent extends Revisions {
   ): AsyncGenerator<AgentEvent, TurnOutcome, void>;
   /** Runs a call exactly as it was allowed, outside any turn. */
   runApproved(call: ApprovedCall, signal: AbortSignal): Promise<ToolOutcome>;
+  /** What the next call of the session would take; nothing is asked or changed. */
+  inspect(input: TurnInput): Promise<ContextReport>;
   /** Sums up what can be summed up now; `payer` is charged. What came of it. */
   compact(
     session: SessionKey,

@@ -22,6 +22,7 @@ import { ClearedResults } from './cleared-results.ts';
 import { createCompacting } from './compact-session.ts';
 import type { Compactor } from './compaction.ts';
 import { createCompactor } from './compactor.ts';
+import { contextReport } from './context-report.ts';
 import { failureText } from './failure-text.ts';
 import { canReadBack } from './gate.ts';
 import { LastCall } from './last-call.ts';
@@ -102,6 +103,12 @@ export function createAgent(deps: AgentDeps): Agent & AsyncDisposable {
         deadline[Symbol.dispose]();
         contexts.outdated(input.session);
       }
+    },
+
+    async inspect(input) {
+      const context = await contexts.prepare(input.session, input.chat, input.person);
+      const { signal } = new AbortController();
+      return contextReport({ ...(await openTurn(deps, lasting, input, context)), signal }, cleared);
     },
 
     runApproved: (call, signal) => runApproved(deps, call, signal),

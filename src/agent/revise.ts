@@ -2,6 +2,7 @@
 // thought of an answer. Nothing that was written is changed.
 
 import type { MessageId, SessionKey, TurnId } from '../core/ids.ts';
+import type { RestorePoint } from '../core/session-restore.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { SessionStore } from '../sessions/store.ts';
 
@@ -33,9 +34,15 @@ export interface Revisions {
   asked(session: SessionKey, turnId: TurnId): Promise<readonly Asked[]>;
   /** From now on the model is shown nothing of the turn. Durable when resolved. */
   takeBack(session: SessionKey, turnId: TurnId, by: MessageId): Promise<void>;
+  /** What `/new` and `/undo` took out of view, the newest first. */
+  restorable(session: SessionKey): Promise<readonly RestorePoint[]>;
+  /** Brings the one at this place of `restorable` back. Durable when resolved. */
+  restore(session: SessionKey, index: number, by: MessageId): ReturnType<SessionStore['restore']>;
   /** Shown to the model with the next turn. Durable when resolved. */
   remark(session: SessionKey, remark: Remark): Promise<void>;
 }
+
+const MAX_RESTORABLE = 9;
 
 export type RevisionDeps = {
   readonly sessions: SessionStore;
@@ -77,6 +84,13 @@ export function createRevisions({ sessions, clock, outdated }: RevisionDeps): Re
       const entry = { role: 'undo', undoes: turnId, by, at: clock.now() } as const;
       await sessions.append(session, [entry], { durable: true });
       outdated(session);
+    },
+
+    restorable: (session) => sessions.restorePoints(session, MAX_RESTORABLE),
+    async restore(session, index, by) {
+      const restored = await sessions.restore(session, index, by);
+      outdated(session);
+      return restored;
     },
 
     async remark(session, remark) {

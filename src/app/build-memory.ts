@@ -69,6 +69,12 @@ function followedSessions(
     },
     turn: (session, turnId) => store.turn(session, turnId),
     earlier: (session, question) => store.earlier(session, question),
+    restorePoints: (session, maxPoints) => store.restorePoints(session, maxPoints),
+    async restore(session, index, by) {
+      const restored = await store.restore(session, index, by);
+      indexing.changed(session);
+      return restored;
+    },
     [Symbol.asyncDispose]: () => store[Symbol.asyncDispose](),
   };
 }

@@ -25,6 +25,7 @@ import { buildAgent } from './build-agent.ts';
 import { buildArrivals } from './build-arrivals.ts';
 import { buildAsides } from './build-asides.ts';
 import { type Automation, buildAutomation } from './build-automation.ts';
+import { buildConversations } from './build-conversations.ts';
 import { buildDecisions } from './build-decisions.ts';
 import { buildDoorWatch } from './build-door-watch.ts';
 import { buildExec } from './build-exec.ts';
@@ -136,6 +137,7 @@ async function build(
     },
     drafts: { open: () => drafts.open(), askAgain: (chat) => drafts.askAgain(chat) },
     compacting: agent,
+    conversations: buildConversations({ ...foundations, ...asking, agent, home, settings }),
     async resetSession(session) {
       await asks.drop(session);
       await agent.reset(session);

@@ -16,6 +16,7 @@ const NO_WORDS = [
   'failure',
   'id',
   'undoes',
+  'brings',
   'by',
   'media',
   'kind',
@@ -38,6 +39,8 @@ export function redactedSessions(store: SessionStore, redact: Redactor): Session
     append: (session, entries, options) => store.append(session, entries.map(shown), options),
     appendIf: (session, entries, isTrue) => store.appendIf(session, entries.map(shown), isTrue),
     turn: (session, turnId) => store.turn(session, turnId),
+    restorePoints: (session, maxPoints) => store.restorePoints(session, maxPoints),
+    restore: (session, index, by) => store.restore(session, index, by),
     earlier: (session, question) => store.earlier(session, question),
     [Symbol.asyncDispose]: () => store[Symbol.asyncDispose](),
   };

@@ -93,6 +93,7 @@ export function lineOf(entry: TranscriptEntry): string {
     case 'summary':
     case 'reset':
     case 'undo':
+    case 'restore':
       return '';
   }
 }

@@ -35,6 +35,8 @@ export function fromDisk(disk: DiskEntry): TranscriptEntry {
       return { role: disk.role, at };
     case 'undo':
       return { role: disk.role, undoes: disk.undoes, by: disk.by, at };
+    case 'restore':
+      return { role: disk.role, brings: disk.brings, by: disk.by, at };
     case 'turn_end':
       return {
         role: disk.role,
@@ -84,6 +86,7 @@ function fromAssistant(disk: Extract<DiskEntry, { role: 'assistant' }>): Assista
     text: disk.content,
     toolCalls: disk.tool_calls,
     ...(disk.draft === true ? { isDraft: true } : {}),
+    ...(disk.unsupported === undefined ? {} : { unsupported: disk.unsupported }),
     thinking: disk.thinking.map(({ text, signature }) =>
       signature === undefined ? { text } : { text, signature },
     ),

@@ -70,6 +70,7 @@ function toDisk(entry: TranscriptEntry): Readonly<Record<string, unknown>> {
         content: entry.text,
         tool_calls: entry.toolCalls.length > 0 ? entry.toolCalls : undefined,
         draft: entry.isDraft,
+        unsupported: entry.unsupported,
         thinking: entry.thinking.length > 0 ? entry.thinking : undefined,
         model: entry.model,
         usage: entry.usage && {
@@ -111,6 +112,8 @@ function toDisk(entry: TranscriptEntry): Readonly<Record<string, unknown>> {
       return { role: entry.role, timestamp };
     case 'undo':
       return { role: entry.role, undoes: entry.undoes, by: entry.by, timestamp };
+    case 'restore':
+      return { role: entry.role, brings: entry.brings, by: entry.by, timestamp };
     case 'turn_end':
       return {
         role: entry.role,

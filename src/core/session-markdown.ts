@@ -22,6 +22,8 @@ export function markdownOfEntry(entry: TranscriptEntry): string {
       return section('New conversation', entry.at, []);
     case 'undo':
       return '\n_The last exchange was taken back._\n';
+    case 'restore':
+      return '\n_What was taken out of sight was brought back._\n';
     case 'turn_end':
       return entry.outcome === 'answered' ? '' : `\n_The turn was ${entry.outcome}._\n`;
   }

@@ -61,6 +61,7 @@ const assistant = z.object({
   content: z.string().default(''),
   tool_calls: z.array(z.object({ id: call, name: z.string(), arguments: z.string() })).default([]),
   draft: z.boolean().optional().catch(undefined),
+  unsupported: z.array(z.string()).min(1).optional().catch(undefined),
   thinking: z.array(z.object({ text: z.string(), signature: z.string().optional() })).default([]),
   model: z.string().default(''),
   usage: z.object({ input_tokens: count, output_tokens: count, cached_tokens: count }).optional(),
@@ -99,6 +100,12 @@ const undo = z.object({
   by: z.string().transform(messageId),
   timestamp: time,
 });
+const restore = z.object({
+  role: z.literal('restore'),
+  brings: z.string(),
+  by: z.string().transform(messageId),
+  timestamp: time,
+});
 const turnEnd = z.object({
   role: z.literal('turn_end'),
   turn_id: turn,
@@ -114,6 +121,7 @@ export const diskEntry = z.discriminatedUnion('role', [
   summary,
   reset,
   undo,
+  restore,
   turnEnd,
 ]);
 export type DiskEntry = z.infer<typeof diskEntry>;

@@ -11,6 +11,7 @@ import type { ModelRegistry } from '../providers/provider.ts';
 import type { Skills } from '../skills/skills.ts';
 import type { AuditLog } from '../telemetry/telemetry.ts';
 import type { Approvals } from './approvals.ts';
+import type { ConversationDesk } from './conversation-desk.ts';
 import type { Drafts } from './drafts.ts';
 import type { JobAsker, JobDesk } from './job-desk.ts';
 import type { People } from './people.ts';
@@ -38,6 +39,7 @@ export type CommandDeps = {
   /** What kind of door a channel is. */
   mediumOf(channel: string): Medium;
   readonly compacting: Pick<Agent, 'compact'>;
+  readonly conversations: ConversationDesk;
   resetSession(session: SessionKey): Promise<void>;
   /** Decisions that are given as commands are entered there. */
   readonly audit: AuditLog;

@@ -9,7 +9,9 @@ import { APPROVAL_COMMANDS } from './approval-commands.ts';
 import type { Command, CommandDeps, CommandOrigin } from './command.ts';
 import { COMPACT_COMMANDS } from './compact-command.ts';
 import { CONTINUE_COMMANDS } from './continue-command.ts';
+import { CONVERSATION_COMMANDS } from './conversation-commands.ts';
 import { CRON_COMMANDS } from './cron-commands.ts';
+import { didYouMean, helpText, meantBy } from './help-text.ts';
 import { KNOWN_PEOPLE_COMMANDS } from './known-people-commands.ts';
 import { LINK_COMMANDS } from './link-commands.ts';
 import { PEOPLE_COMMANDS } from './people-commands.ts';
@@ -33,13 +35,14 @@ export const COMMANDS: readonly Command[] = [
     name: 'start',
     summary: 'say hello',
     timing: 'immediate',
-    run: async (origin) => `${WELCOME}\n\n${helpText(origin)}`,
+    run: async (origin) => `${WELCOME}\n\n${helpText(givenBy(origin), '')}`,
   },
   {
     name: 'help',
     summary: 'list the commands',
+    usage: '/help [command]',
     timing: 'immediate',
-    run: async (origin) => helpText(origin),
+    run: async (origin, argument) => helpText(givenBy(origin), argument),
   },
   {
     name: 'new',
@@ -47,7 +50,10 @@ export const COMMANDS: readonly Command[] = [
     timing: 'in_order',
     async run({ session }, _argument, deps) {
       await deps.resetSession(session);
-      return 'A new conversation begins. What was said before stays on disk, out of my sight.';
+      return (
+        'A new conversation begins. What was said before stays on disk, out of my sight; /restore ' +
+        'brings it back.'
+      );
     },
   },
   {
@@ -90,6 +96,7 @@ export const COMMANDS: readonly Command[] = [
     run: changeQueue,
   },
   ...COMPACT_COMMANDS,
+  ...CONVERSATION_COMMANDS,
   ...PEOPLE_COMMANDS,
   ...SPENDING_COMMANDS,
   ...SKILLS_COMMANDS,
@@ -101,8 +108,14 @@ export const COMMANDS: readonly Command[] = [
   ...CRON_COMMANDS,
 ];
 
+/** A mistyped name is answered as `/help` is; what is close to none is a message, maybe a path. */
 export function findCommand(parsed: ParsedCommand | undefined): Command | undefined {
-  return COMMANDS.find((command) => command.name === parsed?.name);
+  if (parsed === undefined) return undefined;
+  const { name } = parsed;
+  const found = COMMANDS.find((command) => command.name === name);
+  if (found !== undefined || meantBy(name, COMMANDS) === undefined) return found;
+  const run: Command['run'] = async (origin) => didYouMean(name, givenBy(origin));
+  return { name: 'help', summary: '', timing: 'immediate', run };
 }
 
 type Giver = Omit<CommandOrigin, 'session'>;
@@ -151,12 +164,8 @@ function whoGives({ message, role }: Giver): Parameters<typeof mayGive>[1] {
 }
 
 /** What whoever asks may give here. */
-function helpText(giver: Giver): string {
-  const mine = COMMANDS.filter(({ name }) => mayGive(name, whoGives(giver)) === 'yes');
-  const lines = mine.map((command) => {
-    return `- ${command.usage ?? `/${command.name}`}: ${command.summary}`;
-  });
-  return `Commands:\n${lines.join('\n')}`;
+function givenBy(giver: Giver): readonly Command[] {
+  return COMMANDS.filter(({ name }) => mayGive(name, whoGives(giver)) === 'yes');
 }
 
 async function showStatus(origin: CommandOrigin, _argument: string, deps: CommandDeps) {

@@ -45,8 +45,12 @@ export async function sessionNames(
 }
 
 /** Files with size and time, oldest name first; files deleted meanwhile are left out. */
-export async function storedFiles(folder: string): Promise<readonly StoredFile[]> {
-  const found = await mapLimited(await sessionNames(folder), MAX_OPEN_AT_ONCE, async (name) => {
+export async function storedFiles(
+  folder: string,
+  accepts?: (name: SessionFileName) => boolean,
+): Promise<readonly StoredFile[]> {
+  const names = await sessionNames(folder, accepts);
+  const found = await mapLimited(names, MAX_OPEN_AT_ONCE, async (name) => {
     const path = join(folder, formatName(name));
     const info = await stat(path).catch(orUndefined('ENOENT'));
     return info && { path, name, bytes: info.size, modifiedAt: info.mtimeMs };
@@ -62,8 +66,9 @@ export function byStem(files: readonly StoredFile[]): ReadonlyMap<string, readon
 export async function listSessions(
   folder: string,
   limit = Number.POSITIVE_INFINITY,
+  accepts?: (name: SessionFileName) => boolean,
 ): Promise<readonly SessionInfo[]> {
-  const groups = [...byStem(await storedFiles(folder)).entries()]
+  const groups = [...byStem(await storedFiles(folder, accepts)).entries()]
     .map(([stem, files]) => ({ stem, files, updatedAt: latest(files) }))
     .sort((a, b) => b.updatedAt - a.updatedAt || compareNewest(b.files, a.files))
     .slice(0, limit);

@@ -13,6 +13,7 @@ import type { TurnId } from '../core/ids.ts';
 import { turnOf } from '../core/session-carry.ts';
 import { decodeLine } from '../core/session-file.ts';
 import { formatName, parseName, type SessionFileName } from '../core/session-name.ts';
+import { resetPoint, undoPoint } from '../core/session-restore.ts';
 import type { TranscriptEntry } from '../core/transcript.ts';
 import { firstSeqOf } from '../core/turn-id.ts';
 import { ARCHIVE_FOLDER } from './catalog.ts';
@@ -22,6 +23,9 @@ import { readLines } from './read-lines.ts';
 const MAX_FILES = 100;
 /** Turns are taken back behind themselves: so many more are held until the end of a file. */
 const SPARE_TURNS = 20;
+
+/** What was taken out of view, and of that what was brought back in a later file. */
+type Taken = { readonly undone: Set<TurnId>; readonly back: Set<string> };
 
 type ReadFile = {
   readonly turns: readonly EarlierTurn[];
@@ -39,11 +43,11 @@ export async function readEarlier(
   question: EarlierQuestion,
 ): Promise<EarlierTurns> {
   const { from, maxTurns } = question;
-  const undone = new Set<TurnId>();
+  const taken: Taken = { undone: new Set(), back: new Set() };
   let found: readonly EarlierTurn[] = [];
   let name = newest;
   for (let files = 0; name !== undefined && files < MAX_FILES; files += 1) {
-    const file: ReadFile | undefined = await readTurns(folder, name, question, undone);
+    const file: ReadFile | undefined = await readTurns(folder, name, question, taken);
     if (file === undefined) break;
     const all = joined(file.turns, found);
     found = from === undefined ? all.slice(-maxTurns) : all.slice(0, maxTurns);
@@ -72,11 +76,11 @@ async function readTurns(
   folder: string,
   name: SessionFileName,
   question: EarlierQuestion,
-  undone: Set<TurnId>,
+  taken: Taken,
 ): Promise<ReadFile | undefined> {
   for (const place of [folder, join(folder, ARCHIVE_FOLDER)]) {
     try {
-      return await scan(join(place, formatName(name)), question, undone);
+      return await scan(join(place, formatName(name)), question, taken);
     } catch (error) {
       if (!hasErrorCode(error, 'ENOENT')) throw error;
     }
@@ -84,22 +88,26 @@ async function readTurns(
   return undefined;
 }
 
-async function scan(path: string, question: EarlierQuestion, undone: Set<TurnId>) {
+async function scan(path: string, question: EarlierQuestion, taken: Taken) {
   const turns = new HeldTurns(question);
   let continues: string | undefined;
   for await (const line of readLines(path)) {
     const decoded = decodeLine(line.bytes.toString('utf8'));
     if (decoded.kind === 'header') continues ??= decoded.header.continues;
-    if (decoded.kind !== 'entry' || decoded.carried) continue;
+    if (decoded.kind !== 'entry') continue;
     const { entry } = decoded;
-    if (entry.role === 'undo') undone.add(entry.undoes);
-    else if (entry.role === 'reset') {
+    if (entry.role === 'restore') taken.back.add(entry.brings);
+    if (decoded.carried) continue;
+    if (entry.role === 'undo') {
+      if (!taken.back.has(undoPoint(entry.undoes, entry.by))) taken.undone.add(entry.undoes);
+    } else if (entry.role === 'reset') {
+      if (taken.back.has(resetPoint(entry.at))) continue;
       turns.clear();
       continues = '';
     } else turns.add(entry);
   }
   return {
-    turns: turns.without(undone),
+    turns: turns.without(taken.undone),
     hasMore: turns.hasMore,
     first: turns.first,
     continues: continues === undefined ? undefined : parseName(continues),

@@ -6,10 +6,11 @@ import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { EarlierQuestion, EarlierTurns } from '../core/earlier.ts';
 import { SessionError } from '../core/errors.ts';
-import type { SessionKey, TurnId } from '../core/ids.ts';
+import type { MessageId, SessionKey, TurnId } from '../core/ids.ts';
 import { withoutWhole } from '../core/kept-result.ts';
 import { carryOver, isRotationDue, type SessionPolicy, startsTurn } from '../core/session-carry.ts';
 import { formatName } from '../core/session-name.ts';
+import { type RestorePoint, withRestored } from '../core/session-restore.ts';
 import type { TranscriptEntry } from '../core/transcript.ts';
 import { createDayText } from '../core/zone-time.ts';
 import type { Clock } from '../lib/clock.ts';
@@ -22,6 +23,7 @@ import { createHotTails } from './hot-tails.ts';
 import { loadTail } from './load-tail.ts';
 import { createNewestIndex, type NewestIndex } from './newest-index.ts';
 import { createOpenFiles } from './open-files.ts';
+import { findPoints } from './restore.ts';
 import { shareRuns } from './shared-task.ts';
 import { stemOf } from './stem.ts';
 import type { SessionStore } from './store.ts';
@@ -97,6 +99,37 @@ class JsonlSessionStore implements SessionStore {
     return readEarlier(this.#deps.folder, newest, question);
   }
 
+  restorePoints(key: SessionKey, maxPoints: number): Promise<readonly RestorePoint[]> {
+    return this.#inLane(key, async () =>
+      findPoints(this.#deps.folder, (await this.#tailOf(key)).end?.name, maxPoints),
+    );
+  }
+
+  restore(key: SessionKey, index: number, by: MessageId) {
+    return this.#inLane(key, async () => {
+      await this.#forgetIfChanged(key);
+      const before = await this.#tailOf(key);
+      const isDone = before.window.some((entry) => entry.role === 'restore' && entry.by === by);
+      if (isDone) return 'done before';
+      const points = await findPoints(this.#deps.folder, before.end?.name, index + 1);
+      const point = points[index];
+      if (point === undefined) return undefined;
+      const carried = withRestored(before.window, point, by, this.#deps.clock.now());
+      await this.#begin(key, before, carried);
+      return point;
+    });
+  }
+
+  /** A new file at once: what it opens with is in view whole, or the file counts for nothing. */
+  async #begin(key: SessionKey, before: SessionTail, carried: readonly TranscriptEntry[]) {
+    const tail = await this.#rotate(key, before, carried);
+    this.#hot.put(key, tail);
+    if (tail.end === undefined) return;
+    await this.#files.use(this.#pathOf(tail.end), (file) => file.datasync());
+    await this.#syncNames();
+    this.#unsyncedNames.delete(key);
+  }
+
   turn(key: SessionKey, id: TurnId): Promise<readonly TranscriptEntry[]> {
     return this.#inLane(key, async () => [...((await this.#tailOf(key)).turn(id) ?? [])]);
   }
@@ -153,7 +186,9 @@ class JsonlSessionStore implements SessionStore {
     const [first] = entries;
     if (first === undefined) return;
     const known = await this.#tailOf(key);
-    const tail = this.#mustRotate(known, first) ? await this.#rotate(key, known) : known;
+    const tail = this.#mustRotate(known, first)
+      ? await this.#rotate(key, known, carryOver(known.window, this.#deps.policy()))
+      : known;
     if (tail.end === undefined) return;
     const path = this.#pathOf(tail.end);
     const bytes = await appendEntries(this.#files, path, tail.end.size, entries, durable);
@@ -171,13 +206,16 @@ class JsonlSessionStore implements SessionStore {
     return isRotationDue(name.day, this.#today(), growth, this.#deps.policy());
   }
 
-  async #rotate(key: SessionKey, before: SessionTail): Promise<SessionTail> {
-    const { folder, clock, policy } = this.#deps;
+  async #rotate(
+    key: SessionKey,
+    before: SessionTail,
+    carried: readonly TranscriptEntry[],
+  ): Promise<SessionTail> {
+    const { folder, clock } = this.#deps;
     const day = this.#today();
     const last = before.end?.name;
     const isLater = last !== undefined && last.day >= day;
     const wanted = isLater ? { ...last, part: last.part + 1 } : { stem: stemOf(key), day, part: 1 };
-    const carried = carryOver(before.window, policy());
     const opening = { key, createdAt: clock.now(), continues: last, carried };
     await this.#index.record(wanted);
     const end = await beginFile(folder, wanted, opening);

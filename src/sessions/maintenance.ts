@@ -34,6 +34,8 @@ export type ArchiveReport = {
 export interface SessionMaintenance {
   /** Newest first; messages are counted only for the sessions returned. */
   list(options?: { readonly limit?: number }): Promise<readonly SessionInfo[]>;
+  /** Those of these sessions that there are, newest first. */
+  of(sessions: readonly SessionKey[]): Promise<readonly SessionInfo[]>;
   /** The whole conversation, archive included, in pieces to be written one after the other. */
   export(session: SessionKey, format: 'md' | 'jsonl'): AsyncIterable<string>;
   /** Case-insensitive text search over all sessions, newest file first. */

@@ -45,7 +45,13 @@ async function* searchFile(
     const decoded = decodeLine(text);
     if (decoded.kind !== 'entry' || decoded.carried) continue;
     const { entry } = decoded;
-    if (entry.role === 'reset' || entry.role === 'undo' || entry.role === 'turn_end') continue;
+    if (
+      entry.role === 'reset' ||
+      entry.role === 'undo' ||
+      entry.role === 'turn_end' ||
+      entry.role === 'restore'
+    )
+      continue;
     const snippet = findSnippet(entry.text, query);
     if (snippet === undefined) continue;
     yield { session: await keyOfFile(file), at: entry.at, role: entry.role, snippet };

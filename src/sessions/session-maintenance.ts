@@ -6,6 +6,7 @@ import { exportSession } from './export.ts';
 import { writeExtracts } from './extracts.ts';
 import type { SessionMaintenance } from './maintenance.ts';
 import { searchSessions } from './search.ts';
+import { stemOf } from './stem.ts';
 import { archiveFiles, nukeFiles, purgeFiles } from './upkeep.ts';
 
 export type SessionMaintenanceDeps = {
@@ -19,6 +20,10 @@ export function createSessionMaintenance(deps: SessionMaintenanceDeps): SessionM
   const { folder, workspace, clock } = deps;
   return {
     list: ({ limit } = {}) => listSessions(folder, limit),
+    of(sessions) {
+      const stems = new Set(sessions.map(stemOf));
+      return listSessions(folder, undefined, ({ stem }) => stems.has(stem));
+    },
     export: (session, format) => exportSession(folder, session, format),
     search: (query, { limit }) => searchSessions(folder, query, limit),
     purge: ({ olderThanMs }) => purgeFiles(folder, workspace, clock.now() - olderThanMs),

@@ -2,7 +2,8 @@
 // on the carried window and never on the age of the session. Passes test/contract/session-store.ts.
 
 import type { EarlierQuestion, EarlierTurns } from '../core/earlier.ts';
-import type { SessionKey, TurnId } from '../core/ids.ts';
+import type { MessageId, SessionKey, TurnId } from '../core/ids.ts';
+import type { RestorePoint } from '../core/session-restore.ts';
 import type { TranscriptEntry } from '../core/transcript.ts';
 
 export interface SessionStore extends AsyncDisposable {
@@ -31,6 +32,17 @@ export interface SessionStore extends AsyncDisposable {
    * still shown: nothing from before its last `reset`, nothing that was taken back.
    */
   earlier(session: SessionKey, question: EarlierQuestion): Promise<EarlierTurns>;
+  /** What can be brought back into view, the newest first. */
+  restorePoints(session: SessionKey, maxPoints: number): Promise<readonly RestorePoint[]>;
+  /**
+   * Brings what stands at that place of `restorePoints` back into view, durably; what came of it. The
+   * same message does it once: asked again, the answer is the same.
+   */
+  restore(
+    session: SessionKey,
+    index: number,
+    by: MessageId,
+  ): Promise<RestorePoint | 'done before' | undefined>;
   /** What is already recorded of a turn: its entries, in order; empty for a new one. */
   turn(session: SessionKey, turnId: TurnId): Promise<readonly TranscriptEntry[]>;
 }

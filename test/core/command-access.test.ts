@@ -4,6 +4,7 @@ import { describe, expect, it, test } from 'vitest';
 import { ADMITTED_ROLES } from '../../src/core/admission.ts';
 import { COMMAND_ACCESS, mayGive } from '../../src/core/command-access.ts';
 import { COMMANDS } from '../../src/gateway/commands.ts';
+import { COMMAND_GROUPS } from '../../src/gateway/help-text.ts';
 
 /** Lowest role between two; lowest in a group. */
 const TABLE: readonly (readonly [string, string, string])[] = [
@@ -14,6 +15,9 @@ const TABLE: readonly (readonly [string, string, string])[] = [
   ['compact', 'guest', 'trusted'],
   ['stop', 'guest', 'trusted'],
   ['undo', 'guest', 'trusted'],
+  ['restore', 'guest', 'owner'],
+  ['context', 'guest', 'trusted'],
+  ['sessions', 'guest', 'nobody'],
   ['skills', 'trusted', 'owner'],
   ['status', 'trusted', 'trusted'],
   ['model', 'trusted', 'owner'],
@@ -58,6 +62,13 @@ describe('who may give a command', () => {
       const forged = mayGive(name, { role, place: 'direct', verified: 'unverified' });
       expect(forged === 'yes').toBe(HARMLESS.includes(name));
     }
+  });
+
+  it('is told by /help, each command in one group', () => {
+    const grouped = COMMAND_GROUPS.flatMap(([, names]) => names);
+    const unlisted = COMMANDS.map(({ name }) => name).filter((name) => !grouped.includes(name));
+    expect(unlisted.toSorted()).toEqual(['help', 'start']);
+    expect(new Set(grouped).size).toBe(grouped.length);
   });
 
   test.each(['', 'nothing', '__proto__', 'constructor'])('is nobody for %j', (name) => {

@@ -185,6 +185,12 @@ export async function makePeopleRig(
         // What nobody foresaw.
         approvals: { open: () => Promise.reject(new Error('broken')), askAgain: async () => 0 },
         drafts: { open: async () => [], askAgain: async () => 0 },
+        conversations: {
+          context: () => Promise.reject(new Error('broken')),
+          sessions: async () => [],
+          restorable: async () => [],
+          restore: async () => undefined,
+        },
         compacting: { compact: async () => ({ kind: 'nothing', tokens: 0 }) },
         resetSession: () => Promise.resolve(),
         undo: () => Promise.resolve(''),

@@ -1,22 +1,35 @@
 // What Telegram shows of the bot: who it is (asked once a day) and its command menu (set when it
 // changed). Neither may hold up the first poll.
 
+import { mayGive } from '../../core/command-access.ts';
 import type { ChannelHost } from '../channel.ts';
 import type { BotApi } from './client.ts';
 import { fieldsOf, integerOf, parseJson, textOf } from './fields.ts';
 
 const IDENTITY_LIFETIME_MS = 24 * 3600 * 1000;
 
-const MENU = [
+const COMMANDS = [
   { command: 'help', description: 'What I can do' },
   { command: 'new', description: 'Begin a new conversation' },
+  { command: 'restore', description: 'Bring back what /new or /undo took away' },
   { command: 'undo', description: 'Take the last answer back' },
   { command: 'stop', description: 'Stop the answer' },
   { command: 'status', description: 'How things stand' },
+  { command: 'context', description: 'What fills my memory of this conversation' },
+  { command: 'sessions', description: 'Your conversations' },
+  { command: 'cron', description: 'Your scheduled jobs' },
   { command: 'model', description: 'Show or change the model' },
   { command: 'think', description: 'Switch thinking on or off' },
   { command: 'start', description: 'Say hello' },
-] as const;
+];
+
+/** Per kind of chat those that somebody who is trusted may give there. */
+const MENUS = (['direct', 'group'] as const).map((place) => ({
+  commands: COMMANDS.filter(
+    ({ command }) => mayGive(command, { role: 'trusted', place, verified: 'verified' }) === 'yes',
+  ),
+  scope: { type: place === 'direct' ? ('default' as const) : ('all_group_chats' as const) },
+}));
 
 export async function rememberedName(
   host: ChannelHost,
@@ -38,9 +51,9 @@ export async function refreshProfile(
   if (!isFresh) {
     await host.state.set(`me:${botId}`, JSON.stringify({ username, at: host.clock.now() }));
   }
-  const menu = JSON.stringify(MENU);
+  const menu = JSON.stringify(MENUS);
   if ((await host.state.get(`menu:${botId}`)) !== menu) {
-    await api.setMyCommands({ commands: MENU }, signal);
+    for (const each of MENUS) await api.setMyCommands(each, signal);
     await host.state.set(`menu:${botId}`, menu);
   }
   return username;

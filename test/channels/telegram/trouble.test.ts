@@ -193,6 +193,6 @@ describe('a start', () => {
     await rig.host.until((host) => host.texts().length === 2);
     const methods = rig.api.calls.map(({ method }) => method);
     expect(methods.filter((method) => method === 'getMe')).toHaveLength(1);
-    expect(methods.filter((method) => method === 'setMyCommands')).toHaveLength(1);
+    expect(methods.filter((method) => method === 'setMyCommands')).toHaveLength(2);
   });
 });

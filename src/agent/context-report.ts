@@ -1,0 +1,67 @@
+// What the next call of a conversation would take of the model's context window, from what is prepared
+// for it: the same prompt, tools and thread that the model would get, and the same estimates.
+
+import { clearedAmong } from '../core/clear-results.ts';
+import { watermarkTokens } from '../core/compaction.ts';
+import { imagesShownBy } from '../core/model-vision.ts';
+import { entryTokens, imagesTokens, messagesTokens, textTokens } from '../core/tokens.ts';
+import type { ClearedResults } from './cleared-results.ts';
+import { planCall } from './model-call.ts';
+import type { TurnContext } from './turn-context.ts';
+
+/** Counts are tokens, corrected by what the provider counted before. */
+export type ContextReport = {
+  readonly model: string;
+  /** Of the model, or less where the configuration says so. */
+  readonly contextTokens: number;
+  /** Above this the oldest is left out; the rest of the window is for the answer. */
+  readonly inputTokens: number;
+  /** Above this the conversation is summed up; undefined where that is switched off. */
+  readonly summedUpAbove: number | undefined;
+  /** The system prompt, part by part. */
+  readonly prompt: readonly { readonly name: string; readonly tokens: number }[];
+  readonly tools: { readonly count: number; readonly tokens: number };
+  /** The summary of what came before; 0: there is none. */
+  readonly summary: number;
+  readonly conversation: { readonly messages: number; readonly tokens: number };
+  readonly images: number;
+  /** Results of tools that a line stands for by now. */
+  readonly cleared: number;
+  readonly total: number;
+  /** Whether a provider has counted for this model, so that the estimates are corrected. */
+  readonly isCorrected: boolean;
+};
+
+export function contextReport(turn: TurnContext, cleared: ClearedResults): ContextReport {
+  const { input, models, prepared, settings } = turn;
+  turn.thread.open(prepared.history, [], []);
+  const model = input.settings.model ?? models.defaultModel;
+  const call = planCall(turn, model, { kind: 'work' });
+  const factor = turn.correction.factor(call.handle.name);
+  const corrected = (tokens: number) => Math.ceil(tokens * factor);
+  const { system, tools, messages } = call.request;
+  const shown = call.handle.vision ? imagesShownBy(call.handle) : 0;
+  const summary = prepared.history.find(({ role }) => role === 'summary');
+  const summaryTokens = summary === undefined ? 0 : entryTokens(summary);
+  const size = { contextTokens: call.contextTokens, budget: call.budget };
+  const { compaction } = settings;
+  return {
+    model: call.handle.name,
+    contextTokens: call.contextTokens,
+    inputTokens: call.budget.inputTokens,
+    summedUpAbove: compaction.enabled ? watermarkTokens(compaction, size) : undefined,
+    prompt: system
+      .flatMap(({ parts }) => parts)
+      .map(({ name, text }) => ({ name, tokens: corrected(textTokens(text)) })),
+    tools: { count: tools.length, tokens: corrected(textTokens(JSON.stringify(tools))) },
+    summary: corrected(summaryTokens),
+    conversation: {
+      messages: messages.length - (summary === undefined ? 0 : 1),
+      tokens: corrected(Math.max(0, messagesTokens(messages) - summaryTokens)),
+    },
+    images: corrected(imagesTokens(messages, shown)),
+    cleared: clearedAmong(prepared.history, cleared.of(input.session)).size,
+    total: corrected(call.fixedTokens + call.threadTokens),
+    isCorrected: factor !== 1,
+  };
+}

@@ -1,0 +1,58 @@
+// Builds what people can see of their conversations, and bring back.
+
+import type { Agent } from '../agent/agent.ts';
+import { turnId } from '../core/ids.ts';
+import { sessionOf } from '../core/message.ts';
+import type { CommandDeps } from '../gateway/command.ts';
+import type { ConversationDesk } from '../gateway/conversation-desk.ts';
+import type { Origins } from '../gateway/origins.ts';
+import type { Persons } from '../gateway/persons.ts';
+import { createTurnPersonOf } from '../gateway/turn-person.ts';
+import { createSessionMaintenance } from '../sessions/session-maintenance.ts';
+import type { Foundations } from './foundations.ts';
+import type { Home } from './home.ts';
+
+export type ConversationParts = Pick<Foundations, 'live' | 'clock'> & {
+  readonly agent: Agent;
+  readonly home: Home;
+  readonly settings: CommandDeps['settings'];
+  persons(): Persons;
+  deciding(): { readonly origins: Origins };
+};
+
+/** Nothing is asked: what a turn would do, this one leaves. */
+const NO_TURN = {
+  steer: async () => [],
+  say: async () => undefined,
+  askOwner: async () => '',
+  post: async () => ({ status: 'failed', text: '' }) as const,
+  ask: async () => '',
+};
+
+export function buildConversations(parts: ConversationParts): ConversationDesk {
+  const { live, clock, agent, home, settings, persons, deciding } = parts;
+  const care = () =>
+    createSessionMaintenance({ folder: home.sessions, workspace: live.defaults.workspace, clock });
+  return {
+    async context({ message }) {
+      const session = sessionOf(message);
+      const [chosen, person, { rights }] = await Promise.all([
+        settings.get(session),
+        createTurnPersonOf(persons())(message),
+        deciding().origins(message),
+      ]);
+      const { thinkingBudget = live.defaults.thinkingBudget, model } = chosen;
+      return agent.inspect({
+        ...NO_TURN,
+        ...{ session, person, rights, chat: message.chat },
+        turnId: turnId(`${session}#context`),
+        messages: [{ seq: 0, message, rights, isForeign: false }],
+        settings: { thinkingBudget, ...(model === undefined ? {} : { model }) },
+      });
+    },
+    sessions: (which) =>
+      'newest' in which ? care().list({ limit: which.newest }) : care().of(which),
+    restorable: (session) => agent.restorable(session),
+    restore: (session, index, by) => agent.restore(session, index, by),
+  };
+}

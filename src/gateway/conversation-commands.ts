@@ -1,0 +1,146 @@
+// `/context`: what the next call takes of the model's window; `/sessions`: the conversations one has;
+// `/restore`: what /new and /undo took out of sight, back again.
+
+import type { ContextReport } from '../agent/context-report.ts';
+import type { SessionKey } from '../core/ids.ts';
+import { sessionKeyOf } from '../core/message.ts';
+import { chatsOf, type Person } from '../core/person.ts';
+import type { RestorePoint } from '../core/session-restore.ts';
+import { firstWords, verbatim } from '../core/stranger-words.ts';
+import { createMinuteText } from '../core/zone-time.ts';
+import type { SessionInfo } from '../sessions/maintenance.ts';
+import type { Command, CommandDeps, CommandOrigin } from './command.ts';
+
+const MAX_LISTED = 20;
+const KILOBYTE = 1000;
+
+export const CONVERSATION_COMMANDS: readonly Command[] = [
+  {
+    name: 'restore',
+    summary: 'bring back what /new or /undo took out of sight',
+    usage: '/restore [list | number]',
+    timing: 'in_order',
+    run: restore,
+  },
+  {
+    name: 'context',
+    summary: 'what fills the model’s memory of this conversation',
+    timing: 'in_order',
+    run: async (origin, _argument, { conversations }) =>
+      contextText(await conversations.context(origin)),
+  },
+  {
+    name: 'sessions',
+    summary: 'your conversations',
+    usage: '/sessions [all]',
+    timing: 'immediate',
+    run: sessions,
+  },
+];
+
+async function restore(
+  { session, message }: CommandOrigin,
+  argument: string,
+  deps: CommandDeps,
+): Promise<string> {
+  const { conversations } = deps;
+  const isList = argument === 'list';
+  const number = argument === '' ? 1 : /^[1-9]$/.test(argument) ? Number(argument) : undefined;
+  if (number === undefined && !isList) return RESTORE_HINT;
+  if (isList) {
+    const points = await conversations.restorable(session);
+    if (points.length === 0) return NOTHING;
+    const zone = await zoneOf(message, deps);
+    const lines = points.map((point, index) => `${index + 1}. ${pointWords(point, zone)}`);
+    return `${lines.join('\n')}\n\n${RESTORE_HINT}`;
+  }
+  const restored = await conversations.restore(session, (number ?? 1) - 1, message.id);
+  if (restored === undefined) return NOTHING;
+  if (restored === 'done before') return 'It is in sight again.';
+  return `In sight again: ${pointWords(restored, await zoneOf(message, deps))}`;
+}
+
+const NOTHING = 'There is nothing of that kind to bring back in this conversation.';
+const RESTORE_HINT =
+  'Say /restore for the newest, /restore list to see what there is, or /restore with its number.';
+
+function pointWords({ kind, at, text, messages }: RestorePoint, timeZone: string): string {
+  const count = messages === 1 ? '1 message' : `${messages} messages`;
+  const how = kind === 'new' ? 'before /new' : 'taken back by /undo';
+  return `${verbatim(firstWords(text))} (${count}, ${how}, ${minuteText(at, timeZone)})`;
+}
+
+const minuteText = createMinuteText();
+
+async function zoneOf(message: CommandOrigin['message'], { people }: CommandDeps): Promise<string> {
+  return (await people.persons.author(message))?.timeZone ?? '';
+}
+
+function contextText(report: ContextReport): string {
+  const { model, prompt, tools, summary, conversation, images, cleared, total } = report;
+  const share = Math.round((total / report.contextTokens) * 100);
+  const promptTokens = prompt.reduce((sum, { tokens }) => sum + tokens, 0);
+  const estimate = report.isCorrected
+    ? 'Estimated, corrected by what the provider counted.'
+    : 'Estimated: the provider has not counted for this model yet.';
+  return [
+    `The next call takes about ${count(total)} of ${count(report.contextTokens)} tokens of ${model} (${share} %), your message not counted:`,
+    `- System prompt: ${count(promptTokens)}`,
+    ...prompt.map(({ name, tokens }) => `  - ${name}: ${count(tokens)}`),
+    `- Tools offered (${tools.count}): ${count(tools.tokens)}`,
+    ...(summary === 0 ? [] : [`- Summary of what came before: ${count(summary)}`]),
+    `- Conversation (${conversation.messages} messages): ${count(conversation.tokens)}`,
+    ...(images === 0 ? [] : [`- Images: ${count(images)}`]),
+    ...(cleared === 0 ? [] : [`- Results of tools cleared to save room: ${cleared}`]),
+    ...(report.summedUpAbove === undefined
+      ? []
+      : [`- Summed up above: ${count(report.summedUpAbove)}`]),
+    `- Limit: ${count(report.inputTokens)}; what is above is left out, oldest first`,
+    estimate,
+  ].join('\n');
+}
+
+const count = (tokens: number) => tokens.toLocaleString('en-US');
+
+async function sessions(
+  origin: CommandOrigin,
+  argument: string,
+  deps: CommandDeps,
+): Promise<string> {
+  const { message, session, role } = origin;
+  const { conversations, people } = deps;
+  const zone = await zoneOf(message, deps);
+  if (argument === 'all') {
+    if (role !== 'owner') return 'Only my owner can see the conversations of all.';
+    return listText(await conversations.sessions({ newest: MAX_LISTED }), session, zone);
+  }
+  if (argument !== '') return 'Say /sessions, or /sessions all as my owner.';
+  const person = await people.persons.author(message);
+  const known = person === undefined ? undefined : await people.persons.get(person.id);
+  const keys = await keysOf(known, session, deps);
+  const own = await conversations.sessions(keys);
+  const hint = own.length > 1 ? '\n\nTake one along to another door with /continue.' : '';
+  return `${listText(own, session, zone)}${hint}`;
+}
+
+/** Of every door of theirs: its own and the one it takes part in now. */
+async function keysOf(
+  person: Person | undefined,
+  here: SessionKey,
+  { people }: CommandDeps,
+): Promise<readonly SessionKey[]> {
+  const chats = person === undefined ? [] : chatsOf(person);
+  const routed = await Promise.all(chats.map((chat) => people.routes.sessionOf(chat)));
+  const shared = person?.session === undefined ? [] : [person.session];
+  return [...new Set([here, ...shared, ...routed, ...chats.map(sessionKeyOf)])];
+}
+
+function listText(all: readonly SessionInfo[], here: SessionKey, timeZone: string): string {
+  if (all.length === 0) return 'Nothing was said yet.';
+  const lines = all.map(({ key, updatedAt, messages, bytes }) => {
+    const mark = key === here ? ', this one' : '';
+    const size = `${Math.max(1, Math.round(bytes / KILOBYTE))} kB`;
+    return `- ${verbatim(key)}${mark}: ${messages} messages, ${size}, last ${minuteText(updatedAt, timeZone)}`;
+  });
+  return lines.join('\n');
+}

@@ -1,0 +1,64 @@
+// The words of `/help`: the commands somebody may give, by what they are for, short enough for a phone;
+// and what whoever mistyped one is told.
+
+import { nearestName } from '../core/nearest.ts';
+import type { Command } from './command.ts';
+
+type Named = Pick<Command, 'name' | 'summary' | 'usage'>;
+
+/** In the order they are shown. */
+export const COMMAND_GROUPS: readonly (readonly [string, readonly string[]])[] = [
+  [
+    'This conversation',
+    ['new', 'restore', 'undo', 'stop', 'compact', 'context', 'sessions', 'continue'],
+  ],
+  ['How I answer', ['model', 'think', 'queue', 'skills']],
+  ['What I do', ['status', 'why', 'cron', 'agents', 'kill', 'usage', 'cost']],
+  [
+    'You',
+    [
+      'whoami',
+      'me',
+      'language',
+      'timezone',
+      'quiet',
+      'link',
+      'unlink',
+      'memory',
+      'forget',
+      'export',
+    ],
+  ],
+  ['As my owner', ['approvals', 'budget', 'people', 'strangers', 'allow', 'block', 'drop']],
+];
+
+/** `asked`: the command to be told more about; empty: all of `mine`. */
+export function helpText(mine: readonly Named[], asked: string): string {
+  const wanted = asked.toLowerCase().replace(/^\//, '').trim();
+  const one = mine.find(({ name }) => name === wanted);
+  if (one !== undefined) return `${one.usage ?? `/${one.name}`}: ${one.summary}`;
+  const groups = COMMAND_GROUPS.flatMap(([title, names]) => {
+    const lines = names.flatMap((name) => {
+      const command = mine.find((each) => each.name === name);
+      return command === undefined ? [] : [`/${name}: ${command.summary}`];
+    });
+    return lines.length === 0
+      ? []
+      : [`**${title}**\n${lines.map((line) => `- ${line}`).join('\n')}`];
+  });
+  return ['Commands:', ...groups, '/help with a name tells how to write it.'].join('\n\n');
+}
+
+/** The command that was meant, where the typed name is close to one. */
+export function meantBy(typed: string, known: readonly Named[]): string | undefined {
+  return nearestName(
+    typed,
+    known.map(({ name }) => name),
+  );
+}
+
+export function didYouMean(typed: string, mine: readonly Named[]): string {
+  const meant = meantBy(typed, mine);
+  const hint = meant === undefined ? '' : ` Did you mean /${meant}?`;
+  return `I know no /${typed}.${hint} If it was not meant as a command, write it without the slash; /help lists what there is.`;
+}

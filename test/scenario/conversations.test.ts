@@ -1,0 +1,122 @@
+// What people see of their conversations, and bring back after /new and /undo: the whole program, seen
+// from Telegram and from the model.
+
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type BotApi, startBotApi } from '../support/bot-api.ts';
+import { type GatewayProcess, makeTestHome, type TestHome } from '../support/gateway-process.ts';
+import { echo, type LlmServer, startLlmServer } from '../support/llm-server.ts';
+
+const PERSON = 810;
+const OTHER = 811;
+
+let telegram: BotApi;
+let model: LlmServer;
+let home: TestHome;
+let gateway: GatewayProcess;
+
+const bot = (chat: number) => telegram.chat(chat).messages.filter(({ from }) => from === 'bot');
+/** What is said next in the chat after these words. */
+async function answerTo(chat: number, text: string): Promise<string> {
+  const before = bot(chat).at(-1)?.id ?? 0;
+  // What a kill cut off is sent once more.
+  const isNew = (one: { id: number; text: string }) =>
+    one.id > before && !one.text.startsWith('(sent again');
+  telegram.say(chat, text);
+  const answer = await telegram.waitFor(() => bot(chat).find(isNew), 15_000);
+  return answer.text;
+}
+const lastBody = () => JSON.stringify(model.requests.at(-1)?.body);
+
+beforeAll(async () => {
+  telegram = await startBotApi();
+  model = await startLlmServer({ respond: echo });
+  const { token, apiRoot } = telegram;
+  home = await makeTestHome({
+    agents: { defaults: { model: 'openai/sim-1' } },
+    providers: { openai: { apiKey: 'conv-key', apiBase: model.openaiBase } },
+    channels: { telegram: { enabled: true, token, apiRoot, allowFrom: [`${PERSON}`, `${OTHER}`] } },
+    gateway: { port: 0 },
+    coalesce: { quietMs: 30 },
+  });
+  gateway = await home.start();
+}, 60_000);
+
+afterAll(async () => {
+  await home[Symbol.asyncDispose]();
+  expect(telegram.violations).toEqual([]);
+  await telegram[Symbol.asyncDispose]();
+  await model[Symbol.asyncDispose]();
+});
+
+describe('what was taken out of sight', () => {
+  it('comes back by /restore, the newest first, over a kill, and stays', async () => {
+    expect(await answerTo(PERSON, '/restore')).toContain('nothing of that kind');
+    await answerTo(PERSON, 'first nonce-one');
+    await answerTo(PERSON, '/new');
+    await answerTo(PERSON, 'second nonce-two');
+    await answerTo(PERSON, '/new');
+    await answerTo(PERSON, 'third nonce-three');
+    await answerTo(PERSON, 'fourth nonce-four');
+    await answerTo(PERSON, '/undo');
+    const list = await answerTo(PERSON, '/restore list');
+    expect(list).toMatch(/1\. fourth nonce-four \(2 messages, taken back by \/undo/);
+    expect(list).toMatch(/2\. second nonce-two \(2 messages, before \/new/);
+    expect(list).toMatch(/3\. first nonce-one/);
+    await gateway.kill();
+    gateway = await home.start();
+    expect(await answerTo(PERSON, '/restore 2')).toContain('second nonce-two');
+    await answerTo(PERSON, 'fifth nonce-five');
+    expect(lastBody()).toMatch(/nonce-two.*nonce-two.*nonce-three.*nonce-five/);
+    expect(lastBody()).not.toMatch(/nonce-one|nonce-four/);
+    await gateway.kill();
+    gateway = await home.start();
+    expect(await answerTo(PERSON, '/restore')).toContain('fourth nonce-four');
+    expect(await answerTo(PERSON, '/restore list')).toMatch(/^1\. first nonce-one.*Say \/restore/s);
+    await answerTo(PERSON, 'sixth nonce-six');
+    expect(lastBody()).toMatch(/nonce-two.*nonce-three.*nonce-four.*nonce-five.*nonce-six/);
+    expect(await answerTo(PERSON, '/restore 7')).toContain('nothing of that kind');
+  }, 60_000);
+});
+
+describe('what people are shown of their conversations', () => {
+  it('is what fills the window, part by part, as the next call takes it', async () => {
+    const text = await answerTo(PERSON, '/context');
+    expect(text).toMatch(/The next call takes about [\d,]+ of [\d,]+ tokens of openai\/sim-1/);
+    const tokens = (name: string) =>
+      Number(new RegExp(`${name}[^:\n]*: ([\\d,]+)`).exec(text)?.[1]?.replaceAll(',', ''));
+    expect(tokens('identity')).toBeGreaterThan(50);
+    expect(tokens('System prompt')).toBeGreaterThanOrEqual(tokens('identity'));
+    expect(tokens('Tools offered')).toBeGreaterThan(500);
+    const [, total = ''] = /about ([\d,]+)/.exec(text) ?? [];
+    const sum = tokens('System prompt') + tokens('Tools offered') + tokens('Conversation');
+    expect(Math.abs(sum - Number(total.replaceAll(',', '')))).toBeLessThan(30);
+    const before = tokens('Conversation');
+    await answerTo(PERSON, `long nonce-long ${'words '.repeat(2000)}`);
+    const longer = await answerTo(PERSON, '/context');
+    const [, after = ''] = /Conversation[^:\n]*: ([\d,]+)/.exec(longer) ?? [];
+    expect(Number(after.replaceAll(',', ''))).toBeGreaterThan(before + 1000);
+    expect(longer).toContain('corrected by what the provider counted');
+  });
+
+  it('is their own and nobody else’s', async () => {
+    await answerTo(OTHER, 'hello nonce-other');
+    const mine = await answerTo(OTHER, '/sessions');
+    expect(mine).toMatch(/telegram:811, this one: 2 messages, 1 kB, last/);
+    expect(mine).not.toContain('telegram:810');
+    expect(await answerTo(OTHER, '/sessions all')).toBe(
+      'Only my owner can see the conversations of all.',
+    );
+  });
+});
+
+describe('a command that is none', () => {
+  it('is answered with the one that was meant, and a path goes to the model', async () => {
+    expect(await answerTo(PERSON, '/contxt')).toContain('Did you mean /context?');
+    expect(await answerTo(OTHER, '/bugdet 5')).not.toContain('/budget');
+    expect(await answerTo(PERSON, '/tmp nonce-path')).toBe('nonce-path');
+    expect(await answerTo(PERSON, '/help restore')).toMatch(/^\/restore \[list \| number\]/);
+    const help = await answerTo(PERSON, '/help');
+    expect(help).toMatch(/This conversation\n+. \/new: .*How I answer\n/s);
+    expect(help).not.toContain('/allow');
+  });
+});
