@@ -3,6 +3,7 @@
 
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { NanobotError } from '../core/errors.ts';
 import { readManifest, type SkillManifest, splitFrontMatter } from '../core/skill.ts';
 import { fileStamp } from '../lib/file-stamp.ts';
 import type { GuardedFiles } from '../lib/guarded-files.ts';
@@ -24,7 +25,8 @@ export type CatalogDeps = {
 };
 
 export const SKILL_FILE = 'SKILL.md';
-const MAX_SKILLS = 200;
+/** Of one person's; a folder with more of them is no folder of skills. */
+const MAX_SKILLS = 1000;
 const MAX_SKILL_BYTES = 262_144;
 
 type Origin = Skill['origin'];
@@ -38,6 +40,12 @@ type Read =
       readonly hash: string;
     }
   | { readonly kind: 'broken'; readonly problem: string };
+
+type FoundPins = {
+  readonly pins: ReadonlyMap<string, SkillPin>;
+  /** Of a record that cannot be read. */
+  readonly problem?: string;
+};
 
 type Entry = { readonly name: string; readonly origin: Origin; readonly root: string };
 
@@ -54,9 +62,25 @@ class SkillCatalog implements Skills {
   }
 
   async list(): Promise<readonly Skill[]> {
-    const pins = await this.#deps.pins.all();
-    const entries = await this.#entries();
-    return Promise.all(entries.map((entry) => this.#describe(entry, pinOf(entry, pins))));
+    const [found, entries] = await Promise.all([this.#pins(), this.#entries()]);
+    return Promise.all(
+      entries.slice(0, MAX_SKILLS).map(async (entry) => {
+        const skill = await this.#describe(entry, pinOf(entry, found.pins));
+        const { problem } = found;
+        if (problem === undefined || entry.origin === 'shipped') return skill;
+        return { ...skill, state: { kind: 'broken', problem } };
+      }),
+    );
+  }
+
+  /** Without them nothing tells which skills came from elsewhere: only the shipped ones are left. */
+  async #pins(): Promise<FoundPins> {
+    try {
+      return { pins: await this.#deps.pins.all() };
+    } catch (error) {
+      if (!(error instanceof NanobotError)) throw error;
+      return { pins: new Map(), problem: error.message };
+    }
   }
 
   async read(name: string, file: string = SKILL_FILE): Promise<SkillFile> {
@@ -66,7 +90,11 @@ class SkillCatalog implements Skills {
       const names = entries.map((one) => one.name).join(', ') || 'none';
       throw new SkillError('unknown', `there is no skill "${name}"; there are: ${names}`);
     }
-    const pin = pinOf(entry, await this.#deps.pins.all());
+    const { pins, problem } = await this.#pins();
+    if (problem !== undefined && entry.origin === 'workspace') {
+      throw new SkillError('not_ready', problem);
+    }
+    const pin = pinOf(entry, pins);
     const { state } = await this.#describe(entry, pin);
     if (state.kind === 'broken') throw new SkillError('not_ready', state.problem);
     if (state.kind === 'changed') throw changed(name, SKILL_FILE);
@@ -77,6 +105,8 @@ class SkillCatalog implements Skills {
       if (read.kind === 'broken') throw new SkillError('not_ready', read.problem);
       return { path: file, text: read.body, others: all };
     }
+    // Another way to write a path would lead out of the skill, or past what is known of a file.
+    if (!others.includes(file)) throw new SkillError('unknown', missingFile(name, file, all));
     const bytes = await this.#bytes(entry, file);
     if (pin !== undefined && pin.files[file] !== sha256(bytes)) throw changed(name, file);
     return { path: file, text: bytes.toString('utf8'), others: all };
@@ -92,7 +122,7 @@ class SkillCatalog implements Skills {
     for (const name of await foldersIn(workspace())) {
       byName.set(name, { name, origin: 'workspace', root: workspace() });
     }
-    return [...byName.values()].sort((a, b) => (a.name < b.name ? -1 : 1)).slice(0, MAX_SKILLS);
+    return [...byName.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
   }
 
   async #describe(entry: Entry, pin: SkillPin | undefined): Promise<Skill> {
@@ -165,6 +195,9 @@ const changed = (name: string, file: string) =>
     'changed',
     `${file} of the skill ${name} is not what was added; its owner looks at it and runs: nanobot skills accept ${name}`,
   );
+
+const missingFile = (name: string, file: string, others: readonly string[]) =>
+  `the skill ${name} has no file ${JSON.stringify(file)}; there are: ${others.join(', ') || 'none'}`;
 
 const pinOf = ({ name, origin }: Entry, pins: ReadonlyMap<string, SkillPin>) =>
   origin === 'workspace' ? pins.get(name) : undefined;
