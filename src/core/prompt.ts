@@ -56,11 +56,14 @@ type Draft = {
   readonly omitted?: string;
   /** The file to read it from. */
   readonly source?: string;
+  /** How the rest is seen, where that is no file. */
+  readonly remedy?: string;
 };
 
 export const MEMORY_FILE = 'memory/MEMORY.md';
 export const SKILLS_FOLDER = 'skills';
 export const MEMORY_TITLE = 'Memory';
+const ALL_SKILLS = 'read_skill with the name "?" names all of them';
 const SKILLS_HINT = 'Before you do what one of these is for, read it with read_skill.';
 
 export function buildPrompt(parts: PromptParts, model: ModelSize): readonly PromptSection[] {
@@ -125,15 +128,20 @@ function fileDrafts(files: readonly PromptFile[], maxTokens: number): readonly D
   });
 }
 
-/** Those that are always in use come first; the list of the others has what is left. */
+/** Those that are always in use come first, and leave room to name the others. */
 function skillDrafts(
   { activeSkills, skills }: Pick<PromptParts, 'activeSkills' | 'skills'>,
   maxTokens: number,
 ): readonly Draft[] {
-  const active = cut({ title: 'Active skills', text: activeSkills, keep: 'first' }, maxTokens);
   const listed = skills === '' ? '' : `${SKILLS_HINT}\n\n${skills}`;
+  const listTokens = Math.min(textTokens(listed), Math.floor(maxTokens / 2));
+  const active = cut(
+    { title: 'Active skills', text: activeSkills, keep: 'first' },
+    maxTokens - listTokens,
+  );
   const leftTokens = maxTokens - textTokens(active.text);
-  return [active, cut({ title: 'Skills', text: listed, keep: 'first' }, leftTokens)];
+  const list: Draft = { title: 'Skills', text: listed, keep: 'first', remedy: ALL_SKILLS };
+  return [active, cut(list, leftTokens)];
 }
 
 /** Cuts the last sections until all of them fit together. */
@@ -163,9 +171,10 @@ const lineCount = (text: string) => text.split('\n').length;
 function omissionNote(drafts: readonly Draft[]): readonly string[] {
   const lines = drafts
     .filter((draft) => draft.omitted !== undefined)
-    .map(({ source, title, omitted }) =>
-      source === undefined ? `- ${title}: ${omitted}` : `- ${source}: ${omitted}; use read_file`,
-    );
+    .map(({ source, title, omitted, remedy }) => {
+      const how = source === undefined ? remedy : 'use read_file';
+      return [`- ${source ?? title}: ${omitted}`, ...(how === undefined ? [] : [how])].join('; ');
+    });
   if (lines.length === 0) return [];
   return [`# Left out for lack of room\n\n${lines.join('\n')}`];
 }

@@ -54,6 +54,15 @@ describe('the system prompt', () => {
     expect(whole).not.toMatch(/\d{4}-\d\d/);
   });
 
+  it('names skills also where one that is always in use would take all the room', () => {
+    const activeSkills = `## calm\n\n${lines(8000, 'never shout')}`;
+    const whole = wholeOf({ ...PARTS, activeSkills });
+    expect(whole).toContain('- tea: brews tea');
+    expect(whole).toMatch(/- Active skills: only the first \d+ lines shown/);
+    const crowded = wholeOf({ ...PARTS, activeSkills, skills: lines(9000, '- tea: brews tea') });
+    expect(crowded).toMatch(/- Skills: only the first \d+ lines shown; read_skill with/);
+  });
+
   it('has no heading for what is not there', () => {
     const { channelContext: _none, ...bare } = PARTS;
     const whole = wholeOf({
