@@ -27,6 +27,7 @@ export type GuardedListing = {
 
 const OPEN_TO_READ = constants.O_RDONLY | NOFOLLOW | constants.O_NONBLOCK | constants.O_NOCTTY;
 const OPEN_NEW = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | NOFOLLOW;
+const PIECE_BYTES = 65_536;
 const NEW_FILE_MODE = 0o600;
 /** Names read of a folder before the rest is only counted. */
 const MAX_SCANNED_ENTRIES = 20_000;
@@ -52,7 +53,7 @@ export async function readEntry(
     }
     if (info.size > maxBytes) throw tooLarge(info.size, maxBytes);
     if (!folder.byHandle) await mustStandAt(path, info);
-    return await readUpTo(file, maxBytes);
+    return await readUpTo(file, info.size, maxBytes);
   } finally {
     await file.close();
   }
@@ -116,15 +117,18 @@ const tooLarge = (bytes: number, maxBytes: number) =>
   );
 
 /** The size may have grown since it was asked for. */
-async function readUpTo(file: FileHandle, maxBytes: number): Promise<Buffer> {
+/** A file may grow while it is read, and one below /proc is larger than it says. */
+async function readUpTo(file: FileHandle, size: number, maxBytes: number): Promise<Buffer> {
   const pieces: Buffer[] = [];
   let total = 0;
-  for await (const piece of file.createReadStream({ autoClose: false })) {
-    total += piece.length;
+  for (;;) {
+    const room = Buffer.allocUnsafe(pieces.length === 0 ? size + 1 : PIECE_BYTES);
+    const { bytesRead } = await file.read(room, 0, room.length);
+    if (bytesRead === 0) return Buffer.concat(pieces, total);
+    total += bytesRead;
     if (total > maxBytes) throw tooLarge(total, maxBytes);
-    pieces.push(piece);
+    pieces.push(room.subarray(0, bytesRead));
   }
-  return Buffer.concat(pieces);
 }
 
 export async function listFolder(

@@ -10,13 +10,15 @@ import { readDescription } from '../description.ts';
 import type { Tool, ToolContext } from '../tool.ts';
 import { PATH_NAMES, QUERY_NAMES } from '../usual-names.ts';
 import { checkNotes, MAX_PATH_CHARS, type WorkspaceAccess } from '../workspace-access.ts';
-import { workspaceFiles } from './workspace-files.ts';
+import { type FoundFile, workspaceFiles } from './workspace-files.ts';
 
 const MAX_QUERY_CHARS = 500;
 const MAX_GLOB_CHARS = 200;
 const MAX_FILE_BYTES = 1_000_000;
 /** Read of all files together. */
 const MAX_READ_BYTES = 50_000_000;
+/** Opened side by side. */
+const READ_AT_ONCE = 8;
 const MAX_HITS = 200;
 const DEFAULT_HITS = 50;
 const MAX_LINE_CHARS = 300;
@@ -100,14 +102,13 @@ class FileSearch {
 
   async run(pattern: LinearPattern | undefined): Promise<string> {
     const { workspace, person, signal } = this.#context;
+    const { count } = this.#asked;
     const found = await workspaceFiles(this.#access.files, workspace, this.#asked.path, signal);
-    for (const { path, bytes } of found.files) {
-      if (this.#hits.length >= this.#asked.count) break;
-      signal.throwIfAborted();
-      if (leadsToOthers(path, person.notes) || !this.#isNamed(path)) continue;
-      if (pattern === undefined) this.#hits.push(path);
-      else await this.#searchIn(path, bytes, pattern);
-    }
+    const named = found.files.filter(
+      ({ path }) => !leadsToOthers(path, person.notes) && this.#isNamed(path),
+    );
+    if (pattern === undefined) this.#hits.push(...named.map(({ path }) => path).slice(0, count));
+    else await this.#searchAll(named, pattern);
     return this.#text(found.isWhole);
   }
 
@@ -119,14 +120,28 @@ class FileSearch {
     return posix.matchesGlob(glob.includes('/') ? path : posix.basename(path), glob);
   }
 
-  async #searchIn(path: string, bytes: number, pattern: LinearPattern): Promise<void> {
-    if (bytes > MAX_FILE_BYTES || this.#readBytes + bytes > MAX_READ_BYTES) {
-      this.#unread += 1;
-      return;
+  /** Some are read at a time, their lines are looked through in order. */
+  async #searchAll(files: readonly FoundFile[], pattern: LinearPattern): Promise<void> {
+    const readable = files.filter(({ bytes }) => this.#hasRoom(bytes));
+    for (let at = 0; at < readable.length; at += READ_AT_ONCE) {
+      this.#context.signal.throwIfAborted();
+      const some = readable.slice(at, at + READ_AT_ONCE);
+      const texts = await Promise.all(some.map(({ path }) => this.#read(path)));
+      for (const [index, { path }] of some.entries()) {
+        this.#searchIn(path, texts[index] ?? '', pattern);
+        if (this.#hits.length >= this.#asked.count) return;
+      }
     }
-    const text = await this.#read(path);
-    if (text === undefined) return;
-    this.#readBytes += bytes;
+  }
+
+  #hasRoom(bytes: number): boolean {
+    const fits = bytes <= MAX_FILE_BYTES && this.#readBytes + bytes <= MAX_READ_BYTES;
+    if (fits) this.#readBytes += bytes;
+    else this.#unread += 1;
+    return fits;
+  }
+
+  #searchIn(path: string, text: string, pattern: LinearPattern): void {
     for (const [index, line] of text.split('\n').entries()) {
       if (this.#hits.length >= this.#asked.count) return;
       if (!pattern.test(line)) continue;
