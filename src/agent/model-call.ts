@@ -51,7 +51,7 @@ export function planCall(turn: TurnContext, model: string, ask: Ask): ModelCall 
       tools: specs,
       maxTokens: budget.outputTokens,
       temperature: settings.temperature,
-      ...(ask.kind !== 'work' || !mayCall ? { toolChoice: 'none' } : {}),
+      ...(mayAct(ask) && mayCall ? {} : { toolChoice: 'none' }),
       ...(thinkingBudget > 0 ? { thinkingBudget } : {}),
     },
   };
@@ -97,6 +97,14 @@ function systemPrompt(
 const WRITE_ANSWER =
   '[The work is done. Write the answer for the person now, without tools, from all results above, complete in itself: of what you wrote while working they were shown nothing. Say what is uncertain or was not done.]';
 
+export const mayAct = (ask: Ask) => ask.kind === 'work' || (ask.kind === 'correct' && ask.mayAct);
+
+function correction({ sentences, mayAct: may }: Extract<Ask, { kind: 'correct' }>): string {
+  const said = sentences.map((sentence) => JSON.stringify(sentence)).join(', ');
+  const now = may ? 'If one of your tools can do it, do it now. Otherwise write' : 'Write';
+  return `[Your answer says ${said}, and no tool did that in this turn; the answer was withdrawn. ${now} the whole answer anew, and tell truly what was done and what was not. What was done in an earlier turn, tell as such.]`;
+}
+
 const CONCLUDE_BECAUSE: Readonly<Record<TurnLimit, (maxRounds: number) => string>> = {
   rounds: (maxRounds) => `All ${maxRounds} rounds of tool use of this answer are used up.`,
   tokens: () => 'The tokens of this answer are nearly used up.',
@@ -107,6 +115,7 @@ const CONCLUDE_BECAUSE: Readonly<Record<TurnLimit, (maxRounds: number) => string
 
 function noteFor(ask: Ask, maxRounds: number): string | undefined {
   if (ask.kind === 'answer') return WRITE_ANSWER;
+  if (ask.kind === 'correct') return correction(ask);
   if (ask.kind === 'conclude') {
     const why = CONCLUDE_BECAUSE[ask.why](maxRounds);
     return `[${why} Answer now, without tools, with what you know; say what is left to do.]`;

@@ -106,6 +106,7 @@ async function entryOf(
 
 async function resumptionOf(turn: TurnContext): Promise<Resumption> {
   const { lastWord } = turn.thread;
+  if (typeof lastWord === 'object') return { kind: 'unsupported', sentences: lastWord.unsupported };
   if (lastWord !== undefined) return { kind: lastWord === 'draft' ? 'drafted' : 'answered' };
   const [first, ...rest] = await settleInterruptedCalls(turn);
   if (first === undefined) return { kind: 'ask' };

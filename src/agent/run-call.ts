@@ -10,7 +10,7 @@ import { gated } from './gate.ts';
 import { permissionFor, type ReadyCall } from './permission.ts';
 import type { TurnContext } from './turn-context.ts';
 
-const NOT_ALLOWED =
+export const NOT_ALLOWED =
   'Error (permission): whoever asks may not have this done here. Do not try it another way; say so.';
 
 /** Texts one call may send, so that each has a number of its own, the same on every retry. */

@@ -11,6 +11,8 @@ export type AgentSettings = {
   readonly compaction: CompactionPolicy;
   /** Whether the answer is what the model says last, or is written by a call of its own. */
   readonly finalAnswer: 'inline' | 'separate';
+  /** Whether an answer that tells of something done is held against what was done. */
+  readonly claimCheck: boolean;
   /** Identical calls of a tool that changes something, in one turn. */
   readonly maxSameCalls: number;
   /** Longest result of a tool that the model is shown whole. */
@@ -35,6 +37,7 @@ export function agentSettingsOf(config: Config, workspace: string): AgentSetting
     maxContextTokens: defaults.maxContextTokens,
     compaction: defaults.compaction,
     finalAnswer: defaults.finalAnswer,
+    claimCheck: defaults.claimCheck,
     maxSameCalls: defaults.maxSameToolCallPerTurn,
     maxResultChars: defaults.maxToolResultChars,
     maxTurnTokens: defaults.maxTurnTokens,

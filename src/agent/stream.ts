@@ -33,7 +33,9 @@ export async function* streamAnswer(
     const finished = yield* show(turn, call, shown);
     const hasShown = turn.thread.partial !== undefined;
     const { signal, event } = await takeAnswer(turn, state, call, finished, shown.text);
-    if (hasShown && signal.type === 'called' && turn.settings.finalAnswer === 'separate') {
+    const isForLater = signal.type === 'called' && turn.settings.finalAnswer === 'separate';
+    const isDoubted = signal.type === 'answered' && signal.unsupported !== undefined;
+    if (hasShown && (isForLater || isDoubted)) {
       yield { type: 'text_discarded' };
     }
     yield event;

@@ -8,7 +8,8 @@ import { textTokens } from '../core/tokens.ts';
 import type { AssistantEntry, ToolCall } from '../core/transcript.ts';
 import type { Ask, SignalOf, StateOf } from '../core/turn-state.ts';
 import type { ModelEvent } from '../providers/provider.ts';
-import type { ModelCall } from './model-call.ts';
+import { unsupportedIn } from './check-claims.ts';
+import { type ModelCall, mayAct } from './model-call.ts';
 import type { TurnContext } from './turn-context.ts';
 
 export type Finished = Extract<ModelEvent, { type: 'finished' }>;
@@ -29,9 +30,13 @@ export async function takeAnswer(
   const { usage, model } = finished;
   const isWritten = text.trim() !== '';
   const hadText = thread.written().length > 0;
-  const toolCalls = ask.kind === 'work' ? withOwnIds(finished.toolCalls) : [];
-  const isDraft = isBehindScenes(turn, ask) || (isSeparate(turn, ask) && toolCalls.length > 0);
-  const said = { text, toolCalls, ...(isDraft ? { isDraft } : {}) };
+  const toolCalls = mayAct(ask) ? withOwnIds(finished.toolCalls) : [];
+  const isHidden = isBehindScenes(turn, ask) || (isSeparate(turn, ask) && toolCalls.length > 0);
+  const isFinal = !isHidden && toolCalls.length === 0;
+  const sentences = isFinal ? unsupportedIn(turn, ask, finished, text) : [];
+  const doubt = sentences.length === 0 ? {} : { unsupported: sentences };
+  const isDraft = isHidden || sentences.length > 0;
+  const said = { text, toolCalls, ...(isDraft ? { isDraft } : {}), ...doubt };
   if (isWritten || toolCalls.length > 0) await recordAnswer(turn, finished, said);
   thread.partial = undefined;
   if (usage !== undefined) {
@@ -48,7 +53,7 @@ export async function takeAnswer(
   const written = isWritten ? 'now' : hadText ? 'earlier' : 'never';
   const stop = finished.stop === 'tool_calls' ? 'end' : finished.stop;
   const drafted = isDraft ? { isDraft } : {};
-  return { event, signal: { type: 'answered', written, stop, tokens, ...drafted } };
+  return { event, signal: { type: 'answered', written, stop, tokens, ...drafted, ...doubt } };
 }
 
 function watchCache(turn: TurnContext, call: ModelCall, { model, usage }: Finished): void {
@@ -61,16 +66,16 @@ function watchCache(turn: TurnContext, call: ModelCall, { model, usage }: Finish
 
 /** The answer will be written by a call of its own, so that what is said now is not it. */
 const isSeparate = ({ settings }: TurnContext, ask: Ask) =>
-  settings.finalAnswer === 'separate' && ask.kind === 'work';
+  settings.finalAnswer === 'separate' && mayAct(ask);
 
 /** From the first tool on; before that, what is said may be the whole answer. */
 export const isBehindScenes = (turn: TurnContext, ask: Ask) =>
-  isSeparate(turn, ask) && turn.thread.hasCalls;
+  isSeparate(turn, ask) && ask.kind === 'work' && turn.thread.hasCalls;
 
 async function recordAnswer(
   turn: TurnContext,
   { thinking, model, usage }: Finished,
-  said: Pick<AssistantEntry, 'text' | 'toolCalls' | 'isDraft'>,
+  said: Pick<AssistantEntry, 'text' | 'toolCalls' | 'isDraft' | 'unsupported'>,
 ): Promise<void> {
   const entry = {
     role: 'assistant' as const,

@@ -141,6 +141,11 @@ export class Thread {
     return writtenTexts(this.answers, last);
   }
 
+  /** An answer of this turn was asked for anew. */
+  get wasDoubted(): boolean {
+    return this.answers.some(({ unsupported }) => unsupported !== undefined);
+  }
+
   /** Whether a tool was called in this turn. */
   get hasCalls(): boolean {
     return this.answers.some(({ toolCalls }) => toolCalls.length > 0);

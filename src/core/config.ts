@@ -44,6 +44,10 @@ const agentDefaults = z.strictObject({
       'separate: after work with tools the answer is written by one more call, without tools, over ' +
         'all results; what the model says while it works is not sent.',
     ),
+  claimCheck: z
+    .boolean()
+    .default(true)
+    .describe('An answer that says something was done which no tool did is asked for once more.'),
   maxConcurrentChats: count(1, 10_000).default(16).describe('Turns that ask the model at once.'),
   maxSameToolCallPerTurn: count(1, 100)
     .default(3)

@@ -4,7 +4,7 @@
 
 import { type AttachedMedia, isImage } from './attached.ts';
 import { summaryText } from './context-marks.ts';
-import { type CallId, callId, type TurnId } from './ids.ts';
+import { type CallId, callId } from './ids.ts';
 import type {
   AssistantEntry,
   ModelMessage,
@@ -37,9 +37,11 @@ function piecesOf(entries: readonly TranscriptEntry[]): readonly Piece[] {
   const pieces: Piece[] = [];
   const open = new Map<string, readonly Slot[]>();
   const seenCalls = new Set<string>();
-  const answered = new Set(entries.flatMap((entry) => (isAnswer(entry) ? [entry.turnId] : [])));
   const visible = entries.slice(entries.findLastIndex((entry) => entry.role === 'reset') + 1);
-  for (const entry of visible) {
+  const answered = new Map(
+    visible.flatMap((entry, place) => (isAnswer(entry) ? [[entry.turnId, place] as const] : [])),
+  );
+  for (const [place, entry] of visible.entries()) {
     switch (entry.role) {
       case 'user':
         pieces.push({ kind: 'user', text: entry.text, media: entry.media ?? [] });
@@ -48,7 +50,7 @@ function piecesOf(entries: readonly TranscriptEntry[]): readonly Piece[] {
         pieces.push({ kind: 'user', text: summaryText(entry) });
         break;
       case 'assistant':
-        if (isReplaced(entry, answered)) break;
+        if (isReplaced(entry) && place < (answered.get(entry.turnId) ?? 0)) break;
         if (!isRepeated(entry, seenCalls)) pieces.push(openCalls(entry, open));
         break;
       case 'tool':
@@ -70,9 +72,9 @@ function piecesOf(entries: readonly TranscriptEntry[]): readonly Piece[] {
 const isAnswer = (entry: TranscriptEntry): entry is AssistantEntry =>
   entry.role === 'assistant' && entry.isDraft !== true && entry.text.trim() !== '';
 
-/** A draft whose answer stands behind it. */
-const isReplaced = (entry: AssistantEntry, answered: ReadonlySet<TurnId>) =>
-  entry.isDraft === true && entry.toolCalls.length === 0 && answered.has(entry.turnId);
+/** A draft, where an answer stands behind it. */
+const isReplaced = (entry: AssistantEntry) =>
+  entry.isDraft === true && entry.toolCalls.length === 0;
 
 /** A line written twice; servers that number their calls anew in each answer are no such case. */
 function isRepeated(entry: AssistantEntry, seen: Set<string>): boolean {

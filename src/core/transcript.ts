@@ -46,6 +46,8 @@ export type AssistantEntry = {
   readonly toolCalls: readonly ToolCall[];
   /** Written while working: the person is shown another text, written after it. */
   readonly isDraft?: true;
+  /** Sentences of it that tell of something done that no tool did: a draft, asked for anew. */
+  readonly unsupported?: readonly string[];
   readonly thinking: readonly ThinkingBlock[];
   readonly model: string;
   readonly usage?: TokenUsage;

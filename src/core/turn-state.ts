@@ -29,6 +29,8 @@ export type Progress = {
   readonly recoveries: readonly Recovery[];
   /** The work is done: the answer itself is written by a call of its own. */
   readonly isDrafted?: true;
+  /** Sentences of the answer that no tool bears out: it is asked for once more. */
+  readonly unsupported?: readonly string[];
 };
 
 /** `loop`: the model asked only for calls that had been made before. */
@@ -43,6 +45,12 @@ export type Ask =
     }
   /** The answer for the person, without tools, over all that was found out. */
   | { readonly kind: 'answer' }
+  /** The answer once more, as it said what was not done; where it `mayAct`, that can be done now. */
+  | {
+      readonly kind: 'correct';
+      readonly sentences: readonly string[];
+      readonly mayAct: boolean;
+    }
   /** One answer without tools, because `why` is used up, or because nothing new came of the calls. */
   | { readonly kind: 'conclude'; readonly why: TurnLimit };
 
@@ -93,6 +101,8 @@ export type Resumption =
   | { readonly kind: 'calls'; readonly calls: NonEmpty<ToolCall> }
   /** All that is missing is the answer for the person. */
   | { readonly kind: 'drafted' }
+  /** The answer says what was not done. */
+  | { readonly kind: 'unsupported'; readonly sentences: readonly string[] }
   | { readonly kind: 'answered' };
 
 type PhaseSignals = {
@@ -130,6 +140,8 @@ type PhaseSignals = {
         readonly tokens: number;
         /** The person was not shown it. */
         readonly isDraft?: true;
+        /** Sentences of it that no tool bears out. */
+        readonly unsupported?: readonly string[];
       }
     | {
         readonly type: 'called';

@@ -81,8 +81,9 @@ export function advance<P extends LivePhase>(
 
 /** Breaks a phase off: all that is left to do is to record the end. */
 export function interrupt(state: InterruptibleState, cause: Interruption): StateOf<'finalizing'> {
+  if (cause.kind === 'stopped') return finalize(state.progress, cause);
   const ending: Ending = cause.kind === 'time' ? { kind: 'limit', limit: 'time' } : cause;
-  return finalize(state.progress, ending);
+  return giveUp(state.progress, ending);
 }
 
 function afterPreparing(
@@ -98,6 +99,8 @@ function afterPreparing(
       return { phase: 'waiting', progress, delayMs: 0 };
     case 'drafted':
       return { phase: 'waiting', progress: { ...progress, isDrafted: true }, delayMs: 0 };
+    case 'unsupported':
+      return doubted(progress, signal.resumption.sentences);
     case 'calls':
       return { phase: 'executing', progress, calls: signal.resumption.calls };
     case 'answered':
@@ -112,9 +115,9 @@ function afterWaiting(
 ): TurnState {
   const progress = isSteered === true ? begunAnew(before) : before;
   if (progress.tokens >= limits.maxTokens) {
-    return finalize(progress, { kind: 'limit', limit: 'tokens' });
+    return giveUp(progress, { kind: 'limit', limit: 'tokens' });
   }
-  if (elapsedMs >= limits.maxMs) return finalize(progress, { kind: 'limit', limit: 'time' });
+  if (elapsedMs >= limits.maxMs) return giveUp(progress, { kind: 'limit', limit: 'time' });
   return { phase: 'routing', progress, ask: nextAsk(progress, elapsedMs, limits) };
 }
 
@@ -124,8 +127,11 @@ function begunAnew({ isDrafted: _, ...progress }: Progress): Progress {
 }
 
 function nextAsk(progress: Progress, elapsedMs: number, limits: TurnLimits): Ask {
-  const { rounds, blockedRounds, isDrafted } = progress;
+  const { rounds, blockedRounds, isDrafted, unsupported } = progress;
   const { maxRounds, maxMs } = limits;
+  if (unsupported !== undefined) {
+    return { kind: 'correct', sentences: unsupported, mayAct: rounds < maxRounds };
+  }
   if (isDrafted === true) return { kind: 'answer' };
   if (rounds >= maxRounds) return concluding('rounds');
   if (blockedRounds >= MAX_BLOCKED_ROUNDS) return concluding('loop');
@@ -142,7 +148,7 @@ function afterRouting(
   { maxTokens }: TurnLimits,
 ): TurnState {
   const left = progress.rounds === 0 ? Number.POSITIVE_INFINITY : maxTokens - progress.tokens;
-  if (expectedTokens > left) return finalize(progress, { kind: 'limit', limit: 'tokens' });
+  if (expectedTokens > left) return giveUp(progress, { kind: 'limit', limit: 'tokens' });
   // After a round of tools the next call would be too much: there would be no answer.
   const isLast = ask.kind === 'work' && 2 * expectedTokens > left;
   const next = { progress, model, ask: isLast ? concluding('tokens') : ask };
@@ -162,16 +168,14 @@ function afterStreaming(
   if (signal.type === 'not_taken') {
     const { recoveries } = state.progress;
     if (recoveries.includes(signal.why)) {
-      return finalize(state.progress, { kind: 'failed', text: signal.text });
+      return giveUp(state.progress, { kind: 'failed', text: signal.text });
     }
     const progress = { ...state.progress, recoveries: [...recoveries, signal.why] };
     return { phase: 'compacting', progress, ask, model, pressure: signal.why };
   }
-  const progress = {
-    ...state.progress,
-    rounds: state.progress.rounds + 1,
-    tokens: state.progress.tokens + signal.tokens,
-  };
+  const { unsupported: _, ...before } = state.progress;
+  const { rounds, tokens } = before;
+  const progress = { ...before, rounds: rounds + 1, tokens: tokens + signal.tokens };
   if (signal.type === 'answered') return afterAnswer(progress, ask, signal);
   if (ask.kind === 'conclude') return finalize(progress, { kind: 'limit', limit: ask.why });
   return { phase: 'executing', progress, calls: signal.calls };
@@ -180,8 +184,9 @@ function afterStreaming(
 function afterAnswer(
   progress: Progress,
   ask: Ask,
-  { written, stop, isDraft }: Extract<SignalOf<'streaming'>, { type: 'answered' }>,
+  { written, stop, isDraft, unsupported }: Extract<SignalOf<'streaming'>, { type: 'answered' }>,
 ): TurnState {
+  if (unsupported !== undefined) return doubted(progress, unsupported);
   if (isDraft === true && written !== 'never' && stop !== 'refused') {
     return { phase: 'waiting', progress: { ...progress, isDrafted: true }, delayMs: 0 };
   }
@@ -198,6 +203,16 @@ function afterAnswer(
     progress: { ...progress, emptyAnswers },
     delayMs: EMPTY_ANSWER_DELAY_MS,
   };
+}
+
+function doubted(progress: Progress, unsupported: readonly string[]): StateOf<'waiting'> {
+  return { phase: 'waiting', progress: { ...progress, unsupported }, delayMs: 0 };
+}
+
+/** An answer that could not be asked for once more is better than none. */
+function giveUp(progress: Progress, ending: Ending): StateOf<'finalizing'> {
+  const isAnswered = progress.unsupported !== undefined;
+  return finalize(progress, isAnswered ? { kind: 'answered', cut: false } : ending);
 }
 
 function finalize(progress: Progress, ending: Ending): StateOf<'finalizing'> {

@@ -87,6 +87,7 @@ const SETTINGS: AgentSettings = {
   },
   maxResultChars: 10_000,
   finalAnswer: 'inline',
+  claimCheck: true,
   maxTurnTokens: 1_000_000,
   maxTurnMs: 600_000,
   clearing: { aboveTokens: 100_000, abovePercent: 66, keepNewest: 5 },

@@ -1,0 +1,46 @@
+// Holds an answer against what was done: sentences that tell of something done although no tool of the
+// turn did it. Forms of words are told in core/claims.ts; what to do about it, in core/turn.ts.
+
+import { claimsOf, type Evidence, supports } from '../core/claims.ts';
+import type { SystemSender } from '../core/message.ts';
+import type { Ask } from '../core/turn-state.ts';
+import { NOT_ALLOWED } from './run-call.ts';
+import type { Finished } from './take-answer.ts';
+import type { TurnContext } from './turn-context.ts';
+
+/** Their messages tell what was done: the answer passes it on. */
+const REPORTS: readonly SystemSender['source'][] = ['approval', 'draft', 'subagent'];
+
+/** Asked once in a turn, and of an answer that ended by itself. */
+export function unsupportedIn(
+  turn: TurnContext,
+  ask: Ask,
+  { stop }: Finished,
+  text: string,
+): readonly string[] {
+  const isAsked = ask.kind === 'work' || ask.kind === 'answer';
+  if (!turn.settings.claimCheck || !isAsked || stop !== 'end') return [];
+  if (turn.thread.wasDoubted || passesOn(turn)) return [];
+  const claims = claimsOf(text);
+  if (claims.length === 0) return [];
+  const done = evidenceOf(turn);
+  const unsupported = claims.filter(({ kind }) => !done.some((each) => supports(each, kind)));
+  if (unsupported.length === 0) return [];
+  turn.log.info('answer tells of what no tool did', { kinds: unsupported.map(({ kind }) => kind) });
+  return unsupported.map(({ sentence }) => sentence);
+}
+
+const passesOn = ({ input }: TurnContext) =>
+  input.messages.some(({ message: { sender } }) => {
+    return sender.kind === 'system' && REPORTS.includes(sender.source);
+  });
+
+/** What was done, or is before an owner. */
+function evidenceOf({ thread, toolbox }: TurnContext): readonly Evidence[] {
+  return thread.rounds.flat().flatMap(({ call, result }) => {
+    const isPending = result?.failure === 'permission' && result.text !== NOT_ALLOWED;
+    const bound = toolbox.bind(call.name, call.arguments);
+    if (bound.kind !== 'ready' || (result?.status !== 'ok' && !isPending)) return [];
+    return [{ tool: bound.name, access: bound.access }];
+  });
+}

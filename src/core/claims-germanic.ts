@@ -1,0 +1,95 @@
+// How English and German tell in the first person of something done.
+
+import { type ClaimPattern, claims, END, OF_THING, START, THING } from './claim-pattern.ts';
+
+const EN_ADVERBS =
+  '(?:(?:just|now|also|already|successfully|then|gone ahead and|went ahead and) )*';
+/** Another deed before it: no plan, no doubt, nobody else. */
+const EN_DID = `(?:(?!${START}(?:will|can|could|would|should|shall|might|may|must|need|want|plan|not|never|if|who|which|that|he|she|they|you|it)${END}|n't)[^.!?;:,]){0,80}?`;
+/** "I", and "I did that and". */
+const EN = `(?:I|we)(?:'ve| have| had)? (?:${EN_ADVERBS}|${EN_DID},? and (?:then |also |have )?)`;
+const INTO = `[^.!?;:]{0,60}? (?:to|in|into|on|as) (?:(?:the|your|my|a|an|our) )?(?:\\S+ ){0,2}?(?:${THING}|lists?|notes?|memory|to-?do)${END}`;
+const EN_DONE = '(?:has|have) (?:now |just |already |successfully )?been (?:successfully )?';
+
+export const ENGLISH: readonly ClaimPattern[] = [
+  ...claims(
+    'sent',
+    `${EN}(?:sent|e-?mailed|mailed|texted|forwarded|messaged|notified)${END}(?! (?:above|below))`,
+    `${EN}(?:replied to|submitted|posted|published)${END}(?! (?:above|below))`,
+    `(?:e?-?mail|message|letter|reply|invitation|invite|file) ${EN_DONE}(?:sent|delivered|forwarded)${END}(?! by )`,
+    '(?<=^(?:done[.!,]? ?|ok(?:ay)?[.!,]? ?|all )?)sent(?:!|$|\\.$| (?:it|the|your|to) )',
+  ),
+  ...claims(
+    'saved',
+    `${EN}(?:saved|stored|recorded|remembered|memorized|jotted down|noted down|made a note)${END}(?! (?:you|us|me|time|money|above)${END})`,
+    `${EN}(?:noted|filed) (?:it|this|that (?!the|you|he|she|it|they|there)|¤|your)${END}`,
+    `${EN}(?:added|wrote|written|put|logged|appended)${INTO}`,
+    `${EN}created${OF_THING}`,
+    `(?:file|note|document|entry|preference|preferences) ${EN_DONE}(?:saved|created|stored|written)${END}(?! by )`,
+    '(?<=^(?:done[.!,]? ?)?)saved(?:!|$|\\.$| (?:it|the|your|to|as|in) )',
+  ),
+  ...claims(
+    'booked',
+    `${EN}(?:booked|purchased|bought|reserved)${END}(?! (?:by|(?:my )?judg))`,
+    `${EN}(?:paid(?! attention)|transferred)${END}`,
+    `${EN}ordered (?!them|it by|these|those|the (?:list|items|results|entries))`,
+    `(?:table|flight|room|hotel|ticket|tickets|reservation|booking|order|payment) (?:${EN_DONE}|is now |is )(?:booked|reserved|made|placed|paid|ordered|confirmed)${END}(?! by )`,
+    '(?<=^(?:done[.!,]? ?|all )?)(?:booked|ordered|paid)(?:!|$|\\.$| (?:it|the|your|a) )',
+  ),
+  ...claims(
+    'scheduled',
+    `${EN}(?:scheduled|rescheduled)${END}`,
+    `${EN}(?:set(?: up)?|created|arranged|added)[^.!?;:]{0,30}? (?:reminder|alarm|timer|appointment|event|recurring|cron)`,
+    `(?:reminder|alarm|timer|appointment|meeting) (?:${EN_DONE}|is now |is )(?:set|scheduled|created|in place)${END}`,
+    '(?<=^(?:done[.!,]? ?)?)(?:reminder set|scheduled)(?:!|$|\\.$| (?:for|it|the|your) )',
+  ),
+  ...claims(
+    'changed',
+    `${EN}(?:deleted|erased)${END}(?! (?:above|below))`,
+    `${EN}(?:cancell?ed|unsubscribed)${END}`,
+    `${EN}(?:changed|updated|edited|modified|removed|moved|renamed|replaced|marked|archived|overwritten|overwrote|turned o(?:n|ff)|enabled|disabled)${OF_THING}`,
+    `(?:file|reminder|event|appointment|meeting|booking|order|subscription|e?-?mail|note|setting|settings) ${EN_DONE}(?:deleted|cancell?ed|removed|updated|changed)${END}(?! by )`,
+    '(?<=^(?:done[.!,]? ?)?)(?:deleted|cancell?ed)(?:!|$|\\.$| (?:it|the|your) )',
+  ),
+];
+
+/** The participle may stand far behind; no clause of its own between. */
+const DE_BETWEEN =
+  '(?:(?!nicht|nie|kein|niemals|noch nicht|, (?:dass|ob|wenn|weil|was|wie|der|die|das) )[^.!?;:]){0,120}?';
+const DE = `(?:ich habe|habe ich|wir haben|habe|hab ich|ich hab)${END}${DE_BETWEEN}${START}`;
+const DE_PASSIVE = `(?:wurde|ist|sind|wurden)(?: jetzt| nun| soeben| bereits| schon| erfolgreich)* `;
+
+export const GERMAN: readonly ClaimPattern[] = [
+  ...claims(
+    'sent',
+    `${DE}(?:gesendet|geschickt|verschickt|abgeschickt|versendet|gemailt|weitergeleitet|benachrichtigt|zugeschickt|eingereicht|veröffentlicht)${END}`,
+    `(?:mail|nachricht|einladung|antwort|brief) ${DE_PASSIVE}(?:\\S+ )?(?:gesendet|verschickt|abgeschickt|versendet|raus)${END}`,
+    '(?<=^(?:erledigt[.!,]? ?)?)(?:gesendet|verschickt|abgeschickt)(?:!|$|\\.$)',
+  ),
+  ...claims(
+    'saved',
+    `${DE}(?:gespeichert|abgespeichert|notiert|vermerkt|gemerkt|abgelegt|eingetragen|hinzugefügt|aufgeschrieben|hinterlegt)${END}(?!, (?:dass|wie|was) )`,
+    `${DE}(?:${THING})${DE_BETWEEN}(?:geschrieben|erstellt|angelegt)${END}`,
+    `(?:datei|notiz|liste) ${DE_PASSIVE}(?:\\S+ )?(?:gespeichert|erstellt|angelegt)${END}`,
+    '(?<=^(?:erledigt[.!,]? ?)?)(?:gespeichert|notiert|gemerkt)(?:!|$|\\.$)',
+  ),
+  ...claims(
+    'booked',
+    `${DE}(?:gebucht|bestellt|bezahlt|reserviert|überwiesen|gekauft)${END}`,
+    `(?:tisch|flug|zimmer|hotel|ticket|bestellung|reservierung) ${DE_PASSIVE}(?:\\S+ ){0,4}(?:gebucht|reserviert|bestellt|bezahlt)${END}`,
+    '(?<=^(?:erledigt[.!,]? ?)?)(?:gebucht|reserviert|bestellt|bezahlt)(?:!|$|\\.$)',
+  ),
+  ...claims(
+    'scheduled',
+    `${DE}(?:eingeplant|terminiert|angesetzt)${END}`,
+    `${DE}(?:erinnerung|wecker|termin|timer|alarm)(?:en|e)?${END}${DE_BETWEEN}(?:gestellt|eingerichtet|gesetzt|erstellt|angelegt|geplant|vereinbart|ausgemacht)${END}`,
+    `(?:erinnerung|wecker|termin) (?:ist|steht|wurde)${DE_BETWEEN}(?:eingerichtet|gestellt|gesetzt|angelegt|geplant)${END}`,
+  ),
+  ...claims(
+    'changed',
+    `${DE}(?:gelöscht|storniert|abgesagt|gekündigt|abbestellt)${END}`,
+    `${DE}(?:${THING})${DE_BETWEEN}(?:geändert|aktualisiert|verschoben|umbenannt|entfernt|überschrieben|archiviert)${END}`,
+    `(?:datei|termin|buchung|bestellung|erinnerung) ${DE_PASSIVE}(?:\\S+ )?(?:gelöscht|storniert|abgesagt|geändert)${END}`,
+    '(?<=^(?:erledigt[.!,]? ?)?)(?:gelöscht|storniert|abgesagt)(?:!|$|\\.$)',
+  ),
+];
