@@ -19,6 +19,7 @@ import type { Drafts } from '../gateway/drafts.ts';
 import type { Judge } from '../gateway/judge.ts';
 import { createKnownAs } from '../gateway/known-as.ts';
 import type { ChannelManager } from '../gateway/manager.ts';
+import { FORGET_SUBJECT, type MemoryDesk } from '../gateway/memory-desk.ts';
 import { createOrigins, type Origins } from '../gateway/origins.ts';
 import type { People } from '../gateway/people.ts';
 import { createQuestions, type Questions } from '../gateway/questions.ts';
@@ -47,6 +48,7 @@ export type DecisionParts = {
   readonly agent: Agent;
   readonly desk: SpendingDesk;
   readonly side: SideModel;
+  readonly memory: Pick<MemoryDesk, 'handler'>;
   readonly measuring: Pick<Measuring, 'audit'>;
   manager(): ChannelManager;
 };
@@ -78,6 +80,7 @@ export function buildDecisions(parts: DecisionParts): Deciding {
           again: createAgainHandler({ bus, now: () => clock.now() }),
           [MAIL_SUBJECT]: mails.handler,
           draft: drafts.handler,
+          [FORGET_SUBJECT]: parts.memory.handler,
           [ASK_SUBJECT]: asks.handler,
         },
         parts.measuring.audit,

@@ -1,50 +1,78 @@
 // Builds what is kept beyond one conversation: notes, the full-text index over them and over
 // conversations, and what draws notes from conversations.
 
+import { type Asking, createMemoryDesk, type MemoryDesk } from '../gateway/memory-desk.ts';
+import type { Persons } from '../gateway/persons.ts';
+import type { Questions } from '../gateway/question.ts';
+import { createTurnPersonOf } from '../gateway/turn-person.ts';
 import { createGuardedFiles, type GuardedFiles } from '../lib/guarded-files.ts';
 import { createFileMemory } from '../memory/files.ts';
-import type { MemoryStore, TextIndex } from '../memory/memory.ts';
+import type { MemoryStore } from '../memory/memory.ts';
 import { createSessionWatch, type SessionWatch } from '../memory/session-watch.ts';
-import { createWorkingMemories, type WorkingMemories } from '../memory/working-memory.ts';
+import { createWorkingMemories } from '../memory/working-memory.ts';
+import { chatsOfChannel } from '../sessions/forget.ts';
 import { createSessionIndexing, type SessionIndexing } from '../sessions/index-sessions.ts';
 import type { SessionStore } from '../sessions/store.ts';
 import { createTextIndex } from '../store/text-index.ts';
 import type { PastSessions } from '../tools/session-search.ts';
 import type { Foundations } from './foundations.ts';
+import { createHandOut, type HandOutDeps } from './hand-out.ts';
 import type { Home } from './home.ts';
-import { createPastSessions, type PastSessionsDeps } from './past-sessions.ts';
+import { createForgetting } from './kept-data.ts';
+import { chatsOfTurn, createPastSessions, isOwnDoor } from './past-sessions.ts';
 
 export type BuiltMemory = {
   /** Shared with the file tools, so that changes of one file run one after the other. */
   readonly files: GuardedFiles;
   readonly memory: MemoryStore;
-  readonly working: WorkingMemories;
-  readonly index: TextIndex;
-  readonly indexing: SessionIndexing;
   readonly past: PastSessions;
+  readonly desk: MemoryDesk;
+  readonly indexing: Pick<SessionIndexing, 'run'>;
   readonly watch: SessionWatch;
   /** Those of the foundations; what is appended is followed. */
   readonly sessions: SessionStore;
 };
 
-export function buildMemory(
-  { live, clock, log, sessions }: Foundations,
-  home: Home,
-  persons: PastSessionsDeps['persons'],
-  resources: AsyncDisposableStack,
-): BuiltMemory {
+export type MemoryParts = Foundations & {
+  readonly home: Home;
+  readonly resources: AsyncDisposableStack;
+  readonly maxFileBytes: HandOutDeps['limit'];
+  /** Built later, as is what follows. */
+  persons(): Persons;
+  questions(): Questions;
+};
+
+export function buildMemory(parts: MemoryParts): BuiltMemory {
+  const { live, clock, log, sessions, home, resources, store } = parts;
   const workspace = () => live.defaults.workspace;
   const timeZone = () => live.config.sessions.timeZone;
   const files = createGuardedFiles({ forbidden: [home.root] });
+  const reader = { files, workspace, log };
+  const folder = home.sessions;
   const index = resources.use(createTextIndex({ path: home.index, log }));
-  const memory = createFileMemory({ files, workspace, clock, timeZone, log, index });
-  const working = createWorkingMemories({ files, workspace, clock, log });
-  const indexing = createSessionIndexing({ folder: home.sessions, index, clock, log });
+  const memory = createFileMemory({ ...reader, clock, timeZone, index });
+  const working = createWorkingMemories({ ...reader, clock });
+  const indexing = createSessionIndexing({ folder, index, clock, log });
   const isEnabled = () => live.config.memory.enabled;
   const watch = resources.use(createSessionWatch({ memory, working, log, isEnabled }));
-  const past = createPastSessions({ index, indexing, sessions, clock, persons });
+  const ownDoorChats = async (channel: string) =>
+    isOwnDoor(channel) ? chatsOfChannel(folder, channel) : [];
+  const whose = { persons: parts.persons, ownDoorChats };
+  const past = createPastSessions({ index, indexing, sessions, clock, ...whose });
+  const chatsOf = ({ message, session, person }: Asking) =>
+    chatsOfTurn({ chat: message.chat, session, person }, whose);
+  const { exclusively, media, bus } = parts;
+  const forgetting = { reader, sessions: { folder, exclusively }, index, indexing, store, chatsOf };
+  const limit = parts.maxFileBytes;
+  const handing = { reader, memory, folder, media, bus, clock, chatsOf, limit };
+  const desk = createMemoryDesk({
+    personOf: (message) => createTurnPersonOf(parts.persons())(message),
+    kept: { ...createForgetting(forgetting), ...createHandOut(handing) },
+    state: store.scope('forget'),
+    questions: parts.questions,
+  });
   const followed = followedSessions(sessions, indexing, watch);
-  return { files, memory, working, index, indexing, past, watch, sessions: followed };
+  return { files, memory, past, desk, watch, indexing, sessions: followed };
 }
 
 function followedSessions(

@@ -91,7 +91,8 @@ async function build(
   const executor = buildExec({ live, clock, log, home: options.home, env: options.env });
   const schedules = () => automation.schedules;
   const { env, home } = options;
-  const remembering = buildMemory(foundations, home, () => persons, resources);
+  const later = { maxFileBytes, persons: () => persons, questions: () => questions };
+  const remembering = buildMemory({ ...foundations, home, resources, ...later });
   const { sessions } = remembering;
   const inboxes = () => openInboxes(live, (name) => manager.channel(name));
   const shared = { skills, executor, maxFileBytes, schedules, inboxes };
@@ -117,6 +118,10 @@ async function build(
   });
   const { pairing, persons, strangers, decisions } = people;
   const mediumOf = (channel: string) => policyOf(channel, live.config).medium;
+  const turnDefaults = () => ({
+    thinkingBudget: live.defaults.thinkingBudget,
+    queueMode: live.config.queue.mode,
+  });
   const commands: CommandDeps = {
     bus,
     settings,
@@ -125,10 +130,8 @@ async function build(
     skills,
     jobs: () => automation.jobs,
     models: models.current,
-    defaults: () => ({
-      thinkingBudget: live.defaults.thinkingBudget,
-      queueMode: live.config.queue.mode,
-    }),
+    defaults: turnDefaults,
+    memory: remembering.desk,
     channelLines: () => gateway.channelLines(),
     mediumOf,
     approvals: {
@@ -153,7 +156,8 @@ async function build(
   const tell = (text: string) => automation.tell(text);
   const buffer = createGroupBuffer(store.scope('groups'), clock);
   const groups = createGroupIntake({ buffer, tellOwner: tell });
-  const decided = { ...foundations, people, judge, ownerDoor, agent, desk, side };
+  const { desk: memory } = remembering;
+  const decided = { ...foundations, people, judge, ownerDoor, agent, desk, side, memory };
   const deciding = buildDecisions({ ...decided, manager: () => manager });
   const { questions, approvals, origins, drafts, asks, mails, bridge } = deciding;
   const automated = { ...foundations, people, judge, origins, agent, alert };
@@ -201,11 +205,7 @@ async function build(
     clock,
     log,
     channel,
-    settings: () => ({
-      coalesce: live.config.coalesce,
-      queueMode: live.config.queue.mode,
-      thinkingBudget: live.defaults.thinkingBudget,
-    }),
+    settings: () => ({ coalesce: live.config.coalesce, ...turnDefaults() }),
   });
   const asided = { live, bus, agent, questions, log, channel };
   const gateway = new GatewayService(

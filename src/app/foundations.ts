@@ -8,6 +8,7 @@ import { openLogFile } from '../lib/log-file.ts';
 import { createLogger, type Logger } from '../lib/logger.ts';
 import type { MediaStore } from '../media/media.ts';
 import type { MediaReader } from '../media/reader.ts';
+import type { SessionForgetting } from '../sessions/forget.ts';
 import { createJsonlSessionStore } from '../sessions/jsonl.ts';
 import type { SessionStore } from '../sessions/store.ts';
 import { openEmbeddedStore } from '../store/embedded.ts';
@@ -27,6 +28,7 @@ export type Foundations = {
   readonly store: EmbeddedStore;
   readonly bus: MessageBus;
   readonly sessions: SessionStore;
+  readonly exclusively: SessionForgetting['exclusively'];
   readonly media: MediaStore;
   readonly reader: MediaReader;
   readonly measuring: Measuring;
@@ -58,5 +60,6 @@ export async function layFoundations(
   const sessions = resources.use(redactedSessions(jsonl, redact));
   const media = await buildMedia({ live, clock, store }, home);
   const reader = buildReader(media, clock, home);
-  return { live, clock, log, store, bus, sessions, media, reader, measuring };
+  const exclusively = jsonl.exclusively.bind(jsonl);
+  return { live, clock, log, store, bus, sessions, exclusively, media, reader, measuring };
 }

@@ -1,16 +1,16 @@
 // Which past conversations a turn may look into: between the two of us all of that person's, over every
 // door; in a group that group's alone; where nobody vouches for who writes, none.
 
-import type { SessionKey } from '../core/ids.ts';
 import { type ChatRef, chatRefOf, sessionKeyOf } from '../core/message.ts';
 import { GROUPS_FOLDER, PEOPLE_FOLDER } from '../core/notes.ts';
-import { chatsOf, type Person } from '../core/person.ts';
+import { chatsOf, doorOf, type Person } from '../core/person.ts';
 import type { Persons } from '../gateway/persons.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { TextIndex } from '../memory/memory.ts';
-import { type SessionIndexing, scopeOfSession } from '../sessions/index-sessions.ts';
+import { chatOfSession, type SessionIndexing, scopeOfSession } from '../sessions/index-sessions.ts';
 import type { SessionStore } from '../sessions/store.ts';
 import type { PastSessions, WhoseTurn } from '../tools/session-search.ts';
+import { OWN_DOORS } from './own-doors.ts';
 
 export type PastSessionsDeps = {
   readonly index: TextIndex;
@@ -19,6 +19,8 @@ export type PastSessionsDeps = {
   readonly clock: Clock;
   /** Built later. */
   persons(): Pick<Persons, 'get' | 'list'>;
+  /** All chats of a door of our own, none of another: whoever sits at this machine has them all. */
+  ownDoorChats(channel: string): Promise<readonly string[]>;
 };
 
 const OWN_FOLDER = new RegExp(`^${PEOPLE_FOLDER}/([^/]+)/$`);
@@ -28,40 +30,34 @@ export function createPastSessions(deps: PastSessionsDeps): PastSessions {
   return {
     async find(words, whose, limit) {
       await deps.indexing.flush();
-      const scopes = await scopesOf(whose, deps.persons());
+      const scopes = (await chatsOfTurn(whose, deps)).map(scopeOfSession);
       return deps.index.find(words, { scopes, limit, now: deps.clock.now() });
     },
     async read(session, whose, question) {
-      const scopes = await scopesOf(whose, deps.persons());
-      if (chatRefOf(session) === undefined || !scopes.includes(scopeOfSession(session))) {
-        return undefined;
-      }
+      const isTheirs = (await chatsOfTurn(whose, deps)).includes(chatOfSession(session));
+      if (!isTheirs || chatRefOf(session) === undefined) return undefined;
       return deps.sessions.earlier(session, question);
     },
   };
 }
 
-/** The scopes of the conversations, that of the turn first. */
-export async function scopesOf(
+/** Keys of the chats whose conversations they are, without topics, that of the turn first. */
+export async function chatsOfTurn(
   whose: WhoseTurn,
-  persons: Pick<Persons, 'get' | 'list'>,
+  { persons, ownDoorChats }: Pick<PastSessionsDeps, 'persons' | 'ownDoorChats'>,
 ): Promise<readonly string[]> {
+  const { chat, session, person: turnPerson } = whose;
   // Whoever claims a name in an unproven mail is shown nothing of what was said under it.
-  if (whose.person.notes.endsWith(UNVERIFIED)) return [];
-  const sessions = [whose.session, ...(await sessionsOf(whose, persons))];
-  return [...new Set(sessions.map(scopeOfSession))];
-}
-
-async function sessionsOf(
-  { chat, person: { notes } }: WhoseTurn,
-  persons: Pick<Persons, 'get' | 'list'>,
-): Promise<readonly SessionKey[]> {
-  if (notes.startsWith(`${GROUPS_FOLDER}/`)) return [];
-  const id = OWN_FOLDER.exec(notes)?.[1];
-  const person = id === undefined ? await ownerIn(chat, persons) : await persons.get(id);
-  if (person === undefined) return [];
+  if (turnPerson.notes.endsWith(UNVERIFIED)) return [];
+  const here = chatOfSession(session);
+  if (turnPerson.notes.startsWith(`${GROUPS_FOLDER}/`)) return [here];
+  const id = OWN_FOLDER.exec(turnPerson.notes)?.[1];
+  const person = id === undefined ? await ownerIn(chat, persons()) : await persons().get(id);
+  if (person === undefined) return [here];
   const own = person.session === undefined ? [] : [person.session];
-  return [...own, ...chatsOf(person).map(sessionKeyOf)];
+  const doors = await Promise.all(person.doors.map(({ channel }) => ownDoorChats(channel)));
+  const chats = [...own, ...chatsOf(person).map(sessionKeyOf)].map(chatOfSession);
+  return [...new Set([here, ...chats, ...doors.flat()])];
 }
 
 /** Owners share their notes, not their conversations. */
@@ -73,4 +69,7 @@ async function ownerIn(chat: ChatRef, persons: Pick<Persons, 'list'>): Promise<P
 const isTheirs = (person: Person, { channel, account, chat }: ChatRef) =>
   chatsOf(person).some(
     (own) => own.channel === channel && own.account === account && own.chat === chat,
-  );
+  ) ||
+  (isOwnDoor(channel) && doorOf(person, channel) !== undefined);
+
+export const isOwnDoor = (channel: string) => OWN_DOORS.some((door) => door.channel === channel);

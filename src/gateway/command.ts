@@ -14,6 +14,7 @@ import type { Approvals } from './approvals.ts';
 import type { ConversationDesk } from './conversation-desk.ts';
 import type { Drafts } from './drafts.ts';
 import type { JobAsker, JobDesk } from './job-desk.ts';
+import type { MemoryDesk } from './memory-desk.ts';
 import type { People } from './people.ts';
 import type { SessionSettingsStore } from './session-settings.ts';
 import type { SpendingDesk } from './spending-desk.ts';
@@ -39,6 +40,7 @@ export type CommandDeps = {
   /** What kind of door a channel is. */
   mediumOf(channel: string): Medium;
   readonly compacting: Pick<Agent, 'compact'>;
+  readonly memory: MemoryDesk;
   readonly conversations: ConversationDesk;
   resetSession(session: SessionKey): Promise<void>;
   /** Decisions that are given as commands are entered there. */

@@ -14,6 +14,7 @@ import { CRON_COMMANDS } from './cron-commands.ts';
 import { didYouMean, helpText, meantBy } from './help-text.ts';
 import { KNOWN_PEOPLE_COMMANDS } from './known-people-commands.ts';
 import { LINK_COMMANDS } from './link-commands.ts';
+import { MEMORY_COMMANDS } from './memory-commands.ts';
 import { PEOPLE_COMMANDS } from './people-commands.ts';
 import { PERSON_COMMANDS } from './person-commands.ts';
 import type { SessionSettings } from './session-settings.ts';
@@ -51,8 +52,8 @@ export const COMMANDS: readonly Command[] = [
     async run({ session }, _argument, deps) {
       await deps.resetSession(session);
       return (
-        'A new conversation begins. What was said before stays on disk, out of my sight; /restore ' +
-        'brings it back.'
+        'A new conversation begins. What was said before stays on disk: I see it only where I look ' +
+        'through past conversations for you. /restore brings it back, /forget removes what you name.'
       );
     },
   },
@@ -106,6 +107,7 @@ export const COMMANDS: readonly Command[] = [
   ...APPROVAL_COMMANDS,
   ...CONTINUE_COMMANDS,
   ...CRON_COMMANDS,
+  ...MEMORY_COMMANDS,
 ];
 
 /** A mistyped name is answered as `/help` is; what is close to none is a message, maybe a path. */

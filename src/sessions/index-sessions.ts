@@ -28,6 +28,8 @@ export type SessionIndexingDeps = {
 export interface SessionIndexing {
   /** Something was appended there; costs nothing. */
   changed(session: SessionKey): void;
+  /** The file's content was changed: what is indexed of it is no longer true. */
+  rewritten(name: SessionFileName): void;
   /** What was appended before can be found when this resolves. @throws where the index is not usable */
   flush(): Promise<void>;
   /** Takes up what is not indexed yet, then follows what is appended. */
@@ -41,7 +43,10 @@ const PAUSE_MS = 2000;
 const SWEEP_EVERY_MS = 3_600_000;
 
 /** Conversations of one chat, whatever the topic, are seen by the same people. */
-export const scopeOfSession = (session: string) => `session:${session.split('#', 1)[0]}`;
+export const scopeOfSession = (session: string) => `session:${chatOfSession(session)}`;
+
+/** The key without the topic. */
+export const chatOfSession = (session: string) => session.split('#', 1).join();
 
 export function createSessionIndexing(deps: SessionIndexingDeps): SessionIndexing {
   const { folder, index, clock, log } = deps;
@@ -87,6 +92,11 @@ export function createSessionIndexing(deps: SessionIndexingDeps): SessionIndexin
       dirty.add(stemOf(session));
       woken.resolve();
     },
+    rewritten(name) {
+      index.remove(PREFIX + formatName(name));
+      dirty.add(name.stem);
+      woken.resolve();
+    },
     flush: () => oneByOne(flush),
     async run(signal) {
       let sweptAt = Number.NEGATIVE_INFINITY;
@@ -111,10 +121,6 @@ export async function forgetMissing(index: TextIndex, folder: string): Promise<v
     if (found.every((info) => info === undefined)) index.remove(name);
   }
 }
-
-/** The file's content was changed: what is indexed of it is no longer true. */
-export const forgetFile = (index: TextIndex, name: SessionFileName) =>
-  index.remove(PREFIX + formatName(name));
 
 async function untilWoken(woken: Promise<void>, clock: Clock, signal: AbortSignal): Promise<void> {
   const stop = new AbortController();

@@ -19,6 +19,7 @@ import { createLanes } from '../lib/lanes.ts';
 import type { Logger } from '../lib/logger.ts';
 import { readEarlier } from './earlier.ts';
 import { orUndefined } from './file-errors.ts';
+import type { SessionForgetting } from './forget.ts';
 import { createHotTails } from './hot-tails.ts';
 import { loadTail } from './load-tail.ts';
 import { createNewestIndex, type NewestIndex } from './newest-index.ts';
@@ -42,7 +43,9 @@ const HOT_LIMITS = { maxTails: 2000, maxBytes: 32_000_000 };
 const MAX_OPEN_FILES = 256;
 
 /** Creates the folder when it is missing. */
-export function createJsonlSessionStore(deps: JsonlSessionStoreDeps): SessionStore {
+export function createJsonlSessionStore(
+  deps: JsonlSessionStoreDeps,
+): SessionStore & Pick<SessionForgetting, 'exclusively'> {
   mkdirSync(deps.folder, { recursive: true, mode: 0o700 });
   return new JsonlSessionStore(deps);
 }
@@ -132,6 +135,14 @@ class JsonlSessionStore implements SessionStore {
 
   turn(key: SessionKey, id: TurnId): Promise<readonly TranscriptEntry[]> {
     return this.#inLane(key, async () => [...((await this.#tailOf(key)).turn(id) ?? [])]);
+  }
+
+  exclusively(key: SessionKey, task: () => Promise<void>): Promise<void> {
+    return this.#inLane(key, async () => {
+      const { end } = await this.#tailOf(key);
+      if (end !== undefined) await this.#files.close(this.#pathOf(end));
+      await task().finally(() => this.#hot.forget(key));
+    });
   }
 
   /** Waits for what was asked before. */

@@ -10,6 +10,7 @@ import { openDatabase } from './database.ts';
 import { dropDead, listDead, retryDead } from './dead-letters.ts';
 import { divert, stranded } from './diversion.ts';
 import { forgetDraft, orphanDrafts, readDraft, recordDraft } from './drafts.ts';
+import { forgetTexts } from './forget.ts';
 import { GroupCommit } from './group-commit.ts';
 import { accept, cancel, readCursor } from './inbound.ts';
 import { expire, get, list, put, putMany } from './key-value.ts';
@@ -40,6 +41,8 @@ export async function openEmbeddedStore(options: EmbeddedStoreOptions): Promise<
     ...deliveryTopic(commits, clock, owner),
     ...upkeep(commits, clock),
     ...outsideWrites(database),
+    forgetTexts: (chats, holds) => commits.write(() => forgetTexts(chats, holds)),
+    scrub: () => database.exec('PRAGMA wal_checkpoint(TRUNCATE)'),
     scope: (name) => keyValueScope(commits, clock, name),
     async [Symbol.asyncDispose]() {
       commits.close();

@@ -20,6 +20,7 @@ import type { AccountName } from '../core/account.ts';
 import type { Attachment } from '../core/attachment.ts';
 import type { DeliveryHistory, Settlement } from '../core/delivery.ts';
 import { NanobotError } from '../core/errors.ts';
+import type { Holds } from '../core/forgetting.ts';
 import type {
   AccountId,
   ChannelName,
@@ -172,6 +173,10 @@ export interface BusStore {
 
 /** State in one file of this machine. */
 export interface EmbeddedStore extends StateStore, BusStore, AsyncDisposable {
+  /** Takes texts of messages that are done with out of these chats; how many. */
+  forgetTexts(chats: readonly string[], holds: Holds): Promise<number>;
+  /** Leaves nothing of what was deleted in the files. */
+  scrub(): void;
   /** Another number once another process has written; costs no look at a table. */
   revision(): number;
 }

@@ -41,6 +41,7 @@ import { openEmbeddedStore } from '../../src/store/embedded.ts';
 import type { ClaimedDelivery, EmbeddedStore } from '../../src/store/store.ts';
 import { createMovableClock, type MovableClock } from '../support/movable-clock.ts';
 import { noJobs } from '../support/no-jobs.ts';
+import { NO_MEMORY } from '../support/no-memory.ts';
 
 export const OWNER = '1';
 
@@ -180,6 +181,7 @@ export async function makePeopleRig(
         defaults: () => ({ thinkingBudget: 0, queueMode: 'steer' }),
         channelLines: () => [],
         jobs: noJobs,
+        memory: NO_MEMORY,
         skills: { list: async () => [] },
         mediumOf: (channel) => (channel === 'mail' ? 'mail' : 'chat'),
         // What nobody foresaw.

@@ -1,6 +1,8 @@
 // What is kept of people between a simulated platform, the whole program and a simulated model: found
 // again over conversations, shown, handed out and forgotten, and nothing of it to anybody else.
 
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { runNanobot } from '../cli/run-nanobot.ts';
 import { type BotApi, startBotApi } from '../support/bot-api.ts';
@@ -89,4 +91,47 @@ it('finds what a person said before a new start, and never what another said', a
   const theirs = { conversation: `telegram:${OLGA.id}`, from: 0 };
   const read = await asks(ANNA, `call session_search ${JSON.stringify(theirs)}`, /^result:/);
   expect(read).toContain('no such conversation');
+});
+
+const filesBelow = async (folder: string) => {
+  const found = await readdir(folder, { recursive: true, withFileTypes: true });
+  return found
+    .filter((entry) => entry.isFile())
+    .map(({ parentPath, name }) => join(parentPath, name));
+};
+
+it('shows what is kept, hands it out, and forgets for good what a person names, and only of them', async () => {
+  await asks(OLGA, 'my dentist is Doctor Quasimodo in Bern', /^heard:/);
+  const fact = { fact: 'The dentist is called Quasimodo.' };
+  await asks(OLGA, `call remember ${JSON.stringify(fact)}`, /^result: Remembered/);
+  const note = { fact: 'Quasimodo called back.', kind: 'note' };
+  await asks(OLGA, `call remember ${JSON.stringify(note)}`, /^result: Noted for today/);
+  await asks(ANNA, 'I read about Quasimodo today', /^heard:/);
+  expect(await asks(OLGA, '/memory', /I remember|Remembered/)).toContain('Quasimodo called back');
+
+  await asks(OLGA, '/export', /All that I keep of you is in the file/);
+  const [file] = telegram.chat(OLGA.id).messages.flatMap((message) => message.file ?? []);
+  expect(file?.name).toMatch(/^nanobot-.*\.md$/);
+  const handed = file?.content.toString() ?? '';
+  expect(handed).toContain('my dentist is Doctor Quasimodo');
+  expect(handed).not.toContain('parrot');
+
+  expect(await asks(OLGA, '/forget a', /Say what to forget/)).toContain('/forget');
+  const list = await asks(OLGA, '/forget quasimodo', /MEMORY\.md:/);
+  expect(list).toContain('my dentist is Doctor');
+  expect(list).not.toContain('I read about');
+  telegram.press(OLGA.id, OLGA.id, 'Forget');
+  await telegram.waitFor(() => heardBy(OLGA.id).find((text) => /^Forgotten: 2 lines/.test(text)));
+  const holding: string[] = [];
+  for (const path of await filesBelow(home.path)) {
+    const content = await readFile(path, 'latin1');
+    // What was done is kept in a chain that shows tampering; what was sent as a file is a file.
+    if (/audit|\/media\//.test(path)) continue;
+    if (/dentist is (?:called|Doctor)|Quasimodo called/i.test(content)) holding.push(path);
+    if (path.includes(`${ANNA.id}_`)) expect(content).toContain('I read about Quasimodo');
+  }
+  expect(holding).toEqual([]);
+  const gone = await asks(OLGA, 'call session_search {"query":"dentist"}', /^result:/);
+  expect(gone).not.toContain('Doctor');
+  expect(await asks(OLGA, '/forget quasimodo', /Nothing that I keep/)).toContain('Nothing');
 });

@@ -1,0 +1,90 @@
+// All that is kept of a person, over every store that holds some of it: notes, conversations, the index
+// over both, queues and the logs of our own doors.
+
+import { forgetSaid } from '../channels/door/forget-said.ts';
+import { holdsWords } from '../core/forgetting.ts';
+import { placeOfWords } from '../core/index-text.ts';
+import { chatRefOf } from '../core/message.ts';
+import { isoTime } from '../core/session-file.ts';
+import { verbatim } from '../core/stranger-words.ts';
+import type { Asking, ForgetReport, KeptData, Reach } from '../gateway/memory-desk.ts';
+import { findInNotes, forgetInNotes } from '../memory/forget-notes.ts';
+import type { TextIndex } from '../memory/memory.ts';
+import type { NoteReader } from '../memory/note-files.ts';
+import { findToForget, forgetInSessions, type SessionForgetting } from '../sessions/forget.ts';
+import type { SessionIndexing } from '../sessions/index-sessions.ts';
+import type { EmbeddedStore } from '../store/store.ts';
+import { isOwnDoor } from './past-sessions.ts';
+
+export type ForgettingDeps = {
+  readonly reader: NoteReader;
+  readonly sessions: SessionForgetting;
+  readonly index: TextIndex;
+  readonly indexing: SessionIndexing;
+  readonly store: EmbeddedStore;
+  /** Whose conversations, without topics. */
+  chatsOf(asking: Asking): Promise<readonly string[]>;
+};
+
+const SNIPPET_CHARS = 80;
+
+export function createForgetting(
+  deps: ForgettingDeps,
+): Pick<KeptData, 'reach' | 'find' | 'forget' | 'scrub'> {
+  const { reader, sessions, index, indexing, store } = deps;
+  return {
+    async reach(asking, words) {
+      return { words, notes: asking.person.notes, chats: await deps.chatsOf(asking) };
+    },
+    async find({ words, notes, chats }, limit) {
+      const holds = holdsWords(words) ?? (() => false);
+      const inNotes = await findInNotes(reader, notes, holds);
+      const places = inNotes.map(({ path, line, text }) => ({
+        where: `${path}:${line}`,
+        text: around(text, words),
+      }));
+      let count = places.length;
+      for await (const { session, at, text } of findToForget(sessions.folder, chats, holds)) {
+        count += 1;
+        if (places.length >= limit) continue;
+        const when = isoTime(at).slice(0, 16).replace('T', ' ');
+        places.push({ where: `${session}, ${when} UTC`, text: around(text, words) });
+      }
+      return { places: places.slice(0, limit), count };
+    },
+    async forget({ words, notes, chats }: Reach): Promise<ForgetReport> {
+      const holds = holdsWords(words) ?? (() => false);
+      const noteLines = await forgetInNotes(reader, notes, holds);
+      const { files, entries } = await forgetInSessions(sessions, chats, holds);
+      for (const name of files) indexing.rewritten(name);
+      for (const name of index.sources(`notes/${notes}memory/`)) index.remove(name);
+      const texts = await store.forgetTexts(chats, holds);
+      return { noteLines, entries, texts: texts + (await inOwnDoors(store, chats, holds)) };
+    },
+    scrub() {
+      index.scrub();
+      store.scrub();
+    },
+  };
+}
+
+async function inOwnDoors(
+  store: EmbeddedStore,
+  chats: readonly string[],
+  holds: (text: string) => boolean,
+): Promise<number> {
+  let texts = 0;
+  for (const ref of chats.flatMap((chat) => chatRefOf(chat) ?? [])) {
+    if (!isOwnDoor(ref.channel)) continue;
+    const scope = store.scope(`channel:${ref.channel}:${ref.account}`);
+    texts += await forgetSaid(scope, ref.chat, holds);
+  }
+  return texts;
+}
+
+function around(text: string, words: string): string {
+  const flat = text.replace(/\s+/g, ' ').trim();
+  const start = Math.max(0, placeOfWords(flat, words) - SNIPPET_CHARS / 2);
+  const cut = flat.slice(start, start + SNIPPET_CHARS).toWellFormed();
+  return verbatim(`${start > 0 ? '…' : ''}${cut}${start + SNIPPET_CHARS < flat.length ? '…' : ''}`);
+}

@@ -1,0 +1,27 @@
+// `/memory`, `/forget` and `/export`: what is kept of whoever asks, seen, taken back and taken along.
+
+import type { Command } from './command.ts';
+
+export const MEMORY_COMMANDS: readonly Command[] = [
+  {
+    name: 'memory',
+    summary: 'what I remember of you',
+    timing: 'immediate',
+    run: ({ message }, _argument, { memory }) => memory.show(message),
+  },
+  {
+    name: 'forget',
+    summary: 'take something out of all that I keep of you, for good',
+    usage: '/forget <words>',
+    timing: 'in_order',
+    run: ({ message }, argument, { memory }) => memory.forget(message, argument),
+  },
+  {
+    name: 'export',
+    summary: 'send you all that I keep of you',
+    usage: '/export [md | jsonl]',
+    timing: 'in_order',
+    run: ({ message }, argument, { memory }) =>
+      memory.handOut(message, argument.trim().toLowerCase() === 'jsonl' ? 'jsonl' : 'md'),
+  },
+];

@@ -1,0 +1,133 @@
+// What people do with what is kept of them: see it, take it with them, have it forgotten, and let it be
+// thought over. Whose notes and conversations are meant follows from who asks where.
+
+import { holdsWords } from '../core/forgetting.ts';
+import { type InboundMessage, idsOf, sessionOf } from '../core/message.ts';
+import type { TurnPerson } from '../core/notes.ts';
+import type { KeyValueStore } from '../store/store.ts';
+import type { QuestionHandler, Questions } from './question.ts';
+import type { TurnPersonOf } from './turn-person.ts';
+
+/** A turn in the chat of a message, as far as it says whose it is. */
+export type Asking = {
+  readonly message: InboundMessage;
+  readonly session: ReturnType<typeof sessionOf>;
+  readonly person: TurnPerson;
+};
+
+/** What a wish to forget reaches, kept until it is answered. */
+export type Reach = {
+  readonly words: string;
+  readonly notes: string;
+  /** Session keys without topics. */
+  readonly chats: readonly string[];
+};
+
+export type KeptPlace = { readonly where: string; readonly text: string };
+
+export type ForgetReport = {
+  readonly noteLines: number;
+  readonly entries: number;
+  /** Of messages in the queues and the logs of our own doors. */
+  readonly texts: number;
+};
+
+export interface KeptData {
+  reach(asking: Asking, words: string): Promise<Reach>;
+  /** At most `limit` places are told; all are counted. */
+  find(
+    reach: Reach,
+    limit: number,
+  ): Promise<{ readonly places: readonly KeptPlace[]; readonly count: number }>;
+  /** May be repeated. */
+  forget(reach: Reach): Promise<ForgetReport>;
+  /** Leaves nothing of what was deleted in the files of the stores. */
+  scrub(): void;
+  /** In words. */
+  overview(asking: Asking): Promise<string>;
+  /** Sends it; the words for the person. */
+  handOut(asking: Asking, format: 'md' | 'jsonl'): Promise<string>;
+}
+
+export interface MemoryDesk {
+  show(message: InboundMessage): Promise<string>;
+  handOut(message: InboundMessage, format: 'md' | 'jsonl'): Promise<string>;
+  /** Lists what would go and asks; the list. */
+  forget(message: InboundMessage, words: string): Promise<string>;
+  readonly handler: QuestionHandler;
+}
+
+export type MemoryDeskDeps = {
+  readonly personOf: TurnPersonOf;
+  readonly kept: KeptData;
+  readonly state: KeyValueStore;
+  questions(): Pick<Questions, 'ask'>;
+};
+
+/** The kind of the question's subject. */
+export const FORGET_SUBJECT = 'forget';
+
+const LISTED = 12;
+const EXPIRES_MS = 3_600_000;
+const FORGET_HINT = 'Say what to forget, in words that stand there: /forget the name of my doctor';
+const GONE = 'It was decided before.';
+
+export function createMemoryDesk({ personOf, kept, state, questions }: MemoryDeskDeps): MemoryDesk {
+  async function askingOf(message: InboundMessage): Promise<Asking> {
+    return { message, session: sessionOf(message), person: await personOf(message) };
+  }
+
+  return {
+    show: async (message) => kept.overview(await askingOf(message)),
+    handOut: async (message, format) => kept.handOut(await askingOf(message), format),
+    async forget(message, words) {
+      if (holdsWords(words) === undefined || message.sender.kind !== 'person') return FORGET_HINT;
+      const reach = await kept.reach(await askingOf(message), words);
+      const { places, count } = await kept.find(reach, LISTED);
+      if (count === 0) return 'Nothing that I keep of you holds all of these words.';
+      await state.set(message.id, JSON.stringify(reach));
+      await questions().ask({
+        id: `${FORGET_SUBJECT}/${message.id}`,
+        chat: message.chat,
+        markdown: `Shall I forget ${placesIn(count)} for good? I list them below.`,
+        choices: [
+          { label: 'Forget', action: 'forget' },
+          { label: 'Keep', action: 'keep' },
+        ],
+        approvers: idsOf(message.sender),
+        subject: `${FORGET_SUBJECT}:${message.id}`,
+        expiresInMs: EXPIRES_MS,
+      });
+      const lines = places.map(({ where, text }) => `- ${where}: ${text}`);
+      const more = count - places.length;
+      return [...lines, ...(more > 0 ? [`- and ${more} more`] : [])].join('\n');
+    },
+    handler: {
+      async answer(id, action) {
+        const row = await state.get(id);
+        if (row === undefined) return GONE;
+        if (action !== 'forget') {
+          await state.delete(id);
+          return 'Nothing was forgotten.';
+        }
+        const report = await kept.forget(JSON.parse(row));
+        await state.delete(id);
+        kept.scrub();
+        return wordsFor(report);
+      },
+      expired: (id) => state.delete(id),
+    },
+  };
+}
+
+function wordsFor({ noteLines, entries, texts }: ForgetReport): string {
+  return (
+    `Forgotten: ${countOf(noteLines, 'line')} of notes, ${countOf(entries, 'message')} in ` +
+    `conversations, ${countOf(texts, 'text')} in the queues, and what the index held of them. What ` +
+    'stands in the chat itself, at the platform or at the model provider, in files that came or went, in ' +
+    'the sealed record of what was done, or in backups of this machine, I cannot take back.'
+  );
+}
+
+const placesIn = (count: number) => (count === 1 ? 'this place' : `these ${count} places`);
+const countOf = (count: number, noun: string) => `${count} ${noun}${count === 1 ? '' : 's'}`;

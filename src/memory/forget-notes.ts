@@ -1,0 +1,53 @@
+// Takes lines that hold certain words out of the notes of one person: long-term memory and its backups,
+// notes by day and of sessions, learnings.
+
+import { forgetLines, type Holds } from '../core/forgetting.ts';
+import { LEARNINGS_FILE } from './files.ts';
+import { BACKUPS_FOLDER, listFiles, listNotes, type NoteReader, readNote } from './note-files.ts';
+
+export type NotePlace = { readonly path: string; readonly line: number; readonly text: string };
+
+const MAX_FILE_BYTES = 1_000_000;
+
+export async function findInNotes(
+  reader: NoteReader,
+  notes: string,
+  holds: Holds,
+): Promise<readonly NotePlace[]> {
+  const places: NotePlace[] = [];
+  for (const path of await pathsOf(reader, notes)) {
+    const text = (await readNote(reader, path))?.text ?? '';
+    for (const [index, line] of text.split('\n').entries()) {
+      if (holds(line)) places.push({ path, line: index + 1, text: line.trim() });
+    }
+  }
+  return places;
+}
+
+/** How many lines went. */
+export async function forgetInNotes(
+  reader: NoteReader,
+  notes: string,
+  holds: Holds,
+): Promise<number> {
+  let lines = 0;
+  for (const path of await pathsOf(reader, notes)) {
+    const change = (content: Buffer | undefined) => {
+      const before = content?.toString('utf8') ?? '';
+      const after = forgetLines(before, holds);
+      if (after === before) return undefined;
+      lines += before.split('\n').length - after.split('\n').length;
+      return after;
+    };
+    await reader.files.update(reader.workspace(), path, change, { maxBytes: MAX_FILE_BYTES });
+  }
+  return lines;
+}
+
+async function pathsOf(reader: NoteReader, notes: string): Promise<readonly string[]> {
+  const found = await listNotes(reader, notes);
+  const backups = await listFiles(reader, notes + BACKUPS_FOLDER, (name) => name.endsWith('.md'));
+  const learnings = await listFiles(reader, `${notes}memory`, (name) => name === 'learnings.jsonl');
+  const paths = [...found, ...backups, ...learnings].map(({ path }) => path);
+  return paths.filter((path) => path.endsWith('.md') || path === notes + LEARNINGS_FILE);
+}

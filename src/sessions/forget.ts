@@ -1,0 +1,121 @@
+// Takes words out of conversations for good: the one place that rewrites session files (ADR 0014).
+// Each file is replaced in one step while its session does nothing else, so a kill leaves it whole.
+
+import { readFile, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { forgetIn, type Holds, wordsOfEntry } from '../core/forgetting.ts';
+import { type SessionKey, sessionKey } from '../core/ids.ts';
+import { decodeLine, encodeEntry } from '../core/session-file.ts';
+import { decodeStem, encodeKey, formatName, type SessionFileName } from '../core/session-name.ts';
+import { writeAtomic } from '../lib/files.ts';
+import { ARCHIVE_FOLDER, keyOfFile, sessionNames } from './catalog.ts';
+import { orUndefined } from './file-errors.ts';
+import { chatOfSession } from './index-sessions.ts';
+import { readLines } from './read-lines.ts';
+import { stemOf } from './stem.ts';
+
+export type SessionForgetting = {
+  readonly folder: string;
+  /** Runs while nothing else touches the session; what is held of it is read anew then. */
+  exclusively(session: SessionKey, task: () => Promise<void>): Promise<void>;
+};
+
+export type ForgettablePlace = {
+  readonly session: SessionKey;
+  readonly file: string;
+  /** Epoch milliseconds. */
+  readonly at: number;
+  readonly text: string;
+};
+
+const THREAD_MARK = encodeKey(sessionKey('#'));
+
+/** Every entry that holds the words, in all conversations of these chats, oldest first. */
+export async function* findToForget(
+  folder: string,
+  chats: readonly string[],
+  holds: Holds,
+): AsyncGenerator<ForgettablePlace, void, void> {
+  for (const { path, name } of await filesOf(folder, chats)) {
+    const session = await keyOfFile({ path, name });
+    for await (const line of readLines(path)) {
+      const decoded = decodeLine(line.bytes.toString('utf8'));
+      if (decoded.kind !== 'entry' || decoded.carried) continue;
+      const { entry } = decoded;
+      if (forgetIn(entry, holds) === undefined || entry.role === 'turn_end') continue;
+      yield { session, file: formatName(name), at: entry.at, text: wordsOfEntry(entry, holds) };
+    }
+  }
+}
+
+/** The names of the files that were changed, and how many entries in them. */
+export async function forgetInSessions(
+  { folder, exclusively }: SessionForgetting,
+  chats: readonly string[],
+  holds: Holds,
+): Promise<{ readonly files: readonly SessionFileName[]; readonly entries: number }> {
+  const files: SessionFileName[] = [];
+  let entries = 0;
+  for (const { path, name } of await filesOf(folder, chats)) {
+    await exclusively(await keyOfFile({ path, name }), async () => {
+      const changed = await rewrite(path, holds);
+      if (changed > 0) files.push(name);
+      entries += changed;
+    });
+  }
+  return { files, entries };
+}
+
+/** The keys of all conversations of these chats that have a file. */
+export async function sessionsOfChats(
+  folder: string,
+  chats: readonly string[],
+): Promise<readonly SessionKey[]> {
+  const byStem = Map.groupBy(await filesOf(folder, chats), ({ name }) => name.stem);
+  const firsts = [...byStem.values()].flatMap(([first]) => first ?? []);
+  return Promise.all(firsts.map(keyOfFile));
+}
+
+/** The chats of a whole channel that have a conversation on the disk. */
+export async function chatsOfChannel(folder: string, channel: string): Promise<readonly string[]> {
+  const prefix = encodeKey(sessionKey(`${channel}:`));
+  const names = await sessionNames(folder, ({ stem }) => stem.startsWith(prefix));
+  const keys = new Set(names.flatMap(({ stem }) => decodeStem(stem) ?? []));
+  return [...new Set([...keys].map(chatOfSession))];
+}
+
+async function filesOf(folder: string, chats: readonly string[]) {
+  const stems = chats.map((chat) => stemOf(sessionKey(chat)));
+  const isTheirs = ({ stem }: SessionFileName) =>
+    stems.some((own) => stem === own || stem.startsWith(own + THREAD_MARK));
+  const places = [join(folder, ARCHIVE_FOLDER), folder];
+  const found = places.map(async (place) =>
+    (await sessionNames(place, isTheirs)).map((name) => ({
+      path: join(place, formatName(name)),
+      name,
+    })),
+  );
+  return (await Promise.all(found)).flat();
+}
+
+/** How many of its entries held the words; those that only carry over are not counted. */
+async function rewrite(path: string, holds: Holds): Promise<number> {
+  if ((await stat(path).catch(orUndefined('ENOENT'))) === undefined) return 0;
+  let changed = 0;
+  let isTouched = false;
+  const lines = (await readFile(path, 'utf8')).split('\n').map((line) => {
+    if (line === '') return line;
+    const decoded = decodeLine(line);
+    // A damaged line is no entry any more, and may hold the words all the same.
+    if (decoded.kind === 'damaged' && holds(line)) isTouched = true;
+    if (decoded.kind === 'damaged') return holds(line) ? '' : line;
+    if (decoded.kind === 'header') return line;
+    const after = forgetIn(decoded.entry, holds);
+    if (after === undefined) return line;
+    isTouched = true;
+    if (!decoded.carried && after.role !== 'turn_end') changed += 1;
+    return encodeEntry(after, decoded.carried);
+  });
+  if (isTouched) await writeAtomic(path, lines.join('\n'));
+  return changed;
+}
