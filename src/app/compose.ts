@@ -16,6 +16,7 @@ import { createOwnerNotices } from '../gateway/owner-notices.ts';
 import { createPeople } from '../gateway/people.ts';
 import { createReceiver } from '../gateway/receive.ts';
 import { createSessionSettings } from '../gateway/session-settings.ts';
+import { withoutBlocked } from '../gateway/shut-out.ts';
 import { createTurnPersonOf } from '../gateway/turn-person.ts';
 import { createUndo } from '../gateway/undo.ts';
 import { createPermits } from '../lib/permits.ts';
@@ -213,7 +214,9 @@ async function build(
       ...foundations,
       models,
       manager,
-      dispatcher: automation.with(buildAsides(voice.with(dispatcher), asided)),
+      dispatcher: automation.with(
+        buildAsides(withoutBlocked(voice.with(dispatcher), voiced), asided),
+      ),
       permits,
       people,
       doors: createDoors(clock, () => live.config.media.maxFileBytes),

@@ -107,3 +107,22 @@ it('lists people to the owner alone', async () => {
   telegram.say(OWNER, '/people');
   expect(await hears(OWNER.id, /Anna.*trusted/)).toMatch(/telegram.*701/);
 });
+
+it('answers nothing more to whoever is blocked, also not what is on its way', async () => {
+  telegram.say(ANNA, '/language auto');
+  const gate = Promise.withResolvers<void>();
+  const before = model.requests.length;
+  model.script({ chunks: ['The long answer has begun. ', gate.promise, 'Ended.'] });
+  telegram.say(ANNA, 'a long question');
+  await hears(ANNA.id, /has begun/);
+  telegram.say(ANNA, '/queue followup');
+  telegram.say(ANNA, 'one more question');
+  const args = ['pair', 'block', 'telegram', `${ANNA.id}`];
+  expect((await runNanobot(args, { home: home.path })).code).toBe(0);
+  const [request] = model.requests.slice(before);
+  await request?.abandoned;
+  gate.resolve();
+  expect(await askedBy(OWNER, 'please say nonce-seven')).toContain('nonce-seven');
+  expect(model.requests).toHaveLength(before + 2);
+  expect(heardBy(ANNA.id).join()).not.toMatch(/Ended|one more/);
+}, 60_000);
