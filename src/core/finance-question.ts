@@ -1,6 +1,8 @@
 // What a plain question about companies and markets asks for: whose figures, which, over what time.
 // Read from its words; nothing is guessed where no company is named.
 
+import { tellingWords } from './search-route.ts';
+
 /** Kinds of figures, each of which one address of the service has. */
 export const FIGURES = [
   'price',
@@ -62,12 +64,18 @@ const SIGNS: readonly (readonly [Figure, RegExp])[] = [
   ['price', /\b(?:price|quote|trading at|share|stock|kurs|worth|close[ds]?)\b/i],
 ];
 const CRYPTO = /^[A-Z0-9]{2,10}-(?:USD|EUR|USDT|BTC)$/;
-const TICKER = /(?<![\p{L}\p{N}$.-])\$?[A-Z]{1,5}(?:[.-][A-Z]{1,4})?(?![\p{L}\p{N}])/gu;
+const TICKER =
+  /(?<![\p{L}\p{N}$.-])(?:\$[A-Za-z]{1,5}|[A-Z]{1,5})(?:[.-][A-Z]{1,4})?(?![\p{L}\p{N}])/gu;
 /** Written in capitals and no company. */
 const NO_TICKERS = new Set(
   'AI API CEO CFO COO CTO EBIT EBITDA EPS ETF EU EUR FY GAAP GDP IPO IR LTM M MRR NYSE NASDAQ OK P PE Q ROA ROE ROI ROIC SEC TTM UK US USA USD YOY YTD PEG DCF CAGR'.split(
     ' ',
   ),
+);
+
+/** Of a question in capitals; longer ones are known to `tellingWords`. */
+const SHORT_WORDS = new Set(
+  'A AN AS AT BE BY DO FOR GO HOW I IN IS IT ME MY NOW OF ON OR SO TO UP WE'.split(' '),
 );
 
 export function readFinanceQuestion(question: string): FinanceQuestion {
@@ -86,11 +94,20 @@ export function readFinanceQuestion(question: string): FinanceQuestion {
 export const isCrypto = (ticker: string) => CRYPTO.test(ticker);
 
 function tickersIn(question: string): readonly string[] {
+  const isShouted = !/\p{Ll}/u.test(question);
   const found = question.match(TICKER) ?? [];
   return found
-    .filter((word) => word.startsWith('$') || (word.length > 1 && !NO_TICKERS.has(word)))
-    .map((word) => word.replace('$', ''))
+    .filter((word) => word.startsWith('$') || isTicker(word, isShouted))
+    .map((word) => word.replace('$', '').toUpperCase())
     .filter((word) => !/^Q[1-4]$|^FY$/.test(word));
+}
+
+/** Where all is in capitals, words of the question are none; the dollar sign marks a company then. */
+function isTicker(word: string, isShouted: boolean): boolean {
+  if (word.length < 2 || NO_TICKERS.has(word)) return false;
+  if (!isShouted) return true;
+  const isCommon = word.length > 2 && tellingWords(word).length === 0;
+  return !isCommon && !SHORT_WORDS.has(word) && !SIGNS.some(([, sign]) => sign.test(word));
 }
 
 function periodOf(question: string): FinanceQuestion['period'] {

@@ -7,6 +7,8 @@ import { SafeFetchError, type SafeFetchReason } from '../lib/safe-fetch-error.ts
 
 export type ToolFailure = {
   readonly kind: ToolFailureKind;
+  /** What happened, without the kind. */
+  readonly message: string;
   readonly text: string;
   readonly isExpected: boolean;
   /** It came on the way: the same call may work a moment later. */
@@ -60,5 +62,11 @@ export function describeFailure(error: unknown): ToolFailure {
 }
 
 export function failureOf(kind: ToolFailureKind, message: string): ToolFailure {
-  return { kind, text: `Error (${kind}): ${message}`, isExpected: true, isTransient: false };
+  return {
+    kind,
+    message,
+    text: `Error (${kind}): ${message}`,
+    isExpected: true,
+    isTransient: false,
+  };
 }

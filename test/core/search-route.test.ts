@@ -47,6 +47,9 @@ describe('a question about companies', () => {
     ['TSLA performance over the last year', { tickers: ['TSLA'], figures: ['price_history'] }],
     ['news on $F', { tickers: ['F'], figures: ['news'] }],
     ['BRK.B 10-K filings', { tickers: ['BRK.B'], figures: ['filings'] }],
+    ['$aapl and $brk.B revenue', { tickers: ['AAPL', 'BRK.B'] }],
+    ['WHAT IS THE PRICE OF AAPL NOW', { tickers: ['AAPL'], figures: ['price'] }],
+    ['COMPARE GM REVENUE WITH $NOW', { tickers: ['GM', 'NOW'], figures: ['income_statements'] }],
     ['what will the CEO of USA do for EPS in Q3', { tickers: [] }],
     [
       'tell me about KO',

@@ -214,7 +214,9 @@ describe('financial_search', () => {
   it('says what is missing or refused', async () => {
     const { url } = await startService({ '/prices/snapshot': { status: 402, body: {} } });
     const { run } = await createTools({ financeBase: url, financeKey: 'fk' });
-    await expect(run('financial_search', { query: 'price of apple' })).rejects.toThrow(/ticker/);
+    await expect(run('financial_search', { query: 'facts and price of apple' })).rejects.toThrow(
+      /^name the companies by their ticker[^;]*$/,
+    );
     await expect(run('financial_search', { query: '$AAPL price' })).rejects.toThrow(/credit/);
   });
 });

@@ -6,7 +6,7 @@ import { z } from 'zod';
 import { ToolError } from '../../core/errors.ts';
 import type { ToolAccess } from '../../core/rights.ts';
 import { readDescription } from '../description.ts';
-import { describeFailure } from '../failure.ts';
+import { describeFailure, type ToolFailure } from '../failure.ts';
 import type { Tool, ToolContext } from '../tool.ts';
 import { QUERY_NAMES } from '../usual-names.ts';
 
@@ -68,7 +68,8 @@ export function createMetaTool<Name extends string>(setup: MetaToolSetup<Name>):
       const absent = (sources ?? []).filter((source) => !known.includes(source));
       if (chosen.length === 0) throw nothingToAsk(known, absent);
       const answers = await Promise.all(chosen.map((sub) => answerOf(sub, query, context)));
-      if (answers.every(({ kind }) => kind === 'failed')) throw allFailed(answers);
+      const failures = answers.filter((answer) => answer.kind === 'failed');
+      if (failures.length === answers.length) throw allFailed(failures);
       const room = Math.max(MIN_PART_CHARS, setup.maxResultChars() - FRAME_CHARS);
       return textOf(answers, Math.floor(room / chosen.length), absent);
     },
@@ -82,7 +83,8 @@ const mayAsk = ({ access }: { readonly access: ToolAccess }, { rights }: ToolCon
 type Answer =
   | { readonly kind: 'found'; readonly from: string; readonly text: string }
   | { readonly kind: 'nothing'; readonly from: string }
-  | { readonly kind: 'failed'; readonly from: string; readonly why: string };
+  | Failed;
+type Failed = { readonly kind: 'failed'; readonly from: string; readonly failure: ToolFailure };
 
 async function answerOf(
   { name: from, ask }: SubTool<string>,
@@ -99,7 +101,7 @@ async function answerOf(
     return text === '' ? { kind: 'nothing', from } : { kind: 'found', from, text };
   } catch (error) {
     context.signal.throwIfAborted();
-    return { kind: 'failed', from, why: describeFailure(error).text };
+    return { kind: 'failed', from, failure: describeFailure(error) };
   } finally {
     timer[Symbol.dispose]();
   }
@@ -111,7 +113,7 @@ function textOf(answers: readonly Answer[], maxChars: number, absent: readonly s
   );
   const nothing = answers.flatMap((answer) => (answer.kind === 'nothing' ? [answer.from] : []));
   const failures = answers.flatMap((answer) =>
-    answer.kind === 'failed' ? [`[${answer.from}: ${answer.why}]`] : [],
+    answer.kind === 'failed' ? [`[${answer.from}: ${answer.failure.text}]`] : [],
   );
   return [
     ...parts,
@@ -132,9 +134,14 @@ function nothingToAsk(known: readonly string[], absent: readonly string[]): Tool
   return new ToolError('invalid_arguments', `${named}there are: ${known.join(', ') || 'none'}`);
 }
 
-function allFailed(answers: readonly Answer[]): ToolError {
-  const why = answers.map((answer) =>
-    answer.kind === 'failed' ? `${answer.from}: ${answer.why}` : answer.from,
-  );
+/** What is wrong with the question is said once, not for each of them. */
+function allFailed(answers: readonly Failed[]): ToolError {
+  const [first] = answers;
+  const isAsked = ({ failure }: Failed) =>
+    failure.kind === 'invalid_arguments' && failure.message === first?.failure.message;
+  if (first !== undefined && answers.every(isAsked)) {
+    return new ToolError('invalid_arguments', first.failure.message);
+  }
+  const why = answers.map(({ from, failure }) => `${from}: ${failure.text}`);
   return new ToolError('execution', `no source answered (${why.join('; ')})`);
 }
