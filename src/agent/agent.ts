@@ -72,6 +72,14 @@ export type TurnSettings = {
   readonly thinkingBudget: number;
 };
 
+/** What a turn is held to beside its rights and the limits of every turn. */
+export type Confines = {
+  mayUse(tool: string): boolean;
+  readonly maxRounds?: number;
+  readonly maxTokens: number;
+  readonly maxMs: number;
+};
+
 export type TurnInput = {
   readonly turnId: TurnId;
   readonly session: SessionKey;
@@ -82,6 +90,7 @@ export type TurnInput = {
   /** The narrowest of its messages. */
   readonly rights: Rights;
   readonly settings: TurnSettings;
+  readonly confines?: Confines;
   /** Messages that came meanwhile and steer the turn, taken before each model call. */
   steer(): Promise<readonly TurnMessage[]>;
   readonly say: Say;

@@ -22,6 +22,7 @@ import { ClearedResults } from './cleared-results.ts';
 import { createCompacting } from './compact-session.ts';
 import type { Compactor } from './compaction.ts';
 import { createCompactor } from './compactor.ts';
+import { confinedTools, limitsOf } from './confines.ts';
 import { contextReport } from './context-report.ts';
 import { failureText } from './failure-text.ts';
 import { canReadBack } from './gate.ts';
@@ -130,7 +131,10 @@ async function openTurn(
   const settings = deps.settings();
   const startedMs = clock.monotonic();
   const { session, turnId } = input;
-  const means = { toolbox: deps.toolbox(), rights: new TurnRights(input.rights) };
+  const means = {
+    toolbox: confinedTools(deps.toolbox(), input.confines),
+    rights: new TurnRights(input.rights),
+  };
   const timeZone = input.person.timeZone ?? settings.timeZone;
   const stampOf = stampsIn(timeZone);
   const reading = { cleared, stampOf, canReadBack: () => canReadBack(means) };
@@ -146,11 +150,7 @@ async function openTurn(
     cacheAlarm,
     lastCall: new LastCall(),
     clock,
-    limits: {
-      maxRounds: settings.maxToolIterations,
-      maxTokens: settings.maxTurnTokens,
-      maxMs: settings.maxTurnMs,
-    },
+    limits: limitsOf(settings, input.confines),
     prepared: await contexts.current(context, input.chat, input.person),
     models: deps.models(),
     thread: new Thread({ sessions, session, turnId, ...reading }),

@@ -6,9 +6,10 @@ import { imagesShownBy } from '../core/model-vision.ts';
 import { buildPrompt, type PromptSection } from '../core/prompt.ts';
 import { ALL_RIGHTS } from '../core/rights.ts';
 import { imagesTokens, messagesTokens, textTokens } from '../core/tokens.ts';
+import { toolsWithRoom } from '../core/tool-room.ts';
 import type { ModelMessage } from '../core/transcript.ts';
 import type { Ask, TurnLimit } from '../core/turn-state.ts';
-import type { ModelHandle, ModelRequest } from '../providers/provider.ts';
+import type { ModelHandle, ModelRequest, ToolSpec } from '../providers/provider.ts';
 import type { TurnContext } from './turn-context.ts';
 
 export type ModelCall = {
@@ -30,9 +31,10 @@ export function planCall(turn: TurnContext, model: string, ask: Ask): ModelCall 
   const handle = turn.models.resolve(model);
   const contextTokens = Math.min(handle.contextTokens, settings.maxContextTokens);
   const budget = callBudget(contextTokens, settings.maxTokens);
-  const system = systemPrompt(turn, { contextTokens, local: handle.local });
-  const messages = withNote(turn.thread.messages, noteFor(ask, settings.maxToolIterations));
-  const { specs, mayCall } = offeredTools(turn, messages);
+  const described = toolsWithRoom(toolsOf(turn), contextTokens);
+  const system = systemPrompt(turn, { contextTokens, local: handle.local }, described);
+  const messages = withNote(turn.thread.messages, noteFor(ask, turn.limits.maxRounds));
+  const { specs, mayCall } = offeredTools(turn, described, messages, contextTokens);
   const systemText = system.map(({ text }) => text).join('\n');
   const { thinkingBudget } = input.settings;
   return {
@@ -57,16 +59,23 @@ export function planCall(turn: TurnContext, model: string, ask: Ask): ModelCall 
   };
 }
 
+const toolsOf = ({ toolbox, rights }: TurnContext) => toolbox.offered(rights.current).specs;
+
 /**
  * Services refuse a thread that holds calls where no tool is described; a turn that may use none is
  * then shown those of its session, to be left alone.
  */
-function offeredTools({ toolbox, rights }: TurnContext, messages: readonly ModelMessage[]) {
-  const { specs } = toolbox.offered(rights.current);
-  if (specs.length > 0 || !messages.some(({ role }) => role === 'tool')) {
-    return { specs, mayCall: true };
+function offeredTools(
+  { toolbox }: TurnContext,
+  described: readonly ToolSpec[],
+  messages: readonly ModelMessage[],
+  contextTokens: number,
+) {
+  if (described.length > 0 || !messages.some(({ role }) => role === 'tool')) {
+    return { specs: described, mayCall: true };
   }
-  return { specs: toolbox.offered(ALL_RIGHTS).specs, mayCall: false };
+  const specs = toolsWithRoom(toolbox.offered(ALL_RIGHTS).specs, contextTokens);
+  return { specs, mayCall: false };
 }
 
 /** What the call will take, corrected by what the provider counted before. */
@@ -78,11 +87,13 @@ export function expectedTokens(turn: TurnContext, call: ModelCall): number {
 function systemPrompt(
   { prepared, settings, toolbox, input, rights, zone }: TurnContext,
   model: Parameters<typeof buildPrompt>[1],
+  described: readonly ToolSpec[],
 ) {
+  const isDescribed = (tool: string) => described.some(({ name }) => name === tool);
   return buildPrompt(
     {
       ...prepared.material,
-      toolGuidance: toolbox.offered(rights.current).guidance,
+      toolGuidance: toolbox.offered(rights.current, isDescribed).guidance,
       workspace: settings.workspace,
       platform: process.platform,
       channel: input.chat.channel,

@@ -93,6 +93,7 @@ function contextOf(
     rights: turn.rights.current,
     isTainted: turn.thread.isTainted,
     person: input.person,
+    payer: input.messages[0].message,
     attached: turn.thread.attached,
     show,
     post: (letter) => post(turn, call, letter),

@@ -23,6 +23,7 @@ import type { Executor } from '../tools/exec/executor.ts';
 import { createTools } from '../tools/index.ts';
 import { redactedToolbox } from '../tools/redacted-toolbox.ts';
 import type { SendFileDeps } from '../tools/send-file.ts';
+import type { Helpers } from '../tools/spawn.ts';
 import type { MissingTool } from '../tools/tool.ts';
 import { toolboxSettings } from '../tools/tool-settings.ts';
 import { createToolbox } from '../tools/toolbox.ts';
@@ -46,6 +47,7 @@ export type AgentParts = {
   readonly reader: MediaReader;
   readonly skills: Skills;
   readonly schedules: () => Schedules;
+  readonly helpers: () => Helpers;
   readonly inboxes: () => readonly OpenInbox[];
   readonly executor: Executor;
   readonly side: SideModel;
@@ -69,6 +71,7 @@ export function buildAgent(
     reader,
     skills,
     schedules,
+    helpers,
     inboxes,
     executor,
     side,
@@ -86,6 +89,7 @@ export function buildAgent(
   const maxResultChars = () => live.defaults.maxToolResultChars;
   const tools = createTools({
     schedules,
+    helpers,
     inboxes,
     ...{ files, memory, past, skills, timeZone, executor, sessions },
     web: buildWeb(live, clock, resources),

@@ -6,7 +6,7 @@ import { createSideModel } from '../agent/side-model.ts';
 import type { AccountName } from '../core/account.ts';
 import type { CommandDeps } from '../gateway/command.ts';
 import { closeDecided } from '../gateway/decided-elsewhere.ts';
-import { createDispatcher } from '../gateway/dispatcher.ts';
+import { createDispatcher, type DispatcherDeps } from '../gateway/dispatcher.ts';
 import { createGroupBuffer } from '../gateway/group-buffer.ts';
 import { createGroupIntake } from '../gateway/group-intake.ts';
 import { createJudge } from '../gateway/judge.ts';
@@ -36,6 +36,7 @@ import { loadedImage, sendableBytes } from './build-media.ts';
 import { buildMemory } from './build-memory.ts';
 import { buildSkills } from './build-skills.ts';
 import { buildSpending } from './build-spending.ts';
+import { buildSubagents } from './build-subagents.ts';
 import { buildToolServers, toolingOf } from './build-tool-servers.ts';
 import { buildVoice } from './build-voice.ts';
 import type { LoadedConfig } from './config.ts';
@@ -94,9 +95,10 @@ async function build(
   const { env, home } = options;
   const later = { maxFileBytes, persons: () => persons, questions: () => questions };
   const remembering = buildMemory({ ...foundations, home, resources, ...later });
-  const { sessions } = remembering;
+  const { sessions, files } = remembering;
   const inboxes = () => openInboxes(live, (name) => manager.channel(name));
-  const shared = { skills, executor, maxFileBytes, schedules, inboxes };
+  const helpers = () => subagents.helpers;
+  const shared = { skills, executor, maxFileBytes, schedules, inboxes, helpers };
   const parts = { ...foundations, sessions, remembering, env, resources, ...shared };
   const ownerChat = () => ownerDoor.chat(isThere);
   const asking = { ownerChat, deciding: () => deciding, persons: () => persons };
@@ -105,6 +107,7 @@ async function build(
   const toolServers = buildToolServers(foundations, env);
   const agent = buildAgent({ ...parts, side, toolServers }, models.current, spending);
   const settings = createSessionSettings(store.scope('session-settings'));
+  const subagents = buildSubagents({ ...parts, files, agent, settings, models: models.current });
   const state = store.scope(PAIRING_SCOPE);
   const people = createPeople({
     state,
@@ -130,6 +133,7 @@ async function build(
     spending: desk,
     skills,
     jobs: () => automation.jobs,
+    helpers: subagents.desk,
     models: models.current,
     defaults: turnDefaults,
     memory: remembering.desk,
@@ -194,7 +198,7 @@ async function build(
   const { channel } = manager;
   const voiced = { ...foundations, judge, spending, env: options.env, channel, tellOwner: tell };
   const voice = buildVoice(voiced, resources);
-  const dispatcher = createDispatcher({
+  const dispatching: DispatcherDeps = {
     agent,
     personOf: createTurnPersonOf(persons),
     routes: people.routes,
@@ -207,16 +211,16 @@ async function build(
     log,
     channel,
     settings: () => ({ coalesce: live.config.coalesce, ...turnDefaults() }),
-  });
+  };
+  const dispatcher = createDispatcher(dispatching);
   const asided = { live, bus, agent, questions, log, channel };
+  const aside = buildAsides(withoutBlocked(voice.with(dispatcher), voiced), asided);
   const gateway = new GatewayService(
     {
       ...foundations,
       models,
       manager,
-      dispatcher: automation.with(
-        buildAsides(withoutBlocked(voice.with(dispatcher), voiced), asided),
-      ),
+      dispatcher: subagents.with(automation.with(aside), dispatching),
       permits,
       people,
       doors: createDoors(clock, () => live.config.media.maxFileBytes),
@@ -226,6 +230,7 @@ async function build(
       background: [
         { name: 'door watch', run: (signal) => doorWatch.run(signal) },
         ...automation.background,
+        ...subagents.background,
         { name: 'questions', run: (signal) => questions.run(signal) },
         { name: 'mails', run: (signal) => mails.run(signal) },
         { name: 'index', run: (signal) => remembering.indexing.run(signal) },

@@ -97,7 +97,7 @@ async function loaded(
   return {
     config: {
       ...config,
-      agents: { defaults: { ...config.agents.defaults, workspace } },
+      agents: { ...config.agents, defaults: { ...config.agents.defaults, workspace } },
       gateway: { ...config.gateway, token },
     },
     raw,

@@ -127,5 +127,9 @@ async function findRegistry(config: Config, env: Environment, clock: Clock) {
 /** A fallback that works must not hide that the model does not, nor should retries take a minute. */
 function withoutFallbacks(config: Config): Config {
   const defaults = { ...config.agents.defaults, fallbackModels: [] };
-  return { ...config, agents: { defaults }, retry: { ...config.retry, providerAttempts: 0 } };
+  return {
+    ...config,
+    agents: { ...config.agents, defaults },
+    retry: { ...config.retry, providerAttempts: 0 },
+  };
 }

@@ -10,6 +10,7 @@ import { sessionOfTurn, turnOfAnswer } from '../core/turn-id.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { SessionStore } from '../sessions/store.ts';
 import type { Announcer } from './announcer.ts';
+import { isForeignTurn } from './turn-taint.ts';
 
 export type JobPlace = { readonly title: string; readonly chat: ChatRef };
 
@@ -29,8 +30,7 @@ export function createJobCourier({ announcer, sessions, log, placeOf }: JobCouri
   async function isForeign({ id, chat }: OutboundMessage): Promise<boolean> {
     const turn = turnOfAnswer(id);
     if (turn === undefined || sessionOfTurn(turn) !== sessionKeyOf(chat)) return true;
-    const entries = await sessions.turn(sessionKeyOf(chat), turn);
-    return entries.length === 0 || entries.some((entry) => 'isForeign' in entry);
+    return isForeignTurn(sessions, sessionKeyOf(chat), turn);
   }
 
   return {

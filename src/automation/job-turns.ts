@@ -48,7 +48,7 @@ export function withJobs(dispatcher: Dispatcher, deps: JobTurnsDeps): Dispatcher
 
   async function run(turn: Turn): Promise<HandledTurn> {
     const { message } = turn.messages[0];
-    const isRun = message.sender.kind === 'system' && message.sender.source !== 'approval';
+    const isRun = message.sender.kind === 'system' && message.sender.source === 'cron';
     const isJob = isRun && turn.chat.chat !== HEARTBEAT;
     if (isJob && turn.attempt === 1) await agent.reset(turn.session);
     const result = await dispatcher.handle(turn);

@@ -4,6 +4,7 @@
 import { Command, CommanderError } from 'commander';
 import { programVersion } from '../app/package-files.ts';
 import { agentCommand } from './agent-command.ts';
+import { agentsCommand } from './agents-command.ts';
 import { approvalsCommand } from './approvals-command.ts';
 import { auditCommand } from './audit-command.ts';
 import { channelsCommand } from './channels-command.ts';
@@ -57,6 +58,7 @@ const COMMANDS: readonly CommandFactory[] = [
   cronCommand,
   sessionsCommand,
   skillsCommand,
+  agentsCommand,
   traceCommand,
   deadCommand,
   auditCommand,

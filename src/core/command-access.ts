@@ -43,6 +43,8 @@ export const COMMAND_ACCESS: Readonly<Record<string, Access>> = {
   timezone: PERSONAL,
   quiet: PERSONAL,
   cron: { direct: 'trusted', group: 'nobody' },
+  agents: { direct: 'trusted', group: 'trusted' },
+  kill: { direct: 'trusted', group: 'trusted' },
   memory: { direct: 'guest', group: 'trusted' },
   forget: { direct: 'guest', group: 'owner' },
   export: PERSONAL,

@@ -9,6 +9,7 @@ import { compactionSchema } from './config-compaction.ts';
 import { count, seconds, secret } from './config-fields.ts';
 import { limitsSchema, modelsSchema } from './config-limits.ts';
 import { mcpServersSchema } from './config-mcp.ts';
+import { subagentsSchema } from './config-subagents.ts';
 import { telemetrySection } from './config-telemetry.ts';
 import { toolsSchema } from './config-tools.ts';
 import { voiceSchema } from './config-voice.ts';
@@ -107,7 +108,9 @@ const providers = z.strictObject(
 export const configSchema = z.strictObject({
   $schema: z.string().optional().describe('For editors; has no effect.'),
   version: z.literal(CONFIG_VERSION).default(CONFIG_VERSION),
-  agents: z.strictObject({ defaults: agentDefaults.prefault({}) }).prefault({}),
+  agents: z
+    .strictObject({ defaults: agentDefaults.prefault({}), subagents: subagentsSchema })
+    .prefault({}),
   providers: providers.prefault({}),
   channels: channelsSchema,
   gateway: z

@@ -2,6 +2,7 @@
 // Decided from the path as a call names it, in doubt for the stricter.
 
 import { HEARTBEAT_FILE } from './job-report.ts';
+import { PROFILES_FOLDER } from './profile.ts';
 import { SKILLS_FOLDER, WORKSPACE_FILES } from './prompt.ts';
 import type { ToolAccess } from './rights.ts';
 
@@ -24,7 +25,8 @@ const IGNORABLE = /\p{Default_Ignorable_Code_Point}/gu;
 const TRAILING = /[. ]+$/;
 
 /**
- * What writing to the path comes to: `rules` where it goes into the prompt, is a skill or the heartbeat's. Memory is
+ * What writing to the path comes to: `rules` where it goes into the prompt, is a skill, a
+ * profile of helpers or the heartbeat's. Memory is
  * the person's notebook until words of others are in play.
  */
 export function writeAccessOf(path: string, isTainted: boolean): ToolAccess {
@@ -32,7 +34,7 @@ export function writeAccessOf(path: string, isTainted: boolean): ToolAccess {
   const name = names.at(-1) ?? '';
   if (RULE_NAMES.has(name) || CONTEXT_NAME.test(name)) return 'rules';
   const folders = isAbsolute(path) ? names : names.slice(0, 1);
-  if (folders.includes(SKILLS_FOLDER)) return 'rules';
+  if (folders.includes(SKILLS_FOLDER) || folders.includes(PROFILES_FOLDER)) return 'rules';
   return isTainted && folders.includes(MEMORY_FOLDER) ? 'rules' : 'write';
 }
 
@@ -46,7 +48,7 @@ export function isOwnFile(path: string): boolean {
   if (names.some((name) => !PLAIN_NAME.test(name))) return false;
   const [first = '', second = ''] = names;
   if (names.length === 1) return OWN_NAMES.has(first) || OWN_CONTEXT.test(first);
-  if (first === SKILLS_FOLDER) return true;
+  if (first === SKILLS_FOLDER || first === PROFILES_FOLDER) return true;
   return first === MEMORY_FOLDER && second.toLowerCase() !== EXTRACT_FOLDER;
 }
 

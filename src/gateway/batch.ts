@@ -7,6 +7,7 @@ import { parseCommand } from '../core/command.ts';
 import type { MessageId } from '../core/ids.ts';
 import { JOB_CHANNEL } from '../core/job.ts';
 import type { InboundMessage } from '../core/message.ts';
+import { SUBAGENT_CHANNEL } from '../core/subagent.ts';
 import { findCommand } from './commands.ts';
 
 export class Batch {
@@ -65,7 +66,7 @@ function standsApart(
 ): boolean {
   if (amends !== undefined) return !known.has(amends.id);
   if (reaction !== undefined || announces !== undefined) return true;
-  // Each run of a job is counted for itself.
-  if (chat.channel === JOB_CHANNEL) return true;
+  // Each run of a job is counted for itself, and each turn of a helper has a result of its own.
+  if (chat.channel === JOB_CHANNEL || chat.channel === SUBAGENT_CHANNEL) return true;
   return findCommand(parseCommand(text)) !== undefined;
 }

@@ -13,6 +13,7 @@ import type { AuditLog } from '../telemetry/telemetry.ts';
 import type { Approvals } from './approvals.ts';
 import type { ConversationDesk } from './conversation-desk.ts';
 import type { Drafts } from './drafts.ts';
+import type { HelperDesk } from './helper-desk.ts';
 import type { JobAsker, JobDesk } from './job-desk.ts';
 import type { MemoryDesk } from './memory-desk.ts';
 import type { People } from './people.ts';
@@ -32,6 +33,7 @@ export type CommandDeps = {
     /** Undefined where nobody vouches for them, or it is not between the two of us. */
     askerOf(message: InboundMessage): Promise<JobAsker | undefined>;
   };
+  readonly helpers: HelperDesk;
   readonly skills: Pick<Skills, 'list'>;
   models(): ModelRegistry;
   defaults(): { readonly thinkingBudget: number; readonly queueMode: 'steer' | 'followup' };

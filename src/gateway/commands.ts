@@ -5,6 +5,7 @@ import { type ParsedCommand, parseCommand } from '../core/command.ts';
 import { type CommandVerdict, isDecision, mayGive } from '../core/command-access.ts';
 import { NanobotError } from '../core/errors.ts';
 import { sessionOf } from '../core/message.ts';
+import { AGENTS_COMMANDS, helpersAtWork } from './agents-commands.ts';
 import { APPROVAL_COMMANDS } from './approval-commands.ts';
 import type { Command, CommandDeps, CommandOrigin } from './command.ts';
 import { COMPACT_COMMANDS } from './compact-command.ts';
@@ -69,9 +70,11 @@ export const COMMANDS: readonly Command[] = [
     timing: 'immediate',
     async run({ session }, _argument, deps) {
       const { running, withdrawn } = await deps.bus.cancel(session, 'stopped by /stop');
-      if (!running && withdrawn === 0) return 'Nothing is running.';
+      const helpers = await deps.helpers.stopAll(session);
+      if (!running && withdrawn + helpers === 0) return 'Nothing is running.';
       const dropped = withdrawn === 0 ? '' : ` ${countOf(withdrawn, 'waiting message')} dropped.`;
-      return `Stopped.${dropped}`;
+      const ended = helpers === 0 ? '' : ` ${countOf(helpers, 'helper')} ended with it.`;
+      return `Stopped.${dropped}${ended}`;
     },
   },
   { name: 'status', summary: 'show what is going on', timing: 'immediate', run: showStatus },
@@ -108,6 +111,7 @@ export const COMMANDS: readonly Command[] = [
   ...CONTINUE_COMMANDS,
   ...CRON_COMMANDS,
   ...MEMORY_COMMANDS,
+  ...AGENTS_COMMANDS,
 ];
 
 /** A mistyped name is answered as `/help` is; what is close to none is a message, maybe a path. */
@@ -181,6 +185,7 @@ async function showStatus(origin: CommandOrigin, _argument: string, deps: Comman
     `- Messages during an answer: ${chosen.queueMode ?? deps.defaults().queueMode}`,
     `- Today: ${await spentToday(origin, deps)}`,
     `- Conversation: ${session}`,
+    ...(await helpersAtWork(session, deps)),
     `- Waiting: ${stats.pending} in, ${stats.outboundQueued} out; running: ${stats.running}`,
     ...(stats.dead + stats.unknown === 0
       ? []

@@ -23,6 +23,7 @@ import { createSearchTools, type SearchToolsDeps } from './search/search-tools.t
 import { createSendEmail } from './send-email.ts';
 import { createSendFile, type SendFileDeps } from './send-file.ts';
 import { createSessionSearch, type PastSessions } from './session-search.ts';
+import { createSpawn, type Helpers } from './spawn.ts';
 import { createTime } from './time.ts';
 import type { Tool } from './tool.ts';
 import { createWebFetch, type WebFetchDeps } from './web/web-fetch.ts';
@@ -45,6 +46,7 @@ export type ToolsDeps = {
   readonly results: ReadResultDeps;
   readonly sending: Omit<SendFileDeps, 'files'>;
   readonly schedules: () => Schedules;
+  readonly helpers: () => Helpers;
 };
 
 export function createTools({
@@ -62,6 +64,7 @@ export function createTools({
   results,
   reading,
   schedules,
+  helpers,
 }: ToolsDeps): readonly Tool[] {
   const recall = createRecall(memory);
   const sessionSearch = createSessionSearch({ past, maxResultChars: reading.maxResultChars });
@@ -89,5 +92,6 @@ export function createTools({
     ...createSearchTools(search, { files }, { memory: recall, sessions: sessionSearch, mailbox }),
     createTime(timeZone),
     createCron(schedules),
+    createSpawn(helpers),
   ];
 }

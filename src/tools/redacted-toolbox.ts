@@ -11,7 +11,7 @@ export function redactedToolbox(toolbox: Toolbox, redact: Redactor): Toolbox {
     ...(outcome.whole === undefined ? {} : { whole: redact(outcome.whole) }),
   });
   return {
-    offered: (rights) => toolbox.offered(rights),
+    offered: (rights, mayUse) => toolbox.offered(rights, mayUse),
     missing: () => toolbox.missing(),
     bind(name, argumentsJson) {
       const bound = toolbox.bind(name, argumentsJson);

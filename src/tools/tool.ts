@@ -4,6 +4,7 @@
 import type { z } from 'zod';
 import type { AttachedMedia } from '../core/attached.ts';
 import type { OutboundAttachment } from '../core/attachment.ts';
+import type { Payer } from '../core/budget-limits.ts';
 import type { ParameterAliases } from '../core/coerce.ts';
 import type { ToolFailureKind } from '../core/errors.ts';
 import type { SessionKey, TurnId } from '../core/ids.ts';
@@ -31,6 +32,8 @@ export type ToolContext = {
   readonly seal?: string | undefined;
   /** Whose turn it is: no tool reaches the notes of others. */
   readonly person: TurnPerson;
+  /** Whose message it answers, who pays for its model calls; left out outside of a turn. */
+  readonly payer?: Payer;
   /** What came with the messages of this conversation, oldest first; left out outside of a turn. */
   readonly attached?: readonly AttachedMedia[];
   /** Shows the model an image with the result; left out outside of a turn. */
@@ -142,8 +145,8 @@ export type BoundCall =
 export type MissingTool = { readonly name: string; readonly reason: string };
 
 export interface Toolbox {
-  /** What a turn of these rights is offered. */
-  offered(rights: Rights): OfferedTools;
+  /** What a turn of these rights is offered, of the tools it may use. */
+  offered(rights: Rights, mayUse?: (tool: string) => boolean): OfferedTools;
   /** `argumentsJson` is the model's text, verbatim. */
   bind(name: string, argumentsJson: string): BoundCall;
   missing(): readonly MissingTool[];

@@ -37,8 +37,10 @@ export function createToolbox(deps: ToolboxDeps): Toolbox {
   const catalog = createCatalog(deps);
   return {
     missing: () => catalog.missing(),
-    offered(rights) {
-      const allowed = catalog.usable().filter(({ tool }) => rights[tool.access] !== 'never');
+    offered(rights, mayUse = () => true) {
+      const allowed = catalog
+        .usable()
+        .filter(({ tool }) => rights[tool.access] !== 'never' && mayUse(tool.name));
       return {
         specs: allowed.map(({ spec }) => spec),
         guidance: allowed

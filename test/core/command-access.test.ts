@@ -27,6 +27,8 @@ const TABLE: readonly (readonly [string, string, string])[] = [
   ['language', 'guest', 'nobody'],
   ['timezone', 'guest', 'nobody'],
   ['quiet', 'guest', 'nobody'],
+  ['agents', 'trusted', 'trusted'],
+  ['kill', 'trusted', 'trusted'],
   ['cron', 'trusted', 'nobody'],
   ['memory', 'guest', 'trusted'],
   ['forget', 'guest', 'owner'],

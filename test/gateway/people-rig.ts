@@ -40,6 +40,7 @@ import { silentLogger } from '../../src/lib/logger.ts';
 import { openEmbeddedStore } from '../../src/store/embedded.ts';
 import type { ClaimedDelivery, EmbeddedStore } from '../../src/store/store.ts';
 import { createMovableClock, type MovableClock } from '../support/movable-clock.ts';
+import { NO_HELPERS } from '../support/no-helpers.ts';
 import { noJobs } from '../support/no-jobs.ts';
 import { NO_MEMORY } from '../support/no-memory.ts';
 
@@ -182,6 +183,7 @@ export async function makePeopleRig(
         channelLines: () => [],
         jobs: noJobs,
         memory: NO_MEMORY,
+        helpers: NO_HELPERS,
         skills: { list: async () => [] },
         mediumOf: (channel) => (channel === 'mail' ? 'mail' : 'chat'),
         // What nobody foresaw.

@@ -14,6 +14,7 @@ import { createToolbox } from '../../src/tools/toolbox.ts';
 import { createIdleExecutor } from '../support/executor.ts';
 import { createMemoryMedia, createTestReader } from '../support/memory-media.ts';
 import { NO_EARLIER, NO_PAST } from '../support/no-earlier.ts';
+import { noHelpers } from '../support/no-helpers.ts';
 import { noSchedules } from '../support/no-jobs.ts';
 import { createSearchSetup } from '../support/search-setup.ts';
 import { createTestSkills } from '../support/test-skills.ts';
@@ -33,12 +34,13 @@ const sending = { media, limit: () => undefined };
 const reader = createTestReader(media, '/nowhere');
 const reading = { media, reader, maxResultChars: () => 10_000 };
 const web = createWebTools();
-const schedules = noSchedules;
 const skills = createTestSkills('/nowhere');
 const executor = createIdleExecutor();
 const results = { find: async () => undefined, maxResultChars: () => 10_000 };
+const schedules = noSchedules;
 const tools = createTools({
   schedules,
+  helpers: noHelpers,
   inboxes: () => [],
   files,
   memory,

@@ -55,6 +55,7 @@ describe('the toolbox', () => {
       'read_earlier',
       'read_skill',
       'message',
+      'ask_user',
       'send_email',
       'send_file',
       'web_fetch',
@@ -62,6 +63,7 @@ describe('the toolbox', () => {
       'search',
       'time',
       'cron',
+      'spawn',
     ]);
     expect(specs[0]?.schema).toMatchObject({ type: 'object', required: ['path'] });
     expect(guidance).toContain('### read_file');

@@ -28,6 +28,7 @@ const GOOD: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   web_fetch: { url: 'https://example.org/page', offset: 100 },
   time: { zones: ['Asia/Tokyo'] },
   cron: { action: 'add', text: 'Drink water', every: '2h' },
+  spawn: { action: 'spawn', task: 'Compare the offers', profile: 'reviewer' },
 };
 
 const { tools } = createToolSet('/nowhere');

@@ -18,6 +18,7 @@ import { createIdleExecutor } from '../support/executor.ts';
 import { createMemoryMedia, createTestReader } from '../support/memory-media.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
 import { NO_EARLIER, NO_PAST } from '../support/no-earlier.ts';
+import { noHelpers } from '../support/no-helpers.ts';
 import { noSchedules } from '../support/no-jobs.ts';
 import { createSearchSetup } from '../support/search-setup.ts';
 import { createTestSkills } from '../support/test-skills.ts';
@@ -50,6 +51,7 @@ export function createToolSet(home: string) {
     past: NO_PAST,
     executor: createIdleExecutor(),
     schedules: noSchedules,
+    helpers: noHelpers,
     web: createWebTools(),
     search: createSearchSetup(),
     inboxes: () => [],

@@ -7,6 +7,7 @@ import { mkdir, readdir, rename } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { ToolError } from '../../core/errors.ts';
 import { GROUPS_FOLDER, leadsToOthers, PEOPLE_FOLDER, type TurnPerson } from '../../core/notes.ts';
+import { PROFILES_FOLDER } from '../../core/profile.ts';
 import { SKILLS_FOLDER } from '../../core/prompt.ts';
 import { writeAccessOf } from '../../core/rule-files.ts';
 import { isProtected } from '../../lib/guarded-path.ts';
@@ -20,7 +21,7 @@ export type WorkspaceShields = Shields & {
 /** Entries that are looked at before a run is refused. */
 const MAX_ENTRIES = 100_000;
 const MAX_SHIELDS = 2000;
-const NOTES_FOLDERS = ['memory', SKILLS_FOLDER, PEOPLE_FOLDER, GROUPS_FOLDER];
+const NOTES_FOLDERS = ['memory', SKILLS_FOLDER, PROFILES_FOLDER, PEOPLE_FOLDER, GROUPS_FOLDER];
 /** Installed packages: theirs are the certificates and keys of tests, not of people. */
 const PACKAGES = new Set(['node_modules', 'site-packages', 'dist-packages']);
 const GIT_RUNS = ['hooks', 'config', 'modules'];

@@ -1,0 +1,50 @@
+// The helpers on disk, running and over. Read anew each time: they are few, and another process may ask.
+
+import type { HelperRun } from '../core/subagent.ts';
+import { createLanes } from '../lib/lanes.ts';
+import { jsonRow } from '../lib/read-once.ts';
+import type { KeyValueStore } from '../store/store.ts';
+
+export const HELPERS_SCOPE = 'subagents';
+const PREFIX = 'run:';
+
+export class HelperBook {
+  readonly #state: KeyValueStore;
+  readonly #lanes = createLanes();
+
+  constructor(state: KeyValueStore) {
+    this.#state = state;
+  }
+
+  /** Oldest first. */
+  async all(): Promise<readonly HelperRun[]> {
+    const rows = await this.#state.list(PREFIX);
+    const runs = rows.flatMap(({ value }) => jsonRow<HelperRun>(value) ?? []);
+    return runs.sort((one, other) => one.startedAt - other.startedAt);
+  }
+
+  async get(id: string): Promise<HelperRun | undefined> {
+    const row = await this.#state.get(PREFIX + id);
+    return row === undefined ? undefined : jsonRow<HelperRun>(row);
+  }
+
+  put(run: HelperRun): Promise<void> {
+    return this.#lanes.run(run.id, () => this.#state.set(PREFIX + run.id, JSON.stringify(run)));
+  }
+
+  /** One step at a time, from what is on disk now; undefined where there is none or nothing changed. */
+  change(id: string, step: (run: HelperRun) => HelperRun): Promise<HelperRun | undefined> {
+    return this.#lanes.run(id, async () => {
+      const run = await this.get(id);
+      const next = run === undefined ? undefined : step(run);
+      if (next === undefined || next === run) return undefined;
+      await this.#state.set(PREFIX + id, JSON.stringify(next));
+      return next;
+    });
+  }
+
+  /** Forgets those that were last written before (epoch milliseconds). */
+  async forget(before: number): Promise<void> {
+    await this.#state.expire(PREFIX, before);
+  }
+}

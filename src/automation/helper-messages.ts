@@ -1,0 +1,62 @@
+// The messages by which helpers begin and their parents hear of their end. Each has an id that is the
+// same every time, so that one that is sent again after a crash is a duplicate.
+
+import { type MessageId, messageId } from '../core/ids.ts';
+import type { InboundMessage, SystemSender } from '../core/message.ts';
+import { endText, type HelperRun, helperChat, helperRights, taskText } from '../core/subagent.ts';
+import { wrapUntrusted } from '../core/untrusted.ts';
+import { newBoundary } from '../lib/boundary.ts';
+
+/** Of a result that is told; `check` shows all of it. */
+const MAX_TOLD_CHARS = 12_000;
+
+export const taskMessageId = (id: string): MessageId => messageId(`subagent/${id}/task`);
+
+export function taskMessage(run: HelperRun, now: number): InboundMessage {
+  return {
+    ...{ id: taskMessageId(run.id), chat: helperChat(run.id), addressing: 'direct' },
+    sender: { ...senderFor(run), rights: helperRights(run), ...tainted(run.parent.isTainted) },
+    text: taskText(run),
+    ...{ sentAt: now, receivedAt: now },
+  };
+}
+
+/** `name`: of what happened, the same each time. */
+export function endMessage(run: HelperRun, name: string, now: number): InboundMessage {
+  const { parent, isForeign } = run;
+  const isTainted = parent.isTainted || isForeign === true;
+  return {
+    ...{ id: messageId(`subagent/${run.id}/${name}`), addressing: 'direct' },
+    ...{ chat: parent.chat, session: parent.session },
+    sender: { ...senderFor(run), rights: parent.rights, ...tainted(isTainted) },
+    text: `${endText(run, now)}\n\n${resultText(run)}`,
+    ...{ sentAt: now, receivedAt: now },
+  };
+}
+
+/** Said in the chat as it is: nobody has to answer it. */
+export function killMessage(run: HelperRun, now: number): InboundMessage {
+  const { parent, label, id } = run;
+  return {
+    ...{ id: messageId(`subagent/${id}/killed-${run.attempt}`), addressing: 'direct' },
+    ...{ chat: parent.chat, session: parent.session },
+    sender: { ...senderFor(run), ...tainted(parent.isTainted) },
+    text: `The helper "${label}" (${id}) was ended by hand.`,
+    announces: { attachments: [] },
+    ...{ sentAt: now, receivedAt: now },
+  };
+}
+
+/** A report, not an order: whatever stands in it. */
+export function resultText({ result = '' }: Pick<HelperRun, 'result'>): string {
+  const whole = result.trim() === '' ? 'It gave no answer.' : result;
+  const isCut = whole.length > MAX_TOLD_CHARS;
+  const text = isCut ? `${whole.slice(0, MAX_TOLD_CHARS).toWellFormed()}\n[cut here]` : whole;
+  return wrapUntrusted('result of a helper', [{ text }], newBoundary());
+}
+
+function senderFor({ parent }: HelperRun): SystemSender {
+  return { kind: 'system', source: 'subagent', person: parent.person, ...parent.payer };
+}
+
+const tainted = (isTainted: boolean) => (isTainted ? ({ isTainted } as const) : {});

@@ -1,0 +1,115 @@
+// The turns of helpers: each is held to its terms, charged to whoever asked, and its answer becomes the
+// result. A turn that comes later in such a conversation, e.g. because an owner allowed something, adds
+// to it.
+
+import type { Agent, TurnInput } from '../agent/agent.ts';
+import type { Turn } from '../bus/bus.ts';
+import { type HelperRun, leftMs, SUBAGENT_CHANNEL } from '../core/subagent.ts';
+import type { Dispatcher, HandledTurn } from '../gateway/dispatcher.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { Logger } from '../lib/logger.ts';
+import type { ModelRegistry } from '../providers/provider.ts';
+import type { SessionStore } from '../sessions/store.ts';
+import type { HelperBook } from './helper-book.ts';
+import type { HelperDesk } from './helper-desk.ts';
+import { taskMessageId } from './helper-messages.ts';
+import { isForeignTurn } from './turn-taint.ts';
+
+export type HelperTurnsDeps = {
+  readonly book: HelperBook;
+  readonly desk: Pick<HelperDesk, 'end' | 'addendum'>;
+  readonly sessions: Pick<SessionStore, 'turn'>;
+  readonly clock: Clock;
+  readonly log: Logger;
+  models(): ModelRegistry;
+  maxDepth(): number;
+};
+
+const SPAWN = 'spawn';
+const GIVEN_UP = 'It failed several times and is set aside (see "nanobot dead list").';
+
+/** The agent for turns of helpers. */
+export function confinedAgent(agent: Agent, deps: HelperTurnsDeps): Agent {
+  return {
+    ...agent,
+    async *run(input, context, signal) {
+      const run = await deps.book.get(input.chat.chat);
+      return yield* agent.run(
+        run === undefined ? input : confined(input, run, deps),
+        context,
+        signal,
+      );
+    },
+  };
+}
+
+/** `own`: the dispatcher for their turns, over the confined agent. */
+export function withHelpers(
+  dispatcher: Dispatcher,
+  own: Dispatcher,
+  deps: HelperTurnsDeps,
+): Dispatcher {
+  const { book, desk, sessions, log } = deps;
+
+  async function run(turn: Turn): Promise<HandledTurn> {
+    const { seq, message } = turn.messages[0];
+    const { chat } = turn.chat;
+    const isTask = message.id === taskMessageId(chat);
+    const known = await book.get(chat);
+    if (known === undefined || (isTask && known.state === 'cancelled')) {
+      return { throughSeq: seq, outbound: [], note: 'the helper was ended' };
+    }
+    const handled = await own.handle(turn);
+    const text = handled.outbound.map(({ markdown }) => markdown).join('\n\n');
+    const isForeign = await isForeignTurn(sessions, turn.session, turn.id);
+    if (isTask) {
+      const state = handled.ending === 'answered' ? 'done' : 'failed';
+      await desk.end(chat, { state, result: text, isForeign });
+    } else if (text !== '') {
+      await desk.addendum(chat, turn.id, text, isForeign);
+    }
+    return { ...handled, outbound: [] };
+  }
+
+  return {
+    handle: (turn) =>
+      turn.chat.channel === SUBAGENT_CHANNEL ? run(turn) : dispatcher.handle(turn),
+    onPoison(turn) {
+      if (turn.chat.channel !== SUBAGENT_CHANNEL) return dispatcher.onPoison(turn);
+      const { chat: helper } = turn.chat;
+      desk
+        .end(helper, { state: 'failed', result: GIVEN_UP, isForeign: false })
+        .catch((error) => log.error('end of a helper not noted', { helper, error }));
+      return [];
+    },
+  };
+}
+
+function confined(input: TurnInput, run: HelperRun, deps: HelperTurnsDeps): TurnInput {
+  const { terms, parent, depth } = run;
+  const { tools, rounds, tokens, model } = terms;
+  const [first, ...rest] = input.messages;
+  const paid = (each: typeof first) => ({
+    ...each,
+    message: { ...each.message, chat: parent.payingChat },
+  });
+  const mayStart = depth < deps.maxDepth();
+  return {
+    ...input,
+    messages: [paid(first), ...rest.map(paid)],
+    settings: { ...input.settings, ...modelOf(model, deps.models()) },
+    confines: {
+      mayUse: (tool) =>
+        (tool !== SPAWN || mayStart) && (tools === undefined || tools.includes(tool)),
+      ...(rounds === undefined ? {} : { maxRounds: rounds }),
+      maxTokens: tokens,
+      maxMs: leftMs(run, deps.clock.now()),
+    },
+  };
+}
+
+function modelOf(name: string | undefined, models: ModelRegistry): { readonly model?: string } {
+  if (name === undefined) return {};
+  if (name === 'default') return { model: models.defaultModel };
+  return { model: name === 'fast' ? models.fast(models.defaultModel) : name };
+}

@@ -1,0 +1,125 @@
+// Rules about helpers: what they may, how votes are counted, when a loop is over, what a profile says.
+
+import { describe, expect, it, test } from 'vitest';
+import { channelName, chatId, DEFAULT_ACCOUNT } from '../../src/core/ids.ts';
+import { sessionKeyOf } from '../../src/core/message.ts';
+import { OWNER_TURN } from '../../src/core/notes.ts';
+import { readProfile } from '../../src/core/profile.ts';
+import { ALL_RIGHTS, NO_RIGHTS, permissionOf, rightsOf } from '../../src/core/rights.ts';
+import { isOwnFile, writeAccessOf } from '../../src/core/rule-files.ts';
+import {
+  type HelperParent,
+  helperRights,
+  narrowedTerms,
+  type PartAnswer,
+  type Step,
+} from '../../src/core/subagent.ts';
+import { isMet, nextOf, voteOf } from '../../src/core/subagent-series.ts';
+
+const chat = { channel: channelName('chat'), account: DEFAULT_ACCOUNT, chat: chatId('1') };
+const parent: HelperParent = {
+  ...{ session: sessionKeyOf(chat), chat, payingChat: chat, payer: {} },
+  ...{ rights: ALL_RIGHTS, isTainted: false, person: OWNER_TURN },
+};
+const terms = { readOnly: false, prompt: '', tokens: 1000, minutes: 5 };
+
+describe('what a helper may', () => {
+  it('is never more than its parent might, and never to speak, send, rule or schedule', () => {
+    const rights = helperRights({ parent, terms });
+    for (const access of ['say', 'send', 'rules', 'schedule'] as const) {
+      expect(rights[access]).toBe('never');
+    }
+    expect([rights.write, rights.execute]).toEqual(['free', 'free']);
+    // What its parent had read of others makes it ask.
+    expect(permissionOf('execute', rights, true)).toBe('ask');
+    expect(helperRights({ parent: { ...parent, rights: NO_RIGHTS }, terms })).toEqual(NO_RIGHTS);
+    const mail = { role: 'owner', place: 'direct', verified: 'verified', medium: 'mail' } as const;
+    const reader = helperRights({ parent: { ...parent, rights: rightsOf(mail) }, terms });
+    expect([reader.read, reader.write, reader.execute]).toEqual(['free', 'never', 'never']);
+    const tied = helperRights({ parent, terms: { ...terms, readOnly: true } });
+    expect([tied.web, tied.write, tied.execute]).toEqual(['free', 'never', 'never']);
+  });
+
+  it('is no more than the helper above it may', () => {
+    const above = { ...terms, tools: ['read_file', 'spawn'], readOnly: true, minutes: 2 };
+    const own = { ...terms, tools: ['read_file', 'exec'], minutes: 9, tokens: 500 };
+    expect(narrowedTerms(own, above)).toMatchObject({
+      ...{ tools: ['read_file'], readOnly: true, minutes: 2, tokens: 500 },
+    });
+    expect(narrowedTerms(terms, above).tools).toEqual(above.tools);
+  });
+});
+
+test('an answer wins by its lead, however it is written, and a tie is none', () => {
+  expect(voteOf(['Yes.'], 0)).toEqual({ kind: 'won', text: 'Yes.' });
+  expect(voteOf(['**Paris**'], 2)).toEqual({ kind: 'more' });
+  expect(voteOf(['**Paris**', 'paris.'], 2)).toEqual({ kind: 'won', text: '**Paris**' });
+  expect(voteOf(['a', 'b', 'a', 'b'], 2)).toEqual({ kind: 'more' });
+  expect(voteOf(['a', 'b', 'a', 'b', 'a'], 2)).toMatchObject({
+    kind: 'undecided',
+    text: 'no answer leads by 2 after 5 votes: 3 × "a", 2 × "b"',
+  });
+});
+
+test('a pipeline goes on behind its last answer, and says where no answer led', () => {
+  const steps = [
+    { prompt: 'first', aheadBy: 0 },
+    { prompt: 'second', aheadBy: 1 },
+  ] as const satisfies readonly [Step, ...Step[]];
+  const next = (...answers: readonly PartAnswer[]) =>
+    nextOf({ plan: { kind: 'pipeline', steps }, answers });
+  expect(next()).toMatchObject({ kind: 'ask', part: 1, vote: 1 });
+  const after = next({ part: 1, text: 'one' });
+  expect(after).toMatchObject({ kind: 'ask', part: 2, vote: 1 });
+  expect(after.kind === 'ask' && after.prompt).toMatch(/Result of step 1:\none.*2 of 2:\nsecond/s);
+  expect(next({ part: 1, text: 'one' }, { part: 2, text: 'two' })).toEqual({
+    ...{ kind: 'over', state: 'done', text: 'two' },
+  });
+});
+
+test('a loop is over at its condition and at nothing that only looks like it', () => {
+  const line = { kind: 'line', text: 'ALL-DONE' } as const;
+  for (const answer of ['done', 'It is not ALL-DONE yet', 'ALL-DONE: no', '"ALL-DONE"']) {
+    expect([answer, isMet(line, answer)]).toEqual([answer, false]);
+  }
+  expect(isMet(line, 'Ready.\n\n  ALL-DONE  \n')).toBe(true);
+  const json = { kind: 'json', field: 'open', equals: 0 } as const;
+  for (const answer of [
+    '{"open": "0"}',
+    '{"open": 0} is what I hope for',
+    'open: 0',
+    '[{"open":1}]',
+  ]) {
+    expect([answer, isMet(json, answer)]).toEqual([answer, false]);
+  }
+  expect(isMet(json, 'Nothing left.\n```json\n{"open": 0, "list": {"a": []}}\n```')).toBe(true);
+  const until = line;
+  const plan = { kind: 'loop', task: 'fix it', until, rounds: 2 } as const;
+  const answers = [1, 2].map((part) => ({ part, text: 'still 3 faults, not done' }));
+  expect(nextOf({ plan, answers })).toMatchObject({
+    state: 'failed',
+    text: expect.stringMatching(/not met in 2 rounds.*still 3 faults/s),
+  });
+});
+
+test('a profile says field, value and remedy where it does not fit, and writing one is a rule', () => {
+  const good = { description: 'Reads', prompt: 'Read.', tools: ['read_file'], readOnly: true };
+  expect(readProfile(good, 'reader')).toMatchObject({ kind: 'valid', profile: { name: 'reader' } });
+  const problems: readonly (readonly [unknown, string])[] = [
+    [{ ...good, prompt: undefined }, 'prompt: it is missing; write what every helper'],
+    [{ ...good, readOnly: 'yes' }, 'readOnly: "yes" does not fit; write true or false'],
+    [{ ...good, tools: 'exec' }, 'tools: "exec" does not fit; list names of tools'],
+    [{ ...good, limits: { minutes: 0 } }, 'limits.minutes: 0 does not fit; write a whole number'],
+    [{ ...good, capabilities: [] }, 'capabilities: [] does not fit; it may hold name, description'],
+    ['text', 'the file: '],
+  ];
+  for (const [values, problem] of problems) {
+    expect(readProfile(values, 'reader')).toMatchObject({
+      problem: expect.stringContaining(problem),
+    });
+  }
+  expect(readProfile(good, 'Über')).toMatchObject({ kind: 'broken' });
+  expect(writeAccessOf('profiles/new.yaml', false)).toBe('rules');
+  expect(writeAccessOf('./PROFILES/x', false)).toBe('rules');
+  expect(isOwnFile('profiles/researcher.yaml')).toBe(true);
+});

@@ -1,0 +1,18 @@
+// Where a test is not about helpers: there are none.
+
+import type { HelperDesk } from '../../src/gateway/helper-desk.ts';
+import type { Helpers } from '../../src/tools/spawn.ts';
+
+const none = async () => ({ text: 'There are no helpers.', isForeign: false });
+
+export const noHelpers = (): Helpers => ({
+  isEnabled: () => true,
+  ...{ start: none, list: none, check: none, wait: none, cancel: none },
+});
+
+export const NO_HELPERS: HelperDesk = {
+  lines: async () => [],
+  running: async () => 0,
+  kill: async () => '',
+  stopAll: async () => 0,
+};
