@@ -16,6 +16,7 @@ import {
 import type { ChatRef } from '../core/message.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
+import { jsonRow } from '../lib/read-once.ts';
 import type { KeyValueStore } from '../store/store.ts';
 import { MAIL_SUBJECT } from './bridge-answers.ts';
 import type { BridgeBook, BridgedMail, MailStage } from './bridge-book.ts';
@@ -151,18 +152,17 @@ export class BridgeDesk {
 
   async #count(): Promise<Count> {
     const { state, clock } = this.#deps;
-    const stored = await state.get(COUNT_KEY);
     const fresh: Count = { since: clock.now(), shown: 0, more: 0 };
-    const count: Count = stored === undefined ? fresh : JSON.parse(stored);
+    const count = jsonRow<Count>((await state.get(COUNT_KEY)) ?? '') ?? fresh;
     return clock.now() - count.since < WINDOW_MS ? count : fresh;
   }
 
   /** Once the hour is over. */
   async #tellMore(): Promise<void> {
     const { state, clock, bus, book, ownerChat } = this.#deps;
-    const stored = await state.get(COUNT_KEY);
+    const stored = jsonRow<Count>((await state.get(COUNT_KEY)) ?? '');
     if (stored === undefined) return;
-    const { since, more }: Count = JSON.parse(stored);
+    const { since, more } = stored;
     if (clock.now() - since < WINDOW_MS) return;
     if (more > 0) {
       const id = messageId(`bridge/more/${since}`);
@@ -174,8 +174,8 @@ export class BridgeDesk {
 
   async #dueAt(): Promise<number> {
     const { book, state } = this.#deps;
-    const stored = await state.get(COUNT_KEY);
-    const count: readonly Count[] = stored === undefined ? [] : [JSON.parse(stored)];
+    const stored = jsonRow<Count>((await state.get(COUNT_KEY)) ?? '');
+    const count: readonly Count[] = stored === undefined ? [] : [stored];
     const stages = (await book.all()).map(({ stage }) => stage);
     const due = stages.flatMap((stage) => ('until' in stage ? [stage.until] : []));
     return Math.min(...due, ...count.map(({ since }) => since + WINDOW_MS));

@@ -7,6 +7,7 @@ import type { SessionKey } from '../core/ids.ts';
 import { type HeardLine, type InboundMessage, sessionKeyOf } from '../core/message.ts';
 import type { Clock } from '../lib/clock.ts';
 import { createLanes } from '../lib/lanes.ts';
+import { jsonRow } from '../lib/read-once.ts';
 import type { KeyValueStore } from '../store/store.ts';
 
 /** Older talk explains nothing any more. */
@@ -32,7 +33,7 @@ export function createGroupBuffer(state: KeyValueStore, clock: Clock): GroupBuff
 
   async function heard(session: SessionKey): Promise<readonly HeardLine[]> {
     const stored = await state.get(HEARD + session);
-    const lines: readonly HeardLine[] = stored === undefined ? [] : JSON.parse(stored);
+    const lines = jsonRow<readonly HeardLine[]>(stored ?? '') ?? [];
     return lines.filter(({ at }) => clock.now() - at < MAX_AGE_MS);
   }
 

@@ -7,6 +7,7 @@ import type { MessageId, PersonId } from '../core/ids.ts';
 import { type ChatRef, type InboundMessage, idsOf } from '../core/message.ts';
 import { mayVouchFor, type Person } from '../core/person.ts';
 import { createLanes } from '../lib/lanes.ts';
+import { jsonRow } from '../lib/read-once.ts';
 import { type CodesDeps, equal, hashOf, randomCode } from './pairing-codes.ts';
 import type { Persons } from './persons.ts';
 
@@ -56,8 +57,7 @@ export function createLinks({ state, clock, randomBytes, persons }: LinksDeps): 
   const oneByOne = <T>(task: () => Promise<T>) => lanes.run(KEY, task);
 
   async function codes(): Promise<readonly LinkCode[]> {
-    const stored = await state.get(KEY);
-    const all: readonly LinkCode[] = stored === undefined ? [] : JSON.parse(stored);
+    const all = jsonRow<readonly LinkCode[]>((await state.get(KEY)) ?? '') ?? [];
     return all.filter(({ at }) => clock.now() - at < ISSUED_WINDOW_MS);
   }
 

@@ -6,6 +6,7 @@ import type { SessionKey } from '../core/ids.ts';
 import { LATE_MS, saidAt, whenText } from '../core/late.ts';
 import { type InboundMessage, sessionOf } from '../core/message.ts';
 import type { Clock } from '../lib/clock.ts';
+import { jsonRow } from '../lib/read-once.ts';
 import type { KeyValueStore } from '../store/store.ts';
 
 /** After a door is back, what had waited comes in for so long. */
@@ -42,8 +43,8 @@ export interface Outages {
 
 export async function createOutages(deps: OutagesDeps): Promise<Outages> {
   const { state, clock, accounts, isRunning, timeZone, tellOwner } = deps;
-  const stored = await state.get(KEY);
-  const doors = new Map<string, DoorLife>(stored === undefined ? [] : JSON.parse(stored));
+  const stored = jsonRow<readonly [string, DoorLife][]>((await state.get(KEY)) ?? '');
+  const doors = new Map<string, DoorLife>(stored);
 
   /** The door works now: was it away before? */
   function alive(account: string, now: number): DoorLife {

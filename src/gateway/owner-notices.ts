@@ -8,6 +8,7 @@ import type { ChatRef } from '../core/message.ts';
 import { MANY_STRANGERS_NOTICE, strangerNotice } from '../core/stranger-words.ts';
 import type { Clock } from '../lib/clock.ts';
 import { createLanes } from '../lib/lanes.ts';
+import { jsonRow } from '../lib/read-once.ts';
 import type { KeyValueStore } from '../store/store.ts';
 import type { Questions } from './questions.ts';
 import { STRANGER_CHOICES, strangerQuestion, strangerSubject } from './stranger-answers.ts';
@@ -36,9 +37,8 @@ export function createOwnerNotices(deps: OwnerNoticesDeps): AnnounceStranger {
   const lanes = createLanes();
 
   async function count(): Promise<Count> {
-    const stored = await state.get(KEY);
     const fresh: Count = { since: clock.now(), sent: 0 };
-    const found: Count = stored === undefined ? fresh : JSON.parse(stored);
+    const found = jsonRow<Count>((await state.get(KEY)) ?? '') ?? fresh;
     return clock.now() - found.since < WINDOW_MS ? found : fresh;
   }
 

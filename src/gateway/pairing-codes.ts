@@ -3,6 +3,7 @@
 
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { Clock } from '../lib/clock.ts';
+import { jsonRow } from '../lib/read-once.ts';
 import type { KeyValueStore } from '../store/store.ts';
 
 /** No letters or digits that look alike. */
@@ -38,7 +39,7 @@ export interface PairingCodes {
 export function createPairingCodes({ state, clock, randomBytes }: CodesDeps): PairingCodes {
   async function pending(channel: string): Promise<readonly PendingCode[]> {
     const stored = await state.get(keyOf(channel));
-    const codes: readonly PendingCode[] = stored === undefined ? [] : JSON.parse(stored);
+    const codes = jsonRow<readonly PendingCode[]>(stored ?? '') ?? [];
     return codes.filter((code) => code.expiresAt > clock.now() && code.tries < MAX_TRIES);
   }
 

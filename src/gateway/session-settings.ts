@@ -2,6 +2,7 @@
 // while a turn runs. Never global.
 
 import type { SessionKey } from '../core/ids.ts';
+import { jsonRow } from '../lib/read-once.ts';
 import type { KeyValueStore } from '../store/store.ts';
 
 export type SessionSettings = {
@@ -18,8 +19,7 @@ export interface SessionSettingsStore {
 export function createSessionSettings(state: KeyValueStore): SessionSettingsStore {
   return {
     async get(session) {
-      const stored = await state.get(session);
-      return stored === undefined ? {} : JSON.parse(stored);
+      return jsonRow<SessionSettings>((await state.get(session)) ?? '') ?? {};
     },
     set: (session, settings) => state.set(session, JSON.stringify(settings)),
   };

@@ -5,6 +5,7 @@ import type { Charged } from '../core/budget-limits.ts';
 import type { CountNames } from '../core/message-limits.ts';
 import type { PersonLimits } from '../core/person-limits.ts';
 import { afterCrash, EMPTY_LEDGER, joinedLedgers, type Ledger } from '../core/spending.ts';
+import { jsonRow } from '../lib/read-once.ts';
 import type { KeyValueStore } from '../store/store.ts';
 import { CountBook, type CountRow } from './count-book.ts';
 
@@ -117,7 +118,8 @@ export async function storedDays(
   for (const { key, value } of await state.list('')) {
     const [day = '', ...rest] = key.split('|');
     if (day < since) continue;
-    const stored: { names: CountNames; value: Ledger } = JSON.parse(value);
+    const stored = jsonRow<{ names: CountNames; value: Ledger }>(value);
+    if (stored === undefined) continue;
     const row = { key: rest.join('|'), names: stored.names, ledger: afterCrash(stored.value) };
     days.set(day, [...(days.get(day) ?? []), row]);
   }

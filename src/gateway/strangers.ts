@@ -6,6 +6,7 @@ import { type InboundMessage, idsOf, type PersonSender } from '../core/message.t
 import { firstWords, shortName } from '../core/stranger-words.ts';
 import type { Clock } from '../lib/clock.ts';
 import { createLanes } from '../lib/lanes.ts';
+import { jsonRow } from '../lib/read-once.ts';
 import type { KeyValueStore } from '../store/store.ts';
 
 const MAX_STRANGERS = 100;
@@ -63,7 +64,8 @@ export function createStrangers({ state, clock }: StrangersDeps): Strangers {
 
   async function list(): Promise<readonly Stranger[]> {
     const rows = await state.list('stranger:');
-    return rows.map(read).filter(({ lastAt }) => clock.now() - lastAt < STRANGER_LIFETIME_MS);
+    const strangers = rows.flatMap(({ value }) => jsonRow<Stranger>(value) ?? []);
+    return strangers.filter(({ lastAt }) => clock.now() - lastAt < STRANGER_LIFETIME_MS);
   }
 
   async function known(channel: string, ids: readonly string[]): Promise<Stranger | undefined> {
@@ -96,7 +98,10 @@ export function createStrangers({ state, clock }: StrangersDeps): Strangers {
 
   async function held(stranger: Stranger): Promise<readonly HeldMessage[]> {
     const rows = await state.list(heldPrefix(stranger));
-    return rows.map(({ key, value }) => ({ key, message: JSON.parse(value) }));
+    return rows.flatMap(({ key, value }) => {
+      const message = jsonRow<InboundMessage>(value);
+      return message === undefined ? [] : [{ key, message }];
+    });
   }
 
   return {
@@ -104,9 +109,9 @@ export function createStrangers({ state, clock }: StrangersDeps): Strangers {
     list,
     note: (stranger, change) =>
       oneByOne(async () => {
-        const stored = await state.get(keyOf(stranger));
+        const stored = jsonRow<Stranger>((await state.get(keyOf(stranger))) ?? '');
         if (stored === undefined) return;
-        const row: Stranger = { ...JSON.parse(stored), ...change };
+        const row: Stranger = { ...stored, ...change };
         await state.set(keyOf(stranger), JSON.stringify(row));
       }),
     held,
@@ -151,7 +156,6 @@ function placeOf(now: number, kept: readonly unknown[]): string {
   return `${now}`.padStart(TIME_DIGITS, '0') + `${kept.length}`.padStart(COUNT_DIGITS, '0');
 }
 
-const read = ({ value }: { readonly value: string }): Stranger => JSON.parse(value);
 const keyOf = ({ channel, userId }: Stranger) => `stranger:${channel}:${userId}`;
 const heldPrefix = ({ channel, userId }: Stranger) =>
   `held:${channel}:${encodeURIComponent(userId)}:`;

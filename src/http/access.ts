@@ -6,6 +6,7 @@ import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
 import { z } from 'zod';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
+import { jsonRow } from '../lib/read-once.ts';
 import type { KeyValueStore } from '../store/store.ts';
 
 /** A link waits for its click: 15 minutes. */
@@ -83,7 +84,7 @@ class StoredAccess implements Access {
 
   async load(): Promise<void> {
     for (const { key, value } of await this.#options.state.list('')) {
-      const row = sessionRow.safeParse(JSON.parse(value));
+      const row = sessionRow.safeParse(jsonRow(value));
       if (row.success) this.#sessions.set(key, { ...row.data, ending: new AbortController() });
     }
   }

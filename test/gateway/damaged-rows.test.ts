@@ -4,15 +4,23 @@ import { randomBytes } from 'node:crypto';
 import { expect, it } from 'vitest';
 import { createOwnerDoor } from '../../src/app/owner-door.ts';
 import { channelName, chatId, DEFAULT_ACCOUNT, messageId } from '../../src/core/ids.ts';
+import { type InboundMessage, sessionKeyOf } from '../../src/core/message.ts';
 import { ApprovalBook } from '../../src/gateway/approval-book.ts';
 import { BridgeBook } from '../../src/gateway/bridge-book.ts';
 import { DraftBook } from '../../src/gateway/draft-book.ts';
+import { createGroupBuffer } from '../../src/gateway/group-buffer.ts';
+import { createOutages } from '../../src/gateway/outages.ts';
 import { createPairing } from '../../src/gateway/pairing.ts';
+import { createPairingCodes } from '../../src/gateway/pairing-codes.ts';
 import { PeopleBook } from '../../src/gateway/people-book.ts';
 import { QuestionBook } from '../../src/gateway/question-book.ts';
+import { createSessionSettings } from '../../src/gateway/session-settings.ts';
+import { storedDays } from '../../src/gateway/spending-day.ts';
+import { createStrangers } from '../../src/gateway/strangers.ts';
 import type { KeyValueStore } from '../../src/store/store.ts';
 import { createMemoryStore } from '../support/memory-host.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
+import { person } from './people-rig.ts';
 
 const chat = { channel: channelName('telegram'), account: DEFAULT_ACCOUNT, chat: chatId('7') };
 const newest = messageId('telegram:default:1');
@@ -80,3 +88,46 @@ it('an owner whose last door cannot be read is found where they write next', asy
   await door.wroteIn(chat);
   expect(await door.chat(() => true)).toEqual(chat);
 });
+
+const HEARD: InboundMessage = {
+  ...{ id: newest, chat, sender: person('8'), addressing: 'direct', text: 'hello' },
+  ...{ sentAt: 1, receivedAt: 1 },
+};
+
+it.each([
+  [
+    'a stranger',
+    'stranger:telegram:7',
+    (state: KeyValueStore) => strangersOn(state).hold(HEARD, person('8')),
+  ],
+  [
+    'what was said in a group',
+    `heard:${sessionKeyOf(chat)}`,
+    (state: KeyValueStore) => createGroupBuffer(state, createMovableClock()).note(HEARD),
+  ],
+  [
+    'codes of a channel',
+    'codes:telegram',
+    (state: KeyValueStore) =>
+      createPairingCodes({ state, clock: createMovableClock(), randomBytes }).issue('telegram'),
+  ],
+  [
+    'a conversation’s settings',
+    sessionKeyOf(chat),
+    (state: KeyValueStore) => createSessionSettings(state).get(sessionKeyOf(chat)),
+  ],
+  ['when doors were heard', 'doors', (state: KeyValueStore) => outagesOn(state)],
+  ['what was spent', '2026-01-01|total', (state: KeyValueStore) => storedDays(state, '2026-01-01')],
+] as const)('a damaged row of %s stops nothing', async (_what, key, use) => {
+  const state = createMemoryStore();
+  await state.set(key, '{"id":');
+  await expect(use(state)).resolves.not.toThrow();
+});
+
+const strangersOn = (state: KeyValueStore) =>
+  createStrangers({ state, clock: createMovableClock() });
+const outagesOn = (state: KeyValueStore) =>
+  createOutages({
+    ...{ state, clock: createMovableClock(), accounts: () => [], isRunning: () => true },
+    ...{ timeZone: () => 'UTC', tellOwner: () => undefined },
+  });
