@@ -13,6 +13,7 @@ import { Spending } from '../gateway/spending.ts';
 import { createSpendingDesk, type SpendingDesk } from '../gateway/spending-desk.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
+import type { SessionStore } from '../sessions/store.ts';
 import type { StateStore } from '../store/store.ts';
 import type { Deciding } from './build-decisions.ts';
 import type { Measuring } from './build-telemetry.ts';
@@ -28,6 +29,7 @@ export type SpendingParts = {
   readonly log: Logger;
   readonly store: StateStore;
   readonly bus: Pick<MessageBus, 'send'>;
+  readonly sessions: Pick<SessionStore, 'load'>;
   readonly measuring: Pick<Measuring, 'telemetry'>;
 };
 
@@ -41,7 +43,7 @@ export type Asking = {
 
 /** @throws StoreError */
 export async function buildSpending(
-  { live, clock, log, store, bus, measuring }: SpendingParts,
+  { live, clock, log, store, bus, sessions, measuring }: SpendingParts,
   asking: Asking,
   resources: AsyncDisposableStack,
 ): Promise<{ readonly spending: SpendingGuard & PaidCalls; readonly desk: SpendingDesk }> {
@@ -72,5 +74,5 @@ export async function buildSpending(
     ...observedSpending(spending, measuring.telemetry, clock),
     reservePaid: (...call: Parameters<PaidCalls['reservePaid']>) => spending.reservePaid(...call),
   };
-  return { spending: observed, desk: createSpendingDesk(spending, settings, ownerOf) };
+  return { spending: observed, desk: createSpendingDesk(spending, settings, ownerOf, sessions) };
 }

@@ -14,18 +14,18 @@ import type {
   TurnId,
 } from '../core/ids.ts';
 import type { ChatRef, InboundMessage, OutboundDraft, OutboundMessage } from '../core/message.ts';
-import type { BusStats, CancelResult, DeadLetter, SentText, TakenBack, Trace } from './reports.ts';
-
-export type { UnknownPolicy } from '../core/delivery.ts';
-export type {
+import type {
   BusStats,
   CancelResult,
   DeadLetter,
+  LastMessage,
   SentText,
   TakenBack,
   Trace,
-  TraceStep,
 } from './reports.ts';
+
+export type { UnknownPolicy } from '../core/delivery.ts';
+export type * from './reports.ts';
 
 /** What the gate decided about one message before it reached the bus. */
 export type InboundEntry =
@@ -239,7 +239,7 @@ export interface MessageBus extends AsyncDisposable {
   /** Deletes dead letters, keeping their ids for dedupe; returns how many. */
   drop(ids: readonly MessageId[]): Promise<number>;
   /** The life of a message; `last` is the newest inbound one. */
-  trace(id: MessageId | 'last'): Promise<Trace | undefined>;
+  trace(wanted: MessageId | 'last' | LastMessage): Promise<Trace | undefined>;
   stats(): Promise<BusStats>;
   /**
    * Deletes the content of messages finished longer ago than the window and returns how many; their

@@ -27,6 +27,7 @@ import {
   type DeadLetter,
   type DeliverOptions,
   type InboundEntry,
+  type LastMessage,
   type LiveDraft,
   type LiveTopic,
   type MessageBus,
@@ -191,8 +192,8 @@ class StoreBus implements MessageBus {
     return this.#store.drop(ids);
   }
 
-  trace(id: MessageId | 'last'): Promise<Trace | undefined> {
-    return this.#store.trace(id);
+  trace(wanted: MessageId | 'last' | LastMessage): Promise<Trace | undefined> {
+    return this.#store.trace(wanted);
   }
 
   stats(): Promise<BusStats> {

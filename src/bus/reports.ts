@@ -1,6 +1,6 @@
 // What the bus tells about messages and texts that it holds: a part of its contract, see bus.ts.
 
-import type { MessageId, NativeId, SessionKey, TurnId } from '../core/ids.ts';
+import type { MessageId, NativeId, SessionKey, TurnId, UserId } from '../core/ids.ts';
 import type { ChatRef } from '../core/message.ts';
 
 /** What became of one of our texts. */
@@ -31,6 +31,14 @@ export type DeadLetter = {
   /** First 80 characters of the text. */
   readonly excerpt: string;
   readonly at: number;
+};
+
+/** The newest message of a person in a session that is no command, besides one. */
+export type LastMessage = {
+  readonly session: SessionKey;
+  readonly besides: MessageId;
+  /** Where several people write: whose. */
+  readonly by?: UserId;
 };
 
 export type TraceStep = { readonly at: number; readonly what: string; readonly detail?: string };

@@ -1,5 +1,6 @@
 // What people are told about budgets.
 
+import type { ConversationCost } from './conversation-cost.ts';
 import { spanWords } from './fair-use.ts';
 import { type Amount, type Cap, capFor, type Ledger, shareUsed } from './spending.ts';
 import { verbatim } from './stranger-words.ts';
@@ -79,6 +80,16 @@ export function budgetLine(view: BudgetView, currency: string): string {
     : '';
   const extra = ledger.extraPercent > 0 ? ` (${ledger.extraPercent} % more today)` : '';
   return `${titleOf(view)}: ${used} in ${ledger.calls} call${ledger.calls === 1 ? '' : 's'}${of}${extra}`;
+}
+
+/** One line about a conversation. */
+export function conversationLine(
+  { calls, spent, unpriced }: ConversationCost,
+  currency: string,
+): string {
+  const called = `${calls} model call${calls === 1 ? '' : 's'}`;
+  const of = unpriced > 0 && spent.micros > 0 ? `, ${unpriced} of them without a known price` : '';
+  return `${amountText(spent, currency)} in ${called}${of}`;
 }
 
 const sentence = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);

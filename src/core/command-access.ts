@@ -33,6 +33,8 @@ export const COMMAND_ACCESS: Readonly<Record<string, Access>> = {
   context: { direct: 'guest', group: 'trusted' },
   sessions: PERSONAL,
   usage: { direct: 'guest', group: 'trusted' },
+  cost: { direct: 'guest', group: 'trusted' },
+  why: { direct: 'guest', group: 'trusted' },
   skills: { direct: 'trusted', group: 'owner' },
   status: { direct: 'trusted', group: 'trusted' },
   model: COSTS,

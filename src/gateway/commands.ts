@@ -21,6 +21,7 @@ import { PERSON_COMMANDS } from './person-commands.ts';
 import type { SessionSettings } from './session-settings.ts';
 import { SKILLS_COMMANDS } from './skills-commands.ts';
 import { SPENDING_COMMANDS, spentToday } from './spending-commands.ts';
+import { WHY_COMMANDS } from './why-command.ts';
 
 const THINK_ON_TOKENS = 10_000;
 const THINK_MIN_TOKENS = 1024;
@@ -103,6 +104,7 @@ export const COMMANDS: readonly Command[] = [
   ...CONVERSATION_COMMANDS,
   ...PEOPLE_COMMANDS,
   ...SPENDING_COMMANDS,
+  ...WHY_COMMANDS,
   ...SKILLS_COMMANDS,
   ...PERSON_COMMANDS,
   ...KNOWN_PEOPLE_COMMANDS,

@@ -1,6 +1,6 @@
 // The `/commands` about what models cost: one's own for everybody, all of it and the limits for owners.
 
-import { budgetLine } from '../core/budget-words.ts';
+import { budgetLine, conversationLine } from '../core/budget-words.ts';
 import type { Command, CommandDeps, CommandOrigin } from './command.ts';
 
 const MAX_LINES = 15;
@@ -12,6 +12,12 @@ export const SPENDING_COMMANDS: readonly Command[] = [
     summary: 'show what was spent on models today',
     timing: 'immediate',
     run: showUsage,
+  },
+  {
+    name: 'cost',
+    summary: 'show what this conversation cost, and today',
+    timing: 'immediate',
+    run: showCost,
   },
   {
     name: 'budget',
@@ -44,6 +50,16 @@ async function showUsage(
   const lines = spent.slice(0, MAX_LINES).map((view) => `- ${budgetLine(view, spending.currency)}`);
   const left = spent.length - lines.length;
   return [...lines, ...(left > 0 ? [`and ${left} more: \`nanobot usage\``] : [])].join('\n');
+}
+
+/** What was summed up or begun anew is in view no more, and not counted. */
+async function showCost(origin: CommandOrigin, _argument: string, deps: CommandDeps) {
+  const { spending } = deps;
+  const conversation = await spending.inConversation(origin.session);
+  return [
+    `This conversation, as far as I still see it: ${conversationLine(conversation, spending.currency)}`,
+    `Today:\n${await showUsage(origin, '', deps)}`,
+  ].join('\n\n');
 }
 
 async function changeBudget(

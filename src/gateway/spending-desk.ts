@@ -2,8 +2,11 @@
 
 import { budgetCap, chargedFor, type Payer, TOTAL } from '../core/budget-limits.ts';
 import type { BudgetView } from '../core/budget-words.ts';
+import { type ConversationCost, conversationCost } from '../core/conversation-cost.ts';
+import type { SessionKey } from '../core/ids.ts';
 import type { CountNames } from '../core/message-limits.ts';
 import { isNearlyUsed } from '../core/spending.ts';
+import type { SessionStore } from '../sessions/store.ts';
 import type { BudgetOwners } from './budget-owners.ts';
 import type { Spending, SpendingSettings } from './spending.ts';
 import type { LedgerRow } from './spending-day.ts';
@@ -22,6 +25,8 @@ export interface SpendingDesk {
   readonly currency: string;
   /** What the sender and the chat took today. */
   of(payer: Payer): Promise<readonly BudgetView[]>;
+  /** Of what is still shown to the model. */
+  inConversation(session: SessionKey): Promise<ConversationCost>;
   /** All of today: the total first, then by what was taken. */
   all(): Promise<readonly BudgetView[]>;
   /**
@@ -33,8 +38,9 @@ export interface SpendingDesk {
 
 export function createSpendingDesk(
   spending: Spending,
-  settings: () => Pick<SpendingSettings, 'limits'>,
+  settings: () => Pick<SpendingSettings, 'limits' | 'prices'>,
   ownerOf: BudgetOwners,
+  sessions: Pick<SessionStore, 'load'>,
 ): SpendingDesk {
   async function viewOf(row: LedgerRow): Promise<BudgetView> {
     const { name, limits } = await ownerOf(namesOf(row));
@@ -51,6 +57,10 @@ export function createSpendingDesk(
       const charged = chargedFor(payer, settings().limits);
       const own = charged.filter(({ whose }) => whose !== TOTAL);
       return Promise.all(own.map(({ names }) => viewOf(book.at(names))));
+    },
+    async inConversation(session) {
+      const { prices, limits } = settings();
+      return conversationCost(await sessions.load(session), prices, limits.budget.currency);
     },
     async all() {
       const { book } = await spending.today();

@@ -139,7 +139,7 @@ function upkeep(commits: GroupCommit, clock: Clock): Upkeep {
     dead: () => commits.read(listDead),
     retry: (ids) => commits.write(() => retryDead(ids, clock.now())),
     drop: (ids) => commits.write(() => dropDead(ids)),
-    trace: (id) => commits.read(() => traceMessage(id)),
+    trace: (wanted) => commits.read(() => traceMessage(wanted)),
     stats: () => commits.read(readStats),
     neededMedia: () => commits.read(neededMedia),
     gc: (windowMs) => collectGarbage(commits, clock.now() - windowMs),

@@ -10,6 +10,7 @@ import type {
   ChannelCursor,
   DeadLetter,
   InboundEntry,
+  LastMessage,
   LiveDraft,
   QueuedMessage,
   SentText,
@@ -161,7 +162,7 @@ export interface BusStore {
   dead(): Promise<readonly DeadLetter[]>;
   retry(ids: readonly MessageId[]): Promise<number>;
   drop(ids: readonly MessageId[]): Promise<number>;
-  trace(id: MessageId | 'last'): Promise<Trace | undefined>;
+  trace(wanted: MessageId | 'last' | LastMessage): Promise<Trace | undefined>;
   stats(): Promise<BusStats>;
   gc(windowMs: number): Promise<number>;
   /** Contents named by messages that wait, run or are still to be sent. */

@@ -1,6 +1,6 @@
 // The life story of one message, told from the columns of its row.
 
-import type { Trace, TraceStep } from '../bus/bus.ts';
+import type { LastMessage, Trace, TraceStep } from '../bus/bus.ts';
 import type { MessageId, SessionKey, TurnId } from '../core/ids.ts';
 import { MOVED } from './diversion.ts';
 import { all, first, type Operation } from './operation.ts';
@@ -21,14 +21,35 @@ type InboundRow = {
 const INBOUND_COLUMNS = `id, session, state, reason, turn, attempts, received_at, accepted_at,
   claimed_at, settled_at FROM inbound`;
 
-export function* traceMessage(id: MessageId | 'last'): Operation<Trace | undefined> {
-  const inbound =
-    id === 'last'
-      ? yield* first<InboundRow>(`SELECT ${INBOUND_COLUMNS} ORDER BY seq DESC LIMIT 1`)
-      : yield* first<InboundRow>(`SELECT ${INBOUND_COLUMNS} WHERE id = ?`, id);
+export function* traceMessage(
+  wanted: MessageId | 'last' | LastMessage,
+): Operation<Trace | undefined> {
+  const inbound = yield* inboundRow(wanted);
   if (inbound !== undefined) return inboundTrace(inbound, yield* answersTo(inbound));
-  const outbound = yield* first<OutboundRow>(`SELECT ${OUTBOUND_COLUMNS} WHERE id = ?`, id);
+  if (typeof wanted === 'object') return undefined;
+  const outbound = yield* first<OutboundRow>(`SELECT ${OUTBOUND_COLUMNS} WHERE id = ?`, wanted);
   return outbound === undefined ? undefined : outboundTrace(outbound);
+}
+
+function* inboundRow(wanted: MessageId | 'last' | LastMessage): Operation<InboundRow | undefined> {
+  if (wanted === 'last') {
+    return yield* first<InboundRow>(`SELECT ${INBOUND_COLUMNS} ORDER BY seq DESC LIMIT 1`);
+  }
+  if (typeof wanted === 'string') {
+    return yield* first<InboundRow>(`SELECT ${INBOUND_COLUMNS} WHERE id = ?`, wanted);
+  }
+  const { session, besides, by } = wanted;
+  // Of what went no further than the gate, or is long over, nothing says whose it was.
+  const isTheirs =
+    by === undefined
+      ? `(body IS NULL OR json_extract(body, '$.sender.kind') = 'person')`
+      : `json_extract(body, '$.sender.id') = ?`;
+  return yield* first<InboundRow>(
+    `SELECT ${INBOUND_COLUMNS} WHERE session = ? AND id <> ?
+       AND NOT (state = 'recorded' AND coalesce(reason, '') LIKE 'command /%') AND ${isTheirs}
+     ORDER BY seq DESC LIMIT 1`,
+    ...[session, besides, ...(by === undefined ? [] : [by])],
+  );
 }
 
 /** Answers are named after their turn, or after the message where no turn was needed. */

@@ -176,7 +176,14 @@ export async function makePeopleRig(
       commands: {
         bus,
         people,
-        spending: createSpendingDesk(spending, () => ({ limits: fairLimits }), ownerOf),
+        spending: createSpendingDesk(
+          spending,
+          () => ({ limits: fairLimits, prices: [] }),
+          ownerOf,
+          {
+            load: async () => [],
+          },
+        ),
         settings: createSessionSettings(store.scope('session-settings')),
         models: () => ({ defaultModel: 'test/model', resolve: () => Promise.reject() }) as never,
         defaults: () => ({ thinkingBudget: 0, queueMode: 'steer' }),

@@ -64,7 +64,7 @@ async function open() {
     return { name: `Name of ${key}`, ...(limits === undefined ? {} : { limits }) };
   };
   spending = new Spending({ state, clock, log: silentLogger, notes, knownAs, ownerOf, settings });
-  desk = createSpendingDesk(spending, settings, ownerOf);
+  desk = createSpendingDesk(spending, settings, ownerOf, { load: async () => [] });
   await spending.today();
 }
 

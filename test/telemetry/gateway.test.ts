@@ -67,10 +67,24 @@ it('one turn is found by one id wherever the gateway keeps account of it', async
   const stopping = new AbortController();
   const running = gateway.run(stopping.signal);
   const { terminal } = gateway;
-  await terminal.submit({ chat: 'list', clientId: 'c1', text: SAID });
-  for await (const event of terminal.events('list', 0, stopping.signal)) {
-    if (event.type === 'said' && event.from === 'agent') break;
+  let seen = 0;
+  async function told(text: string) {
+    await terminal.submit({ chat: 'list', clientId: `c${seen}`, text });
+    for await (const event of terminal.events('list', seen, stopping.signal)) {
+      if (event.type !== 'said') continue;
+      seen = event.seq;
+      if (event.from === 'agent') return event.text;
+    }
+    return '';
   }
+  expect(await told(SAID)).toBe('It is in list.txt.');
+  const why = await told('/why');
+  expect(why).toContain('it was answered.');
+  expect(why).toContain('the work was done');
+  expect(why).toContain('terminal:list#');
+  const cost = await told('/cost');
+  expect(cost).toMatch(/This conversation.*: \d+ tokens in 2 model calls/);
+  expect(cost).toMatch(/Today:\n- .* tokens.* in 3 calls/);
 
   const page = (headers: Record<string, string>) =>
     fetch(`${gateway.address}/metrics`, { headers });
@@ -116,7 +130,7 @@ it('one turn is found by one id wherever the gateway keeps account of it', async
 
   await withOpenState(home, systemClock, async (state) => {
     const kept = state.store.scope(AUDIT_SCOPE);
-    expect((await state.store.trace('last'))?.turnId).toBe(turn);
+    expect(why).toContain(turn);
     expect(await verifyAudit(home.audit, kept)).toEqual({ kind: 'intact', entries: 3 });
     const levels = async () =>
       (await checkAccounts(home, loaded.config, state)).map(({ level }) => level);
