@@ -19,11 +19,12 @@ import type { Drafts } from '../gateway/drafts.ts';
 import type { Judge } from '../gateway/judge.ts';
 import { createKnownAs } from '../gateway/known-as.ts';
 import type { ChannelManager } from '../gateway/manager.ts';
-import { FORGET_SUBJECT, type MemoryDesk } from '../gateway/memory-desk.ts';
+import { FORGET_SUBJECT } from '../gateway/memory-desk.ts';
 import { createOrigins, type Origins } from '../gateway/origins.ts';
 import type { People } from '../gateway/people.ts';
 import { createQuestions, type Questions } from '../gateway/questions.ts';
 import type { SpendingDesk } from '../gateway/spending-desk.ts';
+import { REFLECTION_SUBJECT, type ReflectionDesk } from '../gateway/reflection-desk.ts';
 import { createSpentButtons } from '../gateway/spent-buttons.ts';
 import { createStrangerAnswers } from '../gateway/stranger-answers.ts';
 import type { Clock } from '../lib/clock.ts';
@@ -31,6 +32,7 @@ import type { Logger } from '../lib/logger.ts';
 import type { BusStore, StateStore } from '../store/store.ts';
 import { buildDrafts } from './build-drafts.ts';
 import { type BuiltMailBridge, buildMailBridge } from './build-mail-bridge.ts';
+import type { BuiltMemory } from './build-memory.ts';
 import type { Measuring } from './build-telemetry.ts';
 import { policyOf } from './doors.ts';
 import type { LiveConfig } from './live-config.ts';
@@ -48,7 +50,7 @@ export type DecisionParts = {
   readonly agent: Agent;
   readonly desk: SpendingDesk;
   readonly side: SideModel;
-  readonly memory: Pick<MemoryDesk, 'handler'>;
+  readonly remembering: Pick<BuiltMemory, 'desk' | 'reflecting'>;
   readonly measuring: Pick<Measuring, 'audit'>;
   manager(): ChannelManager;
 };
@@ -59,6 +61,7 @@ export type Deciding = {
   readonly origins: Origins;
   readonly drafts: Drafts;
   readonly asks: Asks;
+  readonly reflect: ReflectionDesk['reflect'];
   readonly mails: BuiltMailBridge['desk'];
   readonly bridge: BuiltMailBridge['bridge'];
   /** Where an owner is asked. */
@@ -80,7 +83,8 @@ export function buildDecisions(parts: DecisionParts): Deciding {
           again: createAgainHandler({ bus, now: () => clock.now() }),
           [MAIL_SUBJECT]: mails.handler,
           draft: drafts.handler,
-          [FORGET_SUBJECT]: parts.memory.handler,
+          [FORGET_SUBJECT]: parts.remembering.desk.handler,
+          [REFLECTION_SUBJECT]: reflection.handler,
           [ASK_SUBJECT]: asks.handler,
         },
         parts.measuring.audit,
@@ -110,6 +114,11 @@ export function buildDecisions(parts: DecisionParts): Deciding {
     book: new AskBook(store.scope(ASKS_SCOPE)),
     ...{ bus, questions, clock, log },
   });
+  const { side } = parts;
+  const reflection = parts.remembering.reflecting({
+    side: () => side,
+    questions: () => questions,
+  });
   const origins = createOrigins({
     judge: parts.judge,
     knownAs: createKnownAs(persons),
@@ -122,6 +131,7 @@ export function buildDecisions(parts: DecisionParts): Deciding {
     origins,
     drafts,
     asks,
+    reflect: (message) => reflection.reflect(message),
     mails: mails.desk,
     bridge: mails.bridge,
     ownerChat,

@@ -4,10 +4,16 @@
 import { type Asking, createMemoryDesk, type MemoryDesk } from '../gateway/memory-desk.ts';
 import type { Persons } from '../gateway/persons.ts';
 import type { Questions } from '../gateway/question.ts';
-import { createTurnPersonOf } from '../gateway/turn-person.ts';
+import {
+  createReflectionDesk,
+  type ReflectionDesk,
+  type ReflectionDeskDeps,
+} from '../gateway/reflection-desk.ts';
+import { createTurnPersonOf, type TurnPersonOf } from '../gateway/turn-person.ts';
 import { createGuardedFiles, type GuardedFiles } from '../lib/guarded-files.ts';
 import { createFileMemory } from '../memory/files.ts';
 import type { MemoryStore } from '../memory/memory.ts';
+import { createReflection } from '../memory/reflect.ts';
 import { createSessionWatch, type SessionWatch } from '../memory/session-watch.ts';
 import { createWorkingMemories } from '../memory/working-memory.ts';
 import { chatsOfChannel } from '../sessions/forget.ts';
@@ -27,6 +33,7 @@ export type BuiltMemory = {
   readonly memory: MemoryStore;
   readonly past: PastSessions;
   readonly desk: MemoryDesk;
+  reflecting(later: Pick<ReflectionDeskDeps, 'side' | 'questions'>): ReflectionDesk;
   readonly indexing: Pick<SessionIndexing, 'run'>;
   readonly watch: SessionWatch;
   /** Those of the foundations; what is appended is followed. */
@@ -65,14 +72,19 @@ export function buildMemory(parts: MemoryParts): BuiltMemory {
   const forgetting = { reader, sessions: { folder, exclusively }, index, indexing, store, chatsOf };
   const limit = parts.maxFileBytes;
   const handing = { reader, memory, folder, media, bus, clock, chatsOf, limit };
+  const personOf: TurnPersonOf = (message) => createTurnPersonOf(parts.persons())(message);
   const desk = createMemoryDesk({
-    personOf: (message) => createTurnPersonOf(parts.persons())(message),
+    personOf,
     kept: { ...createForgetting(forgetting), ...createHandOut(handing) },
     state: store.scope('forget'),
     questions: parts.questions,
   });
+  const reflection = createReflection({ ...reader, working });
+  const reflected = { personOf, state: store.scope('reflection'), reflection };
+  const reflecting: BuiltMemory['reflecting'] = (later) =>
+    createReflectionDesk({ ...reflected, ...later });
   const followed = followedSessions(sessions, indexing, watch);
-  return { files, memory, past, desk, watch, indexing, sessions: followed };
+  return { files, memory, past, desk, reflecting, watch, indexing, sessions: followed };
 }
 
 function followedSessions(

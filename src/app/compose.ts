@@ -136,7 +136,7 @@ async function build(
     helpers: subagents.desk,
     models: models.current,
     defaults: turnDefaults,
-    memory: remembering.desk,
+    memory: { ...remembering.desk, reflect: (message) => deciding.reflect(message) },
     channelLines: () => gateway.channelLines(),
     mediumOf,
     approvals: {
@@ -161,8 +161,7 @@ async function build(
   const tell = (text: string) => automation.tell(text);
   const buffer = createGroupBuffer(store.scope('groups'), clock);
   const groups = createGroupIntake({ buffer, tellOwner: tell });
-  const { desk: memory } = remembering;
-  const decided = { ...foundations, people, judge, ownerDoor, agent, desk, side, memory };
+  const decided = { ...foundations, people, judge, ownerDoor, agent, desk, side, remembering };
   const deciding = buildDecisions({ ...decided, manager: () => manager });
   const { questions, approvals, origins, drafts, asks, mails, bridge } = deciding;
   const automated = { ...foundations, people, judge, origins, agent, alert };

@@ -51,7 +51,7 @@ export function createHandOut(deps: HandOutDeps): Pick<KeptData, 'overview' | 'h
       if (person.notes !== '') {
         return `All that I keep of you are ${sizeWords(content.length)}, and this chat carries no such file. My owner can hand it to you.`;
       }
-      const path = `memory/exports/${name}`;
+      const path = `memory/sessions/export-${day}.${format}`;
       await deps.reader.files.write(deps.reader.workspace(), path, content.toString('utf8'));
       return `All that I keep of you is in \`${path}\` of the workspace (${sizeWords(content.length)}).`;
     },

@@ -17,6 +17,7 @@ import type { HelperDesk } from './helper-desk.ts';
 import type { JobAsker, JobDesk } from './job-desk.ts';
 import type { MemoryDesk } from './memory-desk.ts';
 import type { People } from './people.ts';
+import type { ReflectionDesk } from './reflection-desk.ts';
 import type { SessionSettingsStore } from './session-settings.ts';
 import type { SpendingDesk } from './spending-desk.ts';
 
@@ -42,7 +43,7 @@ export type CommandDeps = {
   /** What kind of door a channel is. */
   mediumOf(channel: string): Medium;
   readonly compacting: Pick<Agent, 'compact'>;
-  readonly memory: MemoryDesk;
+  readonly memory: MemoryDesk & Pick<ReflectionDesk, 'reflect'>;
   readonly conversations: ConversationDesk;
   resetSession(session: SessionKey): Promise<void>;
   /** Decisions that are given as commands are entered there. */

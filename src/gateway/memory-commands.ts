@@ -5,9 +5,14 @@ import type { Command } from './command.ts';
 export const MEMORY_COMMANDS: readonly Command[] = [
   {
     name: 'memory',
-    summary: 'what I remember of you',
-    timing: 'immediate',
-    run: ({ message }, _argument, { memory }) => memory.show(message),
+    summary: 'what I remember of you, or have me think it over',
+    usage: '/memory [reflect]',
+    timing: 'in_order',
+    async run({ message, role }, argument, { memory }) {
+      if (argument.trim().toLowerCase() !== 'reflect') return memory.show(message);
+      const mayReflect = role === 'owner' || (role === 'trusted' && message.group === undefined);
+      return mayReflect ? memory.reflect(message) : 'Only my owner can do that.';
+    },
   },
   {
     name: 'forget',

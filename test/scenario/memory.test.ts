@@ -135,3 +135,22 @@ it('shows what is kept, hands it out, and forgets for good what a person names, 
   expect(gone).not.toContain('Doctor');
   expect(await asks(OLGA, '/forget quasimodo', /Nothing that I keep/)).toContain('Nothing');
 });
+
+it('thinks over what was noted, and changes what it remembers only with a yes', async () => {
+  await asks(OLGA, '/new', /A new conversation begins/);
+  const note = { fact: 'Olga has moved to Ghent.', kind: 'note' };
+  await asks(OLGA, `call remember ${JSON.stringify(note)}`, /^result: Noted for today/);
+  const path = join(home.path, 'workspace/memory/MEMORY.md');
+  const before = await readFile(path, 'utf8');
+  model.respond((request) =>
+    request.system.startsWith('You keep the long-term memory')
+      ? say(`${before}- [2026-11-21] Lives in Ghent.`)
+      : obedient(request),
+  );
+  expect(await asks(OLGA, '/memory reflect', /Shall I change/)).toContain('Lives in Ghent');
+  expect(await readFile(path, 'utf8')).toBe(before);
+  telegram.press(OLGA.id, OLGA.id, 'Change it');
+  await telegram.waitFor(() => heardBy(OLGA.id).find((text) => /^Changed\./.test(text)));
+  expect(await readFile(path, 'utf8')).toContain('Lives in Ghent');
+  expect(await asks(ANNA, '/memory reflect', /nothing to think over|Only my owner/)).toBeDefined();
+});

@@ -1,10 +1,11 @@
 // Where a test is not about memory: nothing is kept of anybody.
 
-import type { MemoryDesk } from '../../src/gateway/memory-desk.ts';
+import type { CommandDeps } from '../../src/gateway/command.ts';
 
-export const NO_MEMORY: MemoryDesk = {
+export const NO_MEMORY: CommandDeps['memory'] = {
   show: async () => 'Nothing is kept.',
   handOut: async () => 'Nothing is kept.',
   forget: async () => 'Nothing is kept.',
+  reflect: async () => 'Nothing is kept.',
   handler: { answer: async () => '' },
 };
