@@ -4,8 +4,8 @@
 import { claimsOf, type Evidence, supports } from '../core/claims.ts';
 import type { SystemSender } from '../core/message.ts';
 import type { Ask } from '../core/turn-state.ts';
+import type { ModelEvent } from '../providers/provider.ts';
 import { NOT_ALLOWED } from './run-call.ts';
-import type { Finished } from './take-answer.ts';
 import type { TurnContext } from './turn-context.ts';
 
 /** Their messages tell what was done: the answer passes it on. */
@@ -15,7 +15,7 @@ const REPORTS: readonly SystemSender['source'][] = ['approval', 'draft', 'subage
 export function unsupportedIn(
   turn: TurnContext,
   ask: Ask,
-  { stop }: Finished,
+  { stop }: Pick<Extract<ModelEvent, { type: 'finished' }>, 'stop'>,
   text: string,
 ): readonly string[] {
   const isAsked = ask.kind === 'work' || ask.kind === 'answer';
