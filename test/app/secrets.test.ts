@@ -9,6 +9,7 @@ import { loadConfig } from '../../src/app/config.ts';
 import { saveConfig } from '../../src/app/config-store.ts';
 import { type Home, homeOf } from '../../src/app/home.ts';
 import { LiveConfig } from '../../src/app/live-config.ts';
+import { checkSecrets } from '../../src/cli/doctor/config-checks.ts';
 import { literalSecrets, maskSecrets } from '../../src/core/config-secrets.ts';
 import { ConfigError } from '../../src/core/errors.ts';
 
@@ -131,6 +132,19 @@ describe('a secret by reference', () => {
     expect(literalSecrets(loaded.raw)).toEqual([]);
     expect(literalSecrets((await load(SECRET)).raw)).toEqual(['providers.openai.apiKey']);
     expect(literalSecrets((await load('not-needed')).raw)).toEqual([]);
+  });
+
+  test('within an argument of a tool server is advised as it can be written there', async () => {
+    const mcpServers = { one: { command: 'npx', args: ['--api-key', SECRET] } };
+    await writeFile(home.config, JSON.stringify({ version: 1, mcpServers }));
+    const found = JSON.stringify(checkSecrets(await loadConfig(home, {})));
+    expect(found).toContain('mcpServers.one.args');
+    expect(found).toContain('Within args and url write $');
+    mcpServers.one.args[1] = `$${'{THE_KEY}'}`;
+    await writeFile(home.config, JSON.stringify({ version: 1, mcpServers }));
+    const loaded = await loadConfig(home, { THE_KEY: SECRET });
+    expect(JSON.stringify(checkSecrets(loaded))).not.toContain('mcpServers');
+    expect(new LiveConfig(loaded, {}).redact(`key ${SECRET}.`)).toBe('key [redacted].');
   });
 
   test('counts for a configuration that is checked as a whole', async () => {

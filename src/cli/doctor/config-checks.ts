@@ -48,7 +48,10 @@ export function checkExposure({ gateway }: Config): Finding {
 export function checkSecrets({ raw }: LoadedConfig): Finding {
   const literal = literalSecrets(raw);
   if (literal.length === 0) return ok('secrets', 'none stands in config.json');
-  const remedy = 'Put each into the environment or a file: { "env": "NAME" }, { "file": "/path" }.';
+  const isPart = literal.some((path) => /^mcpServers\..*\.(?:args|url)$/.test(path));
+  const remedy =
+    'Put each into the environment or a file: { "env": "NAME" }, { "file": "/path" }.' +
+    (isPart ? ' Within args and url write $' + '{NAME}.' : '');
   return warn('secrets', `written out in config.json: ${literal.join(', ')}`, remedy);
 }
 
