@@ -1,0 +1,60 @@
+// Which tools a model is described where its window has no room for all of them: descriptions that
+// fill the window leave none for the conversation. One that is left out still runs when it is called.
+
+import { textTokens } from './tokens.ts';
+
+/** Of the context window, for the descriptions of all tools. */
+const TOOLS_SHARE = 0.25;
+
+/** What most requests need, the most needed first. The others follow in their own order. */
+const FIRST: readonly string[] = [
+  'read_file',
+  'write_file',
+  'list_dir',
+  'read_result',
+  'remember',
+  'recall',
+  'web_search',
+  'web_fetch',
+  'message',
+  'cron',
+  'search_files',
+  'edit_file',
+  'read_skill',
+  'check_inbox',
+  'send_email',
+  'exec',
+  'search',
+];
+
+export type DescribedTool = {
+  readonly name: string;
+  readonly description: string;
+  readonly schema: unknown;
+};
+
+/** In the order given, so that the provider's cache holds. */
+export function toolsWithRoom<T extends DescribedTool>(
+  tools: readonly T[],
+  contextTokens: number,
+): readonly T[] {
+  const maxTokens = contextTokens * TOOLS_SHARE;
+  if (textTokens(JSON.stringify(tools)) <= maxTokens) return tools;
+  const kept = new Set<T>();
+  let leftTokens = maxTokens;
+  for (const tool of byNeed(tools)) {
+    const tokens = textTokens(JSON.stringify(tool));
+    if (tokens > leftTokens) continue;
+    leftTokens -= tokens;
+    kept.add(tool);
+  }
+  return tools.filter((tool) => kept.has(tool));
+}
+
+function byNeed<T extends DescribedTool>(tools: readonly T[]): readonly T[] {
+  const rank = ({ name }: T) => {
+    const at = FIRST.indexOf(name);
+    return at < 0 ? FIRST.length : at;
+  };
+  return tools.toSorted((a, b) => rank(a) - rank(b));
+}
