@@ -49,10 +49,16 @@ export class HelperDesk {
 
   /** Durable when resolved. */
   async begin(run: HelperRun): Promise<void> {
-    const { book, log } = this.#deps;
+    const { book, clock, log } = this.#deps;
     await book.put(run);
     log.info('helper started', { helper: run.id, kind: run.plan.kind, parent: run.parent.session });
-    await this.#goOn(run);
+    try {
+      await this.#goOn(run);
+    } catch (error) {
+      const over = { state: 'failed', result: 'It could not begin.', telling: 'over' } as const;
+      await book.change(run.id, (each) => ({ ...each, ...over, endedAt: clock.now() }));
+      throw error;
+    }
   }
 
   /** Resolves when it has ended. */

@@ -116,6 +116,7 @@ function paidAs({ sender, chat }: InboundMessage): Pick<AskingTurn, 'paidBy'> {
 }
 
 function askerOf({ sender, chat, group }: InboundMessage): string {
+  if (sender.kind === 'system' && sender.source === 'subagent') return `a helper (${chat.chat})`;
   const title = group?.title === undefined ? '' : ` (${verbatim(group.title)})`;
   const place = group === undefined ? '' : `, in the group ${verbatim(chat.chat)}${title}`;
   return `${verbatim(authorOf(sender))} on ${chat.channel}${place}`;
