@@ -21,6 +21,8 @@ export const TOOL_NAMES = [
   'read_skill',
   'message',
   'ask_user',
+  'plan',
+  'checkpoint',
   'send_email',
   'check_inbox',
   'send_file',
@@ -33,6 +35,7 @@ export const TOOL_NAMES = [
   'financial_search',
   'time',
   'cron',
+  'spawn',
 ] as const;
 
 const web = z.strictObject({
