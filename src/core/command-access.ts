@@ -62,12 +62,13 @@ export const COMMAND_ACCESS: Readonly<Record<string, Access>> = {
   budget: DECISION,
 };
 
-/** Commands of everybody that change what will be done, or who is taken for whom. */
-const DECIDING = ['cron', 'link', 'unlink'];
+/** Change what will be done, what is kept, or who is taken for whom; behind them stand words and codes. */
+const DECIDING = ['cron', 'kill', 'forget', 'link', 'unlink'];
 
-/** Whether it is one that has to be accounted for. */
-export function isDecision(name: string): boolean {
-  return COMMAND_ACCESS[name]?.direct === 'owner' || DECIDING.includes(name);
+/** How much of a command is accounted for: the owner's decisions with what they are about. */
+export function accountedFor(name: string): 'whole' | 'name' | 'not' {
+  if (COMMAND_ACCESS[name]?.direct === 'owner') return 'whole';
+  return DECIDING.includes(name) ? 'name' : 'not';
 }
 
 export type CommandVerdict = 'yes' | 'not this role' | 'not here' | 'not verified';

@@ -2,9 +2,9 @@
 // others take their place in the session's order.
 
 import { type ParsedCommand, parseCommand } from '../core/command.ts';
-import { type CommandVerdict, isDecision, mayGive } from '../core/command-access.ts';
+import { accountedFor, type CommandVerdict, mayGive } from '../core/command-access.ts';
 import { NanobotError } from '../core/errors.ts';
-import { sessionOf } from '../core/message.ts';
+import { type InboundMessage, sessionOf } from '../core/message.ts';
 import { AGENTS_COMMANDS, helpersAtWork } from './agents-commands.ts';
 import { APPROVAL_COMMANDS } from './approval-commands.ts';
 import type { Command, CommandDeps, CommandOrigin } from './command.ts';
@@ -138,7 +138,7 @@ export async function runCommand(
   if (verdict !== 'yes') return REFUSALS[verdict];
   const origin = { session: sessionOf(message), message, role };
   const argument = parseCommand(message.text)?.argument ?? '';
-  if (isDecision(command.name) && argument !== '') note(command, { message, role }, deps);
+  if (argument !== '') note(command.name, message, deps);
   try {
     return await command.run(origin, argument, deps);
   } catch (error) {
@@ -147,11 +147,12 @@ export async function runCommand(
   }
 }
 
-/** Arguments of the owner's say who is meant; those of others hold codes. */
-function note({ name }: Command, { message, role }: Giver, { audit }: CommandDeps): void {
+function note(name: string, message: InboundMessage, { audit }: CommandDeps): void {
   const { sender, text } = message;
+  const extent = accountedFor(name);
+  if (extent === 'not') return;
   const by = sender.kind === 'person' ? sender.id : sender.source;
-  const given = role === 'owner' ? text.slice(0, MAX_NOTED_CHARS).toWellFormed() : `/${name}`;
+  const given = extent === 'whole' ? text.slice(0, MAX_NOTED_CHARS).toWellFormed() : `/${name}`;
   audit.note({ kind: 'command', fields: { command: given, by, session: sessionOf(message) } });
 }
 

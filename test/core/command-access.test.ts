@@ -44,6 +44,8 @@ const TABLE: readonly (readonly [string, string, string])[] = [
   ['approvals', 'owner', 'nobody'],
   ['budget', 'owner', 'nobody'],
   ['usage', 'guest', 'trusted'],
+  ['cost', 'guest', 'trusted'],
+  ['why', 'guest', 'trusted'],
 ];
 const HARMLESS = ['start', 'help', 'whoami'];
 const FROM_HIGHEST: readonly string[] = ADMITTED_ROLES;

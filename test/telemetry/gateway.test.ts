@@ -84,6 +84,8 @@ it('one turn is found by one id wherever the gateway keeps account of it', async
   expect(why).toContain('terminal:list#');
   const cost = await told('/cost');
   expect(cost).toMatch(/This conversation.*: \d+ tokens in 2 model calls/);
+  await told('/allow once telegram 4711');
+  await told('/forget the secret diagnosis');
   expect(cost).toMatch(/Today:\n- .* tokens.* in 3 calls/);
 
   const page = (headers: Record<string, string>) =>
@@ -96,7 +98,7 @@ it('one turn is found by one id wherever the gateway keeps account of it', async
   expect(text).toContain('nanobot_tool_call_seconds_count{tool="write_file",status="ok"} 1');
   expect(text).toContain('nanobot_queue_messages{state="pending"} 0');
   expect(text).toMatch(/nanobot_model_call_seconds_count\{[^}]*status="ok"\} 2/);
-  expect(text).toMatch(/nanobot_messages_received_total\{account="terminal",status="queued"\} 1/);
+  expect(text).toMatch(/nanobot_messages_received_total\{account="terminal",status="queued"\} 2/);
   expect(text).toContain('process_cpu_seconds_total');
   expect(text).not.toContain(SAID);
 
@@ -112,11 +114,9 @@ it('one turn is found by one id wherever the gateway keeps account of it', async
   expect(calls[0].http_status).toBe(503);
 
   const audit = await jsonLines(home.audit);
-  expect(audit.map(({ kind, fields }) => fields.what ?? `${kind} ${fields.tool}`)).toEqual([
-    'started',
-    'tool_call write_file',
-    'stopped',
-  ]);
+  expect(
+    audit.map(({ kind, fields }) => fields.what ?? fields.command ?? `${kind} ${fields.tool}`),
+  ).toEqual(['started', 'tool_call write_file', '/allow once telegram 4711', '/forget', 'stopped']);
   expect(audit[1].fields).toMatchObject({ turn, access: 'write', status: 'ok' });
   expect(JSON.stringify(audit)).not.toContain(SAID);
 
@@ -131,7 +131,7 @@ it('one turn is found by one id wherever the gateway keeps account of it', async
   await withOpenState(home, systemClock, async (state) => {
     const kept = state.store.scope(AUDIT_SCOPE);
     expect(why).toContain(turn);
-    expect(await verifyAudit(home.audit, kept)).toEqual({ kind: 'intact', entries: 3 });
+    expect(await verifyAudit(home.audit, kept)).toEqual({ kind: 'intact', entries: 5 });
     const levels = async () =>
       (await checkAccounts(home, loaded.config, state)).map(({ level }) => level);
     expect(await levels()).toEqual(['ok']);
