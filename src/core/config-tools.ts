@@ -17,6 +17,7 @@ export const TOOL_NAMES = [
   'list_dir',
   'remember',
   'recall',
+  'session_search',
   'read_earlier',
   'read_skill',
   'message',
