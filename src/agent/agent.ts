@@ -3,6 +3,7 @@
 
 import type { OutboundAttachment } from '../core/attachment.ts';
 import type { Payer } from '../core/budget-limits.ts';
+import type { ContextReport } from '../core/context-report.ts';
 import type { AgentEvent, TurnOutcome } from '../core/event.ts';
 import type { SessionKey, TurnId } from '../core/ids.ts';
 import type { Letter } from '../core/letter.ts';
@@ -12,7 +13,6 @@ import type { PersonQuestion } from '../core/person-question.ts';
 import type { Rights, ToolAccess } from '../core/rights.ts';
 import type { ToolOutcome } from '../tools/tool.ts';
 import type { CompactionReport } from './compaction.ts';
-import type { ContextReport } from './context-report.ts';
 import type { Revisions } from './revise.ts';
 
 /** A message the agent is to answer, with its place in the session's order. */

@@ -3,34 +3,12 @@
 
 import { clearedAmong } from '../core/clear-results.ts';
 import { watermarkTokens } from '../core/compaction.ts';
+import type { ContextReport } from '../core/context-report.ts';
 import { imagesShownBy } from '../core/model-vision.ts';
 import { entryTokens, imagesTokens, messagesTokens, textTokens } from '../core/tokens.ts';
 import type { ClearedResults } from './cleared-results.ts';
 import { planCall } from './model-call.ts';
 import type { TurnContext } from './turn-context.ts';
-
-/** Counts are tokens, corrected by what the provider counted before. */
-export type ContextReport = {
-  readonly model: string;
-  /** Of the model, or less where the configuration says so. */
-  readonly contextTokens: number;
-  /** Above this the oldest is left out; the rest of the window is for the answer. */
-  readonly inputTokens: number;
-  /** Above this the conversation is summed up; undefined where that is switched off. */
-  readonly summedUpAbove: number | undefined;
-  /** The system prompt, part by part. */
-  readonly prompt: readonly { readonly name: string; readonly tokens: number }[];
-  readonly tools: { readonly count: number; readonly tokens: number };
-  /** The summary of what came before; 0: there is none. */
-  readonly summary: number;
-  readonly conversation: { readonly messages: number; readonly tokens: number };
-  readonly images: number;
-  /** Results of tools that a line stands for by now. */
-  readonly cleared: number;
-  readonly total: number;
-  /** Whether a provider has counted for this model, so that the estimates are corrected. */
-  readonly isCorrected: boolean;
-};
 
 export function contextReport(turn: TurnContext, cleared: ClearedResults): ContextReport {
   const { input, models, prepared, settings } = turn;

@@ -6,6 +6,7 @@ import { TurnCancelled } from '../bus/bus.ts';
 import { ProviderError } from '../core/errors.ts';
 import type { AgentEvent } from '../core/event.ts';
 import type { SessionKey } from '../core/ids.ts';
+import type { StandingNote } from '../core/plan.ts';
 import { createTimeStamps, type TimeStamp } from '../core/message-times.ts';
 import { interrupt, TURN_START } from '../core/turn.ts';
 import type { Interruption, LiveState, TurnState } from '../core/turn-state.ts';
@@ -45,6 +46,8 @@ export type AgentDeps = {
   readonly prompt: PromptSources;
   readonly reader: Pick<MediaReader, 'document'>;
   readonly spending: SpendingGuard;
+  /** What the agent noted of a task under way; undefined where there is none. */
+  standing(session: SessionKey): Promise<StandingNote | undefined>;
   /** Sums up long conversations. */
   readonly side: SideModel;
   readonly clock: Clock;
@@ -73,7 +76,7 @@ type Lasting = {
 /** Disposing ends what goes on behind the turns. */
 export function createAgent(deps: AgentDeps): Agent & AsyncDisposable {
   const { sessions, clock } = deps;
-  const contexts = new PreparedContexts(sessions, deps.prompt);
+  const contexts = new PreparedContexts(sessions, deps.prompt, (session) => deps.standing(session));
   const correction = createTokenCorrection();
   const outdated = (session: SessionKey) => contexts.outdated(session);
   const compactor = createCompactor({ ...deps, outdated });

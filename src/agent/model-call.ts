@@ -33,7 +33,10 @@ export function planCall(turn: TurnContext, model: string, ask: Ask): ModelCall 
   const budget = callBudget(contextTokens, settings.maxTokens);
   const described = toolsWithRoom(toolsOf(turn), contextTokens);
   const system = systemPrompt(turn, { contextTokens, local: handle.local }, described);
-  const messages = withNote(turn.thread.messages, noteFor(ask, turn.limits.maxRounds));
+  const messages = withNote(
+    turn.thread.messages,
+    joined(standingOf(turn), noteFor(ask, turn.limits.maxRounds)),
+  );
   const { specs, mayCall } = offeredTools(turn, described, messages, contextTokens);
   const systemText = system.map(({ text }) => text).join('\n');
   const { thinkingBudget } = input.settings;
@@ -133,6 +136,17 @@ function noteFor(ask: Ask, maxRounds: number): string | undefined {
   }
   if (ask.remainingRounds === undefined) return undefined;
   return `[${ask.remainingRounds} of ${maxRounds} rounds of tool use remain for this answer.]`;
+}
+
+/** Until the turn has a newer one of its own. */
+function standingOf({ thread, prepared }: TurnContext): string | undefined {
+  const called = thread.answers.flatMap(({ toolCalls }) => toolCalls);
+  return called.some(({ name }) => name === 'plan') ? undefined : prepared.standing?.text;
+}
+
+function joined(...notes: readonly (string | undefined)[]): string | undefined {
+  const said = notes.filter((note) => note !== undefined);
+  return said.length === 0 ? undefined : said.join('\n\n');
 }
 
 /** Apart from what the next call says again, so that this is found in the provider's cache. */

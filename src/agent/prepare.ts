@@ -18,7 +18,8 @@ import type { TurnContext } from './turn-context.ts';
 export async function prepareTurn(turn: TurnContext): Promise<SignalOf<'preparing'>> {
   const { input, thread, sessions, prepared } = turn;
   const asked = input.messages.map(({ message }) => message.id);
-  thread.open(prepared.history, await sessions.turn(input.session, input.turnId), asked);
+  const own = await sessions.turn(input.session, input.turnId);
+  thread.open(prepared.history, own, asked, prepared.standing?.isForeign);
   const { end } = thread;
   if (end !== undefined) {
     const { outcome: kind, answers, throughSeq } = end;

@@ -4,6 +4,7 @@
 import type { SessionKey } from '../core/ids.ts';
 import type { ChatRef } from '../core/message.ts';
 import type { TurnPerson } from '../core/notes.ts';
+import type { StandingNote } from '../core/plan.ts';
 import type { TranscriptEntry } from '../core/transcript.ts';
 import type { SessionStore } from '../sessions/store.ts';
 import type { PreparedContext } from './agent.ts';
@@ -13,7 +14,11 @@ export type Prepared = PreparedContext & {
   readonly person: TurnPerson;
   readonly history: readonly TranscriptEntry[];
   readonly material: PromptMaterial;
+  /** What the agent noted of a task under way. */
+  readonly standing: StandingNote | undefined;
 };
+
+type StandingOf = (session: SessionKey) => Promise<StandingNote | undefined>;
 
 /** Contexts that wait for their turn; an older one is loaded again when its turn comes. */
 const MAX_WAITING = 256;
@@ -21,19 +26,22 @@ const MAX_WAITING = 256;
 export class PreparedContexts {
   readonly #sessions: SessionStore;
   readonly #sources: PromptSources;
+  readonly #standing: StandingOf;
   readonly #fresh = new Map<SessionKey, Prepared>();
 
-  constructor(sessions: SessionStore, sources: PromptSources) {
+  constructor(sessions: SessionStore, sources: PromptSources, standing: StandingOf) {
     this.#sessions = sessions;
     this.#sources = sources;
+    this.#standing = standing;
   }
 
   async prepare(session: SessionKey, chat: ChatRef, person: TurnPerson): Promise<Prepared> {
-    const [history, material] = await Promise.all([
+    const [history, material, standing] = await Promise.all([
       this.#sessions.load(session),
       this.#sources.read(chat.channel, person.notes),
+      this.#standing(session),
     ]);
-    const prepared = { session, person, history, material };
+    const prepared = { session, person, history, material, standing };
     this.#fresh.delete(session);
     this.#fresh.set(session, prepared);
     const [oldest] = this.#fresh.keys();

@@ -67,7 +67,9 @@ export class Thread {
     history: readonly TranscriptEntry[],
     own: readonly TranscriptEntry[],
     asked: readonly MessageId[],
+    isNoteTainted = false,
   ): void {
+    this.#wasTainted = isNoteTainted;
     this.#own = [...own];
     this.#asked = new Set(asked);
     this.#history = history;

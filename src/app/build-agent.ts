@@ -7,6 +7,7 @@ import { agentSettingsOf } from '../agent/settings.ts';
 import type { SideModel } from '../agent/side-model.ts';
 import type { SpendingGuard } from '../agent/spending.ts';
 import type { Environment } from '../core/environment.ts';
+import type { PlanDesk } from '../gateway/plans.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { ToolServers } from '../mcp/mcp.ts';
@@ -28,6 +29,7 @@ import type { MissingTool } from '../tools/tool.ts';
 import { toolboxSettings } from '../tools/tool-settings.ts';
 import { createToolbox } from '../tools/toolbox.ts';
 import type { BuiltMemory } from './build-memory.ts';
+import { buildPlans, type PlanParts } from './build-plans.ts';
 import { buildSearch } from './build-search.ts';
 import type { Measuring } from './build-telemetry.ts';
 import { buildWeb } from './build-web.ts';
@@ -54,9 +56,12 @@ export type AgentParts = {
   readonly toolServers: Pick<ToolServers, 'tools'>;
   readonly measuring: Pick<Measuring, 'telemetry' | 'audit'>;
   maxFileBytes: SendFileDeps['limit'];
-};
+} & PlanParts;
 
-export type BuiltAgent = Agent & { missingTools(): readonly MissingTool[] };
+export type BuiltAgent = Agent & {
+  readonly plans: PlanDesk;
+  missingTools(): readonly MissingTool[];
+};
 
 export function buildAgent(
   {
@@ -78,6 +83,9 @@ export function buildAgent(
     toolServers,
     measuring,
     maxFileBytes,
+    store,
+    bus,
+    channelOf,
   }: AgentParts,
   models: () => ModelRegistry,
   spending: SpendingGuard,
@@ -87,7 +95,9 @@ export function buildAgent(
   const { files, memory, past } = remembering;
   const redact = (text: string) => live.redact(text);
   const maxResultChars = () => live.defaults.maxToolResultChars;
+  const plans = buildPlans({ store, bus, clock, log, channelOf });
   const tools = createTools({
+    plans: () => plans,
     schedules,
     helpers,
     inboxes,
@@ -116,6 +126,10 @@ export function buildAgent(
     reader,
     toolbox: () => shown,
     prompt: redactedPrompt(sources, redact),
+    async standing(session) {
+      const note = await plans.note(session);
+      return note === undefined ? undefined : { ...note, text: redact(note.text) };
+    },
     spending,
     side,
     clock,
@@ -129,6 +143,7 @@ export function buildAgent(
       remembering.watch.opened(session, person);
       return observed.prepare(session, chat, person);
     },
+    plans,
     missingTools: () => toolbox.missing(),
   };
 }

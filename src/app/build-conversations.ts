@@ -3,12 +3,14 @@
 import type { Agent } from '../agent/agent.ts';
 import { turnId } from '../core/ids.ts';
 import { sessionOf } from '../core/message.ts';
+import type { Asks } from '../gateway/asks.ts';
 import type { CommandDeps } from '../gateway/command.ts';
 import type { ConversationDesk } from '../gateway/conversation-desk.ts';
 import type { Origins } from '../gateway/origins.ts';
 import type { Persons } from '../gateway/persons.ts';
 import { createTurnPersonOf } from '../gateway/turn-person.ts';
 import { createSessionMaintenance } from '../sessions/session-maintenance.ts';
+import type { BuiltAgent } from './build-agent.ts';
 import type { Foundations } from './foundations.ts';
 import type { Home } from './home.ts';
 
@@ -19,6 +21,21 @@ export type ConversationParts = Pick<Foundations, 'live' | 'clock'> & {
   persons(): Persons;
   deciding(): { readonly origins: Origins };
 };
+
+/** What waits for an answer in a conversation and what was under way ends with it. */
+export function createBeginAnew({
+  agent,
+  asks,
+}: {
+  readonly agent: BuiltAgent;
+  asks(): Pick<Asks, 'drop'>;
+}): CommandDeps['resetSession'] {
+  return async (session) => {
+    await asks().drop(session);
+    await agent.plans.clear(session);
+    await agent.reset(session);
+  };
+}
 
 /** Nothing is asked: what a turn would do, this one leaves. */
 const NO_TURN = {
@@ -34,7 +51,7 @@ export function buildConversations(parts: ConversationParts): ConversationDesk {
   const care = () =>
     createSessionMaintenance({ folder: home.sessions, workspace: live.defaults.workspace, clock });
   return {
-    async context({ message }) {
+    async context(message) {
       const session = sessionOf(message);
       const [chosen, person, { rights }] = await Promise.all([
         settings.get(session),

@@ -26,7 +26,7 @@ import { buildAgent } from './build-agent.ts';
 import { buildArrivals } from './build-arrivals.ts';
 import { buildAsides } from './build-asides.ts';
 import { type Automation, buildAutomation } from './build-automation.ts';
-import { buildConversations } from './build-conversations.ts';
+import { buildConversations, createBeginAnew } from './build-conversations.ts';
 import { buildDecisions } from './build-decisions.ts';
 import { buildDoorWatch } from './build-door-watch.ts';
 import { buildExec } from './build-exec.ts';
@@ -96,9 +96,10 @@ async function build(
   const later = { maxFileBytes, persons: () => persons, questions: () => questions };
   const remembering = buildMemory({ ...foundations, home, resources, ...later });
   const { sessions, files } = remembering;
-  const inboxes = () => openInboxes(live, (name) => manager.channel(name));
+  const channelOf = (name: AccountName) => manager.channel(name);
+  const inboxes = () => openInboxes(live, channelOf);
   const helpers = () => subagents.helpers;
-  const shared = { skills, executor, maxFileBytes, schedules, inboxes, helpers };
+  const shared = { skills, executor, maxFileBytes, schedules, inboxes, helpers, channelOf };
   const parts = { ...foundations, sessions, remembering, env, resources, ...shared };
   const ownerChat = () => ownerDoor.chat(isThere);
   const asking = { ownerChat, deciding: () => deciding, persons: () => persons };
@@ -146,10 +147,7 @@ async function build(
     drafts: { open: () => drafts.open(), askAgain: (chat) => drafts.askAgain(chat) },
     compacting: agent,
     conversations: buildConversations({ ...foundations, ...asking, agent, home, settings }),
-    async resetSession(session) {
-      await asks.drop(session);
-      await agent.reset(session);
-    },
+    resetSession: createBeginAnew({ agent, asks: () => deciding.asks }),
     undo: createUndo({ agent, bus, log, channel: (name) => manager.channel(name) }),
     audit: foundations.measuring.audit,
   };
@@ -231,6 +229,7 @@ async function build(
         ...automation.background,
         ...subagents.background,
         { name: 'questions', run: (signal) => questions.run(signal) },
+        { name: 'plans', run: (signal) => agent.plans.run(signal) },
         { name: 'mails', run: (signal) => mails.run(signal) },
         { name: 'index', run: (signal) => remembering.indexing.run(signal) },
         { name: 'tool servers', run: (signal) => toolServers.run(signal) },

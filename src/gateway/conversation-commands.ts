@@ -1,15 +1,15 @@
 // `/context`: what the next call takes of the model's window; `/sessions`: the conversations one has;
 // `/restore`: what /new and /undo took out of sight, back again.
 
-import type { ContextReport } from '../agent/context-report.ts';
+import type { ContextReport } from '../core/context-report.ts';
 import type { SessionKey } from '../core/ids.ts';
 import { sessionKeyOf } from '../core/message.ts';
 import { chatsOf, type Person } from '../core/person.ts';
 import type { RestorePoint } from '../core/session-restore.ts';
 import { firstWords, verbatim } from '../core/stranger-words.ts';
 import { createMinuteText } from '../core/zone-time.ts';
-import type { SessionInfo } from '../sessions/maintenance.ts';
 import type { Command, CommandDeps, CommandOrigin } from './command.ts';
+import type { ConversationInfo } from './conversation-desk.ts';
 
 const MAX_LISTED = 20;
 const KILOBYTE = 1000;
@@ -26,8 +26,8 @@ export const CONVERSATION_COMMANDS: readonly Command[] = [
     name: 'context',
     summary: 'what fills the model’s memory of this conversation',
     timing: 'in_order',
-    run: async (origin, _argument, { conversations }) =>
-      contextText(await conversations.context(origin)),
+    run: async ({ message }, _argument, { conversations }) =>
+      contextText(await conversations.context(message)),
   },
   {
     name: 'sessions',
@@ -135,7 +135,7 @@ async function keysOf(
   return [...new Set([here, ...shared, ...routed, ...chats.map(sessionKeyOf)])];
 }
 
-function listText(all: readonly SessionInfo[], here: SessionKey, timeZone: string): string {
+function listText(all: readonly ConversationInfo[], here: SessionKey, timeZone: string): string {
   if (all.length === 0) return 'Nothing was said yet.';
   const lines = all.map(({ key, updatedAt, messages, bytes }) => {
     const mark = key === here ? ', this one' : '';

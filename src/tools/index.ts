@@ -1,5 +1,6 @@
 // Every tool the agent may get. Which ones it does get is a setting of the toolbox.
 
+import type { Plans } from '../core/plan.ts';
 import type { GuardedFiles } from '../lib/guarded-files.ts';
 import type { MemoryStore } from '../memory/memory.ts';
 import type { Skills } from '../skills/skills.ts';
@@ -12,6 +13,7 @@ import { createExecuteCode } from './exec/execute-code.ts';
 import type { Executor } from './exec/executor.ts';
 import { createListDir } from './list-dir.ts';
 import { createMessage } from './message.ts';
+import { createCheckpoint, createPlan } from './plan.ts';
 import { createReadDocument, type ReadDocumentDeps } from './read-document.ts';
 import { createReadEarlier, type ReadEarlierDeps } from './read-earlier.ts';
 import { createReadFile } from './read-file.ts';
@@ -46,6 +48,7 @@ export type ToolsDeps = {
   readonly results: ReadResultDeps;
   readonly sending: Omit<SendFileDeps, 'files'>;
   readonly schedules: () => Schedules;
+  readonly plans: () => Plans;
   readonly helpers: () => Helpers;
 };
 
@@ -63,6 +66,7 @@ export function createTools({
   sending,
   results,
   reading,
+  plans,
   schedules,
   helpers,
 }: ToolsDeps): readonly Tool[] {
@@ -83,6 +87,8 @@ export function createTools({
     createReadSkill(skills),
     createMessage(),
     createAskUser(),
+    createPlan(plans),
+    createCheckpoint(plans),
     createSendEmail(),
     createSendFile({ files, ...sending }),
     createExec(executor),

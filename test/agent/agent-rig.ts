@@ -143,6 +143,7 @@ export async function createRig(options: RigOptions = {}) {
     return {
       sessions,
       agent: createAgent({
+        standing: async () => undefined,
         models,
         side: options.side ?? createSideModel(asked),
         toolbox: () => toolbox,

@@ -39,6 +39,7 @@ const executor = createIdleExecutor();
 const results = { find: async () => undefined, maxResultChars: () => 10_000 };
 const schedules = noSchedules;
 const tools = createTools({
+  plans: () => ({ keep: async () => undefined, mark: async () => undefined }),
   schedules,
   helpers: noHelpers,
   inboxes: () => [],

@@ -15,6 +15,14 @@ const GOOD: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   recall: { query: 'tea' },
   read_skill: { name: 'tea' },
   message: { content: 'On it.' },
+  plan: {
+    goal: 'Tea',
+    steps: [
+      { text: 'Boil water', status: 'doing' },
+      { text: 'Pour', after: [1] },
+    ],
+  },
+  checkpoint: { done: 'Water is hot.', open: 'Pour it.' },
   ask_user: { question: 'Which one?', choices: ['this', 'that'] },
   send_email: { to: 'ann@example.org', subject: 'Lunch', body: 'Today?' },
   send_file: { paths: ['hello.txt'], caption: 'a file' },

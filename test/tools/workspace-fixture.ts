@@ -44,6 +44,7 @@ export function createToolSet(home: string) {
   const reader = createTestReader(media, join(home, 'derived'));
   const reading = { media, reader, maxResultChars: () => 10_000 };
   const tools = createTools({
+    plans: () => ({ keep: async () => undefined, mark: async () => undefined }),
     ...{ files, memory, timeZone, sending, reading },
     results: { find: async () => undefined, maxResultChars: () => 10_000 },
     skills: createTestSkills(workspace),

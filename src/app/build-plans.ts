@@ -1,0 +1,45 @@
+// Builds where the agent's plans are kept and how they are shown.
+
+import type { MessageBus } from '../bus/bus.ts';
+import type { Channel } from '../channels/channel.ts';
+import { type AccountName, accountName } from '../core/account.ts';
+import { DeliveryError } from '../core/errors.ts';
+import type { MessageId } from '../core/ids.ts';
+import { createPlans, PLANS_SCOPE, type PlanDesk } from '../gateway/plans.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { Logger } from '../lib/logger.ts';
+import type { StateStore } from '../store/store.ts';
+
+export type PlanParts = {
+  readonly store: StateStore;
+  readonly bus: Pick<MessageBus, 'send' | 'outbound'>;
+  readonly clock: Clock;
+  readonly log: Logger;
+  channelOf(name: AccountName): Channel | undefined;
+};
+
+const EDIT_DEADLINE_MS = 15_000;
+
+export function buildPlans({ store, bus, clock, log, channelOf }: PlanParts): PlanDesk {
+  async function edit(text: MessageId, markdown: string) {
+    const sent = await bus.outbound(text);
+    if (sent === undefined) return 'cannot';
+    const editing = channelOf(accountName(sent.chat))?.editing;
+    if (editing === undefined) return 'cannot';
+    const [part] = sent.parts;
+    if (part === undefined) return 'later';
+    try {
+      await editing.edit(sent.chat, part, markdown, AbortSignal.timeout(EDIT_DEADLINE_MS));
+      return 'done';
+    } catch (error) {
+      if (!(error instanceof DeliveryError)) throw error;
+      log.info('checklist not changed in place', { text, error });
+      return 'cannot';
+    }
+  }
+
+  return createPlans({
+    ...{ state: store.scope(PLANS_SCOPE), bus, clock, edit },
+    isDoor: (chat) => channelOf(accountName(chat)) !== undefined,
+  });
+}

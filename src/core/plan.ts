@@ -1,0 +1,113 @@
+// The plan that the agent keeps for a long task, and the points it marked: what is valid, how people see
+// it and how the model is reminded of it. Keeping and showing it are left to gateway/plans.ts.
+
+import type { SessionKey } from './ids.ts';
+import type { ChatRef } from './message.ts';
+import { truncateText } from './truncate.ts';
+
+export const STEP_STATES = ['pending', 'doing', 'done', 'dropped'] as const;
+
+export type PlanStep = {
+  readonly text: string;
+  readonly status: (typeof STEP_STATES)[number];
+  /** Numbers of steps that have to be over first, from 1. */
+  readonly after: readonly number[];
+};
+
+export type Plan = { readonly goal: string; readonly steps: readonly PlanStep[] };
+
+/** What was done and what is open at a point of the task, in the words of the agent. */
+export type Checkpoint = { readonly done: string; readonly open: string };
+
+/** As the model is reminded of it. */
+export type StandingNote = {
+  readonly text: string;
+  /** Written where words of others were in view. */
+  readonly isForeign: boolean;
+};
+
+export type Standing = {
+  readonly plan: Plan | undefined;
+  /** Oldest first. */
+  readonly checkpoints: readonly Checkpoint[];
+};
+
+/** The conversation that a plan belongs to. */
+export type PlanPlace = {
+  readonly session: SessionKey;
+  readonly chat: ChatRef;
+  /** Words of others are in view. */
+  readonly isTainted: boolean;
+};
+
+/** Where plans are kept, durably. */
+export interface Plans {
+  keep(plan: Plan, place: PlanPlace): Promise<void>;
+  mark(checkpoint: Checkpoint, place: PlanPlace): Promise<void>;
+}
+
+/** The newest are kept. */
+export const MAX_CHECKPOINTS = 5;
+const MAX_STANDING_CHARS = 6000;
+
+const SIGNS: Readonly<Record<PlanStep['status'], string>> = {
+  pending: '☐',
+  doing: '▶',
+  done: '☑',
+  dropped: '✕',
+};
+
+const isOver = ({ status }: Pick<PlanStep, 'status'>) => status === 'done' || status === 'dropped';
+
+export const isFinished = ({ steps }: Plan) => steps.every(isOver);
+
+/** Why the plan cannot be kept as it is, for the model. */
+export function planProblem({ steps }: Plan): string | undefined {
+  for (const [index, { after, status }] of steps.entries()) {
+    const number = index + 1;
+    const missing = after.find((other) => other > steps.length || other === number);
+    if (missing !== undefined) return `step ${number} cannot come after step ${missing}`;
+    const open = after.find((other) => !isOver(steps[other - 1] ?? { status: 'done' }));
+    if ((status === 'doing' || status === 'done') && open !== undefined) {
+      return `step ${number} is ${status}, and step ${open}, which has to be over first, is not`;
+    }
+  }
+  return hasCircle(steps) ? 'steps wait for each other in a circle' : undefined;
+}
+
+function hasCircle(steps: readonly PlanStep[]): boolean {
+  const left = new Set(steps.keys());
+  for (;;) {
+    const free = [...left].filter((index) =>
+      (steps[index]?.after ?? []).every((other) => !left.has(other - 1)),
+    );
+    if (free.length === 0) return left.size > 0;
+    for (const index of free) left.delete(index);
+  }
+}
+
+/** As the person sees it, Markdown. */
+export function checklist({ goal, steps }: Plan): string {
+  const lines = steps.map(({ text, status }) => `- ${SIGNS[status]} ${text}`);
+  const over = steps.filter(isOver).length;
+  return `**${goal}** (${over} of ${steps.length})\n${lines.join('\n')}`;
+}
+
+/** As the model is reminded of it; undefined where nothing is under way. */
+export function standingNote({ plan, checkpoints }: Standing): string | undefined {
+  const open = plan === undefined || isFinished(plan) ? [] : [planText(plan)];
+  const marks = checkpoints.map(
+    ({ done, open: left }) => `Checkpoint. Done: ${done} Open: ${left}`,
+  );
+  if (open.length + marks.length === 0) return undefined;
+  const text = [...open, ...marks].join('\n');
+  return `[Under way, by your own notes:\n${truncateText(text, MAX_STANDING_CHARS, 'notes left out')}]`;
+}
+
+export function planText({ goal, steps }: Plan): string {
+  const lines = steps.map(({ text, status, after }, index) => {
+    const behind = after.length === 0 ? '' : ` (after ${after.join(', ')})`;
+    return `${index + 1}. ${status}: ${text}${behind}`;
+  });
+  return [`Plan: ${goal}`, ...lines].join('\n');
+}

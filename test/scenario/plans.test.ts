@@ -1,0 +1,96 @@
+// A long task: its checklist changes in place, the model is reminded of it in later turns, and what it
+// marked survives a summary and a kill: the whole program, seen from Telegram and from the model.
+
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type BotApi, startBotApi } from '../support/bot-api.ts';
+import { type GatewayProcess, makeTestHome, type TestHome } from '../support/gateway-process.ts';
+import { echo, type LlmServer, startLlmServer } from '../support/llm-server.ts';
+
+const PERSON = 820;
+
+let telegram: BotApi;
+let model: LlmServer;
+let home: TestHome;
+let gateway: GatewayProcess;
+
+const bot = () => telegram.chat(PERSON).messages.filter(({ from }) => from === 'bot');
+const hears = (pattern: RegExp) =>
+  telegram.waitFor(() => bot().find(({ text }) => pattern.test(text)), 15_000);
+const lastBody = () => JSON.stringify(model.requests.at(-1)?.body);
+const planOf = (...states: readonly string[]) => ({
+  name: 'plan',
+  arguments: {
+    goal: 'Paint the house',
+    steps: ['Buy paint', 'Paint', 'Clean up'].map((text, index) => ({
+      ...{ text, status: states[index] },
+      ...(index === 0 ? {} : { after: [index] }),
+    })),
+  },
+});
+
+beforeAll(async () => {
+  telegram = await startBotApi();
+  model = await startLlmServer({ respond: echo });
+  const { token, apiRoot } = telegram;
+  home = await makeTestHome({
+    agents: { defaults: { model: 'openai/sim-1' } },
+    providers: { openai: { apiKey: 'plan-key', apiBase: model.openaiBase } },
+    channels: { telegram: { enabled: true, token, apiRoot, allowFrom: [`${PERSON}`] } },
+    gateway: { port: 0 },
+    coalesce: { quietMs: 30 },
+  });
+  gateway = await home.start();
+}, 60_000);
+
+afterAll(async () => {
+  await home[Symbol.asyncDispose]();
+  expect(telegram.violations).toEqual([]);
+  await telegram[Symbol.asyncDispose]();
+  await model[Symbol.asyncDispose]();
+});
+
+describe('a plan', () => {
+  it('is one checklist that changes in place, and the model is reminded of it', async () => {
+    model.script(
+      { toolCalls: [planOf('doing', 'done', 'pending')] },
+      { toolCalls: [planOf('doing', 'pending', 'pending')] },
+      { chunks: ['nonce-begun'] },
+    );
+    telegram.say(PERSON, 'paint the house');
+    await hears(/nonce-begun/);
+    expect(JSON.stringify(model.requests[1]?.body)).toContain('step 2 is done, and step 1');
+    const list = await hears(/▶ Buy paint/);
+    expect(list.text).toContain('Paint the house (0 of 3)');
+    model.script(
+      { toolCalls: [planOf('done', 'doing', 'pending')] },
+      { chunks: ['nonce-painting'] },
+    );
+    telegram.say(PERSON, 'go on');
+    await hears(/nonce-painting/);
+    expect(JSON.stringify(model.requests.at(-2)?.body)).toContain('1. doing: Buy paint');
+    const changed = await hears(/☑ Buy paint\n.*▶ Paint/);
+    expect(changed.id).toBe(list.id);
+    expect(bot().filter(({ text }) => text.includes('Paint the house'))).toHaveLength(1);
+  });
+
+  it('and what was marked outlive a kill, and end with /new', async () => {
+    const mark = { done: 'Paint is blue RAL-5010', open: 'the door' };
+    model.script(
+      { toolCalls: [{ name: 'checkpoint', arguments: mark }] },
+      { chunks: ['nonce-marked'] },
+    );
+    telegram.say(PERSON, 'remember how far we are');
+    await hears(/nonce-marked/);
+    await gateway.kill();
+    gateway = await home.start();
+    telegram.say(PERSON, 'and? nonce-and');
+    await hears(/nonce-and/);
+    expect(lastBody()).toContain('Checkpoint. Done: Paint is blue RAL-5010 Open: the door');
+    expect(lastBody()).toContain('2. doing: Paint (after 1)');
+    telegram.say(PERSON, '/new');
+    await hears(/A new conversation/);
+    telegram.say(PERSON, 'hello nonce-new');
+    await hears(/nonce-new/);
+    expect(lastBody()).not.toMatch(/RAL-5010|Paint the house/);
+  }, 60_000);
+});
