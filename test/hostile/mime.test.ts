@@ -6,10 +6,10 @@ import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { dkimSign } from 'mailauth/lib/dkim/sign.js';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { readIncoming } from '../../src/channels/email/inbound.ts';
-import { MailReader, startWorker } from '../../src/channels/email/mail-reader.ts';
+import { extractFiles } from '../../src/channels/email/mail-files.ts';
+import { MailReader } from '../../src/channels/email/mail-reader.ts';
 import { MailRegister } from '../../src/channels/email/mail-register.ts';
 import { splitHeader } from '../../src/channels/email/mime-limits.ts';
-import type { FromParser } from '../../src/channels/email/parsed-mail.ts';
 import { admit } from '../../src/core/admission.ts';
 import { channelName, DEFAULT_ACCOUNT } from '../../src/core/ids.ts';
 import { parseHeaderBlock } from '../../src/core/mail-headers.ts';
@@ -163,15 +163,13 @@ describe('a file comes along under a name that is only shown:', () => {
 
 /** What the thread reads of a mail's files. */
 async function contentsOf(raw: Buffer): Promise<readonly string[]> {
-  const worker = startWorker();
-  const answer = Promise.withResolvers<readonly Uint8Array[]>();
-  worker.on('message', (message: FromParser) => {
-    if (message.kind === 'files') answer.resolve(message.contents);
-  });
-  worker.postMessage({ kind: 'files', raw });
-  const contents = await answer.promise;
-  await worker.terminate();
-  return contents.map((content) => Buffer.from(content).toString('utf8'));
+  const found = await extractFiles(raw, systemClock, AbortSignal.timeout(MAX_MAIL_MS));
+  const texts: string[] = [];
+  for (let index = 0; found.has(index); index += 1) {
+    texts.push(Buffer.concat(await Array.fromAsync(found.read(index))).toString('utf8'));
+  }
+  found.close();
+  return texts;
 }
 
 describe('after all of them', () => {

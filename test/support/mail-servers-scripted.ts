@@ -13,6 +13,7 @@ export type ScriptedImap = AsyncDisposable & {
 export type ScriptedImapOptions = {
   /** Capabilities; STARTTLS is never among them. */
   readonly capabilities?: string;
+  /** In ASCII. */
   readonly mail: string;
   /** How a full body fetch is answered. */
   readonly body: 'whole' | 'missing' | 'in two pieces' | 'never';
@@ -102,10 +103,17 @@ function fetched(command: string, { mail, body }: ScriptedImapOptions): string |
     const date = '"15-Jan-2026 12:00:00 +0000"';
     return `* 1 FETCH (UID 1 RFC822.SIZE ${size} INTERNALDATE ${date} BODY${section} ${ids})\r\n`;
   }
+  if (command.includes('BODY.PEEK[HEADER]<') && body === 'whole') {
+    return `* 1 FETCH (UID 1 BODY[HEADER]<0> ${literal(header)})\r\n`;
+  }
   if (!command.includes('BODY.PEEK[]')) {
     if (body !== 'in two pieces') return '* 1 FETCH (UID 1)\r\n';
     return `* 1 FETCH (UID 1 BODY[HEADER] ${literal(header)} BODY[TEXT] ${literal(text)})\r\n`;
   }
   if (body === 'never') return undefined;
-  return body === 'whole' ? `* 1 FETCH (UID 1 BODY[] ${literal(mail)})\r\n` : '';
+  if (body !== 'whole') return '';
+  const [, start, count] = /BODY\.PEEK\[\]<(\d+)\.(\d+)>/.exec(command) ?? [];
+  const piece = mail.slice(Number(start), Number(start) + Number(count));
+  const size = Buffer.byteLength(mail);
+  return `* 1 FETCH (UID 1 RFC822.SIZE ${size} BODY[]<${start}> ${literal(piece)})\r\n`;
 }

@@ -3,7 +3,9 @@
 // has a deadline; a missed one closes the connection: the next answer could belong to the last question.
 
 import type { FetchMessageObject, ImapFlow } from 'imapflow';
+import type { ChannelError } from '../../core/errors.ts';
 import type { Clock } from '../../lib/clock.ts';
+import { bodyPieces } from './imap-body.ts';
 import { imapFailure, serverFault, tokenLoginMissing } from './imap-failure.ts';
 import {
   COMMAND_DEADLINE_MS,
@@ -27,21 +29,24 @@ export type MailFolder = { readonly path: string; readonly specialUse: string | 
 export class ImapConnection implements AsyncDisposable {
   readonly #client: ImapFlow;
   readonly #clock: Clock;
-  readonly #closed = Promise.withResolvers<never>();
+  /** Each for as long as somebody waits: one promise for all would keep every answer of the server. */
+  readonly #waiting = new Set<(failure: ChannelError) => void>();
+  #failure: ChannelError | undefined;
   #news = Promise.withResolvers<void>();
   #lastError: unknown;
 
   private constructor(client: ImapFlow, clock: Clock) {
     this.#client = client;
     this.#clock = clock;
-    this.#closed.promise.catch(() => undefined);
     client.on('error', (error: unknown) => {
       this.#lastError = error;
       client.close();
     });
-    client.on('close', () =>
-      this.#closed.reject(imapFailure('connection closed', this.#lastError ?? 'by the server')),
-    );
+    client.on('close', () => {
+      const failure = imapFailure('connection closed', this.#lastError ?? 'by the server');
+      this.#failure ??= failure;
+      for (const reject of this.#waiting) reject(failure);
+    });
     client.on('exists', () => this.#news.resolve());
   }
 
@@ -120,17 +125,14 @@ export class ImapConnection implements AsyncDisposable {
     return found.map(headOf).sort((a, b) => a.uid - b.uid);
   }
 
-  /** The raw mail, or undefined where it was deleted meanwhile. */
-  async source(uid: number): Promise<Buffer | undefined> {
-    const mail = await this.#body(uid, { source: true });
-    if (mail?.source !== undefined && mail.source.length > 0) return mail.source;
-    // Some servers say OK without a body; asked for it in two pieces they have it.
-    const parts = await this.#body(uid, { headers: true, bodyParts: ['TEXT'] });
-    const text = parts?.bodyParts?.get('text');
-    if (parts?.headers !== undefined && text !== undefined && text.length > 0) {
-      return Buffer.concat([parts.headers, text]);
+  /** The raw mail in pieces, none where it was deleted meanwhile, and little more than the limit allows. */
+  async *pieces(uid: number): AsyncGenerator<Buffer, void, void> {
+    let isThere = false;
+    for await (const piece of bodyPieces((query) => this.#body(uid, query))) {
+      isThere = true;
+      yield piece;
     }
-    if (!(await this.search({ uid: String(uid) })).includes(uid)) return undefined;
+    if (isThere || !(await this.search({ uid: String(uid) })).includes(uid)) return;
     throw serverFault('the server answered OK without the mail');
   }
 
@@ -151,7 +153,7 @@ export class ImapConnection implements AsyncDisposable {
     void this.#client.idle().catch(() => undefined);
     const elapsed = this.#clock.sleep(Math.min(ms, MAX_IDLE_MS), ended).catch(() => undefined);
     try {
-      await Promise.race([this.#news.promise, elapsed, wake, this.#closed.promise]);
+      await this.#firstOf([this.#news.promise, elapsed, wake]);
     } finally {
       timer.abort();
       this.#news = Promise.withResolvers<void>();
@@ -217,11 +219,23 @@ export class ImapConnection implements AsyncDisposable {
       this.#client.close();
     });
     try {
-      return await Promise.race([work, late.promise, this.#closed.promise]);
+      return await this.#firstOf([work, late.promise]);
     } catch (error) {
       throw imapFailure(doing, error);
     } finally {
       deadline[Symbol.dispose]();
+    }
+  }
+
+  /** Or the failure of the connection. */
+  async #firstOf<T>(works: readonly Promise<T>[]): Promise<T> {
+    const closed = Promise.withResolvers<never>();
+    if (this.#failure !== undefined) closed.reject(this.#failure);
+    this.#waiting.add(closed.reject);
+    try {
+      return await Promise.race([...works, closed.promise]);
+    } finally {
+      this.#waiting.delete(closed.reject);
     }
   }
 }

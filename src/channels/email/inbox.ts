@@ -7,6 +7,7 @@ import type { Clock } from '../../lib/clock.ts';
 import { type Inbox, InboxError } from '../inbox.ts';
 import { ImapConnection } from './imap-connection.ts';
 import { MailReader } from './mail-reader.ts';
+import { spoolMail } from './mail-spool.ts';
 import type { DnsLookup } from './parsed-mail.ts';
 import type { MailAccount } from './settings.ts';
 
@@ -75,11 +76,14 @@ async function read(
     validity === uidValidity && /^\d+$/.test(uid ?? '')
       ? await connection.heads([Number(uid)])
       : [];
-  const raw = head === undefined ? undefined : await connection.source(head.uid);
-  if (head === undefined || raw === undefined)
+  const mail = head === undefined ? undefined : await spoolMail(connection.pieces(head.uid));
+  if (head === undefined || mail === undefined)
     throw new InboxError('this mail is not there any more');
   const reader = new MailReader({ clock, ...(lookup === undefined ? {} : { lookup }) });
-  const { result } = await reader.read(raw).finally(() => reader[Symbol.asyncDispose]());
+  const { result } = await reader.read(mail.raw).finally(async () => {
+    await reader[Symbol.asyncDispose]();
+    await mail[Symbol.asyncDispose]();
+  });
   if (result.kind === 'unreadable') throw new InboxError('this mail cannot be read');
   const { text, attachments } = result.mail;
   const names = attachments.map(({ name }) => shown(name ?? 'a file without a name'));

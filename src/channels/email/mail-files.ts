@@ -1,5 +1,6 @@
 // The files of mails: named by the mail's place in the mailbox when it arrives, fetched from there
-// when somebody let in is to be answered. All files of one mail are read at once and kept a minute.
+// when somebody let in is to be answered. All files of one mail are read at once and kept a minute, on
+// disk.
 
 import type { Worker } from 'node:worker_threads';
 import type { Attachment } from '../../core/attachment.ts';
@@ -9,9 +10,12 @@ import { orAborted } from '../../lib/aborted.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { AttachmentError } from '../channel.ts';
 import { ImapConnection } from './imap-connection.ts';
+import { MailContents } from './mail-contents.ts';
 import { startWorker } from './mail-reader.ts';
+import { openNameless, type SpooledMail, spoolMail } from './mail-spool.ts';
 import { MAX_MAIL_BYTES } from './mime-limits.ts';
 import type { FromParser, ToParser } from './parsed-mail.ts';
+import type { RawMail } from './raw-mail.ts';
 import type { MailAccount } from './settings.ts';
 
 const PARSE_LIMIT_MS = 20_000;
@@ -41,12 +45,11 @@ export type MailFilesDeps = {
   readonly clock: Clock;
 };
 
-type Contents = Promise<readonly Uint8Array[]>;
-
 export class MailFiles implements AsyncDisposable {
   readonly #deps: MailFilesDeps;
   readonly #stop = new AbortController();
-  readonly #mails = new Map<string, Contents>();
+  readonly #mails = new Map<string, Promise<MailContents>>();
+  readonly #kept = new Set<Promise<void>>();
 
   constructor(deps: MailFilesDeps) {
     this.#deps = deps;
@@ -55,27 +58,52 @@ export class MailFiles implements AsyncDisposable {
   /** @throws AttachmentError */
   async *fetch(ref: string, signal: AbortSignal): AsyncIterable<Uint8Array> {
     const [, uidValidity = '', uid = '', index = ''] = REF.exec(ref) ?? [];
-    const mail = `${uidValidity}/${uid}`;
-    const known = this.#mails.get(mail) ?? this.#read({ uidValidity, uid: Number(uid) });
-    this.#mails.set(mail, known);
-    const forget = () => this.#mails.delete(mail);
-    known.then(() => this.#deps.clock.sleep(KEEP_MS, this.#stop.signal)).then(forget, forget);
-    const contents = await orAborted(known, signal);
-    const content = contents[Number(index)];
-    if (content === undefined) throw gone('its mail is another one now');
-    yield content;
+    const place = { uidValidity, uid: Number(uid) };
+    const contents = await this.#open(`${uidValidity}/${uid}`, place, signal);
+    if (!contents.has(Number(index))) throw gone('its mail is another one now');
+    yield* contents.read(Number(index));
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#stop.abort();
-    await Promise.allSettled(this.#mails.values());
+    await Promise.all(this.#kept);
   }
 
-  async #read(place: MailPlace): Contents {
-    return readFiles(await this.#source(place), this.#deps.clock, this.#stop.signal);
+  async #open(mail: string, place: MailPlace, signal: AbortSignal): Promise<MailContents> {
+    for (;;) {
+      const known = this.#mails.get(mail) ?? this.#readAndKeep(mail, place);
+      const contents = await orAborted(known, signal);
+      if (contents.isOpen) return contents;
+    }
   }
 
-  async #source({ uidValidity, uid }: MailPlace): Promise<Buffer> {
+  #readAndKeep(mail: string, place: MailPlace): Promise<MailContents> {
+    const reading = this.#read(place);
+    this.#mails.set(mail, reading);
+    const kept = this.#keepAWhile(mail, reading).finally(() => this.#kept.delete(kept));
+    this.#kept.add(kept);
+    return reading;
+  }
+
+  async #keepAWhile(mail: string, reading: Promise<MailContents>): Promise<void> {
+    const contents = await reading.catch(() => undefined);
+    if (contents !== undefined) {
+      await this.#deps.clock.sleep(KEEP_MS, this.#stop.signal).catch(() => undefined);
+    }
+    this.#mails.delete(mail);
+    contents?.close();
+  }
+
+  async #read(place: MailPlace): Promise<MailContents> {
+    const mail = await this.#fetch(place);
+    try {
+      return await extractFiles(mail.raw, this.#deps.clock, this.#stop.signal);
+    } finally {
+      await mail[Symbol.asyncDispose]();
+    }
+  }
+
+  async #fetch({ uidValidity, uid }: MailPlace): Promise<SpooledMail> {
     const { account, clock, mailbox } = this.#deps;
     const connection = await ImapConnection.connect(account, clock, this.#stop.signal);
     try {
@@ -84,9 +112,9 @@ export class MailFiles implements AsyncDisposable {
       const [summary] = await connection.summaries([uid]);
       if (summary === undefined) throw gone('its mail is no longer in the mailbox');
       if (summary.bytes > MAX_MAIL_BYTES) throw gone('its mail is too large');
-      const source = await connection.source(uid);
-      if (source === undefined) throw gone('its mail is no longer in the mailbox');
-      return source;
+      const mail = await spoolMail(connection.pieces(uid));
+      if (mail === undefined) throw gone('its mail is no longer in the mailbox');
+      return mail;
     } finally {
       await connection[Symbol.asyncDispose]();
     }
@@ -95,27 +123,36 @@ export class MailFiles implements AsyncDisposable {
 
 const gone = (reason: string) => new AttachmentError('attachment_gone', reason, { isFinal: true });
 
-/** The memory it stands in, to be handed over where nothing else stands there. */
-function memoryOf({ buffer, byteLength }: Uint8Array): readonly ArrayBuffer[] {
-  return buffer instanceof ArrayBuffer && buffer.byteLength === byteLength ? [buffer] : [];
-}
-
-/** In a thread of its own, which has no more time or memory than the one that parses mails. */
-async function readFiles(raw: Uint8Array, clock: Clock, signal: AbortSignal): Contents {
+/**
+ * The files of a mail, one behind the other in a file of ours. In a thread of its own, which has no more
+ * time or memory than the one that parses mails. @throws AttachmentError
+ */
+export async function extractFiles(
+  raw: RawMail,
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<MailContents> {
+  const file = await openNameless();
   const worker: Worker = startWorker();
-  const done = Promise.withResolvers<readonly Uint8Array[]>();
+  const done = Promise.withResolvers<readonly number[]>();
   const unreadable = () => done.reject(gone('its mail cannot be read'));
   worker.once('error', unreadable).once('exit', unreadable);
   worker.on('message', (message: FromParser) => {
-    if (message.kind === 'files') done.resolve(message.contents);
+    if (message.kind === 'files') done.resolve(message.sizes);
   });
   const limit = clock.timer(PARSE_LIMIT_MS, unreadable);
   try {
-    const request: ToParser = { kind: 'files', raw };
-    worker.postMessage(request, memoryOf(raw));
-    return await orAborted(done.promise, signal);
+    const request: ToParser = { kind: 'files', raw, into: file.fd };
+    worker.postMessage(request);
+    const contents = new MailContents(file, await orAborted(done.promise, signal));
+    await worker.terminate();
+    return contents;
+  } catch (error) {
+    // Whoever writes to the file has ended before its descriptor may be somebody else's.
+    await worker.terminate();
+    await file.close();
+    throw error;
   } finally {
     limit[Symbol.dispose]();
-    await worker.terminate();
   }
 }

@@ -14,11 +14,14 @@ import {
   type SignatureReport,
   type ToParser,
 } from './parsed-mail.ts';
+import type { RawMail } from './raw-mail.ts';
 
 const PARSE_LIMIT_MS = 10_000;
 /** Checking signatures waits for name servers. */
 const VERIFY_LIMIT_MS = 20_000;
-const MAX_HEAP_MB = 256;
+const MAX_HEAP_MB = 64;
+/** New objects are cleared away early: what a mail leaves behind while it streams through adds up. */
+const MAX_YOUNG_HEAP_MB = 8;
 const MAX_STACK_MB = 4;
 /** The thread costs memory while nobody writes. */
 const IDLE_LIMIT_MS = 60_000;
@@ -46,13 +49,14 @@ export class MailReader implements AsyncDisposable {
     this.#lookup = deps.lookup ?? systemLookup();
   }
 
-  /** One mail at a time. Never rejects: what cannot be read says so. */
-  async read(raw: Uint8Array): Promise<MailReading> {
+  /** One mail at a time. Never rejects: what cannot be read says so. Nobody reads `raw` any more then. */
+  async read(raw: RawMail): Promise<MailReading> {
     this.#idle?.[Symbol.dispose]();
     const worker = this.#worker ?? startWorker();
     this.#worker = worker;
     const reading = await new Reading(worker, this.#clock, this.#lookup).run(raw);
-    if (reading.isBroken) await this.#stop();
+    // What a large mail took is not kept while its files are read in another thread.
+    if (reading.isBroken || !(raw instanceof Uint8Array)) await this.#stop();
     else this.#idle = this.#clock.timer(IDLE_LIMIT_MS, () => void this.#stop());
     return reading;
   }
@@ -73,7 +77,11 @@ export class MailReader implements AsyncDisposable {
 export function startWorker(): Worker {
   const worker = new Worker(WORKER_URL, {
     env: {},
-    resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MB, stackSizeMb: MAX_STACK_MB },
+    resourceLimits: {
+      maxOldGenerationSizeMb: MAX_HEAP_MB,
+      maxYoungGenerationSizeMb: MAX_YOUNG_HEAP_MB,
+      stackSizeMb: MAX_STACK_MB,
+    },
     stdout: true,
     stderr: true,
   });
@@ -103,7 +111,7 @@ class Reading {
     this.#lookup = lookup;
   }
 
-  async run(raw: Uint8Array): Promise<MailReading & { readonly isBroken: boolean }> {
+  async run(raw: RawMail): Promise<MailReading & { readonly isBroken: boolean }> {
     const onMessage = (message: FromParser) => this.#take(message);
     const onBroken = () => this.#break('mail broke the parser');
     this.#worker.on('message', onMessage).once('error', onBroken).once('exit', onBroken);

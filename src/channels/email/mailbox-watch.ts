@@ -10,9 +10,11 @@ import type { ImapConnection, OpenMailbox } from './imap-connection.ts';
 import { type InboundSettings, type Incoming, readIncoming } from './inbound.ts';
 import type { MailReader, MailReading } from './mail-reader.ts';
 import type { MailRegister } from './mail-register.ts';
+import { inMemory, type SpooledMail, spoolMail } from './mail-spool.ts';
 import type { MailSummary } from './mail-summary.ts';
 import { MAX_HEADER_BYTES, MAX_MAIL_BYTES, splitHeader } from './mime-limits.ts';
 import { NO_SIGNATURES } from './parsed-mail.ts';
+import type { RawMail } from './raw-mail.ts';
 import { storeCopies } from './sent-folder.ts';
 
 /** How far back a renumbered mailbox is searched. */
@@ -135,25 +137,29 @@ export class MailboxWatch {
   ): Promise<Incoming | undefined> {
     const { host, settings, register } = this.#deps;
     const receivedAt = host.clock.now();
-    const raw = await this.#fetch(summary);
-    if (raw === undefined) return undefined;
-    const headers = parseHeaderBlock(splitHeader(raw).block);
-    for (let attempt = 1; ; attempt += 1) {
-      const reading = await this.#parse(summary, raw);
-      const arrival = { uidValidity, summary, headers, reading, receivedAt };
-      const incoming = await readIncoming(arrival, settings, register);
-      if (!incoming.isTemporary || attempt === MAX_LOOKUP_TRIES) return incoming;
-      await host.clock.sleep(LOOKUP_PAUSE_MS, signal);
+    const mail = await this.#fetch(summary);
+    if (mail === undefined) return undefined;
+    try {
+      const headers = parseHeaderBlock(splitHeader(mail.raw).block);
+      for (let attempt = 1; ; attempt += 1) {
+        const reading = await this.#parse(summary, mail.raw);
+        const arrival = { uidValidity, summary, headers, reading, receivedAt };
+        const incoming = await readIncoming(arrival, settings, register);
+        if (!incoming.isTemporary || attempt === MAX_LOOKUP_TRIES) return incoming;
+        await host.clock.sleep(LOOKUP_PAUSE_MS, signal);
+      }
+    } finally {
+      await mail[Symbol.asyncDispose]();
     }
   }
 
   /** A mail over the size limit is known by its header alone. */
-  async #fetch({ uid, bytes }: MailSummary): Promise<Buffer | undefined> {
-    if (bytes <= MAX_MAIL_BYTES) return this.#connection.source(uid);
-    return this.#connection.header(uid, MAX_HEADER_BYTES);
+  async #fetch({ uid, bytes }: MailSummary): Promise<SpooledMail | undefined> {
+    if (bytes <= MAX_MAIL_BYTES) return spoolMail(this.#connection.pieces(uid));
+    return inMemory(await this.#connection.header(uid, MAX_HEADER_BYTES));
   }
 
-  async #parse(summary: MailSummary, raw: Buffer): Promise<MailReading> {
+  async #parse(summary: MailSummary, raw: RawMail): Promise<MailReading> {
     if (summary.bytes <= MAX_MAIL_BYTES) return this.#deps.reader.read(raw);
     return { result: { kind: 'unreadable', gate: 'mail too large' }, report: NO_SIGNATURES };
   }

@@ -1,5 +1,7 @@
 // Measures a raw mail before any parser sees it (case E19): header size, number and depth of parts,
-// in one pass over line starts.
+// in one pass over line starts, a window at a time.
+
+import { bytesOf, type RawMail, sizeOf } from './raw-mail.ts';
 
 export const MAX_MAIL_BYTES = 25 * 1024 * 1024;
 const MAX_PARTS = 200;
@@ -10,6 +12,9 @@ const MAX_HEADER_LINES = 500;
 const LF = 0x0a;
 const MAX_PART_HEADER_BYTES = 16 * 1024;
 const MAX_BOUNDARY_LINE_BYTES = 256;
+const WINDOW_BYTES = 256 * 1024;
+/** What is read of a part that begins at the very end of a window. */
+const LOOK_AHEAD_BYTES = MAX_BOUNDARY_LINE_BYTES + MAX_PART_HEADER_BYTES + 1;
 
 export type MimeShape = {
   readonly parts: number;
@@ -20,20 +25,21 @@ export type MimeShape = {
 };
 
 /** The header block, cut at the limit; the body begins at `bodyAt`. */
-export function splitHeader(raw: Buffer): { readonly block: string; readonly bodyAt: number } {
-  for (let at = 0; at < raw.length && at <= MAX_HEADER_BYTES; ) {
-    const end = raw.indexOf(LF, at);
+export function splitHeader(raw: RawMail): { readonly block: string; readonly bodyAt: number } {
+  const head = bytesOf(raw, 0, MAX_HEADER_BYTES);
+  for (let at = 0; at < head.length; ) {
+    const end = head.indexOf(LF, at);
     if (end === -1) break;
-    const isEmpty = end === at || (end === at + 1 && raw[at] === 0x0d);
-    if (isEmpty) return { block: raw.toString('utf8', 0, at), bodyAt: end + 1 };
+    const isEmpty = end === at || (end === at + 1 && head[at] === 0x0d);
+    if (isEmpty) return { block: head.toString('utf8', 0, at), bodyAt: end + 1 };
     at = end + 1;
   }
-  return { block: raw.toString('utf8', 0, MAX_HEADER_BYTES), bodyAt: raw.length };
+  return { block: head.toString('utf8'), bodyAt: sizeOf(raw) };
 }
 
 /** The limit a mail breaks, or its shape. */
-export function measureMime(raw: Buffer): MimeShape | { readonly gate: string } {
-  if (raw.length > MAX_MAIL_BYTES) return { gate: 'mail too large' };
+export function measureMime(raw: RawMail): MimeShape | { readonly gate: string } {
+  if (sizeOf(raw) > MAX_MAIL_BYTES) return { gate: 'mail too large' };
   const { block, bodyAt } = splitHeader(raw);
   if (Buffer.byteLength(block) >= MAX_HEADER_BYTES) return { gate: 'mail header too large' };
   if (block.split('\n').length > MAX_HEADER_LINES) return { gate: 'too many header lines' };
@@ -52,11 +58,16 @@ class ShapeReader {
     this.#readPartHeader(block);
   }
 
-  read(raw: Buffer, bodyAt: number): MimeShape | { readonly gate: string } {
-    for (let at = nextDelimiter(raw, bodyAt); at !== -1; at = nextDelimiter(raw, at + 2)) {
-      this.#enter(raw, at);
-      if (this.#parts > MAX_PARTS) return { gate: 'too many parts' };
-      if (this.#depth > MAX_DEPTH) return { gate: 'parts nested too deep' };
+  read(raw: RawMail, bodyAt: number): MimeShape | { readonly gate: string } {
+    const into = Buffer.allocUnsafe(Math.min(sizeOf(raw), 1 + WINDOW_BYTES + LOOK_AHEAD_BYTES));
+    for (let from = bodyAt; from < sizeOf(raw); from += WINDOW_BYTES) {
+      // One byte before, which ends the line before.
+      const window = bytesOf(raw, from - 1, from + WINDOW_BYTES + LOOK_AHEAD_BYTES, into);
+      for (let at = nextDelimiter(window, 1); isWithin(at); at = nextDelimiter(window, at + 2)) {
+        this.#enter(window, at);
+        if (this.#parts > MAX_PARTS) return { gate: 'too many parts' };
+        if (this.#depth > MAX_DEPTH) return { gate: 'parts nested too deep' };
+      }
     }
     return {
       parts: this.#parts,
@@ -92,6 +103,9 @@ class ShapeReader {
     this.#calendarMethod ??= method?.toLowerCase();
   }
 }
+
+/** Later ones are found in the next window again. */
+const isWithin = (at: number) => at !== -1 && at <= WINDOW_BYTES;
 
 /** The next line that begins with `--`. */
 function nextDelimiter(raw: Buffer, from: number): number {

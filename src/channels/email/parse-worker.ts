@@ -2,8 +2,8 @@
 // here, so that neither time nor memory of the gateway depends on what a stranger sends. Look-ups
 // go through the main thread, which owns the name service.
 
+import { writeSync } from 'node:fs';
 import { type MessagePort, parentPort } from 'node:worker_threads';
-import { simpleParser } from 'mailparser';
 import { type ReportPart, readBounce } from '../../core/mail-bounce.ts';
 import { calendarMethod, describeCalendar } from '../../core/mail-calendar.ts';
 import { stripQuotes } from '../../core/mail-quotes.ts';
@@ -22,6 +22,8 @@ import {
   type ParseResult,
   type ToParser,
 } from './parsed-mail.ts';
+import type { RawMail } from './raw-mail.ts';
+import { type MimePart, readFiles, readMime } from './read-mime.ts';
 import { checkSignatures } from './signatures.ts';
 import { htmlToVisibleText } from './visible-html.ts';
 
@@ -36,6 +38,8 @@ const MAX_CALENDARS = 5;
 const MAX_CALENDAR_BYTES = 256 * 1024;
 const MAX_SUBJECT_CHARS = 1000;
 const MAX_REPORT_BYTES = 64 * 1024;
+/** With what is not shown of it. */
+const MAX_PLAIN_CHARS = 1.25 * MAX_WHOLE_TEXT_CHARS;
 
 if (parentPort !== null) serve(parentPort);
 
@@ -53,11 +57,11 @@ function serve(port: MessagePort): void {
 
   port.on('message', (message: ToParser) => {
     if (message.kind === 'read') {
-      void read(sharing(message.raw), lookup, post);
+      void read(message.raw, lookup, post);
       return;
     }
     if (message.kind === 'files') {
-      void files(sharing(message.raw), port);
+      void files(message.raw, message.into, post);
       return;
     }
     const asker = waiting.get(message.query);
@@ -68,7 +72,7 @@ function serve(port: MessagePort): void {
 }
 
 async function read(
-  raw: Buffer,
+  raw: RawMail,
   lookup: DnsLookup,
   post: (message: FromParser) => void,
 ): Promise<void> {
@@ -82,77 +86,70 @@ async function read(
   post({ kind: 'verified', report: await checkSignatures(raw, lookup) });
 }
 
-/** The same bytes; a large mail is not there twice. */
-const sharing = ({ buffer, byteOffset, byteLength }: Uint8Array) =>
-  Buffer.from(buffer, byteOffset, byteLength);
-
-async function files(raw: Buffer, port: MessagePort): Promise<void> {
-  const parts = 'gate' in measureMime(raw) ? [] : (await parseMime(raw)).attachments;
-  const contents = parts.filter(isFile).map(({ content }) => new Uint8Array(content));
-  const message: FromParser = { kind: 'files', contents };
-  port.postMessage(
-    message,
-    contents.map(({ buffer }) => buffer),
-  );
+/** Writes the files one behind the other, as the first reading named them. */
+async function files(
+  raw: RawMail,
+  into: number,
+  post: (message: FromParser) => void,
+): Promise<void> {
+  const sizes: number[] = [];
+  const found = 'gate' in measureMime(raw) ? [] : readFiles(raw);
+  for await (const { type, content } of found) {
+    let bytes = 0;
+    for await (const piece of content) {
+      if (isCalendar(type)) continue;
+      writeAll(into, piece);
+      bytes += piece.length;
+    }
+    if (!isCalendar(type)) sizes.push(bytes);
+  }
+  post({ kind: 'files', sizes });
 }
 
-const parseMime = (raw: Buffer) =>
-  simpleParser(raw, {
-    skipHtmlToText: true,
-    skipTextToHtml: true,
-    skipImageLinks: true,
-    keepDeliveryStatus: true,
-  });
+function writeAll(into: number, piece: Buffer): void {
+  for (let written = 0; written < piece.length; ) {
+    written += writeSync(into, piece, written);
+  }
+}
 
-async function parse(raw: Buffer, shape: MimeShape): Promise<ParseResult> {
-  const parsed = await parseMime(raw);
-  const plain = visibleText(parsed.text ?? '');
-  const html = parsed.html === false ? '' : visibleText(htmlToVisibleText(parsed.html));
+async function parse(raw: RawMail, shape: MimeShape): Promise<ParseResult> {
+  const isReport = shape.contentTypes.some((type) => REPORT_TYPE.test(type));
+  const headBytes = (type: string) =>
+    isCalendar(type) ? MAX_CALENDAR_BYTES : isReport ? MAX_REPORT_BYTES : 0;
+  const found = await readMime(raw, headBytes);
+  const plain = visibleText(found.text.slice(0, MAX_PLAIN_CHARS));
+  const html = visibleText(htmlToVisibleText(found.html));
   const hasPlain = plain.trim() !== '';
   const text = (hasPlain ? plain : html).slice(0, MAX_WHOLE_TEXT_CHARS);
-  const calendars = parsed.attachments
-    .filter(isCalendar)
+  const calendars = found.parts
+    .filter(({ type }) => isCalendar(type))
     .slice(0, MAX_CALENDARS)
-    .map(({ content }) => content.toString('utf8', 0, MAX_CALENDAR_BYTES));
+    .map(({ head }) => head.toString('utf8'));
   const mail: ParsedMail = {
-    subject: (parsed.subject ?? '').slice(0, MAX_SUBJECT_CHARS),
-    fromName: parsed.from?.value[0]?.name,
+    subject: (found.subject ?? '').slice(0, MAX_SUBJECT_CHARS),
+    fromName: found.fromName,
     text,
     stripped: stripQuotes(text),
     partsDiffer: hasPlain && partsDiffer(plain, html),
     contentTypes: shape.contentTypes,
     calendarMethod: shape.calendarMethod ?? calendars.map(calendarMethod).find(isMethod),
-    attachments: parsed.attachments.filter(isFile).map(describePart),
+    attachments: found.parts.filter(({ type }) => !isCalendar(type)).map(named),
     // One entry often comes twice, as an alternative and as a file.
     calendars: [...new Set(calendars.flatMap((ics) => describeCalendar(ics) ?? []))],
-    bounce: shape.contentTypes.some((type) => REPORT_TYPE.test(type))
-      ? readBounce(parsed.attachments.map(reportPart))
-      : undefined,
+    bounce: isReport ? readBounce(found.parts.map(reportPart)) : undefined,
   };
   return { kind: 'parsed', mail };
 }
 
 const isMethod = (method: string | undefined) => method !== undefined;
 
-const isCalendar = (part: { contentType: string }) => CALENDAR_TYPE.test(part.contentType);
+const isCalendar = (type: string) => CALENDAR_TYPE.test(type);
 
-const isFile = (part: { contentType: string }) => !isCalendar(part);
+const named = ({ name, type, bytes, isInline }: MimePart): AttachedPart => ({
+  ...{ name, type, bytes, isInline },
+});
 
-function describePart(part: {
-  filename?: string | undefined;
-  contentType: string;
-  size: number;
-  related?: boolean | undefined;
-}): AttachedPart {
-  return {
-    name: part.filename ?? 'unnamed',
-    type: part.contentType,
-    bytes: part.size,
-    isInline: part.related === true,
-  };
-}
-
-const reportPart = (part: { contentType: string; content: Buffer }): ReportPart => ({
-  type: part.contentType.toLowerCase(),
-  text: part.content.toString('latin1', 0, MAX_REPORT_BYTES),
+const reportPart = ({ type, head }: MimePart): ReportPart => ({
+  type: type.toLowerCase(),
+  text: head.toString('latin1', 0, MAX_REPORT_BYTES),
 });

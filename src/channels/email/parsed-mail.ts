@@ -4,6 +4,7 @@ import type { BounceReport } from '../../core/mail-bounce.ts';
 import type { StrippedMail } from '../../core/mail-quotes.ts';
 import type { DmarcEvidence, SignatureEvidence } from '../../core/mail-sender.ts';
 import type { AttachedPart } from '../../core/mail-text.ts';
+import type { RawMail } from './raw-mail.ts';
 
 export type ParsedMail = {
   readonly subject: string;
@@ -43,9 +44,12 @@ export const NO_SIGNATURES: SignatureReport = {
 export type DnsLookup = (domain: string, type: string) => Promise<string[][] | string[]>;
 
 export type ToParser =
-  | { readonly kind: 'read'; readonly raw: Uint8Array }
-  /** Asks for the contents of the mail's attachments, in the order `ParsedMail` names them. */
-  | { readonly kind: 'files'; readonly raw: Uint8Array }
+  | { readonly kind: 'read'; readonly raw: RawMail }
+  /**
+   * Asks for the contents of the mail's attachments, written one behind the other to the file
+   * descriptor `into`, in the order `ParsedMail` names them.
+   */
+  | { readonly kind: 'files'; readonly raw: RawMail; readonly into: number }
   | {
       readonly kind: 'records';
       readonly query: number;
@@ -55,7 +59,7 @@ export type ToParser =
 
 export type FromParser =
   | { readonly kind: 'parsed'; readonly result: ParseResult }
-  | { readonly kind: 'files'; readonly contents: readonly Uint8Array[] }
+  | { readonly kind: 'files'; readonly sizes: readonly number[] }
   | {
       readonly kind: 'lookup';
       readonly query: number;

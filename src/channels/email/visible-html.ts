@@ -2,7 +2,10 @@
 
 import { convert } from 'html-to-text';
 
-const MAX_HTML_CHARS = 2_000_000;
+/** Without pictures. Its tree takes up to a hundred times as much memory. */
+const MAX_HTML_CHARS = 500_000;
+/** A picture written into the text. */
+const INLINE_PICTURE = /(data:image\/[a-z0-9.+-]{1,40};base64,)[a-z0-9+/=\s]{100,}/gi;
 const MAX_DEPTH = 60;
 const MAX_CHILDREN = 5_000;
 
@@ -44,7 +47,7 @@ const SELECTORS = [
 ];
 
 export function htmlToVisibleText(html: string): string {
-  return convert(html.slice(0, MAX_HTML_CHARS), {
+  return convert(html.replace(INLINE_PICTURE, '$1').slice(0, MAX_HTML_CHARS), {
     wordwrap: false,
     limits: { maxDepth: MAX_DEPTH, maxChildNodes: MAX_CHILDREN, maxInputLength: MAX_HTML_CHARS },
     selectors: SELECTORS,
