@@ -1,0 +1,121 @@
+// Who hears of the end of a helper, and how often: over a wait, a kill and a full queue.
+
+import { expect, it } from 'vitest';
+import { HelperBook } from '../../src/automation/helper-book.ts';
+import { HelperDesk } from '../../src/automation/helper-desk.ts';
+import type { MessageBus } from '../../src/bus/bus.ts';
+import { BusFullError } from '../../src/core/errors.ts';
+import { channelName, chatId, DEFAULT_ACCOUNT } from '../../src/core/ids.ts';
+import { type InboundMessage, sessionKeyOf } from '../../src/core/message.ts';
+import { OWNER_TURN } from '../../src/core/notes.ts';
+import { ALL_RIGHTS } from '../../src/core/rights.ts';
+import { type HelperRun, helperChat } from '../../src/core/subagent.ts';
+import { silentLogger as log } from '../../src/lib/logger.ts';
+import { createMemoryStore } from '../support/memory-host.ts';
+import { createMovableClock } from '../support/movable-clock.ts';
+
+const chat = { channel: channelName('chat'), account: DEFAULT_ACCOUNT, chat: chatId('1') };
+const DONE = { state: 'done', result: 'forty-two', isForeign: false } as const;
+
+function runOf(id: string, more: Partial<HelperRun> = {}): HelperRun {
+  return {
+    ...{ id, label: id, plan: { kind: 'task', task: 'count' }, depth: 1, attempt: 1, answers: [] },
+    parent: {
+      ...{ session: sessionKeyOf(chat), chat, payingChat: chat, payer: {} },
+      ...{ rights: ALL_RIGHTS, isTainted: false, person: OWNER_TURN },
+    },
+    terms: { readOnly: false, prompt: '', tokens: 1000, minutes: 5 },
+    ...{ startedAt: 0, state: 'running', telling: 'due' },
+    ...more,
+  };
+}
+
+function makeRig() {
+  const clock = createMovableClock(1000);
+  const book = new HelperBook(createMemoryStore());
+  const queued = new Map<string, InboundMessage>();
+  const ended = new Set<string>();
+  const edge = { isFull: false };
+  const bus: Pick<MessageBus, 'accept' | 'cancel' | 'trace'> = {
+    async accept(batch) {
+      if (edge.isFull) throw new BusFullError('full');
+      for (const { message } of batch) queued.set(message.id, message);
+      return batch.map(() => 'accepted');
+    },
+    cancel: async () => ({ running: true, withdrawn: 0 }),
+    async trace(asked) {
+      const id = String(asked);
+      const message = queued.get(id);
+      if (message === undefined) return undefined;
+      const state = ended.has(id) ? 'done' : 'pending';
+      return {
+        ...message,
+        id: message.id,
+        direction: 'inbound',
+        state,
+        steps: [],
+        answers: [],
+      } as never;
+    },
+  };
+  const open = () => new HelperDesk({ book, bus, clock, log });
+  const told = () =>
+    [...queued.values()].filter((message) => message.chat.channel === chat.channel);
+  return { book, edge, ended, queued, open, told };
+}
+
+it('whoever waits for a helper has its result and is not told again; who gave up waiting is', async () => {
+  const { book, open, told } = makeRig();
+  const desk = open();
+  await desk.begin(runOf('h1'));
+  const waiting = desk.reading([runOf('h1')], async () => {
+    await desk.over('h1');
+    return ['h1'];
+  });
+  await desk.end('h1', DONE);
+  await waiting;
+  expect([await book.get('h1'), told()]).toMatchObject([{ state: 'done', telling: 'over' }, []]);
+
+  await desk.begin(runOf('h2'));
+  const stop = Promise.withResolvers<never>();
+  const stopped = desk.reading([runOf('h2')], () => stop.promise).catch(() => 'stopped');
+  await desk.end('h2', { ...DONE, isForeign: true });
+  expect(told()).toEqual([]);
+  stop.reject(new Error('the turn was stopped'));
+  await stopped;
+  expect(told()).toMatchObject([
+    { id: 'subagent/h2/end-1', sender: { isTainted: true, rights: ALL_RIGHTS } },
+  ]);
+});
+
+it('an end that could not be told is told by the next process, once, and a lost helper is no ghost', async () => {
+  const { book, edge, ended, open, told } = makeRig();
+  await open().begin(runOf('h1'));
+  await open().begin(runOf('h2'));
+  edge.isFull = true;
+  await expect(open().end('h1', DONE)).rejects.toThrow(BusFullError);
+  await expect(open().begin(runOf('h3'))).rejects.toThrow(BusFullError);
+  expect(await book.get('h3')).toMatchObject({ state: 'failed', telling: 'over' });
+  edge.isFull = false;
+  // Its message is over and nobody noted how.
+  ended.add('subagent/h2/task');
+  for (let start = 0; start < 2; start += 1) await open().recover();
+  expect(told().map(({ id }) => id)).toEqual(['subagent/h1/end-1', 'subagent/h2/end-1']);
+  expect(told()[1]?.text).toContain('It was lost on its way');
+});
+
+it('what a helper started ends with it, told to nobody; a person who ends one is heard of', async () => {
+  const { book, open, told } = makeRig();
+  const desk = open();
+  const above = runOf('h1');
+  const inner = helperChat('h1');
+  const parent = { ...above.parent, chat: inner, session: sessionKeyOf(inner) };
+  for (const run of [above, runOf('h2', { parent, depth: 2 }), runOf('h3')]) await desk.begin(run);
+  await desk.end('h1', DONE);
+  expect(await book.get('h2')).toMatchObject({ state: 'cancelled' });
+  expect(await desk.cancel(runOf('h3'), 'by a person')).toBe(true);
+  expect(await desk.cancel(runOf('h3'), 'by a person')).toBe(false);
+  await desk.end('h3', DONE);
+  expect(await book.get('h3')).toMatchObject({ state: 'cancelled', result: 'ended by a person' });
+  expect(told().map(({ id }) => id)).toEqual(['subagent/h1/end-1', 'subagent/h3/killed-1']);
+});
