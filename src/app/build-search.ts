@@ -3,6 +3,7 @@
 import type { Environment } from '../core/environment.ts';
 import { createSafeFetch, type SafeFetch } from '../lib/safe-fetch.ts';
 import type { SearchToolsDeps } from '../tools/search/search-tools.ts';
+import { toolboxSettings } from '../tools/tool-settings.ts';
 import type { LiveConfig } from './live-config.ts';
 
 const BRAVE_KEY = 'BRAVE_API_KEY';
@@ -27,6 +28,7 @@ export function buildSearch(live: LiveConfig, env: Environment): SearchToolsDeps
       },
     },
     maxResultChars: () => live.defaults.maxToolResultChars,
+    isSwitchedOn: (tool) => !toolboxSettings(live.config).disabled.includes(tool),
   };
 }
 

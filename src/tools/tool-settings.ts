@@ -10,7 +10,7 @@ export type ToolboxSettings = {
 };
 
 const MEMORY_TOOLS = ['remember', 'recall'];
-const WEB_TOOLS = ['web_fetch'];
+const WEB_TOOLS = ['web_fetch', 'web_search'];
 const MAIL_TOOLS = ['send_email'];
 
 export function toolboxSettings(

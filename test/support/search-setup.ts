@@ -10,6 +10,8 @@ export type SearchSetup = {
   readonly braveKey?: string;
   readonly financeBase?: string;
   readonly financeKey?: string;
+  /** Names of tools. */
+  readonly switchedOff?: readonly string[];
 };
 
 export function createSearchSetup(setup: SearchSetup = {}): SearchToolsDeps {
@@ -31,5 +33,6 @@ export function createSearchSetup(setup: SearchSetup = {}): SearchToolsDeps {
     },
     finance: { fetchFrom, settings: () => finance },
     maxResultChars: () => 10_000,
+    isSwitchedOn: (tool) => setup.switchedOff?.includes(tool) !== true,
   };
 }

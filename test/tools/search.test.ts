@@ -4,9 +4,11 @@ import { mkdir, symlink, writeFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage } from 'node:http';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { configSchema } from '../../src/core/config.ts';
 import { NO_RIGHTS } from '../../src/core/rights.ts';
 import { createSearchTools } from '../../src/tools/search/search-tools.ts';
 import type { Tool } from '../../src/tools/tool.ts';
+import { toolboxSettings } from '../../src/tools/tool-settings.ts';
 import { createSearchSetup, type SearchSetup } from '../support/search-setup.ts';
 import { createWorkspace } from './workspace-fixture.ts';
 
@@ -160,6 +162,16 @@ describe('search', () => {
     );
     const files = await run('search', { query: 'Darjeeling', sources: ['files'] });
     expect(files).toMatch(/^## files\nnotes\/tea\.md:1/);
+  });
+
+  it('asks no tool that is switched off', async () => {
+    const { run, memory, context } = await createTools({ switchedOff: ['recall'] });
+    await memory.remember('My favourite tea is Assam', context.person.notes);
+    expect(await run('search', { query: 'what is my favourite tea' })).not.toContain('## memory');
+    const asked = run('search', { query: 'my tea', sources: ['memory'] });
+    await expect(asked).rejects.toThrow(/memory cannot be asked here; there are: files/);
+    const off = toolboxSettings(configSchema.parse({ tools: { web: { enabled: false } } }));
+    expect(off.disabled).toEqual(expect.arrayContaining(['web_fetch', 'web_search']));
   });
 
   it('tells of one that fails, and of one that may not be asked', async () => {

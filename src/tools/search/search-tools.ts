@@ -12,11 +12,13 @@ export type SearchToolsDeps = {
   readonly web: WebSearchDeps;
   readonly finance: Omit<FinanceDeps, 'maxResultChars'>;
   readonly maxResultChars: () => number;
+  /** Whether the agent gets the tool of this name: what is switched off is not asked in passing. */
+  isSwitchedOn(tool: string): boolean;
 };
 
 /** `others`: tools from elsewhere that `search` asks too. */
 export function createSearchTools(
-  { web, finance, maxResultChars }: SearchToolsDeps,
+  { web, finance, maxResultChars, isSwitchedOn }: SearchToolsDeps,
   access: WorkspaceAccess,
   others: Partial<Readonly<Record<SearchSource, Tool>>>,
 ): readonly Tool[] {
@@ -26,7 +28,7 @@ export function createSearchTools(
   return [
     webSearch,
     searchFiles,
-    createSearch({ tools, maxResultChars }),
+    createSearch({ tools, maxResultChars, isSwitchedOn }),
     createFinancialSearch({ ...finance, maxResultChars }),
   ];
 }

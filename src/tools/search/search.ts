@@ -18,23 +18,29 @@ export type SearchDeps = {
   /** The tools that are asked, those that there are. */
   readonly tools: Partial<Readonly<Record<SearchSource, Tool>>>;
   readonly maxResultChars: () => number;
+  /** Whether the agent gets the tool of this name. */
+  isSwitchedOn(tool: string): boolean;
 };
 
-export function createSearch({ tools, maxResultChars }: SearchDeps): Tool {
+export function createSearch({ tools, maxResultChars, isSwitchedOn }: SearchDeps): Tool {
   const subTools = SEARCH_SOURCES.flatMap((name): SubTool<SearchSource>[] => {
     const tool = tools[name];
-    return tool === undefined ? [] : [subToolOf(name, tool)];
+    return tool === undefined ? [] : [subToolOf(name, tool, isSwitchedOn)];
   });
   const aliases = ['find_out', 'lookup', 'look_up', 'search_all', 'ask_sources'];
   const setup = { name: 'search', aliases, names: SEARCH_SOURCES, subTools, maxResultChars };
   return createMetaTool({ ...setup, route: fittingSources }) as Tool;
 }
 
-function subToolOf(name: SearchSource, tool: Tool): SubTool<SearchSource> {
+function subToolOf(
+  name: SearchSource,
+  tool: Tool,
+  isSwitchedOn: SearchDeps['isSwitchedOn'],
+): SubTool<SearchSource> {
   return {
     name,
     access: tool.access,
-    isAvailable: () => tool.isAvailable?.() ?? true,
+    isAvailable: () => isSwitchedOn(tool.name) && (tool.isAvailable?.() ?? true),
     async ask(question: string, context: ToolContext) {
       const wanted = ARGUMENTS[name](question);
       if (wanted === undefined) return '';
