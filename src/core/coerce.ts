@@ -68,14 +68,20 @@ function withNamesOf(
 ): Readonly<Record<string, unknown>> {
   const properties = Object.keys(schema.properties ?? {});
   const isKnown = (key: string) => properties.includes(key);
+  const unknown = Object.keys(given).filter((key) => !isKnown(key));
   const renamed = properties.flatMap((name) => {
     if (Object.hasOwn(given, name)) return [];
     const others = Object.hasOwn(aliases, name) ? aliases[name] : undefined;
-    const alias = others?.find((key) => !isKnown(key) && Object.hasOwn(given, key));
+    const alias = [name, ...(others ?? [])]
+      .map((other) => unknown.find((key) => plainName(key) === plainName(other)))
+      .find((key) => key !== undefined);
     return alias === undefined ? [] : [[name, given[alias]] as const];
   });
   return Object.fromEntries([...Object.entries(given), ...renamed]);
 }
+
+/** `timeZone`, `TimeZone` and `time-zone` mean `time_zone`. */
+const plainName = (name: string) => name.toLowerCase().replace(/[-_]/g, '');
 
 function coerceRecord(
   given: Readonly<Record<string, unknown>>,

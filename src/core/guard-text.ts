@@ -22,7 +22,7 @@ export function blockedText({ why, times }: Blocked, earlier: EarlierResult | un
 function reasonOf(why: Blocked['why'], times: number): string {
   switch (why) {
     case 'repeated':
-      return `this same call was made ${times} times in this answer, with the same result.`;
+      return `this same call was made ${times === 1 ? 'once' : `${times} times`} in this answer, with the same result.`;
     case 'once':
       return 'this was read in this answer already; what it said still holds.';
     case 'loop':

@@ -24,6 +24,20 @@ const ALIASES = { path: ['file_path', 'file'], content: ['text'] };
 const coerce = (value: unknown, schema: ShapeSchema) => coerceArguments(value, schema, ALIASES);
 
 describe('arguments as a model writes them', () => {
+  test.each(['timeZone', 'timezone', 'TimeZone', 'time-zone', 'tz', 'T_Z'])(
+    'the name %s is understood where it is meant',
+    (name) => {
+      const schema = schemaOf(z.object({ time_zone: z.string().optional() }));
+      const aliases = { time_zone: ['tz'] };
+      expect(coerceArguments({ [name]: 'UTC' }, schema, aliases)).toMatchObject({
+        time_zone: 'UTC',
+      });
+      expect(coerceArguments({ [name]: 'a', time_zone: 'b' }, schema, aliases)).toMatchObject({
+        time_zone: 'b',
+      });
+    },
+  );
+
   test.each([
     ['', {}],
     ['  \n', {}],
