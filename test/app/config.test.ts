@@ -154,6 +154,16 @@ describe('what ships with the program', () => {
     expect(config.channels.email.accounts).toHaveProperty('work');
   });
 
+  test('.env.example names what config.example.json and the search tools read', async () => {
+    const example = await readFile(join(ROOT, 'config/config.example.json'), 'utf8');
+    const named = [...example.matchAll(/\$\{(\w+)\}/g)].map(([, name]) => name);
+    const env = await readFile(join(ROOT, 'config/.env.example'), 'utf8');
+    const lines = env.split('\n');
+    for (const name of [...named, 'BRAVE_API_KEY', 'FINANCIAL_DATASETS_API_KEY']) {
+      expect(lines).toContain(`${name}=`);
+    }
+  });
+
   test('tools.disabled knows every built-in tool', async () => {
     const files = await readdir(join(ROOT, 'src/tools/descriptions'));
     expect(files.map((file) => file.replace(/\.md$/, '')).sort()).toEqual([...TOOL_NAMES].sort());
