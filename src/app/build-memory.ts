@@ -12,6 +12,7 @@ import {
 import { createTurnPersonOf, type TurnPersonOf } from '../gateway/turn-person.ts';
 import { createGuardedFiles, type GuardedFiles } from '../lib/guarded-files.ts';
 import { createFileMemory } from '../memory/files.ts';
+import { forgetMissingNotes } from '../memory/index-notes.ts';
 import type { MemoryStore } from '../memory/memory.ts';
 import { createReflection } from '../memory/reflect.ts';
 import { createSessionWatch, type SessionWatch } from '../memory/session-watch.ts';
@@ -59,7 +60,8 @@ export function buildMemory(parts: MemoryParts): BuiltMemory {
   const index = resources.use(createTextIndex({ path: home.index, log }));
   const memory = createFileMemory({ ...reader, clock, timeZone, index });
   const working = createWorkingMemories({ ...reader, clock });
-  const indexing = createSessionIndexing({ folder, index, clock, log });
+  const forgetOthers = () => forgetMissingNotes(index, workspace());
+  const indexing = createSessionIndexing({ folder, index, clock, log, forgetOthers });
   const isEnabled = () => live.config.memory.enabled;
   const watch = resources.use(createSessionWatch({ memory, working, log, isEnabled }));
   const ownDoorChats = async (channel: string) =>

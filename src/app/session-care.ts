@@ -4,6 +4,7 @@ import { existsSync } from 'node:fs';
 import type { Environment } from '../core/environment.ts';
 import type { Clock } from '../lib/clock.ts';
 import { silentLogger } from '../lib/logger.ts';
+import { forgetMissingNotes } from '../memory/index-notes.ts';
 import { forgetMissing } from '../sessions/index-sessions.ts';
 import type { SessionMaintenance } from '../sessions/maintenance.ts';
 import { createSessionMaintenance } from '../sessions/session-maintenance.ts';
@@ -26,12 +27,13 @@ export async function openSessionCare(
   return createSessionMaintenance({ folder: home.sessions, workspace, clock });
 }
 
-/** What lies in no file any more leaves the full-text index too. */
-async function forgetIndexed(home: Home): Promise<void> {
+/** What lies in no file any more leaves the full-text index too; `workspace` where notes went. */
+export async function forgetIndexed(home: Home, workspace?: string): Promise<void> {
   if (!existsSync(home.index)) return;
   const index = createTextIndex({ path: home.index, log: silentLogger });
   try {
     await forgetMissing(index, home.sessions);
+    if (workspace !== undefined) await forgetMissingNotes(index, workspace);
     index.scrub();
   } finally {
     index[Symbol.dispose]();

@@ -1,10 +1,13 @@
 // Finds notes through the full-text index, which is brought up to date with the files first: what
 // changed is read again, a bounded number at a time.
 
+import { join } from 'node:path';
 import { passagesOf, type RecallLimits, withinLimits } from '../core/recall-rank.ts';
+import { fileStamp } from '../lib/file-stamp.ts';
 import type { MemoryHit, TextIndex } from './memory.ts';
 import { listNotes, type NoteEntry, type NoteReader, readNote } from './note-files.ts';
 
+const PREFIX = 'notes/';
 /** Changed files that are read before one answer; the others follow with the next. */
 const MAX_READ = 100;
 
@@ -22,12 +25,20 @@ export async function findNotes(
   return withinLimits(passages, limits);
 }
 
+/** Takes out of the index what lies in no file any more, whoever's it was. */
+export async function forgetMissingNotes(index: TextIndex, workspace: string): Promise<void> {
+  for (const name of index.sources(PREFIX)) {
+    const stamp = await fileStamp(join(workspace, name.slice(PREFIX.length)));
+    if (stamp === undefined) index.remove(name);
+  }
+}
+
 const scopeOfNotes = (notes: string) => `notes:${notes}`;
 
 async function refresh(index: TextIndex, reader: NoteReader, notes: string): Promise<void> {
   const entries = await listNotes(reader, notes);
   const present = new Set(entries.map(nameOf));
-  for (const name of index.sources(`notes/${notes}memory/`)) {
+  for (const name of index.sources(`${PREFIX}${notes}memory/`)) {
     if (!present.has(name)) index.remove(name);
   }
   const changed = entries.filter((entry) => index.state(nameOf(entry))?.stamp !== stampOf(entry));
@@ -45,5 +56,5 @@ async function indexNote(index: TextIndex, reader: NoteReader, notes: string, en
   index.put(source, { stamp: stampOf(entry), position: entry.bytes }, parts, true);
 }
 
-const nameOf = ({ path }: NoteEntry) => `notes/${path}`;
+const nameOf = ({ path }: NoteEntry) => PREFIX + path;
 const stampOf = ({ bytes, modifiedAt }: NoteEntry) => `${bytes} ${modifiedAt}`;

@@ -23,6 +23,8 @@ export type SessionIndexingDeps = {
   readonly index: TextIndex;
   readonly clock: Clock;
   readonly log: Logger;
+  /** What else in the index may be gone is looked for along with the files that are. */
+  forgetOthers(): Promise<void>;
 };
 
 export interface SessionIndexing {
@@ -66,6 +68,7 @@ export function createSessionIndexing(deps: SessionIndexingDeps): SessionIndexin
   async function sweepAll() {
     dirty = new Set();
     await forgetMissing(index, folder);
+    await deps.forgetOthers();
     generation = index.generation;
     await sweep(() => true);
   }

@@ -99,7 +99,10 @@ it('follows a conversation as it grows, without what was taken back', async () =
     log: silentLogger,
     policy: () => ROOMY,
   });
-  const indexing = createSessionIndexing({ folder: sessions, index, clock, log: silentLogger });
+  const indexing = createSessionIndexing({
+    ...{ folder: sessions, index, clock, log: silentLogger },
+    forgetOthers: async () => undefined,
+  });
   const key = sessionKey('telegram:42');
   const at = clock.now();
   const turn = (seq: number, text: string): TranscriptEntry => {
