@@ -57,15 +57,15 @@ export function cheaperText(model: string): string {
 
 export function usedUpText(view: BudgetView, currency: string, leftMs: number): string {
   const limit = capText(capFor(view.cap, view.ledger), currency);
-  const whose = view.key === 'total' ? 'My budget for today' : 'Today’s budget here';
-  return `${whose} is used up (${limit}). I can answer again after midnight, in ${spanWords(leftMs)}.`;
+  const whose = view.key === 'total' ? 'my budget for today' : 'today’s budget here';
+  return `${sentence(endOf(view, whose))} (${limit}). I can answer again after midnight, in ${spanWords(leftMs)}.`;
 }
 
 export function usedUpOwnerText(view: BudgetView, currency: string, morePercent: number): string {
   const limit = capText(capFor(view.cap, view.ledger), currency);
   const spent = amountText(view.ledger.spent, currency);
   return (
-    `${sentence(ownerName(view))} is used up: ${spent} of ${limit}. ` +
+    `${sentence(endOf(view, ownerName(view)))}: ${spent} of ${limit}. ` +
     `\`/budget more ${morePercent} ${view.key}\` allows ${morePercent} % more for today.`
   );
 }
@@ -91,5 +91,11 @@ export function conversationLine(
   const of = unpriced > 0 && spent.micros > 0 ? `, ${unpriced} of them without a known price` : '';
   return `${amountText(spent, currency)} in ${called}${of}`;
 }
+
+/** A call is refused as soon as its worst case has no room, however much of the budget is left. */
+const endOf = (view: BudgetView, whose: string) =>
+  shareUsed(view) >= 1
+    ? `${whose} is used up`
+    : `what is left of ${whose} is too little for an answer`;
 
 const sentence = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
