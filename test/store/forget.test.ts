@@ -1,0 +1,36 @@
+// Texts that a person wants forgotten, in the queues and in the log of the page.
+
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { DoorLog } from '../../src/channels/door/door-log.ts';
+import { forgetSaid } from '../../src/channels/door/forget-said.ts';
+import { holdsWords } from '../../src/core/forgetting.ts';
+import { messageId } from '../../src/core/ids.ts';
+import { silentLogger } from '../../src/lib/logger.ts';
+import { openEmbeddedStore } from '../../src/store/embedded.ts';
+import { temporaryFolder } from '../sessions/session-folder.ts';
+import { createMovableClock } from '../support/movable-clock.ts';
+
+it('leave the log of a page with its title, and the file that held them', async () => {
+  const folder = await temporaryFolder();
+  const clock = createMovableClock();
+  const path = join(folder, 'state.db');
+  await using store = await openEmbeddedStore({ path, clock, log: silentLogger });
+  const state = store.scope('channel:web:default');
+  const log = new DoorLog(state);
+  const said = (id: string, text: string) =>
+    log.append('w1', { id: messageId(id), from: 'person', text, at: clock.now() });
+  await said('m1', 'Quasimodo is my dentist');
+  await said('m2', 'and it rains');
+  const holds = holdsWords('quasimodo') ?? expect.fail();
+  expect(await forgetSaid(state, 'w2', holds)).toBe(0);
+  expect(await forgetSaid(state, 'w1', holds)).toBe(1);
+  expect(await forgetSaid(state, 'w1', holds)).toBe(0);
+  expect((await log.read('w1', 0, 10)).said.map(({ text }) => text)).toEqual(['and it rains']);
+  expect(await log.chats(5)).toMatchObject([{ chat: 'w1', title: '…' }]);
+  store.scrub();
+  for (const end of ['', '-wal']) {
+    expect(await readFile(path + end, 'latin1')).not.toContain('Quasimodo');
+  }
+});
