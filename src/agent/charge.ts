@@ -36,11 +36,12 @@ export function chargedMeter(
   payer: Payer,
   { maxTokens, thinkingBudget = 0, inputTokens, ...about }: MeteredCall,
 ): CallMeter {
+  const { role, turnId } = about;
+  const whatFor = { role, ...(turnId === undefined ? {} : { turnId }) };
   return {
+    about: whatFor,
     async begin(model, signal) {
       const outputTokens = maxTokens + thinkingBudget;
-      const { role, turnId } = about;
-      const whatFor = { role, ...(turnId === undefined ? {} : { turnId }) };
       const planned = { payer, model, ...whatFor, inputTokens: inputTokens(), outputTokens };
       const reserved = await spending.reserve(planned, signal);
       if (reserved.kind === 'refused') throw new SpendingRefusedError(reserved.text);

@@ -2,7 +2,7 @@
 // wire form. Every provider passes test/contract/provider.ts.
 
 import type { ProviderFailure } from '../core/errors.ts';
-import type { CallId } from '../core/ids.ts';
+import type { CallId, TurnId } from '../core/ids.ts';
 import type { ModelMessage, ThinkingBlock, TokenUsage, ToolCall } from '../core/transcript.ts';
 
 export type ToolSpec = {
@@ -55,6 +55,8 @@ export interface LLMProvider {
 
 /** Watches the tries of one call; each retry and each fallback is one. */
 export interface CallMeter {
+  /** What the log calls each try by: what it is for, and in which turn. */
+  readonly about: { readonly role: string; readonly turnId?: TurnId };
   /** Before a try of this model, by its name with prefix. @throws where it must not be made */
   begin(model: string, signal: AbortSignal): Promise<MeteredTry>;
 }

@@ -120,7 +120,10 @@ class ResilientCall {
     const { clock, log, meter } = this.#deps;
     const { name, model, provider, health } = this.#candidate;
     const startedAt = clock.monotonic();
-    const elapsed = () => ({ model: name, elapsedMs: Math.round(clock.monotonic() - startedAt) });
+    const elapsed = () => {
+      const elapsedMs = Math.round(clock.monotonic() - startedAt);
+      return { ...meter?.about, model: name, elapsedMs };
+    };
     try {
       const request = { ...this.#request, model };
       const events = meteredStream({ provider, name, meter }, request, this.#signal);

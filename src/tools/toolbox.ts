@@ -133,7 +133,8 @@ async function runTool(
     return shown(tool, input, { status: 'ok', ...limited(text, deps) });
   } catch (error) {
     const failure = describeFailure(error);
-    const fields = { tool: tool.name, kind: failure.kind, session: context.session, error };
+    const { session, turnId } = context;
+    const fields = { tool: tool.name, kind: failure.kind, session, turnId, error };
     if (failure.isExpected) log.debug('tool refused', fields);
     else log.warn('tool failed', fields);
     return shown(tool, input, failed(failure, deps));

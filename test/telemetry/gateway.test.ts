@@ -124,7 +124,9 @@ it('one turn is found by one id wherever the gateway keeps account of it', async
   const logged = await readFile(join(home.logs, log), 'utf8');
   expect(logged).not.toContain(SAID);
   const ofTurn = logged.split('\n').filter((line) => line.includes(turn));
-  expect(ofTurn.some((line) => line.includes('model call retried'))).toBe(true);
+  for (const what of ['model call retried', 'model called', 'model call failed', 'turn ended']) {
+    expect(ofTurn.some((line) => line.includes(`"${what}"`))).toBe(true);
+  }
   expect(collector.sent()).toContain('"execute_tool write_file"');
   expect(collector.sent()).toContain('"deliver terminal"');
 
