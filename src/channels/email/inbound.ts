@@ -28,7 +28,7 @@ import {
   textOf,
   wordsOf,
 } from './arrival.ts';
-import { isSent, noteBounces } from './mail-bounces.ts';
+import { type Bounced, isSent, noteBounces } from './mail-bounces.ts';
 import { filesOf } from './mail-files.ts';
 import type { MailRegister } from './mail-register.ts';
 
@@ -51,14 +51,10 @@ export type InboundSettings = {
   readonly answers: ChannelHost['answers'];
 };
 
-export type Incoming = {
+export type Incoming = Bounced & {
   readonly entry: InboundEntry;
   /** The sender would be verified if the name service answered. */
   readonly isTemporary: boolean;
-  /** Something the owner should hear of. */
-  readonly notice?: string;
-  /** A report that an answer of ours could not be delivered. */
-  readonly bounced?: { readonly id: MessageId; readonly reason: string };
 };
 
 export async function readIncoming(

@@ -1,18 +1,26 @@
 // What a delivery report says of a mail of ours: noted against its address, and told.
 
+import type { MessageId } from '../../core/ids.ts';
 import type { MailArrival } from './arrival.ts';
-import type { Incoming } from './inbound.ts';
 import type { KnownMail, MailRegister } from './mail-register.ts';
+
+/** What becomes known of the mail that the report is. */
+export type Bounced = {
+  /** Something the owner should hear of. */
+  readonly notice?: string;
+  /** A report that an answer of ours could not be delivered. */
+  readonly bounced?: { readonly id: MessageId; readonly reason: string };
+};
 
 export const isSent = (known: KnownMail | undefined): known is KnownMail =>
   known !== undefined && known.inbound === undefined;
 
 /** A delivery report about an answer of ours counts against its address (RFC 3464). */
-export async function noteBounces(
-  incoming: Incoming,
+export async function noteBounces<T extends Bounced>(
+  incoming: T,
   arrival: MailArrival,
   register: MailRegister,
-): Promise<Incoming> {
+): Promise<T> {
   const { result } = arrival.reading;
   const bounce = result.kind === 'parsed' ? result.mail.bounce : undefined;
   for (const id of bounce?.originalIds ?? []) {
