@@ -184,7 +184,8 @@ describe('a start', () => {
   test('within a day asks neither for the name nor sets the menu again', async () => {
     await using rig = await startRig();
     rig.start();
-    await rig.api.waitFor(() => rig.api.commands.length > 0);
+    const menus = () => rig.api.calls.filter(({ method }) => method === 'setMyCommands');
+    await rig.api.waitFor(() => menus().length === 2);
     rig.api.say(ALICE, 'one');
     await rig.host.until((host) => host.texts().length === 1);
     await rig.stop();
@@ -193,6 +194,9 @@ describe('a start', () => {
     await rig.host.until((host) => host.texts().length === 2);
     const methods = rig.api.calls.map(({ method }) => method);
     expect(methods.filter((method) => method === 'getMe')).toHaveLength(1);
-    expect(methods.filter((method) => method === 'setMyCommands')).toHaveLength(2);
+    expect(menus()).toHaveLength(2);
+    const [direct, group] = menus().map(({ payload }) => JSON.stringify(payload));
+    expect(direct).toContain('"restore"');
+    expect(group).not.toMatch(/"(?:restore|model|cron|sessions)"/);
   });
 });
