@@ -1,6 +1,7 @@
 // `nanobot config`: look at the configuration, change one key, check the file. Secrets are masked
 // when shown.
 
+import { stat } from 'node:fs/promises';
 import { Command } from 'commander';
 import type { ConfigError } from '../core/errors.ts';
 import { CommandFailure, EXIT } from './exit-codes.ts';
@@ -99,6 +100,10 @@ async function showSchema(terminal: Terminal) {
 async function validate(terminal: Terminal, file: string | undefined, json: boolean) {
   const { validateConfigFile } = await import('../app/config.ts');
   const path = file ?? terminal.home.config;
+  if ((await stat(path).catch(() => undefined)) === undefined) {
+    const remedy = file === undefined ? ': nanobot onboard makes one' : '';
+    throw new CommandFailure(EXIT.notFound, `there is no ${path}${remedy}`);
+  }
   const found: ConfigError | undefined = await validateConfigFile(
     path,
     terminal.env,

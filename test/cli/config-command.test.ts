@@ -90,6 +90,11 @@ test('every problem of an invalid file is named with its line, as text and as JS
   });
 });
 
+test('a file that is not there is said to be missing, with what makes one', async () => {
+  const { code, stderr } = await run('validate', join(home.path, 'none.json'));
+  expect([code, stderr]).toEqual([6, expect.stringMatching(/there is no .*none\.json/)]);
+});
+
 test('the schema on stdout is the one that is checked in', async () => {
   const file = join(import.meta.dirname, '../../config/config.schema.json');
   expect(JSON.parse((await run('schema')).stdout)).toEqual(
