@@ -6,6 +6,7 @@ import { cp, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type LoadOptions, type LoadResult, nowMs, oneTurn, percentiles, runLoad } from './load.ts';
+import { mail } from './mail.ts';
 import { type Peers, startPeers } from './peers.ts';
 import { type Subject, startBareBot, startGateway } from './subject.ts';
 import { whatsapp } from './whatsapp.ts';
@@ -208,4 +209,5 @@ export const SUITES: Readonly<Record<string, () => Promise<void>>> = {
   crowd,
   size,
   whatsapp,
+  mail,
 };

@@ -3,6 +3,7 @@
 
 import { once } from 'node:events';
 import { createServer, type Socket } from 'node:net';
+import { createServer as createTlsServer } from 'node:tls';
 
 export type ScriptedImap = AsyncDisposable & {
   readonly port: number;
@@ -17,17 +18,21 @@ export type ScriptedImapOptions = {
   readonly mail: string;
   /** How a full body fetch is answered. */
   readonly body: 'whole' | 'missing' | 'in two pieces' | 'never';
+  /** Speaks TLS from the first byte; PEM. */
+  readonly tls?: { readonly key: string; readonly cert: string };
 };
 
 export async function startScriptedImap(options: ScriptedImapOptions): Promise<ScriptedImap> {
   const commands: string[] = [];
   const sockets = new Set<Socket>();
-  const server = createServer((socket) => {
+  const serve = (socket: Socket) => {
     sockets.add(socket);
     socket.on('error', () => undefined).on('close', () => sockets.delete(socket));
     socket.write('* OK scripted server\r\n');
     converse(socket, options, commands);
-  }).listen(0, '127.0.0.1');
+  };
+  const server = options.tls ? createTlsServer(options.tls, serve) : createServer(serve);
+  server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const address = server.address();
   if (address === null || typeof address === 'string') throw new Error('no port');

@@ -43,6 +43,8 @@ export type MailFilesDeps = {
   readonly account: MailAccount;
   readonly mailbox: string;
   readonly clock: Clock;
+  /** Makes room for the thread that reads files. */
+  rest(): Promise<void>;
 };
 
 export class MailFiles implements AsyncDisposable {
@@ -97,6 +99,7 @@ export class MailFiles implements AsyncDisposable {
   async #read(place: MailPlace): Promise<MailContents> {
     const mail = await this.#fetch(place);
     try {
+      await this.#deps.rest();
       return await extractFiles(mail.raw, this.#deps.clock, this.#stop.signal);
     } finally {
       await mail[Symbol.asyncDispose]();

@@ -52,6 +52,7 @@ export class MailReader implements AsyncDisposable {
   /** One mail at a time. Never rejects: what cannot be read says so. Nobody reads `raw` any more then. */
   async read(raw: RawMail): Promise<MailReading> {
     this.#idle?.[Symbol.dispose]();
+    this.#idle = undefined;
     const worker = this.#worker ?? startWorker();
     this.#worker = worker;
     const reading = await new Reading(worker, this.#clock, this.#lookup).run(raw);
@@ -59,6 +60,11 @@ export class MailReader implements AsyncDisposable {
     if (reading.isBroken || !(raw instanceof Uint8Array)) await this.#stop();
     else this.#idle = this.#clock.timer(IDLE_LIMIT_MS, () => void this.#stop());
     return reading;
+  }
+
+  /** Ends a thread that waits for the next mail: another is to be started. */
+  async rest(): Promise<void> {
+    if (this.#idle !== undefined) await this.#stop();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -69,6 +75,7 @@ export class MailReader implements AsyncDisposable {
     const worker = this.#worker;
     this.#worker = undefined;
     this.#idle?.[Symbol.dispose]();
+    this.#idle = undefined;
     await worker?.terminate();
   }
 }

@@ -48,6 +48,7 @@ export class MailSession {
   readonly #register: MailRegister;
   readonly #answers: Answers;
   readonly #files: MailFiles;
+  readonly #reader: MailReader;
   #wake = Promise.withResolvers<void>();
   #isGmail = false;
   /** Aborts, with the reason, once no access token will ever come again. */
@@ -57,8 +58,11 @@ export class MailSession {
     this.#deps = deps;
     this.#account = account;
     this.#register = register;
-    const { config, host } = deps;
-    this.#files = new MailFiles({ account, mailbox: config.mailbox, clock: host.clock });
+    const { config, host, lookup } = deps;
+    const { clock } = host;
+    this.#reader = new MailReader({ clock, ...(lookup === undefined ? {} : { lookup }) });
+    const rest = () => this.#reader.rest();
+    this.#files = new MailFiles({ account, mailbox: config.mailbox, clock, rest });
     this.#answers = new Answers({
       host: deps.host,
       path: accountPath(deps.at),
@@ -87,24 +91,19 @@ export class MailSession {
   }
 
   async run(signal: AbortSignal): Promise<void> {
-    const { host, lookup } = this.#deps;
-    const reader = new MailReader({
-      clock: host.clock,
-      ...(lookup === undefined ? {} : { lookup }),
-    });
     try {
-      await this.#superviseMailbox(reader, AbortSignal.any([signal, this.#withdrawn.signal]));
+      await this.#superviseMailbox(AbortSignal.any([signal, this.#withdrawn.signal]));
     } finally {
-      await reader[Symbol.asyncDispose]();
+      await this.#reader[Symbol.asyncDispose]();
       await this.#files[Symbol.asyncDispose]();
     }
     if (!signal.aborted) throw this.#refused();
   }
 
-  async #superviseMailbox(reader: MailReader, signal: AbortSignal): Promise<void> {
+  async #superviseMailbox(signal: AbortSignal): Promise<void> {
     const { host } = this.#deps;
     let authFailures = 0;
-    await supervise((inner) => this.#follow(reader, inner), {
+    await supervise((inner) => this.#follow(inner), {
       name: 'mailbox',
       signal,
       clock: host.clock,
@@ -172,7 +171,7 @@ export class MailSession {
     return clock.now() - record.triedAt >= SENT_SETTLE_MS ? 'absent' : undefined;
   }
 
-  async #follow(reader: MailReader, signal: AbortSignal): Promise<void> {
+  async #follow(signal: AbortSignal): Promise<void> {
     const { host, config, at } = this.#deps;
     const connection = await ImapConnection.connect(this.#account, host.clock, signal);
     this.#isGmail = connection.isGmail;
@@ -192,7 +191,7 @@ export class MailSession {
       this.#wake = Promise.withResolvers<void>();
       return this.#wake.promise;
     };
-    const deps = { host, settings, register: this.#register, reader, nextWake };
+    const deps = { host, settings, register: this.#register, reader: this.#reader, nextWake };
     try {
       await new MailboxWatch(deps, connection).run(signal);
     } finally {

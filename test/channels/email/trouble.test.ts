@@ -1,8 +1,10 @@
 // IMAP servers that lie or fall silent: nothing is ever skipped, no password goes out unprotected.
 
 import { afterEach, expect, it } from 'vitest';
+import type { EmailDeps } from '../../../src/channels/email/email.ts';
 import { configSchema, type EmailConfig } from '../../../src/core/config.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
+import { expiredCertificate } from '../../support/expired-certificate.ts';
 import { hastyClock, launchChannel, testLookup } from '../../support/mail-servers-host.ts';
 import {
   type ScriptedImap,
@@ -37,6 +39,7 @@ async function begin(
   options: Partial<ScriptedImapOptions>,
   changes: Partial<EmailConfig> = {},
   clock = hastyClock,
+  deps: EmailDeps = {},
 ): Promise<ScriptedImap> {
   server = await startScriptedImap({ mail: MAIL, body: 'whole', ...options });
   host = createMemoryHost(clock);
@@ -52,7 +55,7 @@ async function begin(
     password: 'secret',
     ...changes,
   };
-  stop = launchChannel(host, config, { lookup: testLookup }).stop;
+  stop = launchChannel(host, config, { lookup: testLookup, ...deps }).stop;
   return server;
 }
 
@@ -97,6 +100,18 @@ it('sends no password where STARTTLS was taken out of the greeting', async () =>
   await host.until(() => host.statuses.some(({ kind }) => kind === 'degraded'));
   expect(host.statuses.at(-1)).toMatchObject({ reason: expect.stringContaining('STARTTLS') });
   expect(commands.filter((command) => /LOGIN|AUTHENTICATE/.test(command))).toEqual([]);
+});
+
+it('sends no password to a server whose certificate has expired, and says so', async () => {
+  const tls = expiredCertificate();
+  const trust = { certificateAuthority: tls.cert };
+  const { commands } = await begin({ tls }, { imapSecurity: 'tls' }, hastyClock, trust);
+  await host.until(() => host.statuses.some(({ kind }) => kind === 'degraded'));
+  expect(host.statuses.at(-1)).toMatchObject({
+    reason: expect.stringContaining('certificate has expired'),
+    retryAt: expect.any(Number),
+  });
+  expect(commands).toEqual([]);
 });
 
 it('sends no token to a server that takes none, least of all as a password', async () => {

@@ -1,0 +1,21 @@
+// Memory of a process that reads one large mail, its signature and its file included, each in a process
+// of its own. Over 25 MB only the header is fetched.
+
+import { bigMail, readBigMail } from '../test/support/big-mail.ts';
+
+const MAIL_MB = [0.02, 10, 24, 60, 150];
+/** What base64 and its line ends make of a file. */
+const BASE64_GROWTH = (4 / 3) * (78 / 76);
+
+const row = (...cells: readonly (string | number)[]) => console.log(`| ${cells.join(' | ')} |`);
+
+export async function mail(): Promise<void> {
+  row('mail MB', 'RSS above that before it MB', 'its file');
+  row('---', '---', '---');
+  for (const megabytes of MAIL_MB) {
+    const sent = await bigMail(Math.floor((megabytes * 1024 * 1024) / BASE64_GROWTH));
+    const { grownMb, media } = await readBigMail(sent);
+    const file = media === undefined ? 'not fetched' : media === sent.sha256 ? 'whole' : 'broken';
+    row(megabytes, grownMb.toFixed(0), file);
+  }
+}
