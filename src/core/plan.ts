@@ -40,12 +40,6 @@ export type PlanPlace = {
   readonly isTainted: boolean;
 };
 
-/** Where plans are kept, durably. */
-export interface Plans {
-  keep(plan: Plan, place: PlanPlace): Promise<void>;
-  mark(checkpoint: Checkpoint, place: PlanPlace): Promise<void>;
-}
-
 /** The newest are kept. */
 export const MAX_CHECKPOINTS = 5;
 const MAX_STANDING_CHARS = 6000;

@@ -12,7 +12,6 @@ import {
   MAX_CHECKPOINTS,
   type Plan,
   type PlanPlace,
-  type Plans,
   type StandingNote,
   standingNote,
 } from '../core/plan.ts';
@@ -47,7 +46,10 @@ export type PlansDeps = {
   edit(text: MessageId, markdown: string): Promise<'done' | 'later' | 'cannot'>;
 };
 
-export interface PlanDesk extends Plans {
+/** Where the tools of plans keep them. */
+export interface PlanDesk {
+  keep(plan: Plan, place: PlanPlace): Promise<void>;
+  mark(checkpoint: Checkpoint, place: PlanPlace): Promise<void>;
   /** What the model is reminded of; undefined where nothing is under way. */
   note(session: SessionKey): Promise<StandingNote | undefined>;
   clear(session: SessionKey): Promise<void>;

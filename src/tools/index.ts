@@ -1,6 +1,5 @@
 // Every tool the agent may get. Which ones it does get is a setting of the toolbox.
 
-import type { Plans } from '../core/plan.ts';
 import type { GuardedFiles } from '../lib/guarded-files.ts';
 import type { MemoryStore } from '../memory/memory.ts';
 import type { Skills } from '../skills/skills.ts';
@@ -13,7 +12,7 @@ import { createExecuteCode } from './exec/execute-code.ts';
 import type { Executor } from './exec/executor.ts';
 import { createListDir } from './list-dir.ts';
 import { createMessage } from './message.ts';
-import { createCheckpoint, createPlan } from './plan.ts';
+import { createCheckpoint, createPlan, type Plans } from './plan.ts';
 import { createReadDocument, type ReadDocumentDeps } from './read-document.ts';
 import { createReadEarlier, type ReadEarlierDeps } from './read-earlier.ts';
 import { createReadFile } from './read-file.ts';

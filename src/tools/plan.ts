@@ -3,9 +3,22 @@
 
 import { z } from 'zod';
 import { ToolError } from '../core/errors.ts';
-import { type Plans, planProblem, planText, STEP_STATES } from '../core/plan.ts';
+import {
+  type Checkpoint,
+  type Plan,
+  type PlanPlace,
+  planProblem,
+  planText,
+  STEP_STATES,
+} from '../core/plan.ts';
 import { readDescription } from './description.ts';
 import type { Tool } from './tool.ts';
+
+/** Where plans are kept, durably. */
+export interface Plans {
+  keep(plan: Plan, place: PlanPlace): Promise<void>;
+  mark(checkpoint: Checkpoint, place: PlanPlace): Promise<void>;
+}
 
 const MAX_STEPS = 20;
 const MAX_STEP_CHARS = 160;
