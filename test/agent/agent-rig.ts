@@ -16,6 +16,7 @@ import type { AgentEvent, TurnOutcome } from '../../src/core/event.ts';
 import { channelName, chatId, DEFAULT_ACCOUNT, messageId, turnId } from '../../src/core/ids.ts';
 import { sessionKeyOf } from '../../src/core/message.ts';
 import { OWNER_TURN } from '../../src/core/notes.ts';
+import type { StandingNote } from '../../src/core/plan.ts';
 import { ALL_RIGHTS } from '../../src/core/rights.ts';
 import type { TranscriptEntry } from '../../src/core/transcript.ts';
 import { type Logger, silentLogger } from '../../src/lib/logger.ts';
@@ -42,6 +43,8 @@ type RigTool = Pick<Tool, 'name' | 'access' | 'taints' | 'urlOf' | 'isAvailable'
 };
 
 export type RigOptions = {
+  /** What the agent noted of a task under way. */
+  readonly standing?: StandingNote;
   readonly settings?: Partial<AgentSettings>;
   readonly contextTokens?: number;
   readonly local?: boolean;
@@ -143,7 +146,7 @@ export async function createRig(options: RigOptions = {}) {
     return {
       sessions,
       agent: createAgent({
-        standing: async () => undefined,
+        standing: async () => options.standing,
         models,
         side: options.side ?? createSideModel(asked),
         toolbox: () => toolbox,
