@@ -52,6 +52,17 @@ export function testTool(tool: Tool, good: Readonly<Record<string, unknown>>): v
       expect(tool.describe(input).length).toBeLessThan(5000);
     });
 
+    test('cuts no sign in two where it says what a long call is about', () => {
+      for (const [key, value] of Object.entries(good)) {
+        if (typeof value !== 'string') continue;
+        for (const start of ['', 'x']) {
+          const long = { ...good, [key]: start + '😀'.repeat(2500) };
+          const parsed = tool.input.safeParse(long);
+          if (parsed.success) expect(tool.describe(parsed.data).isWellFormed()).toBe(true);
+        }
+      }
+    });
+
     test('judges any arguments without throwing and without extra keys getting through', () => {
       for (const hostile of HOSTILE_ARGUMENTS) tool.input.safeParse(hostile);
       const parsed = tool.input.parse({ ...good, polluted: 1 });

@@ -76,7 +76,8 @@ export function createExec(executor: Executor): Tool<Input> {
     isAvailable: () => executor.isAvailable(),
     unavailableBecause: () => executor.unavailableBecause(),
     timeoutMs: (wanted) => requestedMs(wanted, executor) + MAX_WAIT_MS + END_MS,
-    describe: ({ argv, script }) => (argv?.join(' ') ?? script ?? '').slice(0, MAX_DETAIL_CHARS),
+    describe: ({ argv, script }) =>
+      (argv?.join(' ') ?? script ?? '').slice(0, MAX_DETAIL_CHARS).toWellFormed(),
     sealOf: async (wanted, { workspace }) => executor.seal(requestOf(wanted, executor), workspace),
     run: async (wanted, context) => executor.run(requestOf(wanted, executor), context),
   };

@@ -50,7 +50,7 @@ export function createExecuteCode(executor: Executor): Tool<Input> {
     unavailableBecause: () => executor.unavailableBecause(),
     timeoutMs: (wanted) => requestOf(wanted, executor).timeoutMs + MAX_WAIT_MS + END_MS,
     describe: ({ language, code }) =>
-      `${language}: ${code.trim().split('\n', 1)[0] ?? ''}`.slice(0, 200),
+      `${language}: ${code.trim().split('\n', 1)[0] ?? ''}`.slice(0, 200).toWellFormed(),
     sealOf: (wanted, { workspace }) => executor.seal(requestOf(wanted, executor), workspace),
     run: (wanted, context) => executor.run(requestOf(wanted, executor), context),
   };
