@@ -118,7 +118,7 @@ async function parse(raw: RawMail, shape: MimeShape): Promise<ParseResult> {
     isCalendar(type) ? MAX_CALENDAR_BYTES : isReport ? MAX_REPORT_BYTES : 0;
   const found = await readMime(raw, headBytes);
   const plain = visibleText(found.text.slice(0, MAX_PLAIN_CHARS));
-  const html = visibleText(htmlToVisibleText(found.html));
+  const html = found.html === '' ? '' : visibleText(htmlToVisibleText(found.html));
   const hasPlain = plain.trim() !== '';
   const text = (hasPlain ? plain : html).slice(0, MAX_WHOLE_TEXT_CHARS);
   const calendars = found.parts
