@@ -91,6 +91,7 @@ export function buildDecisions(parts: DecisionParts): Deciding {
       ),
     spendButtons: createSpentButtons({
       bus,
+      clock,
       log,
       channel: (name) => parts.manager().channel(name),
     }),
