@@ -62,6 +62,15 @@ describe('the original file', () => {
       },
     ],
     [
+      'where the web is searched',
+      {
+        tools: {
+          web: { search: { apiKey: 'BSA1', searxngUrl: 'http://x:8888', autoStart: true } },
+        },
+      },
+      { tools: { web: { search: { braveApiKey: 'BSA1', searxngUrl: 'http://x:8888' } } } },
+    ],
+    [
       'a local server',
       { agents: { defaults: { localApiBase: 'http://127.0.0.1:1234/v1' } } },
       {

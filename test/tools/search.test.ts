@@ -183,6 +183,13 @@ describe('search', () => {
     const rights = { ...context.rights, web: 'ask' as const };
     const asked = await run('search', { query: 'Assam', sources }, { rights });
     expect(asked).toContain('[cannot be asked here: web]');
+    const mayUse = (tool: string) => tool !== 'search_files';
+    const confined = await run(
+      'search',
+      { query: 'Assam', sources: ['files', 'memory'] },
+      { mayUse },
+    );
+    expect(confined).toMatch(/cannot be asked here: files/);
     const nothing = run('search', { query: 'Assam' }, { rights: NO_RIGHTS });
     await expect(nothing).rejects.toThrow(/there are: none/);
     await expect(run('search', { query: 'x', sources: ['web'] })).rejects.toThrow(

@@ -13,6 +13,8 @@ import { QUERY_NAMES } from '../usual-names.ts';
 /** One that can be asked. */
 export type SubTool<Name extends string> = {
   readonly name: Name;
+  /** The tool behind it, where it is one of its own. */
+  readonly tool?: string;
   readonly access: ToolAccess;
   isAvailable(): boolean;
   /** Empty where it found nothing. @throws ToolError */
@@ -77,8 +79,10 @@ export function createMetaTool<Name extends string>(setup: MetaToolSetup<Name>):
 }
 
 /** What somebody has to be asked for is not done in passing. */
-const mayAsk = ({ access }: { readonly access: ToolAccess }, { rights }: ToolContext) =>
-  rights[access] === 'free';
+const mayAsk = (
+  { access, tool }: Pick<SubTool<string>, 'access' | 'tool'>,
+  { rights, mayUse }: ToolContext,
+) => rights[access] === 'free' && (tool === undefined || mayUse?.(tool) !== false);
 
 type Answer =
   | { readonly kind: 'found'; readonly from: string; readonly text: string }

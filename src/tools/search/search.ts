@@ -39,6 +39,7 @@ function subToolOf(
 ): SubTool<SearchSource> {
   return {
     name,
+    tool: tool.name,
     access: tool.access,
     isAvailable: () => isSwitchedOn(tool.name) && (tool.isAvailable?.() ?? true),
     async ask(question: string, context: ToolContext) {
