@@ -128,7 +128,9 @@ describe('a paid call that is no model', () => {
     });
     const ends = await Promise.all(calls);
     expect(ends.filter((end) => end === 'done')).toHaveLength(4);
-    expect(ends).toContainEqual(expect.stringMatching(/too little for an answer \(1\.00 USD a day\)/));
+    expect(ends).toContainEqual(
+      expect.stringMatching(/too little for an answer \(1\.00 USD a day\)/),
+    );
     const [total] = await desk.all();
     expect(total?.ledger.spent).toEqual({ tokens: 0, micros: 800_000 });
   });

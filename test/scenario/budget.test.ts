@@ -99,7 +99,9 @@ it('a hundred chats at once stay below the budget of all; who comes too late is 
   expect(answered.length + refused.length).toBe(100);
   expect(heardBy(refused[0] ?? 0).join()).toMatch(/100,000 tokens a day.*after midnight, in \d+/);
   await hears(OWNER, /budget of all together is (?:used up|too little)/i);
-  expect(heardBy(OWNER).filter((text) => /is used up|too little for/.test(text)).length).toBeLessThanOrEqual(2);
+  expect(
+    heardBy(OWNER).filter((text) => /is used up|too little for/.test(text)).length,
+  ).toBeLessThanOrEqual(2);
 }, 120_000);
 
 describe('the budget of a person', () => {
