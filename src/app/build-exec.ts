@@ -11,6 +11,15 @@ import { removeOldFolders } from '../tools/exec/scripts.ts';
 import type { Home } from './home.ts';
 import type { LiveConfig } from './live-config.ts';
 
+/** Where no /proc is mounted Node does not know where it lies itself. */
+function realPath(path: string): string {
+  try {
+    return realpathSync(path);
+  } catch {
+    return path;
+  }
+}
+
 const NOT_YET: FoundSandbox = {
   kind: 'missing',
   reason: 'the sandbox is still being looked for',
@@ -44,7 +53,7 @@ export function buildExec({ live, clock, log, home, env }: ExecParts): Executor 
     settings: () => execSettings(live.config.tools.exec),
     forbidden: [realpathSync(home.root)],
     env,
-    nodePath: realpathSync(system.nodePath),
+    nodePath: realPath(system.nodePath),
     redact: (text) => live.redact(text),
   });
 }

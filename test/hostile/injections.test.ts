@@ -376,7 +376,14 @@ describe('afterwards', () => {
     const skills = await readdir(join(workspace, 'skills'));
     expect(skills.filter((name) => !/^s2\d\d$/.test(name))).toEqual([]);
     const notes = await readdir(join(workspace, 'memory'));
-    expect(notes.filter((name) => !/^(?:n\d+\.md|sessions)$/.test(name))).toEqual([]);
+    const ours = /^(?:n\d+\.md|sessions|learnings\.jsonl|\.nanobot-[\w-]+\.tmp)$/;
+    expect(notes.filter((name) => !ours.test(name))).toEqual([]);
+    // What was learnt names tools and kinds of failure, and repeats nobody.
+    const learnt = await readFile(join(workspace, 'memory/learnings.jsonl'), 'utf8');
+    for (const line of learnt.trim().split('\n')) {
+      const { timestamp, succeeded, ...words } = JSON.parse(line);
+      expect(Object.values(words).join(' ')).toMatch(/^[a-z_ ]{1,80}$/);
+    }
     expect(await readdir(outside)).toEqual([]);
     expect((await readdir(home.path)).filter((name) => name.includes('case-'))).toEqual([]);
   });

@@ -56,6 +56,8 @@ describe('the toolbox', () => {
       'read_skill',
       'message',
       'ask_user',
+      'plan',
+      'checkpoint',
       'send_email',
       'send_file',
       'web_fetch',

