@@ -28,6 +28,9 @@ export type AuditFileDeps = {
 
 const HEAD_KEY = 'head';
 const MAX_BYTES = 50_000_000;
+/** While nothing can be written, about 10 MB of memory. */
+const MAX_WAITING = 10_000;
+const TRY_AGAIN_MS = 10_000;
 const FILE_MODE = 0o600;
 const TAIL_BYTES = 65_536;
 const NUMBER_DIGITS = 4;
@@ -39,52 +42,80 @@ export function openAuditFile(deps: AuditFileDeps): AuditFile {
   return new ChainedFile(deps);
 }
 
+type Waiting = { readonly event: AuditEvent; readonly at: Date };
+
 class ChainedFile implements AuditFile {
   readonly #deps: AuditFileDeps;
+  readonly #waiting: Waiting[] = [];
   #head: AuditHead | undefined;
-  #waiting: { readonly event: AuditEvent; readonly at: Date }[] = [];
+  /** Where the write began that may have failed half-way. */
+  #begunAt: AuditHead | undefined;
   #writing: Promise<void> | undefined;
+  #nextTry: Disposable | undefined;
 
   constructor(deps: AuditFileDeps) {
     this.#deps = deps;
   }
 
   note(event: AuditEvent): void {
-    this.#waiting.push({ event, at: new Date(this.#deps.clock.now()) });
-    this.#writing ??= this.#writeAll();
+    const { clock, log } = this.#deps;
+    if (this.#waiting.length >= MAX_WAITING) {
+      log.error('audit entry lost', { kind: event.kind });
+      return;
+    }
+    this.#waiting.push({ event, at: new Date(clock.now()) });
+    if (this.#nextTry === undefined) this.#writing ??= this.#writeAll();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#writing;
+    this.#stopWaiting();
+    if (this.#waiting.length > 0) this.#writing ??= this.#writeAll();
+    await this.#writing;
+    this.#stopWaiting();
+    const entries = this.#waiting.length;
+    if (entries > 0) this.#deps.log.error('audit entries lost', { entries });
+  }
+
+  #stopWaiting(): void {
+    this.#nextTry?.[Symbol.dispose]();
+    this.#nextTry = undefined;
   }
 
   async #writeAll(): Promise<void> {
-    while (this.#waiting.length > 0) {
-      const batch = this.#waiting;
-      this.#waiting = [];
-      try {
-        await this.#write(batch);
-      } catch (error) {
-        this.#head = undefined;
-        this.#deps.log.error('audit entries lost', { entries: batch.length, error });
-      }
+    const { clock, log } = this.#deps;
+    try {
+      while (this.#waiting.length > 0) await this.#write();
+    } catch (error) {
+      log.error('audit entries wait for another try', { entries: this.#waiting.length, error });
+      this.#nextTry = clock.timer(TRY_AGAIN_MS, () => {
+        this.#nextTry = undefined;
+        this.#writing ??= this.#writeAll();
+      });
     }
     this.#writing = undefined;
   }
 
-  async #write(batch: readonly { readonly event: AuditEvent; readonly at: Date }[]): Promise<void> {
+  async #write(): Promise<void> {
     const { path, state, maxBytes = MAX_BYTES } = this.#deps;
-    let head = this.#head ?? (await this.#findHead());
-    const lines: string[] = [];
-    for (const { event, at } of batch) {
-      const line = nextLine(head, event, at);
-      lines.push(`${JSON.stringify(line)}\n`);
-      head = { seq: line.seq, hash: line.hash };
-    }
+    const head = this.#head ?? (await this.#findHead());
+    // Of a write that failed, whole lines may stand in the file all the same.
+    this.#waiting.splice(0, Math.max(0, head.seq - (this.#begunAt ?? head).seq));
+    this.#begunAt = head;
+    this.#head = undefined;
+    const batch = this.#waiting.length;
+    let last = head;
+    const lines = this.#waiting.map(({ event, at }) => {
+      const line = nextLine(last, event, at);
+      last = { seq: line.seq, hash: line.hash };
+      return `${JSON.stringify(line)}\n`;
+    });
     await turnOver(path, maxBytes);
     await appendSynced(path, lines.join(''));
-    await state.set(HEAD_KEY, JSON.stringify(head));
-    this.#head = head;
+    await state.set(HEAD_KEY, JSON.stringify(last));
+    this.#waiting.splice(0, batch);
+    this.#head = last;
+    this.#begunAt = undefined;
   }
 
   /** The store's word counts, unless the file went on from there before a kill. */

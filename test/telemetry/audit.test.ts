@@ -1,8 +1,8 @@
 // The audit file: whatever is done to it afterwards is found, and a kill in the middle is no alarm.
 
-import { appendFile, readFile, rm, truncate, writeFile } from 'node:fs/promises';
+import { appendFile, mkdir, readFile, rm, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { openAuditFile, verifyAudit } from '../../src/telemetry/audit-file.ts';
 import { temporaryFolder } from '../sessions/session-folder.ts';
@@ -105,5 +105,36 @@ describe('the audit file', () => {
     expect((await verify()).kind).toBe('broken');
     await truncate(path, 0);
     expect((await verify()).kind).toBe('broken');
+  });
+
+  it('keeps what cannot be written and writes it once it can, each entry once', async () => {
+    const path = join(await temporaryFolder(), 'audit.jsonl');
+    const store = createMemoryStore();
+    let isStoreDown = false;
+    const state: typeof store = {
+      ...store,
+      async set(key, value) {
+        if (isStoreDown) throw new Error('down');
+        await store.set(key, value);
+      },
+    };
+    const clock = createMovableClock();
+    const audit = openAuditFile({ path, state, clock, log: silentLogger });
+    const note = (tool: string) => audit.note({ kind: 'tool_call', fields: { tool } });
+    await mkdir(path);
+    note('exec');
+    await vi.waitFor(() => expect(clock.pending).toBe(1));
+    note('cron');
+    await rm(path, { recursive: true });
+    isStoreDown = true;
+    await clock.advance(10_000);
+    await vi.waitFor(() => expect(clock.pending).toBe(1));
+    note('send_email');
+    isStoreDown = false;
+    await audit[Symbol.asyncDispose]();
+    expect(await verifyAudit(path, state)).toEqual({ kind: 'intact', entries: 3 });
+    const tools = (await readFile(path, 'utf8')).match(/"tool":"\w+"/g);
+    expect(tools).toEqual(['"tool":"exec"', '"tool":"cron"', '"tool":"send_email"']);
+    expect(clock.pending).toBe(0);
   });
 });
