@@ -70,6 +70,10 @@ export function usedUpOwnerText(view: BudgetView, currency: string, morePercent:
   );
 }
 
+export const unpricedText = (model: string) =>
+  `What ${verbatim(model)} costs is not known to me, so it counts in tokens only and no budget in money ` +
+  'stops it. Write its price in `models.prices`, or set budgets in tokens.';
+
 /** One line of a list of budgets. */
 export function budgetLine(view: BudgetView, currency: string): string {
   const { ledger, cap } = view;

@@ -7,6 +7,7 @@ import {
   type BudgetView,
   cheaperText,
   nearlyUsedText,
+  unpricedText,
   usedUpOwnerText,
 } from '../core/budget-words.ts';
 import { messageId } from '../core/ids.ts';
@@ -47,6 +48,8 @@ export interface BudgetNotes {
   cheaper(day: SpendingDay, account: Account, payer: Payer, model: string): void;
   /** A call was refused. */
   usedUp(day: SpendingDay, account: Account): void;
+  /** A call for which a budget in money counts was made, of a model whose price nobody knows. */
+  unpriced(day: SpendingDay, model: string): void;
 }
 
 export function createBudgetNotes(deps: BudgetNotesDeps): BudgetNotes {
@@ -96,6 +99,13 @@ export function createBudgetNotes(deps: BudgetNotesDeps): BudgetNotes {
       const { key, value } = account.row;
       const { extraPercent } = value;
       inBackground(askOwner({ id, text, key, day: day.day, extraPercent, leftMs }));
+    },
+
+    unpriced(day, model) {
+      if (day.unpriced.has(model)) return;
+      day.unpriced.add(model);
+      const id = `budget/${day.day}/unpriced/${model}`;
+      inBackground(ownerChat().then((chat) => send(id, chat, unpricedText(model))));
     },
   };
 }

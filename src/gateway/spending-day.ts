@@ -21,6 +21,8 @@ export class SpendingDay {
   readonly book = new CountBook<Ledger>(EMPTY_LEDGER, joinedLedgers);
   /** What an owner allows whoever pays, as known at their last call; by the name of their budget. */
   readonly own = new Map<string, PersonLimits | undefined>();
+  /** Models of which an owner was told that no budget in money stops them. */
+  readonly unpriced = new Set<string>();
   readonly #state: KeyValueStore;
   readonly #changed = new Set<LedgerRow>();
   readonly #waiting = new Set<() => void>();

@@ -122,6 +122,7 @@ export class Spending implements SpendingGuard, PaidCalls, AsyncDisposable {
     const claimed = await this.#claim(call.payer, ask, signal);
     if (claimed.kind === 'refused') return claimed;
     const { outputTokens, settle } = claimed;
+    if (ask.price === undefined) this.#tellUnpriced(call);
     return { kind: 'reserved', outputTokens, settle: (end) => settle(spentBy(end, call, ask)) };
   }
 
@@ -181,6 +182,13 @@ export class Spending implements SpendingGuard, PaidCalls, AsyncDisposable {
       outputTokens,
       price: priceOf(model, prices, limits.budget.currency),
     };
+  }
+
+  #tellUnpriced({ payer, model }: PlannedCall): void {
+    const day = this.#current;
+    const isLimit = ({ cap }: Account) => cap.micros > 0;
+    if (day === undefined || !this.#accounts(day, payer).some(isLimit)) return;
+    this.#deps.notes.unpriced(day, model);
   }
 
   #refuse(day: SpendingDay, account: Account): Refusal {

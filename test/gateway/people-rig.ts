@@ -149,7 +149,12 @@ export async function makePeopleRig(
     });
     const spending = new Spending({
       ...{ state: store.scope('spending'), clock, log, knownAs, ownerOf },
-      notes: { spent: () => undefined, cheaper: () => undefined, usedUp: () => undefined },
+      notes: {
+        spent: () => undefined,
+        cheaper: () => undefined,
+        usedUp: () => undefined,
+        unpriced: () => undefined,
+      },
       settings: () => ({ limits: fairLimits, prices: [], timeZone: 'UTC' }),
     });
     const bridge = createMailBridge({

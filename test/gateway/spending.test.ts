@@ -4,7 +4,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Refusal, Reservation } from '../../src/agent/spending.ts';
 import { limitsSchema } from '../../src/core/config-limits.ts';
 import { channelName, chatId, DEFAULT_ACCOUNT, userId } from '../../src/core/ids.ts';
@@ -142,6 +142,26 @@ describe('a paid call that is no model', () => {
     expect((await desk.all())[0]?.ledger.spent.micros).toBe(500_000);
     finish(await ask('7'), 3000, 1000);
     expect((await pay(1)).kind).toBe('refused');
+  });
+});
+
+describe('a model whose price nobody knows', () => {
+  it('is told the owner once a day, where a budget in money counts that does not stop it', async () => {
+    budget = { totalTokensPerDay: 1_000_000 };
+    await ask('7', 'x/y');
+    budget = { totalMoneyPerDay: 1 };
+    await ask('7');
+    expect(told).toEqual([]);
+    await ask('7', 'x/y');
+    await ask('7', 'x/y');
+    await vi.waitFor(() => expect(told).toHaveLength(1));
+    expect(told[0]).toMatchObject({ id: 'budget/2026-01-15/unpriced/x/y', chat: 'owner' });
+    expect(told[0]?.markdown).toMatch(/^What `x\/y` costs is not known to me, .*`models\.prices`/);
+    await clock.advance(86_400_000);
+    await ask('7', 'x/y');
+    await vi.waitFor(() =>
+      expect(told.map(({ id }) => id)).toContain('budget/2026-01-16/unpriced/x/y'),
+    );
   });
 });
 
