@@ -47,8 +47,17 @@ export function createDrafts(deps: DraftDeps): Drafts {
     const now = clock.monotonic();
     const last = changedAt.get(group) ?? Number.NEGATIVE_INFINITY;
     if (now - last < GROUP_EDIT_INTERVAL_MS) return true;
-    changedAt.set(group, now);
+    changed(group);
     return false;
+  }
+
+  /** Of others only what still counts is kept. */
+  function changed(group: number): void {
+    const now = clock.monotonic();
+    for (const [other, at] of changedAt) {
+      if (now - at >= GROUP_EDIT_INTERVAL_MS) changedAt.delete(other);
+    }
+    changedAt.set(group, now);
   }
 
   function translate(error: unknown, chat: number): unknown {
@@ -67,7 +76,7 @@ export function createDrafts(deps: DraftDeps): Drafts {
       const target = deps.replyTarget(chat, replyTo);
       const runs = beginning(markdown);
       const place = { chat: moves.address(chat), thread: telegramThreadId(chat) };
-      changedAt.set(place.chat, clock.monotonic());
+      if (isGroupId(place.chat)) changed(place.chat);
       return sendNew(
         { ...place, runs, marks: [], replyTo: target, keyboard: undefined, signal },
         deps,
