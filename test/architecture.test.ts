@@ -30,6 +30,13 @@ function withoutComments(text: string): string {
     .join('\n');
 }
 
+/** The names of all settings in a JSON schema. */
+function settingsOf(schema: unknown): readonly string[] {
+  if (typeof schema !== 'object' || schema === null) return [];
+  const own = 'properties' in schema ? Object.keys(schema.properties ?? {}) : [];
+  return [...own, ...Object.values(schema).flatMap(settingsOf)];
+}
+
 const sources = filesUnder('src');
 const core = sources.filter((file) => file.path.startsWith('src/core/'));
 const offenders = (files: readonly SourceFile[], pattern: RegExp) =>
@@ -76,6 +83,15 @@ describe('the architecture', () => {
       .map((file) => file.path);
     expect(reaching).toContain('src/lib/safe-fetch.ts');
     expect(reaching.filter((path) => !OWN_WAYS_OUT.test(path))).toEqual([]);
+  });
+
+  it('has no setting that nobody reads', () => {
+    const schema = JSON.parse(readFileSync(join(root, 'config/config.schema.json'), 'utf8'));
+    const readers = sources.filter((file) => !/^src\/core\/config/.test(file.path));
+    const read = new Set(readers.flatMap((file) => file.code.match(/[\w$]+/g) ?? []));
+    const settings = settingsOf(schema).filter((name) => name !== '$schema');
+    expect(settings.length).toBeGreaterThan(200);
+    expect(settings.filter((name) => !read.has(name))).toEqual([]);
   });
 
   it('hands no environment, and so no secret, to a thread', () => {

@@ -1,4 +1,4 @@
-// docs/subsystems.md names files and tests: each is there.
+// docs/subsystems.md and docs/weaknesses.md name files and tests: each is there.
 
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -6,14 +6,21 @@ import { expect, test } from 'vitest';
 
 const ROOT = join(import.meta.dirname, '..');
 const PATH = /`((?:src|test|bench)\/[^`*]+)`/g;
+const WEAKNESSES = 70;
 
-test('the table of subsystems names only what is there, and in each row a file and a test', () => {
-  const text = readFileSync(join(ROOT, 'docs/subsystems.md'), 'utf8');
-  const rows = text
+function rowsOf(path: string): readonly string[] {
+  return readFileSync(join(ROOT, path), 'utf8')
     .split('\n')
-    .filter((line) => line.startsWith('| ') && !line.startsWith('| The '));
-  expect(rows.length).toBeGreaterThan(40);
-  for (const row of rows.filter((line) => !line.startsWith('| ---'))) {
+    .filter((line) => line.startsWith('| ') && !/^\| (?:The original|No\.|---)/.test(line));
+}
+
+test.each([
+  ['docs/subsystems.md', 40],
+  ['docs/weaknesses.md', WEAKNESSES],
+])('%s names only what is there, and in each row a file and a test', (document, atLeast) => {
+  const rows = rowsOf(document);
+  expect(rows.length).toBeGreaterThanOrEqual(atLeast);
+  for (const row of rows) {
     const paths = [...row.matchAll(PATH)].map(([, path = '']) => path);
     expect(
       paths.filter((path) => !existsSync(join(ROOT, path))),
@@ -28,4 +35,11 @@ test('the table of subsystems names only what is there, and in each row a file a
       row,
     ).toBe(true);
   }
+});
+
+test('every weakness has its row, and each row all its columns', () => {
+  const rows = rowsOf('docs/weaknesses.md').map((row) => row.split(' | '));
+  const numbers = rows.map(([first = '']) => Number(first.replace('| ', '')));
+  expect(numbers).toEqual(Array.from({ length: WEAKNESSES }, (_, index) => index + 1));
+  for (const row of rows) expect(row.length, row[0]).toBe(5);
 });
