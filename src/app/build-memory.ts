@@ -1,6 +1,8 @@
 // Builds what is kept beyond one conversation: notes, the full-text index over them and over
 // conversations, and what draws notes from conversations.
 
+import { HELPERS_SCOPE, HelperBook } from '../automation/helper-book.ts';
+import { createHelperForgetting } from '../automation/helper-forgetting.ts';
 import { type Asking, createMemoryDesk, type MemoryDesk } from '../gateway/memory-desk.ts';
 import type { Persons } from '../gateway/persons.ts';
 import type { Questions } from '../gateway/question.ts';
@@ -71,7 +73,9 @@ export function buildMemory(parts: MemoryParts): BuiltMemory {
   const chatsOf = ({ message, session, person }: Asking) =>
     chatsOfTurn({ chat: message.chat, session, person }, whose);
   const { exclusively, media, bus } = parts;
-  const forgetting = { reader, sessions: { folder, exclusively }, index, indexing, store, chatsOf };
+  const helpers = createHelperForgetting(new HelperBook(store.scope(HELPERS_SCOPE)));
+  const held = { reader, sessions: { folder, exclusively }, index, indexing, store };
+  const forgetting = { ...held, helpers, chatsOf };
   const limit = parts.maxFileBytes;
   const handing = { reader, memory, folder, media, bus, clock, chatsOf, limit };
   const personOf: TurnPersonOf = (message) => createTurnPersonOf(parts.persons())(message);

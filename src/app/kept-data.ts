@@ -1,7 +1,9 @@
 // All that is kept of a person, over every store that holds some of it: notes, conversations, the index
-// over both, queues and the logs of our own doors.
+// over both, queues, the logs of our own doors, mails, and what helpers were asked and found.
 
+import type { HelperForgetting } from '../automation/helper-forgetting.ts';
 import { forgetSaid } from '../channels/door/forget-said.ts';
+import { forgetMails } from '../channels/email/forget-mails.ts';
 import { holdsWords } from '../core/forgetting.ts';
 import { placeOfWords } from '../core/index-text.ts';
 import { chatRefOf } from '../core/message.ts';
@@ -22,19 +24,23 @@ export type ForgettingDeps = {
   readonly index: TextIndex;
   readonly indexing: SessionIndexing;
   readonly store: EmbeddedStore;
+  readonly helpers: HelperForgetting;
   /** Whose conversations, without topics. */
   chatsOf(asking: Asking): Promise<readonly string[]>;
 };
 
 const SNIPPET_CHARS = 80;
+const MAIL = 'email';
 
 export function createForgetting(
   deps: ForgettingDeps,
 ): Pick<KeptData, 'reach' | 'find' | 'forget' | 'scrub'> {
-  const { reader, sessions, index, indexing, store } = deps;
+  const { reader, sessions, index, indexing, store, helpers } = deps;
   return {
     async reach(asking, words) {
-      return { words, notes: asking.person.notes, chats: await deps.chatsOf(asking) };
+      const chats = await deps.chatsOf(asking);
+      const below = await helpers.chatsBelow(chats);
+      return { words, notes: asking.person.notes, chats: [...chats, ...below] };
     },
     async find({ words, notes, chats }, limit) {
       const holds = holdsWords(words) ?? (() => false);
@@ -58,8 +64,12 @@ export function createForgetting(
       const { files, entries } = await forgetInSessions(sessions, chats, holds);
       for (const name of files) indexing.rewritten(name);
       for (const name of index.sources(`notes/${notes}memory/`)) index.remove(name);
-      const texts = await store.forgetTexts(chats, holds);
-      return { noteLines, entries, texts: texts + (await inOwnDoors(store, chats, holds)) };
+      const texts = [
+        await store.forgetTexts(chats, holds),
+        await inChannels(store, chats, holds),
+        await helpers.forget(chats, holds),
+      ];
+      return { noteLines, entries, texts: texts.reduce((sum, count) => sum + count, 0) };
     },
     scrub() {
       index.scrub();
@@ -68,16 +78,16 @@ export function createForgetting(
   };
 }
 
-async function inOwnDoors(
+async function inChannels(
   store: EmbeddedStore,
   chats: readonly string[],
   holds: (text: string) => boolean,
 ): Promise<number> {
   let texts = 0;
   for (const ref of chats.flatMap((chat) => chatRefOf(chat) ?? [])) {
-    if (!isOwnDoor(ref.channel)) continue;
     const scope = store.scope(`channel:${ref.channel}:${ref.account}`);
-    texts += await forgetSaid(scope, ref.chat, holds);
+    if (isOwnDoor(ref.channel)) texts += await forgetSaid(scope, ref.chat, holds);
+    if (ref.channel === MAIL) texts += await forgetMails(scope, ref.chat, holds);
   }
   return texts;
 }

@@ -106,6 +106,9 @@ it('shows what is kept, hands it out, and forgets for good what a person names, 
   await asks(OLGA, `call remember ${JSON.stringify(fact)}`, /^result: Remembered/);
   const note = { fact: 'Quasimodo called back.', kind: 'note' };
   await asks(OLGA, `call remember ${JSON.stringify(note)}`, /^result: Noted for today/);
+  const helper = { action: 'spawn', task: 'Say that the dentist is called Quasimodo.' };
+  await asks(OLGA, `call spawn ${JSON.stringify(helper)}`, /^result: Started/);
+  await telegram.waitFor(() => heardBy(OLGA.id).find((text) => /helper you started/.test(text)));
   await asks(ANNA, 'I read about Quasimodo today', /^heard:/);
   expect(await asks(OLGA, '/memory', /I remember|Remembered/)).toContain('Quasimodo called back');
 

@@ -5,11 +5,14 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { DoorLog } from '../../src/channels/door/door-log.ts';
 import { forgetSaid } from '../../src/channels/door/forget-said.ts';
+import { forgetMails } from '../../src/channels/email/forget-mails.ts';
+import { MailRegister } from '../../src/channels/email/mail-register.ts';
 import { holdsWords } from '../../src/core/forgetting.ts';
 import { messageId } from '../../src/core/ids.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { openEmbeddedStore } from '../../src/store/embedded.ts';
 import { temporaryFolder } from '../sessions/session-folder.ts';
+import { createMemoryStore } from '../support/memory-host.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
 
 it('leave the log of a page with its title, and the file that held them', async () => {
@@ -33,4 +36,25 @@ it('leave the log of a page with its title, and the file that held them', async 
   for (const end of ['', '-wal']) {
     expect(await readFile(path + end, 'latin1')).not.toContain('Quasimodo');
   }
+});
+
+it('leave the register of mails, of that sender alone', async () => {
+  const state = createMemoryStore();
+  const register = await MailRegister.open(state);
+  const arrived = (name: string, wholeText: string) => {
+    const sender = `${name}@example.org`;
+    const parent = { subject: 'Hello', messageId: `<1@${name}>` };
+    const mail = { id: messageId(name), fingerprint: name, thread: name, sender, parent };
+    const quote = { at: 'today', text: wholeText };
+    const more = { level: 'verified', receivedAt: 1, wholeText, quote };
+    return register.noteInbound({ ...mail, ...more } as never, wholeText);
+  };
+  await arrived('olga', 'my dentist is Quasimodo');
+  await arrived('anna', 'I read about Quasimodo');
+  const holds = holdsWords('quasimodo') ?? expect.fail();
+  expect(await forgetMails(state, 'olga@example.org', holds)).toBe(2);
+  expect(await forgetMails(state, 'olga@example.org', holds)).toBe(0);
+  expect(await state.get('text/olga')).toBeUndefined();
+  expect(await register.quote(messageId('olga'))).toBeUndefined();
+  expect(await state.get('text/anna')).toContain('Quasimodo');
 });
