@@ -60,8 +60,18 @@ export function createSessionIndexing(deps: SessionIndexingDeps): SessionIndexin
   async function sweep(accepts: (name: SessionFileName) => boolean) {
     for (const place of [join(folder, ARCHIVE_FOLDER), folder]) {
       for (const name of await sessionNames(place, accepts)) {
-        await indexFile(index, join(place, formatName(name)), name);
+        await indexOne(join(place, formatName(name)), name);
       }
+    }
+  }
+
+  /** One that cannot be opened keeps none of the others out. */
+  async function indexOne(path: string, name: SessionFileName) {
+    try {
+      await indexFile(index, path, name);
+    } catch (error) {
+      if (!isOfFile(error, path)) throw error;
+      log.warn('session file not indexed', { file: formatName(name), error });
     }
   }
 
@@ -124,6 +134,9 @@ export async function forgetMissing(index: TextIndex, folder: string): Promise<v
     if (found.every((info) => info === undefined)) index.remove(name);
   }
 }
+
+const isOfFile = (error: unknown, path: string) =>
+  error instanceof Error && 'path' in error && error.path === path;
 
 async function untilWoken(woken: Promise<void>, clock: Clock, signal: AbortSignal): Promise<void> {
   const stop = new AbortController();

@@ -1,5 +1,6 @@
 // The full-text index: words of several languages, queries that mean no good, and a file that breaks.
 
+import { rmSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
@@ -86,6 +87,31 @@ it('is made anew where its file is damaged, and tells that all has to be indexed
   expect(again.generation).toBeGreaterThan(before);
   again.put(own('n'), state, [said('something')], true);
   expect(again.find('something', options)).toHaveLength(1);
+});
+
+it('leaves out a conversation that is taken away meanwhile, and takes the others', async () => {
+  const { folder, index } = await openIndex();
+  using _closed = index;
+  const clock = createMovableClock();
+  const sessions = join(folder, 'sessions');
+  const deps = { folder: sessions, clock, log: silentLogger };
+  await using store = createJsonlSessionStore({ ...deps, policy: () => ROOMY });
+  const lost = join(sessions, 'telegram%3A1_2020-01-01.jsonl');
+  await writeFile(lost, '{}\n');
+  const [key, at] = [sessionKey('telegram:42'), clock.now()];
+  const entry = { role: 'user', turnId: turnId(`${key}#1`), text: 'a parrot', at } as const;
+  await store.append(key, [entry], { durable: true });
+  // Another process takes it away between the look at it and its opening.
+  const racing = new Proxy(index, {
+    get(target, name) {
+      if (name === 'state') rmSync(lost, { force: true });
+      const value: unknown = Reflect.get(target, name, target);
+      return typeof value === 'function' ? value.bind(target) : value;
+    },
+  });
+  const forgetOthers = async () => undefined;
+  await createSessionIndexing({ ...deps, index: racing, forgetOthers }).flush();
+  expect(index.find('parrot', { ...options, scopes: ['session:telegram:42'] })).toHaveLength(1);
 });
 
 it('follows a conversation as it grows, without what was taken back', async () => {
