@@ -12,13 +12,15 @@ import type { StateStore } from '../store/store.ts';
 
 export type PlanParts = {
   readonly store: StateStore;
-  readonly bus: Pick<MessageBus, 'send' | 'outbound'>;
+  readonly bus: Pick<MessageBus, 'send' | 'outbound' | 'trace'>;
   readonly clock: Clock;
   readonly log: Logger;
   channelOf(name: AccountName): Channel | undefined;
 };
 
 const EDIT_DEADLINE_MS = 15_000;
+/** Of a text that has yet to get its place in the chat. */
+const ON_ITS_WAY = ['queued', 'sending'];
 
 export function buildPlans({ store, bus, clock, log, channelOf }: PlanParts): PlanDesk {
   async function edit(text: MessageId, markdown: string) {
@@ -27,7 +29,10 @@ export function buildPlans({ store, bus, clock, log, channelOf }: PlanParts): Pl
     const editing = channelOf(accountName(sent.chat))?.editing;
     if (editing === undefined) return 'cannot';
     const [part] = sent.parts;
-    if (part === undefined) return 'later';
+    if (part === undefined) {
+      const { state } = (await bus.trace(text)) ?? {};
+      return state !== undefined && ON_ITS_WAY.includes(state) ? 'later' : 'cannot';
+    }
     try {
       await editing.edit(sent.chat, part, markdown, AbortSignal.timeout(EDIT_DEADLINE_MS));
       return 'done';

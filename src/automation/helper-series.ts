@@ -3,7 +3,7 @@
 
 import type { HelperRun, Plan } from '../core/subagent.ts';
 import { nextOf } from '../core/subagent-series.ts';
-import { aborted } from '../lib/aborted.ts';
+import { aborted, orAborted } from '../lib/aborted.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { HelperBook } from './helper-book.ts';
 import type { HelperDesk } from './helper-desk.ts';
@@ -52,7 +52,9 @@ export function createHelperSeries(deps: HelperSeriesDeps): HelperSeries {
         await deps.childOf(run, { id: child, plan, label: `${run.label} ${next.part}` }),
       );
     }
-    await Promise.race([desk.over(child), aborted(closing.signal)]);
+    await orAborted(desk.over(child), closing.signal).catch((error: unknown) => {
+      if (!closing.signal.aborted) throw error;
+    });
     return !closing.signal.aborted && take(run, next.part, child);
   }
 

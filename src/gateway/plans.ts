@@ -15,7 +15,7 @@ import {
   type StandingNote,
   standingNote,
 } from '../core/plan.ts';
-import { aborted } from '../lib/aborted.ts';
+import { orAborted } from '../lib/aborted.ts';
 import type { Clock } from '../lib/clock.ts';
 import { jsonRow, readOnce } from '../lib/read-once.ts';
 import type { KeyValueStore } from '../store/store.ts';
@@ -152,7 +152,7 @@ export function createPlans({ state, bus, clock, isDoor, edit }: PlansDeps): Pla
         const hadWork = await showAll();
         if (hadWork || dirty.size > 0)
           await clock.sleep(SHOW_EVERY_MS, signal).catch(() => undefined);
-        else await Promise.race([changed.promise, aborted(signal)]);
+        else await orAborted(changed.promise, signal).catch(() => undefined);
       }
     },
   };
