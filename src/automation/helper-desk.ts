@@ -50,6 +50,7 @@ export class HelperDesk {
   /** Durable when resolved. */
   async begin(run: HelperRun): Promise<void> {
     const { book, clock, log } = this.#deps;
+    if (run.series === undefined) await book.forget(clock.now() - KEEP_MS);
     await book.put(run);
     log.info('helper started', { helper: run.id, kind: run.plan.kind, parent: run.parent.session });
     try {
@@ -160,10 +161,21 @@ export class HelperDesk {
 
   async #takeUp(run: HelperRun): Promise<void> {
     const { bus } = this.#deps;
+    if (await this.#isOrphan(run)) {
+      await this.cancel(run, 'with what it was for');
+      return;
+    }
     const trace = run.plan.kind === 'task' ? await bus.trace(taskMessageId(run.id)) : undefined;
     if (trace === undefined || trace.state === 'pending') return this.#goOn(run);
     const result = 'It was lost on its way. Start it again if it is still needed.';
     await this.end(run.id, { state: 'failed', result, isForeign: false });
+  }
+
+  /** A kill came between the end of what it was for and its own. */
+  async #isOrphan({ series, parent }: HelperRun): Promise<boolean> {
+    const isBelow = parent.chat.channel === SUBAGENT_CHANNEL;
+    const above = series ?? (isBelow ? parent.chat.chat : undefined);
+    return above !== undefined && (await this.#deps.book.get(above))?.state !== 'running';
   }
 
   async #goOn(run: HelperRun): Promise<void> {

@@ -114,7 +114,7 @@ export class HelperStarts {
       id === undefined
         ? (await this.#ownOf(asker.session)).filter(isOpen)
         : [await this.#found(id, asker.session)];
-    if (runs.length === 0) return own('No helper of this conversation is at work.');
+    if (runs.length === 0) return own(await this.#noneAtWork(asker.session));
     let answer = own('');
     await desk.reading(runs, async () => {
       await this.#untilOver(runs, ms, signal);
@@ -211,6 +211,13 @@ export class HelperStarts {
   async #ownOf(session: SessionKey): Promise<readonly HelperRun[]> {
     const all = await this.#deps.book.all();
     return all.filter(({ parent, series }) => series === undefined && parent.session === session);
+  }
+
+  /** A turn that goes on after a crash may wait for what it waited for before. */
+  async #noneAtWork(session: SessionKey): Promise<string> {
+    const over = (await this.#ownOf(session)).map((run) => this.#line(run));
+    const ended = over.length === 0 ? [] : ['These have ended; check shows a result:', ...over];
+    return ['No helper of this conversation is at work.', ...ended].join('\n');
   }
 
   #line(run: HelperRun): string {

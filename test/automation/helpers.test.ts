@@ -1,8 +1,10 @@
 // Who hears of the end of a helper, and how often: over a wait, a kill and a full queue.
 
+import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { HelperBook } from '../../src/automation/helper-book.ts';
+import { HELPERS_SCOPE, HelperBook } from '../../src/automation/helper-book.ts';
 import { HelperDesk } from '../../src/automation/helper-desk.ts';
+import { HelperStarts } from '../../src/automation/helper-starts.ts';
 import type { MessageBus } from '../../src/bus/bus.ts';
 import { BusFullError } from '../../src/core/errors.ts';
 import { channelName, chatId, DEFAULT_ACCOUNT } from '../../src/core/ids.ts';
@@ -11,6 +13,8 @@ import { OWNER_TURN } from '../../src/core/notes.ts';
 import { ALL_RIGHTS } from '../../src/core/rights.ts';
 import { type HelperRun, helperChat } from '../../src/core/subagent.ts';
 import { silentLogger as log } from '../../src/lib/logger.ts';
+import { openEmbeddedStore } from '../../src/store/embedded.ts';
+import { temporaryFolder } from '../sessions/session-folder.ts';
 import { createMemoryStore } from '../support/memory-host.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
 
@@ -61,7 +65,7 @@ function makeRig() {
   const open = () => new HelperDesk({ book, bus, clock, log });
   const told = () =>
     [...queued.values()].filter((message) => message.chat.channel === chat.channel);
-  return { book, edge, ended, queued, open, told };
+  return { book, clock, edge, ended, queued, open, told };
 }
 
 it('whoever waits for a helper has its result and is not told again; who gave up waiting is', async () => {
@@ -86,6 +90,21 @@ it('whoever waits for a helper has its result and is not told again; who gave up
   expect(told()).toMatchObject([
     { id: 'subagent/h2/end-1', sender: { isTainted: true, rights: ALL_RIGHTS } },
   ]);
+});
+
+it('whoever waits once more, because a crash took what the wait gave, hears which have ended', async () => {
+  const { book, clock, open } = makeRig();
+  const desk = open();
+  const rest = { terms: {} as never, settings: () => ({}) as never };
+  const starts = new HelperStarts({ book, desk, clock, ...rest });
+  const { session } = runOf('h1').parent;
+  await desk.begin(runOf('h1'));
+  const { signal } = new AbortController();
+  const waiting = starts.wait(undefined, 1000, { session }, signal);
+  await desk.end('h1', DONE);
+  expect((await waiting).text).toContain('forty-two');
+  const again = await starts.wait(undefined, 1000, { session }, signal);
+  expect(again.text).toMatch(/^No helper .* at work.*h1 .*done/s);
 });
 
 it('an end that could not be told is told by the next process, once, and a lost helper is no ghost', async () => {
@@ -118,4 +137,23 @@ it('what a helper started ends with it, told to nobody; a person who ends one is
   await desk.end('h3', DONE);
   expect(await book.get('h3')).toMatchObject({ state: 'cancelled', result: 'ended by a person' });
   expect(told().map(({ id }) => id)).toEqual(['subagent/h1/end-1', 'subagent/h3/killed-1']);
+  // A kill came after the end of those above, before these were ended.
+  await desk.begin(runOf('h4', { parent, depth: 2 }));
+  await desk.begin(runOf('h5', { series: 'h3' }));
+  await open().recover();
+  for (const id of ['h4', 'h5']) expect(await book.get(id)).toMatchObject({ state: 'cancelled' });
+});
+
+it('what is long over is forgotten also while the same process goes on', async () => {
+  const clock = createMovableClock();
+  const path = join(await temporaryFolder(), 'state.db');
+  await using store = await openEmbeddedStore({ path, clock, log });
+  const book = new HelperBook(store.scope(HELPERS_SCOPE));
+  const bus = { accept: async () => [], cancel: async () => ({}), trace: async () => undefined };
+  const desk = new HelperDesk({ book, bus: bus as never, clock, log });
+  await desk.begin(runOf('h1'));
+  await desk.end('h1', DONE);
+  await clock.jump(8 * 86_400_000);
+  await desk.begin(runOf('h2'));
+  expect((await book.all()).map(({ id }) => id)).toEqual(['h2']);
 });
