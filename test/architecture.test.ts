@@ -30,6 +30,14 @@ function withoutComments(text: string): string {
     .join('\n');
 }
 
+function countWords(files: readonly SourceFile[]): ReadonlyMap<string, number> {
+  const counts = new Map<string, number>();
+  for (const { code } of files) {
+    for (const [word] of code.matchAll(/[\w$]+/g)) counts.set(word, (counts.get(word) ?? 0) + 1);
+  }
+  return counts;
+}
+
 /** The names of all settings in a JSON schema. */
 function settingsOf(schema: unknown): readonly string[] {
   if (typeof schema !== 'object' || schema === null) return [];
@@ -85,10 +93,24 @@ describe('the architecture', () => {
     expect(reaching.filter((path) => !OWN_WAYS_OUT.test(path))).toEqual([]);
   });
 
+  it('exports nothing that nobody uses', () => {
+    const inSource = countWords(sources);
+    const inTests = countWords(filesUnder('test'));
+    const exported = /^export (?:async )?(const|function\*?|class|interface|type) ([\w$]+)/gm;
+    const unused = sources.flatMap(({ path, code }) =>
+      [...code.matchAll(exported)].flatMap(([, kind = '', name = '']) => {
+        const isForm = kind === 'type' || kind === 'interface';
+        const uses = (inSource.get(name) ?? 0) + (isForm ? (inTests.get(name) ?? 0) : 0);
+        return uses > 1 ? [] : `${path}: ${name}`;
+      }),
+    );
+    expect(unused).toEqual([]);
+  });
+
   it('has no setting that nobody reads', () => {
     const schema = JSON.parse(readFileSync(join(root, 'config/config.schema.json'), 'utf8'));
     const readers = sources.filter((file) => !/^src\/core\/config/.test(file.path));
-    const read = new Set(readers.flatMap((file) => file.code.match(/[\w$]+/g) ?? []));
+    const read = countWords(readers);
     const settings = settingsOf(schema).filter((name) => name !== '$schema');
     expect(settings.length).toBeGreaterThan(200);
     expect(settings.filter((name) => !read.has(name))).toEqual([]);

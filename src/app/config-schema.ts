@@ -16,8 +16,3 @@ export function configJsonSchema(): Readonly<Record<string, unknown>> {
   const { $schema: _, ...secretRef } = z.toJSONSchema(secretRefSchema);
   return { ...schema, title: 'nanobot configuration', $defs: { secretRef } };
 }
-
-/** As it stands in config/config.schema.json. */
-export function configSchemaText(): string {
-  return `${JSON.stringify(configJsonSchema(), undefined, 2)}\n`;
-}

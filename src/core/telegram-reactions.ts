@@ -75,5 +75,3 @@ export const TELEGRAM_REACTIONS = [
   '🤷‍♀',
   '😡',
 ] as const;
-
-export type TelegramEmoji = (typeof TELEGRAM_REACTIONS)[number];

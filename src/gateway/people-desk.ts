@@ -22,8 +22,6 @@ export type PeopleDeskDeps = {
   readonly owner: PersonSender;
 };
 
-export type PeopleDesk = ReturnType<typeof createPeopleDesk>;
-
 export function createPeopleDesk({ people, questions, owner }: PeopleDeskDeps) {
   const { strangers, decisions, persons } = people;
   const answers = createStrangerAnswers({ strangers, decisions });

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { loadConfig } from '../../src/app/config.ts';
-import { configSchemaText } from '../../src/app/config-schema.ts';
+import { configJsonSchema } from '../../src/app/config-schema.ts';
 import { saveConfig } from '../../src/app/config-store.ts';
 import { openHome } from '../../src/app/first-run.ts';
 import { type Home, homeOf } from '../../src/app/home.ts';
@@ -140,7 +140,7 @@ describe('a first start', () => {
 describe('what ships with the program', () => {
   test('config.schema.json is what "nanobot config schema" prints now', async () => {
     expect(await readFile(join(ROOT, 'config/config.schema.json'), 'utf8')).toBe(
-      configSchemaText(),
+      `${JSON.stringify(configJsonSchema(), undefined, 2)}\n`,
     );
   });
 
