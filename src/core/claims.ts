@@ -75,12 +75,12 @@ const QUOTE_LINE = /^ {0,3}>.*$/gm;
 const QUOTED = /"[^"\n]{1,500}"|“[^”\n]{1,500}”|„[^“”\n]{1,500}[“”]|«[^»\n]{1,500}»/g;
 /** What stands for a name of a file. */
 const CODE = /`[^`\n]+`/g;
-const MARKS = /[*_~]{1,3}|^\s*(?:[-+•]|\d+[.)]|#{1,6})\s+/gm;
+const MARKS = /[*_~]{1,3}|^[^\S\n]*(?:[-+•]|\d+[.)]|#{1,6})\s+/gm;
 /** A letter that is shown, up to a line. */
 const LETTER =
-  /^(?:dear|hi|hello|hey|hallo|liebe[rs]?|sehr geehrte[rs]?|guten (?:tag|morgen)|bonjour|chère?|madame|monsieur|hola|estimad[oa]s?|querid[oa]s?|ciao|gentile|car[oaie]|buongiorno|prezad[oa]s?|olá|car[oa]s?)\s[^\n]{0,60},[ \t]*$[\s\S]*?(?:^\s*(?:-{3,}|\*{3,})\s*$|(?![\s\S]))/gim;
+  /^(?:dear|hi|hello|hey|hallo|liebe[rs]?|sehr geehrte[rs]?|guten (?:tag|morgen)|bonjour|chère?|madame|monsieur|hola|estimad[oa]s?|querid[oa]s?|ciao|gentile|car[oaie]|buongiorno|prezad[oa]s?|olá|car[oa]s?)\s[^\n]{0,60},[ \t]*$[\s\S]*?(?:^[^\S\n]*(?:-{3,}|\*{3,})[^\S\n]*$|(?![\s\S]))/gim;
 const DRAFT_INTRODUCED =
-  /^[^\n]*(?:draft|entwurf|vorschlag|suggest|brouillon|projet de|proposition|borrador|propuesta|bozza|proposta|rascunho|example|beispiel|exemple|ejemplo|esempio|exemplo|version|template|vorlage|modèle)[^\n]*:[ \t]*\n[\s\S]*?(?:^\s*(?:-{3,}|\*{3,})\s*$|(?![\s\S]))/gim;
+  /^[^\n]*(?:draft|entwurf|vorschlag|suggest|brouillon|projet de|proposition|borrador|propuesta|bozza|proposta|rascunho|example|beispiel|exemple|ejemplo|esempio|exemplo|version|template|vorlage|modèle)[^\n]*:[ \t]*\n[\s\S]*?(?:^[^\S\n]*(?:-{3,}|\*{3,})[^\S\n]*$|(?![\s\S]))/gim;
 
 function ownWords(markdown: string): string {
   return markdown
