@@ -27,7 +27,7 @@ import type { PastSessions } from '../tools/session-search.ts';
 import type { Foundations } from './foundations.ts';
 import { createHandOut, type HandOutDeps } from './hand-out.ts';
 import type { Home } from './home.ts';
-import { createForgetting } from './kept-data.ts';
+import { createForgetting, type ForgettingDeps } from './kept-data.ts';
 import { chatsOfTurn, createPastSessions, isOwnDoor } from './past-sessions.ts';
 
 export type BuiltMemory = {
@@ -50,6 +50,7 @@ export type MemoryParts = Foundations & {
   /** Built later, as is what follows. */
   persons(): Persons;
   questions(): Questions;
+  forgetful: ForgettingDeps['forgetful'];
 };
 
 export function buildMemory(parts: MemoryParts): BuiltMemory {
@@ -75,7 +76,7 @@ export function buildMemory(parts: MemoryParts): BuiltMemory {
   const { exclusively, media, bus } = parts;
   const helpers = createHelperForgetting(new HelperBook(store.scope(HELPERS_SCOPE)));
   const held = { reader, sessions: { folder, exclusively }, index, indexing, store };
-  const forgetting = { ...held, helpers, chatsOf };
+  const forgetting = { ...held, helpers, chatsOf, forgetful: parts.forgetful };
   const limit = parts.maxFileBytes;
   const handing = { reader, memory, folder, media, bus, clock, chatsOf, limit };
   const personOf: TurnPersonOf = (message) => createTurnPersonOf(parts.persons())(message);

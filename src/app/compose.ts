@@ -93,7 +93,8 @@ async function build(
   const executor = buildExec({ live, clock, log, home: options.home, env: options.env });
   const schedules = () => automation.schedules;
   const { env, home } = options;
-  const later = { maxFileBytes, persons: () => persons, questions: () => questions };
+  const forgetful = () => [agent.plans, deciding.asks];
+  const later = { maxFileBytes, persons: () => persons, questions: () => questions, forgetful };
   const remembering = buildMemory({ ...foundations, home, resources, ...later });
   const { sessions, files } = remembering;
   const channelOf = (name: AccountName) => manager.channel(name);

@@ -1,5 +1,5 @@
 // All that is kept of a person, over every store that holds some of it: notes, conversations, the index
-// over both, queues, the logs of our own doors, mails, and what helpers were asked and found.
+// over both, queues, the logs of our own doors, mails, and plans, questions, and what helpers did.
 
 import type { HelperForgetting } from '../automation/helper-forgetting.ts';
 import { forgetSaid } from '../channels/door/forget-said.ts';
@@ -25,6 +25,8 @@ export type ForgettingDeps = {
   readonly indexing: SessionIndexing;
   readonly store: EmbeddedStore;
   readonly helpers: HelperForgetting;
+  /** What else keeps words of conversations. */
+  forgetful(): readonly Pick<HelperForgetting, 'forget'>[];
   /** Whose conversations, without topics. */
   chatsOf(asking: Asking): Promise<readonly string[]>;
 };
@@ -64,11 +66,9 @@ export function createForgetting(
       const { files, entries } = await forgetInSessions(sessions, chats, holds);
       for (const name of files) indexing.rewritten(name);
       for (const name of index.sources(`notes/${notes}memory/`)) index.remove(name);
-      const texts = [
-        await store.forgetTexts(chats, holds),
-        await inChannels(store, chats, holds),
-        await helpers.forget(chats, holds),
-      ];
+      const texts = [await store.forgetTexts(chats, holds), await inChannels(store, chats, holds)];
+      for (const each of [helpers, ...deps.forgetful()])
+        texts.push(await each.forget(chats, holds));
       return { noteLines, entries, texts: texts.reduce((sum, count) => sum + count, 0) };
     },
     scrub() {

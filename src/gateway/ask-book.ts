@@ -1,6 +1,7 @@
 // What the agent asked people, and how it stands: on disk, and in memory as it is on disk, so that no
 // message costs a look into the store. A question is settled once, whoever comes first.
 
+import type { Holds } from '../core/forgetting.ts';
 import type { MessageId, SessionKey, UserId } from '../core/ids.ts';
 import type { ChatRef, GroupRef } from '../core/message.ts';
 import type { PersonQuestion } from '../core/person-question.ts';
@@ -70,6 +71,19 @@ export class AskBook {
       await this.#state.delete(PREFIX + old.id);
       asks.delete(old.id);
     }
+  }
+
+  /** Lets go of those of these chats that hold the words and are settled; how many. */
+  async forget(chats: readonly string[], holds: Holds): Promise<number> {
+    const settled = (await this.all()).filter(({ session, state, question }) => {
+      const isTheirs = chats.includes(session.split('#', 1).join());
+      return isTheirs && state.kind !== 'open' && holds(JSON.stringify({ question, state }));
+    });
+    for (const { id } of settled) {
+      await this.#state.delete(PREFIX + id);
+      (await this.#asks()).delete(id);
+    }
+    return settled.length;
   }
 
   /** Moves on what still stands like this; whether it did. */

@@ -5,6 +5,7 @@
 import type { AskedPerson } from '../agent/agent.ts';
 import type { MessageBus } from '../bus/bus.ts';
 import { ToolError } from '../core/errors.ts';
+import type { Holds } from '../core/forgetting.ts';
 import { type MessageId, messageId, type SessionKey, type TurnId } from '../core/ids.ts';
 import { type InboundMessage, idsOf, type PersonSender } from '../core/message.ts';
 import { answerNote, choiceMeant, expiredNote, stillOpenNote } from '../core/person-question.ts';
@@ -45,6 +46,8 @@ export interface Asks {
   bind(session: SessionKey, message: InboundMessage): Promise<Bound>;
   /** Nothing of that conversation waits any more. */
   drop(session: SessionKey): Promise<void>;
+  /** Lets go of what was answered in these chats (session keys without topics) and holds the words. */
+  forget(chats: readonly string[], holds: Holds): Promise<number>;
   /** Asks what a process that is gone had not come to ask, and closes what it had not come to close. */
   takeUp(): Promise<void>;
   readonly handler: QuestionHandler;
@@ -175,6 +178,7 @@ export function createAsks(deps: AsksDeps): Asks {
       return { message, isForeign: false, rightsFrom: (rights) => rights };
     },
     drop: replace,
+    forget: (chats, holds) => book.forget(chats, holds),
     async takeUp() {
       const waiting = new Set((await questions.open()).map(({ id }) => id));
       for (const each of await book.all()) {

@@ -3,6 +3,7 @@
 // shown when a process died, the next one shows.
 
 import type { MessageBus } from '../bus/bus.ts';
+import type { Holds } from '../core/forgetting.ts';
 import { type MessageId, messageId, type SessionKey } from '../core/ids.ts';
 import type { ChatRef } from '../core/message.ts';
 import {
@@ -53,6 +54,8 @@ export interface PlanDesk {
   /** What the model is reminded of; undefined where nothing is under way. */
   note(session: SessionKey): Promise<StandingNote | undefined>;
   clear(session: SessionKey): Promise<void>;
+  /** Lets go of those of these chats (session keys without topics) that hold the words; how many. */
+  forget(chats: readonly string[], holds: Holds): Promise<number>;
   /** Shows what changed, until stopped. */
   run(signal: AbortSignal): Promise<void>;
 }
@@ -140,8 +143,16 @@ export function createPlans({ state, bus, clock, isDoor, edit }: PlansDeps): Pla
     async clear(session) {
       const kept = (await rows()).get(session);
       if (kept === undefined) return;
-      // The number stays: no later checklist takes the name of an earlier one.
-      await put(session, { ...NOTHING, chat: kept.chat, sent: kept.sent });
+      await put(session, emptied(kept));
+    },
+    async forget(chats, holds) {
+      let forgotten = 0;
+      for (const [session, kept] of await rows()) {
+        if (!chats.includes(session.split('#', 1).join()) || !holds(textsOf(kept))) continue;
+        await put(session, emptied(kept));
+        forgotten += 1;
+      }
+      return forgotten;
     },
     async run(signal) {
       for (const [session, { plan, shown }] of await rows()) {
@@ -157,3 +168,9 @@ export function createPlans({ state, bus, clock, isDoor, edit }: PlansDeps): Pla
     },
   };
 }
+
+/** The number stays: no later checklist takes the name of an earlier one. */
+const emptied = ({ chat, sent }: Kept): Kept => ({ ...NOTHING, chat, sent });
+
+const textsOf = ({ plan, checkpoints, shown }: Kept) =>
+  JSON.stringify({ plan, checkpoints, shown });

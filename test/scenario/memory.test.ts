@@ -109,6 +109,11 @@ it('shows what is kept, hands it out, and forgets for good what a person names, 
   const helper = { action: 'spawn', task: 'Say that the dentist is called Quasimodo.' };
   await asks(OLGA, `call spawn ${JSON.stringify(helper)}`, /^result: Started/);
   await telegram.waitFor(() => heardBy(OLGA.id).find((text) => /helper you started/.test(text)));
+  const plan = { goal: 'Quasimodo called', steps: [{ text: 'Phone him' }] };
+  await asks(OLGA, `call plan ${JSON.stringify(plan)}`, /^result: Kept/);
+  const question = { question: 'Is it true that Quasimodo called?', choices: ['Yes'] };
+  await asks(OLGA, `call ask_user ${JSON.stringify(question)}`, /^result: The question was sent/);
+  await asks(OLGA, 'Yes', /^heard:/);
   await asks(ANNA, 'I read about Quasimodo today', /^heard:/);
   expect(await asks(OLGA, '/memory', /I remember|Remembered/)).toContain('Quasimodo called back');
 
