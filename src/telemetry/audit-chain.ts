@@ -19,6 +19,18 @@ export type AuditLine = Readonly<z.infer<typeof line>>;
 /** The last line there was. */
 export type AuditHead = { readonly seq: number; readonly hash: string };
 
+const headShape = z.object({ seq: z.int().min(0), hash });
+
+/** What is kept of it; undefined where that is damaged. */
+export function readHead(text: string | undefined): AuditHead | undefined {
+  if (text === undefined) return AUDIT_START;
+  try {
+    return headShape.parse(JSON.parse(text));
+  } catch {
+    return undefined;
+  }
+}
+
 /** Before the first line. */
 export const AUDIT_START: AuditHead = { seq: 0, hash: '0'.repeat(64) };
 

@@ -14,6 +14,7 @@ import {
   type AuditLine,
   nextLine,
   problemOf,
+  readHead,
   readLine,
 } from './audit-chain.ts';
 import type { AuditEvent, AuditLog } from './telemetry.ts';
@@ -34,6 +35,7 @@ const TRY_AGAIN_MS = 10_000;
 const FILE_MODE = 0o600;
 const TAIL_BYTES = 65_536;
 const NUMBER_DIGITS = 4;
+const NUMBER = /\.(\d{4})\.jsonl$/;
 const NEWLINE = 0x0a;
 
 export interface AuditFile extends AuditLog, AsyncDisposable {}
@@ -123,7 +125,9 @@ class ChainedFile implements AuditFile {
     const { path, state, log } = this.#deps;
     const kept = await keptHead(state);
     const last = await lastLine(path);
-    if (last === undefined) return kept;
+    if (kept === undefined) log.error('where the audit file ends cannot be read from the store');
+    if (last === undefined) return kept ?? AUDIT_START;
+    if (kept === undefined) return { seq: last.seq, hash: last.hash };
     if (last.seq > kept.seq) return { seq: last.seq, hash: last.hash };
     if (last.hash !== kept.hash) log.error('audit file was changed', { seq: last.seq });
     return kept;
@@ -156,7 +160,9 @@ async function turnOver(path: string, maxBytes: number): Promise<void> {
     () => 0,
   );
   if (size < maxBytes) return;
-  const number = String((await olderFiles(path)).length + 1).padStart(NUMBER_DIGITS, '0');
+  // One that was moved away leaves its number empty.
+  const newest = NUMBER.exec((await olderFiles(path)).at(-1) ?? '')?.[1] ?? 0;
+  const number = String(Number(newest) + 1).padStart(NUMBER_DIGITS, '0');
   await rename(path, path.replace(/\.jsonl$/, `.${number}.jsonl`));
 }
 
@@ -164,17 +170,15 @@ async function turnOver(path: string, maxBytes: number): Promise<void> {
 async function olderFiles(path: string): Promise<readonly string[]> {
   const stem = basename(path, '.jsonl');
   const names = await readdir(dirname(path)).catch((): string[] => []);
-  const isOlder = (name: string) => name.startsWith(`${stem}.`) && /\.\d{4}\.jsonl$/.test(name);
+  const isOlder = (name: string) => name.startsWith(`${stem}.`) && NUMBER.test(name);
   return names
     .filter(isOlder)
     .sort()
     .map((name) => join(dirname(path), name));
 }
 
-async function keptHead(state: KeyValueStore): Promise<AuditHead> {
-  const text = await state.get(HEAD_KEY);
-  return text === undefined ? AUDIT_START : (JSON.parse(text) as AuditHead);
-}
+/** Undefined where it cannot be read. */
+const keptHead = async (state: KeyValueStore) => readHead(await state.get(HEAD_KEY));
 
 async function lastLine(path: string): Promise<AuditLine | undefined> {
   const file = await open(path, 'r').catch(() => undefined);
@@ -203,7 +207,7 @@ export type AuditVerdict =
 export async function verifyAudit(path: string, state: KeyValueStore): Promise<AuditVerdict> {
   const kept = await keptHead(state);
   let head = AUDIT_START;
-  let wasKept = kept.seq === 0;
+  let wasKept = kept?.seq === 0;
   let at = { file: path, line: 0 };
   let unread: typeof at | undefined;
   for await (const { file, line, text } of auditLines(path)) {
@@ -218,7 +222,10 @@ export async function verifyAudit(path: string, state: KeyValueStore): Promise<A
     const problem = problemOf(head, found);
     if (problem !== undefined) return { kind: 'broken', ...at, problem };
     head = { seq: found.seq, hash: found.hash };
-    if (head.seq === kept.seq && head.hash === kept.hash) wasKept = true;
+    if (head.seq === kept?.seq && head.hash === kept.hash) wasKept = true;
+  }
+  if (kept === undefined) {
+    return { kind: 'broken', ...at, problem: 'where it ends cannot be read from the store' };
   }
   if (!wasKept) {
     const missing = Math.max(1, kept.seq - head.seq);

@@ -84,6 +84,20 @@ describe('the audit file', () => {
     expect(await verify()).toMatchObject({ kind: 'broken', problem: /4 entries/ });
   });
 
+  it('loses nothing where an older file was moved away or its end is not readable', async () => {
+    const { write, verify, lines, path, state } = await createAudit(1);
+    for (const tool of ['a', 'b', 'c', 'd']) await write(tool);
+    const third = path.replace('.jsonl', '.0003.jsonl');
+    const before = await readFile(third, 'utf8');
+    await rm(path.replace('.jsonl', '.0001.jsonl'));
+    await write('e');
+    expect(await readFile(third, 'utf8')).toBe(before);
+    await state.set('head', '{"seq":');
+    expect(await verify()).toMatchObject({ kind: 'broken' });
+    await write('f');
+    expect((await lines()).at(-1)).toContain('"seq":6');
+  });
+
   it('takes a kill in the middle for what it is', async () => {
     const { write, verify, lines, path, state } = await createAudit();
     await write('a');
