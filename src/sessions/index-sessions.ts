@@ -42,6 +42,8 @@ const PREFIX = 'session/';
 const MAX_PART_CHARS = 20_000;
 const PARTS_AT_ONCE = 100;
 const PAUSE_MS = 2000;
+/** E.g. on a full disk. */
+const RETRY_MS = 60_000;
 const SWEEP_EVERY_MS = 3_600_000;
 
 /** Conversations of one chat, whatever the topic, are seen by the same people. */
@@ -79,24 +81,34 @@ export function createSessionIndexing(deps: SessionIndexingDeps): SessionIndexin
     dirty = new Set();
     await forgetMissing(index, folder);
     await deps.forgetOthers();
-    generation = index.generation;
+    const begun = index.generation;
+    generation = -1;
     await sweep(() => true);
+    generation = begun;
   }
 
   async function flush() {
     if (generation !== index.generation) return sweepAll();
     const stems = dirty;
     dirty = new Set();
-    if (stems.size > 0) await sweep(({ stem }) => stems.has(stem));
+    if (stems.size === 0) return;
+    try {
+      await sweep(({ stem }) => stems.has(stem));
+    } catch (error) {
+      for (const stem of stems) dirty.add(stem);
+      throw error;
+    }
   }
 
   const oneByOne = (task: () => Promise<void>) => lanes.run('index', task);
 
-  async function tried(task: () => Promise<void>) {
+  async function tried(task: () => Promise<void>): Promise<boolean> {
     try {
       await oneByOne(task);
+      return true;
     } catch (error) {
       log.warn('conversations not indexed', { error });
+      return false;
     }
   }
 
@@ -116,10 +128,10 @@ export function createSessionIndexing(deps: SessionIndexingDeps): SessionIndexin
       while (!signal.aborted) {
         woken = Promise.withResolvers<void>();
         const isDue = clock.monotonic() - sweptAt >= SWEEP_EVERY_MS;
-        await tried(isDue ? sweepAll : flush);
+        const isDone = await tried(isDue ? sweepAll : flush);
         if (isDue) sweptAt = clock.monotonic();
         if (dirty.size === 0) await untilWoken(woken.promise, clock, signal);
-        await clock.sleep(PAUSE_MS, signal).catch(() => undefined);
+        await clock.sleep(isDone ? PAUSE_MS : RETRY_MS, signal).catch(() => undefined);
       }
     },
   };

@@ -149,3 +149,37 @@ it('follows a conversation as it grows, without what was taken back', async () =
   expect(places('parrot')).toEqual([1]);
   await store[Symbol.asyncDispose]();
 });
+
+it('indexes what was said while the disk was full as soon as it is not', async () => {
+  const { folder, index } = await openIndex();
+  using _closed = index;
+  const clock = createMovableClock();
+  const deps = { folder: join(folder, 'sessions'), clock, log: silentLogger };
+  await using store = createJsonlSessionStore({ ...deps, policy: () => ROOMY });
+  const disk = { isFull: false };
+  const full = new Proxy(index, {
+    get(target, name) {
+      if (name === 'put' && disk.isFull) throw new Error('database or disk is full');
+      const value: unknown = Reflect.get(target, name, target);
+      return typeof value === 'function' ? value.bind(target) : value;
+    },
+  });
+  const forgetOthers = async () => undefined;
+  const indexing = createSessionIndexing({ ...deps, index: full, forgetOthers });
+  const key = sessionKey('telegram:42');
+  const say = async (seq: number, text: string) => {
+    const entry = { role: 'user', turnId: turnId(`${key}#${seq}`), text, at: clock.now() } as const;
+    await store.append(key, [entry], { durable: true });
+    indexing.changed(key);
+  };
+  const found = (words: string) =>
+    index.find(words, { ...options, scopes: ['session:telegram:42'] }).length;
+  for (const [seq, word] of ['parrot', 'donkey'].entries()) {
+    disk.isFull = true;
+    await say(seq + 1, word);
+    await expect(indexing.flush()).rejects.toThrow('full');
+    disk.isFull = false;
+    await indexing.flush();
+    expect(found(word)).toBe(1);
+  }
+});
