@@ -3,6 +3,8 @@
 
 import { HELPERS_SCOPE, HelperBook } from '../automation/helper-book.ts';
 import { createHelperForgetting } from '../automation/helper-forgetting.ts';
+import { JOBS_SCOPE, JobBook } from '../automation/job-book.ts';
+import { chatsOfJobs } from '../automation/job-chats.ts';
 import { type Asking, createMemoryDesk, type MemoryDesk } from '../gateway/memory-desk.ts';
 import type { Persons } from '../gateway/persons.ts';
 import type { Questions } from '../gateway/question.ts';
@@ -76,7 +78,15 @@ export function buildMemory(parts: MemoryParts): BuiltMemory {
   const { exclusively, media, bus } = parts;
   const helpers = createHelperForgetting(new HelperBook(store.scope(HELPERS_SCOPE)));
   const held = { reader, sessions: { folder, exclusively }, index, indexing, store };
-  const forgetting = { ...held, helpers, chatsOf, forgetful: parts.forgetful };
+  // Read anew each time: others write them.
+  const ofJobs: ForgettingDeps['chatsOfJobs'] = (chats, isOwner) =>
+    chatsOfJobs(
+      new JobBook({ state: store.scope(JOBS_SCOPE), revision: store.revision }),
+      chats,
+      isOwner,
+    );
+  const { forgetful } = parts;
+  const forgetting = { ...held, helpers, chatsOf, chatsOfJobs: ofJobs, forgetful };
   const limit = parts.maxFileBytes;
   const handing = { reader, memory, folder, media, bus, clock, chatsOf, limit };
   const personOf: TurnPersonOf = (message) => createTurnPersonOf(parts.persons())(message);

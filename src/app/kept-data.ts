@@ -29,6 +29,8 @@ export type ForgettingDeps = {
   forgetful(): readonly Pick<HelperForgetting, 'forget'>[];
   /** Whose conversations, without topics. */
   chatsOf(asking: Asking): Promise<readonly string[]>;
+  /** Those of the jobs made in them. */
+  chatsOfJobs(chats: readonly string[], isOwner: boolean): Promise<readonly string[]>;
 };
 
 const SNIPPET_CHARS = 80;
@@ -40,9 +42,10 @@ export function createForgetting(
   const { reader, sessions, index, indexing, store, helpers } = deps;
   return {
     async reach(asking, words) {
-      const chats = await deps.chatsOf(asking);
-      const below = await helpers.chatsBelow(chats);
-      return { words, notes: asking.person.notes, chats: [...chats, ...below] };
+      const { notes } = asking.person;
+      const own = await deps.chatsOf(asking);
+      const chats = [...own, ...(await deps.chatsOfJobs(own, notes === ''))];
+      return { words, notes, chats: [...chats, ...(await helpers.chatsBelow(chats))] };
     },
     async find({ words, notes, chats }, limit) {
       const holds = holdsWords(words) ?? (() => false);

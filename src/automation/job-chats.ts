@@ -1,0 +1,21 @@
+// Whose the conversations of jobs are, for whoever wants words forgotten: those of whoever made the job,
+// and of the machine's owners where that was done at the command line.
+
+import { HEARTBEAT, jobChat } from '../core/job.ts';
+import { sessionKeyOf } from '../core/message.ts';
+import type { JobBook } from './job-book.ts';
+
+/** Keys of the chats of jobs that were made in these chats. */
+export async function chatsOfJobs(
+  book: Pick<JobBook, 'all'>,
+  chats: readonly string[],
+  isOwner: boolean,
+): Promise<readonly string[]> {
+  const theirs = (await book.all()).filter(({ maker }) => {
+    if (maker.kind === 'operator') return isOwner;
+    const { thread: _topic, ...chat } = maker.chat;
+    return chats.includes(sessionKeyOf(chat));
+  });
+  const ids = [...theirs.map(({ id }) => id), ...(isOwner ? [HEARTBEAT] : [])];
+  return ids.map((id) => sessionKeyOf(jobChat(id)));
+}
