@@ -19,8 +19,8 @@ export type PlanParts = {
 };
 
 const EDIT_DEADLINE_MS = 15_000;
-/** Of a text that has yet to get its place in the chat. */
-const ON_ITS_WAY = ['queued', 'sending'];
+/** Of a text that has yet to get its place in the chat, or got it between the two looks. */
+const ON_ITS_WAY = ['queued', 'sending', 'sent'];
 
 export function buildPlans({ store, bus, clock, log, channelOf }: PlanParts): PlanDesk {
   async function edit(text: MessageId, markdown: string) {
