@@ -112,7 +112,9 @@ describe('a question to the person', () => {
     telegram.say(PERSON, 'Paris, rather');
     const answer = await hears(PERSON, /^Told: .*Paris/s, before);
     expect(answer.text).toContain('This answers your question "Which city?", unless');
-    await telegram.waitFor(() => bot(PERSON).every(({ buttons = [] }) => buttons.length === 0));
+    // What a killed process left below earlier ones is told who presses it.
+    const since = () => bot(PERSON).slice(before);
+    await telegram.waitFor(() => since().every(({ buttons = [] }) => buttons.length === 0));
     telegram.say(PERSON, 'and now?');
     expect((await hears(PERSON, /and now/, before)).text).not.toContain('answers');
   });
