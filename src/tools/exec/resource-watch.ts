@@ -30,7 +30,7 @@ export function watchResources(
   let timer = clock.timer(LOOK_EVERY_MS, look);
   async function look() {
     await atEachLook?.();
-    const what = excessOf(pid, limits) ?? ((await hasFilled()) ? 'disk' : undefined);
+    const what = (await excessOf(pid, limits)) ?? ((await hasFilled()) ? 'disk' : undefined);
     if (ended.signal.aborted) return;
     if (what === undefined) timer = clock.timer(LOOK_EVERY_MS, look);
     else over(what);
@@ -45,14 +45,14 @@ export function watchResources(
 
 const NEVER = async () => false;
 
-function excessOf(pid: number, limits: ExecLimits): Excess | undefined {
+async function excessOf(pid: number, limits: ExecLimits): Promise<Excess | undefined> {
   const most = limits.maxProcesses + OWN_PROCESSES;
-  const tree = descendantsOf(pid, most + 1);
+  const tree = await descendantsOf(pid, most + 1);
   if (tree.length > most) return 'processes';
-  const sum = (bytesOf: (pid: number) => number) =>
-    tree.reduce((total, each) => total + bytesOf(each), 0);
-  const isOver = sum(residentBytes) > limits.memoryBytes && sum(ownBytes) > limits.memoryBytes;
-  return isOver ? 'memory' : undefined;
+  const sum = async (bytesOf: (pid: number) => Promise<number>) =>
+    (await Promise.all(tree.map(bytesOf))).reduce((total, bytes) => total + bytes, 0);
+  const isNear = (await sum(residentBytes)) > limits.memoryBytes;
+  return isNear && (await sum(ownBytes)) > limits.memoryBytes ? 'memory' : undefined;
 }
 
 function diskWatch(workspace: string, mostBytes: number, clock: Clock): () => Promise<boolean> {

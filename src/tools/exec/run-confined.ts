@@ -145,7 +145,7 @@ function watched(
 /** Programs may write down what they were at. */
 async function askToEnd(child: ChildProcess, natural: Promise<unknown>, clock: Clock) {
   if (child.pid === undefined) return;
-  for (const pid of descendantsOf(child.pid, 1000)) signalProcess(pid, 'SIGTERM');
+  for (const pid of await descendantsOf(child.pid, 1000)) signalProcess(pid, 'SIGTERM');
   if (process.platform !== 'linux') signalProcess(-child.pid, 'SIGTERM');
   const over = new AbortController();
   const grace = clock.sleep(GRACE_MS, over.signal).catch(() => undefined);
