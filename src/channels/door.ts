@@ -50,6 +50,7 @@ export type DoorEvent =
       readonly amends?: DoorAmendment;
       /** Nothing can be pressed below that message any more; a text replaces what it says. */
       readonly closes?: MessageId;
+      /** Epoch milliseconds. */
       readonly at: number;
     }
   /** Not durable; the newest picture is sent again to whoever connects while the turn runs. */

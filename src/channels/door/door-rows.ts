@@ -4,23 +4,10 @@ import { z } from 'zod';
 import { ATTACHMENT_KINDS } from '../../core/attachment.ts';
 import type { MessageId } from '../../core/ids.ts';
 import { mediaId, messageId } from '../../core/ids.ts';
-import type { Choice } from '../../core/message.ts';
-import type { DoorAmendment, DoorFile } from '../door.ts';
+import type { DoorAmendment, DoorEvent, DoorFile } from '../door.ts';
 
-export type Said = {
-  readonly id: MessageId;
-  readonly from: 'person' | 'agent';
-  readonly replyTo?: MessageId;
-  readonly text: string;
-  readonly choices?: readonly Choice[];
-  readonly press?: string;
-  readonly files?: readonly DoorFile[];
-  readonly takesAway?: MessageId;
-  readonly amends?: DoorAmendment;
-  readonly closes?: MessageId;
-  /** Epoch milliseconds. */
-  readonly at: number;
-};
+/** What was said, as its reader gets it but for its place. */
+export type Said = Omit<Extract<DoorEvent, { readonly type: 'said' }>, 'type' | 'seq'>;
 
 /** A person's message that the bus may or may not have. */
 export type Intent = {
