@@ -4,6 +4,7 @@
 import { randomBytes } from 'node:crypto';
 import { createSideModel } from '../agent/side-model.ts';
 import type { AccountName } from '../core/account.ts';
+import { helpersAtWork } from '../gateway/agents-commands.ts';
 import type { CommandDeps } from '../gateway/command.ts';
 import { closeDecided } from '../gateway/decided-elsewhere.ts';
 import { createDispatcher, type DispatcherDeps } from '../gateway/dispatcher.ts';
@@ -13,7 +14,6 @@ import { createJudge } from '../gateway/judge.ts';
 import { createKnock } from '../gateway/knock.ts';
 import { createChannelManager } from '../gateway/manager.ts';
 import { createOwnerNotices } from '../gateway/owner-notices.ts';
-import { createPeople } from '../gateway/people.ts';
 import { createReceiver } from '../gateway/receive.ts';
 import { createSessionSettings } from '../gateway/session-settings.ts';
 import { withoutBlocked } from '../gateway/shut-out.ts';
@@ -34,19 +34,19 @@ import { buildFairUse } from './build-fair-use.ts';
 import { openInboxes } from './build-inboxes.ts';
 import { loadedImage, sendableBytes } from './build-media.ts';
 import { buildMemory } from './build-memory.ts';
+import { buildPeople } from './build-people.ts';
 import { buildSkills } from './build-skills.ts';
 import { buildSpending } from './build-spending.ts';
 import { buildSubagents } from './build-subagents.ts';
 import { buildToolServers, toolingOf } from './build-tool-servers.ts';
 import { buildVoice } from './build-voice.ts';
 import type { LoadedConfig } from './config.ts';
-import { createDoors, gateOf, policyOf } from './doors.ts';
+import { createDoors, policyOf } from './doors.ts';
 import { type Foundations, layFoundations } from './foundations.ts';
 import type { Gateway, GatewayOptions } from './gateway.ts';
 import { GatewayService } from './gateway-service.ts';
 import { LiveConfig } from './live-config.ts';
 import { createModels } from './models.ts';
-import { OWN_DOORS } from './own-doors.ts';
 import { createOwnerDoor } from './owner-door.ts';
 import { PAIRING_SCOPE } from './state.ts';
 
@@ -111,17 +111,7 @@ async function build(
   const settings = createSessionSettings(store.scope('session-settings'));
   const subagents = buildSubagents({ ...parts, files, agent, settings, models: models.current });
   const state = store.scope(PAIRING_SCOPE);
-  const people = createPeople({
-    state,
-    clock,
-    randomBytes,
-    revision: store.revision,
-    ownDoors: OWN_DOORS,
-    policy: (channel, account) => gateOf(channel, live.config, account),
-    async release(messages) {
-      await bus.accept(messages.map((message) => ({ kind: 'queue', message })));
-    },
-  });
+  const people = buildPeople(foundations);
   const { pairing, persons, strangers, decisions } = people;
   const mediumOf = (channel: string) => policyOf(channel, live.config).medium;
   const turnDefaults = () => ({
@@ -139,7 +129,7 @@ async function build(
     models: models.current,
     defaults: turnDefaults,
     memory: { ...remembering.desk, reflect: (message) => deciding.reflect(message) },
-    channelLines: () => gateway.channelLines(),
+    status: [(session) => helpersAtWork(session, subagents.desk), () => gateway.channelLines()],
     mediumOf,
     approvals: {
       open: () => approvals.open(),

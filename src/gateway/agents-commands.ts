@@ -2,8 +2,8 @@
 // the agent sees and ends those of all.
 
 import type { SessionKey } from '../core/ids.ts';
-import type { Command, CommandDeps, CommandOrigin } from './command.ts';
-import type { HelpersOf } from './helper-desk.ts';
+import type { Command, CommandOrigin } from './command.ts';
+import type { HelperDesk, HelpersOf } from './helper-desk.ts';
 
 const MAX_LINES = 30;
 
@@ -34,10 +34,10 @@ export const AGENTS_COMMANDS: readonly Command[] = [
 /** For the status; nothing where there are none. */
 export async function helpersAtWork(
   session: SessionKey,
-  { helpers }: CommandDeps,
+  helpers: HelperDesk,
 ): Promise<readonly string[]> {
   const running = await helpers.running(session);
-  return running === 0 ? [] : [`- Helpers at work: ${running} (see /agents)`];
+  return running === 0 ? [] : [`Helpers at work: ${running} (see /agents)`];
 }
 
 function seenBy({ session, message, role }: CommandOrigin): HelpersOf {

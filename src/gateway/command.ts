@@ -21,6 +21,9 @@ import type { ReflectionDesk } from './reflection-desk.ts';
 import type { SessionSettingsStore } from './session-settings.ts';
 import type { SpendingDesk } from './spending-desk.ts';
 
+/** Lines of Markdown; none where there is nothing to say. */
+export type StatusSource = (session: SessionKey) => readonly string[] | Promise<readonly string[]>;
+
 export type CommandDeps = {
   readonly bus: MessageBus;
   readonly settings: SessionSettingsStore;
@@ -38,8 +41,8 @@ export type CommandDeps = {
   readonly skills: Pick<Skills, 'list'>;
   models(): ModelRegistry;
   defaults(): { readonly thinkingBudget: number; readonly queueMode: 'steer' | 'followup' };
-  /** One line per channel: name and state in words. */
-  channelLines(): readonly string[];
+  /** What each part says of itself in `/status`. */
+  readonly status: readonly StatusSource[];
   /** What kind of door a channel is. */
   mediumOf(channel: string): Medium;
   readonly compacting: Pick<Agent, 'compact'>;

@@ -5,7 +5,7 @@ import { type ParsedCommand, parseCommand } from '../core/command.ts';
 import { accountedFor, type CommandVerdict, mayGive } from '../core/command-access.ts';
 import { NanobotError } from '../core/errors.ts';
 import { type InboundMessage, sessionOf } from '../core/message.ts';
-import { AGENTS_COMMANDS, helpersAtWork } from './agents-commands.ts';
+import { AGENTS_COMMANDS } from './agents-commands.ts';
 import { APPROVAL_COMMANDS } from './approval-commands.ts';
 import type { Command, CommandDeps, CommandOrigin } from './command.ts';
 import { COMPACT_COMMANDS } from './compact-command.ts';
@@ -16,16 +16,14 @@ import { didYouMean, helpText, meantBy } from './help-text.ts';
 import { KNOWN_PEOPLE_COMMANDS } from './known-people-commands.ts';
 import { LINK_COMMANDS } from './link-commands.ts';
 import { MEMORY_COMMANDS } from './memory-commands.ts';
+import { MODEL_COMMANDS } from './model-commands.ts';
 import { PEOPLE_COMMANDS } from './people-commands.ts';
 import { PERSON_COMMANDS } from './person-commands.ts';
-import type { SessionSettings } from './session-settings.ts';
 import { SKILLS_COMMANDS } from './skills-commands.ts';
-import { SPENDING_COMMANDS, spentToday } from './spending-commands.ts';
+import { SPENDING_COMMANDS } from './spending-commands.ts';
+import { STATUS_COMMAND } from './status-command.ts';
 import { WHY_COMMANDS } from './why-command.ts';
 
-const THINK_ON_TOKENS = 10_000;
-const THINK_MIN_TOKENS = 1024;
-const THINK_MAX_TOKENS = 128_000;
 /** Of a command, in the audit file. */
 const MAX_NOTED_CHARS = 200;
 
@@ -78,28 +76,8 @@ export const COMMANDS: readonly Command[] = [
       return `Stopped.${dropped}${ended}`;
     },
   },
-  { name: 'status', summary: 'show what is going on', timing: 'immediate', run: showStatus },
-  {
-    name: 'model',
-    summary: 'show or change the model',
-    usage: '/model [name | default]',
-    timing: 'in_order',
-    run: changeModel,
-  },
-  {
-    name: 'think',
-    summary: 'show or change how much the model thinks',
-    usage: '/think [on | off | tokens]',
-    timing: 'in_order',
-    run: changeThinking,
-  },
-  {
-    name: 'queue',
-    summary: 'what messages sent during an answer do',
-    usage: '/queue [steer | followup]',
-    timing: 'in_order',
-    run: changeQueue,
-  },
+  STATUS_COMMAND,
+  ...MODEL_COMMANDS,
   ...COMPACT_COMMANDS,
   ...CONVERSATION_COMMANDS,
   ...PEOPLE_COMMANDS,
@@ -175,72 +153,6 @@ function whoGives({ message, role }: Giver): Parameters<typeof mayGive>[1] {
 /** What whoever asks may give here. */
 function givenBy(giver: Giver): readonly Command[] {
   return COMMANDS.filter(({ name }) => mayGive(name, whoGives(giver)) === 'yes');
-}
-
-async function showStatus(origin: CommandOrigin, _argument: string, deps: CommandDeps) {
-  const { session } = origin;
-  const chosen = await deps.settings.get(session);
-  const stats = await deps.bus.stats();
-  const thinking = chosen.thinkingBudget ?? deps.defaults().thinkingBudget;
-  return [
-    `- Model: ${chosen.model ?? deps.models().defaultModel}`,
-    `- Thinking: ${thinking === 0 ? 'off' : `${thinking} tokens`}`,
-    `- Messages during an answer: ${chosen.queueMode ?? deps.defaults().queueMode}`,
-    `- Today: ${await spentToday(origin, deps)}`,
-    `- Conversation: ${session}`,
-    ...(await helpersAtWork(session, deps)),
-    `- Waiting: ${stats.pending} in, ${stats.outboundQueued} out; running: ${stats.running}`,
-    ...(stats.dead + stats.unknown === 0
-      ? []
-      : [`- Set aside: ${stats.dead + stats.unknown} (see \`nanobot dead list\`)`]),
-    ...deps.channelLines().map((line) => `- ${line}`),
-  ].join('\n');
-}
-
-async function changeModel({ session }: CommandOrigin, argument: string, deps: CommandDeps) {
-  const chosen = await deps.settings.get(session);
-  const current = chosen.model ?? deps.models().defaultModel;
-  if (argument === '') return `The model is ${current}. Change it with /model <name>.`;
-  if (argument === 'default') {
-    const { model: _dropped, ...rest } = chosen;
-    await deps.settings.set(session, rest);
-    return `The model is ${deps.models().defaultModel} again.`;
-  }
-  const handle = deps.models().resolve(argument);
-  await deps.settings.set(session, { ...chosen, model: argument });
-  return `From the next message on the model is ${handle.name}.`;
-}
-
-async function changeThinking({ session }: CommandOrigin, argument: string, deps: CommandDeps) {
-  const chosen = await deps.settings.get(session);
-  if (argument === '') {
-    const budget = chosen.thinkingBudget ?? deps.defaults().thinkingBudget;
-    return budget === 0 ? 'Thinking is off.' : `Thinking is on, up to ${budget} tokens.`;
-  }
-  const budget = thinkingBudgetOf(argument);
-  if (budget === undefined) return 'Say /think on, /think off or /think with a number of tokens.';
-  await deps.settings.set(session, { ...chosen, thinkingBudget: budget });
-  return budget === 0 ? 'Thinking is off.' : `Thinking is on, up to ${budget} tokens.`;
-}
-
-function thinkingBudgetOf(argument: string): number | undefined {
-  if (argument === 'off') return 0;
-  if (argument === 'on') return THINK_ON_TOKENS;
-  if (!/^\d+$/.test(argument)) return undefined;
-  const tokens = Number(argument);
-  return tokens === 0 ? 0 : Math.min(THINK_MAX_TOKENS, Math.max(THINK_MIN_TOKENS, tokens));
-}
-
-async function changeQueue({ session }: CommandOrigin, argument: string, deps: CommandDeps) {
-  const chosen: SessionSettings = await deps.settings.get(session);
-  if (argument === 'steer' || argument === 'followup') {
-    await deps.settings.set(session, { ...chosen, queueMode: argument });
-    return argument === 'steer'
-      ? 'Messages sent during an answer join it.'
-      : 'Messages sent during an answer wait for the next one.';
-  }
-  const mode = chosen.queueMode ?? deps.defaults().queueMode;
-  return `Messages sent during an answer: ${mode}. Change it with /queue steer or /queue followup.`;
 }
 
 function countOf(count: number, noun: string): string {

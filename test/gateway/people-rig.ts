@@ -192,7 +192,7 @@ export async function makePeopleRig(
         settings: createSessionSettings(store.scope('session-settings')),
         models: () => ({ defaultModel: 'test/model', resolve: () => Promise.reject() }) as never,
         defaults: () => ({ thinkingBudget: 0, queueMode: 'steer' }),
-        channelLines: () => [],
+        status: [],
         jobs: noJobs,
         memory: NO_MEMORY,
         helpers: NO_HELPERS,
