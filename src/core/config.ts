@@ -8,12 +8,15 @@ import { channelsSchema } from './config-channels.ts';
 import { compactionSchema } from './config-compaction.ts';
 import { count, seconds, secret } from './config-fields.ts';
 import { limitsSchema, modelsSchema } from './config-limits.ts';
+import { modelCapabilitiesSchema } from './config-local-models.ts';
 import { mcpServersSchema } from './config-mcp.ts';
+import { providersSchema } from './config-providers.ts';
 import { subagentsSchema } from './config-subagents.ts';
 import { telemetrySection } from './config-telemetry.ts';
 import { toolsSchema } from './config-tools.ts';
 import { voiceSchema } from './config-voice.ts';
 
+export { PROVIDER_NAMES, type ProviderName } from './config-providers.ts';
 export { TOOL_NAMES } from './config-tools.ts';
 
 export const CONFIG_VERSION = 1;
@@ -76,42 +79,13 @@ const agentDefaults = z.strictObject({
 const modelNames = (description: string) =>
   z.array(z.string()).max(100).default([]).describe(`${description} E.g. ollama/my-model.`);
 
-const providerEntry = z.strictObject({
-  apiKey: secret().default(''),
-  apiBase: z.string().default('').describe('Base URL; empty: the vendor’s own.'),
-});
-
-export const PROVIDER_NAMES = [
-  'anthropic',
-  'openai',
-  'openrouter',
-  'deepseek',
-  'gemini',
-  'groq',
-  'zhipu',
-  'zhipuCoding',
-  'huggingface',
-  'ollama',
-  'lmstudio',
-  'vllm',
-  'local',
-] as const;
-export type ProviderName = (typeof PROVIDER_NAMES)[number];
-
-const providers = z.strictObject(
-  Object.fromEntries(PROVIDER_NAMES.map((name) => [name, providerEntry.prefault({})])) as Record<
-    ProviderName,
-    z.ZodPrefault<typeof providerEntry>
-  >,
-);
-
 export const configSchema = z.strictObject({
   $schema: z.string().optional().describe('For editors; has no effect.'),
   version: z.literal(CONFIG_VERSION).default(CONFIG_VERSION),
   agents: z
     .strictObject({ defaults: agentDefaults.prefault({}), subagents: subagentsSchema })
     .prefault({}),
-  providers: providers.prefault({}),
+  providers: providersSchema.prefault({}),
   channels: channelsSchema,
   gateway: z
     .strictObject({
@@ -167,6 +141,7 @@ export const configSchema = z.strictObject({
   heartbeat: heartbeatSchema.prefault({}),
   quietHours: quietHoursSchema,
   models: modelsSchema.prefault({}),
+  modelCapabilities: modelCapabilitiesSchema,
   sessions: z
     .strictObject({
       rotationSizeBytes: count(10_000, 1_000_000_000).default(1_000_000),

@@ -2,6 +2,7 @@
 
 import type { ProviderName } from '../core/config.ts';
 import { ProviderError } from '../core/errors.ts';
+import type { ModelCapabilities } from '../core/model-capabilities.ts';
 import { sentenceFor } from '../core/provider-sentence.ts';
 import type { LLMProvider } from './provider.ts';
 import type { ProviderHealth } from './provider-health.ts';
@@ -14,6 +15,7 @@ export type Candidate = {
   readonly provider: LLMProvider;
   readonly vendor: { readonly name: ProviderName | 'demo'; readonly label: string };
   readonly local: boolean;
+  readonly capabilities: ModelCapabilities;
   readonly apiBase: string;
   readonly health: ProviderHealth;
 };

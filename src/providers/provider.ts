@@ -3,6 +3,7 @@
 
 import type { ProviderFailure } from '../core/errors.ts';
 import type { CallId, TurnId } from '../core/ids.ts';
+import type { ModelCapabilities } from '../core/model-capabilities.ts';
 import type { ModelMessage, ThinkingBlock, TokenUsage, ToolCall } from '../core/transcript.ts';
 
 export type ToolSpec = {
@@ -82,6 +83,8 @@ export type ModelHandle = {
   readonly local: boolean;
   /** Is shown the images of messages. */
   readonly vision: boolean;
+  /** Of the model itself; a fallback that answers in its place has its own. */
+  readonly capabilities: ModelCapabilities;
   /** Retries and fallbacks included. */
   stream(
     request: Omit<ModelRequest, 'model'>,

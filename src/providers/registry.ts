@@ -3,6 +3,7 @@
 
 import type { Config } from '../core/config.ts';
 import type { MediaId } from '../core/ids.ts';
+import { capabilitiesOf } from '../core/model-capabilities.ts';
 import {
   contextTokensOf,
   DEMO_MODEL,
@@ -83,6 +84,7 @@ class Registry implements ModelRegistry {
       contextTokens: Math.min(contextTokens, this.#config.agents.defaults.maxContextTokens),
       local: candidate.local,
       vision: this.#images.sightOf(candidate.name) === 'sees',
+      capabilities: candidate.capabilities,
       stream(request, signal, meter) {
         const deps = meter === undefined ? resilience : { ...resilience, meter };
         return streamResilient(candidates(), request, signal, deps);
@@ -102,12 +104,19 @@ class Registry implements ModelRegistry {
     const { vendor, model } = qualified;
     const connection = this.#connections.to(vendor);
     if (connection === undefined) throw keyMissing(name, vendor);
+    const shownName = `${prefixOf(vendor)}/${model}`;
+    const local = isLocalVendor(vendor);
     const candidate: Candidate = {
-      name: `${prefixOf(vendor)}/${model}`,
+      name: shownName,
       model,
       provider: connection.provider,
       vendor: vendorOf(vendor),
-      local: isLocalVendor(vendor),
+      local,
+      capabilities: capabilitiesOf({
+        name: shownName,
+        local,
+        overrides: this.#config.modelCapabilities,
+      }),
       apiBase: connection.apiBase,
       health: connection.healthOf(model),
     };
@@ -152,6 +161,7 @@ function demoCandidate(clock: Clock): Candidate {
     provider: createDemoProvider({ clock }),
     vendor: { name: 'demo', label: 'The demo' },
     local: false,
+    capabilities: capabilitiesOf({ name: DEMO_MODEL, local: false, overrides: [] }),
     apiBase: '',
     health: createProviderHealth(clock),
   };

@@ -3,6 +3,7 @@
 
 import type { CallId } from '../../src/core/ids.ts';
 import { callId } from '../../src/core/ids.ts';
+import { capabilitiesOf } from '../../src/core/model-capabilities.ts';
 import type { ThinkingBlock, TokenUsage, ToolCall } from '../../src/core/transcript.ts';
 import type {
   ModelEvent,
@@ -50,6 +51,11 @@ export function createScriptedModel(
     contextTokens: options.contextTokens ?? 128_000,
     local: options.local ?? false,
     vision: options.vision ?? false,
+    capabilities: capabilitiesOf({
+      name: SCRIPTED_MODEL,
+      local: options.local ?? false,
+      overrides: [],
+    }),
     stream(request, signal) {
       sent.push(request);
       requests.push(timeless(request));
