@@ -1,7 +1,7 @@
 // What `/new` and `/undo` took out of a conversation's view, and the view with it brought back. Which
 // files hold it is left to sessions/.
 
-import type { MessageId, TurnId } from './ids.ts';
+import { type MessageId, type TurnId, turnId } from './ids.ts';
 import { turnOf, windowOf } from './session-carry.ts';
 import type { RestoreEntry, SummaryEntry, TranscriptEntry } from './transcript.ts';
 
@@ -22,6 +22,12 @@ export type HeldPoint = RestorePoint & { readonly entries: readonly TranscriptEn
 
 export const resetPoint = (at: number) => `new:${at}`;
 export const undoPoint = (turnId: TurnId, by: MessageId) => `undo:${turnId} ${by}`;
+
+/** The turn that `/undo` had taken out; undefined where a whole conversation was brought back. */
+export function turnBrought(brings: string): TurnId | undefined {
+  const [, turn] = /^undo:(.+?#\d+) /.exec(brings) ?? [];
+  return turn === undefined ? undefined : turnId(turn);
+}
 
 /** What the entries of one file took out of view, oldest first; `carried` is what the file opens with. */
 export function pointsIn(

@@ -10,7 +10,7 @@ import { decodeStem, encodeKey, formatName, type SessionFileName } from '../core
 import { writeAtomic } from '../lib/files.ts';
 import { ARCHIVE_FOLDER, keyOfFile, sessionNames } from './catalog.ts';
 import { orUndefined } from './file-errors.ts';
-import { chatOfSession } from './index-sessions.ts';
+import { chatOfSession } from './index-file.ts';
 import { readLines } from './read-lines.ts';
 import { stemOf } from './stem.ts';
 

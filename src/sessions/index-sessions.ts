@@ -3,19 +3,15 @@
 
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { SessionKey } from '../core/ids.ts';
-import { decodeLine } from '../core/session-file.ts';
 import { formatName, type SessionFileName } from '../core/session-name.ts';
-import type { TranscriptEntry } from '../core/transcript.ts';
-import { firstSeqOf } from '../core/turn-id.ts';
 import type { Clock } from '../lib/clock.ts';
 import { createLanes } from '../lib/lanes.ts';
 import type { Logger } from '../lib/logger.ts';
-import type { IndexedPart, TextIndex } from '../memory/memory.ts';
-import { ARCHIVE_FOLDER, keyOfFile, sessionNames } from './catalog.ts';
+import type { TextIndex } from '../memory/memory.ts';
+import { ARCHIVE_FOLDER, sessionNames } from './catalog.ts';
 import { orUndefined } from './file-errors.ts';
-import { readLines } from './read-lines.ts';
+import { indexFile, SESSION_SOURCES, sourceOf } from './index-file.ts';
 import { stemOf } from './stem.ts';
 
 export type SessionIndexingDeps = {
@@ -38,19 +34,10 @@ export interface SessionIndexing {
   run(signal: AbortSignal): Promise<void>;
 }
 
-const PREFIX = 'session/';
-const MAX_PART_CHARS = 20_000;
-const PARTS_AT_ONCE = 100;
 const PAUSE_MS = 2000;
 /** E.g. on a full disk. */
 const RETRY_MS = 60_000;
 const SWEEP_EVERY_MS = 3_600_000;
-
-/** Conversations of one chat, whatever the topic, are seen by the same people. */
-export const scopeOfSession = (session: string) => `session:${chatOfSession(session)}`;
-
-/** The key without the topic. */
-export const chatOfSession = (session: string) => session.split('#', 1).join();
 
 export function createSessionIndexing(deps: SessionIndexingDeps): SessionIndexing {
   const { folder, index, clock, log } = deps;
@@ -60,20 +47,25 @@ export function createSessionIndexing(deps: SessionIndexingDeps): SessionIndexin
   let woken = Promise.withResolvers<void>();
 
   async function sweep(accepts: (name: SessionFileName) => boolean) {
+    const anew = new Set<string>();
     for (const place of [join(folder, ARCHIVE_FOLDER), folder]) {
       for (const name of await sessionNames(place, accepts)) {
-        await indexOne(join(place, formatName(name)), name);
+        // What later files took back or brought back of an earlier one, they say again.
+        if (anew.has(name.stem)) index.remove(sourceOf(name));
+        const isNew = await indexOne(join(place, formatName(name)), name);
+        if (isNew) anew.add(name.stem);
       }
     }
   }
 
-  /** One that cannot be opened keeps none of the others out. */
-  async function indexOne(path: string, name: SessionFileName) {
+  /** Whether all of it was read; one that cannot be opened keeps none of the others out. */
+  async function indexOne(path: string, name: SessionFileName): Promise<boolean> {
     try {
-      await indexFile(index, path, name);
+      return await indexFile(index, path, name);
     } catch (error) {
       if (!isOfFile(error, path)) throw error;
       log.warn('session file not indexed', { file: formatName(name), error });
+      return false;
     }
   }
 
@@ -118,7 +110,7 @@ export function createSessionIndexing(deps: SessionIndexingDeps): SessionIndexin
       woken.resolve();
     },
     rewritten(name) {
-      index.remove(PREFIX + formatName(name));
+      index.remove(sourceOf(name));
       dirty.add(name.stem);
       woken.resolve();
     },
@@ -139,8 +131,8 @@ export function createSessionIndexing(deps: SessionIndexingDeps): SessionIndexin
 
 /** Takes out of the index what lies in no file any more. */
 export async function forgetMissing(index: TextIndex, folder: string): Promise<void> {
-  for (const name of index.sources(PREFIX)) {
-    const file = name.slice(PREFIX.length);
+  for (const name of index.sources(SESSION_SOURCES)) {
+    const file = name.slice(SESSION_SOURCES.length);
     const places = [join(folder, file), join(folder, ARCHIVE_FOLDER, file)];
     const found = await Promise.all(places.map((path) => stat(path).catch(orUndefined('ENOENT'))));
     if (found.every((info) => info === undefined)) index.remove(name);
@@ -155,47 +147,4 @@ async function untilWoken(woken: Promise<void>, clock: Clock, signal: AbortSigna
   const slept = clock.sleep(SWEEP_EVERY_MS, AbortSignal.any([signal, stop.signal]));
   await Promise.race([slept.catch(() => undefined), woken]);
   stop.abort();
-}
-
-async function indexFile(index: TextIndex, path: string, name: SessionFileName): Promise<void> {
-  const info = await stat(path).catch(orUndefined('ENOENT'));
-  if (info === undefined) return;
-  const known = index.state(PREFIX + formatName(name));
-  const stamp = `${info.ino}`;
-  let replaces = known === undefined || known.stamp !== stamp || known.position > info.size;
-  let position = replaces ? 0 : (known?.position ?? 0);
-  if (!replaces && position === info.size) return;
-  const key = await keyOfFile({ path, name });
-  const source = { name: PREFIX + formatName(name), scope: scopeOfSession(key), label: key };
-  let parts: IndexedPart[] = [];
-  const write = () => {
-    index.put(source, { stamp, position }, parts, replaces);
-    replaces = false;
-    parts = [];
-  };
-  for await (const line of readLines(path, position)) {
-    if (!line.terminated) break;
-    position = line.start + line.length;
-    const decoded = decodeLine(line.bytes.toString('utf8'));
-    if (decoded.kind !== 'entry' || decoded.carried) continue;
-    const { entry } = decoded;
-    if (entry.role === 'undo') {
-      write();
-      index.removePlaces(source.name, [firstSeqOf(entry.undoes) ?? 0]);
-    } else parts.push(...partsOf(entry));
-    if (parts.length < PARTS_AT_ONCE) continue;
-    write();
-    await nextTurn();
-  }
-  write();
-}
-
-/** What a person or the agent said; results of tools stay out of it, they are read where they came from. */
-function partsOf(entry: TranscriptEntry): readonly IndexedPart[] {
-  if (entry.role !== 'user' && entry.role !== 'assistant') return [];
-  const { role, turnId, at } = entry;
-  const isForeign = role === 'assistant' || entry.isForeign === true;
-  const text = entry.text.slice(0, MAX_PART_CHARS).toWellFormed();
-  if (text.trim() === '' || (role === 'assistant' && entry.isDraft === true)) return [];
-  return [{ place: firstSeqOf(turnId) ?? 0, role, isForeign, text, at }];
 }

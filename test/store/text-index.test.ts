@@ -1,10 +1,11 @@
 // The full-text index: words of several languages, queries that mean no good, and a file that breaks.
 
 import { rmSync } from 'node:fs';
-import { writeFile } from 'node:fs/promises';
+import { readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { sessionKey, turnId } from '../../src/core/ids.ts';
+import { parseName } from '../../src/core/session-name.ts';
 import type { TranscriptEntry } from '../../src/core/transcript.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import type { IndexedPart } from '../../src/memory/memory.ts';
@@ -147,6 +148,27 @@ it('follows a conversation as it grows, without what was taken back', async () =
   expect(places('parrot').sort()).toEqual([1, 7]);
   await append({ role: 'undo', undoes: turnId(`${key}#7`), by: 'x' as never, at });
   expect(places('parrot')).toEqual([1]);
+  // Taken back out of yesterday's file, brought back, and taken back again.
+  await clock.advance(DAY);
+  await append({ role: 'undo', undoes: turnId(`${key}#1`), by: 'y' as never, at: clock.now() });
+  expect(places('parrot')).toEqual([]);
+  const restore = async (by: string) => {
+    await store.restore(key, 0, by as never);
+    indexing.changed(key);
+    await indexing.flush();
+  };
+  await restore('z');
+  expect(places('parrot')).toEqual([1]);
+  const [oldest] = (await readdir(sessions)).flatMap((name) => parseName(name) ?? []);
+  // As where words were forgotten in it: what later files say of it holds again.
+  if (oldest !== undefined) indexing.rewritten(oldest);
+  await indexing.flush();
+  expect(new Set(places('parrot'))).toEqual(new Set([1]));
+  await append({ role: 'undo', undoes: turnId(`${key}#1`), by: 'w' as never, at: clock.now() });
+  expect(places('parrot')).toEqual([]);
+  if (oldest !== undefined) indexing.rewritten(oldest);
+  await indexing.flush();
+  expect(places('parrot')).toEqual([]);
   await store[Symbol.asyncDispose]();
 });
 
