@@ -72,12 +72,13 @@ export function createForgetting(
       const texts = [await store.forgetTexts(chats, holds), await inChannels(store, chats, holds)];
       for (const each of [helpers, ...deps.forgetful()])
         texts.push(await each.forget(chats, holds));
+      // Also what a try that was killed rewrote and could not tell the index of.
+      await indexing.flush();
+      await index.scrub();
+      store.scrub();
       return { noteLines, entries, texts: texts.reduce((sum, count) => sum + count, 0) };
     },
-    scrub() {
-      index.scrub();
-      store.scrub();
-    },
+    scrub: () => store.scrub(),
   };
 }
 

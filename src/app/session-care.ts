@@ -34,7 +34,7 @@ export async function forgetIndexed(home: Home, workspace?: string): Promise<voi
   try {
     await forgetMissing(index, home.sessions);
     if (workspace !== undefined) await forgetMissingNotes(index, workspace);
-    index.scrub();
+    await index.scrub();
   } finally {
     index[Symbol.dispose]();
   }

@@ -39,9 +39,9 @@ export interface KeptData {
     reach: Reach,
     limit: number,
   ): Promise<{ readonly places: readonly KeptPlace[]; readonly count: number }>;
-  /** May be repeated. */
+  /** May be repeated. Nothing of it is left in any file when this resolves. */
   forget(reach: Reach): Promise<ForgetReport>;
-  /** Leaves nothing of what was deleted in the files of the stores. */
+  /** Leaves nothing of a wish that was deleted in the file of the store. */
   scrub(): void;
   /** In words. */
   overview(asking: Asking): Promise<string>;
@@ -111,6 +111,7 @@ export function createMemoryDesk({ personOf, kept, state, questions }: MemoryDes
           return 'Nothing was forgotten.';
         }
         const report = await kept.forget(JSON.parse(row));
+        // The wish stays until nothing is left: a kill before has all of it done again.
         await state.delete(id);
         kept.scrub();
         return wordsFor(report);

@@ -93,8 +93,8 @@ export interface TextIndex extends Disposable {
   ): void;
   removePlaces(source: string, places: readonly number[]): void;
   remove(source: string): void;
-  /** Leaves nothing of what was removed in the file. */
-  scrub(): void;
+  /** Leaves nothing of what was removed in the file; others get their turn between its steps. */
+  scrub(): Promise<void>;
   /** Any words; best first. */
   find(words: string, options: FindOptions): readonly FoundPart[];
 }

@@ -2,7 +2,8 @@
 // again, so it is written without waiting for the disk, and a damaged or foreign file is made anew.
 
 import { rmSync } from 'node:fs';
-import { DatabaseSync, type StatementSync } from 'node:sqlite';
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { indexedWords, indexQuery } from '../core/index-text.ts';
 import type { Logger } from '../lib/logger.ts';
 import type {
@@ -12,35 +13,10 @@ import type {
   IndexedSource,
   TextIndex,
 } from '../memory/memory.ts';
-import { isDatabaseError, makePrivate } from './database.ts';
-import { StoreError } from './store.ts';
+import { isIndexDamage, openIndexFile } from './text-index-file.ts';
 
 export type TextIndexOptions = { readonly path: string; readonly log: Logger };
 
-const VERSION = 1;
-const BUSY_TIMEOUT_MS = 2000;
-const SETTINGS = `
-  PRAGMA journal_mode = WAL;
-  PRAGMA synchronous = OFF;
-  PRAGMA secure_delete = ON;
-  PRAGMA cache_size = -2000;
-`;
-const SCHEMA = `
-  CREATE TABLE source (
-    name TEXT PRIMARY KEY, scope TEXT NOT NULL, label TEXT NOT NULL,
-    stamp TEXT NOT NULL, position INTEGER NOT NULL
-  ) WITHOUT ROWID;
-  CREATE TABLE part (
-    id INTEGER PRIMARY KEY, source TEXT NOT NULL, place INTEGER NOT NULL, role TEXT NOT NULL,
-    is_foreign INTEGER NOT NULL, at INTEGER NOT NULL, text TEXT NOT NULL
-  );
-  CREATE INDEX part_source ON part (source, place);
-  CREATE VIRTUAL TABLE part_words USING fts5(
-    words, content='', contentless_delete=1, prefix='2 3',
-    tokenize="unicode61 remove_diacritics 2"
-  );
-  PRAGMA user_version = ${VERSION};
-`;
 const FIND = `
   SELECT part.source, part.place, part.role, part.is_foreign, part.at, part.text, source.label,
     bm25(part_words) AS score
@@ -48,6 +24,10 @@ const FIND = `
   WHERE part_words MATCH ? AND source.scope IN (SELECT value FROM json_each(?))
   ORDER BY score LIMIT ?`;
 
+/** Some milliseconds of work, between which others get their turn. */
+const MERGED_PAGES = 64;
+/** Rows that a step changes where there is more to do, see https://sqlite.org/fts5.html (merge). */
+const MERGE_GOES_ON = 2;
 /** Ranked again by their age. */
 const CANDIDATES = 200;
 /** What is this old has half the bonus of what was said now. */
@@ -122,11 +102,23 @@ class EmbeddedTextIndex implements TextIndex {
     });
   }
 
-  scrub(): void {
-    this.#try(() => {
-      // Merging all segments leaves out the words of rows that are gone.
-      this.#run("INSERT INTO part_words(part_words) VALUES ('optimize')", []);
-      this.#open().exec('PRAGMA wal_checkpoint(TRUNCATE)');
+  async scrub(): Promise<void> {
+    // Merging all segments leaves out the words of rows that are gone.
+    let isMore = this.#mergeStep(-MERGED_PAGES);
+    while (isMore) {
+      await nextTurn();
+      isMore = this.#mergeStep(MERGED_PAGES);
+    }
+    this.#try(() => this.#open().exec('PRAGMA wal_checkpoint(TRUNCATE)'));
+  }
+
+  /** A negative number begins with all segments there are; whether there is more to do. */
+  #mergeStep(pages: number): boolean {
+    return this.#try(() => {
+      const changes = () => Number(this.#run('SELECT total_changes() AS count', [])[0]?.['count']);
+      const before = changes();
+      this.#run("INSERT INTO part_words(part_words, rank) VALUES ('merge', ?)", [pages]);
+      return changes() - before >= MERGE_GOES_ON;
     });
   }
 
@@ -197,7 +189,7 @@ class EmbeddedTextIndex implements TextIndex {
       this.#open();
       return work();
     } catch (error) {
-      if (!isDamage(error)) throw error;
+      if (!isIndexDamage(error)) throw error;
       this.#options.log.warn('full-text index made anew', { error });
       this.#close();
       for (const end of ['', '-wal', '-shm']) rmSync(this.#options.path + end, { force: true });
@@ -210,20 +202,8 @@ class EmbeddedTextIndex implements TextIndex {
   #open(): DatabaseSync {
     if (this.#database !== undefined) return this.#database;
     const { path } = this.#options;
-    makePrivate(path);
-    const database = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS });
-    try {
-      database.exec(SETTINGS);
-      const version = Number(database.prepare('PRAGMA user_version').get()?.['user_version']);
-      if (version === 0) database.exec(SCHEMA);
-      else if (version !== VERSION)
-        throw new StoreError('store_newer', `${path} is of version ${version}`);
-    } catch (error) {
-      database.close();
-      throw error;
-    }
-    this.#database = database;
-    return database;
+    this.#database = openIndexFile(path);
+    return this.#database;
   }
 
   #close(): void {
@@ -231,16 +211,6 @@ class EmbeddedTextIndex implements TextIndex {
     this.#database?.close();
     this.#database = undefined;
   }
-}
-
-const DAMAGE_CODES = [11, 26];
-const PRIMARY_CODE_MASK = 0xff;
-
-/** SQLITE_CORRUPT, SQLITE_NOTADB (https://sqlite.org/rescode.html), or written by another version. */
-function isDamage(error: unknown): boolean {
-  if (error instanceof StoreError) return true;
-  if (!isDatabaseError(error) || !(error instanceof Error) || !('errcode' in error)) return false;
-  return DAMAGE_CODES.includes(Number(error.errcode) & PRIMARY_CODE_MASK);
 }
 
 /** 1 for what was said now, towards 0 for what is ages old. */

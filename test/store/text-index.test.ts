@@ -1,7 +1,7 @@
 // The full-text index: words of several languages, queries that mean no good, and a file that breaks.
 
 import { rmSync } from 'node:fs';
-import { readdir, writeFile } from 'node:fs/promises';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { sessionKey, turnId } from '../../src/core/ids.ts';
@@ -204,4 +204,33 @@ it('indexes what was said while the disk was full as soon as it is not', async (
     await indexing.flush();
     expect(found(word)).toBe(1);
   }
+});
+
+it('leaves no word of what was removed in its file, and lets others work meanwhile', async () => {
+  const { path, index } = await openIndex();
+  using _closed = index;
+  const words = (at: number) => Array.from({ length: 12 }, (_, n) => `word${(at * 31 + n) % 997}`);
+  const kept = (at: number) =>
+    Array.from({ length: 20 }, (_, n) => said(words(at * 20 + n).join(' ')));
+  for (let at = 0; at < 200; at += 1) {
+    index.put(own(`n${at}`), state, [...kept(at), said(`secretword${at}`)], true);
+  }
+  const holding = async () => {
+    const texts = await Promise.all(['', '-wal'].map((end) => readFile(path + end, 'latin1')));
+    return texts.join('').includes('ecretword');
+  };
+  expect(await holding()).toBe(true);
+  for (let at = 0; at < 200; at += 1) index.put(own(`n${at}`), state, kept(at), true);
+  let turns = 0;
+  let isOver = false;
+  const count = () => {
+    turns += 1;
+    if (!isOver) setImmediate(count);
+  };
+  setImmediate(count);
+  await index.scrub();
+  isOver = true;
+  expect(await holding()).toBe(false);
+  expect(turns).toBeGreaterThan(2);
+  expect(index.find('word31', options).length).toBeGreaterThan(5);
 });
