@@ -8,6 +8,7 @@ import type { AgentEvent, TurnOutcome } from '../core/event.ts';
 import type { SessionKey, TurnId } from '../core/ids.ts';
 import type { Letter } from '../core/letter.ts';
 import type { ChatRef, InboundMessage } from '../core/message.ts';
+import type { AgentMode } from '../core/mode.ts';
 import type { TurnPerson } from '../core/notes.ts';
 import type { PersonQuestion } from '../core/person-question.ts';
 import type { Rights, ToolAccess } from '../core/rights.ts';
@@ -70,6 +71,8 @@ export type TurnSettings = {
   readonly model?: string;
   /** Tokens to think; 0 = off. */
   readonly thinkingBudget: number;
+  /** Chosen for this session; undefined = the configured one. */
+  readonly mode?: AgentMode;
 };
 
 /** What a turn is held to beside its rights and the limits of every turn. */

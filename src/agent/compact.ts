@@ -27,7 +27,7 @@ export async function* compactThread(
   turn: TurnContext,
   state: StateOf<'compacting'>,
 ): AsyncGenerator<AgentEvent, SignalOf<'compacting'>, void> {
-  const call = planCall(turn, state.model, state.ask);
+  const call = planCall(turn, state);
   turn.log.info('thread made smaller', { pressure: state.pressure, tokens: call.threadTokens });
   if (state.pressure === 'rejected') {
     turn.thread.forgetHistory();
@@ -38,7 +38,7 @@ export async function* compactThread(
     yield { type: 'notice', text: SUMMING_UP };
     await sumUp(turn, call);
   }
-  const summed = planCall(turn, state.model, state.ask);
+  const summed = planCall(turn, state);
   if (state.pressure === 'overflow') {
     const room = Math.floor(call.threadTokens * OVERFLOW_SHARE);
     if (summed.threadTokens > room) turn.thread.shrink(room);

@@ -14,7 +14,7 @@ export function contextReport(turn: TurnContext, cleared: ClearedResults): Conte
   const { input, models, prepared, settings } = turn;
   turn.thread.open(prepared.history, [], []);
   const model = input.settings.model ?? models.defaultModel;
-  const call = planCall(turn, model, { kind: 'work' });
+  const call = planCall(turn, { model, ask: { kind: 'work' } });
   const factor = turn.correction.factor(call.handle.name);
   const corrected = (tokens: number) => Math.ceil(tokens * factor);
   const { system, tools, messages } = call.request;

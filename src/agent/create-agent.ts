@@ -28,6 +28,7 @@ import { contextReport } from './context-report.ts';
 import { failureText } from './failure-text.ts';
 import { canReadBack } from './gate.ts';
 import { LastCall } from './last-call.ts';
+import type { Modes, ModeTurn } from './modes/modes.ts';
 import { perform } from './perform.ts';
 import { PreparedContexts } from './prepared.ts';
 import type { PromptSources } from './prompt-sources.ts';
@@ -52,6 +53,8 @@ export type AgentDeps = {
   readonly side: SideModel;
   readonly clock: Clock;
   readonly log: Logger;
+  /** Left out: the main model alone does the work. */
+  readonly modes?: Modes;
   /** Read once per turn, so that a changed configuration holds from the next one on. */
   models(): ModelRegistry;
   toolbox(): Toolbox;
@@ -94,7 +97,7 @@ export function createAgent(deps: AgentDeps): Agent & AsyncDisposable {
     prepare: (session, chat, person) => contexts.prepare(session, chat, person),
 
     async *run(input, context, signal) {
-      const opened = await openTurn(deps, lasting, input, context);
+      const opened = await withMode(deps, await openTurn(deps, lasting, input, context));
       const timeUp = new AbortController();
       const deadline = clock.timer(opened.limits.maxMs, () => timeUp.abort(new TurnTimeUp()));
       const turn = { ...opened, signal: AbortSignal.any([signal, timeUp.signal]) };
@@ -112,7 +115,8 @@ export function createAgent(deps: AgentDeps): Agent & AsyncDisposable {
     async inspect(input) {
       const context = await contexts.prepare(input.session, input.chat, input.person);
       const { signal } = new AbortController();
-      return contextReport({ ...(await openTurn(deps, lasting, input, context)), signal }, cleared);
+      const opened = await openTurn(deps, lasting, input, context);
+      return contextReport({ ...opened, mode: undefined, signal }, cleared);
     },
 
     runApproved: (call, signal) => runApproved(deps, call, signal),
@@ -129,7 +133,7 @@ async function openTurn(
   { cleared, contexts, correction, compactor, cacheAlarm, stampsIn, zoneName }: Lasting,
   input: TurnInput,
   context: PreparedContext,
-): Promise<Omit<TurnContext, 'signal'>> {
+): Promise<ModeTurn> {
   const { sessions, clock } = deps;
   const settings = deps.settings();
   const startedMs = clock.monotonic();
@@ -161,6 +165,17 @@ async function openTurn(
     zone: zoneName(timeZone),
     elapsedMs: () => Math.round(clock.monotonic() - startedMs),
   };
+}
+
+/** Helpers, and answers given again, are the main model's alone. */
+async function withMode(
+  { modes }: AgentDeps,
+  opened: ModeTurn,
+): Promise<Omit<TurnContext, 'signal'>> {
+  const { confines, settings, messages } = opened.input;
+  const isPlain = confines !== undefined || messages[0].message.redoes !== undefined;
+  const mode = isPlain ? undefined : await modes?.open(settings.mode, opened);
+  return mode === undefined ? { ...opened, mode } : { ...opened, mode, toolbox: mode.toolbox };
 }
 
 async function* step(

@@ -101,7 +101,9 @@ async function* runGroup(
 }
 
 async function reportOf(turn: TurnContext, { call, bound, blocked }: Planned) {
-  return blocked ?? runCall(turn, call, bound);
+  if (blocked !== undefined) return blocked;
+  const report = await runCall(turn, call, bound);
+  return turn.mode?.shown === undefined ? report : turn.mode.shown(call, report, turn.signal);
 }
 
 async function recordReport(turn: TurnContext, each: Planned, report: CallReport): Promise<void> {

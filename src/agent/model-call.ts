@@ -8,7 +8,7 @@ import { ALL_RIGHTS } from '../core/rights.ts';
 import { imagesTokens, messagesTokens, textTokens } from '../core/tokens.ts';
 import { toolsWithRoom } from '../core/tool-room.ts';
 import type { ModelMessage } from '../core/transcript.ts';
-import type { Ask, TurnLimit } from '../core/turn-state.ts';
+import type { Ask, StateOf, TurnLimit } from '../core/turn-state.ts';
 import type { ModelHandle, ModelRequest, ToolSpec } from '../providers/provider.ts';
 import type { TurnContext } from './turn-context.ts';
 
@@ -25,19 +25,22 @@ export type ModelCall = {
   readonly threadTokens: number;
 };
 
+export type Asked = Pick<StateOf<'streaming'>, 'model' | 'ask' | 'cue'>;
+
 /** @throws ProviderError `unknown_model` */
-export function planCall(turn: TurnContext, model: string, ask: Ask): ModelCall {
+export function planCall(turn: TurnContext, asked: Asked): ModelCall {
+  const { model, ask, cue } = asked;
   const { settings, input } = turn;
   const handle = turn.models.resolve(model);
   const contextTokens = Math.min(handle.contextTokens, settings.maxContextTokens);
   const budget = callBudget(contextTokens, settings.maxTokens);
-  const described = toolsWithRoom(toolsOf(turn), contextTokens);
+  const described = cue?.tools === 'none' ? [] : toolsWithRoom(toolsOf(turn), contextTokens);
   const system = systemPrompt(turn, { contextTokens, local: handle.local }, described);
   const messages = withNote(
     turn.thread.messages,
-    joined(standingOf(turn), noteFor(ask, turn.limits.maxRounds)),
+    joined(standingOf(turn), ...(cue?.notes ?? []), noteFor(ask, turn.limits.maxRounds)),
   );
-  const { specs, mayCall } = offeredTools(turn, described, messages, contextTokens);
+  const { specs, mayCall } = offeredTools(turn, described, messages, { contextTokens, cue });
   const systemText = system.map(({ text }) => text).join('\n');
   const { thinkingBudget } = input.settings;
   return {
@@ -56,7 +59,7 @@ export function planCall(turn: TurnContext, model: string, ask: Ask): ModelCall 
       tools: specs,
       maxTokens: budget.outputTokens,
       temperature: settings.temperature,
-      ...(mayAct(ask) && mayCall ? {} : { toolChoice: 'none' }),
+      ...(mayAct(asked) && mayCall ? {} : { toolChoice: 'none' }),
       ...(thinkingBudget > 0 ? { thinkingBudget } : {}),
     },
   };
@@ -72,13 +75,23 @@ function offeredTools(
   { toolbox }: TurnContext,
   described: readonly ToolSpec[],
   messages: readonly ModelMessage[],
-  contextTokens: number,
+  { contextTokens, cue }: Pick<ModelCall, 'contextTokens'> & Pick<Asked, 'cue'>,
 ) {
-  if (described.length > 0 || !messages.some(({ role }) => role === 'tool')) {
-    return { specs: described, mayCall: true };
-  }
+  const called = messages.flatMap((each) => (each.role === 'tool' ? [each.name] : []));
+  if (described.length > 0 || called.length === 0) return { specs: described, mayCall: true };
+  if (cue?.tools === 'none') return { specs: namedOnly(called), mayCall: false };
   const specs = toolsWithRoom(toolbox.offered(ALL_RIGHTS).specs, contextTokens);
   return { specs, mayCall: false };
+}
+
+/** A model that only writes needs no room for what tools are for. */
+function namedOnly(called: readonly string[]): readonly ToolSpec[] {
+  const names = [...new Set(called)];
+  return names.map((name) => ({
+    name,
+    description: 'Called by another model; not to be called here.',
+    schema: { type: 'object', properties: {} },
+  }));
 }
 
 /** What the call will take, corrected by what the provider counted before. */
@@ -111,7 +124,8 @@ function systemPrompt(
 const WRITE_ANSWER =
   '[The work is done. Write the answer for the person now, without tools, from all results above, complete in itself: of what you wrote while working they were shown nothing. Say what is uncertain or was not done.]';
 
-export const mayAct = (ask: Ask) => ask.kind === 'work' || (ask.kind === 'correct' && ask.mayAct);
+export const mayAct = ({ ask, cue }: Pick<Asked, 'ask' | 'cue'>) =>
+  cue?.tools !== 'none' && (ask.kind === 'work' || (ask.kind === 'correct' && ask.mayAct));
 
 function correction({ sentences, mayAct: may }: Extract<Ask, { kind: 'correct' }>): string {
   const said = sentences.map((sentence) => JSON.stringify(sentence)).join(', ');

@@ -23,7 +23,7 @@ export async function* perform(
     case 'waiting':
       return advance(state, await wait(turn, state), limits);
     case 'routing':
-      return advance(state, routeTurn(turn, state), limits);
+      return advance(state, yield* routeTurn(turn, state), limits);
     case 'compacting':
       return advance(state, yield* compactThread(turn, state), limits);
     case 'streaming':

@@ -1,20 +1,41 @@
-// Routing: which model answers, and whether the thread fits it.
+// Routing: which model answers, and whether the thread fits it. Where several share the work of the
+// turn, its mode says first who speaks.
 
-import type { SignalOf, StateOf } from '../core/turn-state.ts';
+import type { AgentEvent } from '../core/event.ts';
+import type { Ask, SignalOf, StateOf } from '../core/turn-state.ts';
 import { clearOldResults } from './clear-old-results.ts';
-import { expectedTokens, planCall } from './model-call.ts';
+import { expectedTokens, mayAct, planCall } from './model-call.ts';
+import type { Cue } from './modes/mode.ts';
+import { recordCue } from './modes/record-cue.ts';
 import type { TurnContext } from './turn-context.ts';
 
-/** @throws ProviderError `unknown_model` */
-export function routeTurn(turn: TurnContext, { ask }: StateOf<'routing'>): SignalOf<'routing'> {
+type Main = Extract<Cue, { readonly kind: 'main' }>;
+
+/** @throws ProviderError also where another model than the main one could not be asked */
+export async function* routeTurn(
+  turn: TurnContext,
+  { ask }: StateOf<'routing'>,
+): AsyncGenerator<AgentEvent, SignalOf<'routing'>, void> {
+  const { mode } = turn;
+  if (mode?.cue === undefined || !mayAct({ ask, cue: undefined })) {
+    return routed(turn, ask, undefined);
+  }
+  const cue = yield* mode.cue(ask, turn.signal);
+  if (cue.kind !== 'main') return yield* recordCue(turn, cue);
+  return routed(turn, ask, cue);
+}
+
+function routed(turn: TurnContext, ask: Ask, said: Main | undefined): SignalOf<'routing'> {
   const [{ message }] = turn.input.messages;
   const chosen = turn.input.settings.model ?? turn.models.defaultModel;
   const model = turn.spending.modelFor(message, chosen, (name) => turn.models.fast(name));
-  const planned = planCall(turn, model, ask);
-  const call = clearOldResults(turn, planned) ? planCall(turn, model, ask) : planned;
+  const asked = { model, ask, cue: said?.main };
+  const planned = planCall(turn, asked);
+  const call = clearOldResults(turn, planned) ? planCall(turn, asked) : planned;
   const { inputTokens, outputTokens } = call.budget;
   const input = expectedTokens(turn, call);
   const size = input <= inputTokens ? 'fits' : 'too_large';
   const expected = Math.min(input, inputTokens) + outputTokens;
-  return { type: 'routed', model, size, expectedTokens: expected };
+  const taken = said?.tokens === undefined ? {} : { tokens: said.tokens };
+  return { type: 'routed', model, size, expectedTokens: expected, cue: said?.main, ...taken };
 }

@@ -25,9 +25,9 @@ export async function* streamAnswer(
   turn: TurnContext,
   state: StateOf<'streaming'>,
 ): AsyncGenerator<AgentEvent, StreamSignal, void> {
-  const call = planCall(turn, state.model, state.ask);
+  const call = planCall(turn, state);
   turn.lastCall.note(call.handle, expectedTokens(turn, call));
-  const shown = new ShownText(turn.thread, state.model, isBehindScenes(turn, state.ask));
+  const shown = new ShownText(turn.thread, state.model, isBehindScenes(turn, state));
   yield* shown.think();
   try {
     const finished = yield* show(turn, call, shown);

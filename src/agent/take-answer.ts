@@ -6,10 +6,10 @@ import { callId } from '../core/ids.ts';
 import { isRepeatable } from '../core/rights.ts';
 import { textTokens } from '../core/tokens.ts';
 import type { AssistantEntry, ToolCall } from '../core/transcript.ts';
-import type { Ask, SignalOf, StateOf } from '../core/turn-state.ts';
+import type { SignalOf, StateOf } from '../core/turn-state.ts';
 import type { ModelEvent } from '../providers/provider.ts';
 import { unsupportedIn } from './check-claims.ts';
-import { type ModelCall, mayAct } from './model-call.ts';
+import { type Asked, type ModelCall, mayAct } from './model-call.ts';
 import type { TurnContext } from './turn-context.ts';
 
 export type Finished = Extract<ModelEvent, { type: 'finished' }>;
@@ -21,17 +21,18 @@ export type TakenAnswer = {
 
 export async function takeAnswer(
   turn: TurnContext,
-  { ask }: StateOf<'streaming'>,
+  asked: StateOf<'streaming'>,
   call: ModelCall,
   finished: Finished,
   text: string,
 ): Promise<TakenAnswer> {
+  const { ask } = asked;
   const { thread } = turn;
   const { usage, model } = finished;
   const isWritten = text.trim() !== '';
   const hadText = thread.written().length > 0;
-  const toolCalls = mayAct(ask) ? withOwnIds(finished.toolCalls) : [];
-  const isHidden = isBehindScenes(turn, ask) || (isSeparate(turn, ask) && toolCalls.length > 0);
+  const toolCalls = mayAct(asked) ? withOwnIds(finished.toolCalls) : [];
+  const isHidden = isBehindScenes(turn, asked) || (isSeparate(turn, asked) && toolCalls.length > 0);
   const isFinal = !isHidden && toolCalls.length === 0;
   const sentences = isFinal ? unsupportedIn(turn, ask, finished, text) : [];
   const doubt = sentences.length === 0 ? {} : { unsupported: sentences };
@@ -65,12 +66,12 @@ function watchCache(turn: TurnContext, call: ModelCall, { model, usage }: Finish
 }
 
 /** The answer will be written by a call of its own, so that what is said now is not it. */
-const isSeparate = ({ settings }: TurnContext, ask: Ask) =>
-  settings.finalAnswer === 'separate' && mayAct(ask);
+const isSeparate = ({ settings }: TurnContext, asked: Asked) =>
+  settings.finalAnswer === 'separate' && mayAct(asked);
 
 /** From the first tool on; before that, what is said may be the whole answer. */
-export const isBehindScenes = (turn: TurnContext, ask: Ask) =>
-  isSeparate(turn, ask) && ask.kind === 'work' && turn.thread.hasCalls;
+export const isBehindScenes = (turn: TurnContext, asked: Asked) =>
+  isSeparate(turn, asked) && asked.ask.kind === 'work' && turn.thread.hasCalls;
 
 async function recordAnswer(
   turn: TurnContext,
@@ -101,7 +102,8 @@ function withOwnIds(calls: readonly ToolCall[]): readonly ToolCall[] {
   });
 }
 
-function hasEffects({ toolbox }: TurnContext, calls: readonly ToolCall[]): boolean {
+/** Whether one of them changes something: it must be on the disk before it runs. */
+export function hasEffects({ toolbox }: TurnContext, calls: readonly ToolCall[]): boolean {
   return calls.some((call) => {
     const bound = toolbox.bind(call.name, call.arguments);
     return bound.kind === 'ready' && !isRepeatable(bound.access);

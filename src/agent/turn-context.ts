@@ -11,6 +11,7 @@ import type { TurnInput } from './agent.ts';
 import type { CacheAlarm } from './cache-alarm.ts';
 import type { Compactor } from './compaction.ts';
 import type { LastCall } from './last-call.ts';
+import type { TurnMode } from './modes/mode.ts';
 import type { Prepared } from './prepared.ts';
 import type { AgentSettings } from './settings.ts';
 import type { SpendingGuard } from './spending.ts';
@@ -24,6 +25,8 @@ export type TurnContext = {
   readonly prepared: Prepared;
   readonly settings: AgentSettings;
   readonly limits: TurnLimits;
+  /** Undefined: the main model alone does the work. */
+  readonly mode: TurnMode | undefined;
   readonly models: ModelRegistry;
   readonly toolbox: Toolbox;
   readonly sessions: SessionStore;

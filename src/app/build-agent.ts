@@ -2,6 +2,7 @@
 
 import type { Agent } from '../agent/agent.ts';
 import { createAgent } from '../agent/create-agent.ts';
+import type { Modes } from '../agent/modes/modes.ts';
 import { createPromptSources } from '../agent/prompt-sources.ts';
 import { agentSettingsOf } from '../agent/settings.ts';
 import type { SideModel } from '../agent/side-model.ts';
@@ -53,6 +54,7 @@ export type AgentParts = {
   readonly inboxes: () => readonly OpenInbox[];
   readonly executor: Executor;
   readonly side: SideModel;
+  readonly modes: Modes;
   readonly toolServers: Pick<ToolServers, 'tools'>;
   readonly measuring: Pick<Measuring, 'telemetry' | 'audit'>;
   maxFileBytes: SendFileDeps['limit'];
@@ -80,6 +82,7 @@ export function buildAgent(
     inboxes,
     executor,
     side,
+    modes,
     toolServers,
     measuring,
     maxFileBytes,
@@ -132,6 +135,7 @@ export function buildAgent(
     },
     spending,
     side,
+    modes,
     clock,
     log,
     settings: () => agentSettingsOf(live.config, workspace()),

@@ -34,6 +34,7 @@ import { buildFairUse } from './build-fair-use.ts';
 import { openInboxes } from './build-inboxes.ts';
 import { loadedImage, sendableBytes } from './build-media.ts';
 import { buildMemory } from './build-memory.ts';
+import { buildModes } from './build-modes.ts';
 import { buildPeople } from './build-people.ts';
 import { buildSkills } from './build-skills.ts';
 import { buildSpending } from './build-spending.ts';
@@ -107,8 +108,10 @@ async function build(
   const { spending, desk } = await buildSpending(foundations, asking, resources);
   const side = createSideModel({ spending, clock, models: models.current });
   const toolServers = buildToolServers(foundations, env);
-  const agent = buildAgent({ ...parts, side, toolServers }, models.current, spending);
   const settings = createSessionSettings(store.scope('session-settings'));
+  const modes = buildModes({ live, settings });
+  const made = { side, toolServers, modes: modes.modes };
+  const agent = buildAgent({ ...parts, ...made }, models.current, spending);
   const subagents = buildSubagents({ ...parts, files, agent, settings, models: models.current });
   const state = store.scope(PAIRING_SCOPE);
   const people = buildPeople(foundations);
@@ -127,9 +130,14 @@ async function build(
     jobs: () => automation.jobs,
     helpers: subagents.desk,
     models: models.current,
+    modes: modes.desk,
     defaults: turnDefaults,
     memory: { ...remembering.desk, reflect: (message) => deciding.reflect(message) },
-    status: [(session) => helpersAtWork(session, subagents.desk), () => gateway.channelLines()],
+    status: [
+      modes.status,
+      (session) => helpersAtWork(session, subagents.desk),
+      () => gateway.channelLines(),
+    ],
     mediumOf,
     approvals: {
       open: () => approvals.open(),

@@ -10,6 +10,7 @@ import { count, seconds, secret } from './config-fields.ts';
 import { limitsSchema, modelsSchema } from './config-limits.ts';
 import { modelCapabilitiesSchema } from './config-local-models.ts';
 import { mcpServersSchema } from './config-mcp.ts';
+import { modeFields } from './config-modes.ts';
 import { providersSchema } from './config-providers.ts';
 import { subagentsSchema } from './config-subagents.ts';
 import { telemetrySection } from './config-telemetry.ts';
@@ -83,7 +84,11 @@ export const configSchema = z.strictObject({
   $schema: z.string().optional().describe('For editors; has no effect.'),
   version: z.literal(CONFIG_VERSION).default(CONFIG_VERSION),
   agents: z
-    .strictObject({ defaults: agentDefaults.prefault({}), subagents: subagentsSchema })
+    .strictObject({
+      defaults: agentDefaults.prefault({}),
+      subagents: subagentsSchema,
+      ...modeFields,
+    })
     .prefault({}),
   providers: providersSchema.prefault({}),
   channels: channelsSchema,

@@ -2,6 +2,7 @@
 // that may end each phase. The phase names the work that is due; `advance` in turn.ts moves on.
 
 import type { TurnOutcome } from './event.ts';
+import type { MainCue } from './mode.ts';
 import type { ToolCall } from './transcript.ts';
 
 export type NonEmpty<T> = readonly [T, ...T[]];
@@ -76,10 +77,17 @@ type PhaseData = {
     readonly progress: Progress;
     readonly ask: Ask;
     readonly model: string;
+    readonly cue?: MainCue | undefined;
     readonly pressure: 'estimate' | Recovery;
   };
   /** Ask the model. */
-  readonly streaming: { readonly progress: Progress; readonly ask: Ask; readonly model: string };
+  readonly streaming: {
+    readonly progress: Progress;
+    readonly ask: Ask;
+    readonly model: string;
+    /** Undefined: with the tools of the turn. */
+    readonly cue?: MainCue | undefined;
+  };
   /** Run the tools that the model called. */
   readonly executing: { readonly progress: Progress; readonly calls: NonEmpty<ToolCall> };
   /** Record the end. */
@@ -123,13 +131,21 @@ type PhaseSignals = {
     /** Messages came meanwhile. */
     readonly isSteered?: true;
   };
-  readonly routing: {
-    readonly type: 'routed';
-    readonly model: string;
-    readonly size: 'fits' | 'too_large';
-    /** What the call will take, its answer included. */
-    readonly expectedTokens: number;
-  };
+  readonly routing:
+    | {
+        readonly type: 'routed';
+        readonly model: string;
+        readonly size: 'fits' | 'too_large';
+        /** What the call will take, its answer included. */
+        readonly expectedTokens: number;
+        readonly cue?: MainCue | undefined;
+        /** What it took to find that out. */
+        readonly tokens?: number;
+      }
+    /** Another model than the main one decided which tools are called. */
+    | { readonly type: 'decided'; readonly calls: NonEmpty<ToolCall>; readonly tokens: number }
+    /** Another model than the main one wrote the answer. */
+    | { readonly type: 'spoken'; readonly tokens: number };
   readonly compacting: { readonly type: 'compacted' };
   readonly streaming:
     | {

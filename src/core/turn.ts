@@ -51,7 +51,13 @@ const TRANSITIONS: Transitions = {
   preparing: afterPreparing,
   waiting: afterWaiting,
   routing: afterRouting,
-  compacting: ({ progress, ask, model }) => ({ phase: 'streaming', progress, ask, model }),
+  compacting: ({ progress, ask, model, cue }) => ({
+    phase: 'streaming',
+    progress,
+    ask,
+    model,
+    cue,
+  }),
   streaming: afterStreaming,
   executing: ({ progress }, { messagesSent, isBlocked }) => {
     const sent = progress.messagesSent + messagesSent;
@@ -143,15 +149,23 @@ function nextAsk(progress: Progress, elapsedMs: number, limits: TurnLimits): Ask
 
 /** The first call is made whatever it takes: without it there would be no answer at all. */
 function afterRouting(
-  { progress, ask }: StateOf<'routing'>,
-  { model, size, expectedTokens }: SignalOf<'routing'>,
+  { progress: before, ask }: StateOf<'routing'>,
+  signal: SignalOf<'routing'>,
   { maxTokens }: TurnLimits,
 ): TurnState {
+  if (signal.type !== 'routed') {
+    const progress = afterCall(before, signal.tokens);
+    return signal.type === 'decided'
+      ? { phase: 'executing', progress, calls: signal.calls }
+      : finalize(progress, { kind: 'answered', cut: false });
+  }
+  const { model, size, expectedTokens, cue, tokens = 0 } = signal;
+  const progress = { ...before, tokens: before.tokens + tokens };
   const left = progress.rounds === 0 ? Number.POSITIVE_INFINITY : maxTokens - progress.tokens;
   if (expectedTokens > left) return giveUp(progress, { kind: 'limit', limit: 'tokens' });
   // After a round of tools the next call would be too much: there would be no answer.
   const isLast = ask.kind === 'work' && 2 * expectedTokens > left;
-  const next = { progress, model, ask: isLast ? concluding('tokens') : ask };
+  const next = { progress, model, cue, ask: isLast ? concluding('tokens') : ask };
   return size === 'fits'
     ? { ...next, phase: 'streaming' }
     : { ...next, phase: 'compacting', pressure: 'estimate' };
@@ -164,21 +178,23 @@ function afterStreaming(
   signal: SignalOf<'streaming'>,
   _limits: TurnLimits,
 ): TurnState {
-  const { ask, model } = state;
+  const { ask, model, cue } = state;
   if (signal.type === 'not_taken') {
     const { recoveries } = state.progress;
     if (recoveries.includes(signal.why)) {
       return giveUp(state.progress, { kind: 'failed', text: signal.text });
     }
     const progress = { ...state.progress, recoveries: [...recoveries, signal.why] };
-    return { phase: 'compacting', progress, ask, model, pressure: signal.why };
+    return { phase: 'compacting', progress, ask, model, cue, pressure: signal.why };
   }
-  const { unsupported: _, ...before } = state.progress;
-  const { rounds, tokens } = before;
-  const progress = { ...before, rounds: rounds + 1, tokens: tokens + signal.tokens };
+  const progress = afterCall(state.progress, signal.tokens);
   if (signal.type === 'answered') return afterAnswer(progress, ask, signal);
   if (ask.kind === 'conclude') return finalize(progress, { kind: 'limit', limit: ask.why });
   return { phase: 'executing', progress, calls: signal.calls };
+}
+
+function afterCall({ unsupported: _, ...before }: Progress, tokens: number): Progress {
+  return { ...before, rounds: before.rounds + 1, tokens: before.tokens + tokens };
 }
 
 function afterAnswer(

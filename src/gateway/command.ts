@@ -16,6 +16,7 @@ import type { Drafts } from './drafts.ts';
 import type { HelperDesk } from './helper-desk.ts';
 import type { JobAsker, JobDesk } from './job-desk.ts';
 import type { MemoryDesk } from './memory-desk.ts';
+import type { ModeDesk } from './mode-desk.ts';
 import type { People } from './people.ts';
 import type { ReflectionDesk } from './reflection-desk.ts';
 import type { SessionSettingsStore } from './session-settings.ts';
@@ -40,6 +41,7 @@ export type CommandDeps = {
   readonly helpers: HelperDesk;
   readonly skills: Pick<Skills, 'list'>;
   models(): ModelRegistry;
+  readonly modes: ModeDesk;
   defaults(): { readonly thinkingBudget: number; readonly queueMode: 'steer' | 'followup' };
   /** What each part says of itself in `/status`. */
   readonly status: readonly StatusSource[];

@@ -16,6 +16,7 @@ import { didYouMean, helpText, meantBy } from './help-text.ts';
 import { KNOWN_PEOPLE_COMMANDS } from './known-people-commands.ts';
 import { LINK_COMMANDS } from './link-commands.ts';
 import { MEMORY_COMMANDS } from './memory-commands.ts';
+import { MODE_COMMANDS } from './mode-command.ts';
 import { MODEL_COMMANDS } from './model-commands.ts';
 import { PEOPLE_COMMANDS } from './people-commands.ts';
 import { PERSON_COMMANDS } from './person-commands.ts';
@@ -78,6 +79,7 @@ export const COMMANDS: readonly Command[] = [
   },
   STATUS_COMMAND,
   ...MODEL_COMMANDS,
+  ...MODE_COMMANDS,
   ...COMPACT_COMMANDS,
   ...CONVERSATION_COMMANDS,
   ...PEOPLE_COMMANDS,

@@ -230,6 +230,7 @@ class TurnRun {
       settings: {
         thinkingBudget: chosen.thinkingBudget ?? this.#settings.thinkingBudget,
         ...(chosen.model === undefined ? {} : { model: chosen.model }),
+        ...(chosen.mode === undefined ? {} : { mode: chosen.mode }),
       },
       steer: async (): Promise<readonly TurnMessage[]> =>
         mode === 'steer' && this.#turn.attempt === 1

@@ -2,6 +2,7 @@
 // while a turn runs. Never global.
 
 import type { SessionKey } from '../core/ids.ts';
+import type { AgentMode } from '../core/mode.ts';
 import { jsonRow } from '../lib/read-once.ts';
 import type { KeyValueStore } from '../store/store.ts';
 
@@ -9,6 +10,8 @@ export type SessionSettings = {
   readonly model?: string;
   readonly thinkingBudget?: number;
   readonly queueMode?: 'steer' | 'followup';
+  /** How its turns share their work among models. */
+  readonly mode?: AgentMode;
 };
 
 export interface SessionSettingsStore {

@@ -7,6 +7,7 @@ import { onTestFinished } from 'vitest';
 import { z } from 'zod';
 import type { CallToApprove, TurnInput, TurnMessage } from '../../src/agent/agent.ts';
 import { createAgent } from '../../src/agent/create-agent.ts';
+import type { Modes } from '../../src/agent/modes/modes.ts';
 import { createPromptSources } from '../../src/agent/prompt-sources.ts';
 import type { AgentSettings } from '../../src/agent/settings.ts';
 import { createSideModel, type SideModel } from '../../src/agent/side-model.ts';
@@ -60,6 +61,8 @@ export type RigOptions = {
   /** With the tool that reads on in the conversation itself. */
   readonly readsEarlier?: boolean;
   readonly log?: Logger;
+  /** Left out: the main model alone. */
+  readonly modes?: Modes;
   /** Left out: the model itself. */
   readonly side?: SideModel;
 };
@@ -147,6 +150,7 @@ export async function createRig(options: RigOptions = {}) {
       sessions,
       agent: createAgent({
         standing: async () => options.standing,
+        ...(options.modes === undefined ? {} : { modes: options.modes }),
         models,
         side: options.side ?? createSideModel(asked),
         toolbox: () => toolbox,

@@ -90,6 +90,25 @@ describe('before a limit is reached', () => {
     });
   });
 
+  it('what another model than the main one decided or said counts as a call', () => {
+    const calls = [{ id: 'cue_r1_1', name: 'look', arguments: '{}' }] as never;
+    const doubted = routing({ rounds: 1, tokens: 5, unsupported: ['I sent it.'] });
+    const decided = advance(doubted, { type: 'decided', calls, tokens: 7 }, LIMITS);
+    expect(decided).toMatchObject({
+      phase: 'executing',
+      calls,
+      progress: { rounds: 2, tokens: 12 },
+    });
+    expect(decided).not.toHaveProperty('progress.unsupported');
+    const spoken = advance(routing({}), { type: 'spoken', tokens: 7 }, LIMITS);
+    expect(spoken).toMatchObject({ phase: 'finalizing', ending: { kind: 'answered' } });
+    const cue = { tools: 'none', notes: [] } as const;
+    const main = advance(routing({}), { ...routed, size: 'too_large', cue, tokens: 9 }, LIMITS);
+    expect(main).toMatchObject({ phase: 'compacting', cue, progress: { tokens: 9, rounds: 0 } });
+    if (main.phase !== 'compacting') throw new Error('not reached');
+    expect(advance(main, { type: 'compacted' }, LIMITS)).toMatchObject({ phase: 'streaming', cue });
+  });
+
   it('no call is made that would go over the tokens, but for the first', () => {
     const over = advance(routing({ rounds: 2, tokens: 800 }), routed, LIMITS);
     expect(over).toMatchObject({ ending: { kind: 'limit', limit: 'tokens' } });

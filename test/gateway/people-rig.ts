@@ -191,6 +191,7 @@ export async function makePeopleRig(
         ),
         settings: createSessionSettings(store.scope('session-settings')),
         models: () => ({ defaultModel: 'test/model', resolve: () => Promise.reject() }) as never,
+        modes: { configured: () => 'inline', problems: () => [], about: () => [] },
         defaults: () => ({ thinkingBudget: 0, queueMode: 'steer' }),
         status: [],
         jobs: noJobs,

@@ -1,0 +1,19 @@
+// The modes there are. A turn is inline, and nothing of the others is read, unless its mode says otherwise.
+
+import type { AgentMode } from '../../core/mode.ts';
+import type { ModeKind, Modes } from './modes.ts';
+
+export type ModeKinds = Readonly<Partial<Record<AgentMode, ModeKind>>>;
+
+export function createModes(kinds: ModeKinds, configured: () => AgentMode): Modes {
+  return {
+    async open(chosen, turn) {
+      const kind = kinds[chosen ?? configured()];
+      if (kind === undefined) return undefined;
+      const problems = kind.problems();
+      if (problems.length === 0) return kind.open(turn);
+      turn.log.warn('mode cannot work, the main model answers alone', { problems });
+      return undefined;
+    },
+  };
+}

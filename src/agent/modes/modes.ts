@@ -1,0 +1,22 @@
+// CONTRACT of all modes: which one a turn has, and whether it can work.
+
+import type { AgentMode } from '../../core/mode.ts';
+import type { TurnContext } from '../turn-context.ts';
+import type { TurnMode } from './mode.ts';
+
+/** A turn that begins; its own toolbox is the one without the mode. */
+export type ModeTurn = Omit<TurnContext, 'signal' | 'mode'>;
+
+/** One of the modes, over all turns. */
+export interface ModeKind {
+  /** What keeps it from working now, a sentence each; empty: it can. */
+  problems(): readonly string[];
+  /** For people: what it works with, and how that is. */
+  about(): readonly string[];
+  open(turn: ModeTurn): Promise<TurnMode>;
+}
+
+export interface Modes {
+  /** Undefined: inline, also where the mode cannot work. `chosen`: for the session. */
+  open(chosen: AgentMode | undefined, turn: ModeTurn): Promise<TurnMode | undefined>;
+}

@@ -1,0 +1,67 @@
+// Records what another model than the main one decided or said, as the main model's would be: from here
+// on it is an answer of the turn like any other.
+
+import type { AgentEvent } from '../../core/event.ts';
+import { type CallId, callId } from '../../core/ids.ts';
+import { resultIdOf } from '../../core/kept-result.ts';
+import type { AssistantEntry, ToolCall } from '../../core/transcript.ts';
+import { tokensSpent } from '../../core/turn-rounds.ts';
+import type { SignalOf } from '../../core/turn-state.ts';
+import { hasEffects } from '../take-answer.ts';
+import type { TurnContext } from '../turn-context.ts';
+import type { Cue, CueCall, Speaker } from './mode.ts';
+
+type Decided = Extract<SignalOf<'routing'>, { readonly type: 'decided' | 'spoken' }>;
+
+export async function* recordCue(
+  turn: TurnContext,
+  cue: Exclude<Cue, { readonly kind: 'main' }>,
+): AsyncGenerator<AgentEvent, Decided, void> {
+  const { usage, model } = cue.by;
+  if (cue.kind === 'answer') {
+    const entry = await record(turn, cue.by, cue.text, []);
+    yield { type: 'text_delta', text: cue.text };
+    yield { type: 'model_called', model, ...(usage === undefined ? {} : { usage }) };
+    return { type: 'spoken', tokens: tokensSpent([entry]) };
+  }
+  const [first, ...rest] = cue.calls;
+  const calls = [
+    named(turn, first, 0),
+    ...rest.map((call, at) => named(turn, call, at + 1)),
+  ] as const;
+  const entry = await record(turn, cue.by, '', calls);
+  yield { type: 'model_called', model, ...(usage === undefined ? {} : { usage }) };
+  return { type: 'decided', calls, tokens: tokensSpent([entry]) };
+}
+
+async function record(
+  turn: TurnContext,
+  { model, usage }: Speaker,
+  text: string,
+  toolCalls: readonly ToolCall[],
+): Promise<AssistantEntry> {
+  const entry: AssistantEntry = {
+    role: 'assistant',
+    turnId: turn.input.turnId,
+    text,
+    toolCalls,
+    thinking: [],
+    model,
+    throughSeq: turn.thread.throughSeq,
+    at: turn.clock.now(),
+    ...(usage === undefined ? {} : { usage }),
+  };
+  await turn.thread.record([entry], { durable: hasEffects(turn, toolCalls) });
+  return entry;
+}
+
+function named(turn: TurnContext, call: CueCall, at: number): ToolCall {
+  return { id: cuedCallId(turn, at), ...call };
+}
+
+/** By the place of the call in its turn: the same on every retry. `at`: among those decided now. */
+function cuedCallId({ input, thread }: TurnContext, at: number): CallId {
+  const ordinal = thread.rounds.flat().length + at;
+  const place = resultIdOf(input.turnId, ordinal) ?? `r0.${ordinal + 1}`;
+  return callId(`cue_${place.replace('.', '_')}`);
+}
