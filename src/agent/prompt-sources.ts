@@ -48,7 +48,7 @@ export function createPromptSources(deps: PromptSourcesDeps): PromptSources {
 
   async function readFile(name: string): Promise<PromptFile | undefined> {
     const path = join(deps.workspace(), name);
-    const stamp = await fileStamp(path);
+    const stamp = fileStamp(path);
     if (stamp === undefined) return undefined;
     const cached = cache.get(path);
     if (cached?.stamp === stamp) return { name, text: cached.text };

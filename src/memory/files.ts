@@ -111,7 +111,7 @@ export function createFileMemory(deps: FileMemoryDeps): MemoryStore {
     async promptText(notes = '') {
       const days = shownDays().map((day) => `${notes}memory/${day}.md`);
       const paths = [notes + MEMORY_FILE, ...days];
-      const found = await Promise.all(paths.map((path) => fileStamp(join(workspace(), path))));
+      const found = paths.map((path) => fileStamp(join(workspace(), path)));
       const stamps = found.map((stamp, at) => `${paths[at]} ${stamp}`).join('\n');
       const known = shown.get(notes);
       if (known?.stamps === stamps) return known.text;

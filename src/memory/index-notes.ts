@@ -28,7 +28,7 @@ export async function findNotes(
 /** Takes out of the index what lies in no file any more, whoever's it was. */
 export async function forgetMissingNotes(index: TextIndex, workspace: string): Promise<void> {
   for (const name of index.sources(PREFIX)) {
-    const stamp = await fileStamp(join(workspace, name.slice(PREFIX.length)));
+    const stamp = fileStamp(join(workspace, name.slice(PREFIX.length)));
     if (stamp === undefined) index.remove(name);
   }
 }

@@ -1,8 +1,7 @@
 // The session store on JSONL files: append-only, one writer, daily files that rotate between turns.
 // Hot sessions are answered from memory; see tail.ts. Care of old files is left to maintenance.
 
-import { mkdirSync } from 'node:fs';
-import { stat } from 'node:fs/promises';
+import { mkdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { EarlierQuestion, EarlierTurns } from '../core/earlier.ts';
 import { SessionError } from '../core/errors.ts';
@@ -18,7 +17,6 @@ import { syncFolder } from '../lib/files.ts';
 import { createLanes } from '../lib/lanes.ts';
 import type { Logger } from '../lib/logger.ts';
 import { readEarlier } from './earlier.ts';
-import { orUndefined } from './file-errors.ts';
 import type { SessionForgetting } from './forget.ts';
 import { createHotTails } from './hot-tails.ts';
 import { loadTail } from './load-tail.ts';
@@ -183,7 +181,7 @@ class JsonlSessionStore implements SessionStore {
     const end = this.#hot.get(key)?.end;
     if (end === undefined) return;
     const path = this.#pathOf(end);
-    const found = await stat(path).catch(orUndefined('ENOENT'));
+    const found = statSync(path, { throwIfNoEntry: false });
     if (found?.size === end.size) return;
     this.#hot.forget(key);
     await this.#files.close(path);

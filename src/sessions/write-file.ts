@@ -1,6 +1,7 @@
 // Writing session files: a new one with what it opens with, and entries at the end of an open one.
 // After a failed write the file ends where it ended before.
 
+import { writeSync } from 'node:fs';
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { SessionKey } from '../core/ids.ts';
@@ -60,7 +61,7 @@ export async function appendEntries(
   const data = toBytes(entries.map((entry) => encodeEntry(entry)));
   await files.use(path, async (file) => {
     try {
-      await file.appendFile(data);
+      writeAll(file.fd, data);
     } catch (error) {
       // Where this fails too, the torn line is mended when the session is loaded again.
       await file.truncate(sizeBefore).catch(() => undefined);
@@ -69,6 +70,11 @@ export async function appendEntries(
     if (durable) await file.datasync();
   });
   return data.length;
+}
+
+/** Into the kernel's memory: the thread pool would take ten times as long. Waiting for the disk is its part. */
+function writeAll(fd: number, data: Uint8Array): void {
+  for (let written = 0; written < data.length; ) written += writeSync(fd, data, written);
 }
 
 function toBytes(lines: readonly string[]): Buffer {

@@ -1,7 +1,7 @@
 // The skills that are there: folders of the workspace before those that are shipped. A file is read
 // again only when its stamp changed; links are not followed.
 
-import { readdir } from 'node:fs/promises';
+import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { NanobotError } from '../core/errors.ts';
 import { readManifest, type SkillManifest, splitFrontMatter } from '../core/skill.ts';
@@ -62,7 +62,7 @@ class SkillCatalog implements Skills {
   }
 
   async list(): Promise<readonly Skill[]> {
-    const [found, entries] = await Promise.all([this.#pins(), this.#entries()]);
+    const [found, entries] = [await this.#pins(), this.#entries()];
     return Promise.all(
       entries.slice(0, MAX_SKILLS).map(async (entry) => {
         const skill = await this.#describe(entry, pinOf(entry, found.pins));
@@ -84,7 +84,7 @@ class SkillCatalog implements Skills {
   }
 
   async read(name: string, file: string = SKILL_FILE): Promise<SkillFile> {
-    const entries = await this.#entries();
+    const entries = this.#entries();
     const entry = entries.find((one) => one.name === name);
     if (entry === undefined) {
       const names = entries.map((one) => one.name).join(', ') || 'none';
@@ -113,13 +113,13 @@ class SkillCatalog implements Skills {
   }
 
   /** By name, the workspace's before a shipped one of the same name. */
-  async #entries(): Promise<readonly Entry[]> {
+  #entries(): readonly Entry[] {
     const { shipped, workspace } = this.#deps;
     const byName = new Map<string, Entry>();
-    for (const name of await foldersIn(shipped)) {
+    for (const name of foldersIn(shipped)) {
       byName.set(name, { name, origin: 'shipped', root: shipped });
     }
-    for (const name of await foldersIn(workspace())) {
+    for (const name of foldersIn(workspace())) {
       byName.set(name, { name, origin: 'workspace', root: workspace() });
     }
     return [...byName.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
@@ -145,7 +145,7 @@ class SkillCatalog implements Skills {
 
   async #load(entry: Entry): Promise<Read> {
     const path = join(entry.root, entry.name, SKILL_FILE);
-    const stamp = await fileStamp(path);
+    const stamp = fileStamp(path);
     if (stamp === undefined)
       return { kind: 'broken', problem: `${entry.name} has no ${SKILL_FILE}` };
     const cached = this.#cache.get(path);
@@ -202,10 +202,14 @@ const missingFile = (name: string, file: string, others: readonly string[]) =>
 const pinOf = ({ name, origin }: Entry, pins: ReadonlyMap<string, SkillPin>) =>
   origin === 'workspace' ? pins.get(name) : undefined;
 
-async function foldersIn(path: string): Promise<readonly string[]> {
-  const entries = await readdir(path, { withFileTypes: true }).catch(() => []);
+/** At every turn, and without the thread pool for the reason that file stamps are. */
+function foldersIn(path: string): readonly string[] {
   const isShown = (name: string) => !name.startsWith('.');
-  return entries
-    .filter((entry) => entry.isDirectory() && isShown(entry.name))
-    .map(({ name }) => name);
+  try {
+    return readdirSync(path, { withFileTypes: true })
+      .filter((entry) => entry.isDirectory() && isShown(entry.name))
+      .map(({ name }) => name);
+  } catch {
+    return [];
+  }
 }

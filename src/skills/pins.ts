@@ -38,7 +38,7 @@ export function createPinBook(path: string): PinBook {
   let cached: { readonly stamp: string; readonly pins: SkillPins } | undefined;
 
   async function all(): Promise<SkillPins> {
-    const stamp = await fileStamp(path);
+    const stamp = fileStamp(path);
     if (stamp === undefined) return new Map();
     if (cached?.stamp !== stamp) cached = { stamp, pins: parse(await readFile(path, 'utf8')) };
     return cached.pins;

@@ -174,7 +174,17 @@ function keyValueScope(commits: GroupCommit, clock: Clock, scope: string): KeyVa
 /** SQLite counts commits of other connections; reading the count touches shared memory only. */
 function outsideWrites(database: DatabaseSync): Pick<EmbeddedStore, 'revision' | 'changedOutside'> {
   const statement = database.prepare('PRAGMA data_version');
-  const revision = () => Number(statement.get()?.['data_version']);
+  /** Asked some thirty times per message; known until the event loop comes round. */
+  let known: number | undefined;
+  const forget = () => {
+    known = undefined;
+  };
+  function revision(): number {
+    if (known !== undefined) return known;
+    setImmediate(forget);
+    known = Number(statement.get()?.['data_version']);
+    return known;
+  }
   let seen = revision();
   return {
     revision,
