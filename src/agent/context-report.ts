@@ -6,6 +6,7 @@ import { watermarkTokens } from '../core/compaction.ts';
 import type { ContextReport } from '../core/context-report.ts';
 import { imagesShownBy } from '../core/model-vision.ts';
 import { entryTokens, imagesTokens, messagesTokens, textTokens } from '../core/tokens.ts';
+import { workingNoteText } from '../core/working-memory.ts';
 import type { ClearedResults } from './cleared-results.ts';
 import { planCall } from './model-call.ts';
 import type { TurnContext } from './turn-context.ts';
@@ -21,6 +22,9 @@ export function contextReport(turn: TurnContext, cleared: ClearedResults): Conte
   const shown = call.handle.vision ? imagesShownBy(call.handle) : 0;
   const summary = prepared.history.find(({ role }) => role === 'summary');
   const summaryTokens = summary === undefined ? 0 : entryTokens(summary);
+  const { working } = prepared;
+  const workingTokens =
+    working === undefined ? 0 : textTokens(workingNoteText(working, call.contextTokens));
   const size = { contextTokens: call.contextTokens, budget: call.budget };
   const { compaction } = settings;
   return {
@@ -33,9 +37,10 @@ export function contextReport(turn: TurnContext, cleared: ClearedResults): Conte
       .map(({ name, text }) => ({ name, tokens: corrected(textTokens(text)) })),
     tools: { count: tools.length, tokens: corrected(textTokens(JSON.stringify(tools))) },
     summary: corrected(summaryTokens),
+    working: corrected(workingTokens),
     conversation: {
       messages: messages.length - (summary === undefined ? 0 : 1),
-      tokens: corrected(Math.max(0, messagesTokens(messages) - summaryTokens)),
+      tokens: corrected(Math.max(0, messagesTokens(messages) - summaryTokens - workingTokens)),
     },
     images: corrected(imagesTokens(messages, shown)),
     cleared: clearedAmong(prepared.history, cleared.of(input.session)).size,

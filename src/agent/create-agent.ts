@@ -7,7 +7,6 @@ import { ProviderError } from '../core/errors.ts';
 import type { AgentEvent } from '../core/event.ts';
 import type { SessionKey } from '../core/ids.ts';
 import { createTimeStamps, type TimeStamp } from '../core/message-times.ts';
-import type { StandingNote } from '../core/plan.ts';
 import { interrupt, TURN_START } from '../core/turn.ts';
 import type { Interruption, LiveState, TurnState } from '../core/turn-state.ts';
 import { createZoneNames } from '../core/zone-time.ts';
@@ -30,7 +29,7 @@ import { canReadBack } from './gate.ts';
 import { LastCall } from './last-call.ts';
 import type { Modes, ModeTurn } from './modes/modes.ts';
 import { perform } from './perform.ts';
-import { PreparedContexts } from './prepared.ts';
+import { type NoteSources, PreparedContexts } from './prepared.ts';
 import type { PromptSources } from './prompt-sources.ts';
 import { createRevisions } from './revise.ts';
 import { runApproved } from './run-approved.ts';
@@ -42,13 +41,11 @@ import { createTokenCorrection, type TokenCorrection } from './token-correction.
 import type { TurnContext } from './turn-context.ts';
 import { TurnRights } from './turn-rights.ts';
 
-export type AgentDeps = {
+export type AgentDeps = NoteSources & {
   readonly sessions: SessionStore;
   readonly prompt: PromptSources;
   readonly reader: Pick<MediaReader, 'document'>;
   readonly spending: SpendingGuard;
-  /** What the agent noted of a task under way; undefined where there is none. */
-  standing(session: SessionKey): Promise<StandingNote | undefined>;
   /** Sums up long conversations. */
   readonly side: SideModel;
   readonly clock: Clock;
@@ -79,7 +76,7 @@ type Lasting = {
 /** Disposing ends what goes on behind the turns. */
 export function createAgent(deps: AgentDeps): Agent & AsyncDisposable {
   const { sessions, clock } = deps;
-  const contexts = new PreparedContexts(sessions, deps.prompt, (session) => deps.standing(session));
+  const contexts = new PreparedContexts(sessions, deps.prompt, deps);
   const correction = createTokenCorrection();
   const outdated = (session: SessionKey) => contexts.outdated(session);
   const compactor = createCompactor({ ...deps, outdated });

@@ -9,6 +9,7 @@ import { imagesTokens, messagesTokens, textTokens } from '../core/tokens.ts';
 import { toolsWithRoom } from '../core/tool-room.ts';
 import type { ModelMessage } from '../core/transcript.ts';
 import type { Ask, StateOf, TurnLimit } from '../core/turn-state.ts';
+import { workingNoteText } from '../core/working-memory.ts';
 import type { ModelHandle, ModelRequest, ToolSpec } from '../providers/provider.ts';
 import type { TurnContext } from './turn-context.ts';
 
@@ -38,7 +39,7 @@ export function planCall(turn: TurnContext, asked: Asked): ModelCall {
   const system = systemPrompt(turn, { contextTokens, local: handle.local }, described);
   const messages = withNote(
     turn.thread.messages,
-    joined(standingOf(turn), ...(cue?.notes ?? []), noteFor(ask, turn.limits.maxRounds)),
+    joined(workingOf(turn, contextTokens), standingOf(turn), ...(cue?.notes ?? []), noteFor(ask, turn.limits.maxRounds)),
   );
   const { specs, mayCall } = offeredTools(turn, described, messages, { contextTokens, cue });
   const systemText = system.map(({ text }) => text).join('\n');
@@ -151,6 +152,9 @@ function noteFor(ask: Ask, maxRounds: number): string | undefined {
   if (ask.remainingRounds === undefined) return undefined;
   return `[${ask.remainingRounds} of ${maxRounds} rounds of tool use remain for this answer.]`;
 }
+
+const workingOf = ({ prepared: { working } }: TurnContext, contextTokens: number) =>
+  working === undefined ? undefined : workingNoteText(working, contextTokens);
 
 /** Until the turn has a newer one of its own. */
 function standingOf({ thread, prepared }: TurnContext): string | undefined {

@@ -19,7 +19,13 @@ export async function prepareTurn(turn: TurnContext): Promise<SignalOf<'preparin
   const { input, thread, sessions, prepared } = turn;
   const asked = input.messages.map(({ message }) => message.id);
   const own = await sessions.turn(input.session, input.turnId);
-  thread.open(prepared.history, own, asked, prepared.standing?.isForeign);
+  const { history, standing, working } = prepared;
+  thread.open(
+    history,
+    own,
+    asked,
+    [standing, working].some((note) => note?.isForeign),
+  );
   const { end } = thread;
   if (end !== undefined) {
     const { outcome: kind, answers, throughSeq } = end;

@@ -6,6 +6,7 @@ import type { ChatRef } from '../core/message.ts';
 import type { TurnPerson } from '../core/notes.ts';
 import type { StandingNote } from '../core/plan.ts';
 import type { TranscriptEntry } from '../core/transcript.ts';
+import type { WorkingNote } from '../core/working-memory.ts';
 import type { SessionStore } from '../sessions/store.ts';
 import type { PreparedContext } from './agent.ts';
 import type { PromptMaterial, PromptSources } from './prompt-sources.ts';
@@ -16,9 +17,21 @@ export type Prepared = PreparedContext & {
   readonly material: PromptMaterial;
   /** What the agent noted of a task under way. */
   readonly standing: StandingNote | undefined;
+  /** Of the conversation, where nothing in its history says the same. */
+  readonly working: WorkingNote | undefined;
 };
 
-type StandingOf = (session: SessionKey) => Promise<StandingNote | undefined>;
+/** Both are undefined where there is nothing to tell. */
+export type NoteSources = {
+  /** What the agent noted of a task under way. */
+  standing(session: SessionKey): Promise<StandingNote | undefined>;
+  /** What the conversation came to before what its history shows. */
+  working(
+    session: SessionKey,
+    person: TurnPerson,
+    history: readonly TranscriptEntry[],
+  ): Promise<WorkingNote | undefined>;
+};
 
 /** Contexts that wait for their turn; an older one is loaded again when its turn comes. */
 const MAX_WAITING = 256;
@@ -26,22 +39,23 @@ const MAX_WAITING = 256;
 export class PreparedContexts {
   readonly #sessions: SessionStore;
   readonly #sources: PromptSources;
-  readonly #standing: StandingOf;
+  readonly #notes: NoteSources;
   readonly #fresh = new Map<SessionKey, Prepared>();
 
-  constructor(sessions: SessionStore, sources: PromptSources, standing: StandingOf) {
+  constructor(sessions: SessionStore, sources: PromptSources, notes: NoteSources) {
     this.#sessions = sessions;
     this.#sources = sources;
-    this.#standing = standing;
+    this.#notes = notes;
   }
 
   async prepare(session: SessionKey, chat: ChatRef, person: TurnPerson): Promise<Prepared> {
     const [history, material, standing] = await Promise.all([
       this.#sessions.load(session),
       this.#sources.read(chat.channel, person.notes),
-      this.#standing(session),
+      this.#notes.standing(session),
     ]);
-    const prepared = { session, person, history, material, standing };
+    const working = await this.#notes.working(session, person, history);
+    const prepared = { session, person, history, material, standing, working };
     this.#fresh.delete(session);
     this.#fresh.set(session, prepared);
     const [oldest] = this.#fresh.keys();

@@ -133,6 +133,11 @@ export function buildAgent(
       const note = await plans.note(session);
       return note === undefined ? undefined : { ...note, text: redact(note.text) };
     },
+    async working(session, { notes }, history) {
+      if (!live.config.memory.enabled) return undefined;
+      const note = await remembering.working.standing(notes, session, history);
+      return note === undefined ? undefined : { ...note, body: redact(note.body) };
+    },
     spending,
     side,
     modes,

@@ -11,6 +11,7 @@ import type { Persons } from '../gateway/persons.ts';
 import { createTurnPersonOf } from '../gateway/turn-person.ts';
 import { createSessionMaintenance } from '../sessions/session-maintenance.ts';
 import type { BuiltAgent } from './build-agent.ts';
+import type { BuiltMemory } from './build-memory.ts';
 import type { Foundations } from './foundations.ts';
 import type { Home } from './home.ts';
 
@@ -26,14 +27,33 @@ export type ConversationParts = Pick<Foundations, 'live' | 'clock'> & {
 export function createBeginAnew({
   agent,
   asks,
+  remembering,
 }: {
   readonly agent: BuiltAgent;
+  readonly remembering: Pick<BuiltMemory, 'takesUp' | 'watch'>;
   asks(): Pick<Asks, 'drop'>;
 }): CommandDeps['resetSession'] {
-  return async (session) => {
+  return async (session, message) => {
+    await remembering.takesUp(session, message);
     await asks().drop(session);
     await agent.plans.clear(session);
     await agent.reset(session);
+    await remembering.watch.settled();
+  };
+}
+
+/** What it comes to is kept in the notes of whoever asked, also where no turn has run yet. */
+export function createCompactNow(
+  agent: Pick<Agent, 'compact'>,
+  remembering: Pick<BuiltMemory, 'takesUp' | 'watch'>,
+): CommandDeps['compacting'] {
+  return {
+    async compact(session, message, model) {
+      await remembering.takesUp(session, message);
+      const report = await agent.compact(session, message, model);
+      await remembering.watch.settled();
+      return report;
+    },
   };
 }
 

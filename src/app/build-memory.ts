@@ -5,6 +5,8 @@ import { HELPERS_SCOPE, HelperBook } from '../automation/helper-book.ts';
 import { createHelperForgetting } from '../automation/helper-forgetting.ts';
 import { JOBS_SCOPE, JobBook } from '../automation/job-book.ts';
 import { chatsOfJobs } from '../automation/job-chats.ts';
+import type { SessionKey } from '../core/ids.ts';
+import type { InboundMessage } from '../core/message.ts';
 import { type Asking, createMemoryDesk, type MemoryDesk } from '../gateway/memory-desk.ts';
 import type { Persons } from '../gateway/persons.ts';
 import type { Questions } from '../gateway/question.ts';
@@ -20,7 +22,7 @@ import { forgetMissingNotes } from '../memory/index-notes.ts';
 import type { MemoryStore } from '../memory/memory.ts';
 import { createReflection } from '../memory/reflect.ts';
 import { createSessionWatch, type SessionWatch } from '../memory/session-watch.ts';
-import { createWorkingMemories } from '../memory/working-memory.ts';
+import { createWorkingMemories, type WorkingMemories } from '../memory/working-memory.ts';
 import { chatsOfChannel } from '../sessions/forget.ts';
 import { createSessionIndexing, type SessionIndexing } from '../sessions/index-sessions.ts';
 import type { SessionStore } from '../sessions/store.ts';
@@ -41,6 +43,9 @@ export type BuiltMemory = {
   reflecting(later: Pick<ReflectionDeskDeps, 'side' | 'questions'>): ReflectionDesk;
   readonly indexing: Pick<SessionIndexing, 'run'>;
   readonly watch: SessionWatch;
+  readonly working: Pick<WorkingMemories, 'standing'>;
+  /** A command says whose the conversation is, where no turn of it has in this process. */
+  takesUp(session: SessionKey, message: InboundMessage): Promise<void>;
   /** Those of the foundations; what is appended is followed. */
   readonly sessions: SessionStore;
 };
@@ -88,7 +93,7 @@ export function buildMemory(parts: MemoryParts): BuiltMemory {
   const { forgetful } = parts;
   const forgetting = { ...held, helpers, chatsOf, chatsOfJobs: ofJobs, forgetful };
   const limit = parts.maxFileBytes;
-  const handing = { reader, memory, folder, media, bus, clock, chatsOf, limit };
+  const handing = { reader, memory, working, folder, media, bus, clock, chatsOf, limit };
   const personOf: TurnPersonOf = (message) => createTurnPersonOf(parts.persons())(message);
   const desk = createMemoryDesk({
     personOf,
@@ -101,7 +106,10 @@ export function buildMemory(parts: MemoryParts): BuiltMemory {
   const reflecting: BuiltMemory['reflecting'] = (later) =>
     createReflectionDesk({ ...reflected, ...later });
   const followed = followedSessions(sessions, indexing, watch);
-  return { files, memory, past, desk, reflecting, watch, indexing, sessions: followed };
+  return {
+    ...{ files, memory, past, desk, reflecting, watch, working, indexing, sessions: followed },
+    takesUp: async (session, message) => watch.opened(session, await personOf(message)),
+  };
 }
 
 function followedSessions(

@@ -26,7 +26,7 @@ import { buildAgent } from './build-agent.ts';
 import { buildArrivals } from './build-arrivals.ts';
 import { buildAsides } from './build-asides.ts';
 import { type Automation, buildAutomation } from './build-automation.ts';
-import { buildConversations, createBeginAnew } from './build-conversations.ts';
+import { buildConversations, createBeginAnew, createCompactNow } from './build-conversations.ts';
 import { buildDecisions } from './build-decisions.ts';
 import { buildDoorWatch } from './build-door-watch.ts';
 import { buildExec } from './build-exec.ts';
@@ -144,9 +144,9 @@ async function build(
       askAgain: (chat) => approvals.askAgain(chat),
     },
     drafts: { open: () => drafts.open(), askAgain: (chat) => drafts.askAgain(chat) },
-    compacting: agent,
+    compacting: createCompactNow(agent, remembering),
     conversations: buildConversations({ ...foundations, ...asking, agent, home, settings }),
-    resetSession: createBeginAnew({ agent, asks: () => deciding.asks }),
+    resetSession: createBeginAnew({ agent, remembering, asks: () => deciding.asks }),
     undo: createUndo({ agent, bus, log, channel: (name) => manager.channel(name) }),
     audit: foundations.measuring.audit,
   };

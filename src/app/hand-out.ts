@@ -8,13 +8,14 @@ import { sizeWords } from '../core/attachment-words.ts';
 import { messageId } from '../core/ids.ts';
 import { learningPatterns, readLearnings } from '../core/learnings.ts';
 import { isoTime } from '../core/session-file.ts';
-import { keepLastLines } from '../core/truncate.ts';
+import { keepFirstLines, keepLastLines } from '../core/truncate.ts';
 import type { Asking, KeptData } from '../gateway/memory-desk.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { MediaStore } from '../media/media.ts';
 import { LEARNINGS_FILE } from '../memory/files.ts';
 import type { MemoryStore } from '../memory/memory.ts';
 import { listNotes, type NoteReader, readNote } from '../memory/note-files.ts';
+import type { StoredWorkingMemory, WorkingMemories } from '../memory/working-memory.ts';
 import { exportSession } from '../sessions/export.ts';
 import { sessionsOfChats } from '../sessions/forget.ts';
 import type { UploadLimit } from '../tools/send-file.ts';
@@ -22,6 +23,7 @@ import type { UploadLimit } from '../tools/send-file.ts';
 export type HandOutDeps = {
   readonly reader: NoteReader;
   readonly memory: Pick<MemoryStore, 'promptText'>;
+  readonly working: Pick<WorkingMemories, 'of'>;
   readonly folder: string;
   readonly media: MediaStore;
   readonly bus: Pick<MessageBus, 'send'>;
@@ -31,6 +33,7 @@ export type HandOutDeps = {
 };
 
 const MAX_SHOWN_CHARS = 3000;
+const MAX_WORKING_CHARS = 1500;
 const MAX_LISTED = 20;
 
 export function createHandOut(deps: HandOutDeps): Pick<KeptData, 'overview' | 'handOut'> {
@@ -58,22 +61,31 @@ export function createHandOut(deps: HandOutDeps): Pick<KeptData, 'overview' | 'h
   };
 }
 
-async function overview(asking: Asking, { reader, memory, chatsOf, folder }: HandOutDeps) {
+async function overview(asking: Asking, deps: HandOutDeps) {
+  const { reader, memory, working, chatsOf, folder } = deps;
   const { notes } = asking.person;
   const entries = await listNotes(reader, notes);
   const learnt = (await readNote(reader, notes + LEARNINGS_FILE))?.text ?? '';
   const patterns = learningPatterns(readLearnings(learnt));
   const facts = keepLastLines(await memory.promptText(notes), MAX_SHOWN_CHARS);
   const sessions = await sessionsOfChats(folder, await chatsOf(asking));
+  const here = await working.of(notes, asking.session);
   const files = entries.slice(0, MAX_LISTED).map(({ path, bytes }) => `${path} (${bytes} bytes)`);
   const more = entries.length - files.length;
   return [
     facts.trim() === '' ? 'I remember no facts about you yet.' : facts.trim(),
     ...(patterns === '' ? [] : [`What I learnt:\n${patterns}`]),
+    ...(here === undefined ? [] : [workingText(here)]),
     `It stands in: ${files.join(', ') || 'no file yet'}${more > 0 ? ` and ${more} more` : ''}.`,
     `Conversations that I can look through for you: ${sessions.length}. ` +
       '/export sends you all of it, /forget <words> takes something out for good.',
   ].join('\n\n');
+}
+
+function workingText({ status, updated, body }: StoredWorkingMemory): string {
+  const when = updated.slice(0, 16).replace('T', ' ');
+  const text = keepFirstLines(body.trim(), MAX_WORKING_CHARS);
+  return `Working memory of this conversation (${status}, ${when} UTC):\n${text}`;
 }
 
 async function allOf(asking: Asking, format: 'md' | 'jsonl', deps: HandOutDeps): Promise<string> {

@@ -31,6 +31,12 @@ const SKILLS: Budgets = {
 const CHANNEL_CONTEXT_SHARE = 0.08;
 const TOOL_GUIDANCE_SHARE = 0.08;
 
+/** Of the working memory of a conversation, which no prompt holds. */
+const WORKING: Budget = { divisor: 200 / 3, minTokens: 300, maxTokens: 15_000 };
+
+export const workingTokens = (contextTokens: number) =>
+  scale({ cloud: WORKING, local: WORKING }, { contextTokens, local: false });
+
 export type PromptBudgets = {
   readonly wholeTokens: number;
   readonly filesTokens: number;

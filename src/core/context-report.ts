@@ -14,6 +14,8 @@ export type ContextReport = {
   readonly tools: { readonly count: number; readonly tokens: number };
   /** The summary of what came before; 0: there is none. */
   readonly summary: number;
+  /** What the conversation came to before it; 0: nothing is told of that. */
+  readonly working: number;
   readonly conversation: { readonly messages: number; readonly tokens: number };
   readonly images: number;
   /** Results of tools that a line stands for by now. */

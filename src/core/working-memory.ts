@@ -1,6 +1,10 @@
 // The text of `SESSION_{hash}.md`, the working memory of one conversation: front matter that tells its
 // state, and what the last summary said.
 
+import { workingTokens } from './budget.ts';
+import { workingMemoryNote } from './context-marks.ts';
+import { CHARS_PER_TOKEN } from './tokens.ts';
+
 export type WorkingStatus = 'active' | 'completed' | 'archived';
 
 export type WorkingMemory = {
@@ -15,6 +19,17 @@ export type WorkingMemory = {
   readonly isForeign: boolean;
   readonly body: string;
 };
+
+/** What the model is told of it. */
+export type WorkingNote = Pick<WorkingMemory, 'body' | 'isForeign'> & {
+  /** Below the workspace. */
+  readonly path: string;
+};
+
+/** Within its share of the window. */
+export function workingNoteText({ body, path }: WorkingNote, contextTokens: number): string {
+  return workingMemoryNote(body.trim(), path, workingTokens(contextTokens) * CHARS_PER_TOKEN);
+}
 
 const FRONT_MATTER = /^---\n([\s\S]*?)\n---\n+([\s\S]*)$/;
 const STATUSES: readonly string[] = ['active', 'completed', 'archived'];

@@ -47,10 +47,16 @@ export type CommandDeps = {
   readonly status: readonly StatusSource[];
   /** What kind of door a channel is. */
   mediumOf(channel: string): Medium;
-  readonly compacting: Pick<Agent, 'compact'>;
+  readonly compacting: {
+    compact(
+      session: SessionKey,
+      message: InboundMessage,
+      model: string | undefined,
+    ): ReturnType<Agent['compact']>;
+  };
   readonly memory: MemoryDesk & Pick<ReflectionDesk, 'reflect'>;
   readonly conversations: ConversationDesk;
-  resetSession(session: SessionKey): Promise<void>;
+  resetSession(session: SessionKey, message: InboundMessage): Promise<void>;
   /** Decisions that are given as commands are entered there. */
   readonly audit: AuditLog;
   /** Takes the last answer back; the words for the person. */

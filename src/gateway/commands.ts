@@ -50,8 +50,8 @@ export const COMMANDS: readonly Command[] = [
     name: 'new',
     summary: 'begin a new conversation',
     timing: 'in_order',
-    async run({ session }, _argument, deps) {
-      await deps.resetSession(session);
+    async run({ session, message }, _argument, deps) {
+      await deps.resetSession(session, message);
       return (
         'A new conversation begins. What was said before stays on disk: I see it only where I look ' +
         'through past conversations for you. /restore brings it back, /forget removes what you name.'

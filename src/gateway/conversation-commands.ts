@@ -77,7 +77,7 @@ async function zoneOf(message: CommandOrigin['message'], { people }: CommandDeps
 }
 
 function contextText(report: ContextReport): string {
-  const { model, prompt, tools, summary, conversation, images, cleared, total } = report;
+  const { model, prompt, tools, summary, working, conversation, images, cleared, total } = report;
   const share = Math.round((total / report.contextTokens) * 100);
   const promptTokens = prompt.reduce((sum, { tokens }) => sum + tokens, 0);
   const estimate = report.isCorrected
@@ -89,6 +89,7 @@ function contextText(report: ContextReport): string {
     ...prompt.map(({ name, tokens }) => `  - ${name}: ${count(tokens)}`),
     `- Tools offered (${tools.count}): ${count(tools.tokens)}`,
     ...(summary === 0 ? [] : [`- Summary of what came before: ${count(summary)}`]),
+    ...(working === 0 ? [] : [`- Working memory of what came before: ${count(working)}`]),
     `- Conversation (${conversation.messages} messages): ${count(conversation.tokens)}`,
     ...(images === 0 ? [] : [`- Images: ${count(images)}`]),
     ...(cleared === 0 ? [] : [`- Results of tools cleared to save room: ${cleared}`]),

@@ -22,6 +22,8 @@ export interface SessionWatch extends AsyncDisposable {
   /** Whose the conversation is. */
   opened(session: SessionKey, person: TurnPerson): void;
   appended(session: SessionKey, entries: readonly TranscriptEntry[]): void;
+  /** What was appended before stands in the notes when this resolves. */
+  settled(): Promise<void>;
 }
 
 const MAX_SESSIONS = 2000;
@@ -56,9 +58,16 @@ export function createSessionWatch(deps: SessionWatchDeps): SessionWatch {
       const summary = { text, throughTurn: Math.max(0, keepsFrom - 1), isForeign };
       behind(notes, () => working.write(notes, session, summary));
     }
-    if (entry.role === 'turn_end') failed.clear();
+    if (entry.role === 'turn_end') {
+      failed.clear();
+      behind(notes, () => working.turned(notes, session));
+    }
     const learnt = learningOf(entry, failed);
     if (learnt !== undefined) behind(notes, () => memory.learn([learnt], person));
+  }
+
+  async function settled() {
+    await Promise.allSettled(running);
   }
 
   return {
@@ -72,9 +81,8 @@ export function createSessionWatch(deps: SessionWatchDeps): SessionWatch {
       if (whose === undefined || !deps.isEnabled()) return;
       for (const entry of entries) take(session, whose, entry);
     },
-    async [Symbol.asyncDispose]() {
-      await Promise.allSettled(running);
-    },
+    settled,
+    [Symbol.asyncDispose]: settled,
   };
 }
 

@@ -150,6 +150,7 @@ export async function createRig(options: RigOptions = {}) {
       sessions,
       agent: createAgent({
         standing: async () => options.standing,
+        working: async () => undefined,
         ...(options.modes === undefined ? {} : { modes: options.modes }),
         models,
         side: options.side ?? createSideModel(asked),

@@ -7,6 +7,7 @@ import { expect, it } from 'vitest';
 import { callId, sessionKey, turnId } from '../../src/core/ids.ts';
 import { OWNER_TURN } from '../../src/core/notes.ts';
 import type { TranscriptEntry } from '../../src/core/transcript.ts';
+import { workingNoteText } from '../../src/core/working-memory.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { createReflection } from '../../src/memory/reflect.ts';
 import { createSessionWatch } from '../../src/memory/session-watch.ts';
@@ -39,6 +40,47 @@ const summary = (text: string, at: number, more: object = {}): TranscriptEntry =
   return { role: 'summary', text, keepsFrom: turnId(`${HERE}#9`), at, ...more };
 };
 
+const end = (seq: number): TranscriptEntry => ({
+  ...{ role: 'turn_end', turnId: turnId(`${HERE}#${seq}`), outcome: 'answered', answers: [] },
+  ...{ throughSeq: seq, at: 0 },
+});
+
+it('tells what a conversation came to where its history does not, for 15 turns without news', async () => {
+  const { record, clock, working } = await createNotes();
+  const told = summary('Task: plan the trip.\nPending: tickets.', clock.now(), { isForeign: true });
+  await record(HERE, told);
+  const standing = (...history: readonly TranscriptEntry[]) => working.standing('', HERE, history);
+  expect(await standing(told)).toBeUndefined();
+  expect(await standing()).toMatchObject({
+    isForeign: true,
+    path: expect.stringMatching(/SESSION_/),
+  });
+  expect(await working.standing('', ELSEWHERE, [])).toBeUndefined();
+  for (let seq = 1; seq < 15; seq += 1) await record(HERE, end(seq));
+  expect((await standing())?.body.trim()).toBe('Task: plan the trip.\nPending: tickets.');
+  await record(HERE, end(15));
+  expect(await standing()).toBeUndefined();
+  expect(await working.list('', 'completed')).toHaveLength(1);
+  await record(HERE, summary('Task: something new.', clock.now()));
+  expect((await standing())?.isForeign).toBe(false);
+});
+
+it('counts the turns since in the history, where the process is a new one', async () => {
+  const { record, clock, working, workspace, files } = await createNotes();
+  await record(HERE, summary('Task: plan the trip.', clock.now()));
+  const reader = { files, workspace: () => workspace, log: silentLogger };
+  const history = Array.from({ length: 15 }, (_, at): TranscriptEntry => {
+    return { role: 'user', turnId: turnId(`${HERE}#${at}`), text: 'x', at: clock.now() + 1 };
+  });
+  const anew = () => createWorkingMemories({ ...reader, clock });
+  expect(await anew().standing('', HERE, history.slice(1))).toBeDefined();
+  expect(await anew().standing('', HERE, history)).toBeUndefined();
+  expect(
+    workingNoteText({ path: 'p', body: 'fact\n'.repeat(9000), isForeign: false }, 8000).length,
+  ).toBeLessThan(300 * 5);
+  expect(await working.standing('', ELSEWHERE, history)).toBeUndefined();
+});
+
 it('writes what a conversation came to, and lets go of it when it is over or used', async () => {
   const { record, clock, list, read, working } = await createNotes();
   await record(HERE, summary('Task: plan the trip.', clock.now()));
@@ -48,7 +90,7 @@ it('writes what a conversation came to, and lets go of it when it is over or use
     /^---\nsession_key: "telegram:42"\n[\s\S]*status: active\nlast_updated_turn: 8\n---\n\nTask: plan the trip\.\n$/,
   );
   await clock.advance(3_600_000);
-  await record(ELSEWHERE, summary('Task: something else.', clock.now()));
+  await record(ELSEWHERE, summary('Task: something else.', clock.now()), end(9));
   expect(await read(`sessions/${name}`)).toContain('status: completed');
   await record(ELSEWHERE, { role: 'reset', at: clock.now() });
   expect(await working.list('', 'completed')).toHaveLength(2);

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { runNanobot } from '../cli/run-nanobot.ts';
 import { type BotApi, startBotApi } from '../support/bot-api.ts';
-import { makeTestHome, type TestHome } from '../support/gateway-process.ts';
+import { type GatewayProcess, makeTestHome, type TestHome } from '../support/gateway-process.ts';
 import {
   callTools,
   type LlmReply,
@@ -22,6 +22,7 @@ const ANNA = { id: 701, first_name: 'Anna' };
 let telegram: BotApi;
 let model: LlmServer;
 let home: TestHome;
+let gateway: GatewayProcess;
 
 /** `call <tool> <json>` has the tool called, and its result is the answer. */
 function obedient({ lastUserText, toolResults }: LlmRequest): LlmReply {
@@ -63,7 +64,7 @@ beforeAll(async () => {
     gateway: { port: 0 },
     coalesce: { quietMs: 0, continuationMs: 0 },
   });
-  await home.start();
+  gateway = await home.start();
   const args = ['pair', 'approve', 'telegram', `${OLGA.id}`, '--role', 'owner'];
   expect((await runNanobot(args, { home: home.path })).code).toBe(0);
 }, 60_000);
@@ -142,6 +143,44 @@ it('shows what is kept, hands it out, and forgets for good what a person names, 
   const gone = await asks(OLGA, 'call session_search {"query":"dentist"}', /^result:/);
   expect(gone).not.toContain('Doctor');
   expect(await asks(OLGA, '/forget quasimodo', /Nothing that I keep/)).toContain('Nothing');
+});
+
+it('keeps what a conversation came to, also where the conversation itself is gone', async () => {
+  await asks(OLGA, '/new', /A new conversation begins/);
+  await asks(OLGA, `our boat is called Esmeralda ${'and it rains '.repeat(300)}`, /^heard:/);
+  await asks(OLGA, `she lies in Ghent ${'and it rains '.repeat(300)}`, /^heard:/);
+  await asks(OLGA, 'good night', /^heard:/);
+  await gateway.kill();
+  gateway = await home.start();
+  model.respond((request) =>
+    request.system.includes('summar') && request.tools.length === 0
+      ? say('Decided: the boat Esmeralda stays in Ghent.')
+      : obedient(request),
+  );
+  await asks(OLGA, '/compact', /summed up/);
+  const folder = join(home.path, 'workspace/memory/sessions');
+  const texts = async () => {
+    const names = (await readdir(folder)).filter((name) => name.startsWith('SESSION_'));
+    return Promise.all(names.map((name) => readFile(join(folder, name), 'utf8')));
+  };
+  const kept = async () => (await texts()).find((text) => /Esmeralda/.test(text));
+  expect(await kept()).toMatch(/status: active\n[\s\S]*Decided: the boat Esmeralda/);
+  expect(await asks(OLGA, '/memory', /It stands in/)).toMatch(
+    /Working memory of this conversation \(active/,
+  );
+  const prompt = () => JSON.stringify(model.requests.at(-1)?.body);
+  await asks(OLGA, 'where is she', /^heard:/);
+  expect(prompt()).not.toContain('[Working memory');
+  expect((await runNanobot(['sessions', 'nuke', '--yes'], { home: home.path })).code).toBe(0);
+  await asks(OLGA, 'and now', /^heard:/);
+  expect(prompt()).toMatch(/\[Working memory of this conversation.*> Decided: the boat Esmeralda/);
+  expect(await asks(OLGA, '/context', /next call takes/)).toMatch(
+    /Working memory of what came before: \d/,
+  );
+  await asks(OLGA, '/new', /A new conversation begins/);
+  await asks(OLGA, 'something else', /^heard:/);
+  expect(prompt()).not.toContain('[Working memory');
+  expect(await kept()).toContain('status: completed');
 });
 
 it('thinks over what was noted, and changes what it remembers only with a yes', async () => {
