@@ -9,6 +9,10 @@ FROM node:24-bookworm-slim
 ENV NODE_ENV=production \
     NANOBOT_HOME=/data
 WORKDIR /app
+# What confines programs that the agent runs, where this container may make name spaces.
+RUN apt-get update \
+ && apt-get install -y --no-install-recommends bubblewrap \
+ && rm -rf /var/lib/apt/lists/*
 RUN install -d -o node -g node -m 0700 /data
 COPY --from=dependencies /app/node_modules ./node_modules
 COPY package.json LICENSE ./

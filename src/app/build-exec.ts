@@ -1,12 +1,14 @@
 // Builds what runs programs for the agent. The system's sandbox is looked for once, beside the start.
 
+import { createHash } from 'node:crypto';
 import { realpathSync } from 'node:fs';
 import type { Environment } from '../core/environment.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
-import { execSettings, usedSandbox } from '../tools/exec/exec-settings.ts';
+import { execSettings } from '../tools/exec/exec-settings.ts';
 import { createExecutor, type Executor } from '../tools/exec/executor.ts';
-import { type FoundSandbox, findSandbox, thisSystem } from '../tools/exec/find-sandbox.ts';
+import { thisSystem } from '../tools/exec/find-sandbox.ts';
+import { createKnownSandbox } from '../tools/exec/known-sandbox.ts';
 import { removeOldFolders } from '../tools/exec/scripts.ts';
 import type { Home } from './home.ts';
 import type { LiveConfig } from './live-config.ts';
@@ -20,12 +22,7 @@ function realPath(path: string): string {
   }
 }
 
-const NOT_YET: FoundSandbox = {
-  kind: 'missing',
-  reason: 'the sandbox is still being looked for',
-  remedy: 'Try again in a moment.',
-};
-
+const OWNER_CHARS = 16;
 /** Longer than any run. */
 const OLD_MS = 3_600_000;
 
@@ -38,20 +35,24 @@ export type ExecParts = {
 };
 
 export function buildExec({ live, clock, log, home, env }: ExecParts): Executor {
-  const system = thisSystem();
-  let found = NOT_YET;
-  const looking = findSandbox(system).then((answer) => {
-    found = answer;
-    const isMissed = answer.kind === 'missing' && live.config.tools.exec.enabled;
-    if (isMissed) log.info('no sandbox for programs', { reason: answer.reason });
+  const system = thisSystem(env);
+  const root = realpathSync(home.root);
+  const owner = createHash('sha256').update(root).digest('hex').slice(0, OWNER_CHARS);
+  const sandbox = createKnownSandbox({
+    system,
+    log,
+    clock,
+    owner,
+    config: () => live.config.tools.exec,
   });
-  looking.catch((error: unknown) => log.warn('sandbox not looked for', { error }));
+  // Beside the start: nobody has to wait for it later.
+  sandbox();
   const tidying = removeOldFolders(clock.now() - OLD_MS);
   tidying.catch((error: unknown) => log.warn('old scripts not removed', { error }));
   return createExecutor({
-    sandbox: () => usedSandbox(live.config.tools.exec, found, system.nodePath),
+    sandbox,
     settings: () => execSettings(live.config.tools.exec),
-    forbidden: [realpathSync(home.root)],
+    forbidden: [root],
     env,
     nodePath: realPath(system.nodePath),
     redact: (text) => live.redact(text),

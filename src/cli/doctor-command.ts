@@ -76,7 +76,7 @@ async function look(
     outside.checkLark(loaded),
     outside.checkMailboxes(loaded),
     voice.checkVoice(terminal, loaded, isLive),
-    exec.checkExec(loaded).then((finding) => [finding]),
+    exec.checkExec(terminal, loaded).then((finding) => [finding]),
     tools.checkTools(terminal, loaded.gateway.token),
     skills.checkSkills(terminal),
   ]);

@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { count, seconds } from './config-fields.ts';
 import { isLoaderVariable } from './loader-variables.ts';
 
-export const SANDBOXES = ['auto', 'bubblewrap', 'seatbelt', 'off'] as const;
+export const SANDBOXES = ['auto', 'bubblewrap', 'seatbelt', 'container', 'off'] as const;
 export const MAX_EXEC_SECS = 600;
 
 const variableName = z
@@ -27,15 +27,30 @@ const limits = z.strictObject({
     .describe('Of its output, and of its errors, what is kept: the beginning and the end.'),
 });
 
+const container = z.strictObject({
+  engine: z
+    .enum(['auto', 'podman', 'docker'])
+    .default('auto')
+    .describe('What runs containers. auto: podman, else docker.'),
+  image: z
+    .string()
+    .regex(/^$|^[a-zA-Z0-9][a-zA-Z0-9._:/@-]{0,254}$/, 'Write the name of an image')
+    .default('')
+    .describe('That programs run in; it is never fetched. Empty: no containers.'),
+  cpus: z.number().min(0.1).max(1000).default(1).describe('Processors that a container may use.'),
+});
+
 export const execSchema = z.strictObject({
   enabled: z.boolean().default(true).describe('exec and execute_code: the agent may run programs.'),
   sandbox: z
     .enum(SANDBOXES)
     .default('auto')
     .describe(
-      'What programs are confined by. auto: bubblewrap on Linux, sandbox-exec on macOS; without it ' +
-        'there is neither tool. off: they see all that nanobot sees, its secrets included.',
+      'What programs are confined by. auto: bubblewrap on Linux, sandbox-exec on macOS, else a ' +
+        'container where an image is named; without any there is neither tool. off: they see all ' +
+        'that nanobot sees, its secrets included.',
     ),
+  container: container.prefault({}),
   network: z.enum(['off', 'on']).default('off').describe('Whether programs reach the network.'),
   readOnly: z
     .array(z.string().regex(/^\/./, 'Write the whole path'))

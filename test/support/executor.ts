@@ -3,9 +3,14 @@
 import { realpathSync } from 'node:fs';
 import { execSchema } from '../../src/core/config-exec.ts';
 import type { Environment } from '../../src/core/environment.ts';
-import { execSettings, usedSandbox } from '../../src/tools/exec/exec-settings.ts';
+import { execSettings } from '../../src/tools/exec/exec-settings.ts';
 import { createExecutor, type Executor } from '../../src/tools/exec/executor.ts';
-import { type FoundSandbox, findSandbox, thisSystem } from '../../src/tools/exec/find-sandbox.ts';
+import {
+  type FoundSandbox,
+  findSandbox,
+  type SandboxSystem,
+  thisSystem,
+} from '../../src/tools/exec/find-sandbox.ts';
 
 export type TestExecutorOptions = {
   readonly home: string;
@@ -13,11 +18,19 @@ export type TestExecutorOptions = {
   readonly config?: object;
   readonly env?: Environment;
   readonly redact?: (text: string) => string;
+  readonly system?: Partial<SandboxSystem>;
 };
 
+type TestExecutor = Executor & { readonly found: FoundSandbox };
+
+const OWNER = 'test';
+
 /** With the sandbox of this machine. */
-export async function createTestExecutor(options: TestExecutorOptions): Promise<Executor> {
-  return executorOver(await findSandbox(thisSystem()), options);
+export async function createTestExecutor(options: TestExecutorOptions): Promise<TestExecutor> {
+  const { sandbox, container } = execSchema.parse(options.config ?? {});
+  const system = { ...thisSystem(options.env ?? process.env), ...options.system };
+  const found = await findSandbox(system, { sandbox, container, owner: OWNER });
+  return { ...executorOver(found, options), found };
 }
 
 /** Where no sandbox is installed. */
@@ -30,7 +43,7 @@ function executorOver(found: FoundSandbox, options: TestExecutorOptions): Execut
   const config = execSchema.parse(options.config ?? {});
   const nodePath = realpathSync(process.execPath);
   return createExecutor({
-    sandbox: () => usedSandbox(config, found, nodePath),
+    sandbox: () => found,
     settings: () => execSettings(config),
     forbidden: [realpathSync(options.home)],
     env: options.env ?? process.env,

@@ -69,6 +69,11 @@ describe.skipIf(absent !== undefined)('the container image', () => {
     expect(await exited).toEqual([0, null]);
   });
 
+  it('has what confines programs', () => {
+    const run = spawnSync('chroot', [image.root, 'bwrap', '--version'], { encoding: 'utf8' });
+    expect(run.stdout).toMatch(/^bubblewrap \d/);
+  });
+
   it('says its version', () => {
     const [program = '', ...fixed] = image.config.Entrypoint;
     const run = spawnSync(

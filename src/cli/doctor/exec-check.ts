@@ -1,17 +1,16 @@
 // Whether programs that the agent runs are confined, and by what.
 
 import type { Config } from '../../core/config.ts';
-import { usedSandbox } from '../../tools/exec/exec-settings.ts';
 import { findSandbox, thisSystem } from '../../tools/exec/find-sandbox.ts';
+import type { Terminal } from '../terminal.ts';
 import { type Finding, ok, warn } from './finding.ts';
 
 const CHECK = 'programs';
 
-export async function checkExec({ tools }: Config): Promise<Finding> {
+export async function checkExec({ env }: Terminal, { tools }: Config): Promise<Finding> {
   const { exec } = tools;
   if (!exec.enabled) return ok(CHECK, 'the agent runs none');
-  const system = thisSystem();
-  const used = usedSandbox(exec, await findSandbox(system), system.nodePath);
+  const used = await findSandbox(thisSystem(env), { ...exec, owner: 'doctor' });
   if (used.kind === 'missing') {
     return warn(CHECK, `the agent runs none: ${used.reason}`, used.remedy);
   }
@@ -23,5 +22,6 @@ export async function checkExec({ tools }: Config): Promise<Finding> {
     );
   }
   const net = exec.network === 'on' ? 'with the network' : 'without network';
-  return ok(CHECK, `confined by ${used.sandbox.kind}, ${net}`);
+  const because = used.passedOver.length === 0 ? '' : ` (${used.passedOver.join('; ')})`;
+  return ok(CHECK, `confined by ${used.sandbox.about}, ${net}${because}`);
 }

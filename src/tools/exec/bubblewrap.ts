@@ -3,8 +3,9 @@
 // that with ours.
 
 import { existsSync, lstatSync, readlinkSync } from 'node:fs';
+import { withLimits } from './limits.ts';
 import { isWithin } from './paths.ts';
-import type { Argv, Confinement, Launch, Sandbox } from './sandbox.ts';
+import type { Argv, Confinement, Launch, Sandbox, ToLaunch } from './sandbox.ts';
 
 /** What its `--help` names; older ones lack some. */
 export type BubblewrapFeatures = {
@@ -30,12 +31,15 @@ const ETC_OF_NETWORK = ['resolv.conf', 'hosts', 'protocols', 'services'];
 export function createBubblewrap(features: BubblewrapFeatures, nodePath: string): Sandbox {
   return {
     kind: 'bubblewrap',
+    about: 'bubblewrap',
     endsWithParent: true,
     node: NODE,
     scratch: SCRATCH,
     scriptPath: (_folder, name) => `${SCRIPTS}/${name}`,
-    launch: (command, confinement): Launch => ({
-      argv: ['bwrap', '--args', '3', '--', ...command],
+    launch: ({ command, confinement, limits, env }: ToLaunch): Launch => ({
+      argv: ['bwrap', '--args', '3', '--', ...withLimits(command, limits, true)],
+      cwd: '/',
+      env,
       arguments: [
         ...namespaces(features, confinement),
         ...system(confinement, nodePath),

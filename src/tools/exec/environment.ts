@@ -29,8 +29,10 @@ export function programEnvironment(parts: EnvironmentParts): Environment {
     TERM: 'dumb',
     NO_COLOR: '1',
     ...Object.fromEntries(listed),
-    // `node` is the program that runs us, as everywhere else.
-    PATH: [dirname(sandbox.node), ...PROGRAM_FOLDERS].join(':'),
+    // `node` is the program that runs us, as everywhere else; an image has its own, and its own PATH.
+    ...(sandbox.image === undefined
+      ? { PATH: [dirname(sandbox.node), ...PROGRAM_FOLDERS].join(':') }
+      : {}),
     HOME: home,
     TMPDIR: sandbox.scratch,
   };

@@ -2,8 +2,6 @@
 
 import type { ExecConfig } from '../../core/config-exec.ts';
 import type { ExecSettings } from './exec-request.ts';
-import type { FoundSandbox } from './find-sandbox.ts';
-import { createUnconfined } from './unconfined.ts';
 
 const MEGABYTE = 1_000_000;
 
@@ -24,17 +22,4 @@ export function execSettings(config: ExecConfig): ExecSettings {
       outputBytes: limits.outputBytes,
     },
   };
-}
-
-/** What an owner asks for, of what was found: never less than that unless they switched it off. */
-export function usedSandbox(
-  { sandbox }: Pick<ExecConfig, 'sandbox'>,
-  found: FoundSandbox,
-  nodePath: string,
-): FoundSandbox {
-  if (sandbox === 'off') return { kind: 'found', sandbox: createUnconfined(nodePath) };
-  if (sandbox === 'auto' || found.kind === 'missing') return found;
-  if (found.sandbox.kind === sandbox) return found;
-  const reason = `${sandbox} is not the sandbox of this system`;
-  return { kind: 'missing', reason, remedy: 'Set tools.exec.sandbox to "auto".' };
 }

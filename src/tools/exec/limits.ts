@@ -2,7 +2,6 @@
 // `ulimit` is everywhere, and what follows is given as arguments, never as text of a script.
 
 import { release } from 'node:os';
-import type { Argv } from './sandbox.ts';
 
 export type ExecLimits = {
   readonly timeoutMs: number;
@@ -40,7 +39,10 @@ const SET_LIMITS = [
   'exec "$@"',
 ].join('\n');
 
-export function withLimits(command: Argv, limits: ExecLimits, isConfined: boolean): Argv {
+/** Of a shell that becomes the command. */
+type Limited = readonly [string, ...string[]];
+
+export function withLimits(command: Limited, limits: ExecLimits, isConfined: boolean): Limited {
   const processes = isConfined && countsPerSpace(release()) ? limits.maxProcesses : 0;
   const values = [
     Math.ceil(limits.cpuSeconds),

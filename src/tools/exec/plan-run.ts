@@ -79,7 +79,8 @@ export async function sealOfRequest(
   const places = await placesOf(request, workspace, deps);
   const { work } = request;
   const [name, ...args] = work.kind === 'argv' ? work.argv : ([work.interpreter] as const);
-  return sealText(await sealOf(await findProgram(name, places), args, places));
+  const files = await sealOf(await findProgram(name, places), args, places);
+  return sealText(files, deps.sandbox.image);
 }
 
 /** A right that nothing holds a program to is one it does not get. */
@@ -129,7 +130,8 @@ async function commandOf(
   const program = await findProgram(name, places);
   const sealed = seal === undefined ? [] : await sealOf(program, args, places);
   const { files, replaced } = await allowedCopies(sealed, places.workspace, folder);
-  if (seal !== undefined && sealText(files) !== seal) throw new ToolError('blocked', CHANGED);
+  const isSame = seal === undefined || sealText(files, places.sandbox.image) === seal;
+  if (!isSame) throw new ToolError('blocked', CHANGED);
   if (work.kind === 'argv') return { command: [program.called, ...args], replaced };
   const script = places.sandbox.scriptPath(folder, await writeScript(folder, work));
   return { command: [program.called, script], replaced };

@@ -16,8 +16,8 @@ export const PROGRAM_FOLDERS: readonly string[] = [
 export type Program = {
   /** How it is called in the sandbox. */
   readonly called: string;
-  /** The file outside of it. */
-  readonly file: string;
+  /** The file outside of it; undefined where it is one of the sandbox's own. */
+  readonly file: string | undefined;
 };
 
 export type ProgramPlaces = {
@@ -32,6 +32,7 @@ export type ProgramPlaces = {
 /** @throws ToolError not_found, blocked */
 export async function findProgram(name: string, places: ProgramPlaces): Promise<Program> {
   const { sandbox, nodePath } = places;
+  if (sandbox.image !== undefined) return inImage(name, places);
   if (name === 'node') return { called: sandbox.node, file: nodePath };
   if (!name.includes('/')) return inFolders(name);
   const called = resolve(places.cwd, name);
@@ -39,6 +40,16 @@ export async function findProgram(name: string, places: ProgramPlaces): Promise<
     isWithin(called, folder),
   );
   if (!isSeen) throw notFound(`${name} lies where programs cannot be run from`);
+  const file = await executable(called);
+  if (file === undefined) throw notFound(`there is no program ${name}`);
+  return { called, file };
+}
+
+/** What is not in the workspace is looked for by whoever runs the image. */
+async function inImage(name: string, { cwd, workspace }: ProgramPlaces): Promise<Program> {
+  if (!name.includes('/')) return { called: name, file: undefined };
+  const called = resolve(cwd, name);
+  if (!isWithin(called, workspace)) return { called, file: undefined };
   const file = await executable(called);
   if (file === undefined) throw notFound(`there is no program ${name}`);
   return { called, file };

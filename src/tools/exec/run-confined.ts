@@ -8,10 +8,10 @@ import type { Environment } from '../../core/environment.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { HeadAndTail, type Kept } from '../../lib/head-and-tail.ts';
 import { isOver, killGroup, signalProcess, spawnGroup } from '../../lib/process-group.ts';
-import { type ExecLimits, withLimits } from './limits.ts';
+import type { ExecLimits } from './limits.ts';
 import { childrenOf, descendantsOf, markedProcesses } from './process-tree.ts';
 import { type Excess, watchResources } from './resource-watch.ts';
-import type { Argv, Confinement, Sandbox } from './sandbox.ts';
+import type { Argv, Confinement, RemoteRun, Sandbox } from './sandbox.ts';
 
 export type ConfinedRun = {
   readonly command: Argv;
@@ -46,6 +46,8 @@ const LAST_RESORT_MS = 2000;
 /** Reading on and on what nobody keeps would only cost. */
 const MOST_OUTPUT_BYTES = 1_000_000_000;
 const MARK = 'NANOBOT_RUN';
+/** What docker and podman leave with where they failed themselves. */
+const NOBODY_KNOWS = 125;
 
 export async function runConfined(
   run: ConfinedRun,
@@ -54,25 +56,31 @@ export async function runConfined(
 ): Promise<RunReport> {
   const begun = clock.monotonic();
   const mark = `${MARK}=${randomUUID()}`;
-  const child = start(run, mark);
+  const { child, remote } = start(run, mark);
   const output = new HeadAndTail(run.limits.outputBytes);
   const errors = new HeadAndTail(run.limits.outputBytes);
   child.stdout?.on('data', (part: Buffer) => output.push(part));
   child.stderr?.on('data', (part: Buffer) => errors.push(part));
-  const natural = endOf(child, run.sandbox.endsWithParent ? undefined : mark);
-  const ending = await supervised(child, run, natural, { mark, clock, signal });
+  const left = run.sandbox.endsWithParent || remote !== undefined ? undefined : mark;
+  const natural = endOf(child, left);
+  const end = () => (remote === undefined ? endTree(child, left) : remote.end());
+  const isRemote = remote !== undefined;
+  const ending = await supervised(child, run, natural, { isRemote, end, clock, signal });
+  const isSurelyOver = ending.kind === 'exit' && ending.code !== NOBODY_KNOWS;
+  if (!isSurelyOver) await remote?.gone();
   const tookMs = clock.monotonic() - begun;
   return { ending, output: output.kept, errors: errors.kept, tookMs };
 }
 
-function start(run: ConfinedRun, mark: string): ChildProcess {
-  const { sandbox, confinement, limits } = run;
-  const isConfined = sandbox.kind === 'bubblewrap';
-  const launch = sandbox.launch(withLimits(run.command, limits, isConfined), confinement);
+type Started = { readonly child: ChildProcess; readonly remote: RemoteRun | undefined };
+
+function start(run: ConfinedRun, mark: string): Started {
+  const { sandbox } = run;
+  const launch = sandbox.launch(run);
   const [name = '', value = ''] = mark.split('=');
   const child = spawnGroup(launch.argv, {
-    cwd: isConfined ? '/' : confinement.cwd,
-    env: { ...run.env, ...(sandbox.endsWithParent ? {} : { [name]: value }) },
+    cwd: launch.cwd,
+    env: { ...launch.env, ...(sandbox.endsWithParent ? {} : { [name]: value }) },
     stdio: ['ignore', 'pipe', 'pipe', ...(launch.arguments === undefined ? [] : ['pipe' as const])],
   });
   const channel = child.stdio[3];
@@ -81,20 +89,24 @@ function start(run: ConfinedRun, mark: string): ChildProcess {
     channel.on('error', () => undefined);
     channel.end(launch.arguments);
   }
-  return child;
+  return { child, remote: launch.remote };
 }
 
-type Supervision = { readonly mark: string; readonly clock: Clock; readonly signal: AbortSignal };
+type Supervision = {
+  readonly isRemote: boolean;
+  readonly end: () => void;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+};
 
 async function supervised(
   child: ChildProcess,
   run: ConfinedRun,
   natural: Promise<RunEnding>,
-  { mark, clock, signal }: Supervision,
+  { isRemote, end, clock, signal }: Supervision,
 ): Promise<RunEnding> {
-  const { limits, sandbox } = run;
+  const { limits } = run;
   const early = Promise.withResolvers<RunEnding>();
-  const end = () => endTree(child, sandbox.endsWithParent ? undefined : mark);
   const onStop = () => {
     // At once: the process that asks may be about to end itself.
     end();
@@ -109,7 +121,7 @@ async function supervised(
   });
   try {
     const first = await Promise.race([natural, early.promise]);
-    if (first.kind === 'timeout') await askToEnd(child, natural, clock);
+    if (first.kind === 'timeout') await askToEnd(child, natural, clock, isRemote);
     if (!isOver(child)) end();
     const lastResort = clock.timer(LAST_RESORT_MS, () => killGroup(child));
     await natural.finally(() => lastResort[Symbol.dispose]());
@@ -143,10 +155,17 @@ function watched(
 }
 
 /** Programs may write down what they were at. */
-async function askToEnd(child: ChildProcess, natural: Promise<unknown>, clock: Clock) {
+async function askToEnd(
+  child: ChildProcess,
+  natural: Promise<unknown>,
+  clock: Clock,
+  isRemote: boolean,
+): Promise<void> {
   if (child.pid === undefined) return;
-  for (const pid of await descendantsOf(child.pid, 1000)) signalProcess(pid, 'SIGTERM');
-  if (process.platform !== 'linux') signalProcess(-child.pid, 'SIGTERM');
+  // What is started for one that runs elsewhere passes it on.
+  const asked = isRemote ? [child.pid] : await descendantsOf(child.pid, 1000);
+  for (const pid of asked) signalProcess(pid, 'SIGTERM');
+  if (!isRemote && process.platform !== 'linux') signalProcess(-child.pid, 'SIGTERM');
   const over = new AbortController();
   const grace = clock.sleep(GRACE_MS, over.signal).catch(() => undefined);
   await Promise.race([natural, grace]);

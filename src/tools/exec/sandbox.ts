@@ -1,6 +1,9 @@
 // CONTRACT of a sandbox: turns a command into one that runs the same confined. What it may see is
 // decided before; starting, watching and ending it is left to run-confined.ts.
 
+import type { Environment } from '../../core/environment.ts';
+import type { ExecLimits } from './limits.ts';
+
 export type Argv = readonly [string, ...string[]];
 
 /** What a command may reach. All paths are absolute and real. */
@@ -40,14 +43,38 @@ export const NO_SHIELDS: Shields = { readOnly: [], hidden: [], shown: [], pinned
 
 export type HiddenPath = { readonly path: string; readonly kind: 'file' | 'folder' };
 
+export type ToLaunch = {
+  readonly command: Argv;
+  readonly confinement: Confinement;
+  readonly limits: ExecLimits;
+  /** Of the command. */
+  readonly env: Environment;
+};
+
 export type Launch = {
   readonly argv: Argv;
+  /** Of the program that is started. */
+  readonly cwd: string;
+  readonly env: Environment;
   /** Written to file descriptor 3, so that no list of processes shows it. */
   readonly arguments: string | undefined;
+  /** Where the command runs elsewhere than below the program that is started. */
+  readonly remote?: RemoteRun;
+};
+
+export type RemoteRun = {
+  /** Ends it now, without a wait; also what is only about to begin. */
+  end(): void;
+  /** When nothing of it is left, or nobody can say. */
+  gone(): Promise<void>;
 };
 
 export interface Sandbox {
-  readonly kind: 'bubblewrap' | 'seatbelt' | 'off';
+  readonly kind: 'bubblewrap' | 'seatbelt' | 'container' | 'off';
+  /** In words, for owners. */
+  readonly about: string;
+  /** Set where programs are not those of this machine: names for good what they come from. */
+  readonly image?: string;
   /** Every process of a run ends with its first one, and with ours. */
   readonly endsWithParent: boolean;
   /** Where commands find the program that runs us. */
@@ -56,5 +83,6 @@ export interface Sandbox {
   scriptPath(scriptFolder: string, name: string): string;
   /** Where a command may write that has no workspace. */
   readonly scratch: string;
-  launch(command: Argv, confinement: Confinement): Launch;
+  /** @throws ToolError where it cannot be confined so */
+  launch(run: ToLaunch): Launch;
 }

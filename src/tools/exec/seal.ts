@@ -33,7 +33,8 @@ export async function sealOf(
 ): Promise<readonly SealedFile[]> {
   const given = INTERPRETER_NAMES.test(basename(program.called)) ? args : [];
   const paths = given.map((arg) => resolve(cwd, arg)).filter((path) => isWithin(path, workspace));
-  const sealed = await Promise.all([...new Set([program.file, ...paths])].map(sealedFile));
+  const files = program.file === undefined ? paths : [program.file, ...paths];
+  const sealed = await Promise.all([...new Set(files)].map(sealedFile));
   return sealed.filter((file) => file !== undefined);
 }
 
@@ -49,8 +50,10 @@ async function hashOf(path: string): Promise<string> {
   return hash.digest('hex');
 }
 
-export function sealText(files: readonly SealedFile[]): string {
-  return files.map(({ path, inode, hash }) => `${path} ${inode} sha256:${hash}`).join('\n');
+/** `image`: what the programs come from, where that is not this machine. */
+export function sealText(files: readonly SealedFile[], image: string | undefined): string {
+  const lines = files.map(({ path, inode, hash }) => `${path} ${inode} sha256:${hash}`);
+  return [...(image === undefined ? [] : [`image ${image}`]), ...lines].join('\n');
 }
 
 /**

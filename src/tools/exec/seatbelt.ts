@@ -3,6 +3,7 @@
 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { withLimits } from './limits.ts';
 import type { Confinement, Sandbox } from './sandbox.ts';
 
 /** What programs need to start. */
@@ -16,14 +17,17 @@ const DEVICES = ['/dev/null', '/dev/zero', '/dev/random', '/dev/urandom', '/dev/
 export function createSeatbelt(nodePath: string): Sandbox {
   return {
     kind: 'seatbelt',
+    about: 'sandbox-exec',
     endsWithParent: false,
     node: nodePath,
     scratch: tmpdir(),
     scriptPath: (folder, name) => join(folder, name),
-    launch: (command, confinement) => ({
-      argv: ['/usr/bin/sandbox-exec', '-p', seatbeltProfile(confinement, nodePath), ...command],
-      arguments: undefined,
-    }),
+    launch({ command, confinement, limits, env }) {
+      const profile = seatbeltProfile(confinement, nodePath);
+      const limited = withLimits(command, limits, false);
+      const argv = ['/usr/bin/sandbox-exec', '-p', profile, ...limited] as const;
+      return { argv, cwd: confinement.cwd, env, arguments: undefined };
+    },
   };
 }
 

@@ -10,6 +10,7 @@ import { GROUPS_FOLDER, leadsToOthers, PEOPLE_FOLDER, type TurnPerson } from '..
 import { PROFILES_FOLDER } from '../../core/profile.ts';
 import { SKILLS_FOLDER } from '../../core/prompt.ts';
 import { writeAccessOf } from '../../core/rule-files.ts';
+import { CAPABILITIES_FOLDER, WORKFLOWS_FOLDER } from '../../core/workflow-folders.ts';
 import { isProtected } from '../../lib/guarded-path.ts';
 import type { HiddenPath, Shields } from './sandbox.ts';
 
@@ -21,7 +22,10 @@ export type WorkspaceShields = Shields & {
 /** Entries that are looked at before a run is refused. */
 const MAX_ENTRIES = 100_000;
 const MAX_SHIELDS = 2000;
-const NOTES_FOLDERS = ['memory', SKILLS_FOLDER, PROFILES_FOLDER, PEOPLE_FOLDER, GROUPS_FOLDER];
+const NOTES_FOLDERS = [
+  ...['memory', SKILLS_FOLDER, PROFILES_FOLDER, WORKFLOWS_FOLDER, CAPABILITIES_FOLDER],
+  ...[PEOPLE_FOLDER, GROUPS_FOLDER],
+];
 /** Installed packages: theirs are the certificates and keys of tests, not of people. */
 const PACKAGES = new Set(['node_modules', 'site-packages', 'dist-packages']);
 const GIT_RUNS = ['hooks', 'config', 'modules'];

@@ -2,15 +2,22 @@
 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { withLimits } from './limits.ts';
 import type { Sandbox } from './sandbox.ts';
 
 export function createUnconfined(nodePath: string): Sandbox {
   return {
     kind: 'off',
+    about: 'nothing',
     endsWithParent: false,
     node: nodePath,
     scratch: tmpdir(),
     scriptPath: (folder, name) => join(folder, name),
-    launch: (command) => ({ argv: command, arguments: undefined }),
+    launch: ({ command, confinement, limits, env }) => ({
+      argv: withLimits(command, limits, false),
+      cwd: confinement.cwd,
+      env,
+      arguments: undefined,
+    }),
   };
 }

@@ -1,0 +1,185 @@
+// A container of docker or podman, made for one run and gone with it: the root of an image that nobody
+// can write to, the workspace, no net, no rights. Which engine there is, and whether it works, is found
+// out in find-container.ts.
+
+import { randomUUID } from 'node:crypto';
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { join, relative } from 'node:path';
+import { ToolError } from '../../core/errors.ts';
+import { type ContainerEngine, removal } from './container-engine.ts';
+import type { ExecLimits } from './limits.ts';
+import { isWithin } from './paths.ts';
+import type { Confinement, Launch, Sandbox, ToLaunch } from './sandbox.ts';
+
+export type ContainerChoice = {
+  readonly engine: ContainerEngine;
+  /** Its id, which names one content for good. */
+  readonly image: string;
+  readonly imageName: string;
+  readonly cpus: number;
+  /** `uid:gid` inside. */
+  readonly user: string;
+  /** Whose runs they are: what a killed gateway left is known by it. */
+  readonly owner: string;
+};
+
+/** Stands at every container of ours, with its owner. */
+export const OWNER_LABEL = 'nanobot.owner';
+const SCRIPTS = '/nanobot/script';
+const SCRATCH = '/tmp';
+const MAX_OPEN_FILES = 1024;
+const PROXIES = ['http_proxy', 'https_proxy', 'ftp_proxy', 'no_proxy', 'all_proxy'].flatMap(
+  (name) => [name, name.toUpperCase()],
+);
+
+export function createContainer(choice: ContainerChoice): Sandbox {
+  const { engine, imageName } = choice;
+  return {
+    kind: 'container',
+    about: `a container of ${engine.name} from ${imageName}`,
+    endsWithParent: false,
+    node: 'node',
+    scratch: SCRATCH,
+    image: choice.image,
+    scriptPath: (_folder, name) => `${SCRIPTS}/${name}`,
+    launch(run): Launch {
+      const name = `nanobot-${randomUUID()}`;
+      const [program, ...args] = run.command;
+      return {
+        argv: [
+          engine.program,
+          ...['run', '--rm', '--pull', 'never', '--name', name],
+          ...['--label', `${OWNER_LABEL}=${choice.owner}`, '--log-driver', 'none'],
+          ...confined(choice, run.confinement),
+          ...amounts(choice, run),
+          ...mounts(run.confinement),
+          ...environment(run.env),
+          ...['--workdir', run.confinement.cwd, '--entrypoint', program, choice.image, ...args],
+        ],
+        cwd: '/',
+        // Values that an owner passes on stand in no list of processes: the engine takes them by name.
+        env: { ...run.env, ...engine.env },
+        arguments: undefined,
+        remote: removal(engine, name),
+      };
+    },
+  };
+}
+
+function confined({ engine, user }: ContainerChoice, { hasNetwork }: Confinement) {
+  return [
+    ...(hasNetwork ? [] : ['--network', 'none']),
+    ...['--read-only', '--cap-drop', 'ALL', '--security-opt', 'no-new-privileges'],
+    ...['--user', user, '--hostname', 'sandbox', '--ipc', 'private', '--no-healthcheck'],
+    ...engine.flags,
+  ];
+}
+
+function amounts({ cpus }: ContainerChoice, { limits, confinement }: ToLaunch) {
+  const memory = `${Math.ceil(limits.memoryBytes)}b`;
+  return [
+    // As much with swap: none of it.
+    ...['--memory', memory, '--memory-swap', memory, '--cpus', `${cpus}`],
+    ...['--pids-limit', `${limits.maxProcesses}`],
+    ...ulimits(limits).flatMap((limit) => ['--ulimit', limit]),
+    ...['--tmpfs', `${SCRATCH}:rw,exec,nosuid,nodev,size=${confinement.scratchBytes},mode=1777`],
+  ];
+}
+
+const ulimits = (limits: ExecLimits) => [
+  'core=0',
+  `cpu=${Math.ceil(limits.cpuSeconds)}`,
+  `fsize=${Math.ceil(limits.fileBytes)}`,
+  `nofile=${MAX_OPEN_FILES}`,
+];
+
+/** Keys for a proxy that the engine would add by itself are not a program's to know. */
+function environment(env: ToLaunch['env']): readonly string[] {
+  const names = Object.keys(env);
+  return [
+    ...names.flatMap((name) => ['--env', isShown(name) ? `${name}=${env[name]}` : name]),
+    ...PROXIES.filter((name) => !names.includes(name)).flatMap((name) => ['--env', `${name}=`]),
+  ];
+}
+
+/** Ours, whose names mean something else to the engine. */
+const isShown = (name: string) => ['HOME', 'TMPDIR', 'LANG', 'TERM', 'NO_COLOR'].includes(name);
+
+type Mount = { readonly source: string; readonly target: string; readonly isReadOnly: boolean };
+
+/** Of two for one place the later one counts. */
+function mounts(confinement: Confinement): readonly string[] {
+  const { workspace, scriptFolder, extraReadOnly, forbidden } = confinement;
+  const readOnly = extraReadOnly.filter((path) => existsSync(path));
+  const roots = [...readOnly, ...(workspace === undefined ? [] : [workspace])];
+  const masked = forbidden.filter((path) => roots.some((root) => isWithin(path, root)));
+  const masks = masksIn(scriptFolder);
+  const all = [
+    ...readOnly.map(seen),
+    ...(workspace === undefined ? [] : files(workspace, confinement, masks)),
+    ...masked.map((path) => ({ ...seen(path), source: masks.folder([]) })),
+    ...(scriptFolder === undefined ? [] : [{ ...seen(scriptFolder), target: SCRIPTS }]),
+  ];
+  return [...new Map(all.map((each) => [each.target, each])).values()].flatMap(mountFlag);
+}
+
+const seen = (path: string): Mount => ({ source: path, target: path, isReadOnly: true });
+
+function files(
+  workspace: string,
+  { shields, replaced, isWritable }: Confinement,
+  masks: Masks,
+): readonly Mount[] {
+  const { readOnly, hidden, shown, pinned } = shields;
+  return [
+    { ...seen(workspace), isReadOnly: !isWritable },
+    ...(isWritable ? pinned : []).map((path) => ({ ...seen(path), isReadOnly: false })),
+    ...readOnly.map(seen),
+    ...hidden.map(({ path, kind }) => {
+      const below = shown.filter((each) => each !== path && isWithin(each, path));
+      const inside = below.map((each) => relative(path, each));
+      return { ...seen(path), source: kind === 'file' ? masks.file() : masks.folder(inside) };
+    }),
+    ...shown.map(seen),
+    ...replaced.map(({ path, by }) => ({ ...seen(path), source: by })),
+  ];
+}
+
+type Masks = {
+  file(): string;
+  /** Empty but for these, over which others are mounted. */
+  folder(holding: readonly string[]): string;
+};
+
+/** What is seen in place of what is hidden: nothing, which nobody can write to. */
+function masksIn(scriptFolder: string | undefined): Masks {
+  let count = 0;
+  const next = () => {
+    if (scriptFolder === undefined) throw new ToolError('blocked', 'nothing to hide a file behind');
+    count += 1;
+    return join(scriptFolder, `nothing-${count}`);
+  };
+  return {
+    file() {
+      const path = next();
+      writeFileSync(path, '', { mode: 0o400, flag: 'wx' });
+      return path;
+    },
+    folder(holding) {
+      const path = next();
+      mkdirSync(path, { mode: 0o700 });
+      for (const each of holding) mkdirSync(join(path, each), { recursive: true, mode: 0o700 });
+      return path;
+    },
+  };
+}
+
+function mountFlag({ source, target, isReadOnly }: Mount): readonly string[] {
+  // The engines read this as a line of a table.
+  if (/[,"\r\n]/.test(source + target)) {
+    const why = 'a path that has to be mounted or hidden holds a comma, a quote or a line break';
+    throw new ToolError('blocked', `${why}, which a container cannot be told; rename it first`);
+  }
+  const parts = ['type=bind', `source=${source}`, `target=${target}`];
+  return ['--mount', [...parts, ...(isReadOnly ? ['readonly'] : [])].join(',')];
+}
