@@ -122,8 +122,11 @@ export type SendContext = {
   readonly repeatsUnknown: boolean;
   /** The platform message that shows this turn's live draft and should become the final text. */
   readonly draft?: NativeId;
-  /** Durably records that the next part stands in the chat. */
-  partSent(id: NativeId): Promise<void>;
+  /**
+   * Durably records that the next part stands in the chat. `isLast`: nothing more is sent, and it is
+   * recorded along with the end of the send.
+   */
+  partSent(id: NativeId, isLast?: boolean): Promise<void>;
 };
 
 /** Carries one account's outbound messages, in order per chat. */

@@ -10,6 +10,7 @@ import {
   settleReconciled,
 } from '../core/delivery.ts';
 import { after, BACKOFF, DeliveryError } from '../core/errors.ts';
+import type { NativeId } from '../core/ids.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { BusStore, ClaimedDelivery } from '../store/store.ts';
 import type { Courier, SendContext } from './bus.ts';
@@ -51,6 +52,7 @@ async function askPlatform(
 
 async function send(delivery: ClaimedDelivery, deps: SendTryDeps): Promise<Settlement> {
   const { courier, clock, signal, store } = deps;
+  let last: NativeId | undefined;
   const context: SendContext = {
     signal,
     attempt: delivery.attempt,
@@ -58,12 +60,16 @@ async function send(delivery: ClaimedDelivery, deps: SendTryDeps): Promise<Settl
     sentParts: delivery.sentParts,
     repeatsUnknown: delivery.inDoubt,
     ...(delivery.draft === undefined ? {} : { draft: delivery.draft }),
-    partSent: (id) => store.partSent(delivery, id),
+    async partSent(id, isLast = false) {
+      if (isLast) last = id;
+      else await store.partSent(delivery, id);
+    },
   };
   try {
     const { nativeIds } = await courier.send(delivery.message, context);
     return { kind: 'sent', nativeIds };
   } catch (error) {
+    if (last !== undefined) await store.partSent(delivery, last);
     return settleFailure(failedTryOf(error), delivery, courier, clock.now());
   }
 }

@@ -188,7 +188,7 @@ export function outboundContract(name: string, makeBench: MakeBusBench): void {
       const courier = scriptedCourier({}, async ({ context }) => {
         if (context.attempt === 1) {
           await context.partSent(nativeId('p1'));
-          await context.partSent(nativeId('p2'));
+          await context.partSent(nativeId('p2'), true);
           throw failure('not_sent');
         }
         return { nativeIds: [...context.sentParts, nativeId('p3')] };

@@ -87,7 +87,7 @@ export async function sendParts(
       (index === 0 && context.draft !== undefined
         ? await rewrite(post, context.draft, deps)
         : undefined) ?? (await sendNew(post, deps));
-    await context.partSent(id);
+    await context.partSent(id, index === parts.length - 1);
     sent.push(id);
   }
   return { nativeIds: sent };

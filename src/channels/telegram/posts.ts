@@ -44,7 +44,9 @@ export async function sendPosts(
       continue;
     }
     const target = index === 0 ? replyTo : undefined;
-    const own = { ...context, sentParts: before, repeatsUnknown };
+    // The last part of a text is not the last of the answer.
+    const partSent = (id: NativeId) => context.partSent(id);
+    const own = { ...context, sentParts: before, repeatsUnknown, partSent };
     const ids = await sendPost(post, rest, own, target, deps);
     repeatsUnknown = false;
     sent.push(...ids);
