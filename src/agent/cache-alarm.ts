@@ -1,7 +1,7 @@
 // Watches per session whether a call begins as the one before it did, as prompt caches need it, and
 // says in the log which part broke that. What is kept is a few hashes for each of the newest sessions.
 
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import {
   type CallPrints,
   CONVERSATION,
@@ -42,6 +42,22 @@ export function createCacheAlarm(): CacheAlarm {
   const sessions = new Map<SessionKey, Seen>();
   /** One edit of a file changes the prompt of every session, and is said once. */
   const reported = new Set<string>();
+  const toolPrints = new WeakMap<ToolSpec, string>();
+
+  /** What is told of one stays the same for as long as it is there. */
+  function printOfTool(tool: ToolSpec): string {
+    const print = toolPrints.get(tool) ?? printOf(tool);
+    toolPrints.set(tool, print);
+    return print;
+  }
+
+  /** One print for each tool would tell no more than which one: the list is sent as one. */
+  const partsOf = ({ tools, system }: WatchedCall): readonly NamedPrint[] => [
+    { name: 'tools', print: printOf(tools.map(printOfTool)) },
+    ...system
+      .filter(({ stable }) => stable)
+      .flatMap(({ parts }) => parts.map(({ name, text }) => ({ name, print: printOf(text) }))),
+  ];
 
   function isNews({ name, print }: NamedPrint): boolean {
     const change = `${name} ${print}`;
@@ -77,14 +93,6 @@ export function createCacheAlarm(): CacheAlarm {
   };
 }
 
-/** One print for each tool would tell no more than which one: the list is sent as one. */
-const partsOf = ({ tools, system }: WatchedCall): readonly NamedPrint[] => [
-  { name: 'tools', print: printOf(tools) },
-  ...system
-    .filter(({ stable }) => stable)
-    .flatMap(({ parts }) => parts.map(({ name, text }) => ({ name, print: printOf(text) }))),
-];
-
 function threadOf(messages: readonly ModelMessage[], count: number): CallPrints['thread'] {
   const text = JSON.stringify(messages.slice(0, Math.max(0, count)));
   return { messages: Math.max(0, count), chars: text.length, print: printOf(text) };
@@ -92,5 +100,5 @@ function threadOf(messages: readonly ModelMessage[], count: number): CallPrints[
 
 function printOf(value: unknown): string {
   const text = typeof value === 'string' ? value : JSON.stringify(value);
-  return createHash('sha256').update(text).digest('base64').slice(0, PRINT_CHARS);
+  return hash('sha256', text, 'base64').slice(0, PRINT_CHARS);
 }

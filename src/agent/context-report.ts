@@ -6,6 +6,7 @@ import { watermarkTokens } from '../core/compaction.ts';
 import type { ContextReport } from '../core/context-report.ts';
 import { imagesShownBy } from '../core/model-vision.ts';
 import { entryTokens, imagesTokens, messagesTokens, textTokens } from '../core/tokens.ts';
+import { toolsTokens } from '../core/tool-room.ts';
 import { workingNoteText } from '../core/working-memory.ts';
 import type { ClearedResults } from './cleared-results.ts';
 import { planCall } from './model-call.ts';
@@ -35,7 +36,7 @@ export function contextReport(turn: TurnContext, cleared: ClearedResults): Conte
     prompt: system
       .flatMap(({ parts }) => parts)
       .map(({ name, text }) => ({ name, tokens: corrected(textTokens(text)) })),
-    tools: { count: tools.length, tokens: corrected(textTokens(JSON.stringify(tools))) },
+    tools: { count: tools.length, tokens: corrected(toolsTokens(tools)) },
     summary: corrected(summaryTokens),
     working: corrected(workingTokens),
     conversation: {

@@ -6,17 +6,19 @@ import { imagesShownBy } from '../core/model-vision.ts';
 import { buildPrompt, type PromptSection } from '../core/prompt.ts';
 import { ALL_RIGHTS } from '../core/rights.ts';
 import { imagesTokens, messagesTokens, textTokens } from '../core/tokens.ts';
-import { toolsWithRoom } from '../core/tool-room.ts';
+import { sized, toolsTokens, toolsWithRoom } from '../core/tool-room.ts';
 import type { ModelMessage } from '../core/transcript.ts';
 import type { Ask, StateOf, TurnLimit } from '../core/turn-state.ts';
 import { workingNoteText } from '../core/working-memory.ts';
-import type { ModelHandle, ModelRequest, ToolSpec } from '../providers/provider.ts';
+import type { ModelHandle, ModelRequest } from '../providers/provider.ts';
+import type { OfferedTool } from '../tools/tool.ts';
 import type { TurnContext } from './turn-context.ts';
 
 export type ModelCall = {
   readonly handle: ModelHandle;
-  readonly request: Omit<ModelRequest, 'model' | 'system'> & {
+  readonly request: Omit<ModelRequest, 'model' | 'system' | 'tools'> & {
     readonly system: readonly PromptSection[];
+    readonly tools: readonly OfferedTool[];
   };
   /** Of the model, or less where the configuration says so. */
   readonly contextTokens: number;
@@ -39,18 +41,22 @@ export function planCall(turn: TurnContext, asked: Asked): ModelCall {
   const system = systemPrompt(turn, { contextTokens, local: handle.local }, described);
   const messages = withNote(
     turn.thread.messages,
-    joined(workingOf(turn, contextTokens), standingOf(turn), ...(cue?.notes ?? []), noteFor(ask, turn.limits.maxRounds)),
+    joined(
+      workingOf(turn, contextTokens),
+      standingOf(turn),
+      ...(cue?.notes ?? []),
+      noteFor(ask, turn.limits.maxRounds),
+    ),
   );
   const { specs, mayCall } = offeredTools(turn, described, messages, { contextTokens, cue });
-  const systemText = system.map(({ text }) => text).join('\n');
   const { thinkingBudget } = input.settings;
   return {
     handle,
     contextTokens,
     budget,
     fixedTokens:
-      textTokens(systemText) +
-      textTokens(JSON.stringify(specs)) +
+      system.reduce((sum, { text }) => sum + textTokens(text), 0) +
+      toolsTokens(specs) +
       imagesTokens(messages, handle.vision ? imagesShownBy(handle) : 0),
     threadTokens: messagesTokens(messages),
     request: {
@@ -74,7 +80,7 @@ const toolsOf = ({ toolbox, rights }: TurnContext) => toolbox.offered(rights.cur
  */
 function offeredTools(
   { toolbox }: TurnContext,
-  described: readonly ToolSpec[],
+  described: readonly OfferedTool[],
   messages: readonly ModelMessage[],
   { contextTokens, cue }: Pick<ModelCall, 'contextTokens'> & Pick<Asked, 'cue'>,
 ) {
@@ -86,13 +92,15 @@ function offeredTools(
 }
 
 /** A model that only writes needs no room for what tools are for. */
-function namedOnly(called: readonly string[]): readonly ToolSpec[] {
+function namedOnly(called: readonly string[]): readonly OfferedTool[] {
   const names = [...new Set(called)];
-  return names.map((name) => ({
-    name,
-    description: 'Called by another model; not to be called here.',
-    schema: { type: 'object', properties: {} },
-  }));
+  return names.map((name) =>
+    sized({
+      name,
+      description: 'Called by another model; not to be called here.',
+      schema: { type: 'object', properties: {} },
+    }),
+  );
 }
 
 /** What the call will take, corrected by what the provider counted before. */
@@ -104,7 +112,7 @@ export function expectedTokens(turn: TurnContext, call: ModelCall): number {
 function systemPrompt(
   { prepared, settings, toolbox, input, rights, zone }: TurnContext,
   model: Parameters<typeof buildPrompt>[1],
-  described: readonly ToolSpec[],
+  described: readonly OfferedTool[],
 ) {
   const isDescribed = (tool: string) => described.some(({ name }) => name === tool);
   return buildPrompt(

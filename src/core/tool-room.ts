@@ -1,7 +1,7 @@
 // Which tools a model is described where its window has no room for all of them: descriptions that
 // fill the window leave none for the conversation. One that is left out still runs when it is called.
 
-import { textTokens } from './tokens.ts';
+import { CHARS_PER_TOKEN } from './tokens.ts';
 
 /** Of the context window, for the descriptions of all tools. */
 const TOOLS_SHARE = 0.25;
@@ -31,7 +31,18 @@ export type DescribedTool = {
   readonly name: string;
   readonly description: string;
   readonly schema: unknown;
+  /** Characters of all that as JSON; worked out once, for it is asked several times a turn. */
+  readonly jsonChars: number;
 };
+
+export const sized = <T extends Omit<DescribedTool, 'jsonChars'>>(tool: T) => ({
+  ...tool,
+  jsonChars: JSON.stringify(tool).length,
+});
+
+/** Of a list of them. */
+export const toolsTokens = (tools: readonly DescribedTool[]) =>
+  Math.ceil(tools.reduce((sum, { jsonChars }) => sum + jsonChars + 1, 1) / CHARS_PER_TOKEN);
 
 /** In the order given, so that the provider's cache holds. */
 export function toolsWithRoom<T extends DescribedTool>(
@@ -39,11 +50,11 @@ export function toolsWithRoom<T extends DescribedTool>(
   contextTokens: number,
 ): readonly T[] {
   const maxTokens = contextTokens * TOOLS_SHARE;
-  if (textTokens(JSON.stringify(tools)) <= maxTokens) return tools;
+  if (toolsTokens(tools) <= maxTokens) return tools;
   const kept = new Set<T>();
   let leftTokens = maxTokens;
   for (const tool of byNeed(tools)) {
-    const tokens = textTokens(JSON.stringify(tool));
+    const tokens = toolsTokens([tool]);
     if (tokens > leftTokens) continue;
     leftTokens -= tokens;
     kept.add(tool);

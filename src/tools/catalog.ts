@@ -4,8 +4,8 @@
 
 import { z } from 'zod';
 import { nearestName } from '../core/nearest.ts';
-import type { ToolSpec } from '../providers/provider.ts';
-import type { MissingTool, Tool } from './tool.ts';
+import { sized } from '../core/tool-room.ts';
+import type { MissingTool, OfferedTool, Tool } from './tool.ts';
 
 export type CatalogDeps = {
   /** In a stable order: the prompt cache of the model holds as long as nothing changes. */
@@ -13,7 +13,7 @@ export type CatalogDeps = {
   readonly settings: () => { readonly disabled: readonly string[] };
 };
 
-export type Listed = { readonly tool: Tool; readonly spec: ToolSpec };
+export type Listed = { readonly tool: Tool; readonly spec: OfferedTool };
 
 export type FoundTool =
   | (Listed & {
@@ -33,7 +33,7 @@ export type Catalog = {
 const NOTHING_IMPLIED = {};
 
 export function createCatalog({ tools, settings }: CatalogDeps): Catalog {
-  const specs = new WeakMap<Tool, ToolSpec>();
+  const specs = new WeakMap<Tool, OfferedTool>();
   const listed = (tool: Tool): Listed => {
     const spec = specs.get(tool) ?? specOf(tool);
     specs.set(tool, spec);
@@ -67,9 +67,9 @@ export function createCatalog({ tools, settings }: CatalogDeps): Catalog {
 const isUsable = (tool: Tool) => tool.isAvailable?.() ?? true;
 const reasonOf = (tool: Tool) => tool.unavailableBecause?.() ?? 'what it needs is missing';
 
-function specOf(tool: Tool): ToolSpec {
+function specOf(tool: Tool): OfferedTool {
   const { $schema: _, ...schema } = tool.schema ?? z.toJSONSchema(tool.input, { io: 'input' });
-  return { name: tool.name, description: tool.description, schema };
+  return sized({ name: tool.name, description: tool.description, schema });
 }
 
 type Meant = { readonly tool: Tool; readonly implied: Readonly<Record<string, unknown>> };

@@ -117,8 +117,10 @@ export type ToolOutcome = {
   readonly isForeign?: true;
 };
 
+export type OfferedTool = ToolSpec & { readonly jsonChars: number };
+
 export type OfferedTools = {
-  readonly specs: readonly ToolSpec[];
+  readonly specs: readonly OfferedTool[];
   /** The guidance of all of them, for the system prompt. */
   readonly guidance: string;
 };
