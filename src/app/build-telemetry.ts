@@ -36,7 +36,7 @@ export async function buildTelemetry(
   const { metricsFile, prometheus, audit, otel } = live.config.telemetry;
   const page = prometheus ? createPrometheus() : undefined;
   const sinks: Telemetry[] = page === undefined ? [] : [page];
-  if (metricsFile) sinks.push(resources.use(openMetricsFile({ path: home.metrics, log })));
+  if (metricsFile) sinks.push(openMetricsFile({ path: home.metrics, log }));
   if (otel.endpoint !== '') sinks.push(resources.use(await openSpans(otel, clock)));
   const state = store.scope(AUDIT_SCOPE);
   return {

@@ -1,7 +1,8 @@
 // metrics.jsonl: a line for every try of a model call. At 10 MB it becomes metrics.jsonl.1, in place of
-// an older one. Lines are written in the background, in order; a full disk costs lines, never an answer.
+// an older one. A line goes into the kernel's memory at once, which takes microseconds; a full disk costs
+// lines, never an answer.
 
-import { appendFile, rename, stat } from 'node:fs/promises';
+import { appendFileSync, renameSync, statSync } from 'node:fs';
 import type { Logger } from '../lib/logger.ts';
 import type { ModelCallRecord, Telemetry, TelemetryRecord } from './telemetry.ts';
 
@@ -12,23 +13,17 @@ export type MetricsFileDeps = {
 };
 
 const MAX_BYTES = 10_000_000;
-/** Beyond it the disk is too slow, and lines are dropped. */
-const MAX_WAITING = 10_000;
 const FILE_MODE = 0o600;
 
-export interface MetricsFile extends Telemetry, AsyncDisposable {}
-
-export function openMetricsFile(deps: MetricsFileDeps): MetricsFile {
-  return new BackgroundFile(deps);
+export function openMetricsFile(deps: MetricsFileDeps): Telemetry {
+  return new MetricsFile(deps);
 }
 
-class BackgroundFile implements MetricsFile {
+class MetricsFile implements Telemetry {
   readonly #path: string;
   readonly #log: Logger;
   readonly #maxBytes: number;
-  #waiting: string[] = [];
   #bytes: number | undefined;
-  #writing: Promise<void> | undefined;
   #isFailing = false;
 
   constructor({ path, log, maxBytes = MAX_BYTES }: MetricsFileDeps) {
@@ -38,38 +33,23 @@ class BackgroundFile implements MetricsFile {
   }
 
   record(record: TelemetryRecord): void {
-    if (record.kind !== 'model_call' || this.#waiting.length >= MAX_WAITING) return;
-    this.#waiting.push(`${JSON.stringify(lineOf(record))}\n`);
-    this.#writing ??= this.#writeAll();
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.#writing;
-  }
-
-  async #writeAll(): Promise<void> {
-    while (this.#waiting.length > 0) {
-      const text = this.#waiting.join('');
-      this.#waiting = [];
-      await this.#write(text).then(
-        () => this.#succeeded(),
-        (error: unknown) => this.#failed(error),
-      );
+    if (record.kind !== 'model_call') return;
+    try {
+      this.#write(`${JSON.stringify(lineOf(record))}\n`);
+      this.#succeeded();
+    } catch (error) {
+      this.#failed(error);
     }
-    this.#writing = undefined;
   }
 
-  async #write(text: string): Promise<void> {
-    this.#bytes ??= await stat(this.#path).then(
-      ({ size }) => size,
-      () => 0,
-    );
-    if (this.#bytes > 0 && this.#bytes + text.length > this.#maxBytes) {
-      await rename(this.#path, `${this.#path}.1`);
+  #write(line: string): void {
+    this.#bytes ??= statSync(this.#path, { throwIfNoEntry: false })?.size ?? 0;
+    if (this.#bytes > 0 && this.#bytes + line.length > this.#maxBytes) {
+      renameSync(this.#path, `${this.#path}.1`);
       this.#bytes = 0;
     }
-    await appendFile(this.#path, text, { mode: FILE_MODE });
-    this.#bytes += Buffer.byteLength(text);
+    appendFileSync(this.#path, line, { mode: FILE_MODE });
+    this.#bytes += Buffer.byteLength(line);
   }
 
   #succeeded(): void {
@@ -94,6 +74,7 @@ function lineOf(record: ModelCallRecord) {
     role,
     model,
     elapsed_ms: durationMs,
+    ...(record.waitedMs === undefined ? {} : { waited_ms: record.waitedMs }),
     status,
     ...(httpStatus === undefined ? {} : { http_status: httpStatus }),
     ...(usage === undefined

@@ -51,7 +51,6 @@ describe('metrics.jsonl', () => {
     const path = join(await temporaryFolder(), 'metrics.jsonl');
     const file = openMetricsFile({ path, log: silentLogger });
     for (const record of RECORDS) file.record(record);
-    await file[Symbol.asyncDispose]();
     const lines = (await readFile(path, 'utf8'))
       .trim()
       .split('\n')
@@ -72,7 +71,6 @@ describe('metrics.jsonl', () => {
     for (let round = 0; round < 30; round += 1) {
       const file = openMetricsFile({ path, log: silentLogger, maxBytes: 1000 });
       file.record(CALL);
-      await file[Symbol.asyncDispose]();
     }
     expect((await stat(path)).size).toBeLessThanOrEqual(1000);
     expect((await stat(`${path}.1`)).size).toBeLessThanOrEqual(1000);
