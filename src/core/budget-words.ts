@@ -2,7 +2,7 @@
 
 import type { ConversationCost } from './conversation-cost.ts';
 import { spanWords } from './fair-use.ts';
-import { type Amount, type Cap, capFor, type Ledger, shareUsed } from './spending.ts';
+import { type Amount, type Cap, capFor, type Ledger, type Price, shareUsed } from './spending.ts';
 import { verbatim } from './stranger-words.ts';
 
 const MICROS = 1_000_000;
@@ -70,9 +70,22 @@ export function usedUpOwnerText(view: BudgetView, currency: string, morePercent:
   );
 }
 
-export const unpricedText = (model: string) =>
-  `What ${verbatim(model)} costs is not known to me, so it counts in tokens only and no budget in money ` +
-  'stops it. Write its price in `models.prices`, or set budgets in tokens.';
+/** For an owner. `assumed`: what it is charged all the same; undefined: it was not asked. */
+export function unpricedText(model: string, assumed: Price | undefined, currency: string): string {
+  const told = `What ${verbatim(model)} costs is not known to me`;
+  const remedy = 'Write its price in `models.prices`, or set budgets in tokens.';
+  if (assumed === undefined) {
+    return `${told}, so I do not ask it where a budget in money counts. ${remedy}`;
+  }
+  const { input, output } = assumed;
+  const charged = `${input} ${currency} per million tokens of questions and ${output} of answers`;
+  return `${told}, so that budgets in money hold I charge ${charged}, likely more than it costs. ${remedy}`;
+}
+
+/** For the person who gets no answer. */
+export const unpricedRefusal = (model: string) =>
+  `I do not answer with ${verbatim(model)}: what it costs is not known to me, and a budget in money counts ` +
+  'here. Whoever looks after me can write its price in `models.prices`.';
 
 /** One line of a list of budgets. */
 export function budgetLine(view: BudgetView, currency: string): string {

@@ -43,6 +43,14 @@ const budget = z.strictObject({
     .max(8)
     .default('USD')
     .describe('Of all money here; for another one write all prices in models.prices.'),
+  unpriced: z
+    .union([z.literal('refuse'), z.strictObject({ input: money(), output: money() })])
+    .optional()
+    .describe(
+      'Where a budget in money counts, what a cloud model is charged for whose price nobody knows, ' +
+        'in money per million tokens; refuse: it is not asked. Left out: in USD twice the dearest ' +
+        'price that is known, in another currency refuse.',
+    ),
 });
 
 const exception = z.strictObject({

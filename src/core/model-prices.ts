@@ -42,6 +42,22 @@ const PRICES: readonly Row[] = [
   [exactly('gemini-2\\.5-flash-lite'), 0.1, 0.4, 0.025],
 ];
 
+/** Times the dearest that is known: what nobody knows must not be taken for too cheap. */
+const CAUTION = 2;
+
+/** What is done about a model without a price where a budget in money counts. */
+export type UnpricedRule = 'refuse' | { readonly input: number; readonly output: number };
+
+/** What such a model is charged; undefined: it is not to be asked. */
+export function assumedPrice(rule: UnpricedRule | undefined, currency: string): Price | undefined {
+  if (rule === 'refuse') return undefined;
+  if (rule !== undefined) return { ...rule, cached: rule.input };
+  if (currency !== PRICE_CURRENCY) return undefined;
+  const input = CAUTION * Math.max(...PRICES.map(([, each]) => each));
+  const output = CAUTION * Math.max(...PRICES.map(([, , each]) => each));
+  return { input, output, cached: input };
+}
+
 /**
  * The price of a model by its name with prefix; undefined where nobody knows it. Configured prices
  * count first, by the whole name or the one behind the prefix. The table is in US dollars: for

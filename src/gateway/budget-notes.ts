@@ -12,7 +12,7 @@ import {
 } from '../core/budget-words.ts';
 import { messageId } from '../core/ids.ts';
 import type { ChatRef } from '../core/message.ts';
-import { isLimited, isNearlyUsed, type Told } from '../core/spending.ts';
+import { isLimited, isNearlyUsed, type Price, type Told } from '../core/spending.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Account, SpendingDay } from './spending-day.ts';
 
@@ -48,8 +48,11 @@ export interface BudgetNotes {
   cheaper(day: SpendingDay, account: Account, payer: Payer, model: string): void;
   /** A call was refused. */
   usedUp(day: SpendingDay, account: Account): void;
-  /** A call for which a budget in money counts was made, of a model whose price nobody knows. */
-  unpriced(day: SpendingDay, model: string): void;
+  /**
+   * A budget in money counts, and nobody knows the price of the model. `assumed`: what it is charged;
+   * undefined: it was not asked.
+   */
+  unpriced(day: SpendingDay, model: string, assumed: Price | undefined): void;
 }
 
 export function createBudgetNotes(deps: BudgetNotesDeps): BudgetNotes {
@@ -101,11 +104,12 @@ export function createBudgetNotes(deps: BudgetNotesDeps): BudgetNotes {
       inBackground(askOwner({ id, text, key, day: day.day, extraPercent, leftMs }));
     },
 
-    unpriced(day, model) {
+    unpriced(day, model, assumed) {
       if (day.unpriced.has(model)) return;
       day.unpriced.add(model);
       const id = `budget/${day.day}/unpriced/${model}`;
-      inBackground(ownerChat().then((chat) => send(id, chat, unpricedText(model))));
+      const text = unpricedText(model, assumed, currency());
+      inBackground(ownerChat().then((chat) => send(id, chat, text)));
     },
   };
 }

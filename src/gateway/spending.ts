@@ -12,10 +12,10 @@ import type {
   SpendingGuard,
 } from '../agent/spending.ts';
 import { chargedFor, type Payer, personBudgetNames } from '../core/budget-limits.ts';
-import { usedUpText } from '../core/budget-words.ts';
+import { unpricedRefusal, usedUpText } from '../core/budget-words.ts';
 import type { LimitsConfig } from '../core/config-limits.ts';
 import { createLocalDays } from '../core/local-day.ts';
-import { type ConfiguredPrice, priceOf } from '../core/model-prices.ts';
+import { assumedPrice, type ConfiguredPrice, priceOf } from '../core/model-prices.ts';
 import {
   type Amount,
   type Ask,
@@ -118,11 +118,11 @@ export class Spending implements SpendingGuard, PaidCalls, AsyncDisposable {
   }
 
   async reserve(call: PlannedCall, signal: AbortSignal): Promise<Reservation | Refusal> {
-    const ask = this.#askOf(call);
+    const ask = await this.#askOf(call);
+    if (ask === undefined) return { kind: 'refused', text: unpricedRefusal(call.model) };
     const claimed = await this.#claim(call.payer, ask, signal);
     if (claimed.kind === 'refused') return claimed;
     const { outputTokens, settle } = claimed;
-    if (ask.price === undefined) this.#tellUnpriced(call);
     return { kind: 'reserved', outputTokens, settle: (end) => settle(spentBy(end, call, ask)) };
   }
 
@@ -139,12 +139,8 @@ export class Spending implements SpendingGuard, PaidCalls, AsyncDisposable {
 
   /** Waits for calls under way where there is room only after them. @throws the signal's reason */
   async #claim(payer: Payer, ask: Ask, signal: AbortSignal): Promise<Held | Refusal> {
-    const known = await this.#deps.knownAs(payer);
     for (;;) {
-      const day = await this.today();
-      joinDoors(day, payer, known);
-      await this.#learnLimits(day, payer);
-      const accounts = this.#accounts(day, payer);
+      const { day, accounts } = await this.#charged(payer);
       const budgets = accounts.map(({ row, cap }) => ({ ledger: row.value, cap }));
       const granted = grant(budgets, ask);
       if (granted.kind === 'wait') {
@@ -175,20 +171,26 @@ export class Spending implements SpendingGuard, PaidCalls, AsyncDisposable {
     return charged.map((one) => ({ ...one, row: day.book.at(one.names) }));
   }
 
-  #askOf({ model, inputTokens, outputTokens }: PlannedCall): Ask {
-    const { prices, limits } = this.#deps.settings();
-    return {
-      inputTokens: Math.ceil(inputTokens * INPUT_MARGIN),
-      outputTokens,
-      price: priceOf(model, prices, limits.budget.currency),
-    };
+  async #charged(payer: Payer) {
+    const known = await this.#deps.knownAs(payer);
+    const day = await this.today();
+    joinDoors(day, payer, known);
+    await this.#learnLimits(day, payer);
+    return { day, accounts: this.#accounts(day, payer) };
   }
 
-  #tellUnpriced({ payer, model }: PlannedCall): void {
-    const day = this.#current;
-    const isLimit = ({ cap }: Account) => cap.micros > 0;
-    if (day === undefined || !this.#accounts(day, payer).some(isLimit)) return;
-    this.#deps.notes.unpriced(day, model);
+  /** Undefined where it must not be made: nobody knows what it would cost. */
+  async #askOf({ payer, model, inputTokens, outputTokens }: PlannedCall): Promise<Ask | undefined> {
+    const { prices, limits } = this.#deps.settings();
+    const { currency, unpriced } = limits.budget;
+    const ask = { inputTokens: Math.ceil(inputTokens * INPUT_MARGIN), outputTokens };
+    const price = priceOf(model, prices, currency);
+    if (price !== undefined) return { ...ask, price };
+    const { day, accounts } = await this.#charged(payer);
+    if (!accounts.some(({ cap }) => cap.micros > 0)) return { ...ask, price };
+    const assumed = assumedPrice(unpriced, currency);
+    this.#deps.notes.unpriced(day, model, assumed);
+    return assumed === undefined ? undefined : { ...ask, price: assumed };
   }
 
   #refuse(day: SpendingDay, account: Account): Refusal {

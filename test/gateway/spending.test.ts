@@ -146,22 +146,49 @@ describe('a paid call that is no model', () => {
 });
 
 describe('a model whose price nobody knows', () => {
-  it('is told the owner once a day, where a budget in money counts that does not stop it', async () => {
+  it('is charged more than any that is known where a budget in money counts, and the owner is told once a day', async () => {
     budget = { totalTokensPerDay: 1_000_000 };
     await ask('7', 'x/y');
-    budget = { totalMoneyPerDay: 1 };
+    budget = { totalMoneyPerDay: 10 };
     await ask('7');
     expect(told).toEqual([]);
     await ask('7', 'x/y');
     await ask('7', 'x/y');
     await vi.waitFor(() => expect(told).toHaveLength(1));
     expect(told[0]).toMatchObject({ id: 'budget/2026-01-15/unpriced/x/y', chat: 'owner' });
-    expect(told[0]?.markdown).toMatch(/^What `x\/y` costs is not known to me, .*`models\.prices`/);
+    expect(told[0]?.markdown).toMatch(
+      /^What `x\/y` costs is not known to me, .*30 USD .* and 150 .*`models\.prices`/,
+    );
     await clock.advance(86_400_000);
     await ask('7', 'x/y');
     await vi.waitFor(() =>
       expect(told.map(({ id }) => id)).toContain('budget/2026-01-16/unpriced/x/y'),
     );
+    budget = { totalMoneyPerDay: 1 };
+    finish(await ask('8', 'x/y'), 20_000, 3000);
+    expect(await ask('7', 'x/y')).toMatchObject({
+      kind: 'refused',
+      text: expect.stringContaining('budget'),
+    });
+    expect((await ask('7', 'ollama/y')).kind).toBe('reserved');
+  });
+
+  it('is charged what is configured, or not asked where an owner or the currency says so', async () => {
+    budget = { totalMoneyPerDay: 1, unpriced: { input: 1, output: 1 } };
+    finish(await ask('7', 'x/y'), 20_000, 1000);
+    expect((await desk.all())[0]?.ledger.spent.micros).toBe(21_000);
+    for (const refusing of [{ unpriced: 'refuse' }, { currency: 'JPY' }]) {
+      budget = { totalMoneyPerDay: 1, ...refusing };
+      const refused = await ask('7', 'x/z');
+      expect(refused).toMatchObject({
+        kind: 'refused',
+        text: expect.stringMatching(/^I do not answer with `x\/z`: what it costs is not known/),
+      });
+      expect((await ask('7', 'ollama/y')).kind).toBe('reserved');
+    }
+    await vi.waitFor(() => expect(told.at(-1)?.markdown).toContain('so I do not ask it'));
+    budget = { totalTokensPerDay: 1_000_000, unpriced: 'refuse' };
+    expect((await ask('7', 'x/y')).kind).toBe('reserved');
   });
 });
 

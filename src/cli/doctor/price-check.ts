@@ -2,7 +2,7 @@
 
 import { findDefaultModel } from '../../app/model-setup.ts';
 import type { Config } from '../../core/config.ts';
-import { priceOf } from '../../core/model-prices.ts';
+import { assumedPrice, priceOf } from '../../core/model-prices.ts';
 import type { Terminal } from '../terminal.ts';
 import { type Finding, ok, warn } from './finding.ts';
 
@@ -14,11 +14,18 @@ export async function checkPrices({ env, clock }: Terminal, config: Config): Pro
     (model) => priceOf(model, config.models.prices, budget.currency) === undefined,
   );
   if (unknown.length === 0) return ok('prices', `known, in ${budget.currency}`);
-  const text = `no price is known of ${unknown.join(', ')}: counted in tokens only`;
+  const text = `no price is known of ${unknown.join(', ')}`;
   const isLimited =
-    budget.perPersonMoneyPerDay + budget.perChatMoneyPerDay + budget.totalMoneyPerDay > 0;
-  const remedy = 'Write it in models.prices, or set budgets in tokens.';
-  return isLimited
-    ? warn('prices', `${text}, no budget in money stops it`, remedy)
-    : ok('prices', text);
+    budget.perPersonMoneyPerDay +
+      budget.perChatMoneyPerDay +
+      budget.perJobMoneyPerDay +
+      budget.totalMoneyPerDay >
+    0;
+  if (!isLimited) return ok('prices', `${text}: counted in tokens only`);
+  const assumed = assumedPrice(budget.unpriced, budget.currency);
+  const done =
+    assumed === undefined
+      ? 'not asked, since a budget in money counts'
+      : `charged ${assumed.input} and ${assumed.output} ${budget.currency} per million tokens, in and out`;
+  return warn('prices', `${text}: ${done}`, 'Write it in models.prices, or set budgets in tokens.');
 }
