@@ -3,7 +3,7 @@
 import type { Agent } from '../agent/agent.ts';
 import { createAgent } from '../agent/create-agent.ts';
 import type { Modes } from '../agent/modes/modes.ts';
-import { createPromptSources } from '../agent/prompt-sources.ts';
+import { createPromptSources, type PromptSources } from '../agent/prompt-sources.ts';
 import { agentSettingsOf } from '../agent/settings.ts';
 import type { SideModel } from '../agent/side-model.ts';
 import type { SpendingGuard } from '../agent/spending.ts';
@@ -26,7 +26,7 @@ import { createTools } from '../tools/index.ts';
 import { redactedToolbox } from '../tools/redacted-toolbox.ts';
 import type { SendFileDeps } from '../tools/send-file.ts';
 import type { Helpers } from '../tools/spawn.ts';
-import type { MissingTool } from '../tools/tool.ts';
+import type { MissingTool, Toolbox } from '../tools/tool.ts';
 import { toolboxSettings } from '../tools/tool-settings.ts';
 import { createToolbox } from '../tools/toolbox.ts';
 import type { BuiltMemory } from './build-memory.ts';
@@ -58,6 +58,11 @@ export type AgentParts = {
   readonly toolServers: Pick<ToolServers, 'tools'>;
   readonly measuring: Pick<Measuring, 'telemetry' | 'audit'>;
   maxFileBytes: SendFileDeps['limit'];
+  /** Where turns are played again: what stands in for the agent's own, and no notes are drawn. */
+  readonly instead?: {
+    toolbox(real: Toolbox): Toolbox;
+    prompt(real: PromptSources): PromptSources;
+  };
 } & PlanParts;
 
 export type BuiltAgent = Agent & {
@@ -89,6 +94,7 @@ export function buildAgent(
     store,
     bus,
     channelOf,
+    instead,
   }: AgentParts,
   models: () => ModelRegistry,
   spending: SpendingGuard,
@@ -122,13 +128,15 @@ export function buildAgent(
     memoryText: async (notes) => (live.config.memory.enabled ? memory.promptText(notes) : ''),
     skills,
   });
-  const shown = auditedToolbox(redactedToolbox(toolbox, redact), measuring.audit, redact);
+  const audited = auditedToolbox(redactedToolbox(toolbox, redact), measuring.audit, redact);
+  const shown = instead?.toolbox(audited) ?? audited;
+  const prompt = redactedPrompt(sources, redact);
   const agent = createAgent({
     models,
     sessions,
     reader,
     toolbox: () => shown,
-    prompt: redactedPrompt(sources, redact),
+    prompt: instead?.prompt(prompt) ?? prompt,
     async standing(session) {
       const note = await plans.note(session);
       return note === undefined ? undefined : { ...note, text: redact(note.text) };
@@ -149,7 +157,7 @@ export function buildAgent(
   return {
     ...observed,
     prepare(session, chat, person) {
-      remembering.watch.opened(session, person);
+      if (instead === undefined) remembering.watch.opened(session, person);
       return observed.prepare(session, chat, person);
     },
     plans,

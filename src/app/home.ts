@@ -29,6 +29,8 @@ export type Home = {
   /** What skills from elsewhere were when they were added. */
   readonly skillPins: string;
   readonly history: string;
+  /** Results of evaluations. */
+  readonly eval: string;
 };
 
 export function homeOf(env: Readonly<Record<string, string | undefined>>): Home {
@@ -50,5 +52,6 @@ export function homeOf(env: Readonly<Record<string, string | undefined>>): Home 
     audit: join(root, 'audit.jsonl'),
     skillPins: join(root, 'skills.json'),
     history: join(root, 'history'),
+    eval: join(root, 'eval'),
   };
 }
