@@ -5,6 +5,7 @@ import { HELPERS_SCOPE, HelperBook } from '../automation/helper-book.ts';
 import { createHelperForgetting } from '../automation/helper-forgetting.ts';
 import { JOBS_SCOPE, JobBook } from '../automation/job-book.ts';
 import { chatsOfJobs } from '../automation/job-chats.ts';
+import { chatsOfNobody, createWorkLeftovers } from '../automation/work-leftovers.ts';
 import type { SessionKey } from '../core/ids.ts';
 import type { InboundMessage } from '../core/message.ts';
 import { type Asking, createMemoryDesk, type MemoryDesk } from '../gateway/memory-desk.ts';
@@ -25,6 +26,7 @@ import { createSessionWatch, type SessionWatch } from '../memory/session-watch.t
 import { createWorkingMemories, type WorkingMemories } from '../memory/working-memory.ts';
 import { chatsOfChannel } from '../sessions/forget.ts';
 import { createSessionIndexing, type SessionIndexing } from '../sessions/index-sessions.ts';
+import { deleteLeftovers } from '../sessions/leftovers.ts';
 import type { SessionStore } from '../sessions/store.ts';
 import { createTextIndex } from '../store/text-index.ts';
 import type { PastSessions } from '../tools/session-search.ts';
@@ -42,6 +44,8 @@ export type BuiltMemory = {
   readonly desk: MemoryDesk;
   reflecting(later: Pick<ReflectionDeskDeps, 'side' | 'questions'>): ReflectionDesk;
   readonly indexing: Pick<SessionIndexing, 'run'>;
+  /** Conversations of work that is over. */
+  readonly leftovers: ReturnType<typeof createWorkLeftovers>;
   readonly watch: SessionWatch;
   readonly working: Pick<WorkingMemories, 'standing'>;
   /** A command says whose the conversation is, where no turn of it has in this process. */
@@ -81,15 +85,20 @@ export function buildMemory(parts: MemoryParts): BuiltMemory {
   const chatsOf = ({ message, session, person }: Asking) =>
     chatsOfTurn({ chat: message.chat, session, person }, whose);
   const { exclusively, media, bus } = parts;
-  const helpers = createHelperForgetting(new HelperBook(store.scope(HELPERS_SCOPE)));
+  const helperBook = new HelperBook(store.scope(HELPERS_SCOPE));
+  const helpers = createHelperForgetting(helperBook);
   const held = { reader, sessions: { folder, exclusively }, index, indexing, store };
-  // Read anew each time: others write them.
-  const ofJobs: ForgettingDeps['chatsOfJobs'] = (chats, isOwner) =>
-    chatsOfJobs(
-      new JobBook({ state: store.scope(JOBS_SCOPE), revision: store.revision }),
-      chats,
-      isOwner,
-    );
+  const book = new JobBook({ state: store.scope(JOBS_SCOPE), revision: store.revision });
+  const work = { helpers: helperBook, jobs: book };
+  const onDisk = (channel: string) => chatsOfChannel(folder, channel);
+  const ofJobs: ForgettingDeps['chatsOfJobs'] = async (chats, isOwner) => [
+    ...(await chatsOfJobs(book, chats, isOwner)),
+    ...(isOwner ? await chatsOfNobody(work, onDisk) : []),
+  ];
+  const leftovers = createWorkLeftovers({
+    ...{ ...work, clock, log, keepDays: () => live.config.sessions.keepWorkDays },
+    deleteFiles: (rule) => deleteLeftovers({ folder, exclusively }, rule),
+  });
   const { forgetful } = parts;
   const forgetting = { ...held, helpers, chatsOf, chatsOfJobs: ofJobs, forgetful };
   const limit = parts.maxFileBytes;
@@ -107,7 +116,18 @@ export function buildMemory(parts: MemoryParts): BuiltMemory {
     createReflectionDesk({ ...reflected, ...later });
   const followed = followedSessions(sessions, indexing, watch);
   return {
-    ...{ files, memory, past, desk, reflecting, watch, working, indexing, sessions: followed },
+    ...{
+      files,
+      memory,
+      past,
+      desk,
+      reflecting,
+      watch,
+      working,
+      leftovers,
+      indexing,
+      sessions: followed,
+    },
     takesUp: async (session, message) => watch.opened(session, await personOf(message)),
   };
 }

@@ -4,16 +4,20 @@ import type { HelperRun } from '../core/subagent.ts';
 import { createLanes } from '../lib/lanes.ts';
 import { jsonRow } from '../lib/read-once.ts';
 import type { KeyValueStore } from '../store/store.ts';
+import { GoneRows } from './gone-rows.ts';
 
 export const HELPERS_SCOPE = 'subagents';
 const PREFIX = 'run:';
 
 export class HelperBook {
+  /** Those that were forgotten and have a conversation on the disk. */
+  readonly gone: GoneRows<Pick<HelperRun, 'id' | 'parent'>>;
   readonly #state: KeyValueStore;
   readonly #lanes = createLanes();
 
   constructor(state: KeyValueStore) {
     this.#state = state;
+    this.gone = new GoneRows(state);
   }
 
   /** Oldest first. */
@@ -43,8 +47,11 @@ export class HelperBook {
     });
   }
 
-  /** Forgets those that were last written before (epoch milliseconds). */
+  /** Forgets those that ended before (epoch milliseconds); whose they were stays known. */
   async forget(before: number): Promise<void> {
-    await this.#state.expire(PREFIX, before);
+    for (const { id, parent, state, endedAt, startedAt } of await this.all()) {
+      if (state === 'running' || (endedAt ?? startedAt) >= before) continue;
+      await this.#lanes.run(id, () => this.gone.replace(PREFIX + id, { id, parent }));
+    }
   }
 }

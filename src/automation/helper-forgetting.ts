@@ -17,11 +17,16 @@ export function createHelperForgetting(book: HelperBook): HelperForgetting {
     async chatsBelow(chats) {
       const above = new Set(chats);
       const below: string[] = [];
-      // Oldest first: whoever started one comes before it.
-      for (const { id, parent } of await book.all()) {
-        if (!above.has(parent.session.split('#', 1).join())) continue;
-        above.add(helperSession(id));
-        below.push(helperSession(id));
+      let left: readonly Pick<HelperRun, 'id' | 'parent'>[] = [
+        ...(await book.gone.all()),
+        ...(await book.all()),
+      ];
+      for (let found = -1; found !== below.length; ) {
+        found = below.length;
+        const theirs = left.filter(({ parent }) => above.has(parent.session.split('#', 1).join()));
+        left = left.filter((run) => !theirs.includes(run));
+        for (const { id } of theirs) above.add(helperSession(id));
+        below.push(...theirs.map(({ id }) => helperSession(id)));
       }
       return below;
     },

@@ -5,6 +5,7 @@ import type { Job } from '../core/job.ts';
 import { createLanes } from '../lib/lanes.ts';
 import { jsonRow } from '../lib/read-once.ts';
 import type { KeyValueStore } from '../store/store.ts';
+import { GoneRows } from './gone-rows.ts';
 
 export const JOBS_SCOPE = 'jobs';
 const PREFIX = 'job:';
@@ -16,12 +17,15 @@ export type JobBookDeps = {
 };
 
 export class JobBook {
+  /** Those that were removed and have a conversation on the disk. */
+  readonly gone: GoneRows<Pick<Job, 'id' | 'maker'>>;
   readonly #deps: JobBookDeps;
   readonly #lanes = createLanes();
   #known: { readonly revision: number; readonly jobs: Promise<Map<string, Job>> } | undefined;
 
   constructor(deps: JobBookDeps) {
     this.#deps = deps;
+    this.gone = new GoneRows(deps.state);
   }
 
   /** Oldest first. */
@@ -52,7 +56,10 @@ export class JobBook {
 
   remove(id: string): Promise<void> {
     return this.#lanes.run(PREFIX, async () => {
-      await this.#deps.state.delete(PREFIX + id);
+      const row = await this.#deps.state.get(PREFIX + id);
+      const maker = row === undefined ? undefined : jsonRow<Job>(row)?.maker;
+      if (maker === undefined) await this.#deps.state.delete(PREFIX + id);
+      else await this.gone.replace(PREFIX + id, { id, maker });
       (await this.#known?.jobs)?.delete(id);
     });
   }

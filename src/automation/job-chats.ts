@@ -7,11 +7,12 @@ import type { JobBook } from './job-book.ts';
 
 /** Keys of the chats of jobs that were made in these chats. */
 export async function chatsOfJobs(
-  book: Pick<JobBook, 'all'>,
+  book: Pick<JobBook, 'all' | 'gone'>,
   chats: readonly string[],
   isOwner: boolean,
 ): Promise<readonly string[]> {
-  const theirs = (await book.all()).filter(({ maker }) => {
+  const known = [...(await book.all()), ...(await book.gone.all())];
+  const theirs = known.filter(({ maker }) => {
     if (maker.kind === 'operator') return isOwner;
     const { thread: _topic, ...chat } = maker.chat;
     return chats.includes(sessionKeyOf(chat));

@@ -12,6 +12,7 @@ import { modelCapabilitiesSchema } from './config-local-models.ts';
 import { mcpServersSchema } from './config-mcp.ts';
 import { modeFields } from './config-modes.ts';
 import { providersSchema } from './config-providers.ts';
+import { memorySchema, sessionsSchema } from './config-sessions.ts';
 import { subagentsSchema } from './config-subagents.ts';
 import { telemetrySection } from './config-telemetry.ts';
 import { toolsSchema } from './config-tools.ts';
@@ -147,28 +148,10 @@ export const configSchema = z.strictObject({
   quietHours: quietHoursSchema,
   models: modelsSchema.prefault({}),
   modelCapabilities: modelCapabilitiesSchema,
-  sessions: z
-    .strictObject({
-      rotationSizeBytes: count(10_000, 1_000_000_000).default(1_000_000),
-      rotationTokens: count(1000, 100_000_000).default(200_000),
-      carry: z
-        .enum(['recent', 'nothing'])
-        .default('recent')
-        .describe('What a new file opens with: the summary and last messages, or nothing.'),
-      rotationCarryMessages: count(0, 1000).default(10),
-      timeZone: z
-        .string()
-        .default('')
-        .describe('IANA zone whose midnight starts a new file; empty: the machine’s.'),
-    })
-    .prefault({}),
+  sessions: sessionsSchema.prefault({}),
   tools: toolsSchema,
   mcpServers: mcpServersSchema,
-  memory: z
-    .strictObject({
-      enabled: z.boolean().default(true).describe('remember, recall and MEMORY.md in the prompt.'),
-    })
-    .prefault({}),
+  memory: memorySchema.prefault({}),
   retry: z
     .strictObject({
       providerMinSecs: seconds(0, 60).default(1),

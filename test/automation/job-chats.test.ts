@@ -1,9 +1,11 @@
 // Whose the conversations of jobs are.
 
 import { expect, it } from 'vitest';
+import { GoneRows } from '../../src/automation/gone-rows.ts';
 import { chatsOfJobs } from '../../src/automation/job-chats.ts';
 import { channelName, chatId, DEFAULT_ACCOUNT, threadId } from '../../src/core/ids.ts';
 import type { Job } from '../../src/core/job.ts';
+import { createMemoryStore } from '../support/memory-host.ts';
 
 const madeIn = (id: string, chat: string): Job => {
   const place = { channel: channelName('telegram'), account: DEFAULT_ACCOUNT, chat: chatId(chat) };
@@ -13,7 +15,8 @@ const madeIn = (id: string, chat: string): Job => {
 
 it('are theirs who made the job, and an owner has those made at the machine', async () => {
   const operator = { id: 'j3', maker: { kind: 'operator' } } as Job;
-  const book = { all: async () => [madeIn('j1', '1'), madeIn('j2', '2'), operator] };
+  const gone = new GoneRows<Job>(createMemoryStore());
+  const book = { all: async () => [madeIn('j1', '1'), madeIn('j2', '2'), operator], gone };
   expect(await chatsOfJobs(book, ['telegram:1'], false)).toEqual(['cron:j1']);
   expect(await chatsOfJobs(book, ['telegram:2'], true)).toEqual([
     ...['cron:j2', 'cron:j3', 'cron:heartbeat'],

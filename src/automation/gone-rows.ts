@@ -1,0 +1,33 @@
+// Whose work is over and forgotten, as long as its conversation still lies on the disk: so that words
+// can be taken out of that too.
+
+import { jsonRow } from '../lib/read-once.ts';
+import type { KeyValueStore } from '../store/store.ts';
+
+const PREFIX = 'gone:';
+
+/** `Row`: what tells whose it was. */
+export class GoneRows<Row extends { readonly id: string }> {
+  readonly #state: KeyValueStore;
+
+  constructor(state: KeyValueStore) {
+    this.#state = state;
+  }
+
+  /** Puts it in place of the row with this key, in one step. */
+  async replace(key: string, row: Row): Promise<void> {
+    await this.#state.setMany([
+      { key: PREFIX + row.id, value: JSON.stringify(row) },
+      { key, value: undefined },
+    ]);
+  }
+
+  async all(): Promise<readonly Row[]> {
+    const rows = await this.#state.list(PREFIX);
+    return rows.flatMap(({ value }) => jsonRow<Row>(value) ?? []);
+  }
+
+  async drop(id: string): Promise<void> {
+    await this.#state.delete(PREFIX + id);
+  }
+}

@@ -1,0 +1,84 @@
+// What is left of helpers and jobs that are over: whose it was stays known as long as it lies there, and
+// it goes when its days are over.
+
+import { readdir } from 'node:fs/promises';
+import { expect, it } from 'vitest';
+import { HelperBook } from '../../src/automation/helper-book.ts';
+import { createHelperForgetting } from '../../src/automation/helper-forgetting.ts';
+import { JobBook } from '../../src/automation/job-book.ts';
+import { chatsOfJobs } from '../../src/automation/job-chats.ts';
+import { chatsOfNobody, createWorkLeftovers } from '../../src/automation/work-leftovers.ts';
+import { sessionKey, turnId } from '../../src/core/ids.ts';
+import type { Job } from '../../src/core/job.ts';
+import type { HelperRun } from '../../src/core/subagent.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+import { silentLogger } from '../../src/lib/logger.ts';
+import { chatsOfChannel } from '../../src/sessions/forget.ts';
+import { createJsonlSessionStore } from '../../src/sessions/jsonl.ts';
+import { deleteLeftovers } from '../../src/sessions/leftovers.ts';
+import { createSessionFolder, ROOMY } from '../sessions/session-folder.ts';
+import { createMemoryStore } from '../support/memory-host.ts';
+
+const DAY = 86_400_000;
+
+async function createWork() {
+  const { folder, fileNames } = await createSessionFolder();
+  // Files have the time of the disk.
+  const time = { now: Date.now() };
+  const clock = { ...systemClock, now: () => time.now };
+  const store = createJsonlSessionStore({ folder, clock, log: silentLogger, policy: () => ROOMY });
+  const helpers = new HelperBook(createMemoryStore());
+  const jobs = new JobBook({ state: createMemoryStore(), revision: () => 1 });
+  const say = (session: string) => {
+    const key = sessionKey(session);
+    const entry = { role: 'user', turnId: turnId(`${key}#1`), text: 'hi', at: time.now } as const;
+    return store.append(key, [entry], { durable: true });
+  };
+  async function clean() {
+    const stop = new AbortController();
+    const sleep = async () => stop.abort();
+    const once = createWorkLeftovers({
+      ...{ helpers, jobs, clock: { ...clock, sleep }, log: silentLogger, keepDays: () => 30 },
+      deleteFiles: (rule) =>
+        deleteLeftovers({ folder, exclusively: store.exclusively.bind(store) }, rule),
+    });
+    await once.run(stop.signal);
+  }
+  return { folder, fileNames, time, store, helpers, jobs, say, clean };
+}
+
+it('is known by whose it was until its files go, those in use never', async () => {
+  const { folder, fileNames, time, store, helpers, jobs, say, clean } = await createWork();
+  const helper = (id: string, session: string) =>
+    helpers.put({ id, parent: { session }, state: 'done', startedAt: time.now - 1 } as HelperRun);
+  await helper('z1', 'telegram:1');
+  await helper('a2', 'subagent:z1');
+  const maker = { kind: 'person', chat: { channel: 'telegram', account: 'default', chat: '1' } };
+  for (const id of ['j1', 'j2']) await jobs.add({ id, maker, createdAt: 1 } as Job);
+  const sessions = [
+    'subagent:z1',
+    'subagent:a2',
+    'cron:j1',
+    'cron:j2',
+    'subagent:lost',
+    'telegram:1',
+  ];
+  for (const session of sessions) await say(session);
+  await helpers.forget(time.now);
+  await helpers.put({ id: 'new', parent: { session: 'x' }, state: 'running' } as HelperRun);
+  await say('subagent:new');
+  await jobs.remove('j1');
+  await clean();
+  const forgetting = createHelperForgetting(helpers);
+  expect(await forgetting.chatsBelow(['telegram:1'])).toEqual(['subagent:z1', 'subagent:a2']);
+  expect(await chatsOfJobs(jobs, ['telegram:1'], false)).toEqual(['cron:j2', 'cron:j1']);
+  const onDisk = (channel: string) => chatsOfChannel(folder, channel);
+  expect(await chatsOfNobody({ helpers, jobs }, onDisk)).toEqual(['subagent:lost']);
+  time.now += 31 * DAY;
+  await clean();
+  const left = (await fileNames()).map((name) => decodeURIComponent(name).replace(/_.*/, ''));
+  expect(left.sort()).toEqual(['cron:j2', 'subagent:new', 'telegram:1']);
+  expect([...(await helpers.gone.all()), ...(await jobs.gone.all())]).toEqual([]);
+  expect(await readdir(folder)).not.toContain('archive');
+  await store[Symbol.asyncDispose]();
+});
