@@ -1,0 +1,212 @@
+// What a router says and what is made of it: the ladder from a strict call to forms small models write,
+// the plan that is held against what the turn has, and the rules that stand in for it.
+
+import fc from 'fast-check';
+import { describe, expect, it, test } from 'vitest';
+import { type RouteMeans, readPlan, type ToolPlan } from '../../src/core/route-decision.ts';
+import { fallbackDecision } from '../../src/core/route-fallback.ts';
+import { readDecision } from '../../src/core/route-parse.ts';
+
+const fetchIt = {
+  action: 'tool',
+  target: 'web_fetch',
+  args: { url: 'https://a.example/' },
+  confidence: 0.8,
+};
+
+describe('the ladder reads', () => {
+  const json = JSON.stringify(fetchIt);
+  test.each([
+    ['a call', { calls: [json], text: '' }, 'call'],
+    ['JSON in a text', { calls: [], text: `Sure!\n\`\`\`json\n${json}\n\`\`\`` }, 'json'],
+    [
+      'JSON behind a thought',
+      { calls: [], text: `<think>{"action":"respond"}</think>${json}` },
+      'json',
+    ],
+    [
+      'JSON with more keys',
+      { calls: [], text: json.replace('{', '{"reason":"why not",') },
+      'lenient',
+    ],
+    [
+      'single quotes and no quotes',
+      {
+        calls: [],
+        text: "{action: 'tool', target: 'web_fetch', args: {url: 'https://a.example/'}, confidence: 0.8,}",
+      },
+      'lenient',
+    ],
+    [
+      'a list',
+      { calls: [], text: 'tool, web_fetch, {"url":"https://a.example/"}, 0.8' },
+      'lenient',
+    ],
+    [
+      'lines',
+      {
+        calls: [],
+        text: 'action: tool\ntarget: web_fetch\nargs: url=https://a.example/\nconfidence: 80%',
+      },
+      'lenient',
+    ],
+  ])('%s', (_name, words, by) => {
+    expect(readDecision(words)).toEqual({ decision: fetchIt, by });
+  });
+
+  test.each([
+    'I think we should look at the page first.',
+    '{"action":"delete_everything","confidence":1}',
+    '{"action":"tool","confidence":7000}',
+    '',
+  ])('no decision in %j', (text) => {
+    expect(readDecision({ calls: [], text })).toBeUndefined();
+  });
+
+  it('whatever is said without failing', () => {
+    fc.assert(
+      fc.property(fc.string(), fc.string(), (text, call) => {
+        const read = readDecision({ calls: [call], text });
+        expect(read === undefined || read.decision.confidence <= 1).toBe(true);
+      }),
+      { numRuns: 200 },
+    );
+  });
+});
+
+describe('a plan', () => {
+  const means: RouteMeans = {
+    hasSpecialist: true,
+    task: 'the words of the person',
+    canCall: ({ name, args }) => name !== 'exec' && args['url'] !== 1,
+  };
+  const plan = (decision: Partial<ToolPlan>, more: Partial<RouteMeans> = {}) =>
+    readPlan(
+      { action: 'respond', target: '', args: {}, confidence: 1, idempotencyKey: 'k', ...decision },
+      { ...means, ...more },
+    );
+  const call = (name: string, args: object) => ({ kind: 'call', call: { name, args } });
+
+  test.each([
+    ['respond', {}, { kind: 'respond' }],
+    ['tool', { target: 'web_fetch', args: { url: 'x' } }, call('web_fetch', { url: 'x' })],
+    ['specialist', { target: 'sums' }, call('specialist', { domain: 'sums', task: means.task })],
+    ['subagent', { args: { task: 't' } }, call('spawn', { action: 'spawn', task: 't' })],
+    [
+      'pipeline',
+      { args: { steps: ['a', { prompt: 'b', profile: 'p' }] } },
+      call('spawn', {
+        action: 'pipeline',
+        steps: [{ prompt: 'a' }, { prompt: 'b', profile: 'p' }],
+      }),
+    ],
+    ['ask_user', { args: { question: 'Which?' } }, call('ask_user', { question: 'Which?' })],
+  ] as const)('%s becomes what carries it out', (action, more, expected) => {
+    expect(plan({ action, ...more })).toEqual(expected);
+  });
+
+  it('that cannot be carried out is invalid', () => {
+    const invalid = { kind: 'invalid' };
+    expect(plan({ action: 'tool' })).toMatchObject(invalid);
+    expect(plan({ action: 'tool', target: 'exec' })).toMatchObject(invalid);
+    expect(plan({ action: 'tool', target: 'web_fetch', args: { url: 1 } })).toMatchObject(invalid);
+    expect(plan({ action: 'pipeline' })).toMatchObject(invalid);
+    expect(plan({ action: 'ask_user' })).toMatchObject(invalid);
+    expect(plan({ action: 'specialist' }, { hasSpecialist: false })).toMatchObject(invalid);
+  });
+
+  it('that asks where nobody can be asked says the question', () => {
+    const asked = plan(
+      { action: 'ask_user', args: { question: 'Which?' } },
+      { canCall: () => false },
+    );
+    expect(asked).toEqual({ kind: 'say', text: 'Which?' });
+  });
+});
+
+const TOOLS = new Set(
+  'spawn web_fetch web_search read_file write_file edit_file list_dir exec'.split(' '),
+);
+const ROWS: readonly (readonly [string, string, object])[] = [
+  [
+    'Summarize https://a.example/x.',
+    'subagent',
+    { task: 'Summarize https://a.example/x.', label: 'research' },
+  ],
+  ['Fasse https://a.example zusammen', 'subagent', { label: 'research' }],
+  ['what is on https://a.example/a_(b)?', 'web_fetch', { url: 'https://a.example/a_(b)' }],
+  ['open (https://a.example/p), please', 'web_fetch', { url: 'https://a.example/p' }],
+  ['what is new on hacker news', 'web_fetch', { url: 'https://news.ycombinator.com/' }],
+  ['the latest news, local ones', 'subagent', { label: 'news' }],
+  ['please read notes/plan.md, it is short.', 'read_file', { path: 'notes/plan.md' }],
+  ['Zeig mir bitte „meine liste.txt“', 'read_file', { path: 'meine liste.txt' }],
+  ['muestra src/main.rs', 'read_file', { path: 'src/main.rs' }],
+  ['write "hello there" to notes.txt', 'write_file', { path: 'notes.txt', content: 'hello there' }],
+  ['write buy milk to todo.md', 'write_file', { path: 'todo.md', content: 'buy milk' }],
+  [
+    'create a file a.txt with the text one two',
+    'write_file',
+    { path: 'a.txt', content: 'one two' },
+  ],
+  ['Schreibe Hallo Welt in gruss.txt', 'write_file', { path: 'gruss.txt', content: 'Hallo Welt' }],
+  ['write a poem to poem.txt', 'ask_user', { question: 'What shall I write to poem.txt?' }],
+  ['change "a" to "b" in x.json', 'edit_file', { path: 'x.json', old_text: 'a', new_text: 'b' }],
+  [
+    'replace foo with bar in src/a.ts',
+    'edit_file',
+    { path: 'src/a.ts', old_text: 'foo', new_text: 'bar' },
+  ],
+  ['fix the typos in src/a.ts', 'read_file', { path: 'src/a.ts' }],
+  ['ls', 'list_dir', { path: '.' }],
+  ['list the files in the docs folder', 'list_dir', { path: 'docs' }],
+  ['list everything in src/core', 'list_dir', { path: 'src/core' }],
+  ['what files are in src/core?', 'list_dir', { path: 'src/core' }],
+  ['welche Dateien sind hier', 'list_dir', { path: '.' }],
+  ['run `npm test`', 'exec', { argv: ['npm', 'test'] }],
+  ['please run git commit -m "two words"', 'exec', { argv: ['git', 'commit', '-m', 'two words'] }],
+  ['cargo build --release', 'exec', { argv: ['cargo', 'build', '--release'] }],
+  ['run ls | wc -l', 'exec', { script: 'ls | wc -l' }],
+  ['search for cheap flights to Rome', 'web_search', { query: 'cheap flights to Rome' }],
+  ['Suche nach Zügen nach Wien', 'web_search', { query: 'Zügen nach Wien' }],
+  ['google the speed of light', 'web_search', { query: 'the speed of light' }],
+  ['busca en internet el tiempo', 'web_search', { query: 'el tiempo' }],
+  ['make me a sandwich', 'ask_user', {}],
+  ['list three reasons and/or excuses', 'ask_user', {}],
+  ['hello', 'ask_user', {}],
+];
+
+describe('without a router', () => {
+  test.each(ROWS)('%j is %s', (text, what, args) => {
+    const {
+      action,
+      target,
+      args: given,
+    } = fallbackDecision(text, { tools: TOOLS, isLocal: false });
+    expect(action === 'tool' ? target : action).toBe(what);
+    expect(given).toMatchObject(args);
+  });
+
+  it('a tool that is not there is not called, and the main model being local counts', () => {
+    const without = (text: string, ...names: string[]) => {
+      const tools = new Set([...TOOLS].filter((name) => !names.includes(name)));
+      const { action, target } = fallbackDecision(text, { tools, isLocal: true });
+      return action === 'tool' ? target : action;
+    };
+    expect(without('summarize https://a.example', 'spawn')).toBe('web_fetch');
+    expect(without('summarize https://a.example', 'spawn', 'web_fetch')).toBe('ask_user');
+    for (const [text, name] of ROWS)
+      if (TOOLS.has(name)) expect(without(text, name)).not.toBe(name);
+    expect(without('latest news')).toBe('subagent');
+  });
+
+  it('any text is decided quickly', () => {
+    fc.assert(
+      fc.property(fc.string({ maxLength: 300 }), (text) => {
+        const started = performance.now();
+        fallbackDecision(text.repeat(10), { tools: TOOLS, isLocal: true });
+        expect(performance.now() - started).toBeLessThan(500);
+      }),
+      { numRuns: 100 },
+    );
+  });
+});
