@@ -95,8 +95,11 @@ export type ModelHandle = {
 
 /** Resolves model names; the one place that knows which vendor serves what. */
 export interface ModelRegistry {
-  /** @throws ProviderError `unknown_model` when no configured provider serves the name. */
-  resolve(model: string): ModelHandle;
+  /**
+   * `once`: this very model and a single try, no other in its place.
+   * @throws ProviderError `unknown_model` when no configured provider serves the name.
+   */
+  resolve(model: string, tries?: 'once'): ModelHandle;
   /** The model in force: configured, found in the environment, local, or the demo. */
   readonly defaultModel: string;
   /** A cheaper model of the same vendor for side work; the model itself where there is none. */

@@ -75,10 +75,12 @@ class Registry implements ModelRegistry {
     this.defaultModel = config.agents.defaults.model || this.#credentials.firstFound;
   }
 
-  resolve(name: string): ModelHandle {
+  resolve(name: string, tries?: 'once'): ModelHandle {
     const { candidate, contextTokens } = this.#find(name);
-    const resilience = this.#resilience;
-    const candidates = () => [candidate, ...this.#fallbacks(candidate)] as const;
+    const isOnce = tries === 'once';
+    const resilience = isOnce ? withoutRetries(this.#resilience) : this.#resilience;
+    const others = () => (isOnce ? [] : this.#fallbacks(candidate));
+    const candidates = () => [candidate, ...others()] as const;
     return {
       name: candidate.name,
       contextTokens: Math.min(contextTokens, this.#config.agents.defaults.maxContextTokens),
@@ -165,6 +167,10 @@ function demoCandidate(clock: Clock): Candidate {
     apiBase: '',
     health: createProviderHealth(clock),
   };
+}
+
+function withoutRetries(deps: ResilientDeps): ResilientDeps {
+  return { ...deps, policy: { ...deps.policy, maxRetries: 0 } };
 }
 
 function policyOf({ retry }: Config): RetryPolicy {
