@@ -7,7 +7,7 @@ import { openAuditFile } from '../telemetry/audit-file.ts';
 import { openMetricsFile } from '../telemetry/metrics-file.ts';
 import { createPrometheus } from '../telemetry/prometheus.ts';
 import { openSpans } from '../telemetry/spans.ts';
-import type { AuditLog, MetricsPage, Telemetry } from '../telemetry/telemetry.ts';
+import type { EffectLog, MetricsPage, Telemetry } from '../telemetry/telemetry.ts';
 import type { Home } from './home.ts';
 import type { LiveConfig } from './live-config.ts';
 
@@ -23,7 +23,7 @@ export type TelemetryParts = {
 
 export type Measuring = {
   readonly telemetry: Telemetry;
-  readonly audit: AuditLog;
+  readonly audit: EffectLog;
   /** Left out where it is switched off. */
   readonly metrics?: MetricsPage;
 };
@@ -50,4 +50,4 @@ export async function buildTelemetry(
   };
 }
 
-const SILENT: AuditLog = { note: () => undefined };
+const SILENT: EffectLog = { note: () => undefined, enter: async () => undefined };

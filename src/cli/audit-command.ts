@@ -2,6 +2,7 @@
 // the gateway.
 
 import { Command } from 'commander';
+import type { AuditLine } from '../telemetry/audit-chain.ts';
 import { CommandFailure, EXIT } from './exit-codes.ts';
 import { parseCount } from './flag-values.ts';
 import { momentText } from './moment.ts';
@@ -28,23 +29,37 @@ export function auditCommand(terminal: Terminal): Command {
 
 async function verify(terminal: Terminal) {
   const { AUDIT_SCOPE } = await import('../app/build-telemetry.ts');
-  const { verifyAudit } = await import('../telemetry/audit-file.ts');
+  const { verifyAudit } = await import('../telemetry/audit-verify.ts');
   const verdict = await withState(terminal, ({ store }) =>
     verifyAudit(terminal.home.audit, store.scope(AUDIT_SCOPE)),
   );
   if (verdict.kind === 'intact') {
     terminal.tell(`${verdict.entries} entries, all as they were written.`);
+    tellUnfinished(terminal, verdict.unfinished);
     return;
   }
   const { file, line, problem } = verdict;
   throw new CommandFailure(EXIT.failure, `${file}, line ${line}: ${problem}`);
 }
 
+/** What a killed process had begun, and what is under way. */
+function tellUnfinished(terminal: Terminal, unfinished: readonly AuditLine[]): void {
+  if (unfinished.length === 0) return;
+  const count = unfinished.length === 1 ? '1 call was' : `${unfinished.length} calls were`;
+  terminal.tell(`${count} begun without a word of the outcome: under way, or cut off by a kill.`);
+  for (const line of unfinished.slice(-DEFAULT_SHOWN)) terminal.print(entryText(line));
+}
+
+const entryText = ({ at, kind, fields }: AuditLine) => {
+  const told = Object.entries(fields).map(([name, value]) => `${name}=${value}`);
+  return printable(`${momentText(Date.parse(at))}  ${kind}  ${told.join(' ')}`);
+};
+
 async function show(
   terminal: Terminal,
   { limit, json }: { readonly limit: number; readonly json?: boolean },
 ) {
-  const { auditLines } = await import('../telemetry/audit-file.ts');
+  const { auditLines } = await import('../telemetry/audit-verify.ts');
   const { readLine } = await import('../telemetry/audit-chain.ts');
   const newest: string[] = [];
   for await (const { text } of auditLines(terminal.home.audit)) {
@@ -53,12 +68,7 @@ async function show(
   }
   for (const text of newest) {
     const entry = json === true ? undefined : readLine(text);
-    if (entry === undefined) terminal.print(printable(text));
-    else {
-      const fields = Object.entries(entry.fields).map(([name, value]) => `${name}=${value}`);
-      const at = momentText(Date.parse(entry.at));
-      terminal.print(printable(`${at}  ${entry.kind}  ${fields.join(' ')}`));
-    }
+    terminal.print(entry === undefined ? printable(text) : entryText(entry));
   }
   if (newest.length === 0) terminal.note('Nothing was done with effects yet.');
 }

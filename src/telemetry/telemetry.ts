@@ -108,3 +108,14 @@ export interface AuditLog {
   /** Kept in the order of the calls; whoever notes never waits and never fails. */
   note(event: AuditEvent): void;
 }
+
+/** The `status` of an intent; the entry with the same `call` and another status is its outcome. */
+export const BEGUN = 'begun';
+
+export interface EffectLog extends AuditLog {
+  /**
+   * An intent, before its effect: when it resolves the entry outlives this process, though not a power
+   * cut, which costs no wait for the disk. Never fails; while nothing can be written it does not wait.
+   */
+  enter(event: AuditEvent): Promise<void>;
+}

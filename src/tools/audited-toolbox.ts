@@ -1,9 +1,9 @@
-// The toolbox with every call that has effects entered into the audit file: what it was, of whose turn,
-// and how it ended. Arguments stand there as their hash, what they are about in short.
+// The toolbox with every call that has effects entered into the audit file: what it is, of whose turn,
+// before it begins, and how it ended. Arguments stand there as their hash, what they are about in short.
 
-import { createHash } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import type { ToolAccess } from '../core/rights.ts';
-import type { AuditLog } from '../telemetry/telemetry.ts';
+import { BEGUN, type EffectLog } from '../telemetry/telemetry.ts';
 import type { BoundCall, Toolbox } from './tool.ts';
 
 const EFFECTS: readonly ToolAccess[] = ['write', 'rules', 'send', 'execute', 'schedule'];
@@ -11,7 +11,7 @@ const MAX_DETAIL_CHARS = 300;
 
 export function auditedToolbox(
   toolbox: Toolbox,
-  audit: AuditLog,
+  audit: EffectLog,
   redact: (text: string) => string,
 ): Toolbox {
   return {
@@ -25,22 +25,21 @@ export function auditedToolbox(
 
 type Ready = Extract<BoundCall, { readonly kind: 'ready' }>;
 
-function audited(bound: Ready, audit: AuditLog, redact: (text: string) => string): Ready {
+function audited(bound: Ready, audit: EffectLog, redact: (text: string) => string): Ready {
   return {
     ...bound,
     async run(context) {
       const access = bound.accessIn({ isTainted: context.isTainted });
+      if (!EFFECTS.includes(access)) return bound.run(context);
+      const fields = {
+        ...{ call: randomUUID(), tool: bound.name, access },
+        ...{ session: context.session, turn: context.turnId, wasTainted: context.isTainted },
+        about: redact(bound.detail).slice(0, MAX_DETAIL_CHARS).toWellFormed(),
+        argumentsSha256: createHash('sha256').update(bound.arguments).digest('hex'),
+      };
+      await audit.enter({ kind: 'tool_call', fields: { ...fields, status: BEGUN } });
       const outcome = await bound.run(context);
-      if (!EFFECTS.includes(access)) return outcome;
-      audit.note({
-        kind: 'tool_call',
-        fields: {
-          ...{ tool: bound.name, access, session: context.session, turn: context.turnId },
-          ...{ status: outcome.status, wasTainted: context.isTainted },
-          about: redact(bound.detail).slice(0, MAX_DETAIL_CHARS).toWellFormed(),
-          argumentsSha256: createHash('sha256').update(bound.arguments).digest('hex'),
-        },
-      });
+      audit.note({ kind: 'tool_call', fields: { ...fields, status: outcome.status } });
       return outcome;
     },
   };

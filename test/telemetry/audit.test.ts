@@ -4,7 +4,8 @@ import { appendFile, mkdir, readFile, rm, truncate, writeFile } from 'node:fs/pr
 import { join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
 import { silentLogger } from '../../src/lib/logger.ts';
-import { openAuditFile, verifyAudit } from '../../src/telemetry/audit-file.ts';
+import { openAuditFile } from '../../src/telemetry/audit-file.ts';
+import { verifyAudit } from '../../src/telemetry/audit-verify.ts';
 import { temporaryFolder } from '../sessions/session-folder.ts';
 import { createMemoryStore } from '../support/memory-host.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
@@ -30,11 +31,11 @@ async function createAudit(maxBytes?: number) {
 describe('the audit file', () => {
   it('goes on where an earlier process ended, over several files', async () => {
     const { write, verify, path } = await createAudit(600);
-    expect(await verify()).toEqual({ kind: 'intact', entries: 0 });
+    expect(await verify()).toMatchObject({ kind: 'intact', entries: 0 });
     await write('exec', 'send_email');
     await write('exec');
     await write('cron', 'exec');
-    expect(await verify()).toEqual({ kind: 'intact', entries: 5 });
+    expect(await verify()).toMatchObject({ kind: 'intact', entries: 5 });
     expect(await readFile(path.replace('.jsonl', '.0001.jsonl'), 'utf8')).toContain('send_email');
   });
 
@@ -70,7 +71,7 @@ describe('the audit file', () => {
       expect((await verify()).kind).toBe('broken');
     }
     await rewrite([a, b, c, d]);
-    expect(await verify()).toEqual({ kind: 'intact', entries: 4 });
+    expect(await verify()).toMatchObject({ kind: 'intact', entries: 4 });
   });
 
   it('shows that its end was cut off or the whole is gone, also after more was written', async () => {
@@ -105,20 +106,52 @@ describe('the audit file', () => {
     await write('b', 'c');
     // Killed after the file was written and before the store heard of it.
     await state.set('head', head);
-    expect(await verify()).toEqual({ kind: 'intact', entries: 3 });
+    expect(await verify()).toMatchObject({ kind: 'intact', entries: 3 });
     await write('d');
-    expect(await verify()).toEqual({ kind: 'intact', entries: 4 });
+    expect(await verify()).toMatchObject({ kind: 'intact', entries: 4 });
     // Killed within a line.
     await appendFile(path, '{"seq":5,"at":"20');
-    expect(await verify()).toEqual({ kind: 'intact', entries: 4 });
+    expect(await verify()).toMatchObject({ kind: 'intact', entries: 4 });
     await write('e');
-    expect(await verify()).toEqual({ kind: 'intact', entries: 5 });
+    expect(await verify()).toMatchObject({ kind: 'intact', entries: 5 });
     expect(await lines()).toHaveLength(5);
     // Half of one that was counted.
     await truncate(path, (await readFile(path)).length - 9);
     expect((await verify()).kind).toBe('broken');
     await truncate(path, 0);
     expect((await verify()).kind).toBe('broken');
+  });
+
+  it('holds what was begun before it is done, without the disk, and shows what a kill cut off', async () => {
+    const { path, state, lines, verify } = await createAudit();
+    const audit = openAuditFile({ path, state, clock: createMovableClock(), log: silentLogger });
+    const entry = (call: string, status: string) =>
+      ({ kind: 'tool_call', fields: { tool: 'exec', call, status } }) as const;
+    await audit.enter(entry('1', 'begun'));
+    expect(await lines()).toHaveLength(1);
+    expect(await state.get('head')).toBeUndefined();
+    audit.note(entry('1', 'ok'));
+    await audit.enter(entry('2', 'begun'));
+    // Killed here: another process goes on behind it.
+    expect(await verify()).toMatchObject({ entries: 3, unfinished: [{ fields: { call: '2' } }] });
+    const next = openAuditFile({ path, state, clock: createMovableClock(), log: silentLogger });
+    next.note(entry('3', 'failed'));
+    await next[Symbol.asyncDispose]();
+    const verdict = await verify();
+    expect(verdict).toMatchObject({ kind: 'intact', entries: 4, unfinished: [{ seq: 3 }] });
+  });
+
+  it('does not hold a call up while nothing can be written', async () => {
+    const path = join(await temporaryFolder(), 'audit.jsonl');
+    const clock = createMovableClock();
+    const state = createMemoryStore();
+    const audit = openAuditFile({ path, state, clock, log: silentLogger });
+    await mkdir(path);
+    await audit.enter({ kind: 'tool_call', fields: { call: '1', status: 'begun' } });
+    await audit.enter({ kind: 'tool_call', fields: { call: '2', status: 'begun' } });
+    await rm(path, { recursive: true });
+    await audit[Symbol.asyncDispose]();
+    expect(await verifyAudit(path, state)).toMatchObject({ entries: 2 });
   });
 
   it('keeps what cannot be written and writes it once it can, each entry once', async () => {
@@ -146,7 +179,7 @@ describe('the audit file', () => {
     note('send_email');
     isStoreDown = false;
     await audit[Symbol.asyncDispose]();
-    expect(await verifyAudit(path, state)).toEqual({ kind: 'intact', entries: 3 });
+    expect(await verifyAudit(path, state)).toMatchObject({ kind: 'intact', entries: 3 });
     const tools = (await readFile(path, 'utf8')).match(/"tool":"\w+"/g);
     expect(tools).toEqual(['"tool":"exec"', '"tool":"cron"', '"tool":"send_email"']);
     expect(clock.pending).toBe(0);

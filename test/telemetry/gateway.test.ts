@@ -14,7 +14,7 @@ import { homeOf } from '../../src/app/home.ts';
 import { withOpenState } from '../../src/app/state.ts';
 import { checkAccounts } from '../../src/cli/doctor/account-check.ts';
 import { systemClock } from '../../src/lib/clock.ts';
-import { verifyAudit } from '../../src/telemetry/audit-file.ts';
+import { verifyAudit } from '../../src/telemetry/audit-verify.ts';
 import { temporaryFolder } from '../sessions/session-folder.ts';
 import { callTools, fail, say, startLlmServer } from '../support/llm-server.ts';
 
@@ -116,8 +116,13 @@ it('one turn is found by one id wherever the gateway keeps account of it', async
   const audit = await jsonLines(home.audit);
   expect(
     audit.map(({ kind, fields }) => fields.what ?? fields.command ?? `${kind} ${fields.tool}`),
-  ).toEqual(['started', 'tool_call write_file', '/allow once telegram 4711', '/forget', 'stopped']);
-  expect(audit[1].fields).toMatchObject({ turn, access: 'write', status: 'ok' });
+  ).toEqual([
+    ...['started', 'tool_call write_file', 'tool_call write_file'],
+    ...['/allow once telegram 4711', '/forget', 'stopped'],
+  ]);
+  const { call } = audit[1].fields;
+  expect(audit[1].fields).toMatchObject({ turn, access: 'write', status: 'begun' });
+  expect(audit[2].fields).toMatchObject({ turn, access: 'write', status: 'ok', call });
   expect(JSON.stringify(audit)).not.toContain(SAID);
 
   const [log = ''] = await readdir(home.logs);
@@ -133,7 +138,9 @@ it('one turn is found by one id wherever the gateway keeps account of it', async
   await withOpenState(home, systemClock, async (state) => {
     const kept = state.store.scope(AUDIT_SCOPE);
     expect(why).toContain(turn);
-    expect(await verifyAudit(home.audit, kept)).toEqual({ kind: 'intact', entries: 5 });
+    expect(await verifyAudit(home.audit, kept)).toEqual({
+      ...{ kind: 'intact', entries: 6, unfinished: [] },
+    });
     const levels = async () =>
       (await checkAccounts(home, loaded.config, state)).map(({ level }) => level);
     expect(await levels()).toEqual(['ok']);

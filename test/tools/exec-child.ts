@@ -5,15 +5,34 @@ import { accountId, channelName, chatId, sessionKey, turnId } from '../../src/co
 import { OWNER_TURN } from '../../src/core/notes.ts';
 import { ALL_RIGHTS } from '../../src/core/rights.ts';
 import { systemClock } from '../../src/lib/clock.ts';
+import { silentLogger } from '../../src/lib/logger.ts';
+import { openAuditFile } from '../../src/telemetry/audit-file.ts';
+import { auditedToolbox } from '../../src/tools/audited-toolbox.ts';
 import { createExec } from '../../src/tools/exec/exec.ts';
+import type { Tool } from '../../src/tools/tool.ts';
+import { createToolbox } from '../../src/tools/toolbox.ts';
 import { createTestExecutor } from '../support/executor.ts';
+import { createMemoryStore } from '../support/memory-host.ts';
 
 const [, , home = '', seconds = ''] = process.argv;
 const exec = createExec(await createTestExecutor({ home }));
+const toolbox = createToolbox({
+  tools: () => [exec] as readonly Tool[],
+  settings: () => ({ disabled: [], maxResultChars: 20_000, timeoutMs: 60_000 }),
+  clock: systemClock,
+  log: silentLogger,
+});
+const audit = openAuditFile({
+  ...{ path: join(home, 'audit.jsonl'), state: createMemoryStore() },
+  ...{ clock: systemClock, log: silentLogger },
+});
 const script = `setsid sleep ${seconds} & sleep ${seconds} & wait`;
-await exec.run(
-  { script },
-  {
+const bound = auditedToolbox(toolbox, audit, (text) => text).bind(
+  'exec',
+  JSON.stringify({ script }),
+);
+if (bound.kind === 'ready') {
+  await bound.run({
     session: sessionKey('test:1'),
     turnId: turnId('t1'),
     chat: { channel: channelName('test'), account: accountId('default'), chat: chatId('1') },
@@ -24,5 +43,5 @@ await exec.run(
     isTainted: false,
     person: OWNER_TURN,
     say: async () => undefined,
-  },
-);
+  });
+}

@@ -13,6 +13,7 @@ import { isLoaderVariable } from '../../src/core/loader-variables.ts';
 import { ALL_RIGHTS } from '../../src/core/rights.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
+import { verifyAudit } from '../../src/telemetry/audit-verify.ts';
 import { createExec } from '../../src/tools/exec/exec.ts';
 import { createExecuteCode } from '../../src/tools/exec/execute-code.ts';
 import { NO_SHIELDS } from '../../src/tools/exec/sandbox.ts';
@@ -21,6 +22,7 @@ import { seatbeltProfile } from '../../src/tools/exec/seatbelt.ts';
 import type { Tool, ToolContext } from '../../src/tools/tool.ts';
 import { createToolbox } from '../../src/tools/toolbox.ts';
 import { createIdleExecutor, createTestExecutor } from '../support/executor.ts';
+import { createMemoryStore } from '../support/memory-host.ts';
 import { createWorkspace } from './workspace-fixture.ts';
 
 const idle = createIdleExecutor();
@@ -192,6 +194,8 @@ describe('a program that is over', () => {
     await expect.poll(() => running(second).length, { timeout: 10_000 }).toBeGreaterThan(2);
     child.kill('SIGKILL');
     await expect.poll(() => running(second)).toEqual([]);
+    const begun = await verifyAudit(join(home, 'audit.jsonl'), createMemoryStore());
+    expect(begun).toMatchObject({ unfinished: [{ fields: { tool: 'exec', status: 'begun' } }] });
     const scripts = () => readdirSync(tmpdir()).filter((name) => name.startsWith('nanobot-exec-'));
     const left = scripts().find((name) => holds(name, second)) ?? '';
     await removeOldFolders(Date.now() - 3_600_000);

@@ -6,7 +6,7 @@ import { AUDIT_SCOPE } from '../../app/build-telemetry.ts';
 import type { Home } from '../../app/home.ts';
 import type { OpenedState } from '../../app/state.ts';
 import type { Config } from '../../core/config.ts';
-import { verifyAudit } from '../../telemetry/audit-file.ts';
+import { verifyAudit } from '../../telemetry/audit-verify.ts';
 import { type Finding, fail, ok } from './finding.ts';
 
 export async function checkAccounts(
