@@ -29,12 +29,14 @@ import { createSpentButtons } from '../gateway/spent-buttons.ts';
 import { createStrangerAnswers } from '../gateway/stranger-answers.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
-import type { BusStore, StateStore } from '../store/store.ts';
+import type { BusStore, EmbeddedStore, StateStore } from '../store/store.ts';
 import { buildDrafts } from './build-drafts.ts';
 import { type BuiltMailBridge, buildMailBridge } from './build-mail-bridge.ts';
 import type { BuiltMemory } from './build-memory.ts';
+import { buildReflectionClock } from './build-reflection.ts';
 import type { Measuring } from './build-telemetry.ts';
 import { policyOf } from './doors.ts';
+import type { BackgroundWork } from './gateway-service.ts';
 import type { LiveConfig } from './live-config.ts';
 import type { OwnerDoor } from './owner-door.ts';
 
@@ -42,7 +44,7 @@ export type DecisionParts = {
   readonly live: LiveConfig;
   readonly clock: Clock;
   readonly log: Logger;
-  readonly store: StateStore & Pick<BusStore, 'hasWrittenTo'>;
+  readonly store: StateStore & Pick<BusStore, 'hasWrittenTo'> & Pick<EmbeddedStore, 'revision'>;
   readonly bus: MessageBus;
   readonly people: People;
   readonly judge: Judge;
@@ -50,7 +52,7 @@ export type DecisionParts = {
   readonly agent: Agent;
   readonly desk: SpendingDesk;
   readonly side: SideModel;
-  readonly remembering: Pick<BuiltMemory, 'desk' | 'reflecting'>;
+  readonly remembering: Pick<BuiltMemory, 'desk' | 'reflecting' | 'reflectionStamp'>;
   readonly measuring: Pick<Measuring, 'audit'>;
   manager(): ChannelManager;
 };
@@ -62,6 +64,7 @@ export type Deciding = {
   readonly drafts: Drafts;
   readonly asks: Asks;
   readonly reflect: ReflectionDesk['reflect'];
+  readonly thinkOver: BackgroundWork;
   readonly mails: BuiltMailBridge['desk'];
   readonly bridge: BuiltMailBridge['bridge'];
   /** Where an owner is asked. */
@@ -119,6 +122,7 @@ export function buildDecisions(parts: DecisionParts): Deciding {
   const reflection = parts.remembering.reflecting({
     side: () => side,
     questions: () => questions,
+    ownerChat,
   });
   const origins = createOrigins({
     judge: parts.judge,
@@ -133,6 +137,7 @@ export function buildDecisions(parts: DecisionParts): Deciding {
     drafts,
     asks,
     reflect: (message) => reflection.reflect(message),
+    thinkOver: buildReflectionClock(parts, reflection, ownerChat),
     mails: mails.desk,
     bridge: mails.bridge,
     ownerChat,

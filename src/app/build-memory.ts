@@ -8,6 +8,7 @@ import { chatsOfJobs } from '../automation/job-chats.ts';
 import { chatsOfNobody, createWorkLeftovers } from '../automation/work-leftovers.ts';
 import type { SessionKey } from '../core/ids.ts';
 import type { InboundMessage } from '../core/message.ts';
+import { OWNER_TURN } from '../core/notes.ts';
 import { type Asking, createMemoryDesk, type MemoryDesk } from '../gateway/memory-desk.ts';
 import type { Persons } from '../gateway/persons.ts';
 import type { Questions } from '../gateway/question.ts';
@@ -42,7 +43,9 @@ export type BuiltMemory = {
   readonly memory: MemoryStore;
   readonly past: PastSessions;
   readonly desk: MemoryDesk;
-  reflecting(later: Pick<ReflectionDeskDeps, 'side' | 'questions'>): ReflectionDesk;
+  reflecting(later: Pick<ReflectionDeskDeps, 'side' | 'questions' | 'ownerChat'>): ReflectionDesk;
+  /** Of what the owners' memory could be thought over for. */
+  reflectionStamp(): Promise<string>;
   readonly indexing: Pick<SessionIndexing, 'run'>;
   /** Conversations of work that is over. */
   readonly leftovers: ReturnType<typeof createWorkLeftovers>;
@@ -128,6 +131,7 @@ export function buildMemory(parts: MemoryParts): BuiltMemory {
       indexing,
       sessions: followed,
     },
+    reflectionStamp: () => reflection.stamp(OWNER_TURN.notes),
     takesUp: async (session, message) => watch.opened(session, await personOf(message)),
   };
 }

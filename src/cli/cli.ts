@@ -17,6 +17,7 @@ import { explainError } from './explain-error.ts';
 import { gatewayCommand } from './gateway-command.ts';
 import { linkCommand } from './link-command.ts';
 import { mcpCommand } from './mcp-command.ts';
+import { memoryCommand } from './memory-command.ts';
 import { onboardCommand } from './onboard-command.ts';
 import {
   emailCommand,
@@ -56,6 +57,7 @@ const COMMANDS: readonly CommandFactory[] = [
   approvalsCommand,
   peopleCommand,
   cronCommand,
+  memoryCommand,
   sessionsCommand,
   skillsCommand,
   agentsCommand,

@@ -22,4 +22,15 @@ export const sessionsSchema = z.strictObject({
 
 export const memorySchema = z.strictObject({
   enabled: z.boolean().default(true).describe('remember, recall and MEMORY.md in the prompt.'),
+  reflection: z
+    .strictObject({
+      everyHours: count(0, 8760)
+        .default(0)
+        .describe('How often the owners’ memory is thought over by itself; 0: never.'),
+      apply: z
+        .enum(['ask', 'write'])
+        .default('ask')
+        .describe('An owner sees what would change and says yes; or it is written at once.'),
+    })
+    .prefault({}),
 });

@@ -3,15 +3,25 @@
 
 import type { SideModel } from '../agent/side-model.ts';
 import { SpendingRefusedError } from '../agent/spending.ts';
+import type { Payer } from '../core/budget-limits.ts';
 import { ProviderError } from '../core/errors.ts';
-import { type InboundMessage, idsOf } from '../core/message.ts';
+import { type ChatRef, type InboundMessage, idsOf } from '../core/message.ts';
+import { OWNER_TURN } from '../core/notes.ts';
 import type { KeyValueStore } from '../store/store.ts';
-import type { QuestionHandler, Questions } from './question.ts';
+import type { Question, QuestionHandler, Questions } from './question.ts';
 import type { TurnPersonOf } from './turn-person.ts';
+
+/** `words`: for a person. */
+export type ThoughtOver = {
+  readonly kind: 'asked' | 'written' | 'left';
+  readonly words: string;
+};
 
 export interface ReflectionDesk {
   /** Thinks it over and asks; the words for the person. */
   reflect(message: InboundMessage): Promise<string>;
+  /** The owners' own, for whoever is asked where they are; a repeat of the name does nothing further. */
+  byItself(name: string, apply: 'ask' | 'write'): Promise<ThoughtOver>;
   readonly handler: QuestionHandler;
 }
 
@@ -32,6 +42,8 @@ export type ReflectionDeskDeps = {
     apply(proposal: unknown): Promise<'written' | 'changed'>;
   };
   questions(): Pick<Questions, 'ask'>;
+  /** Where an owner is asked. */
+  ownerChat(): Promise<ChatRef>;
 };
 
 /** The kind of the question's subject. */
@@ -43,55 +55,71 @@ const EXPIRES_MS = 86_400_000;
 const NOTHING = 'There is nothing to think over: nothing was noted that is not remembered.';
 const USELESS =
   'What came of it would have dropped too much of what I remember, so I left it as it is.';
+const THOUGHT = 'I thought it over.';
 const FAILED = 'I could not think it over now.';
 
 export function createReflectionDesk(deps: ReflectionDeskDeps): ReflectionDesk {
   const { personOf, side, state, reflection, questions } = deps;
 
-  function askFor(payer: InboundMessage) {
+  function askFor(payer: Payer) {
     const { signal } = new AbortController();
     return (system: string, text: string, maxTokens: number) =>
       side().complete({ role: 'reflection', payer, system, text, maxTokens }, signal);
   }
 
+  /** What was proposed under this name before a crash is proposed as it was; else why there is nothing. */
+  async function proposalFor(name: string, payer: Payer, notesOf: () => Promise<string>) {
+    const known = await state.get(name);
+    if (known !== undefined) return JSON.parse(known) as Kept;
+    const found = await proposed(async () => reflection.propose(await notesOf(), askFor(payer)));
+    if (typeof found === 'string') return found;
+    const { proposal, changes } = found;
+    await state.set(name, JSON.stringify({ proposal, changes }));
+    return { proposal, changes };
+  }
+
+  const ask = (name: string, { changes }: Kept, who: Pick<Question, 'chat' | 'approvers'>) =>
+    questions().ask({
+      ...who,
+      id: `${REFLECTION_SUBJECT}/${name}`,
+      markdown: `Shall I change what I remember like this?\n\n${shown(changes)}`,
+      choices: [
+        { label: 'Change it', action: 'write' },
+        { label: 'Leave it', action: 'leave' },
+      ],
+      subject: `${REFLECTION_SUBJECT}:${name}`,
+      expiresInMs: EXPIRES_MS,
+    });
+
+  async function decide(name: string, action: string): Promise<string> {
+    const row = await state.get(name);
+    if (row === undefined) return 'It was decided before.';
+    const outcome = action === 'write' ? await reflection.apply(proposalIn(row)) : 'left';
+    await state.delete(name);
+    return OUTCOMES[outcome];
+  }
+
   return {
     async reflect(message) {
-      const { sender } = message;
+      const { sender, chat } = message;
       if (sender.kind !== 'person') return FAILED;
-      const known = await state.get(message.id);
-      // What was proposed before a crash is asked as it was.
-      const reflected =
-        known === undefined
-          ? await proposed(async () => {
-              const { notes } = await personOf(message);
-              return reflection.propose(notes, askFor(message));
-            })
-          : (JSON.parse(known) as Kept);
-      if (typeof reflected === 'string') return reflected;
-      const { proposal, changes } = reflected;
-      await state.set(message.id, JSON.stringify({ proposal, changes }));
-      await questions().ask({
-        id: `${REFLECTION_SUBJECT}/${message.id}`,
-        chat: message.chat,
-        markdown: `Shall I change what I remember like this?\n\n${shown(changes)}`,
-        choices: [
-          { label: 'Change it', action: 'write' },
-          { label: 'Leave it', action: 'leave' },
-        ],
-        approvers: idsOf(sender),
-        subject: `${REFLECTION_SUBJECT}:${message.id}`,
-        expiresInMs: EXPIRES_MS,
-      });
-      return 'I thought it over.';
+      const notesOf = async () => (await personOf(message)).notes;
+      const found = await proposalFor(message.id, message, notesOf);
+      if (typeof found === 'string') return found;
+      await ask(message.id, found, { chat, approvers: idsOf(sender) });
+      return THOUGHT;
+    },
+    async byItself(name, apply) {
+      const chat = await deps.ownerChat();
+      const sender = { kind: 'system', source: 'heartbeat' } as const;
+      const found = await proposalFor(name, { chat, sender }, async () => OWNER_TURN.notes);
+      if (typeof found === 'string') return { kind: 'left', words: found };
+      if (apply === 'write') return { kind: 'written', words: await decide(name, 'write') };
+      await ask(name, found, { chat, approvers: 'owners' });
+      return { kind: 'asked', words: THOUGHT };
     },
     handler: {
-      async answer(id, action) {
-        const row = await state.get(id);
-        if (row === undefined) return 'It was decided before.';
-        const outcome = action === 'write' ? await reflection.apply(proposalIn(row)) : 'left';
-        await state.delete(id);
-        return OUTCOMES[outcome];
-      },
+      answer: decide,
       expired: (id) => state.delete(id),
     },
   };

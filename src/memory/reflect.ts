@@ -49,6 +49,8 @@ export type Proposed =
 
 export interface Reflection {
   propose(notes: string, ask: AskModel): Promise<Proposed>;
+  /** Another one where there is something else to think over; empty: nothing. */
+  stamp(notes: string): Promise<string>;
   /** May be repeated. `changed`: the file is another one by now, nothing was written. */
   apply(proposal: unknown): Promise<'written' | 'changed'>;
 }
@@ -108,6 +110,10 @@ export function createReflection(deps: ReflectionDeps): Reflection {
       const changes = lineChanges(before, text);
       if (changes.length === 0) return { kind: 'nothing' };
       return { kind: 'proposed', proposal: { notes, base: hashOf(before), text, used }, changes };
+    },
+    async stamp(notes) {
+      const { told } = await material(notes);
+      return told.length === 0 ? '' : hashOf(JSON.stringify(told));
     },
     async apply(stored) {
       const { notes, base, text, used } = proposalShape.parse(stored);

@@ -200,4 +200,14 @@ it('thinks over what was noted, and changes what it remembers only with a yes', 
   await telegram.waitFor(() => heardBy(OLGA.id).find((text) => /^Changed\./.test(text)));
   expect(await readFile(path, 'utf8')).toContain('Lives in Ghent');
   expect(await asks(ANNA, '/memory reflect', /nothing to think over|Only my owner/)).toBeDefined();
+  // From the command line, taken up by the next gateway.
+  await gateway.kill();
+  const changed = await readFile(path, 'utf8');
+  const shown = await runNanobot(['memory', 'show'], { home: home.path });
+  expect(shown.stdout).toContain('Lives in Ghent');
+  expect((await runNanobot(['memory', 'reflect'], { home: home.path })).code).toBe(0);
+  model.respond(() => say(`${changed}- [2026-11-22] Has a garden.`));
+  gateway = await home.start();
+  await telegram.waitFor(() => heardBy(OLGA.id).find((text) => /Has a garden/.test(text)), 20_000);
+  expect(await readFile(path, 'utf8')).toBe(changed);
 });

@@ -1,0 +1,38 @@
+// Builds what has the owners' memory thought over without a message.
+
+import { messageId } from '../core/ids.ts';
+import type { ChatRef } from '../core/message.ts';
+import { quietUntil } from '../core/quiet-hours.ts';
+import { createReflectionClock, REFLECTION_CLOCK_SCOPE } from '../gateway/reflection-clock.ts';
+import type { ReflectionDesk } from '../gateway/reflection-desk.ts';
+import type { DecisionParts } from './build-decisions.ts';
+import type { BackgroundWork } from './gateway-service.ts';
+
+export function buildReflectionClock(
+  { live, clock, log, store, bus, remembering }: DecisionParts,
+  desk: Pick<ReflectionDesk, 'byItself'>,
+  ownerChat: () => Promise<ChatRef>,
+): BackgroundWork {
+  const thinking = createReflectionClock({
+    ...{ clock, log, state: store.scope(REFLECTION_CLOCK_SCOPE) },
+    revision: () => store.revision(),
+    settings() {
+      const { enabled, reflection } = live.config.memory;
+      return enabled ? reflection : { ...reflection, everyHours: 0 };
+    },
+    isQuiet() {
+      const { quietHours, sessions } = live.config;
+      return quietUntil(clock.now(), quietHours, sessions.timeZone) !== undefined;
+    },
+    stamp: () => remembering.reflectionStamp(),
+    reflect: (name, apply) => desk.byItself(name, apply),
+    async tell(name, markdown) {
+      await bus.send({
+        id: messageId(`reflection/${name}/told`),
+        chat: await ownerChat(),
+        markdown,
+      });
+    },
+  });
+  return { name: 'reflection', run: (signal) => thinking.run(signal) };
+}
