@@ -40,9 +40,11 @@ export function chargedMeter(
   const whatFor = { role, ...(turnId === undefined ? {} : { turnId }) };
   return {
     about: whatFor,
-    async begin(model, signal) {
+    async begin(model, signal, waitedMs) {
       const outputTokens = maxTokens + thinkingBudget;
-      const planned = { payer, model, ...whatFor, inputTokens: inputTokens(), outputTokens };
+      const waited = waitedMs === undefined ? {} : { waitedMs };
+      const tokens = { inputTokens: inputTokens(), outputTokens };
+      const planned = { payer, model, ...whatFor, ...tokens, ...waited };
       const reserved = await spending.reserve(planned, signal);
       if (reserved.kind === 'refused') throw new SpendingRefusedError(reserved.text);
       return {

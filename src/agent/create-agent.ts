@@ -40,6 +40,7 @@ import { Thread } from './thread.ts';
 import { createTokenCorrection, type TokenCorrection } from './token-correction.ts';
 import type { TurnContext } from './turn-context.ts';
 import { TurnRights } from './turn-rights.ts';
+import { TurnTime } from './turn-time.ts';
 
 export type AgentDeps = NoteSources & {
   readonly sessions: SessionStore;
@@ -96,7 +97,8 @@ export function createAgent(deps: AgentDeps): Agent & AsyncDisposable {
     async *run(input, context, signal) {
       const opened = await withMode(deps, await openTurn(deps, lasting, input, context));
       const timeUp = new AbortController();
-      const deadline = clock.timer(opened.limits.maxMs, () => timeUp.abort(new TurnTimeUp()));
+      const { time, limits } = opened;
+      const deadline = time.limit(limits.maxMs, () => timeUp.abort(new TurnTimeUp()));
       const turn = { ...opened, signal: AbortSignal.any([signal, timeUp.signal]) };
       try {
         let state: TurnState = TURN_START;
@@ -133,7 +135,9 @@ async function openTurn(
 ): Promise<ModeTurn> {
   const { sessions, clock } = deps;
   const settings = deps.settings();
-  const startedMs = clock.monotonic();
+  const time = new TurnTime(clock);
+  const models = deps.models();
+  await models.ready?.(input.settings.model ?? models.defaultModel);
   const { session, turnId } = input;
   const means = {
     toolbox: confinedTools(deps.toolbox(), input.confines),
@@ -156,11 +160,11 @@ async function openTurn(
     clock,
     limits: limitsOf(settings, input.confines),
     prepared: await contexts.current(context, input.chat, input.person),
-    models: deps.models(),
+    models,
     thread: new Thread({ sessions, session, turnId, ...reading }),
     log: deps.log.child({ session, turnId }),
     zone: zoneName(timeZone),
-    elapsedMs: () => Math.round(clock.monotonic() - startedMs),
+    time,
   };
 }
 

@@ -27,7 +27,7 @@ export async function finalizeTurn(
     ...(ending.kind === 'limit' ? { limit: ending.limit } : {}),
     rounds: progress.rounds,
     tokens: progress.tokens,
-    elapsedMs: turn.elapsedMs(),
+    elapsedMs: turn.time.elapsedMs(),
   });
   return { type: 'recorded', outcome: { kind: outcome, answers, throughSeq } };
 }

@@ -6,7 +6,7 @@ import { imagesShownBy } from '../core/model-vision.ts';
 import { buildPrompt, type PromptSection } from '../core/prompt.ts';
 import { ALL_RIGHTS } from '../core/rights.ts';
 import { imagesTokens, messagesTokens, textTokens } from '../core/tokens.ts';
-import { sized, toolsTokens, toolsWithRoom } from '../core/tool-room.ts';
+import { sized, toolsFor, toolsTokens, toolsWithRoom } from '../core/tool-room.ts';
 import type { ModelMessage } from '../core/transcript.ts';
 import type { Ask, StateOf, TurnLimit } from '../core/turn-state.ts';
 import { workingNoteText } from '../core/working-memory.ts';
@@ -36,8 +36,12 @@ export function planCall(turn: TurnContext, asked: Asked): ModelCall {
   const { settings, input } = turn;
   const handle = turn.models.resolve(model);
   const contextTokens = Math.min(handle.contextTokens, settings.maxContextTokens);
-  const budget = callBudget(contextTokens, settings.maxTokens);
-  const described = cue?.tools === 'none' ? [] : toolsWithRoom(toolsOf(turn), contextTokens);
+  const { maxReliableOutput = settings.maxTokens } = handle.capabilities;
+  const budget = callBudget(contextTokens, Math.min(settings.maxTokens, maxReliableOutput));
+  const described =
+    cue?.tools === 'none'
+      ? []
+      : toolsWithRoom(toolsFor(toolsOf(turn), handle, settings.smallTools), contextTokens);
   const system = systemPrompt(turn, { contextTokens, local: handle.local }, described);
   const messages = withNote(
     turn.thread.messages,

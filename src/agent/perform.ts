@@ -41,6 +41,6 @@ async function wait(
 ): Promise<SignalOf<'waiting'>> {
   if (delayMs > 0) await turn.clock.sleep(delayMs, turn.signal);
   const isSteered = await recordSteering(turn);
-  const elapsedMs = turn.elapsedMs();
+  const elapsedMs = turn.time.elapsedMs();
   return { type: 'resumed', elapsedMs, ...(isSteered ? { isSteered } : {}) };
 }

@@ -22,6 +22,8 @@ export type AgentSettings = {
   readonly clearing: Config['agents']['defaults']['clearing'];
   /** Absolute path. */
   readonly workspace: string;
+  /** Tools of a small model on a local server; empty: all. */
+  readonly smallTools: readonly string[];
   /** Of a document, shown with its message. */
   readonly maxInlineChars: number;
   /** IANA name; empty = the machine's. */
@@ -44,6 +46,7 @@ export function agentSettingsOf(config: Config, workspace: string): AgentSetting
     maxTurnMs: defaults.maxTurnSecs * 1000,
     clearing: defaults.clearing,
     workspace,
+    smallTools: config.localModels.smallTools,
     maxInlineChars: config.media.maxInlineChars,
     timeZone: config.sessions.timeZone,
   };

@@ -18,6 +18,8 @@ export type PlannedCall = {
   /** Estimates: the question, and the longest answer that was asked for. */
   readonly inputTokens: number;
   readonly outputTokens: number;
+  /** For a place at a local server, before the try; left out where none is needed. */
+  readonly waitedMs?: number;
 };
 
 export type CallEnd =

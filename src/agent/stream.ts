@@ -63,6 +63,7 @@ async function* show(
   const { handle, request } = call;
   const events = handle.stream(request, turn.signal, meterOf(turn, call));
   for await (const event of untilAborted(events, turn.signal)) {
+    turn.time.goOn();
     switch (event.type) {
       case 'text':
         yield* shown.add(event.delta);
@@ -71,6 +72,10 @@ async function* show(
         yield* shown.think();
         break;
       case 'tool_call':
+        break;
+      case 'waiting':
+        turn.time.standStill();
+        yield { type: 'notice', text: waitingNotice(event) };
         break;
       case 'retrying':
         turn.log.warn('model call retried', { reason: event.reason, delayMs: event.delayMs });
@@ -87,6 +92,10 @@ async function* show(
     provider: handle.name,
     model: handle.name,
   });
+}
+
+function waitingNotice({ server, ahead }: Extract<ModelEvent, { type: 'waiting' }>): string {
+  return `${server} answers one after the other: ${ahead} before you.`;
 }
 
 function retryNotice({ reason, delayMs }: Extract<ModelEvent, { type: 'retrying' }>): string {

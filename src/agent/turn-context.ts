@@ -18,6 +18,7 @@ import type { SpendingGuard } from './spending.ts';
 import type { Thread } from './thread.ts';
 import type { TokenCorrection } from './token-correction.ts';
 import type { TurnRights } from './turn-rights.ts';
+import type { TurnTime } from './turn-time.ts';
 
 export type TurnContext = {
   readonly input: TurnInput;
@@ -44,5 +45,5 @@ export type TurnContext = {
   readonly log: Logger;
   /** Aborted by the person, at shutdown, or when the turn's time is up. */
   readonly signal: AbortSignal;
-  elapsedMs(): number;
+  readonly time: TurnTime;
 };

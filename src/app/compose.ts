@@ -32,8 +32,9 @@ import { buildDoorWatch } from './build-door-watch.ts';
 import { buildExec } from './build-exec.ts';
 import { buildFairUse } from './build-fair-use.ts';
 import { openInboxes } from './build-inboxes.ts';
-import { loadedImage, sendableBytes } from './build-media.ts';
+import { sendableBytes } from './build-media.ts';
 import { buildMemory } from './build-memory.ts';
+import { buildModels } from './build-models.ts';
 import { buildModes } from './build-modes.ts';
 import { buildPeople } from './build-people.ts';
 import { buildSkills } from './build-skills.ts';
@@ -47,7 +48,6 @@ import { type Foundations, layFoundations } from './foundations.ts';
 import type { Gateway, GatewayOptions } from './gateway.ts';
 import { GatewayService } from './gateway-service.ts';
 import { LiveConfig } from './live-config.ts';
-import { createModels } from './models.ts';
 import { createOwnerDoor } from './owner-door.ts';
 import { PAIRING_SCOPE } from './state.ts';
 
@@ -84,16 +84,14 @@ async function build(
   resources: AsyncDisposableStack,
 ): Promise<Gateway> {
   const { live, clock, log, store, bus } = foundations;
-  const models = await createModels({
-    ...{ live, env: options.env, clock, log },
-    loadImage: (id) => loadedImage(foundations.reader, id),
-  });
+  const { env, home } = options;
+  const care = () => ({ spending, ownerChat, tell });
+  const { models, local } = await buildModels({ ...foundations, env }, care);
   const maxFileBytes = (name: AccountName) => sendableBytes(live, manager.channel(name));
   const workspace = () => live.defaults.workspace;
-  const skills = buildSkills({ home: options.home, env: options.env, clock, workspace });
-  const executor = buildExec({ live, clock, log, home: options.home, env: options.env });
+  const skills = buildSkills({ home, env, clock, workspace });
+  const executor = buildExec({ live, clock, log, home, env });
   const schedules = () => automation.schedules;
-  const { env, home } = options;
   const forgetful = () => [agent.plans, deciding.asks];
   const later = { maxFileBytes, persons: () => persons, questions: () => questions, forgetful };
   const remembering = buildMemory({ ...foundations, home, resources, ...later });
@@ -130,11 +128,13 @@ async function build(
     jobs: () => automation.jobs,
     helpers: subagents.desk,
     models: models.current,
+    local: local.desk,
     modes: modes.desk,
     defaults: turnDefaults,
     memory: { ...remembering.desk, reflect: (message) => deciding.reflect(message) },
     status: [
       modes.status,
+      local.status,
       (session) => helpersAtWork(session, subagents.desk),
       () => gateway.channelLines(),
     ],
@@ -227,6 +227,7 @@ async function build(
         { name: 'door watch', run: (signal) => doorWatch.run(signal) },
         ...automation.background,
         ...subagents.background,
+        ...local.background,
         { name: 'questions', run: (signal) => questions.run(signal) },
         { name: 'plans', run: (signal) => agent.plans.run(signal) },
         { name: 'mails', run: (signal) => mails.run(signal) },

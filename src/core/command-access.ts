@@ -38,6 +38,7 @@ export const COMMAND_ACCESS: Readonly<Record<string, Access>> = {
   skills: { direct: 'trusted', group: 'owner' },
   status: { direct: 'trusted', group: 'trusted' },
   model: COSTS,
+  local: COSTS,
   mode: COSTS,
   think: COSTS,
   queue: COSTS,

@@ -2,7 +2,7 @@
 // how their servers are treated.
 
 import { z } from 'zod';
-import { count } from './config-fields.ts';
+import { count, seconds } from './config-fields.ts';
 
 const capability = z.strictObject({
   models: z
@@ -39,3 +39,48 @@ export const modelCapabilitiesSchema = z
   .max(100)
   .default([])
   .describe('What models can do, where the name or the server does not tell; earlier ones count.');
+
+const places = (server: string) =>
+  count(1, 1000).default(1).describe(`Calls that ${server} answers at once; others wait.`);
+
+export const localModelsSchema = z
+  .strictObject({
+    model: z
+      .string()
+      .default('')
+      .describe('What /local changes to, e.g. ollama/qwen3:8b; empty: the first one found.'),
+    smallTools: z
+      .array(z.string().min(1).max(200))
+      .max(200)
+      .default([
+        'read_file',
+        'write_file',
+        'list_dir',
+        'exec',
+        'web_search',
+        'web_fetch',
+        'remember',
+        'recall',
+        'read_result',
+        'read_skill',
+        'cron',
+        'time',
+      ])
+      .describe('The tools that a small model on a local server is offered; empty: all.'),
+    warmUp: z
+      .boolean()
+      .default(true)
+      .describe('Has the server load the model at the start and after a change of it.'),
+    probeSecs: seconds(0, 3600)
+      .default(60)
+      .describe('How often a local server in use is looked after; 0: never.'),
+    places: z
+      .strictObject({
+        ollama: places('Ollama'),
+        lmstudio: places('LM Studio'),
+        vllm: places('vLLM'),
+        local: places('the server of providers.local'),
+      })
+      .prefault({}),
+  })
+  .prefault({});

@@ -8,7 +8,7 @@ import { channelsSchema } from './config-channels.ts';
 import { compactionSchema } from './config-compaction.ts';
 import { count, seconds, secret } from './config-fields.ts';
 import { limitsSchema, modelsSchema } from './config-limits.ts';
-import { modelCapabilitiesSchema } from './config-local-models.ts';
+import { localModelsSchema, modelCapabilitiesSchema } from './config-local-models.ts';
 import { mcpServersSchema } from './config-mcp.ts';
 import { modeFields } from './config-modes.ts';
 import { providersSchema } from './config-providers.ts';
@@ -148,6 +148,7 @@ export const configSchema = z.strictObject({
   quietHours: quietHoursSchema,
   models: modelsSchema.prefault({}),
   modelCapabilities: modelCapabilitiesSchema,
+  localModels: localModelsSchema,
   sessions: sessionsSchema.prefault({}),
   tools: toolsSchema,
   mcpServers: mcpServersSchema,

@@ -85,7 +85,13 @@ export type ProviderFailure =
   /** `billing`: the key is fine, the account has nothing left to spend. */
   | { readonly kind: 'auth'; readonly reason?: 'billing' }
   | { readonly kind: 'unknown_model' }
-  | { readonly kind: 'server'; readonly status?: number; readonly retryAfterMs?: number }
+  | {
+      readonly kind: 'server';
+      readonly status?: number;
+      readonly retryAfterMs?: number;
+      /** A local server loads the model: it will answer soon. */
+      readonly isLoading?: true;
+    }
   | { readonly kind: 'network' }
   | { readonly kind: 'timeout'; readonly stage: 'first_token' | 'idle' | 'whole_call' }
   | { readonly kind: 'context_overflow' }

@@ -23,7 +23,7 @@ const BILLING =
 const BAD_KEY =
   /invalid_api_key|authentication_error|api key not valid|invalid api key|incorrect api key|permission_(denied|error)/i;
 /** Local servers that load a model on demand say so with a 4xx or 5xx. */
-const LOADING = /model is loading|loading model|no models loaded|failed to load model/i;
+export const LOADING = /model is loading|loading model|no models loaded|failed to load model/i;
 const OVERLOADED = /overloaded|unavailable|api_error|server_error|internal_error|timeout_error/i;
 const RATE = /rate.?limit|too many requests|resource_exhausted|tokens per minute/i;
 
@@ -36,7 +36,7 @@ export function classifyFailure(problem: VendorProblem): ProviderFailure {
   if (status === 402 || BILLING.test(said)) return { kind: 'auth', reason: 'billing' };
   if (status === 401 || status === 403) return { kind: 'auth' };
   if (status === 429) return rateLimited(problem);
-  if (LOADING.test(said)) return server(problem);
+  if (LOADING.test(said)) return { ...server(problem), isLoading: true };
   if (status === 413 || (isClientError(status) && OVERFLOW.test(said))) {
     return { kind: 'context_overflow' };
   }
@@ -62,8 +62,8 @@ function classifyWords(problem: VendorProblem, said: string): ProviderFailure {
 const isClientError = (status: number | undefined) =>
   status === undefined || (status >= 400 && status < 500);
 
-const server = ({ status, retryAfterMs }: VendorProblem): ProviderFailure => ({
-  kind: 'server',
+const server = ({ status, retryAfterMs }: VendorProblem) => ({
+  kind: 'server' as const,
   ...(status === undefined ? {} : { status }),
   ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
 });

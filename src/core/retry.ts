@@ -31,16 +31,20 @@ export type RetryStep =
 export const LONGEST_HINTED_WAIT_MS = 60_000;
 /** Each try of a silent server costs its whole deadline, so it gets one more. */
 const MAX_TIMEOUT_RETRIES = 1;
+/** Large models take two minutes to be loaded. */
+const MAX_LOADING_RETRIES = 16;
+const FIRST_LOADING_WAIT_MS = 2000;
+const LONGEST_LOADING_WAIT_MS = 8000;
 
 export function decideRetry(failed: FailedTry, policy: RetryPolicy): RetryStep {
   const { failure } = failed;
   if (failed.outputShown || failure.kind === 'cancelled') return { action: 'give_up' };
   const next: RetryStep = { action: failed.fallbackLeft ? 'fall_over' : 'give_up' };
   if (!isTransient(failure)) return next;
-  if (failed.retriesUsed >= retryLimit(failure, policy)) return next;
+  if (failed.retriesUsed >= retryLimit(failed, policy)) return next;
   const hintMs = hintOf(failure) ?? 0;
   if (hintMs > LONGEST_HINTED_WAIT_MS) return next;
-  const backoff = backoffMs(failed.retriesUsed, failed.jitter, policy);
+  const backoff = backoffMs(failed, policy);
   return { action: 'retry', delayMs: Math.max(hintMs, backoff) };
 }
 
@@ -49,11 +53,22 @@ function isTransient(failure: ProviderFailure): boolean {
   return ['rate_limited', 'server', 'network', 'malformed'].includes(failure.kind);
 }
 
-const retryLimit = (failure: ProviderFailure, policy: RetryPolicy) =>
-  failure.kind === 'timeout' ? Math.min(MAX_TIMEOUT_RETRIES, policy.maxRetries) : policy.maxRetries;
+function retryLimit({ failure, fallbackLeft }: FailedTry, { maxRetries }: RetryPolicy): number {
+  if (failure.kind === 'timeout') return Math.min(MAX_TIMEOUT_RETRIES, maxRetries);
+  const waitsItOut = isLoading(failure) && !fallbackLeft && maxRetries > 0;
+  return waitsItOut ? Math.max(MAX_LOADING_RETRIES, maxRetries) : maxRetries;
+}
 
-/** 1, 2, 4 ... times the least wait, a quarter more or less by chance, never above the longest. */
-function backoffMs(retriesUsed: number, jitter: number, policy: RetryPolicy): number {
+const isLoading = (failure: ProviderFailure) => failure.kind === 'server' && failure.isLoading;
+
+/**
+ * 1, 2, 4 ... times the least wait, a quarter more or less by chance, never above the longest. Of a
+ * model that is being loaded: 2, 4, 8, 8 ... seconds.
+ */
+function backoffMs({ failure, retriesUsed, jitter }: FailedTry, policy: RetryPolicy): number {
+  if (isLoading(failure)) {
+    return Math.min(LONGEST_LOADING_WAIT_MS, FIRST_LOADING_WAIT_MS * 2 ** retriesUsed);
+  }
   const base = policy.minMs * 2 ** retriesUsed;
   return Math.round(Math.min(policy.maxMs, base * (0.75 + jitter / 2)));
 }
@@ -61,6 +76,8 @@ function backoffMs(retriesUsed: number, jitter: number, policy: RetryPolicy): nu
 /** Why a call is tried again, for the person who waits. */
 export function retryReason(failure: ProviderFailure, vendor: string): string {
   switch (failure.kind) {
+    case 'server':
+      return failure.isLoading ? `${vendor} is loading the model` : `${vendor} has a problem`;
     case 'rate_limited':
       return `${vendor} is rate limiting`;
     case 'network':

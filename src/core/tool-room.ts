@@ -1,6 +1,7 @@
 // Which tools a model is described where its window has no room for all of them: descriptions that
 // fill the window leave none for the conversation. One that is left out still runs when it is called.
 
+import type { ModelCapabilities } from './model-capabilities.ts';
 import { CHARS_PER_TOKEN } from './tokens.ts';
 
 /** Of the context window, for the descriptions of all tools. */
@@ -43,6 +44,25 @@ export const sized = <T extends Omit<DescribedTool, 'jsonChars'>>(tool: T) => ({
 /** Of a list of them. */
 export const toolsTokens = (tools: readonly DescribedTool[]) =>
   Math.ceil(tools.reduce((sum, { jsonChars }) => sum + jsonChars + 1, 1) / CHARS_PER_TOKEN);
+
+/**
+ * Which tools a model is offered at all. A small one on a local server gets lost among many; one of a
+ * service is never taken for small by its name. `smallTools`: names; empty: all.
+ */
+export function toolsFor<T extends { readonly name: string }>(
+  tools: readonly T[],
+  { local, capabilities }: OfferedTo,
+  smallTools: readonly string[],
+): readonly T[] {
+  if (capabilities.toolCalling === 'none') return [];
+  const takesFew = local && capabilities.sizeClass === 'small' && smallTools.length > 0;
+  return takesFew ? tools.filter(({ name }) => smallTools.includes(name)) : tools;
+}
+
+type OfferedTo = {
+  readonly local: boolean;
+  readonly capabilities: Pick<ModelCapabilities, 'sizeClass' | 'toolCalling'>;
+};
 
 /** In the order given, so that the provider's cache holds. */
 export function toolsWithRoom<T extends DescribedTool>(

@@ -15,6 +15,7 @@ import type { ConversationDesk } from './conversation-desk.ts';
 import type { Drafts } from './drafts.ts';
 import type { HelperDesk } from './helper-desk.ts';
 import type { JobAsker, JobDesk } from './job-desk.ts';
+import type { LocalModels } from './local-models.ts';
 import type { MemoryDesk } from './memory-desk.ts';
 import type { ModeDesk } from './mode-desk.ts';
 import type { People } from './people.ts';
@@ -41,6 +42,7 @@ export type CommandDeps = {
   readonly helpers: HelperDesk;
   readonly skills: Pick<Skills, 'list'>;
   models(): ModelRegistry;
+  readonly local: LocalModels;
   readonly modes: ModeDesk;
   defaults(): { readonly thinkingBudget: number; readonly queueMode: 'steer' | 'followup' };
   /** What each part says of itself in `/status`. */

@@ -15,6 +15,7 @@ import { CRON_COMMANDS } from './cron-commands.ts';
 import { didYouMean, helpText, meantBy } from './help-text.ts';
 import { KNOWN_PEOPLE_COMMANDS } from './known-people-commands.ts';
 import { LINK_COMMANDS } from './link-commands.ts';
+import { LOCAL_COMMANDS } from './local-commands.ts';
 import { MEMORY_COMMANDS } from './memory-commands.ts';
 import { MODE_COMMANDS } from './mode-command.ts';
 import { MODEL_COMMANDS } from './model-commands.ts';
@@ -79,6 +80,7 @@ export const COMMANDS: readonly Command[] = [
   },
   STATUS_COMMAND,
   ...MODEL_COMMANDS,
+  ...LOCAL_COMMANDS,
   ...MODE_COMMANDS,
   ...COMPACT_COMMANDS,
   ...CONVERSATION_COMMANDS,

@@ -12,7 +12,7 @@ export const COMMAND_GROUPS: readonly (readonly [string, readonly string[]])[] =
     'This conversation',
     ['new', 'restore', 'undo', 'stop', 'compact', 'context', 'sessions', 'continue'],
   ],
-  ['How I answer', ['model', 'mode', 'think', 'queue', 'skills']],
+  ['How I answer', ['model', 'local', 'mode', 'think', 'queue', 'skills']],
   ['What I do', ['status', 'why', 'cron', 'agents', 'kill', 'usage', 'cost']],
   [
     'You',

@@ -8,6 +8,8 @@ import type { KeyValueStore } from '../store/store.ts';
 
 export type SessionSettings = {
   readonly model?: string;
+  /** The model to which /local goes back; undefined: that of all. */
+  readonly beforeLocal?: string;
   readonly thinkingBudget?: number;
   readonly queueMode?: 'steer' | 'followup';
   /** How its turns share their work among models. */

@@ -4,6 +4,7 @@ import type { ProviderName } from '../core/config.ts';
 import { ProviderError } from '../core/errors.ts';
 import type { ModelCapabilities } from '../core/model-capabilities.ts';
 import { sentenceFor } from '../core/provider-sentence.ts';
+import type { LocalSite } from './local-site.ts';
 import type { LLMProvider } from './provider.ts';
 import type { ProviderHealth } from './provider-health.ts';
 
@@ -16,8 +17,11 @@ export type Candidate = {
   readonly vendor: { readonly name: ProviderName | 'demo'; readonly label: string };
   readonly local: boolean;
   readonly capabilities: ModelCapabilities;
+  readonly contextTokens: number;
   readonly apiBase: string;
   readonly health: ProviderHealth;
+  /** The server, where it is a local one. */
+  readonly site?: LocalSite;
 };
 
 /** Lets everything pass that is neither a provider's failure nor the caller's stop. */

@@ -3,6 +3,14 @@
 
 export { createDemoProvider } from './demo.ts';
 export { discoverLocalModels, type LocalServer } from './local-servers.ts';
+export type { LocalSite, SiteReport } from './local-site.ts';
+export { createLocalSites, type LocalSites } from './local-sites.ts';
 export { type ModelProof, proveModel } from './prove-model.ts';
-export { createModelRegistry, type ModelRegistryDeps } from './registry.ts';
+export {
+  createModelRegistry,
+  type LocalModel,
+  type ModelRegistryDeps,
+  type VendorRegistry,
+} from './registry.ts';
 export type { LoadedImage } from './seen-images.ts';
+export { vendorOf } from './vendors.ts';

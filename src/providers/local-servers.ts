@@ -3,6 +3,7 @@
 
 import { z } from 'zod';
 import type { LocalVendor } from '../core/model-names.ts';
+import { askLocal, isOk } from './local-http.ts';
 import { vendorOf } from './vendors.ts';
 
 export type LocalServer = {
@@ -15,12 +16,17 @@ export type LocalServer = {
 export type DiscoverOptions = {
   readonly signal: AbortSignal;
   /** Where to look; the vendors' usual addresses when left out. */
-  readonly at?: readonly { readonly vendor: LocalVendor; readonly apiBase: string }[];
+  readonly at?: readonly Place[];
+};
+
+type Place = {
+  readonly vendor: LocalVendor;
+  readonly apiBase: string;
+  readonly apiKey?: string;
 };
 
 /** A server on this machine answers at once or is none. */
 const PROBE_MS = 300;
-const MAX_BODY_BYTES = 1_000_000;
 const PROBED: readonly LocalVendor[] = ['ollama', 'lmstudio', 'local'];
 
 const modelList = z.object({
@@ -37,38 +43,23 @@ export async function discoverLocalModels(
   const places =
     options.at ?? PROBED.map((vendor) => ({ vendor, apiBase: vendorOf(vendor).apiBase }));
   const found = await Promise.all(
-    places.map(async (place) => ({ ...place, models: await probe(place.apiBase, options.signal) })),
+    places.map(async (place) => ({
+      vendor: place.vendor,
+      apiBase: place.apiBase,
+      models: await probe(place, options.signal),
+    })),
   );
   return found.filter((server) => server.models.length > 0);
 }
 
 /** The models a server lists; none where it does not answer as one. */
-async function probe(apiBase: string, signal: AbortSignal): Promise<readonly string[]> {
-  const deadline = AbortSignal.any([signal, AbortSignal.timeout(PROBE_MS)]);
-  const body = await fetch(`${apiBase}/models`, { signal: deadline, redirect: 'error' })
-    .then((response) => (response.ok ? boundedText(response) : ''))
-    .catch(() => '');
-  const answer = modelList.safeParse(parsed(body));
+async function probe(
+  { apiBase, apiKey = '' }: Place,
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  const question = { path: '/models', below: 'apiBase', timeoutMs: PROBE_MS } as const;
+  const said = await askLocal({ apiBase, apiKey }, question, signal);
+  const answer = modelList.safeParse(said !== undefined && isOk(said) ? said.body : undefined);
   if (!answer.success) return [];
   return answer.data.data.map((model) => model.id).filter((id) => !NOT_A_CHAT_MODEL.test(id));
-}
-
-async function boundedText(response: Response): Promise<string> {
-  const decoder = new TextDecoder();
-  let text = '';
-  let bytes = 0;
-  for await (const piece of response.body ?? []) {
-    bytes += piece.length;
-    if (bytes > MAX_BODY_BYTES) return '';
-    text += decoder.decode(piece, { stream: true });
-  }
-  return text + decoder.decode();
-}
-
-function parsed(body: string): unknown {
-  try {
-    return JSON.parse(body);
-  } catch {
-    return undefined;
-  }
 }

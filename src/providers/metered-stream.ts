@@ -9,20 +9,22 @@ export type MeteredModel = {
   /** With its prefix. */
   readonly name: string;
   readonly meter: CallMeter | undefined;
+  /** For a place at a local server; undefined: none was needed. */
+  readonly waitedMs: number | undefined;
 };
 
 /** @throws what the meter throws, before anything is asked; then what the provider throws */
 export async function* meteredStream(
-  { provider, name, meter }: MeteredModel,
+  { provider, name, meter, waitedMs }: MeteredModel,
   request: ModelRequest,
   signal: AbortSignal,
 ): AsyncGenerator<ModelEvent, void, void> {
   if (meter === undefined) return yield* provider.stream(request, signal);
-  const attempt = await meter.begin(name, signal);
+  const attempt = await meter.begin(name, signal, waitedMs);
   let answerChars = 0;
   let end: TryEnd = { kind: 'failed', failure: { kind: 'cancelled' }, answerChars };
   try {
-    const bounded = { ...request, maxTokens: attempt.maxTokens };
+    const bounded = { ...request, maxTokens: Math.min(request.maxTokens, attempt.maxTokens) };
     for await (const event of provider.stream(bounded, signal)) {
       if ('delta' in event) answerChars += event.delta.length;
       end =

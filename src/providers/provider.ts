@@ -28,6 +28,8 @@ export type ModelRequest = {
   readonly temperature?: number;
   /** Tokens the model may think; undefined or 0 = no thinking asked for. */
   readonly thinkingBudget?: number;
+  /** Of the model that is asked; known to whoever resolved its name. */
+  readonly capabilities?: ModelCapabilities;
 };
 
 export type StopReason = 'end' | 'tool_calls' | 'length' | 'refused';
@@ -38,6 +40,8 @@ export type ModelEvent =
   | { readonly type: 'tool_call'; readonly id: CallId; readonly name: string }
   /** The call is being tried again or by another model; what was streamed so far is void. */
   | { readonly type: 'retrying'; readonly reason: string; readonly delayMs: number }
+  /** Others are answered first, by a server that answers one at a time. */
+  | { readonly type: 'waiting'; readonly server: string; readonly ahead: number }
   | {
       readonly type: 'finished';
       readonly model: string;
@@ -58,8 +62,11 @@ export interface LLMProvider {
 export interface CallMeter {
   /** What the log calls each try by: what it is for, and in which turn. */
   readonly about: { readonly role: string; readonly turnId?: TurnId };
-  /** Before a try of this model, by its name with prefix. @throws where it must not be made */
-  begin(model: string, signal: AbortSignal): Promise<MeteredTry>;
+  /**
+   * Before a try of this model, by its name with prefix; `waitedMs`: for a place at a local server,
+   * before the try began. @throws where it must not be made
+   */
+  begin(model: string, signal: AbortSignal, waitedMs?: number): Promise<MeteredTry>;
 }
 
 export interface MeteredTry {
@@ -102,6 +109,11 @@ export interface ModelRegistry {
   resolve(model: string, tries?: 'once'): ModelHandle;
   /** The model in force: configured, found in the environment, local, or the demo. */
   readonly defaultModel: string;
+  /**
+   * What its server says of it is known, as far as it answers within seconds. Undefined where nothing
+   * has to be asked; left out where nothing ever has.
+   */
+  ready?(model: string): Promise<void> | undefined;
   /** A cheaper model of the same vendor for side work; the model itself where there is none. */
   fast(model: string): string;
 }

@@ -42,3 +42,15 @@ export function thinkingSwitch(request: ModelRequest): ExtraParameters {
   const always = modelVersion(request.model, /^glm-(\d+(?:\.\d+)?)/) >= 5.3;
   return always ? {} : { thinking: { type: 'disabled' } };
 }
+
+/** Ollama and LM Studio think by effort; models made to think do so unless they are told `none`. */
+export function localEffort({ capabilities, thinkingBudget = 0 }: ModelRequest): ExtraParameters {
+  if (capabilities?.thinking !== true) return {};
+  return { reasoning_effort: thinkingBudget > 0 ? effortOf(thinkingBudget) : 'none' };
+}
+
+/** llama.cpp and vLLM hand it to the chat template of the model. */
+export function templateThinking({ capabilities, thinkingBudget = 0 }: ModelRequest) {
+  if (capabilities?.thinking !== true) return {};
+  return { chat_template_kwargs: { enable_thinking: thinkingBudget > 0 } };
+}

@@ -1,7 +1,7 @@
 // Resolves model names to models ready to be asked; the one place that knows which vendor serves what.
 // Built anew when the configuration changes, which costs nothing: clients connect at their first call.
 
-import type { Config } from '../core/config.ts';
+import type { Config, ProviderName } from '../core/config.ts';
 import type { MediaId } from '../core/ids.ts';
 import { capabilitiesOf } from '../core/model-capabilities.ts';
 import {
@@ -24,6 +24,8 @@ import { type Connections, createConnections } from './connections.ts';
 import { type Credentials, createCredentials, type Environment } from './credentials.ts';
 import { createDemoProvider, DEMO_CONTEXT_TOKENS } from './demo.ts';
 import type { LocalServer } from './local-servers.ts';
+import type { LocalServerAddress, LocalSite } from './local-site.ts';
+import { createLocalSites, type LocalSites } from './local-sites.ts';
 import type { ModelHandle, ModelRegistry } from './provider.ts';
 import { createProviderHealth } from './provider-health.ts';
 import { type ResilientDeps, streamResilient } from './resilient.ts';
@@ -39,22 +41,41 @@ export type ModelRegistryDeps = {
   /** 0 to 1. */
   readonly random: () => number;
   readonly discovered?: readonly LocalServer[];
+  /** Kept from one registry to the next; left out: of this one alone. */
+  readonly sites?: LocalSites;
+  /** The model in force, whatever is configured. */
+  readonly preferred?: string;
   /** Left out: no model is shown an image. */
   readonly loadImage?: (id: MediaId) => Promise<LoadedImage>;
 };
 
-export function createModelRegistry(deps: ModelRegistryDeps): ModelRegistry {
+/** A model on a local server. */
+export type LocalModel = {
+  readonly site: LocalSite;
+  readonly model: string;
+  readonly name: string;
+};
+
+export interface VendorRegistry extends ModelRegistry {
+  /** Undefined where another kind of vendor serves the name, or none. */
+  localModel(name: string): LocalModel | undefined;
+  /** Where local servers may be: configured, found, or their usual addresses here. */
+  localServers(): readonly LocalServerAddress[];
+}
+
+export function createModelRegistry(deps: ModelRegistryDeps): VendorRegistry {
   return new Registry(deps);
 }
 
 type Resolved = { readonly candidate: Candidate; readonly contextTokens: number };
 
-class Registry implements ModelRegistry {
+class Registry implements VendorRegistry {
   readonly defaultModel: string;
   readonly #config: Config;
   readonly #discovered: readonly LocalServer[];
   readonly #credentials: Credentials;
   readonly #images: ImageSource;
+  readonly #sites: LocalSites;
   readonly #connections: Connections;
   readonly #resilience: ResilientDeps;
   readonly #demo: Resolved;
@@ -64,6 +85,7 @@ class Registry implements ModelRegistry {
     this.#config = config;
     this.#discovered = discovered;
     this.#credentials = createCredentials(config, env, discovered);
+    this.#sites = deps.sites ?? createLocalSites({ clock, places: () => 1 });
     const { timeouts } = config;
     this.#images = createImageSource(config, deps.loadImage);
     this.#connections = createConnections({
@@ -72,7 +94,8 @@ class Registry implements ModelRegistry {
     });
     this.#resilience = { clock, log, random, policy: policyOf(config) };
     this.#demo = { candidate: demoCandidate(clock), contextTokens: DEMO_CONTEXT_TOKENS };
-    this.defaultModel = config.agents.defaults.model || this.#credentials.firstFound;
+    this.defaultModel =
+      deps.preferred || config.agents.defaults.model || this.#credentials.firstFound;
   }
 
   resolve(name: string, tries?: 'once'): ModelHandle {
@@ -99,6 +122,32 @@ class Registry implements ModelRegistry {
     return qualified === undefined ? name : (fastModelOf(qualified.vendor) ?? name);
   }
 
+  localModel(name: string): LocalModel | undefined {
+    const qualified = isDemo(name) ? undefined : this.#qualify(name);
+    if (qualified === undefined) return undefined;
+    const { vendor, model } = qualified;
+    const site = this.#siteOf(vendor);
+    return site === undefined ? undefined : { site, model, name: `${prefixOf(vendor)}/${model}` };
+  }
+
+  ready(name: string): Promise<void> | undefined {
+    const found = this.localModel(name);
+    return found?.site.ready(found.model);
+  }
+
+  localServers(): readonly LocalServerAddress[] {
+    return LOCAL_VENDORS.flatMap((vendor) => {
+      const access = this.#credentials.accessTo(vendor);
+      return access === undefined ? [] : [{ vendor, ...access }];
+    });
+  }
+
+  #siteOf(vendor: ProviderName): LocalSite | undefined {
+    if (!isLocalVendor(vendor)) return undefined;
+    const access = this.#credentials.accessTo(vendor);
+    return access === undefined ? undefined : this.#sites.at({ vendor, ...access });
+  }
+
   #find(name: string): Resolved {
     if (isDemo(name)) return this.#demo;
     const qualified = this.#qualify(name);
@@ -107,7 +156,10 @@ class Registry implements ModelRegistry {
     const connection = this.#connections.to(vendor);
     if (connection === undefined) throw keyMissing(name, vendor);
     const shownName = `${prefixOf(vendor)}/${model}`;
-    const local = isLocalVendor(vendor);
+    const site = this.#siteOf(vendor);
+    const facts = site?.facts(model);
+    const local = site !== undefined;
+    const contextTokens = facts?.contextTokens ?? contextTokensOf(vendor, model);
     const candidate: Candidate = {
       name: shownName,
       model,
@@ -118,11 +170,14 @@ class Registry implements ModelRegistry {
         name: shownName,
         local,
         overrides: this.#config.modelCapabilities,
+        ...(facts === undefined ? {} : { said: facts }),
       }),
+      contextTokens,
       apiBase: connection.apiBase,
       health: connection.healthOf(model),
+      ...(site === undefined ? {} : { site }),
     };
-    return { candidate, contextTokens: contextTokensOf(vendor, model) };
+    return { candidate, contextTokens };
   }
 
   /** The vendor of a name: its prefix, a local server that lists it, or what the name itself says. */
@@ -164,6 +219,7 @@ function demoCandidate(clock: Clock): Candidate {
     vendor: { name: 'demo', label: 'The demo' },
     local: false,
     capabilities: capabilitiesOf({ name: DEMO_MODEL, local: false, overrides: [] }),
+    contextTokens: DEMO_CONTEXT_TOKENS,
     apiBase: '',
     health: createProviderHealth(clock),
   };

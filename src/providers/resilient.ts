@@ -7,8 +7,11 @@ import { decideRetry, type RetryPolicy, retryReason } from '../core/retry.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import { asProviderError, type Candidate, forThePerson } from './candidate.ts';
+import type { Place } from './local-gate.ts';
+import type { LocalSite } from './local-site.ts';
 import { meteredStream } from './metered-stream.ts';
-import type { CallMeter, ModelEvent, ModelRequest } from './provider.ts';
+import type { CallMeter, LLMProvider, ModelEvent, ModelRequest } from './provider.ts';
+import { speaking } from './speaking.ts';
 
 export type ResilientDeps = {
   readonly clock: Clock;
@@ -118,22 +121,28 @@ class ResilientCall {
 
   async *#tryOnce(): Events {
     const { clock, log, meter } = this.#deps;
-    const { name, model, provider, health } = this.#candidate;
+    const { name, health, site } = this.#candidate;
+    const place = yield* this.#enter(site);
+    const waited = place === undefined ? {} : { waitedMs: place.waitedMs };
     const startedAt = clock.monotonic();
     const elapsed = () => {
       const elapsedMs = Math.round(clock.monotonic() - startedAt);
-      return { ...meter?.about, model: name, elapsedMs };
+      return { ...meter?.about, model: name, elapsedMs, ...waited };
     };
     try {
-      const request = { ...this.#request, model };
-      const events = meteredStream({ provider, name, meter }, request, this.#signal);
-      for await (const event of events) {
+      const speaker = speaking(this.#metered(place), this.#candidate);
+      for await (const event of speaker.stream(this.#asked, this.#signal)) {
         if (event.type === 'text') this.#outputShown = true;
+        // It was asked to correct itself, and what it said before is taken back.
+        if (event.type === 'retrying') this.#outputShown = false;
         if (event.type !== 'finished') {
           yield event;
           continue;
         }
         health.noteSuccess();
+        site?.answered();
+        // Who gets the last event may not come back for more.
+        place?.[Symbol.dispose]();
         log.info('model called', { ...elapsed(), status: event.stop, ...event.usage });
         yield { ...event, model: name };
       }
@@ -143,7 +152,40 @@ class ResilientCall {
       const level = failed.failure.kind === 'cancelled' ? 'info' : 'warn';
       log[level]('model call failed', { ...elapsed(), status: failed.failure.kind, error: failed });
       throw failed;
+    } finally {
+      place?.[Symbol.dispose]();
     }
+  }
+
+  /** Each call of it is a try of its own; the place is waited for once. */
+  #metered(place: Place | undefined): LLMProvider {
+    const { provider, name } = this.#candidate;
+    const { meter } = this.#deps;
+    let waitedMs = place?.waitedMs;
+    return {
+      name: provider.name,
+      stream(request, signal) {
+        const events = meteredStream({ provider, name, meter, waitedMs }, request, signal);
+        waitedMs = undefined;
+        return events;
+      },
+    };
+  }
+
+  /** As this model is asked: no longer answer than it writes well. */
+  get #asked(): ModelRequest {
+    const { model, capabilities } = this.#candidate;
+    const { maxReliableOutput = Number.POSITIVE_INFINITY } = capabilities;
+    const maxTokens = Math.min(this.#request.maxTokens, maxReliableOutput);
+    return { ...this.#request, model, maxTokens, capabilities };
+  }
+
+  /** Local servers take few calls at once; the wait is no part of the try. */
+  async *#enter(site: LocalSite | undefined): AsyncGenerator<ModelEvent, Place | undefined, void> {
+    if (site === undefined) return undefined;
+    const { ahead } = site;
+    if (ahead > 0) yield { type: 'waiting', server: this.#candidate.vendor.label, ahead };
+    return await site.enter(this.#signal);
   }
 
   #reasonFor(failure: ProviderFailure): string {

@@ -3,7 +3,14 @@
 
 import type { ProviderName } from '../core/config.ts';
 import type { ModelRequest } from './provider.ts';
-import { type ExtraParameters, groqThinking, openaiThinking, thinkingSwitch } from './quirks.ts';
+import {
+  type ExtraParameters,
+  groqThinking,
+  localEffort,
+  openaiThinking,
+  templateThinking,
+  thinkingSwitch,
+} from './quirks.ts';
 
 export type Vendor = {
   readonly name: ProviderName;
@@ -46,13 +53,13 @@ const cloud = (
   quirks: Quirks = {},
 ): Vendor => ({ name, label, apiBase, keyVariables: [keyVariable], dialect: 'openai', quirks });
 
-const local = (name: ProviderName, label: string, port: number): Vendor => ({
+const local = (name: ProviderName, label: string, port: number, quirks: Quirks): Vendor => ({
   name,
   label,
   apiBase: `http://127.0.0.1:${port}/v1`,
   keyVariables: [],
   dialect: 'openai',
-  quirks: { thinkTags: true },
+  quirks: { thinkTags: true, ...quirks },
 });
 
 const ROWS: readonly Vendor[] = [
@@ -104,10 +111,10 @@ const ROWS: readonly Vendor[] = [
   cloud('huggingface', 'Hugging Face', 'https://router.huggingface.co/v1', 'HF_TOKEN', {
     thinkTags: true,
   }),
-  local('ollama', 'Ollama', 11_434),
-  local('lmstudio', 'LM Studio', 1234),
-  local('vllm', 'vLLM', 8000),
-  local('local', 'the local model server', 8080),
+  local('ollama', 'Ollama', 11_434, { extras: localEffort }),
+  local('lmstudio', 'LM Studio', 1234, { extras: localEffort }),
+  local('vllm', 'vLLM', 8000, { extras: templateThinking }),
+  local('local', 'the local model server', 8080, { extras: templateThinking }),
 ];
 
 const BY_NAME: ReadonlyMap<ProviderName, Vendor> = new Map(ROWS.map((row) => [row.name, row]));

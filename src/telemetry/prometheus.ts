@@ -56,6 +56,7 @@ function createSeries() {
     arrivals: counter('messages_received_total', 'Messages taken in.'),
     turns: seconds('turn', 'Turns from their first message to their answer.'),
     modelCalls: seconds('model_call', 'Tries of model calls.'),
+    modelWaits: seconds('model_wait', 'Waits for a place at a local model server.'),
     tokens: counter('model_tokens_total', 'Tokens as vendors count them.'),
     toolCalls: seconds('tool_call', 'Tool calls.'),
     deliveries: seconds('delivery', 'Tries to deliver.'),
@@ -85,7 +86,8 @@ function count(
       return;
     case 'model_call': {
       const model = bounded.models(record.model);
-      const { role, status, usage } = record;
+      const { role, status, usage, waitedMs } = record;
+      if (waitedMs !== undefined) made.modelWaits.observe({ model, role }, waitedMs / 1000);
       made.modelCalls.observe({ model, role, status }, seconds);
       if (usage === undefined) return;
       made.tokens.add({ model, kind: 'input' }, usage.inputTokens);

@@ -27,6 +27,8 @@ export type ModelCallRecord = Timed & {
   /** As the vendor's service said. */
   readonly httpStatus?: number;
   readonly usage?: TokenUsage;
+  /** For a place at a local server, before it began; no part of `durationMs`. */
+  readonly waitedMs?: number;
   /** Estimate of what was answered, tokens. */
   readonly answerTokens: number;
 };

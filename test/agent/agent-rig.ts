@@ -98,6 +98,7 @@ const SETTINGS: AgentSettings = {
   maxTurnMs: 600_000,
   clearing: { aboveTokens: 100_000, abovePercent: 66, keepNewest: 5 },
   workspace: '',
+  smallTools: [],
   maxInlineChars: 8000,
   timeZone: 'UTC',
 };

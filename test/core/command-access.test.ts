@@ -21,6 +21,7 @@ const TABLE: readonly (readonly [string, string, string])[] = [
   ['skills', 'trusted', 'owner'],
   ['status', 'trusted', 'trusted'],
   ['model', 'trusted', 'owner'],
+  ['local', 'trusted', 'owner'],
   ['mode', 'trusted', 'owner'],
   ['think', 'trusted', 'owner'],
   ['queue', 'trusted', 'owner'],

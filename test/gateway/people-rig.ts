@@ -42,6 +42,7 @@ import type { ClaimedDelivery, EmbeddedStore } from '../../src/store/store.ts';
 import { createMovableClock, type MovableClock } from '../support/movable-clock.ts';
 import { NO_HELPERS } from '../support/no-helpers.ts';
 import { noJobs } from '../support/no-jobs.ts';
+import { NO_LOCAL_MODELS } from '../support/no-local-models.ts';
 import { NO_MEMORY } from '../support/no-memory.ts';
 
 export const OWNER = '1';
@@ -191,6 +192,7 @@ export async function makePeopleRig(
         ),
         settings: createSessionSettings(store.scope('session-settings')),
         models: () => ({ defaultModel: 'test/model', resolve: () => Promise.reject() }) as never,
+        local: NO_LOCAL_MODELS,
         modes: { configured: () => 'inline', problems: () => [], about: () => [] },
         defaults: () => ({ thinkingBudget: 0, queueMode: 'steer' }),
         status: [],

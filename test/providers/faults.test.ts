@@ -88,7 +88,7 @@ const FAULTS: readonly Row[] = [
   [
     'a model that is still loading',
     fail(400, { body: openaiError('bad_request', 'Model is loading, retry later') }),
-    { kind: 'server', status: 400 },
+    { kind: 'server', status: 400, isLoading: true },
   ],
   ['a connection closed before any byte', { fault: { kind: 'refuse' } }, { kind: 'network' }],
   ['a connection broken before the first word', { fault: { kind: 'drop' } }, { kind: 'network' }],

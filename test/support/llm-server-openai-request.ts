@@ -32,6 +32,7 @@ const PARAMETERS = [
   'stream_options',
   'thinking',
   'prompt_cache_key',
+  'chat_template_kwargs',
 ];
 const MESSAGE_KEYS: Readonly<Record<string, readonly string[]>> = {
   system: ['role', 'content'],

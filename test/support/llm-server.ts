@@ -9,7 +9,9 @@ import { anthropicDialect } from './llm-server-anthropic.ts';
 import { createPromptCache, type PromptCache } from './llm-server-cache.ts';
 import { openaiDialect } from './llm-server-openai.ts';
 import { type Dialect, type LlmReply, type LlmRequest, Refusal } from './llm-server-reply.ts';
+import type { Json } from './llm-server-strict.ts';
 import { writeReply } from './llm-server-wire.ts';
+import { SIDE_PATHS, type SideRoute } from './local-dialects.ts';
 
 export {
   callTools,
@@ -35,6 +37,8 @@ export type LlmServerOptions = {
   /** Replies without `usage` count their input as the services do, with their prompt caches. */
   readonly countsInput?: boolean;
   readonly respond?: Responder;
+  /** Answers what is asked beside the models; undefined: this is none of it. */
+  readonly side?: SideRoute;
 };
 
 export interface LlmServer extends AsyncDisposable {
@@ -68,6 +72,12 @@ export async function startLlmServer(options: LlmServerOptions = {}): Promise<Ll
   await simulated.listen();
   return simulated;
 }
+
+type Incoming = {
+  readonly incoming: IncomingMessage;
+  readonly path: string;
+  readonly text: string;
+};
 
 class SimulatedServer implements LlmServer {
   readonly requests: LlmRequest[] = [];
@@ -142,22 +152,40 @@ class SimulatedServer implements LlmServer {
 
   #route(incoming: IncomingMessage, outgoing: ServerResponse): void {
     const path = (incoming.url ?? '').split('?')[0] ?? '';
+    bodyOf(incoming)
+      .then((text) => this.#answer({ incoming, path, text }, outgoing))
+      .catch(() => outgoing.destroy());
+  }
+
+  async #answer({ incoming, path, text }: Incoming, outgoing: ServerResponse): Promise<void> {
+    const { method = '' } = incoming;
+    const body = text === '' ? {} : JSON.parse(text);
+    const beside = await this.#options.side?.({ method, path, body });
+    if (beside !== undefined) {
+      outgoing.writeHead(beside.status, { 'content-type': 'application/json' });
+      return void outgoing.end(JSON.stringify(beside.body));
+    }
     const dialect = ROUTES[path];
     if (incoming.method === 'POST' && dialect !== undefined) {
-      this.#complete(dialect, incoming, outgoing).catch((error: unknown) =>
+      this.#complete(dialect, { incoming, body }, outgoing).catch((error: unknown) =>
         this.#refuse(dialect, error, outgoing),
       );
     } else if (incoming.method === 'GET' && path === '/v1/models') {
       this.#listModels(outgoing);
+    } else if (SIDE_PATHS.includes(path)) {
+      outgoing.writeHead(404).end();
     } else {
       this.#complaints.push(`unknown call: ${incoming.method} ${path}`);
       outgoing.writeHead(404).end();
     }
   }
 
-  async #complete(dialect: Dialect, incoming: IncomingMessage, outgoing: ServerResponse) {
+  async #complete(
+    dialect: Dialect,
+    { incoming, body }: { readonly incoming: IncomingMessage; readonly body: Json },
+    outgoing: ServerResponse,
+  ) {
     const { apiKey, models, latencyMs } = this.#options;
-    const body = JSON.parse(await bodyOf(incoming)) as Record<string, unknown>;
     dialect.authenticate(incoming.headers, apiKey);
     const read = dialect.read(body);
     if (models !== undefined && !models.includes(read.model)) {

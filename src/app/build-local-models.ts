@@ -1,0 +1,196 @@
+// Builds what looks after models on one's own machines: warming up, watching, telling the owner, and
+// what /local and /status show. Where no such model is in use nothing is asked of anybody.
+
+import { chargedMeter } from '../agent/charge.ts';
+import type { SpendingGuard } from '../agent/spending.ts';
+import type { ChatRef } from '../core/message.ts';
+import { prefixOf } from '../core/model-names.ts';
+import type { HealthChange } from '../core/server-health.ts';
+import type { FoundServer, LocalModels } from '../gateway/local-models.ts';
+import { serverLines } from '../gateway/local-models.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { Logger } from '../lib/logger.ts';
+import {
+  discoverLocalModels,
+  type LocalModel,
+  type LocalSite,
+  type SiteReport,
+  vendorOf,
+} from '../providers/index.ts';
+import type { BackgroundWork } from './gateway-service.ts';
+import type { LiveConfig } from './live-config.ts';
+import type { ModelForAll } from './model-for-all.ts';
+import type { Models } from './models.ts';
+
+export type LocalModelsParts = {
+  readonly live: LiveConfig;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly models: Models;
+  readonly forAll: ModelForAll;
+  /** Built later than this. */
+  care(): {
+    readonly spending: SpendingGuard;
+    ownerChat(): Promise<ChatRef>;
+    tell(text: string): void;
+  };
+};
+
+export type BuiltLocalModels = {
+  readonly desk: LocalModels;
+  readonly status: () => readonly string[];
+  readonly background: readonly BackgroundWork[];
+};
+
+/** Where nothing is to be looked after, a look whether that has changed. */
+const IDLE_MS = 3_600_000;
+/** What is asked of a server about its models, for a list. */
+const MAX_LISTED = 20;
+
+export function buildLocalModels(parts: LocalModelsParts): BuiltLocalModels {
+  return new LocalCare(parts);
+}
+
+class LocalCare implements BuiltLocalModels {
+  readonly background = [{ name: 'local models', run: (signal: AbortSignal) => this.#run(signal) }];
+  readonly desk: LocalModels = {
+    isLocal: (model) => this.#model(model) !== undefined,
+    look: () => this.#look(),
+    usual: (found) => this.#parts.live.config.localModels.model || firstOf(found),
+    warmUp: (model) => this.#warm(this.#model(model), this.#stop.signal),
+    useForAll: async (model) => {
+      await this.#parts.forAll.set(model);
+      await this.#parts.models.rebuild();
+    },
+  };
+  readonly status = () => serverLines(this.#inUse().map((site) => shown(site.report())));
+  readonly #parts: LocalModelsParts;
+  readonly #stop = new AbortController();
+  #changed = new AbortController();
+  #warmed = '';
+
+  constructor(parts: LocalModelsParts) {
+    this.#parts = parts;
+    parts.models.onRebuilt(() => this.#changed.abort());
+  }
+
+  async #run(signal: AbortSignal): Promise<void> {
+    signal.addEventListener('abort', () => this.#stop.abort(), { once: true });
+    while (!signal.aborted) {
+      this.#warmDefault(signal);
+      const everyMs = this.#everyMs;
+      await Promise.all(this.#inUse().map((site) => this.#watch(site, everyMs, signal)));
+      const woken = AbortSignal.any([signal, this.#changed.signal]);
+      await this.#parts.clock.sleep(everyMs ?? IDLE_MS, woken).catch(() => undefined);
+      this.#changed = new AbortController();
+    }
+  }
+
+  get #everyMs(): number | undefined {
+    const { probeSecs } = this.#parts.live.config.localModels;
+    return probeSecs === 0 ? undefined : probeSecs * 1000;
+  }
+
+  /** The servers of models that are asked by themselves, and those that were called lately. */
+  #inUse(): readonly LocalSite[] {
+    const { models, live } = this.#parts;
+    const named = [models.current().defaultModel, ...live.defaults.fallbackModels];
+    const sites = named.flatMap((name) => this.#model(name)?.site ?? []);
+    return [...new Set([...sites, ...models.sites.all().filter(({ wasCalled }) => wasCalled)])];
+  }
+
+  #model(name: string): LocalModel | undefined {
+    return this.#parts.models.current().localModel(name);
+  }
+
+  async #watch(site: LocalSite, everyMs: number | undefined, signal: AbortSignal): Promise<void> {
+    if (everyMs === undefined) return;
+    const change = await site.look(everyMs, signal);
+    if (change === undefined) return;
+    const { vendor, address } = site.report();
+    this.#parts.log.warn('local model server', { change, address });
+    this.#parts.care().tell(changeText(change, `${vendorOf(vendor).label} at ${address}`));
+    if (change === 'came_back') this.#warmed = '';
+  }
+
+  /** Once for each model that becomes the one of all. */
+  #warmDefault(signal: AbortSignal): void {
+    const model = this.#model(this.#parts.models.current().defaultModel);
+    if (model === undefined || model.name === this.#warmed) return;
+    this.#warmed = model.name;
+    this.#warm(model, signal);
+  }
+
+  #warm(model: LocalModel | undefined, signal: AbortSignal): void {
+    if (model === undefined || !this.#parts.live.config.localModels.warmUp) return;
+    this.#meter()
+      .then((meter) => model.site.warmUp(model.model, { meter }, signal))
+      .catch((error) => this.#parts.log.warn('model not warmed up', { model: model.name, error }));
+  }
+
+  async #meter() {
+    const { spending, ownerChat } = this.#parts.care();
+    const chat = await ownerChat();
+    const payer = {
+      chat,
+      sender: { kind: 'system', source: 'heartbeat' },
+      isUnseen: true,
+    } as const;
+    const call = { role: 'warm_up', maxTokens: 1, inputTokens: () => 1 };
+    return chargedMeter(spending, payer, call);
+  }
+
+  async #look(): Promise<readonly FoundServer[]> {
+    const { models } = this.#parts;
+    const { signal } = this.#stop;
+    const places = models.current().localServers();
+    const found = await discoverLocalModels({ at: places, signal });
+    return Promise.all(
+      found.map(async (server) => {
+        const site = models.sites.at({ apiKey: '', ...places.find(isAt(server)), ...server });
+        const names = server.models.slice(0, MAX_LISTED);
+        await Promise.all(names.map((model) => site.learn(model, signal)));
+        const known = shown(site.report());
+        const listed = names.map((model) => `${prefixOf(server.vendor)}/${model}`);
+        const rest = listed.filter((name) => !known.models.some((one) => one.name === name));
+        return {
+          ...known,
+          state: 'up' as const,
+          models: [
+            ...known.models.filter(({ name }) => listed.includes(name)),
+            ...rest.map((name) => ({ name })),
+          ],
+        };
+      }),
+    );
+  }
+}
+
+const isAt =
+  ({ apiBase }: { readonly apiBase: string }) =>
+  (other: { readonly apiBase: string }) =>
+    other.apiBase === apiBase;
+
+const firstOf = (found: readonly FoundServer[]) => {
+  const all = found.flatMap(({ models }) => models);
+  return (all.find(({ isLoaded }) => isLoaded === true) ?? all[0])?.name;
+};
+
+function shown({ vendor, models, ...rest }: SiteReport): FoundServer {
+  return {
+    ...rest,
+    label: vendorOf(vendor).label,
+    models: models.map(({ model, facts, warmth }) => ({
+      name: `${prefixOf(vendor)}/${model}`,
+      ...(facts?.contextTokens === undefined ? {} : { contextTokens: facts.contextTokens }),
+      ...(facts?.isLoaded === undefined ? {} : { isLoaded: facts.isLoaded }),
+      ...(warmth === undefined ? {} : { warmth }),
+    })),
+  };
+}
+
+function changeText(change: HealthChange, server: string): string {
+  return change === 'went_down'
+    ? `${server} does not answer any more: models on it cannot be asked. /status shows when it is back; /local off changes a conversation to another model.`
+    : `${server} answers again.`;
+}

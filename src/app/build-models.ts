@@ -1,0 +1,45 @@
+// Builds the models: which one answers, and the care of those that run on one's own machines.
+
+import type { SpendingGuard } from '../agent/spending.ts';
+import type { Environment } from '../core/environment.ts';
+import type { ChatRef } from '../core/message.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { Logger } from '../lib/logger.ts';
+import type { MediaReader } from '../media/reader.ts';
+import type { StateStore } from '../store/store.ts';
+import { type BuiltLocalModels, buildLocalModels } from './build-local-models.ts';
+import { loadedImage } from './build-media.ts';
+import type { LiveConfig } from './live-config.ts';
+import { openModelForAll } from './model-for-all.ts';
+import { createModels, type Models } from './models.ts';
+
+export type ModelParts = {
+  readonly live: LiveConfig;
+  readonly env: Environment;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly store: StateStore;
+  readonly reader: MediaReader;
+};
+
+/** Built later than the models. */
+export type ModelCare = () => {
+  readonly spending: SpendingGuard;
+  ownerChat(): Promise<ChatRef>;
+  tell(text: string): void;
+};
+
+/** Where the model that the owner chose for all is kept. */
+export const LOCAL_MODELS_SCOPE = 'local-models';
+
+/** @throws StoreError */
+export async function buildModels(
+  { store, reader, ...rest }: ModelParts,
+  care: ModelCare,
+): Promise<{ readonly models: Models; readonly local: BuiltLocalModels }> {
+  const { live, env, clock, log } = rest;
+  const forAll = await openModelForAll(store.scope(LOCAL_MODELS_SCOPE), live);
+  const loadImage = (id: Parameters<typeof loadedImage>[1]) => loadedImage(reader, id);
+  const models = await createModels({ live, env, clock, log, forAll, loadImage });
+  return { models, local: buildLocalModels({ live, clock, log, models, forAll, care }) };
+}

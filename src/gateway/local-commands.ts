@@ -1,0 +1,96 @@
+// /local: this conversation goes on with a model on one's own machine, and back. A turn under way ends
+// on the model it began with; what was counted goes on counting.
+
+import type { Command, CommandDeps, CommandOrigin } from './command.ts';
+import { type FoundServer, foundText, NOTHING_FOUND } from './local-models.ts';
+import type { SessionSettings } from './session-settings.ts';
+
+export const LOCAL_COMMANDS: readonly Command[] = [
+  {
+    name: 'local',
+    summary: 'change to a model on this machine, and back',
+    usage: '/local [list | model | off | default [model | off]]',
+    timing: 'in_order',
+    run: changeLocal,
+  },
+];
+
+async function changeLocal(origin: CommandOrigin, argument: string, deps: CommandDeps) {
+  const [word = '', ...rest] = argument.split(/\s+/).filter((part) => part !== '');
+  if (word === 'default') return changeForAll(origin, rest.join(' '), deps);
+  const found = () => deps.local.look();
+  if (word === 'list') return `${await currentText(origin, deps)}\n\n${foundText(await found())}`;
+  const chosen = await deps.settings.get(origin.session);
+  const isLocal = deps.local.isLocal(chosen.model ?? deps.models().defaultModel);
+  if (word === 'off' || (word === '' && isLocal)) return changeBack(origin, chosen, deps);
+  const model = modelAmong(await found(), word, deps);
+  if (model === undefined) return notFound(await found(), word);
+  return changeTo(origin, { chosen, model, isLocal }, deps);
+}
+
+async function currentText({ session }: CommandOrigin, deps: CommandDeps): Promise<string> {
+  const { model = deps.models().defaultModel } = await deps.settings.get(session);
+  return `The model here is ${model}.`;
+}
+
+/** By its whole name, or as the server calls it; without a name the usual one. */
+function modelAmong(found: readonly FoundServer[], named: string, { local }: CommandDeps) {
+  if (named === '') return local.usual(found);
+  const names = found.flatMap(({ models }) => models.map(({ name }) => name));
+  return names.find((name) => name === named) ?? names.find((name) => name.endsWith(`/${named}`));
+}
+
+function notFound(found: readonly FoundServer[], named: string): string {
+  if (found.length === 0 || named === '') return NOTHING_FOUND;
+  return `No local server here has the model ${named}. There are:\n\n${foundText(found)}`;
+}
+
+type Change = {
+  readonly chosen: SessionSettings;
+  readonly model: string;
+  /** The model until now. */
+  readonly isLocal: boolean;
+};
+
+async function changeTo({ session }: CommandOrigin, change: Change, deps: CommandDeps) {
+  const { chosen, model, isLocal } = change;
+  const handle = deps.models().resolve(model);
+  const { model: before, ...rest } = chosen;
+  const kept = isLocal || before === undefined ? {} : { beforeLocal: before };
+  await deps.settings.set(session, { ...rest, ...kept, model });
+  deps.local.warmUp(model);
+  return `From the next message on the model is ${handle.name}, on your own machine; it is being made ready. /local off goes back.`;
+}
+
+async function changeBack(
+  { session }: CommandOrigin,
+  chosen: SessionSettings,
+  deps: CommandDeps,
+): Promise<string> {
+  const { model = '', beforeLocal, ...rest } = chosen;
+  const fallback = deps.models().defaultModel;
+  if (!deps.local.isLocal(model === '' ? fallback : model))
+    return 'The model here is not a local one.';
+  if (model === '') return `The model of all is ${fallback}, a local one. Choose another: /model.`;
+  await deps.settings.set(session, {
+    ...rest,
+    ...(beforeLocal === undefined ? {} : { model: beforeLocal }),
+  });
+  return `From the next message on the model is ${beforeLocal ?? fallback} again.`;
+}
+
+const FOR_ALL_IS_THE_OWNERS = 'Only my owner can change the model of all.';
+
+async function changeForAll({ role }: CommandOrigin, named: string, deps: CommandDeps) {
+  if (role !== 'owner') return FOR_ALL_IS_THE_OWNERS;
+  if (named === 'off') {
+    await deps.local.useForAll(undefined);
+    return `The model of all who chose none is ${deps.models().defaultModel}.`;
+  }
+  const found = await deps.local.look();
+  const model = modelAmong(found, named, deps);
+  if (model === undefined) return notFound(found, named);
+  await deps.local.useForAll(model);
+  deps.local.warmUp(model);
+  return `From the next message on the model of all who chose none is ${model}. /local default off goes back.`;
+}

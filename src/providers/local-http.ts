@@ -1,0 +1,75 @@
+// Short questions to a local model server beside the calls of its models: bounded in time and size,
+// never redirected, answered with undefined where the server does not answer as asked.
+
+export type LocalAddress = {
+  /** As configured, with the path of the OpenAI dialect: `http://127.0.0.1:11434/v1`. */
+  readonly apiBase: string;
+  /** Empty where the server asks for none. */
+  readonly apiKey: string;
+};
+
+export type LocalQuestion = {
+  /** Below the root of the server, or below `apiBase`. */
+  readonly path: `/${string}`;
+  readonly below: 'root' | 'apiBase';
+  /** Sent as JSON; left out: GET. */
+  readonly body?: Readonly<Record<string, unknown>>;
+  readonly timeoutMs: number;
+};
+
+const MAX_BODY_BYTES = 4_000_000;
+
+export type LocalAnswer = {
+  readonly status: number;
+  /** Undefined where it was no JSON, or too much of it. */
+  readonly body: unknown;
+};
+
+/** Undefined where nothing answered in time. */
+export async function askLocal(
+  address: LocalAddress,
+  { path, below, body, timeoutMs }: LocalQuestion,
+  signal: AbortSignal,
+): Promise<LocalAnswer | undefined> {
+  const base = below === 'root' ? rootOf(address.apiBase) : address.apiBase;
+  const headers = {
+    ...(address.apiKey === '' ? {} : { authorization: `Bearer ${address.apiKey}` }),
+    ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+  };
+  try {
+    const response = await fetch(`${base}${path}`, {
+      headers,
+      redirect: 'error',
+      signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
+      ...(body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }),
+    });
+    return { status: response.status, body: parsed(await boundedText(response)) };
+  } catch {
+    return undefined;
+  }
+}
+
+export const isOk = ({ status }: LocalAnswer) => status >= 200 && status < 300;
+
+/** Where the server has its own dialect, beside OpenAI's. */
+const rootOf = (apiBase: string) => apiBase.replace(/\/v1$/, '');
+
+async function boundedText(response: Response): Promise<string> {
+  const decoder = new TextDecoder();
+  let text = '';
+  let bytes = 0;
+  for await (const piece of response.body ?? []) {
+    bytes += piece.length;
+    if (bytes > MAX_BODY_BYTES) return '';
+    text += decoder.decode(piece, { stream: true });
+  }
+  return text + decoder.decode();
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

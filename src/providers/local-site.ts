@@ -1,0 +1,209 @@
+// One local model server, by its address, for as long as the program runs: the gate before it, what it
+// says of its models, whether it is there, and which models were warmed up. Nothing is asked of a
+// server before somebody uses it.
+
+import type { LocalVendor } from '../core/model-names.ts';
+import {
+  afterProbe,
+  type HealthChange,
+  type ServerHealth,
+  UNKNOWN_HEALTH,
+} from '../core/server-health.ts';
+import type { Clock } from '../lib/clock.ts';
+import { type GateLoad, LocalGate, type Place } from './local-gate.ts';
+import { askLocal, isOk, type LocalAddress } from './local-http.ts';
+import { loadModel, type WarmUp } from './local-warm-up.ts';
+import { type ModelFacts, readModelFacts } from './model-facts.ts';
+
+export type LocalServerAddress = LocalAddress & { readonly vendor: LocalVendor };
+
+export type SiteDeps = {
+  readonly clock: Clock;
+  /** Calls at once that a server of this kind takes. */
+  places(vendor: LocalVendor): number;
+};
+
+/** How far a model is from answering at once. */
+export type Warmth =
+  | { readonly kind: 'warming' }
+  | { readonly kind: 'ready'; readonly tookMs: number }
+  | { readonly kind: 'failed' };
+
+export type KnownModel = {
+  readonly model: string;
+  readonly facts?: ModelFacts;
+  readonly warmth?: Warmth;
+};
+
+export type SiteReport = {
+  readonly vendor: LocalVendor;
+  /** Host and port. */
+  readonly address: string;
+  readonly state: ServerHealth['state'];
+  readonly load: GateLoad;
+  readonly models: readonly KnownModel[];
+};
+
+const PROBE_TIMEOUT_MS = 5000;
+const READY_TIMEOUT_MS = 2500;
+const FACTS_FRESH_MS = 600_000;
+/** Somebody who does not answer is not asked at every turn. */
+const SILENCE_FRESH_MS = 30_000;
+const MAX_MODELS = 50;
+const LASTS_IN_USE_MS = 3_600_000;
+
+type Learnt = { readonly facts: ModelFacts | undefined; readonly until: number };
+
+export class LocalSite {
+  readonly gate: LocalGate;
+  readonly #deps: SiteDeps;
+  readonly #learnt = new Map<string, Learnt>();
+  readonly #asking = new Map<string, Promise<ModelFacts | undefined>>();
+  readonly #warmth = new Map<string, Warmth>();
+  #server: LocalServerAddress;
+  #health: ServerHealth = UNKNOWN_HEALTH;
+  #answeredAt = Number.NEGATIVE_INFINITY;
+  #calledAt = Number.NEGATIVE_INFINITY;
+
+  constructor(server: LocalServerAddress, deps: SiteDeps) {
+    this.#server = server;
+    this.#deps = deps;
+    this.gate = new LocalGate(deps.clock);
+  }
+
+  /** The key of a server may change while its address stays. */
+  use(server: LocalServerAddress): this {
+    this.#server = server;
+    return this;
+  }
+
+  /** For one call and its whole stream. @throws the signal's reason */
+  enter(signal: AbortSignal): Promise<Place> {
+    this.#calledAt = this.#deps.clock.monotonic();
+    return this.gate.enter(this.#places, signal);
+  }
+
+  get ahead(): number {
+    return this.gate.ahead(this.#places);
+  }
+
+  /** A call was answered to its end. */
+  answered(): void {
+    this.#answeredAt = this.#deps.clock.monotonic();
+  }
+
+  /** Called in the last hour. */
+  get wasCalled(): boolean {
+    return this.#deps.clock.monotonic() - this.#calledAt < LASTS_IN_USE_MS;
+  }
+
+  /** As far as it was asked before. */
+  facts(model: string): ModelFacts | undefined {
+    return this.#learnt.get(model)?.facts;
+  }
+
+  /** Waits for the first word of the server only; what grew old is asked anew meanwhile. */
+  ready(model: string): Promise<void> | undefined {
+    const known = this.#learnt.get(model);
+    if (known !== undefined && known.until > this.#deps.clock.monotonic()) return undefined;
+    const learning = this.learn(model, AbortSignal.timeout(READY_TIMEOUT_MS)).then(() => undefined);
+    return known === undefined ? learning : undefined;
+  }
+
+  /** Asks where nothing fresh is known; those who ask at once share one question. */
+  async learn(model: string, signal: AbortSignal): Promise<ModelFacts | undefined> {
+    const known = this.#learnt.get(model);
+    if (known !== undefined && known.until > this.#deps.clock.monotonic()) return known.facts;
+    const asking = this.#asking.get(model) ?? this.#ask(model, signal);
+    this.#asking.set(model, asking);
+    return asking.finally(() => this.#asking.delete(model));
+  }
+
+  async #ask(model: string, signal: AbortSignal): Promise<ModelFacts | undefined> {
+    const found = await readModelFacts(this.#server, model, signal);
+    const forMs = found === undefined ? SILENCE_FRESH_MS : FACTS_FRESH_MS;
+    const facts = found ?? this.facts(model);
+    this.#learnt.delete(model);
+    this.#learnt.set(model, { facts, until: this.#deps.clock.monotonic() + forMs });
+    for (const oldest of this.#learnt.keys()) {
+      if (this.#learnt.size <= MAX_MODELS) break;
+      this.#learnt.delete(oldest);
+      this.#warmth.delete(oldest);
+    }
+    return facts;
+  }
+
+  /** Has the model loaded, where the server loads it only when it is asked. Never throws. */
+  async warmUp(model: string, how: WarmUp, signal: AbortSignal): Promise<void> {
+    if (this.#warmth.get(model)?.kind === 'warming') return;
+    this.#warmth.set(model, { kind: 'warming' });
+    const { clock } = this.#deps;
+    const startedAt = clock.monotonic();
+    const isReady = await this.#load(model, how, signal).catch(() => false);
+    const tookMs = Math.round(clock.monotonic() - startedAt);
+    this.#warmth.set(model, isReady ? { kind: 'ready', tookMs } : { kind: 'failed' });
+  }
+
+  async #load(model: string, how: WarmUp, signal: AbortSignal): Promise<boolean> {
+    this.#learnt.delete(model);
+    const before = await this.learn(model, signal);
+    if (before === undefined && !(await this.#answers(signal))) return false;
+    if (before?.isLoaded !== false) return true;
+    const loading = { server: this.#server, model, clock: this.#deps.clock };
+    const isLoaded = await loadModel({ ...loading, enter: () => this.enter(signal) }, how, signal);
+    this.#learnt.delete(model);
+    await this.learn(model, signal);
+    return isLoaded;
+  }
+
+  /** Looks whether the server is there, unless calls of the last `sinceMs` tell. */
+  async look(sinceMs: number, signal: AbortSignal): Promise<HealthChange | undefined> {
+    const tells = this.gate.load.running > 0 || this.#isRecent(this.#answeredAt, sinceMs);
+    const isThere = tells || (await this.#answers(signal));
+    if (signal.aborted) return undefined;
+    const { health, change } = afterProbe(this.#health, isThere);
+    this.#health = health;
+    return change;
+  }
+
+  #isRecent(at: number, sinceMs: number): boolean {
+    return this.#deps.clock.monotonic() - at < sinceMs;
+  }
+
+  async #answers(signal: AbortSignal): Promise<boolean> {
+    const question = { path: '/models', below: 'apiBase', timeoutMs: PROBE_TIMEOUT_MS } as const;
+    const answer = await askLocal(this.#server, question, signal);
+    return answer !== undefined && isOk(answer);
+  }
+
+  report(): SiteReport {
+    const names = new Set([...this.#learnt.keys(), ...this.#warmth.keys()]);
+    return {
+      vendor: this.#server.vendor,
+      address: addressOf(this.#server.apiBase),
+      state: this.#health.state,
+      load: this.gate.load,
+      models: [...names].map((model) => this.#known(model)),
+    };
+  }
+
+  #known(model: string): KnownModel {
+    const facts = this.facts(model);
+    const warmth = this.#warmth.get(model);
+    return {
+      model,
+      ...(facts === undefined ? {} : { facts }),
+      ...(warmth === undefined ? {} : { warmth }),
+    };
+  }
+
+  get #places(): number {
+    return this.#deps.places(this.#server.vendor);
+  }
+}
+
+/** Two names of one place are one server, and so are two vendors there. */
+export function addressOf(apiBase: string): string {
+  const host = URL.canParse(apiBase) ? new URL(apiBase).host : apiBase;
+  return host.replace(/^(?:localhost|\[::1\])(?=:|$)/, '127.0.0.1');
+}

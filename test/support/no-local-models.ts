@@ -1,0 +1,11 @@
+// A gateway beside which no local model server runs.
+
+import type { LocalModels } from '../../src/gateway/local-models.ts';
+
+export const NO_LOCAL_MODELS: LocalModels = {
+  isLocal: () => false,
+  look: async () => [],
+  usual: () => undefined,
+  warmUp: () => undefined,
+  useForAll: async () => undefined,
+};
