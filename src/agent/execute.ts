@@ -96,7 +96,8 @@ async function* runGroup(
     await recordReport(turn, each, report);
     const status = report.status === 'ok' ? 'ok' : 'failed';
     const preview = report.text.split('\n', 1).join('').slice(0, MAX_PREVIEW_CHARS).toWellFormed();
-    yield { type: 'tool_finished', callId: each.call.id, status, preview };
+    const failure = report.failure === undefined ? {} : { failure: report.failure };
+    yield { type: 'tool_finished', callId: each.call.id, status, ...failure, preview };
   }
 }
 

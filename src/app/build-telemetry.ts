@@ -37,7 +37,7 @@ export async function buildTelemetry(
   const page = prometheus ? createPrometheus() : undefined;
   const sinks: Telemetry[] = page === undefined ? [] : [page];
   if (metricsFile) sinks.push(openMetricsFile({ path: home.metrics, log }));
-  if (otel.endpoint !== '') sinks.push(resources.use(await openSpans(otel, clock)));
+  if (otel.endpoint !== '') sinks.push(resources.use(await openSpans(otel, { clock, log })));
   const state = store.scope(AUDIT_SCOPE);
   return {
     telemetry: {

@@ -70,7 +70,8 @@ class ToolTimes {
     this.#running.delete(event.callId);
     const durationMs = Math.round(clock.monotonic() - begun.started);
     const { tool, at } = begun;
-    const { status } = event;
-    this.#telemetry.record({ kind: 'tool_call', ...this.#turn, tool, at, durationMs, status });
+    const { status, failure } = event;
+    const how = { status, ...(failure === undefined ? {} : { failure }) };
+    this.#telemetry.record({ kind: 'tool_call', ...this.#turn, tool, at, durationMs, ...how });
   }
 }

@@ -1,6 +1,7 @@
 // What a turn says while it runs. Events feed live replies, the terminal and the log; what must
 // survive a crash is in the session file and on the bus, never only here.
 
+import type { ToolFailureKind } from './errors.ts';
 import type { CallId, MessageId, TurnId } from './ids.ts';
 import type { ChatRef } from './message.ts';
 import type { TokenUsage } from './transcript.ts';
@@ -20,6 +21,8 @@ export type AgentEvent =
       readonly type: 'tool_finished';
       readonly callId: CallId;
       readonly status: 'ok' | 'failed';
+      /** Left out where it is none, or of no kind. */
+      readonly failure?: ToolFailureKind;
       readonly preview: string;
     }
   | { readonly type: 'model_called'; readonly model: string; readonly usage?: TokenUsage }

@@ -135,12 +135,11 @@ function unknownMoment(text: string, timeZone: string, nowMs: number): JobError 
 }
 
 function readEvery(text: string): number {
-  const span = spanOf(
-    text
-      .trim()
-      .toLowerCase()
-      .replace(/^every\s+/, ''),
-  );
+  const bare = text
+    .trim()
+    .toLowerCase()
+    .replace(/^every\s+/, '');
+  const span = spanOf(/^\d+$/.test(bare) ? `${bare}s` : bare);
   if (span !== undefined && span >= SHORTEST_EVERY_MS && span <= LONGEST_EVERY_MS) return span;
   throw new JobError(
     `"${text}" is no interval a job can have: write 30m, 2h, 1d or 1w, from 1m to 366d.`,

@@ -31,6 +31,24 @@ export function fittingSources(
   return usual.length > 0 ? usual : available;
 }
 
+/**
+ * Where those that were asked found nothing: the next to ask, or none. What is a person's own is looked
+ * for among their own things only; a question about the world may go to the web after that.
+ */
+export function nextSources(
+  question: string,
+  available: readonly SearchSource[],
+  asked: readonly SearchSource[],
+): readonly SearchSource[] {
+  const left = available.filter((source) => !asked.includes(source));
+  const own = left.filter((source) => source !== 'web');
+  if (own.length > 0) return own;
+  const isPersonal = SEARCH_SOURCES.some(
+    (source) => source !== 'web' && SIGNS[source].test(question),
+  );
+  return isPersonal ? [] : left;
+}
+
 const MIN_WORD_CHARS = 3;
 const MAX_WORDS = 6;
 /** Words of every question. */

@@ -3,7 +3,9 @@
 
 import { createHash } from 'node:crypto';
 import type { Context, SpanContext } from '@opentelemetry/api';
+import type { SpanExporter } from '@opentelemetry/sdk-trace-base';
 import type { Clock } from '../lib/clock.ts';
+import type { Logger } from '../lib/logger.ts';
 import type { Telemetry, TelemetryRecord } from './telemetry.ts';
 
 export type SpanSettings = {
@@ -17,8 +19,13 @@ export type SpanSettings = {
 const EXPORT_TIMEOUT_MS = 3000;
 /** At the end of the process. */
 const LAST_EXPORT_MS = 1000;
+const SUCCESS = 0;
+/** Of failures that are told of. */
+const MAX_KINDS = 10;
 
 export interface Spans extends Telemetry, AsyncDisposable {}
+
+type SpanDeps = { readonly clock: Clock; readonly log: Logger };
 
 type Named = {
   readonly name: string;
@@ -27,16 +34,19 @@ type Named = {
   readonly attributes: Readonly<Record<string, string | number>>;
 };
 
-export async function openSpans(settings: SpanSettings, clock: Clock): Promise<Spans> {
+export async function openSpans(settings: SpanSettings, { clock, log }: SpanDeps): Promise<Spans> {
   const api = await import('@opentelemetry/api');
   const { BasicTracerProvider, BatchSpanProcessor } = await import('@opentelemetry/sdk-trace-base');
   const { OTLPTraceExporter } = await import('@opentelemetry/exporter-trace-otlp-http');
   const { resourceFromAttributes } = await import('@opentelemetry/resources');
-  const exporter = new OTLPTraceExporter({
-    url: settings.endpoint,
-    headers: settings.headers,
-    timeoutMillis: EXPORT_TIMEOUT_MS,
-  });
+  const exporter = telling(
+    new OTLPTraceExporter({
+      url: settings.endpoint,
+      headers: settings.headers,
+      timeoutMillis: EXPORT_TIMEOUT_MS,
+    }),
+    log,
+  );
   const ids = new TurnIds();
   const provider = new BasicTracerProvider({
     idGenerator: ids,
@@ -69,6 +79,32 @@ export async function openSpans(settings: SpanSettings, clock: Clock): Promise<S
       isOver.abort();
     },
   };
+}
+
+/** A collector that does not take spans is told of once for each kind of failure. */
+function telling(exporter: SpanExporter, log: Logger): SpanExporter {
+  const told = new Set<string>();
+  return {
+    export(spans, done) {
+      exporter.export(spans, (result) => {
+        const kind = failureKind(result.error);
+        if (result.code !== SUCCESS && !told.has(kind) && told.size < MAX_KINDS) {
+          told.add(kind);
+          log.warn('spans not taken by the collector', { failure: kind, spans: spans.length });
+        }
+        done(result);
+      });
+    },
+    shutdown: () => exporter.shutdown(),
+    forceFlush: async () => exporter.forceFlush?.(),
+  };
+}
+
+/** Its code, or that of what caused it: a status of HTTP, or a name such as ECONNREFUSED. */
+function failureKind(error: unknown): string {
+  if (!(error instanceof Error)) return 'unknown';
+  const { code } = error as { readonly code?: unknown };
+  return code === undefined ? error.name : String(code);
 }
 
 const hex = (text: string, chars: number) =>
@@ -122,8 +158,11 @@ function described(record: TelemetryRecord): Named {
       return { name: `chat ${model}`, turnId, isError: status !== 'ok', attributes };
     }
     case 'tool_call': {
-      const { tool, status, turnId, failure = '' } = record;
-      const attributes = { 'gen_ai.tool.name': tool, 'nanobot.failure': failure };
+      const { tool, status, turnId, failure } = record;
+      const attributes = {
+        'gen_ai.tool.name': tool,
+        ...(failure === undefined ? {} : { 'nanobot.failure': failure }),
+      };
       return { name: `execute_tool ${tool}`, turnId, isError: status === 'failed', attributes };
     }
     case 'delivery': {

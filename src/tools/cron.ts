@@ -78,7 +78,7 @@ export function createCron(where: () => Schedules): Tool<Input> {
       id: ['job_id', 'job'],
       text: ['message', 'task', 'prompt', 'content'],
       at: ['time', 'when', 'date'],
-      every: ['interval'],
+      every: ['interval', 'every_seconds', 'interval_seconds', 'seconds'],
       cron: ['cron_expr', 'expression', 'expr'],
       time_zone: ['tz'],
     },

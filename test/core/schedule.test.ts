@@ -30,6 +30,12 @@ test.each(['2026-02-30 09:00', '25:00', '8', 'noon', '2026-1-1', ''])(
   },
 );
 
+test('an interval without a unit counts seconds', () => {
+  const every = (text: string) => readSchedule({ every: text }, ZONE, NOW);
+  expect(every('3600')).toEqual({ kind: 'every', everyMs: 3_600_000, anchor: NOW });
+  expect(() => every('30')).toThrow(/from 1m to 366d/);
+});
+
 describe('what is typed behind /cron add', () => {
   test.each([
     ['every 2h: look: twice', { kind: 'ask', every: 'every 2h', text: 'look: twice' }],

@@ -58,7 +58,10 @@ it('one turn is found by one id wherever the gateway keeps account of it', async
   });
   model.script(
     fail(503),
-    callTools({ name: 'write_file', arguments: { path: 'list.txt', content: 'milk' } }),
+    callTools(
+      { name: 'write_file', arguments: { path: 'list.txt', content: 'milk' } },
+      { name: 'read_file', arguments: { path: 'nothing.txt' } },
+    ),
     say('It is in list.txt.'),
   );
   const gateway = await composeGateway(loaded, {
@@ -134,6 +137,7 @@ it('one turn is found by one id wherever the gateway keeps account of it', async
   }
   expect(collector.sent()).toContain('"execute_tool write_file"');
   expect(collector.sent()).toContain('"deliver terminal"');
+  expect(collector.sent()).toMatch(/"nanobot\.failure","value":\{"stringValue":"not_found"/);
 
   await withOpenState(home, systemClock, async (state) => {
     const kept = state.store.scope(AUDIT_SCOPE);

@@ -1,8 +1,10 @@
 // What is measured, where people and programs read it: the file of model calls, the page for
 // Prometheus, the spans a collector gets.
 
+import { once } from 'node:events';
 import { readFile, stat } from 'node:fs/promises';
 import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { accountName } from '../../src/core/account.ts';
@@ -15,6 +17,7 @@ import { openSpans } from '../../src/telemetry/spans.ts';
 import type { ModelCallRecord, TelemetryRecord } from '../../src/telemetry/telemetry.ts';
 import { temporaryFolder } from '../sessions/session-folder.ts';
 
+const SILENT = { clock: systemClock, log: silentLogger };
 const AT = Date.UTC(2026, 0, 15, 12);
 const TURN = { session: sessionKey('telegram:42'), turnId: turnId('telegram:42#7') };
 const CALL: ModelCallRecord = {
@@ -115,7 +118,7 @@ describe('spans', () => {
     const address = server.address();
     const port = typeof address === 'object' ? address?.port : 0;
     const endpoint = `http://127.0.0.1:${port}/v1/traces`;
-    const spans = await openSpans({ endpoint, headers: {}, serviceName: 'nanobot' }, systemClock);
+    const spans = await openSpans({ endpoint, headers: {}, serviceName: 'nanobot' }, SILENT);
     for (const record of RECORDS) spans.record(record);
     await spans[Symbol.asyncDispose]();
     const sent = bodies
@@ -132,9 +135,26 @@ describe('spans', () => {
     expect(Number(BigInt(root.endTimeUnixNano) - BigInt(root.startTimeUnixNano))).toBe(2e9);
   });
 
+  it('that a collector refuses are told of in the log, once for each kind of failure', async () => {
+    const server = createServer((_request, response) => response.writeHead(403).end('no'));
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    onTestFinished(() => void server.close());
+    const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1/traces`;
+    const told: unknown[] = [];
+    const warn = (message: string, fields?: object) => void told.push({ message, ...fields });
+    const deps = { clock: systemClock, log: { ...silentLogger, warn } };
+    const spans = await openSpans({ endpoint, headers: {}, serviceName: 'nanobot' }, deps);
+    for (let count = 0; count < 1100; count += 1) spans.record(CALL);
+    await spans[Symbol.asyncDispose]();
+    expect(told).toEqual([
+      { message: 'spans not taken by the collector', failure: '403', spans: expect.any(Number) },
+    ]);
+  });
+
   it('that no collector takes hold nothing up', async () => {
     const endpoint = 'http://127.0.0.1:9/v1/traces';
-    const spans = await openSpans({ endpoint, headers: {}, serviceName: 'nanobot' }, systemClock);
+    const spans = await openSpans({ endpoint, headers: {}, serviceName: 'nanobot' }, SILENT);
     for (const record of RECORDS) spans.record(record);
     await spans[Symbol.asyncDispose]();
   });

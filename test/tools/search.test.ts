@@ -164,6 +164,24 @@ describe('search', () => {
     expect(files).toMatch(/^## files\nnotes\/tea\.md:1/);
   });
 
+  it('asks further where those that fit found nothing, and of the web nothing that is the person’s own', async () => {
+    const { url, asked } = await startService({ '/search': { body: SEARXNG } });
+    const { run, workspace } = await createTools({ searxngUrl: url });
+    await writeFile(join(workspace, 'notes/visit.md'), 'Dentist on Friday');
+    const found = await run('search', { query: 'when is my dentist appointment' });
+    expect(found).toMatch(/^## (?:web|files)\n/);
+    const own = await run('search', { query: 'do I remember the dentist' });
+    expect(own).toMatch(/^## files\nnotes\/visit\.md:1.*\n\n\[nothing found in: memory\]/);
+    const before = asked.length;
+    expect(await run('search', { query: 'my passphrase hummingbird' })).toBe(
+      '[nothing found in: memory, files]',
+    );
+    expect(asked).toHaveLength(before);
+    expect(await run('search', { query: 'hummingbird', sources: ['memory'] })).toBe(
+      '[nothing found in: memory]',
+    );
+  });
+
   it('asks no tool that is switched off', async () => {
     const { run, memory, context } = await createTools({ switchedOff: ['recall'] });
     await memory.remember('My favourite tea is Assam', context.person.notes);

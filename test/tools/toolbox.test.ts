@@ -4,6 +4,7 @@ import { ToolError } from '../../src/core/errors.ts';
 import { ALL_RIGHTS, NO_RIGHTS } from '../../src/core/rights.ts';
 import type { Clock } from '../../src/lib/clock.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
+import { createCron } from '../../src/tools/cron.ts';
 import type { Tool } from '../../src/tools/tool.ts';
 import { createToolbox } from '../../src/tools/toolbox.ts';
 import { createWorkspace } from './workspace-fixture.ts';
@@ -66,6 +67,7 @@ describe('the toolbox', () => {
       'time',
       'cron',
       'spawn',
+      'workflow',
     ]);
     expect(specs[0]?.schema).toMatchObject({ type: 'object', required: ['path'] });
     expect(guidance).toContain('### read_file');
@@ -200,6 +202,10 @@ describe('the toolbox', () => {
     await call('count', { number: 4 });
     expect(ran).toEqual([10, 3, 4]);
     expect(await call('tally', { n: 1 })).toBe('the real one');
+    const cron = createCron(() => ({}) as never) as Tool;
+    const jobs = createToolbox({ ...toolboxDeps(clock), tools: () => [cron] });
+    const every = jobs.bind('schedule', '{"action":"add","message":"tea","every_seconds":3600}');
+    expect(every).toMatchObject({ arguments: expect.stringContaining('"every":"3600"') });
   });
 
   test('a failure nobody expected is a result without its inner details', async () => {

@@ -28,6 +28,8 @@ export type MetaToolSetup<Name extends string> = {
   readonly subTools: readonly SubTool<Name>[];
   /** Which of those that can be asked fit the question. */
   route(question: string, available: readonly Name[]): readonly Name[];
+  /** Which to ask after those, where they found nothing; left out: none. */
+  widen?(question: string, available: readonly Name[], asked: readonly Name[]): readonly Name[];
   readonly maxResultChars: () => number;
 };
 
@@ -69,11 +71,24 @@ export function createMetaTool<Name extends string>(setup: MetaToolSetup<Name>):
       const chosen = usable.filter((sub) => wanted.includes(sub.name));
       const absent = (sources ?? []).filter((source) => !known.includes(source));
       if (chosen.length === 0) throw nothingToAsk(known, absent);
-      const answers = await Promise.all(chosen.map((sub) => answerOf(sub, query, context)));
+      const ask = (some: typeof usable) =>
+        Promise.all(some.map((sub) => answerOf(sub, query, context)));
+      const answers = await ask(chosen);
+      // Whoever named sources wants to know about those.
+      for (const asked = [...wanted]; sources === undefined && !answers.some(isFound); ) {
+        const next = setup.widen?.(query, known, asked) ?? [];
+        if (next.length === 0) break;
+        answers.push(...(await ask(usable.filter((sub) => next.includes(sub.name)))));
+        asked.push(...next);
+      }
       const failures = answers.filter((answer) => answer.kind === 'failed');
       if (failures.length === answers.length) throw allFailed(failures);
       const room = Math.max(MIN_PART_CHARS, setup.maxResultChars() - FRAME_CHARS);
-      return textOf(answers, Math.floor(room / chosen.length), absent);
+      return textOf(
+        answers,
+        Math.floor(room / Math.max(1, answers.filter(isFound).length)),
+        absent,
+      );
     },
   };
 }
@@ -88,6 +103,7 @@ type Answer =
   | { readonly kind: 'found'; readonly from: string; readonly text: string }
   | { readonly kind: 'nothing'; readonly from: string }
   | Failed;
+const isFound = ({ kind }: Answer) => kind === 'found';
 type Failed = { readonly kind: 'failed'; readonly from: string; readonly failure: ToolFailure };
 
 async function answerOf(

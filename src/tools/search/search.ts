@@ -3,6 +3,7 @@
 
 import {
   fittingSources,
+  nextSources,
   SEARCH_SOURCES,
   type SearchSource,
   tellingWords,
@@ -29,7 +30,7 @@ export function createSearch({ tools, maxResultChars, isSwitchedOn }: SearchDeps
   });
   const aliases = ['find_out', 'lookup', 'look_up', 'search_all', 'ask_sources'];
   const setup = { name: 'search', aliases, names: SEARCH_SOURCES, subTools, maxResultChars };
-  return createMetaTool({ ...setup, route: fittingSources }) as Tool;
+  return createMetaTool({ ...setup, route: fittingSources, widen: nextSources }) as Tool;
 }
 
 function subToolOf(
