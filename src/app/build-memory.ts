@@ -33,6 +33,7 @@ import { createTextIndex } from '../store/text-index.ts';
 import type { PastSessions } from '../tools/session-search.ts';
 import type { Foundations } from './foundations.ts';
 import { createHandOut, type HandOutDeps } from './hand-out.ts';
+import { createHandedOut } from './handed-out.ts';
 import type { Home } from './home.ts';
 import { createForgetting, type ForgettingDeps } from './kept-data.ts';
 import { chatsOfTurn, createPastSessions, isOwnDoor } from './past-sessions.ts';
@@ -103,9 +104,10 @@ export function buildMemory(parts: MemoryParts): BuiltMemory {
     deleteFiles: (rule) => deleteLeftovers({ folder, exclusively }, rule),
   });
   const { forgetful } = parts;
-  const forgetting = { ...held, helpers, chatsOf, chatsOfJobs: ofJobs, forgetful };
   const limit = parts.maxFileBytes;
-  const handing = { reader, memory, working, folder, media, bus, clock, chatsOf, limit };
+  const handedOut = createHandedOut({ state: store.scope('exports'), media, reader });
+  const forgetting = { ...held, helpers, handedOut, chatsOf, chatsOfJobs: ofJobs, forgetful };
+  const handing = { handedOut, reader, memory, working, folder, media, bus, clock, chatsOf, limit };
   const personOf: TurnPersonOf = (message) => createTurnPersonOf(parts.persons())(message);
   const desk = createMemoryDesk({
     personOf,

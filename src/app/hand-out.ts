@@ -7,11 +7,12 @@ import type { OutboundAttachment } from '../core/attachment.ts';
 import { sizeWords } from '../core/attachment-words.ts';
 import { messageId } from '../core/ids.ts';
 import { learningPatterns, readLearnings } from '../core/learnings.ts';
+import type { ChatRef } from '../core/message.ts';
 import { isoTime } from '../core/session-file.ts';
 import { keepFirstLines, keepLastLines } from '../core/truncate.ts';
 import type { Asking, KeptData } from '../gateway/memory-desk.ts';
 import type { Clock } from '../lib/clock.ts';
-import type { MediaStore } from '../media/media.ts';
+import { MediaError, type MediaStore } from '../media/media.ts';
 import { LEARNINGS_FILE } from '../memory/files.ts';
 import type { MemoryStore } from '../memory/memory.ts';
 import { listNotes, type NoteReader, readNote } from '../memory/note-files.ts';
@@ -19,13 +20,15 @@ import type { StoredWorkingMemory, WorkingMemories } from '../memory/working-mem
 import { exportSession } from '../sessions/export.ts';
 import { sessionsOfChats } from '../sessions/forget.ts';
 import type { UploadLimit } from '../tools/send-file.ts';
+import { exportPath, type HandedOut } from './handed-out.ts';
 
 export type HandOutDeps = {
   readonly reader: NoteReader;
   readonly memory: Pick<MemoryStore, 'promptText'>;
   readonly working: Pick<WorkingMemories, 'of'>;
   readonly folder: string;
-  readonly media: MediaStore;
+  readonly media: Pick<MediaStore, 'put'>;
+  readonly handedOut: Pick<HandedOut, 'note'>;
   readonly bus: Pick<MessageBus, 'send'>;
   readonly clock: Clock;
   chatsOf(asking: Asking): Promise<readonly string[]>;
@@ -35,6 +38,9 @@ export type HandOutDeps = {
 const MAX_SHOWN_CHARS = 3000;
 const MAX_WORKING_CHARS = 1500;
 const MAX_LISTED = 20;
+const BLOCK_CHARS = 65_536;
+
+type Format = 'md' | 'jsonl';
 
 export function createHandOut(deps: HandOutDeps): Pick<KeptData, 'overview' | 'handOut'> {
   return {
@@ -43,22 +49,56 @@ export function createHandOut(deps: HandOutDeps): Pick<KeptData, 'overview' | 'h
       const { message, person } = asking;
       const day = isoTime(deps.clock.now()).slice(0, 10);
       const name = `nanobot-${day}.${format}`;
-      const content = Buffer.from(await allOf(asking, format, deps));
-      const most = deps.limit(accountName(message.chat))?.eachBytes;
-      if (most !== undefined && content.length <= most) {
-        const file = await stored(content, name, format, deps.media);
+      const all = () => inBlocks(allOf(asking, format, deps));
+      const file = await stored(all(), { name, format, chat: message.chat }, deps);
+      if (file !== undefined) {
+        await deps.handedOut.note(person.notes, file.media);
         const id = messageId(`${message.id}/export`);
         await deps.bus.send({ id, chat: message.chat, markdown: '', attachments: [file] });
-        return `All that I keep of you is in the file (${sizeWords(content.length)}).`;
+        return `All that I keep of you is in the file (${sizeWords(file.sizeBytes)}).`;
       }
       if (person.notes !== '') {
-        return `All that I keep of you are ${sizeWords(content.length)}, and this chat carries no such file. My owner can hand it to you.`;
+        return 'All that I keep of you is more than this chat carries. My owner can hand it to you.';
       }
-      const path = `memory/sessions/export-${day}.${format}`;
-      await deps.reader.files.write(deps.reader.workspace(), path, content.toString('utf8'));
-      return `All that I keep of you is in \`${path}\` of the workspace (${sizeWords(content.length)}).`;
+      const path = exportPath(person.notes, day, format);
+      await deps.reader.files.write(deps.reader.workspace(), path, all());
+      return `All that I keep of you is in \`${path}\` of the workspace.`;
     },
   };
+}
+
+/** Undefined where the chat carries no such file. */
+async function stored(
+  content: AsyncIterable<Uint8Array>,
+  {
+    name,
+    format,
+    chat,
+  }: { readonly name: string; readonly format: Format; readonly chat: ChatRef },
+  { media, limit }: HandOutDeps,
+): Promise<OutboundAttachment | undefined> {
+  const maxBytes = limit(accountName(chat))?.eachBytes;
+  if (maxBytes === undefined) return undefined;
+  try {
+    const { id, sizeBytes } = await media.put(content, { maxBytes });
+    const mimeType = format === 'md' ? 'text/markdown' : 'application/jsonl';
+    return { kind: 'document', media: id, name, mimeType, sizeBytes };
+  } catch (error) {
+    if (error instanceof MediaError && error.code === 'media_too_large') return undefined;
+    throw error;
+  }
+}
+
+/** However long the whole is, a block of it is in memory. */
+async function* inBlocks(pieces: AsyncIterable<string>): AsyncGenerator<Uint8Array, void, void> {
+  let block = '';
+  for await (const piece of pieces) {
+    block += piece;
+    if (block.length < BLOCK_CHARS) continue;
+    yield Buffer.from(block);
+    block = '';
+  }
+  if (block !== '') yield Buffer.from(block);
 }
 
 async function overview(asking: Asking, deps: HandOutDeps) {
@@ -88,33 +128,24 @@ function workingText({ status, updated, body }: StoredWorkingMemory): string {
   return `Working memory of this conversation (${status}, ${when} UTC):\n${text}`;
 }
 
-async function allOf(asking: Asking, format: 'md' | 'jsonl', deps: HandOutDeps): Promise<string> {
+async function* allOf(
+  asking: Asking,
+  format: Format,
+  deps: HandOutDeps,
+): AsyncGenerator<string, void, void> {
   const { reader, folder, chatsOf } = deps;
   const { notes } = asking.person;
   const paths = [
     ...(await listNotes(reader, notes)).map(({ path }) => path),
     notes + LEARNINGS_FILE,
   ];
-  const pieces: string[] = [];
   for (const path of paths) {
     const note = await readNote(reader, path);
     if (note === undefined) continue;
     const line = JSON.stringify({ type: 'note', path, text: note.text });
-    pieces.push(format === 'md' ? `# ${path}\n\n${note.text.trim()}\n\n` : `${line}\n`);
+    yield format === 'md' ? `# ${path}\n\n${note.text.trim()}\n\n` : `${line}\n`;
   }
   for (const session of await sessionsOfChats(folder, await chatsOf(asking))) {
-    for await (const piece of exportSession(folder, session, format)) pieces.push(piece);
+    yield* exportSession(folder, session, format);
   }
-  return pieces.join('');
-}
-
-async function stored(
-  content: Uint8Array,
-  name: string,
-  format: 'md' | 'jsonl',
-  media: MediaStore,
-): Promise<OutboundAttachment> {
-  const { id, sizeBytes } = await media.put(content, { maxBytes: content.length });
-  const mimeType = format === 'md' ? 'text/markdown' : 'application/jsonl';
-  return { kind: 'document', media: id, name, mimeType, sizeBytes };
 }

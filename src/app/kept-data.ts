@@ -16,6 +16,7 @@ import type { NoteReader } from '../memory/note-files.ts';
 import { findToForget, forgetInSessions, type SessionForgetting } from '../sessions/forget.ts';
 import type { SessionIndexing } from '../sessions/index-sessions.ts';
 import type { EmbeddedStore } from '../store/store.ts';
+import type { HandedOut } from './handed-out.ts';
 import { isOwnDoor } from './past-sessions.ts';
 
 export type ForgettingDeps = {
@@ -25,6 +26,7 @@ export type ForgettingDeps = {
   readonly indexing: SessionIndexing;
   readonly store: EmbeddedStore;
   readonly helpers: HelperForgetting;
+  readonly handedOut: Pick<HandedOut, 'forget'>;
   /** What else keeps words of conversations. */
   forgetful(): readonly Pick<HelperForgetting, 'forget'>[];
   /** Whose conversations, without topics. */
@@ -72,6 +74,7 @@ export function createForgetting(
       const texts = [await store.forgetTexts(chats, holds), await inChannels(store, chats, holds)];
       for (const each of [helpers, ...deps.forgetful()])
         texts.push(await each.forget(chats, holds));
+      await deps.handedOut.forget(notes);
       // Also what a try that was killed rewrote and could not tell the index of.
       await indexing.flush();
       await index.scrub();

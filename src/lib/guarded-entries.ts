@@ -63,7 +63,7 @@ export async function readEntry(
 export async function replaceEntry(
   folder: GuardedFolder,
   name: string,
-  content: string,
+  content: string | AsyncIterable<Uint8Array>,
 ): Promise<'created' | 'replaced'> {
   const before = await statEntry(folder, name).catch(undefinedIfMissing);
   if (before !== undefined && mustBeFile(before).nlink > 1) {
@@ -82,7 +82,11 @@ export async function replaceEntry(
   return before === undefined ? 'created' : 'replaced';
 }
 
-async function writeNew(path: string, content: string, mode: number): Promise<void> {
+async function writeNew(
+  path: string,
+  content: string | AsyncIterable<Uint8Array>,
+  mode: number,
+): Promise<void> {
   const file = await open(path, OPEN_NEW, mode);
   try {
     await file.writeFile(content);

@@ -19,7 +19,11 @@ import { createLanes } from './lanes.ts';
 export interface GuardedFiles {
   read(root: string, path: string, limits: ReadLimits): Promise<Buffer>;
   /** Creates missing folders. Tells whether the file is new. */
-  write(root: string, path: string, content: string): Promise<'created' | 'replaced'>;
+  write(
+    root: string,
+    path: string,
+    content: string | AsyncIterable<Uint8Array>,
+  ): Promise<'created' | 'replaced'>;
   /** Reads, changes and writes with no other change in between; undefined = there is no file. */
   update(
     root: string,
@@ -56,7 +60,11 @@ class FolderGuard implements GuardedFiles {
     return this.#read(await locate(root, path), limits);
   }
 
-  async write(root: string, path: string, content: string): Promise<'created' | 'replaced'> {
+  async write(
+    root: string,
+    path: string,
+    content: string | AsyncIterable<Uint8Array>,
+  ): Promise<'created' | 'replaced'> {
     const place = await locate(root, path);
     return this.#lanes.run(laneOf(place), () => this.#write(place, content));
   }
@@ -108,7 +116,10 @@ class FolderGuard implements GuardedFiles {
     return this.#inFolder(place.root, folders, false, (folder) => readEntry(folder, name, limits));
   }
 
-  #write(place: Place, content: string): Promise<'created' | 'replaced'> {
+  #write(
+    place: Place,
+    content: string | AsyncIterable<Uint8Array>,
+  ): Promise<'created' | 'replaced'> {
     const { name, folders } = splitLast(place);
     return this.#inFolder(place.root, folders, true, (folder) =>
       replaceEntry(folder, name, content),

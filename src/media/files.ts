@@ -79,6 +79,13 @@ class MediaFiles implements MediaStore {
     });
   }
 
+  remove(id: MediaId): Promise<boolean> {
+    return this.#lane.run('', async () => {
+      await this.#remove((await this.#all()).filter((kept) => kept.id === id));
+      return (await sizeOf(this.#pathOf(id))) === undefined;
+    });
+  }
+
   sweep(unusedMs: number): Promise<number> {
     const before = this.#options.clock.now() - unusedMs;
     return this.#lane.run('', async () => {

@@ -30,6 +30,8 @@ export interface MediaStore {
   read(id: MediaId): Promise<Uint8Array | undefined>;
   /** The same without the content. */
   stat(id: MediaId): Promise<StoredMedia | undefined>;
+  /** Deletes it at once, unless a message under way needs it; whether it is gone. */
+  remove(id: MediaId): Promise<boolean>;
   /**
    * Deletes what was not put or read for `unusedMs`, but nothing that a message under way needs;
    * returns how many bytes that freed.

@@ -77,6 +77,15 @@ export function mediaContract(name: string, open: (clock: MovableClock) => Promi
       expect(await store.stat(mediaId(''))).toBeUndefined();
     });
 
+    it('deletes a content that is not wanted any more at once', async () => {
+      const store = await open(createMovableClock());
+      const { id } = await store.put(Buffer.from('one'), LIMITS);
+      const other = await store.put(Buffer.from('two'), LIMITS);
+      expect([await store.remove(id), await store.remove(id)]).toEqual([true, true]);
+      expect(await store.read(id)).toBeUndefined();
+      expect(await store.read(other.id)).toBeDefined();
+    });
+
     it('deletes what nobody used for long and says how much that was', async () => {
       const clock = createMovableClock();
       const store = await open(clock);

@@ -134,8 +134,8 @@ it('shows what is kept, hands it out, and forgets for good what a person names, 
   const holding: string[] = [];
   for (const path of await filesBelow(home.path)) {
     const content = await readFile(path, 'latin1');
-    // What was done is kept in a chain that shows tampering; what was sent as a file is a file.
-    if (/audit|\/media\//.test(path)) continue;
+    // What was done is kept in a chain that shows tampering.
+    if (/audit/.test(path)) continue;
     if (/dentist is (?:called|Doctor)|Quasimodo called/i.test(content)) holding.push(path);
     if (path.includes(`${ANNA.id}_`)) expect(content).toContain('I read about Quasimodo');
   }

@@ -33,6 +33,10 @@ export function createMemoryMedia(clock: Clock): MediaStore {
       const { content } = found;
       return { id, sizeBytes: content.length, mimeType: await contentTypeOf(content) };
     },
+    async remove(id) {
+      kept.delete(id);
+      return true;
+    },
     async sweep(unusedMs) {
       const old = [...kept].filter(([, { usedAt }]) => usedAt < clock.now() - unusedMs);
       for (const [id] of old) kept.delete(id);
