@@ -64,7 +64,7 @@ function scale(budgets: Budgets, { contextTokens, local }: ModelSize): number {
 }
 
 /** Estimates err, so a part of the window stays free. */
-const USABLE_CONTEXT_SHARE = 0.8;
+export const USABLE_CONTEXT_SHARE = 0.8;
 /** An answer may not claim the window that the question needs. */
 const MAX_OUTPUT_SHARE = 0.25;
 /** A thread that is trimmed is trimmed to this share, so that not every call trims again. */

@@ -15,8 +15,8 @@ import type {
 
 export const INTERRUPTED_RESULT = '[interrupted: no result of this call is available]';
 const EMPTY_RESULT = '[no output]';
-const CONVERSATION_RESUMED = '[Conversation resumed]';
-const CONTINUE = '[Continue.]';
+export const CONVERSATION_RESUMED = '[Conversation resumed]';
+export const CONTINUE = '[Continue.]';
 const STOPPED = '[The person stopped the previous answer.]';
 const UNANSWERED = '[No answer to the message above could be given.]';
 

@@ -27,6 +27,35 @@ async function onSimulator(dialect: 'openai' | 'anthropic'): Promise<ProviderUnd
   };
 }
 
+/** A model that knows no tools, on a server that refuses them. */
+async function inText(): Promise<ProviderUnderTest> {
+  const server = await startLlmServer({ template: 'no tools' });
+  const config = {
+    modelCapabilities: [{ models: 'sim-1', toolCalling: 'text' as const }],
+    providers: { ollama: { apiBase: server.openaiBase } },
+  };
+  const handle = simulated('openai', server, { config, model: 'ollama/sim-1' });
+  return {
+    async answers() {
+      server.script(say('{"done": true, "response": "one two three"}'));
+      return { handle, request: ask('count', { tools: [timeTool] }) };
+    },
+    async callsTool() {
+      server.script(
+        say('{"tool": "time", "args": {"zone": "UTC"}}'),
+        say('{"done": true, "response": "It is noon."}'),
+      );
+      return { handle, request: ask('the time?', { tools: [timeTool] }) };
+    },
+    async neverEnds() {
+      const chunks = ['{"done": true, "response": "on and ', 'on'];
+      server.script({ chunks, fault: { kind: 'endless' } });
+      return { handle, request: ask('go on', { tools: [timeTool] }) };
+    },
+    [Symbol.asyncDispose]: () => server[Symbol.asyncDispose](),
+  };
+}
+
 async function demo(): Promise<ProviderUnderTest> {
   const handle = createModelRegistry({
     config: configSchema.parse({}),
@@ -46,5 +75,6 @@ async function demo(): Promise<ProviderUnderTest> {
 describe('the provider contract', () => {
   providerContract('OpenAI dialect', () => onSimulator('openai'));
   providerContract('Anthropic dialect', () => onSimulator('anthropic'));
+  providerContract('tools in text', inText);
   providerContract('demo', demo);
 });

@@ -10,6 +10,7 @@ import { createPromptCache, type PromptCache } from './llm-server-cache.ts';
 import { openaiDialect } from './llm-server-openai.ts';
 import { type Dialect, type LlmReply, type LlmRequest, Refusal } from './llm-server-reply.ts';
 import type { Json } from './llm-server-strict.ts';
+import { refuseTools, refuseUnevenTurns } from './llm-server-text-only.ts';
 import { writeReply } from './llm-server-wire.ts';
 import { SIDE_PATHS, type SideRoute } from './local-dialects.ts';
 
@@ -36,6 +37,8 @@ export type LlmServerOptions = {
   readonly port?: number;
   /** Replies without `usage` count their input as the services do, with their prompt caches. */
   readonly countsInput?: boolean;
+  /** Refuses broken turns, and `no tools` every trace of a tool as well. */
+  readonly template?: 'by turns' | 'no tools';
   readonly respond?: Responder;
   /** Answers what is asked beside the models; undefined: this is none of it. */
   readonly side?: SideRoute;
@@ -185,9 +188,11 @@ class SimulatedServer implements LlmServer {
     { incoming, body }: { readonly incoming: IncomingMessage; readonly body: Json },
     outgoing: ServerResponse,
   ) {
-    const { apiKey, models, latencyMs } = this.#options;
+    const { apiKey, models, latencyMs, template } = this.#options;
     dialect.authenticate(incoming.headers, apiKey);
     const read = dialect.read(body);
+    if (template === 'no tools') refuseTools(body);
+    if (template !== undefined) refuseUnevenTurns(body);
     if (models !== undefined && !models.includes(read.model)) {
       const message = `The model '${read.model}' does not exist`;
       throw new Refusal(message, { status: 404, code: 'model_not_found' });

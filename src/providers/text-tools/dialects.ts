@@ -1,0 +1,111 @@
+// The forms of tool calls that models write into their text by training, one row each. A row counts
+// where the tool is one that was offered, or where the model is of the row's family.
+
+import type { TextDialect } from '../../core/model-capabilities.ts';
+import { pythonCalls } from './python-calls.ts';
+import {
+  type Calls,
+  deepseekCalls,
+  functionTag,
+  jsonCalls,
+  mistralCalls,
+  toolCallTag,
+} from './written-calls.ts';
+
+export type Dialect = {
+  readonly open: string;
+  /** Any of them ends it; none: it goes on to the end of the answer. */
+  readonly closes: readonly string[];
+  /** No word a person would be told: it counts anywhere, others at the beginning of a line. */
+  readonly isToken: boolean;
+  /** Names of models, and of `textDialect`, that write so. */
+  readonly family: RegExp;
+  read(body: string): Calls;
+};
+
+const DIALECTS: readonly Dialect[] = [
+  {
+    open: '<tool_call>',
+    closes: ['</tool_call>'],
+    isToken: false,
+    family: /hermes|qwen|qwq|glm|granite/,
+    read: toolCallTag,
+  },
+  {
+    open: '<function=',
+    closes: ['</function>'],
+    isToken: false,
+    family: /qwen|qwq|llama/,
+    read: functionTag,
+  },
+  {
+    open: '<tool_calls>',
+    closes: ['</tool_calls>'],
+    isToken: false,
+    family: /hunyuan|hermes/,
+    read: jsonCalls,
+  },
+  {
+    open: '<|python_tag|>',
+    closes: ['<|eom_id|>', '<|eot_id|>'],
+    isToken: true,
+    family: /llama/,
+    read: (body) => jsonCalls(body) ?? pythonCalls(body),
+  },
+  {
+    open: '<|python_start|>',
+    closes: ['<|python_end|>'],
+    isToken: true,
+    family: /llama-?4/,
+    read: pythonCalls,
+  },
+  {
+    open: '<｜tool▁calls▁begin｜>',
+    closes: ['<｜tool▁calls▁end｜>'],
+    isToken: true,
+    family: /deepseek/,
+    read: deepseekCalls,
+  },
+  {
+    open: '<｜tool▁call▁begin｜>',
+    closes: ['<｜tool▁call▁end｜>'],
+    isToken: true,
+    family: /deepseek/,
+    read: deepseekCalls,
+  },
+  {
+    open: '<|tool_call|>',
+    closes: ['<|/tool_call|>', '<|tool_call_end|>'],
+    isToken: true,
+    family: /phi|granite/,
+    read: jsonCalls,
+  },
+  {
+    open: '[TOOL_CALLS]',
+    closes: [],
+    isToken: true,
+    family: /mistral|mixtral|magistral|devstral/,
+    read: mistralCalls,
+  },
+];
+
+/** Llama 4's, without any mark: only where the whole answer is one and begins with an offered tool. */
+export const BARE_PYTHON: Dialect = {
+  open: '',
+  closes: [],
+  isToken: false,
+  family: /(?!)/,
+  read: pythonCalls,
+};
+
+/** `is`: it is one; `may`: more characters could make it one. */
+export function dialectOf(text: string): Dialect | 'may' | 'no' {
+  const found = DIALECTS.find(({ open }) => open === text);
+  if (found !== undefined) return found;
+  return DIALECTS.some(({ open }) => open.startsWith(text)) ? 'may' : 'no';
+}
+
+export type WrittenBy = { readonly name: string; readonly textDialect: TextDialect };
+
+export const isOfFamily = ({ family }: Dialect, model: WrittenBy): boolean =>
+  family.test(model.name.toLowerCase()) || family.test(model.textDialect);

@@ -1,0 +1,82 @@
+// JSON as models write it by hand: line breaks and unescaped quotes inside strings, trailing commas,
+// Python's constants, a missing last brace. Strict JSON is read strictly; nothing is ever guessed
+// inside a text that was cut off.
+
+export type JsonEnd = 'ended' | 'cut';
+
+/** The value, or undefined where the text is none. `cut`: what is missing at its end stays missing. */
+export function looseJson(text: string, end: JsonEnd = 'ended'): unknown {
+  return parsed(text) ?? parsed(repaired(text, end) ?? '');
+}
+
+export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text) ?? undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+const CONSTANTS: Readonly<Record<string, string>> = { True: 'true', False: 'false', None: 'null' };
+const CLOSERS: Readonly<Record<string, string>> = { '{': '}', '[': ']' };
+/** What may stand behind the quote that ends a string; a comma only before another key or value. */
+const BEHIND_STRING = /\s*(?:[:}\]]|$|,\s*(?:["{[\-\d}\]]|(?:true|false|null|True|False|None)\b))/y;
+
+/** Undefined where it ends inside a string, or was cut before its end. */
+function repaired(text: string, end: JsonEnd): string | undefined {
+  const open: string[] = [];
+  let out = '';
+  for (let at = 0; at < text.length; ) {
+    const char = text.charAt(at);
+    if (char === '"') {
+      const string = stringAt(text, at);
+      if (string === undefined) return undefined;
+      out += string.json;
+      at = string.end;
+      continue;
+    }
+    const word = /[A-Z][a-z]+/y;
+    word.lastIndex = at;
+    const constant = CONSTANTS[word.exec(text)?.[0] ?? ''];
+    if (constant !== undefined) {
+      out += constant;
+      at = word.lastIndex;
+      continue;
+    }
+    if (char in CLOSERS) open.push(CLOSERS[char] ?? '');
+    if (char === '}' || char === ']') {
+      if (open.pop() !== char) return undefined;
+      out = out.replace(/,\s*$/, '');
+    }
+    out += char;
+    at += 1;
+  }
+  if (open.length > 0 && end === 'cut') return undefined;
+  return out.replace(/,\s*$/, '') + open.reverse().join('');
+}
+
+/** The string whose quote stands at `start`, as strict JSON. */
+function stringAt(text: string, start: number) {
+  let json = '"';
+  for (let at = start + 1; at < text.length; at += 1) {
+    const char = text.charAt(at);
+    if (char === '"') {
+      BEHIND_STRING.lastIndex = at + 1;
+      if (BEHIND_STRING.test(text)) return { json: `${json}"`, end: at + 1 };
+      json += '\\"';
+    } else if (char === '\\') {
+      const known = /\\(?:["\\/bfnrt]|u[\da-fA-F]{4})/y;
+      known.lastIndex = at;
+      const written = known.exec(text)?.[0];
+      json += written ?? '\\\\';
+      at += (written?.length ?? 1) - 1;
+    } else {
+      json += char < ' ' ? JSON.stringify(char).slice(1, -1) : char;
+    }
+  }
+  return undefined;
+}
