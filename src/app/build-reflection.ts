@@ -5,11 +5,17 @@ import type { ChatRef } from '../core/message.ts';
 import { quietUntil } from '../core/quiet-hours.ts';
 import { createReflectionClock, REFLECTION_CLOCK_SCOPE } from '../gateway/reflection-clock.ts';
 import type { ReflectionDesk } from '../gateway/reflection-desk.ts';
-import type { DecisionParts } from './build-decisions.ts';
+import type { BuiltMemory } from './build-memory.ts';
+import type { Foundations } from './foundations.ts';
 import type { BackgroundWork } from './gateway-service.ts';
 
+export type ReflectionParts = Pick<Foundations, 'live' | 'clock' | 'log' | 'bus'> & {
+  readonly store: Pick<Foundations['store'], 'scope' | 'revision'>;
+  readonly remembering: Pick<BuiltMemory, 'reflectionStamp'>;
+};
+
 export function buildReflectionClock(
-  { live, clock, log, store, bus, remembering }: DecisionParts,
+  { live, clock, log, store, bus, remembering }: ReflectionParts,
   desk: Pick<ReflectionDesk, 'byItself'>,
   ownerChat: () => Promise<ChatRef>,
 ): BackgroundWork {

@@ -106,7 +106,17 @@ export function createPlans({ state, bus, clock, isDoor, edit }: PlansDeps): Pla
     const isTooMany = kept.told >= MAX_TOLD && !isFinished(kept.plan);
     if (edited === 'cannot' && isTooMany) return 'done';
     const id = messageId(`plan/${session}/${sent}`);
-    if (edited === 'cannot') await bus.send({ id, chat: kept.chat, markdown });
+    const receipt =
+      edited === 'cannot' ? await bus.send({ id, chat: kept.chat, markdown }) : undefined;
+    // A process that was killed had sent one under this name, maybe of an earlier state of the plan.
+    if (receipt === 'duplicate') {
+      const edits = await edit(id, markdown);
+      if (edits === 'later') return 'later';
+      if (edits === 'cannot') {
+        await put(session, { ...((await rows()).get(session) ?? kept), sent });
+        return 'later';
+      }
+    }
     const told = edited === 'cannot' ? kept.told + 1 : kept.told;
     // What was changed meanwhile stays, and is shown next.
     const now = (await rows()).get(session);

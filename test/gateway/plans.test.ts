@@ -3,6 +3,7 @@
 import { getEventListeners } from 'node:events';
 import { expect, it } from 'vitest';
 import { buildPlans, type PlanParts } from '../../src/app/build-plans.ts';
+import { DeliveryError, NEVER } from '../../src/core/errors.ts';
 import { channelName, chatId, DEFAULT_ACCOUNT } from '../../src/core/ids.ts';
 import { sessionKeyOf } from '../../src/core/message.ts';
 import type { Plan } from '../../src/core/plan.ts';
@@ -47,4 +48,54 @@ it('sends the checklist anew where the one before never arrived, and holds on to
   expect(getEventListeners(stop.signal, 'abort').length).toBeLessThan(3);
   stop.abort();
   await running;
+});
+
+it('shows the plan as it is where a kill came between sending the checklist and noting it', async () => {
+  const clock = createMovableClock();
+  const inChat = new Map<string, string>();
+  const state = createMemoryStore();
+  let canEdit = true;
+  const bus = {
+    async send({ id, markdown }: { id: string; markdown: string }) {
+      if (inChat.has(id)) return 'duplicate';
+      inChat.set(id, markdown);
+      return 'queued';
+    },
+    outbound: async (id: string) => ({ id, chat, markdown: '', parts: [id] }),
+    trace: async () => ({ state: 'sent' }),
+  };
+  const edit = async (_chat: unknown, id: string, markdown: string) => {
+    if (!canEdit) throw new DeliveryError('too old', { certainty: 'not_sent', remedy: NEVER });
+    inChat.set(id, markdown);
+  };
+  const open = (killed: { isKilled: boolean }) => {
+    const set: typeof state.set = async (key, value) => {
+      if (killed.isKilled) throw new Error('killed');
+      await state.set(key, value);
+    };
+    const store = { scope: () => ({ ...state, set }) };
+    const channelOf = () => ({ editing: { edit } });
+    return buildPlans({ ...{ store, bus, clock, log }, channelOf } as unknown as PlanParts);
+  };
+  async function shows(plans: ReturnType<typeof buildPlans>) {
+    const stop = new AbortController();
+    const running = plans.run(stop.signal).catch(() => undefined);
+    await clock.advance(5000);
+    stop.abort();
+    await running;
+  }
+  for (const round of [1, 2]) {
+    canEdit = round === 1;
+    const death = { isKilled: false };
+    const before = open(death);
+    await before.keep({ ...planOf(1), goal: `Goal ${round}` }, place);
+    death.isKilled = true;
+    await shows(before);
+    const after = open({ isKilled: false });
+    await after.keep({ ...planOf(3), goal: `Goal ${round}` }, place);
+    await shows(after);
+    expect([...inChat.values()].at(-1)).toContain(`Goal ${round}** (3 of 9)`);
+    await after.keep({ ...planOf(9), goal: `Goal ${round}` }, place);
+    await shows(after);
+  }
 });
