@@ -184,11 +184,22 @@ class ResilientCall {
   async *#enter(site: LocalSite | undefined): AsyncGenerator<ModelEvent, Place | undefined, void> {
     if (site === undefined) return undefined;
     const { ahead } = site;
-    if (ahead > 0) yield { type: 'waiting', server: this.#candidate.vendor.label, ahead };
-    return await site.enter(this.#signal);
+    const entering = site.enter(this.#signal);
+    let isIn = false;
+    try {
+      if (ahead > 0) yield { type: 'waiting', server: this.#candidate.vendor.label, ahead };
+      const place = await entering;
+      isIn = true;
+      return place;
+    } finally {
+      // Who hears that it waits may leave.
+      if (!isIn) entering.then((place) => place[Symbol.dispose](), noMatter);
+    }
   }
 
   #reasonFor(failure: ProviderFailure): string {
     return retryReason(failure, this.#candidate.vendor.label);
   }
 }
+
+const noMatter = () => undefined;
