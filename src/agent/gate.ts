@@ -8,17 +8,17 @@ import { wrapUntrusted } from '../core/untrusted.ts';
 import { newBoundary } from '../lib/boundary.ts';
 import type { ToolOutcome } from '../tools/tool.ts';
 import type { CallReport } from './call-report.ts';
-import type { TurnContext } from './turn-context.ts';
+import type { CallTurn } from './call-turn.ts';
 
 const READER = 'read_result';
 
 /** Whether the model can ask for results that it is shown no more, or not whole. */
-export function canReadBack({ toolbox, rights }: Pick<TurnContext, 'toolbox' | 'rights'>): boolean {
+export function canReadBack({ toolbox, rights }: Pick<CallTurn, 'toolbox' | 'rights'>): boolean {
   return toolbox.offered(rights.current).specs.some(({ name }) => name === READER);
 }
 
 export function gated(
-  turn: TurnContext,
+  turn: CallTurn,
   call: ToolCall,
   { whole, ...outcome }: ToolOutcome,
 ): CallReport {

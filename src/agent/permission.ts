@@ -4,11 +4,14 @@
 import { type Permission, permissionOf } from '../core/rights.ts';
 import { carriesData } from '../core/taint.ts';
 import type { BoundCall } from '../tools/tool.ts';
-import type { TurnContext } from './turn-context.ts';
+import type { CallTurn } from './call-turn.ts';
 
 export type ReadyCall = Extract<BoundCall, { readonly kind: 'ready' }>;
 
-export function permissionFor({ rights, thread }: TurnContext, bound: ReadyCall): Permission {
+export function permissionFor(
+  { rights, thread }: Pick<CallTurn, 'rights' | 'thread'>,
+  bound: ReadyCall,
+): Permission {
   const { isTainted } = thread;
   const permission = permissionOf(bound.accessIn({ isTainted }), rights.current, isTainted);
   // Its text is shown to an owner, not the call.

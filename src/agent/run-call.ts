@@ -6,9 +6,9 @@ import type { Letter } from '../core/letter.ts';
 import type { ToolCall } from '../core/transcript.ts';
 import type { BoundCall, ToolContext } from '../tools/tool.ts';
 import type { CallReport } from './call-report.ts';
+import type { CallTurn } from './call-turn.ts';
 import { gated } from './gate.ts';
 import { permissionFor, type ReadyCall } from './permission.ts';
-import type { TurnContext } from './turn-context.ts';
 
 export const NOT_ALLOWED =
   'Error (permission): whoever asks may not have this done here. Do not try it another way; say so.';
@@ -17,7 +17,7 @@ export const NOT_ALLOWED =
 const MAX_TEXTS_PER_CALL = 1000;
 
 export async function runCall(
-  turn: TurnContext,
+  turn: CallTurn,
   call: ToolCall,
   bound: BoundCall,
 ): Promise<CallReport> {
@@ -41,7 +41,7 @@ const notAllowed = (text: string): CallReport => ({
 });
 
 async function askOwner(
-  { input, thread, rights, settings }: TurnContext,
+  { input, thread, rights, settings }: CallTurn,
   call: ToolCall,
   bound: ReadyCall,
 ): Promise<CallReport> {
@@ -61,7 +61,7 @@ async function askOwner(
 }
 
 async function post(
-  { input, thread, rights }: TurnContext,
+  { input, thread, rights }: CallTurn,
   call: ToolCall,
   letter: Letter,
 ): Promise<string> {
@@ -76,7 +76,7 @@ async function post(
 }
 
 function contextOf(
-  turn: TurnContext,
+  turn: CallTurn,
   call: ToolCall,
   show: (image: AttachedMedia) => void,
 ): ToolContext {

@@ -29,6 +29,7 @@ import type { Helpers } from '../tools/spawn.ts';
 import type { MissingTool, Toolbox } from '../tools/tool.ts';
 import { toolboxSettings } from '../tools/tool-settings.ts';
 import { createToolbox } from '../tools/toolbox.ts';
+import type { Workflows } from '../tools/workflow.ts';
 import type { BuiltMemory } from './build-memory.ts';
 import { buildPlans, type PlanParts } from './build-plans.ts';
 import { buildSearch } from './build-search.ts';
@@ -51,6 +52,7 @@ export type AgentParts = {
   readonly skills: Skills;
   readonly schedules: () => Schedules;
   readonly helpers: () => Helpers;
+  readonly workflows: () => Workflows;
   readonly inboxes: () => readonly OpenInbox[];
   readonly executor: Executor;
   readonly side: SideModel;
@@ -67,6 +69,7 @@ export type AgentParts = {
 
 export type BuiltAgent = Agent & {
   readonly plans: PlanDesk;
+  toolbox(): Toolbox;
   missingTools(): readonly MissingTool[];
 };
 
@@ -84,6 +87,7 @@ export function buildAgent(
     skills,
     schedules,
     helpers,
+    workflows,
     inboxes,
     executor,
     side,
@@ -109,6 +113,7 @@ export function buildAgent(
     plans: () => plans,
     schedules,
     helpers,
+    workflows,
     inboxes,
     ...{ files, memory, past, skills, timeZone, executor, sessions },
     web: buildWeb(live, clock, resources),
@@ -161,6 +166,7 @@ export function buildAgent(
       return observed.prepare(session, chat, person);
     },
     plans,
+    toolbox: () => shown,
     missingTools: () => toolbox.missing(),
   };
 }

@@ -6,7 +6,7 @@ import { createAnnouncer } from '../automation/announcer.ts';
 import { createHeartbeat } from '../automation/heartbeat.ts';
 import { createJobAskers, type JobAskers } from '../automation/job-askers.ts';
 import { createJobCourier, type JobPlace } from '../automation/job-courier.ts';
-import { createJobStart } from '../automation/job-start.ts';
+import { createJobStart, type JobStartDeps } from '../automation/job-start.ts';
 import { withJobs } from '../automation/job-turns.ts';
 import { createOwnerNotes } from '../automation/owner-notes.ts';
 import { Scheduler } from '../automation/scheduler.ts';
@@ -38,11 +38,14 @@ export type AutomationParts = Foundations & {
   readonly alert: Alert;
   /** Where an owner is reached by chat. */
   ownerChat(): Promise<ChatRef>;
+  readonly startWorkflow: JobStartDeps['startWorkflow'];
 };
 
 export type Automation = JobAskers & {
   /** Notes that can wait for the end of quiet hours. */
   tell(text: string): void;
+  /** The run of a job is over; told twice, the second changes nothing. */
+  readonly jobEnded: Scheduler['ended'];
   with(dispatcher: Dispatcher): Dispatcher;
   readonly background: readonly BackgroundWork[];
 };
@@ -77,6 +80,8 @@ export function buildAutomation(parts: AutomationParts): Automation {
   const start = createJobStart({
     ...{ bus, announcer, clock, judge, origins, placeOf, ownerRights: OWNER_RIGHTS },
     personOf: createTurnPersonOf(persons),
+    startWorkflow: parts.startWorkflow,
+    ended: (id, run, how, detail) => scheduler.ended(id, run, how, detail),
   });
   const tell = createOwnerNotes({
     ...{ announcer, log, ownerChat: parts.ownerChat, quietUntil: quietIn },
@@ -110,6 +115,7 @@ export function buildAutomation(parts: AutomationParts): Automation {
         OWN_DOORS.some((door) => door.channel === channel) ? DOOR_OWNER : undefined,
     }),
     tell,
+    jobEnded: (id, run, how, detail) => scheduler.ended(id, run, how, detail),
     with: (dispatcher) =>
       withJobs(dispatcher, {
         ...{ agent, scheduler },

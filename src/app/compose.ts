@@ -4,7 +4,6 @@
 import { randomBytes } from 'node:crypto';
 import { createSideModel } from '../agent/side-model.ts';
 import type { AccountName } from '../core/account.ts';
-import { helpersAtWork } from '../gateway/agents-commands.ts';
 import type { CommandDeps } from '../gateway/command.ts';
 import { closeDecided } from '../gateway/decided-elsewhere.ts';
 import { createDispatcher, type DispatcherDeps } from '../gateway/dispatcher.ts';
@@ -36,10 +35,10 @@ import { sendableBytes } from './build-media.ts';
 import { buildMemory } from './build-memory.ts';
 import { buildModels } from './build-models.ts';
 import { buildModes } from './build-modes.ts';
+import { buildOwnTurns } from './build-own-turns.ts';
 import { buildPeople } from './build-people.ts';
 import { buildSkills } from './build-skills.ts';
 import { buildSpending } from './build-spending.ts';
-import { buildSubagents } from './build-subagents.ts';
 import { buildToolServers, toolingOf } from './build-tool-servers.ts';
 import { buildVoice } from './build-voice.ts';
 import type { LoadedConfig } from './config.ts';
@@ -92,14 +91,16 @@ async function build(
   const skills = buildSkills({ home, env, clock, workspace });
   const executor = buildExec({ live, clock, log, home, env });
   const schedules = () => automation.schedules;
-  const forgetful = () => [agent.plans, deciding.asks];
+  const forgetful = () => [agent.plans, deciding.asks, own.workflows.runs];
   const later = { maxFileBytes, persons: () => persons, questions: () => questions, forgetful };
   const remembering = buildMemory({ ...foundations, home, resources, ...later });
   const { sessions, files } = remembering;
   const channelOf = (name: AccountName) => manager.channel(name);
   const inboxes = () => openInboxes(live, channelOf);
-  const helpers = () => subagents.helpers;
-  const shared = { skills, executor, maxFileBytes, schedules, inboxes, helpers, channelOf };
+  const helpers = () => own.subagents.helpers;
+  const workflows = () => own.workflows.workflows;
+  const asked = { schedules, inboxes, helpers, workflows };
+  const shared = { skills, executor, maxFileBytes, channelOf, ...asked };
   const parts = { ...foundations, sessions, remembering, env, resources, ...shared };
   const ownerChat = () => ownerDoor.chat(isThere);
   const asking = { ownerChat, deciding: () => deciding, persons: () => persons };
@@ -110,7 +111,8 @@ async function build(
   const modes = buildModes({ live, settings });
   const made = { side, toolServers, modes: modes.modes };
   const agent = buildAgent({ ...parts, ...made }, models.current, spending);
-  const subagents = buildSubagents({ ...parts, files, agent, settings, models: models.current });
+  const owning = { ...parts, files, agent, spending, settings, models: models.current };
+  const own = buildOwnTurns(owning, () => ({ people, deciding, automation }));
   const state = store.scope(PAIRING_SCOPE);
   const people = buildPeople(foundations);
   const { pairing, persons, strangers, decisions } = people;
@@ -126,18 +128,13 @@ async function build(
     spending: desk,
     skills,
     jobs: () => automation.jobs,
-    helpers: subagents.desk,
+    ...own.desks,
     models: models.current,
     local: local.desk,
     modes: modes.desk,
     defaults: turnDefaults,
     memory: { ...remembering.desk, reflect: (message) => deciding.reflect(message) },
-    status: [
-      modes.status,
-      local.status,
-      (session) => helpersAtWork(session, subagents.desk),
-      () => gateway.channelLines(),
-    ],
+    status: [modes.status, local.status, own.status, () => gateway.channelLines()],
     mediumOf,
     approvals: {
       open: () => approvals.open(),
@@ -161,8 +158,10 @@ async function build(
   const decided = { ...foundations, people, judge, ownerDoor, agent, desk, side, remembering };
   const deciding = buildDecisions({ ...decided, manager: () => manager });
   const { questions, approvals, origins, drafts, asks, mails, bridge } = deciding;
-  const automated = { ...foundations, people, judge, origins, agent, alert };
-  const automation: Automation = buildAutomation({ ...automated, ownerChat: deciding.ownerChat });
+  const { ownerChat: reports } = deciding;
+  const { startWorkflow } = own.workflows;
+  const automated = { ...foundations, people, judge, origins, agent, alert, startWorkflow };
+  const automation: Automation = buildAutomation({ ...automated, ownerChat: reports });
   const announce = createOwnerNotices({ state, bus, questions, strangers, clock, ownerChat });
   const codes = { strangers, now: () => clock.now(), randomBytes };
   const knock = createKnock({ ...codes, bus, decisions, judge, announce, log });
@@ -216,7 +215,7 @@ async function build(
       ...foundations,
       models,
       manager,
-      dispatcher: subagents.with(automation.with(aside), dispatching),
+      dispatcher: own.with(automation.with(aside), dispatching),
       permits,
       people,
       doors: createDoors(clock, () => live.config.media.maxFileBytes),
@@ -226,7 +225,7 @@ async function build(
       background: [
         { name: 'door watch', run: (signal) => doorWatch.run(signal) },
         ...automation.background,
-        ...subagents.background,
+        ...own.background,
         ...local.background,
         { name: 'questions', run: (signal) => questions.run(signal) },
         { name: 'plans', run: (signal) => agent.plans.run(signal) },

@@ -18,7 +18,7 @@ export function parentOf({ session, chat, rights, isTainted, person, payer }: As
   };
 }
 
-function payerOf(payer: Payer): Pick<SystemSender, 'paidBy' | 'limits'> {
+export function payerOf(payer: Payer): Pick<SystemSender, 'paidBy' | 'limits'> {
   const { sender } = payer;
   if (sender.kind === 'person') return { paidBy: personNames(payer) };
   const { paidBy, limits } = sender;

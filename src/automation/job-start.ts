@@ -3,12 +3,13 @@
 
 import type { MessageBus } from '../bus/bus.ts';
 import { withoutCode } from '../core/admission.ts';
-import { messageId } from '../core/ids.ts';
+import { type MessageId, messageId } from '../core/ids.ts';
 import { type Job, type JobMaker, jobChat } from '../core/job.ts';
 import { runText } from '../core/job-report.ts';
 import { type InboundMessage, idsOf, type SystemSender } from '../core/message.ts';
 import { OWNER_TURN, type TurnPerson } from '../core/notes.ts';
 import { ALL_RIGHTS, narrowed, type Rights } from '../core/rights.ts';
+import { WorkflowError } from '../core/workflow.ts';
 import type { Judge } from '../gateway/judge.ts';
 import type { Origins } from '../gateway/origins.ts';
 import type { TurnPersonOf } from '../gateway/turn-person.ts';
@@ -27,6 +28,10 @@ export type JobStartDeps = {
   /** Of an owner, alone with the agent: the operator of the machine is one. */
   readonly ownerRights: Rights;
   placeOf(job: Job): Promise<JobPlace>;
+  /** Begins the workflow that the job names. @throws WorkflowError */
+  startWorkflow(run: Run, sender: SystemSender & { readonly rights: Rights }): Promise<void>;
+  /** The run is over before it began. */
+  ended(id: string, run: MessageId, how: 'failed', detail: string): Promise<void>;
 };
 
 type Standing =
@@ -69,11 +74,21 @@ export function createJobStart(deps: JobStartDeps): (run: Run) => Promise<Starte
       await announcer.announce({ ...said, isForeign: job.isTainted === true });
       return { kind: 'said' };
     }
+    const sender = senderOf(job, standing.rights, standing.person);
+    if (job.kind === 'workflow') {
+      try {
+        await deps.startWorkflow({ job, id }, sender);
+      } catch (error) {
+        if (!(error instanceof WorkflowError)) throw error;
+        await deps.ended(job.id, id, 'failed', error.message);
+      }
+      return { kind: 'asked' };
+    }
     const now = clock.now();
     const message: InboundMessage = {
       id,
       chat: jobChat(job.id),
-      sender: senderOf(job, standing.rights, standing.person),
+      sender,
       addressing: 'direct',
       text: runText(job, due),
       sentAt: now,
@@ -84,10 +99,10 @@ export function createJobStart(deps: JobStartDeps): (run: Run) => Promise<Starte
   };
 }
 
-function senderOf(job: Job, rights: Rights, person: TurnPerson): SystemSender {
+function senderOf(job: Job, rights: Rights, person: TurnPerson) {
   const { maker, limits, isTainted } = job;
   return {
-    ...{ kind: 'system', source: 'cron', person },
+    ...({ kind: 'system', source: 'cron', person } as const),
     rights: narrowed(rights, NO_JOBS),
     ...(maker.kind === 'person' ? { paidBy: paidBy(maker) } : {}),
     ...(limits === undefined ? {} : { limits }),

@@ -35,6 +35,7 @@ import type { Terminal } from './terminal.ts';
 import { traceCommand } from './trace-command.ts';
 import { asTyped } from './typed-command.ts';
 import { usageCommand } from './usage-command.ts';
+import { workflowsCommand } from './workflows-command.ts';
 
 /** Builds one command; its action throws what goes wrong. */
 export type CommandFactory = (terminal: Terminal) => Command;
@@ -61,6 +62,7 @@ const COMMANDS: readonly CommandFactory[] = [
   sessionsCommand,
   skillsCommand,
   agentsCommand,
+  workflowsCommand,
   traceCommand,
   deadCommand,
   auditCommand,

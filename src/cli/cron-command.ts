@@ -14,6 +14,7 @@ import { withState } from './with-state.ts';
 type AddFlags = Pick<JobWish, 'name' | 'at' | 'every' | 'cron' | 'to'> & {
   readonly timezone?: string;
   readonly say?: boolean;
+  readonly workflow?: boolean;
   readonly keep?: boolean;
   readonly tokensPerDay?: number;
   readonly moneyPerDay?: number;
@@ -38,6 +39,7 @@ export function cronCommand(terminal: Terminal): Command {
       'where it reports, e.g. telegram:123456789; else where an owner wrote last',
     )
     .option('--say', 'send the text as it is, without a model')
+    .option('--workflow', 'the text is the name of a workflow, with its inputs as key=value')
     .option('--keep', 'keep a job that runs once, switched off, when it is over')
     .option('--tokens-per-day <n>', 'that its runs may take', parseCount)
     .option('--money-per-day <amount>', 'that its runs may cost', parseAmount)
@@ -73,8 +75,11 @@ function change(desk: JobDesk, how: 'remove' | 'enable' | 'disable' | 'run', id:
 }
 
 async function add(terminal: Terminal, text: string, flags: AddFlags) {
-  const { say, keep, timezone, ...rest } = flags;
-  const kind = say === true ? 'say' : 'ask';
+  const { say, keep, timezone, workflow, ...rest } = flags;
+  if (say === true && workflow === true) {
+    throw new CommandFailure(EXIT.usage, '--say and --workflow are two different things; use one');
+  }
+  const kind = say === true ? 'say' : workflow === true ? 'workflow' : 'ask';
   const kept = keep === true ? { deleteAfterRun: false } : {};
   const wish = { ...rest, ...kept, text, kind, timeZone: timezone } as const;
   const made = await withDesk(terminal, (desk) => desk.add(wish, OPERATOR));

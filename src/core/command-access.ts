@@ -47,6 +47,7 @@ export const COMMAND_ACCESS: Readonly<Record<string, Access>> = {
   timezone: PERSONAL,
   quiet: PERSONAL,
   cron: { direct: 'trusted', group: 'nobody' },
+  workflow: { direct: 'trusted', group: 'nobody' },
   agents: { direct: 'trusted', group: 'trusted' },
   kill: { direct: 'trusted', group: 'trusted' },
   memory: { direct: 'guest', group: 'trusted' },
@@ -65,7 +66,7 @@ export const COMMAND_ACCESS: Readonly<Record<string, Access>> = {
 };
 
 /** Change what will be done, what is kept, or who is taken for whom; behind them stand words and codes. */
-const DECIDING = ['cron', 'kill', 'forget', 'link', 'unlink'];
+const DECIDING = ['cron', 'workflow', 'kill', 'forget', 'link', 'unlink'];
 
 /** How much of a command is accounted for: the owner's decisions with what they are about. */
 export function accountedFor(name: string): 'whole' | 'name' | 'not' {

@@ -37,6 +37,7 @@ export const TOOL_NAMES = [
   'time',
   'cron',
   'spawn',
+  'workflow',
 ] as const;
 
 const web = z.strictObject({

@@ -14,6 +14,7 @@ import { modeFields } from './config-modes.ts';
 import { providersSchema } from './config-providers.ts';
 import { memorySchema, sessionsSchema } from './config-sessions.ts';
 import { subagentsSchema } from './config-subagents.ts';
+import { workflowsSchema } from './config-workflows.ts';
 import { telemetrySection } from './config-telemetry.ts';
 import { toolsSchema } from './config-tools.ts';
 import { voiceSchema } from './config-voice.ts';
@@ -88,6 +89,7 @@ export const configSchema = z.strictObject({
     .strictObject({
       defaults: agentDefaults.prefault({}),
       subagents: subagentsSchema,
+      workflows: workflowsSchema,
       ...modeFields,
     })
     .prefault({}),

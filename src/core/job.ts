@@ -32,8 +32,11 @@ export type JobEnding = 'done' | 'failed' | 'stopped' | 'skipped';
 export type Job = {
   readonly id: string;
   readonly name: string;
-  /** `say`: the text is sent as it is, without a model; `ask`: the agent does what it says. */
-  readonly kind: 'say' | 'ask';
+  /**
+   * `say`: the text is sent as it is, without a model; `ask`: the agent does what it says; `workflow`: it
+   * names a workflow, with its inputs as key=value.
+   */
+  readonly kind: 'say' | 'ask' | 'workflow';
   readonly text: string;
   readonly schedule: Schedule;
   readonly target: JobTarget;

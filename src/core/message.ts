@@ -47,7 +47,14 @@ export type PersonSender = {
 
 export type SystemSender = {
   readonly kind: 'system';
-  readonly source: 'cron' | 'heartbeat' | 'subagent' | 'webhook' | 'approval' | 'draft';
+  readonly source:
+    | 'cron'
+    | 'heartbeat'
+    | 'subagent'
+    | 'workflow'
+    | 'webhook'
+    | 'approval'
+    | 'draft';
   /** Of whoever made it; without them its turn may do nothing but answer. */
   readonly rights?: Rights;
   /** Whose turn made it. */

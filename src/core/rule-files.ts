@@ -5,12 +5,20 @@ import { HEARTBEAT_FILE } from './job-report.ts';
 import { PROFILES_FOLDER } from './profile.ts';
 import { SKILLS_FOLDER, WORKSPACE_FILES } from './prompt.ts';
 import type { ToolAccess } from './rights.ts';
+import { CAPABILITIES_FOLDER, WORKFLOWS_FOLDER } from './workflow-folders.ts';
 
 const MEMORY_FOLDER = 'memory';
 /** Below memory: extracts of conversations. */
 const EXTRACT_FOLDER = 'sessions';
 /** Files of the prompt, and the one of which turns with an owner's rights come. */
 const RULE_FILES: readonly string[] = [...WORKSPACE_FILES, HEARTBEAT_FILE];
+/** Folders of files that say what is to be done. */
+const RULE_FOLDERS: readonly string[] = [
+  SKILLS_FOLDER,
+  PROFILES_FOLDER,
+  WORKFLOWS_FOLDER,
+  CAPABILITIES_FOLDER,
+];
 /** By name, wherever they stand. */
 const RULE_NAMES = new Set(RULE_FILES.map((name) => name.toLowerCase()));
 const OWN_NAMES: ReadonlySet<string> = new Set(RULE_FILES);
@@ -26,7 +34,7 @@ const TRAILING = /[. ]+$/;
 
 /**
  * What writing to the path comes to: `rules` where it goes into the prompt, is a skill, a
- * profile of helpers or the heartbeat's. Memory is
+ * profile of helpers, a workflow with what it needs, or the heartbeat's. Memory is
  * the person's notebook until words of others are in play.
  */
 export function writeAccessOf(path: string, isTainted: boolean): ToolAccess {
@@ -34,7 +42,7 @@ export function writeAccessOf(path: string, isTainted: boolean): ToolAccess {
   const name = names.at(-1) ?? '';
   if (RULE_NAMES.has(name) || CONTEXT_NAME.test(name)) return 'rules';
   const folders = isAbsolute(path) ? names : names.slice(0, 1);
-  if (folders.includes(SKILLS_FOLDER) || folders.includes(PROFILES_FOLDER)) return 'rules';
+  if (RULE_FOLDERS.some((folder) => folders.includes(folder))) return 'rules';
   return isTainted && folders.includes(MEMORY_FOLDER) ? 'rules' : 'write';
 }
 
@@ -48,7 +56,7 @@ export function isOwnFile(path: string): boolean {
   if (names.some((name) => !PLAIN_NAME.test(name))) return false;
   const [first = '', second = ''] = names;
   if (names.length === 1) return OWN_NAMES.has(first) || OWN_CONTEXT.test(first);
-  if (first === SKILLS_FOLDER || first === PROFILES_FOLDER) return true;
+  if (RULE_FOLDERS.includes(first)) return true;
   return first === MEMORY_FOLDER && second.toLowerCase() !== EXTRACT_FOLDER;
 }
 

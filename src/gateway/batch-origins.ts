@@ -117,6 +117,7 @@ function paidAs({ sender, chat }: InboundMessage): Pick<AskingTurn, 'paidBy'> {
 
 function askerOf({ sender, chat, group }: InboundMessage): string {
   if (sender.kind === 'system' && sender.source === 'subagent') return `a helper (${chat.chat})`;
+  if (sender.kind === 'system' && sender.source === 'workflow') return `a workflow (${chat.chat})`;
   const title = group?.title === undefined ? '' : ` (${verbatim(group.title)})`;
   const place = group === undefined ? '' : `, in the group ${verbatim(chat.chat)}${title}`;
   return `${verbatim(authorOf(sender))} on ${chat.channel}${place}`;

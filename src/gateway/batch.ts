@@ -8,6 +8,7 @@ import type { MessageId } from '../core/ids.ts';
 import { JOB_CHANNEL } from '../core/job.ts';
 import type { InboundMessage } from '../core/message.ts';
 import { SUBAGENT_CHANNEL } from '../core/subagent.ts';
+import { WORKFLOW_CHANNEL } from '../core/workflow.ts';
 import { findCommand } from './commands.ts';
 
 export class Batch {
@@ -60,13 +61,15 @@ export class Batch {
   }
 }
 
+/** Each run of a job is counted for itself, and each turn of a helper or a workflow has its result. */
+const APART: readonly string[] = [JOB_CHANNEL, SUBAGENT_CHANNEL, WORKFLOW_CHANNEL];
+
 function standsApart(
   { amends, reaction, announces, chat, text }: InboundMessage,
   known: ReadonlySet<MessageId>,
 ): boolean {
   if (amends !== undefined) return !known.has(amends.id);
   if (reaction !== undefined || announces !== undefined) return true;
-  // Each run of a job is counted for itself, and each turn of a helper has a result of its own.
-  if (chat.channel === JOB_CHANNEL || chat.channel === SUBAGENT_CHANNEL) return true;
+  if (APART.includes(chat.channel)) return true;
   return findCommand(parseCommand(text)) !== undefined;
 }

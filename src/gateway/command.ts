@@ -22,6 +22,7 @@ import type { People } from './people.ts';
 import type { ReflectionDesk } from './reflection-desk.ts';
 import type { SessionSettingsStore } from './session-settings.ts';
 import type { SpendingDesk } from './spending-desk.ts';
+import type { WorkflowDesk } from './workflow-desk.ts';
 
 /** Lines of Markdown; none where there is nothing to say. */
 export type StatusSource = (session: SessionKey) => readonly string[] | Promise<readonly string[]>;
@@ -40,6 +41,7 @@ export type CommandDeps = {
     askerOf(message: InboundMessage): Promise<JobAsker | undefined>;
   };
   readonly helpers: HelperDesk;
+  readonly workflows: WorkflowDesk;
   readonly skills: Pick<Skills, 'list'>;
   models(): ModelRegistry;
   readonly local: LocalModels;

@@ -25,6 +25,7 @@ import { SKILLS_COMMANDS } from './skills-commands.ts';
 import { SPENDING_COMMANDS } from './spending-commands.ts';
 import { STATUS_COMMAND } from './status-command.ts';
 import { WHY_COMMANDS } from './why-command.ts';
+import { WORKFLOW_COMMANDS } from './workflow-commands.ts';
 
 /** Of a command, in the audit file. */
 const MAX_NOTED_CHARS = 200;
@@ -96,6 +97,7 @@ export const COMMANDS: readonly Command[] = [
   ...CRON_COMMANDS,
   ...MEMORY_COMMANDS,
   ...AGENTS_COMMANDS,
+  ...WORKFLOW_COMMANDS,
 ];
 
 /** A mistyped name is answered as `/help` is; what is close to none is a message, maybe a path. */

@@ -11,7 +11,8 @@ import { withPerson } from './person-commands.ts';
 const HINT =
   'Say /cron, /cron add <when>: <what>, or /cron remove | enable | disable | run with the id of a job. ' +
   '<when> is e.g. "at 08:00", "at 2026-01-31 08:00", "in 20m", "every 2h" or "0 8 * * 1-5"; a "say" ' +
-  'before it sends the text as it is: /cron add say in 20m: tea is ready.';
+  'before it sends the text as it is: /cron add say in 20m: tea is ready. "workflow" before it runs a ' +
+  'workflow: /cron add workflow every 1d: <name> key=value.';
 const MAX_LINES = 40;
 
 export const CRON_COMMANDS: readonly Command[] = [

@@ -13,7 +13,7 @@ export const COMMAND_GROUPS: readonly (readonly [string, readonly string[]])[] =
     ['new', 'restore', 'undo', 'stop', 'compact', 'context', 'sessions', 'continue'],
   ],
   ['How I answer', ['model', 'local', 'mode', 'think', 'queue', 'skills']],
-  ['What I do', ['status', 'why', 'cron', 'agents', 'kill', 'usage', 'cost']],
+  ['What I do', ['status', 'why', 'cron', 'workflow', 'agents', 'kill', 'usage', 'cost']],
   [
     'You',
     [

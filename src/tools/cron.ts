@@ -39,14 +39,15 @@ const input = z.object({
     .optional()
     .describe('For add. What is to be done, complete in itself: nobody can be asked at that time.'),
   kind: z
-    .enum(['ask', 'say'])
+    .enum(['ask', 'say', 'workflow'])
     .optional()
     .describe(
-      'For add. say: the text itself is sent, a reminder; ask (usual): you do what it says.',
+      'For add. say: the text itself is sent, a reminder; ask (usual): you do what it says; workflow: the text ' +
+        'is the name of a workflow with its inputs as key=value.',
     ),
   name: word('For add. A few words.'),
   at: word('Once: "2026-01-31 08:00" or "08:00" in the person’s time zone, "in 20m", or ISO 8601.'),
-  every: word('Again and again: "30m", "2h", "1d".'),
+  every: word('Again and again: "30m", "2h", "1d"; a bare number is seconds.'),
   cron: word('Five fields in the person’s time zone: "0 8 * * 1-5".'),
   time_zone: word('IANA name, where another zone than the person’s is meant.'),
   to: word(

@@ -28,6 +28,7 @@ import { createSpawn, type Helpers } from './spawn.ts';
 import { createTime } from './time.ts';
 import type { Tool } from './tool.ts';
 import { createWebFetch, type WebFetchDeps } from './web/web-fetch.ts';
+import { createWorkflow, type Workflows } from './workflow.ts';
 import { createWriteFile } from './write-file.ts';
 
 export type ToolsDeps = {
@@ -49,6 +50,7 @@ export type ToolsDeps = {
   readonly schedules: () => Schedules;
   readonly plans: () => Plans;
   readonly helpers: () => Helpers;
+  readonly workflows: () => Workflows;
 };
 
 export function createTools({
@@ -68,6 +70,7 @@ export function createTools({
   plans,
   schedules,
   helpers,
+  workflows,
 }: ToolsDeps): readonly Tool[] {
   const recall = createRecall(memory);
   const sessionSearch = createSessionSearch({ past, maxResultChars: reading.maxResultChars });
@@ -98,5 +101,6 @@ export function createTools({
     createTime(timeZone),
     createCron(schedules),
     createSpawn(helpers),
+    createWorkflow(workflows),
   ];
 }

@@ -115,6 +115,8 @@ export async function makeJobsRig(startsAt: string) {
       judge: async () => edge.verdict,
       origins: async () => ({ rights: OWNER_RIGHTS, isForeign: false, isOwnerHere: true }),
       personOf: async () => OWNER_TURN,
+      startWorkflow: async () => undefined,
+      ended: (...over) => scheduler.ended(...over),
     });
     const scheduler = new Scheduler({
       ...{ book, next, bus, clock, log, revision, timeZone: () => ZONE },

@@ -32,6 +32,7 @@ const TABLE: readonly (readonly [string, string, string])[] = [
   ['agents', 'trusted', 'trusted'],
   ['kill', 'trusted', 'trusted'],
   ['cron', 'trusted', 'nobody'],
+  ['workflow', 'trusted', 'nobody'],
   ['memory', 'guest', 'trusted'],
   ['forget', 'guest', 'owner'],
   ['export', 'guest', 'nobody'],

@@ -44,6 +44,7 @@ import { NO_HELPERS } from '../support/no-helpers.ts';
 import { noJobs } from '../support/no-jobs.ts';
 import { NO_LOCAL_MODELS } from '../support/no-local-models.ts';
 import { NO_MEMORY } from '../support/no-memory.ts';
+import { NO_WORKFLOWS } from '../support/no-workflows.ts';
 
 export const OWNER = '1';
 
@@ -199,6 +200,7 @@ export async function makePeopleRig(
         jobs: noJobs,
         memory: NO_MEMORY,
         helpers: NO_HELPERS,
+        workflows: NO_WORKFLOWS,
         skills: { list: async () => [] },
         mediumOf: (channel) => (channel === 'mail' ? 'mail' : 'chat'),
         // What nobody foresaw.

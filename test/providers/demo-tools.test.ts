@@ -16,6 +16,7 @@ import { createMemoryMedia, createTestReader } from '../support/memory-media.ts'
 import { NO_EARLIER, NO_PAST } from '../support/no-earlier.ts';
 import { noHelpers } from '../support/no-helpers.ts';
 import { noSchedules } from '../support/no-jobs.ts';
+import { noWorkflows } from '../support/no-workflows.ts';
 import { createSearchSetup } from '../support/search-setup.ts';
 import { createTestSkills } from '../support/test-skills.ts';
 import { createWebTools } from '../support/web-tools.ts';
@@ -42,6 +43,7 @@ const tools = createTools({
   plans: () => ({ keep: async () => undefined, mark: async () => undefined }),
   schedules,
   helpers: noHelpers,
+  workflows: noWorkflows,
   inboxes: () => [],
   files,
   memory,

@@ -36,6 +36,7 @@ const GOOD: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   web_fetch: { url: 'https://example.org/page', offset: 100 },
   time: { zones: ['Asia/Tokyo'] },
   cron: { action: 'add', text: 'Drink water', every: '2h' },
+  workflow: { action: 'start', name: 'research', input: { question: 'why' } },
   spawn: { action: 'spawn', task: 'Compare the offers', profile: 'reviewer' },
 };
 

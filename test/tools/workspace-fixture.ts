@@ -20,6 +20,7 @@ import { createMovableClock } from '../support/movable-clock.ts';
 import { NO_EARLIER, NO_PAST } from '../support/no-earlier.ts';
 import { noHelpers } from '../support/no-helpers.ts';
 import { noSchedules } from '../support/no-jobs.ts';
+import { noWorkflows } from '../support/no-workflows.ts';
 import { createSearchSetup } from '../support/search-setup.ts';
 import { createTestSkills } from '../support/test-skills.ts';
 import { createWebTools } from '../support/web-tools.ts';
@@ -53,6 +54,7 @@ export function createToolSet(home: string) {
     executor: createIdleExecutor(),
     schedules: noSchedules,
     helpers: noHelpers,
+    workflows: noWorkflows,
     web: createWebTools(),
     search: createSearchSetup(),
     inboxes: () => [],

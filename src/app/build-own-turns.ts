@@ -1,0 +1,44 @@
+// Builds what has turns of its own beside those of people: the helpers that turns of the agent start, and
+// the runs of workflows.
+
+import type { SessionKey } from '../core/ids.ts';
+import { helpersAtWork } from '../gateway/agents-commands.ts';
+import type { Dispatcher, DispatcherDeps } from '../gateway/dispatcher.ts';
+import type { Origins } from '../gateway/origins.ts';
+import type { People } from '../gateway/people.ts';
+import { workflowsAtWork } from '../gateway/workflow-commands.ts';
+import type { Automation } from './build-automation.ts';
+import { buildSubagents, type SubagentParts } from './build-subagents.ts';
+import { buildWorkflows, type WorkflowParts } from './build-workflows.ts';
+
+/** Built later than the agent. */
+export type BuiltLater = {
+  readonly people: People;
+  readonly deciding: { readonly origins: Origins };
+  readonly automation: Automation;
+};
+
+export function buildOwnTurns(
+  parts: SubagentParts & Pick<WorkflowParts, 'agent' | 'spending'>,
+  later: () => BuiltLater,
+) {
+  const subagents = buildSubagents(parts);
+  const workflows = buildWorkflows({
+    ...parts,
+    people: () => later().people,
+    origins: () => later().deciding.origins,
+    jobEnded: (...over) => later().automation.jobEnded(...over),
+  });
+  return {
+    subagents,
+    workflows,
+    desks: { helpers: subagents.desk, workflows: workflows.desk },
+    with: (dispatcher: Dispatcher, deps: DispatcherDeps) =>
+      workflows.with(subagents.with(dispatcher, deps), deps),
+    background: [...subagents.background, ...workflows.background],
+    async status(session: SessionKey): Promise<readonly string[]> {
+      const helpers = await helpersAtWork(session, subagents.desk);
+      return [...helpers, ...(await workflowsAtWork(session, workflows.desk))];
+    },
+  };
+}

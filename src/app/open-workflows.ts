@@ -1,0 +1,36 @@
+// The workflows of a home and their runs, as a command beside the gateway sees them. What was stored
+// holds no secrets.
+
+import { WORKFLOWS_SCOPE, WorkflowBook } from '../automation/workflow-book.ts';
+import { createWorkflowFiles } from '../automation/workflow-files.ts';
+import { definitionLine } from '../automation/workflow-words.ts';
+import { inspected, workflowLine } from '../core/workflow.ts';
+import type { Clock } from '../lib/clock.ts';
+import { createGuardedFiles } from '../lib/guarded-files.ts';
+import type { StateStore } from '../store/store.ts';
+import type { Home } from './home.ts';
+
+export async function openWorkflowFiles(home: Home, workspace: string) {
+  const files = createGuardedFiles({ forbidden: [home.root] });
+  const book = createWorkflowFiles(files, () => workspace);
+  const [workflows, capabilities] = await Promise.all([book.workflows(), book.capabilities()]);
+  const others = capabilities.map((each) =>
+    each.kind === 'valid'
+      ? `capability ${each.value.name}: ${each.value.description}`
+      : `capability ${each.name} cannot be used: ${each.problem}`,
+  );
+  const own = workflows.map((each) => `workflow ${definitionLine(each)}`);
+  return { workflows, capabilities, lines: [...own, ...others] };
+}
+
+export async function openWorkflowRuns(store: StateStore, clock: Clock) {
+  const runs = await new WorkflowBook(store.scope(WORKFLOWS_SCOPE), (text) => text).all();
+  return {
+    runs: runs.map(inspected),
+    lines: runs.map((run) => `${workflowLine(run, clock.now())}${placeOf(run)}`),
+  };
+}
+
+function placeOf({ starter: { home } }: Awaited<ReturnType<WorkflowBook['all']>>[number]): string {
+  return home.kind === 'chat' ? ` [${home.session}]` : ` [job ${home.job}]`;
+}

@@ -1,0 +1,90 @@
+// The runs of workflows on disk, with the definition each began with. Nothing that is written here holds
+// the value of a secret.
+
+import { isOver, type WorkflowRun } from '../core/workflow.ts';
+import type { Definition } from '../core/workflow-definition.ts';
+import { createLanes } from '../lib/lanes.ts';
+import { jsonRow } from '../lib/read-once.ts';
+import type { Redactor } from '../lib/redact.ts';
+import type { KeyValueStore } from '../store/store.ts';
+
+export const WORKFLOWS_SCOPE = 'workflows';
+const RUN = 'run:';
+const DEFINITION = 'definition:';
+/** One row for each run that is not over, so that counting them reads no others. */
+const OPEN = 'open:';
+
+export class WorkflowBook {
+  readonly #state: KeyValueStore;
+  readonly #redact: Redactor;
+  readonly #lanes = createLanes();
+
+  constructor(state: KeyValueStore, redact: Redactor) {
+    this.#state = state;
+    this.#redact = redact;
+  }
+
+  /** Oldest first. */
+  async all(): Promise<readonly WorkflowRun[]> {
+    const rows = await this.#state.list(RUN);
+    const runs = rows.flatMap(({ value }) => jsonRow<WorkflowRun>(value) ?? []);
+    return runs.sort((one, other) => one.startedAt - other.startedAt);
+  }
+
+  /** Oldest first. */
+  async open(): Promise<readonly WorkflowRun[]> {
+    const ids = (await this.#state.list(OPEN)).map(({ key }) => key.slice(OPEN.length));
+    const runs = await Promise.all(ids.map((id) => this.get(id)));
+    return runs.flatMap((run) => run ?? []).sort((one, other) => one.startedAt - other.startedAt);
+  }
+
+  async get(id: string): Promise<WorkflowRun | undefined> {
+    const row = await this.#state.get(RUN + id);
+    return row === undefined ? undefined : jsonRow<WorkflowRun>(row);
+  }
+
+  async definition(id: string): Promise<Definition | undefined> {
+    const row = await this.#state.get(DEFINITION + id);
+    return row === undefined ? undefined : jsonRow<Definition>(row);
+  }
+
+  begin(run: WorkflowRun, definition: Definition): Promise<void> {
+    return this.#lanes.run(run.id, () =>
+      this.#state.setMany([
+        { key: RUN + run.id, value: this.#text(run) },
+        { key: DEFINITION + run.id, value: JSON.stringify(definition) },
+        { key: OPEN + run.id, value: '' },
+      ]),
+    );
+  }
+
+  /** One step at a time, from what is on disk now; undefined where there is none or nothing changed. */
+  change(id: string, step: (run: WorkflowRun) => WorkflowRun): Promise<WorkflowRun | undefined> {
+    return this.#lanes.run(id, async () => {
+      const run = await this.get(id);
+      const next = run === undefined ? undefined : step(run);
+      if (next === undefined || next === run) return undefined;
+      const rows = [{ key: RUN + id, value: this.#text(next) }];
+      await this.#state.setMany(
+        isOver(next) ? [...rows, { key: OPEN + id, value: undefined }] : rows,
+      );
+      return next;
+    });
+  }
+
+  /** Forgets those that were last written before (epoch milliseconds). */
+  async forget(before: number): Promise<void> {
+    await this.#state.expire(RUN, before);
+    await this.#state.expire(DEFINITION, before);
+    await this.#state.expire(OPEN, before);
+  }
+
+  async remove(id: string): Promise<void> {
+    const keys = [RUN, DEFINITION, OPEN].map((prefix) => prefix + id);
+    await this.#state.setMany(keys.map((key) => ({ key, value: undefined })));
+  }
+
+  #text(run: WorkflowRun): string {
+    return this.#redact(JSON.stringify(run));
+  }
+}

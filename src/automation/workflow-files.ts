@@ -1,0 +1,96 @@
+// The workflows and capabilities in the workspace, read anew each time they are asked for, so that a
+// change counts from the next start on. Links are not followed; a file that cannot be used says why.
+
+import { definitionProblem } from '../core/workflow-check.ts';
+import type { Capability, Definition, Workflow } from '../core/workflow-definition.ts';
+import {
+  isFileName,
+  type ReadFile,
+  readCapability,
+  readWorkflow,
+  WORKFLOW_ENDING,
+} from '../core/workflow-file.ts';
+import { CAPABILITIES_FOLDER, WORKFLOWS_FOLDER } from '../core/workflow-folders.ts';
+import type { GuardedFiles } from '../lib/guarded-files.ts';
+import { GuardedFileError } from '../lib/guarded-path.ts';
+import { parseYaml, YamlError } from '../lib/yaml.ts';
+
+export type WorkflowFiles = {
+  /** By name. A workflow is broken as well where a capability of its is. */
+  workflows(): Promise<readonly ReadFile<Definition>[]>;
+  /** Undefined where there is none of this name. */
+  workflow(name: string): Promise<ReadFile<Definition> | undefined>;
+  capabilities(): Promise<readonly ReadFile<Capability>[]>;
+};
+
+const MAX_FILES = 200;
+const MAX_BYTES = 65_536;
+
+export function createWorkflowFiles(files: GuardedFiles, workspace: () => string): WorkflowFiles {
+  async function names(folder: string): Promise<readonly string[]> {
+    try {
+      const { entries } = await files.list(workspace(), folder, { maxEntries: MAX_FILES });
+      const found = entries.filter(
+        ({ name, kind }) => kind === 'file' && name.endsWith(WORKFLOW_ENDING),
+      );
+      return found.map(({ name }) => name.slice(0, -WORKFLOW_ENDING.length)).sort();
+    } catch (error) {
+      if (error instanceof GuardedFileError) return [];
+      throw error;
+    }
+  }
+
+  async function read<T>(
+    folder: string,
+    name: string,
+    check: (values: unknown, name: string) => ReadFile<T>,
+  ): Promise<ReadFile<T>> {
+    const path = `${folder}/${name}${WORKFLOW_ENDING}`;
+    try {
+      const bytes = await files.read(workspace(), path, { maxBytes: MAX_BYTES });
+      const found = check(await parseYaml(bytes.toString('utf8')), name);
+      return found.kind === 'valid' ? found : { ...found, problem: `${path}: ${found.problem}` };
+    } catch (error) {
+      const isKnown = error instanceof YamlError || error instanceof GuardedFileError;
+      if (isKnown) return { kind: 'broken', name, problem: `${path}: ${error.message}` };
+      throw error;
+    }
+  }
+
+  async function definitionOf(workflow: Workflow): Promise<ReadFile<Definition>> {
+    const { name, steps } = workflow;
+    const capabilities: Record<string, Capability> = {};
+    const there = await names(CAPABILITIES_FOLDER);
+    for (const step of steps) {
+      if (step.kind !== 'llm_skill' || !there.includes(step.capability)) continue;
+      const found = await read(CAPABILITIES_FOLDER, step.capability, readCapability);
+      if (found.kind === 'broken') return { ...found, name };
+      capabilities[step.capability] = found.value;
+    }
+    const value = { workflow, capabilities };
+    const problem = definitionProblem(value);
+    if (problem === undefined) return { kind: 'valid', value };
+    return {
+      kind: 'broken',
+      name,
+      problem: `${WORKFLOWS_FOLDER}/${name}${WORKFLOW_ENDING}: ${problem}`,
+    };
+  }
+
+  async function whole(name: string): Promise<ReadFile<Definition>> {
+    const found = await read(WORKFLOWS_FOLDER, name, readWorkflow);
+    return found.kind === 'broken' ? found : definitionOf(found.value);
+  }
+
+  return {
+    workflows: async () => Promise.all((await names(WORKFLOWS_FOLDER)).map(whole)),
+    async workflow(name) {
+      const isThere = isFileName(name) && (await names(WORKFLOWS_FOLDER)).includes(name);
+      return isThere ? whole(name) : undefined;
+    },
+    async capabilities() {
+      const found = await names(CAPABILITIES_FOLDER);
+      return Promise.all(found.map((name) => read(CAPABILITIES_FOLDER, name, readCapability)));
+    },
+  };
+}

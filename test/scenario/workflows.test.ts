@@ -1,0 +1,193 @@
+// Workflows through the whole program: started from chat, by the model and by a job, held to the rights of
+// who started them, asked for where an owner has to allow something, and taken up after a kill.
+
+import { execFile } from 'node:child_process';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { type BotApi, startBotApi } from '../support/bot-api.ts';
+import { type GatewayProcess, makeTestHome, type TestHome } from '../support/gateway-process.ts';
+import {
+  type LlmReply,
+  type LlmRequest,
+  type LlmServer,
+  startLlmServer,
+} from '../support/llm-server.ts';
+
+const ROOT = join(import.meta.dirname, '../..');
+const OWNER = 800;
+const FRIEND = 801;
+const SUM = 'Sum this up:';
+
+let telegram: BotApi;
+let model: LlmServer;
+let home: TestHome;
+let gateway: GatewayProcess;
+let answer: (request: LlmRequest) => LlmReply;
+
+const SUMMED = { chunks: ['```json\n{"points":["milk","eggs"],"good":true}\n```'] };
+
+const CAPABILITY = `
+description: Sums up.
+prompt: "${SUM} {{ text }}"
+output:
+  type: object
+  required: [points, good]
+  properties: { points: { type: array, items: { type: string } }, good: { type: boolean } }
+`;
+const NOTE = `
+description: Sums a file up.
+inputs:
+  file: { type: string, description: what to read }
+  to: { type: string, default: out.md }
+steps:
+  - { id: text, kind: tool, tool: read_file, arguments: { path: "{{ input.file }}" } }
+  - { id: sum, kind: llm_skill, capability: sum, with: { text: "{{ text.text }}" }, say: "Summing up {{ input.file }}" }
+  - id: written
+    kind: tool
+    tool: write_file
+    when: { equals: { path: sum.good, value: true } }
+    arguments: { path: "{{ input.to }}", content: "List:\\n{{ sum.points }}" }
+complete: { present: written.text }
+result: "FIRST\\n\\n{{ sum.points }}"
+`;
+const RUNS = `
+description: Runs a program.
+inputs: { name: { type: string } }
+steps:
+  - { id: made, kind: tool, tool: exec, arguments: { argv: [touch, "{{ input.name }}"] } }
+result: "made {{ input.name }}"
+`;
+
+const texts = (chat: number) =>
+  telegram.chat(chat).messages.flatMap(({ from, text }) => (from === 'bot' ? [text] : []));
+const sums = () => model.requests.filter(({ lastUserText }) => lastUserText.includes(SUM));
+
+/** What comes in the chat, like this, after the person said that. */
+async function answerTo(words: string, like: RegExp, chat = OWNER): Promise<string> {
+  const before = texts(chat).length;
+  telegram.say(chat, words);
+  const found = () =>
+    texts(chat)
+      .slice(before)
+      .find((text) => like.test(text));
+  return telegram.waitFor(found, 15_000);
+}
+
+const hears = (like: RegExp, chat = OWNER) =>
+  telegram.waitFor(() => texts(chat).find((text) => like.test(text)), 15_000);
+
+async function nanobot(...args: readonly string[]): Promise<string> {
+  const env = { PATH: process.env['PATH'] ?? '', HOME: home.path, NANOBOT_HOME: home.path };
+  const run = promisify(execFile)(process.execPath, ['src/main.ts', ...args], { cwd: ROOT, env });
+  run.child.stdin?.end();
+  return (await run).stdout;
+}
+
+const file = (name: string) => join(home.path, 'workspace', name);
+
+beforeAll(async () => {
+  telegram = await startBotApi();
+  model = await startLlmServer({ respond: (request) => answer(request) });
+  const { token, apiRoot } = telegram;
+  home = await makeTestHome({
+    agents: { defaults: { model: 'openai/sim-1', maxTokens: 500 }, workflows: { enabled: true } },
+    providers: { openai: { apiKey: 'workflow-key', apiBase: model.openaiBase } },
+    channels: {
+      telegram: { enabled: true, token, apiRoot, streaming: false, allowFrom: [`${FRIEND}`] },
+    },
+    gateway: { port: 0 },
+    coalesce: { quietMs: 0 },
+  });
+  await mkdir(file('workflows'), { recursive: true });
+  await mkdir(file('capabilities'));
+  await writeFile(file('capabilities/sum.yaml'), CAPABILITY);
+  await writeFile(file('workflows/note.yaml'), NOTE);
+  await writeFile(file('workflows/runs.yaml'), RUNS);
+  await writeFile(file('workflows/broken.yaml'), NOTE.replace('say:', 'tell:'));
+  await writeFile(file('in.md'), 'Buy milk. Buy eggs. workflow-key');
+  gateway = await home.start();
+  await nanobot('pair', 'approve', 'telegram', `${OWNER}`, '--role', 'owner');
+}, 30_000);
+
+afterAll(async () => {
+  await home[Symbol.asyncDispose]();
+  expect(telegram.violations).toEqual([]);
+  await telegram[Symbol.asyncDispose]();
+  await model[Symbol.asyncDispose]();
+});
+
+it('runs step by step from chat, tells how far it is and what came of it, and says what is wrong with a file', async () => {
+  answer = () => (model.requests.length === 1 ? { chunks: ['Here you are: milk'] } : SUMMED);
+  const listed = await answerTo('/workflow', /note: Sums a file up\. \(inputs: file, \[to\]\)/);
+  expect(listed).toMatch(
+    /broken cannot be used: workflows\/broken.yaml: steps\.2\.tell: it is no field here/,
+  );
+  await answerTo('/workflow run note', /The input "file" is missing \(what to read\)/);
+  await answerTo('/workflow run note file=in.md', /^Started: (w\w+) note: running/);
+  await hears(/^Summing up in\.md$/);
+  await hears(/^note\s+FIRST\s+• milk\s+• eggs$/);
+  expect(await readFile(file('out.md'), 'utf8')).toBe('List:\n- milk\n- eggs');
+  // The answer that was no JSON was asked for again with what was wrong.
+  expect(model.requests.at(-1)?.lastUserText).toMatch(/cannot be used: there is no JSON object/);
+  const id = /(w\w{10}) note: done/.exec(await answerTo('/workflow runs', /note: done/))?.[1] ?? '';
+  const shown = await answerTo(`/workflow show ${id}`, /"status": "done"/);
+  expect(shown).toMatch(/Buy milk\. Buy eggs\. \[redacted\]/);
+  expect(JSON.parse(await nanobot('workflows', 'show', id))).toMatchObject({
+    status: 'done',
+    state: { number: 3, values: { sum: { points: ['milk', 'eggs'], good: true } } },
+  });
+  await answerTo('/workflow runs', /There are no runs/, FRIEND);
+  await answerTo(`/workflow show ${id}`, /There is no run "w\w+" of yours/, FRIEND);
+}, 40_000);
+
+it('goes on at the step under way after a kill, by the definition it began with, and asks an owner by itself', async () => {
+  const gate = Promise.withResolvers<void>();
+  answer = () => ({ ...SUMMED, gate: gate.promise });
+  const before = sums().length;
+  telegram.say(OWNER, '/workflow run note file=in.md to=late.md');
+  await model.received(model.requests.length + 1);
+  await gateway.kill();
+  await writeFile(file('workflows/note.yaml'), NOTE.replace('FIRST', 'SECOND'));
+  gate.resolve();
+  gateway = await home.start();
+  await telegram.waitFor(
+    () => texts(OWNER).filter((text) => /^note\s+FIRST/.test(text))[1],
+    15_000,
+  );
+  expect(await readFile(file('late.md'), 'utf8')).toBe('List:\n- milk\n- eggs');
+  expect(sums().length - before).toBe(2);
+  expect(texts(OWNER).filter((text) => text === 'Summing up in.md')).toHaveLength(2);
+
+  await answerTo('/workflow run runs name=yes.txt', /Asked by a workflow .*touch/s);
+  await answerTo('/workflow runs', /runs: waits for an owner at made/);
+  telegram.press(OWNER, OWNER, 'Allow once');
+  await hears(/^runs\s+made yes\.txt$/);
+  expect(await readFile(file('yes.txt'), 'utf8')).toBe('');
+  await answerTo('/workflow run runs name=no.txt', /Asked by a workflow .*no\.txt/s);
+  telegram.press(OWNER, OWNER, 'Deny');
+  await hears(/The workflow runs \(w\w+\) came to nothing: the step made failed: an owner did not/);
+}, 40_000);
+
+it('is started by the model and by a job, and may no more than who started it', async () => {
+  answer = ({ lastUserText, toolResults }) => {
+    if (lastUserText.includes(SUM)) return SUMMED;
+    if (toolResults.length > 0) return { chunks: [toolResults.at(-1)?.text ?? ''] };
+    const input = { file: 'in.md', to: 'model.md' };
+    return {
+      toolCalls: [{ name: 'workflow', arguments: { action: 'start', name: 'note', input } }],
+    };
+  };
+  await answerTo('sum it up', /^Started: w\w+ note/, FRIEND);
+  const failed =
+    /note \(w\w+\) came to nothing: the step written failed: whoever started it may not have this done\.$/;
+  await hears(failed, FRIEND);
+  await answerTo('sum it up', /^Started: w\w+ note/);
+  await hears(/^note\s+SECOND/);
+  await answerTo('/cron add workflow in 1s: note file=in.md to=job.md', /^Made: j\w+/);
+  await hears(/^note file in\.md[\s\S]*SECOND/);
+  expect(await readFile(file('job.md'), 'utf8')).toBe('List:\n- milk\n- eggs');
+  const metrics = await readFile(join(home.path, 'metrics.jsonl'), 'utf8');
+  expect(metrics).toMatch(/"role":"workflow"/);
+}, 40_000);

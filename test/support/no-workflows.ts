@@ -1,0 +1,21 @@
+// Where a test is not about workflows: there are none.
+
+import type { WorkflowDesk } from '../../src/gateway/workflow-desk.ts';
+import type { Workflows } from '../../src/tools/workflow.ts';
+
+const none = async () => ({ text: 'There are no workflows.', isForeign: false });
+
+export const noWorkflows = (): Workflows => ({
+  isEnabled: () => true,
+  ...{ start: none, list: none, runs: none, show: none, cancel: none },
+});
+
+export const NO_WORKFLOWS: WorkflowDesk = {
+  isEnabled: () => false,
+  list: async () => [],
+  runs: async () => [],
+  start: async () => '',
+  show: async () => '',
+  cancel: async () => '',
+  running: async () => 0,
+};
