@@ -121,6 +121,11 @@ export class Thread {
     return this.#own.find((entry) => entry.role === 'turn_end');
   }
 
+  /** What is recorded of this turn. */
+  get own(): readonly TranscriptEntry[] {
+    return this.#own;
+  }
+
   get answers(): readonly AssistantEntry[] {
     return this.#own.filter((entry) => entry.role === 'assistant');
   }

@@ -1,22 +1,86 @@
 // Builds the modes of the agent: which models share the work of a turn, and what people see of that.
 
 import { createModes, type ModeKinds } from '../agent/modes/create-modes.ts';
+import { createDelegation, openDigests } from '../agent/modes/delegation.ts';
 import type { Modes } from '../agent/modes/modes.ts';
+import { RoleHealth } from '../agent/modes/role-health.ts';
+import { probeRoles } from '../agent/modes/role-probes.ts';
+import { createTrio } from '../agent/modes/trio.ts';
+import type { SpendingGuard } from '../agent/spending.ts';
+import { priceOf } from '../core/model-prices.ts';
 import type { StatusSource } from '../gateway/command.ts';
 import type { ModeDesk } from '../gateway/mode-desk.ts';
 import type { SessionSettingsStore } from '../gateway/session-settings.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { Logger } from '../lib/logger.ts';
+import type { ModelRegistry } from '../providers/provider.ts';
+import type { BackgroundWork } from './gateway-service.ts';
 import type { LiveConfig } from './live-config.ts';
+import { createTraceFiles } from './trace-files.ts';
 
-export type ModeParts = { readonly live: LiveConfig; readonly settings: SessionSettingsStore };
+export type ModeParts = {
+  readonly live: LiveConfig;
+  readonly settings: SessionSettingsStore;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly spending: SpendingGuard;
+  /** Folder for traces. */
+  readonly traces: string;
+  models(): ModelRegistry;
+  /** An owner is told. */
+  tell(text: string): void;
+};
 
 export type BuiltModes = {
   readonly modes: Modes;
   readonly desk: ModeDesk;
   readonly status: StatusSource;
+  readonly background: readonly BackgroundWork[];
 };
 
-export function buildModes({ live, settings }: ModeParts): BuiltModes {
-  const kinds: ModeKinds = {};
+export function buildModes(parts: ModeParts): BuiltModes {
+  const { live, models, clock, spending, tell } = parts;
+  const agents = () => live.config.agents;
+  const health = new RoleHealth({
+    clock,
+    announce: tell,
+    policy: () => {
+      const { failures, cooldownSecs } = agents().circuit;
+      return { failures, cooldownMs: cooldownSecs * 1000 };
+    },
+  });
+  const { budget } = live.config.limits;
+  const delegating = {
+    health,
+    models,
+    settings: () => agents().delegation,
+    priceOf: (model: string) => priceOf(model, live.config.models.prices, budget.currency),
+  };
+  const traces = createTraceFiles(parts);
+  const trio = createTrio({
+    health,
+    models,
+    settings: () => agents().trio,
+    trace: (record) => agents().trio.trace && traces.write(record),
+    digests: async (turn) =>
+      agents().delegation.model === '' ? {} : openDigests(turn, delegating),
+  });
+  const kinds: ModeKinds = { delegated: createDelegation(delegating), trio };
+  const probing = { health, spending, clock, models };
+  const everyMs = () => agents().circuit.probeSecs * 1000;
+  return {
+    ...shownModes(kinds, parts),
+    modes: createModes(kinds, () => agents().mode),
+    background: [
+      { name: 'model probes', run: (signal) => probeRoles({ ...probing, everyMs }, signal) },
+    ],
+  };
+}
+
+function shownModes(
+  kinds: ModeKinds,
+  { live, settings }: ModeParts,
+): Pick<BuiltModes, 'desk' | 'status'> {
   const configured = () => live.config.agents.mode;
   const desk: ModeDesk = {
     configured,
@@ -24,10 +88,9 @@ export function buildModes({ live, settings }: ModeParts): BuiltModes {
       if (mode === 'inline') return [];
       return kinds[mode]?.problems() ?? ['nothing is set up for it'];
     },
-    about: (mode) => kinds[mode]?.about() ?? ['one model does all'],
+    about: (mode) => kinds[mode]?.about() ?? ['One model does all.'],
   };
   return {
-    modes: createModes(kinds, configured),
     desk,
     async status(session) {
       const mode = (await settings.get(session)).mode ?? configured();

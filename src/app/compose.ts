@@ -108,7 +108,8 @@ async function build(
   const side = createSideModel({ spending, clock, models: models.current });
   const toolServers = buildToolServers(foundations, env);
   const settings = createSessionSettings(store.scope('session-settings'));
-  const modes = buildModes({ live, settings });
+  const sharing = { settings, spending, models: models.current, traces: home.traces };
+  const modes = buildModes({ ...foundations, ...sharing, tell: (text) => tell(text) });
   const made = { side, toolServers, modes: modes.modes };
   const agent = buildAgent({ ...parts, ...made }, models.current, spending);
   const owning = { ...parts, files, agent, spending, settings, models: models.current };
@@ -227,6 +228,7 @@ async function build(
         ...automation.background,
         ...own.background,
         ...local.background,
+        ...modes.background,
         { name: 'questions', run: (signal) => questions.run(signal) },
         { name: 'plans', run: (signal) => agent.plans.run(signal) },
         { name: 'mails', run: (signal) => mails.run(signal) },

@@ -24,6 +24,8 @@ export type Home = {
   readonly runtime: string;
   /** A line for every model call. */
   readonly metrics: string;
+  /** What a router decided, where that is wanted. */
+  readonly traces: string;
   /** What was done with effects. */
   readonly audit: string;
   /** What skills from elsewhere were when they were added. */
@@ -49,6 +51,7 @@ export function homeOf(env: Readonly<Record<string, string | undefined>>): Home 
     lock: join(root, 'nanobot.lock'),
     runtime: join(root, 'gateway.json'),
     metrics: join(root, 'metrics.jsonl'),
+    traces: join(root, 'traces'),
     audit: join(root, 'audit.jsonl'),
     skillPins: join(root, 'skills.json'),
     history: join(root, 'history'),

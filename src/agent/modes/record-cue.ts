@@ -11,6 +11,8 @@ import { hasEffects } from '../take-answer.ts';
 import type { TurnContext } from '../turn-context.ts';
 import type { Cue, CueCall, Speaker } from './mode.ts';
 
+const CUED = 'cue_';
+
 type Decided = Extract<SignalOf<'routing'>, { readonly type: 'decided' | 'spoken' }>;
 
 export async function* recordCue(
@@ -19,6 +21,8 @@ export async function* recordCue(
 ): AsyncGenerator<AgentEvent, Decided, void> {
   const { usage, model } = cue.by;
   if (cue.kind === 'answer') {
+    // Without words the turn simply ends, e.g. behind a question to the person.
+    if (cue.text === '') return { type: 'spoken', tokens: 0 };
     const entry = await record(turn, cue.by, cue.text, []);
     yield { type: 'text_delta', text: cue.text };
     yield { type: 'model_called', model, ...(usage === undefined ? {} : { usage }) };
@@ -63,5 +67,9 @@ function named(turn: TurnContext, call: CueCall, at: number): ToolCall {
 function cuedCallId({ input, thread }: TurnContext, at: number): CallId {
   const ordinal = thread.rounds.flat().length + at;
   const place = resultIdOf(input.turnId, ordinal) ?? `r0.${ordinal + 1}`;
-  return callId(`cue_${place.replace('.', '_')}`);
+  return callId(`${CUED}${place.replace('.', '_')}`);
 }
+
+/** Whether somebody else than the main model decided it. */
+export const isCued = ({ toolCalls }: Pick<AssistantEntry, 'toolCalls'>) =>
+  toolCalls.every(({ id }) => id.startsWith(CUED));

@@ -1,0 +1,83 @@
+// Asks a model that shares the work of a turn: once, with a deadline, charged to whoever the turn answers,
+// and noted for its health. What it says is judged by whoever asked.
+
+import { ProviderError } from '../../core/errors.ts';
+import { messagesTokens, textTokens } from '../../core/tokens.ts';
+import type { ModelMessage } from '../../core/transcript.ts';
+import type { ModelEvent, ToolSpec } from '../../providers/provider.ts';
+import { chargedMeter } from '../charge.ts';
+import { untilAborted } from '../until-aborted.ts';
+import type { ModeTurn } from './modes.ts';
+import type { RoleHealth, RoleModel } from './role-health.ts';
+
+export type RoleCall = {
+  readonly system: string;
+  readonly messages: readonly ModelMessage[];
+  readonly tools: readonly ToolSpec[];
+  readonly toolChoice?: 'none';
+  readonly maxTokens: number;
+  readonly temperature: number;
+  readonly timeoutMs: number;
+};
+
+export type RoleAnswer = Extract<ModelEvent, { readonly type: 'finished' }>;
+
+class RoleLate extends Error {
+  override readonly name = 'RoleLate';
+}
+
+/** `failed`: it did not answer; `isOut`: from now on it is left alone for a while. */
+export type AskedRole =
+  | { readonly kind: 'answered'; readonly answer: RoleAnswer }
+  | { readonly kind: 'failed'; readonly isOut: boolean };
+
+/**
+ * An answer counts as none for its health until whoever asked says so.
+ * @throws SpendingRefusedError, or the reason of the signal
+ */
+export async function askRole(
+  turn: ModeTurn,
+  { health, who }: { readonly health: RoleHealth; readonly who: RoleModel },
+  call: RoleCall,
+  signal: AbortSignal,
+): Promise<AskedRole> {
+  const late = new AbortController();
+  const deadline = turn.clock.timer(call.timeoutMs, () => late.abort(new RoleLate()));
+  try {
+    const either = AbortSignal.any([signal, late.signal]);
+    return { kind: 'answered', answer: await answerOf(turn, who, call, either) };
+  } catch (error) {
+    signal.throwIfAborted();
+    if (!(error instanceof ProviderError || error instanceof RoleLate)) throw error;
+    turn.log.warn('a model that shares the work failed', { ...who, error });
+    return { kind: 'failed', isOut: health.failed(who, payerOf(turn)) };
+  } finally {
+    deadline[Symbol.dispose]();
+  }
+}
+
+export const payerOf = ({ input }: ModeTurn) => input.messages[0].message;
+
+async function answerOf(
+  turn: ModeTurn,
+  { role, model }: RoleModel,
+  { system, timeoutMs: _, ...asked }: RoleCall,
+  signal: AbortSignal,
+): Promise<RoleAnswer> {
+  const { messages, tools, maxTokens } = asked;
+  const request = { ...asked, system: [{ text: system, stable: true }] };
+  const inputTokens = () =>
+    textTokens(system) + messagesTokens(messages) + textTokens(JSON.stringify(tools));
+  const { turnId } = turn.input;
+  const metered = { role, turnId, maxTokens, inputTokens };
+  const meter = chargedMeter(turn.spending, payerOf(turn), metered);
+  const handle = turn.models.resolve(model, 'once');
+  for await (const event of untilAborted(handle.stream(request, signal, meter), signal)) {
+    if (event.type === 'finished') return event;
+  }
+  throw new ProviderError('the answer did not end', {
+    failure: { kind: 'malformed' },
+    provider: handle.name,
+    model: handle.name,
+  });
+}

@@ -1,0 +1,57 @@
+// traces/ in the home: a file a day with what the router decided and the specialist found, a JSON object a
+// line. Secrets are taken out, old files removed; a full disk costs lines, never an answer.
+
+import { appendFile, mkdir, readdir, rm, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { TraceRecord } from '../agent/modes/trace.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { Logger } from '../lib/logger.ts';
+import type { LiveConfig } from './live-config.ts';
+
+export type TraceFilesDeps = {
+  /** The folder. */
+  readonly traces: string;
+  readonly live: LiveConfig;
+  readonly clock: Clock;
+  readonly log: Logger;
+};
+
+/** Of a day; what comes behind is left out. */
+const MAX_BYTES = 10_000_000;
+const DAY_MS = 86_400_000;
+const FILE = /^\d{4}-\d{2}-\d{2}\.jsonl$/;
+
+export function createTraceFiles({ traces, live, clock, log }: TraceFilesDeps) {
+  let last: Promise<unknown> = Promise.resolve();
+  const dayOf = (at: number) => new Date(at).toISOString().slice(0, 10);
+
+  async function append(record: TraceRecord): Promise<void> {
+    const path = join(traces, `${dayOf(record.at)}.jsonl`);
+    const bytes = await stat(path).then(
+      ({ size }) => size,
+      () => undefined,
+    );
+    if (bytes === undefined) {
+      await mkdir(traces, { recursive: true, mode: 0o700 });
+      await removeOld();
+    }
+    const line = `${live.redact(JSON.stringify({ ...record, at: new Date(record.at).toISOString() }))}\n`;
+    if ((bytes ?? 0) + line.length > MAX_BYTES) return;
+    await appendFile(path, line, { mode: 0o600 });
+  }
+
+  async function removeOld(): Promise<void> {
+    const oldest = dayOf(clock.now() - live.config.logging.keepDays * DAY_MS);
+    const names = (await readdir(traces)).filter((name) => FILE.test(name) && name < oldest);
+    await Promise.all(names.map((name) => rm(join(traces, name), { force: true })));
+  }
+
+  return {
+    /** Never fails; lines are written in order. */
+    write(record: TraceRecord): void {
+      last = last
+        .then(() => append(record))
+        .catch((error: unknown) => log.warn('a trace was not written', { error }));
+    },
+  };
+}
