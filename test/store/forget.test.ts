@@ -43,7 +43,7 @@ it('leave the register of mails, of that sender alone', async () => {
   const register = await MailRegister.open(state);
   const arrived = (name: string, wholeText: string) => {
     const sender = `${name}@example.org`;
-    const parent = { subject: 'Hello', messageId: `<1@${name}>` };
+    const parent = { subject: `About Quasimodo, ${name}`, messageId: `<1@${name}>` };
     const mail = { id: messageId(name), fingerprint: name, thread: name, sender, parent };
     const quote = { at: 'today', text: wholeText };
     const more = { level: 'verified', receivedAt: 1, wholeText, quote };
@@ -52,9 +52,13 @@ it('leave the register of mails, of that sender alone', async () => {
   await arrived('olga', 'my dentist is Quasimodo');
   await arrived('anna', 'I read about Quasimodo');
   const holds = holdsWords('quasimodo') ?? expect.fail();
-  expect(await forgetMails(state, 'olga@example.org', holds)).toBe(2);
+  // The text, the quote, and the subject of the mail and of its thread.
+  expect(await forgetMails(state, 'olga@example.org', holds)).toBe(4);
   expect(await forgetMails(state, 'olga@example.org', holds)).toBe(0);
   expect(await state.get('text/olga')).toBeUndefined();
   expect(await register.quote(messageId('olga'))).toBeUndefined();
   expect(await state.get('text/anna')).toContain('Quasimodo');
+  const rows = await state.list('');
+  const holding = rows.filter(({ value }) => value.includes('Quasimodo')).map(({ key }) => key);
+  expect(holding.sort()).toEqual(['in/anna', 'quote/anna', 'text/anna', 'thread/anna']);
 });

@@ -1,9 +1,10 @@
-// Takes the whole texts and quotes of a person's mails out of the register, where they hold certain words.
+// Takes the whole texts, quotes and subjects of a person's mails out of the register, where they hold
+// certain words.
 
 import type { Holds } from '../../core/forgetting.ts';
 import { jsonRow } from '../../lib/read-once.ts';
 import type { KeyValueStore } from '../../store/store.ts';
-import type { KnownMail } from './mail-register.ts';
+import type { KnownMail, ThreadRecord } from './mail-register.ts';
 
 /** `sender`: their address; how many texts went. */
 export async function forgetMails(
@@ -20,5 +21,36 @@ export async function forgetMails(
     await state.delete(key);
     texts += 1;
   }
+  const outgoing = known.flatMap((mail) => (mail?.sender === sender ? (mail.outbound ?? []) : []));
+  const mails = theirs.map((id) => `in/${id}`);
+  for (const key of [...mails, ...outgoing.map((id) => `out/${id}`)]) {
+    texts += await forgetSubject<SubjectRow>(state, key, (row) => withoutSubject(row, holds));
+  }
+  for (const { key, value } of await state.list('thread/')) {
+    if (jsonRow<ThreadRecord>(value)?.sender !== sender) continue;
+    texts += await forgetSubject<ThreadRecord>(state, key, (row) => {
+      const parent = withoutSubject(row.parent, holds);
+      return parent === row.parent ? row : { ...row, parent };
+    });
+  }
   return texts;
+}
+
+/** An answer on its way keeps its subject: every try of it is the same. */
+type SubjectRow = { readonly subject: string; readonly isSent?: boolean };
+
+const withoutSubject = <Row extends SubjectRow>(row: Row, holds: Holds): Row =>
+  holds(row.subject) && row.isSent !== false ? { ...row, subject: '' } : row;
+
+async function forgetSubject<Row>(
+  state: KeyValueStore,
+  key: string,
+  change: (row: Row) => Row,
+): Promise<number> {
+  const value = await state.get(key);
+  const before = value === undefined ? undefined : jsonRow<Row>(value);
+  const after = before === undefined ? undefined : change(before);
+  if (after === undefined || after === before) return 0;
+  await state.set(key, JSON.stringify(after));
+  return 1;
 }
