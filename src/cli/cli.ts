@@ -12,6 +12,7 @@ import { configCommand } from './config-command.ts';
 import { cronCommand } from './cron-command.ts';
 import { deadCommand } from './dead-command.ts';
 import { doctorCommand } from './doctor-command.ts';
+import { evalCommand } from './eval-command.ts';
 import { EXIT, EXIT_MEANINGS, exitCodeOf } from './exit-codes.ts';
 import { explainError } from './explain-error.ts';
 import { gatewayCommand } from './gateway-command.ts';
@@ -66,6 +67,7 @@ const COMMANDS: readonly CommandFactory[] = [
   traceCommand,
   deadCommand,
   auditCommand,
+  evalCommand,
   mcpCommand,
   configCommand,
 ];

@@ -2,6 +2,7 @@
 // up after a crash goes on where it was.
 
 import type { HelperRun, PartAnswer, Plan, Step, Until } from './subagent.ts';
+import { tally } from './vote.ts';
 
 export type Next =
   | {
@@ -87,17 +88,15 @@ const carried = (text: string) =>
  * without case, spacing, marks around them and a full stop. A tie is no lead.
  */
 export function voteOf(votes: readonly string[], aheadBy: number): Vote {
-  const counts = [...Map.groupBy(votes, normalised)].map(
-    ([, same]) => ({ text: same[0] ?? '', count: same.length }) as const,
-  );
-  const [first, second] = counts.sort((one, other) => other.count - one.count);
-  const lead = (first?.count ?? 0) - (second?.count ?? 0);
-  if (first !== undefined && lead >= Math.max(1, aheadBy)) return { kind: 'won', text: first.text };
+  const standing = tally(votes.map(normalised), aheadBy);
+  if (standing.kind === 'won') {
+    return { kind: 'won', text: votes.find((one) => normalised(one) === standing.key) ?? '' };
+  }
   if (votes.length < 2 * aheadBy + 1) return { kind: 'more' };
-  const told = counts.map(
-    ({ text, count }) =>
-      `${count} × "${normalised(text).slice(0, MAX_COUNTED_CHARS).toWellFormed()}"`,
-  );
+  const counts = [...Map.groupBy(votes, normalised)].map(([key, { length }]) => ({ key, length }));
+  const told = counts
+    .sort((one, other) => other.length - one.length)
+    .map(({ key, length }) => `${length} × "${key.slice(0, MAX_COUNTED_CHARS).toWellFormed()}"`);
   const text = `no answer leads by ${aheadBy} after ${votes.length} votes: ${told.join(', ')}`;
   return { kind: 'undecided', text };
 }

@@ -1,0 +1,139 @@
+// Opens a home for an evaluation: the model that is measured, a purse with the budgets of the day, and
+// a workbench with the whole agent once somebody asks for it. The home is held meanwhile.
+
+import type { SpendingGuard } from '../agent/spending.ts';
+import type { Environment } from '../core/environment.ts';
+import { chatId, DEFAULT_ACCOUNT } from '../core/ids.ts';
+import { type CostCounter, createCostCounter } from '../eval/cost.ts';
+import type { Trial } from '../eval/eval.ts';
+import { createSubject } from '../eval/subject.ts';
+import { createWorkbench, EVAL_CHANNEL } from '../eval/workbench.ts';
+import { Spending } from '../gateway/spending.ts';
+import { type Clock, systemClock } from '../lib/clock.ts';
+import { openLogFile } from '../lib/log-file.ts';
+import { createLogger, type Logger } from '../lib/logger.ts';
+import { readOnce } from '../lib/read-once.ts';
+import type { VendorRegistry } from '../providers/index.ts';
+import { openEmbeddedStore } from '../store/embedded.ts';
+import { holdHome } from '../store/home-lock.ts';
+import { openMetricsFile } from '../telemetry/metrics-file.ts';
+import { openLab } from './build-lab.ts';
+import { SPENDING_SCOPE } from './build-spending.ts';
+import type { LoadedConfig } from './config.ts';
+import type { Home } from './home.ts';
+import { LiveConfig } from './live-config.ts';
+import { createModels } from './models.ts';
+import { observedSpending } from './observed-spending.ts';
+
+export type PurseWish = {
+  readonly home: Home;
+  readonly env: Environment;
+  readonly loaded: LoadedConfig;
+  /** In the currency of the budgets; undefined: no limit of its own. */
+  readonly maxCost: number | undefined;
+};
+
+export type Purse = {
+  readonly models: VendorRegistry;
+  readonly cost: CostCounter;
+  readonly clock: Clock;
+};
+
+export type EvalWish = PurseWish & {
+  /** Undefined: the one that answers by default. */
+  readonly model: string | undefined;
+  /** Tokens of an answer. */
+  readonly maxTokens: number;
+  /** Under which it is charged. */
+  readonly name: string;
+};
+
+const MICROS = 1_000_000;
+/** The configured model, or the one that is asked for here. */
+const NOBODY_CHOSE = { current: () => '', set: async () => undefined };
+
+/** @throws HomeLockedError where a gateway runs in this home, StoreError */
+export async function openPurse(
+  { home, env, loaded, maxCost }: PurseWish,
+  resources: AsyncDisposableStack,
+): Promise<Purse> {
+  const clock = systemClock;
+  const holder = { pid: process.pid, startedAt: new Date().toISOString() };
+  resources.use(await holdHome(home.lock, holder));
+  const live = new LiveConfig(loaded, env);
+  const { level, keepDays } = live.config.logging;
+  const destination = resources.use(
+    openLogFile({ folder: home.logs, clock, keepDays: () => keepDays }),
+  );
+  const log = createLogger({ level, destination, redact: (text) => live.redact(text) });
+  const inner = await openSpending({ home, live, clock, log }, resources);
+  const loadImage = async () =>
+    ({ kind: 'unreadable', reason: 'images are not shown here' }) as const;
+  const forAll = NOBODY_CHOSE;
+  const models = await createModels({ live, env, clock, log, forAll, loadImage });
+  const { prices } = live.config.models;
+  const { currency } = live.config.limits.budget;
+  const maxMicros = maxCost === undefined ? undefined : Math.round(maxCost * MICROS);
+  const cost = createCostCounter({ inner, prices, currency, maxMicros });
+  return { models: models.current(), cost, clock };
+}
+
+/** The ledgers of the gateway, without anybody who could be told or asked. */
+async function openSpending(
+  {
+    home,
+    live,
+    clock,
+    log,
+  }: {
+    readonly home: Home;
+    readonly live: LiveConfig;
+    readonly clock: Clock;
+    readonly log: Logger;
+  },
+  resources: AsyncDisposableStack,
+): Promise<SpendingGuard> {
+  const store = resources.use(await openEmbeddedStore({ path: home.state, clock, log }));
+  const silent = () => undefined;
+  const spending = resources.use(
+    new Spending({
+      ...{ state: store.scope(SPENDING_SCOPE), clock, log },
+      notes: { spent: silent, cheaper: silent, usedUp: silent, unpriced: silent },
+      knownAs: async () => ({ names: [] }),
+      ownerOf: async () => ({}),
+      settings: () => ({
+        limits: live.config.limits,
+        prices: live.config.models.prices,
+        timeZone: live.config.sessions.timeZone,
+      }),
+    }),
+  );
+  await spending.today();
+  if (!live.config.telemetry.metricsFile) return spending;
+  const metrics = openMetricsFile({ path: home.metrics, log });
+  return observedSpending(spending, metrics, clock);
+}
+
+/** @throws as `openPurse`; ProviderError where nobody serves the model */
+export async function openEval(
+  wish: EvalWish,
+  resources: AsyncDisposableStack,
+): Promise<{ readonly trial: Trial; readonly cost: CostCounter }> {
+  const { models, cost, clock } = await openPurse(wish, resources);
+  const handle = models.resolve(wish.model ?? models.defaultModel);
+  const payer = {
+    chat: { channel: EVAL_CHANNEL, account: DEFAULT_ACCOUNT, chat: chatId(wish.name) },
+    sender: { kind: 'system', source: 'webhook' },
+  } as const;
+  const { loaded, env, maxTokens } = wish;
+  const subject = createSubject({ handle, spending: cost.guard, payer, clock, maxTokens });
+  const workbench = readOnce(async () => {
+    const { agent, workspace } = await openLab(
+      { loaded, env, models, spending: cost.guard },
+      resources,
+    );
+    const { thinkingBudget } = loaded.config.agents.defaults;
+    return createWorkbench({ agent, workspace, model: handle.name, thinkingBudget, clock, cost });
+  });
+  return { trial: { subject, clock, workbench }, cost };
+}

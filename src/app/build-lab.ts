@@ -1,0 +1,158 @@
+// The whole agent in a home that is thrown away: for evaluations and for turns that are played again.
+// It has the configuration, the skills and the models of the real one, and nobody to speak to.
+
+import { randomBytes } from 'node:crypto';
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Agent } from '../agent/agent.ts';
+import { createModes } from '../agent/modes/create-modes.ts';
+import type { PromptSources } from '../agent/prompt-sources.ts';
+import { createSideModel } from '../agent/side-model.ts';
+import type { SpendingGuard } from '../agent/spending.ts';
+import type { Config } from '../core/config.ts';
+import type { Environment } from '../core/environment.ts';
+import { NanobotError } from '../core/errors.ts';
+import { createPeople, type People } from '../gateway/people.ts';
+import { createSessionSettings } from '../gateway/session-settings.ts';
+import type { ModelRegistry } from '../providers/provider.ts';
+import type { SessionStore } from '../sessions/store.ts';
+import type { Toolbox } from '../tools/tool.ts';
+import { buildAgent } from './build-agent.ts';
+import { buildExec } from './build-exec.ts';
+import { buildMemory } from './build-memory.ts';
+import { buildModes } from './build-modes.ts';
+import { buildSkills } from './build-skills.ts';
+import type { LoadedConfig } from './config.ts';
+import { type Foundations, layFoundations } from './foundations.ts';
+import { homeOf } from './home.ts';
+import { LiveConfig } from './live-config.ts';
+import { OWN_DOORS } from './own-doors.ts';
+import { PAIRING_SCOPE } from './state.ts';
+
+export type LabWish = {
+  readonly loaded: LoadedConfig;
+  readonly env: Environment;
+  readonly models: ModelRegistry;
+  readonly spending: SpendingGuard;
+  /** Absolute path; left out: one that is thrown away. */
+  readonly workspace?: string;
+  /** What stands in for the agent's own parts. */
+  readonly instead?: {
+    /** What every model said is on record, whoever it was. */
+    readonly isRecorded: boolean;
+    readonly sessions: SessionStore;
+    toolbox(real: Toolbox): Toolbox;
+    prompt(real: PromptSources): PromptSources;
+  };
+};
+
+export type Lab = {
+  readonly agent: Pick<Agent, 'prepare' | 'run'>;
+  readonly workspace: string;
+  readonly redact: (text: string) => string;
+};
+
+const WORKSPACE_MODE = 0o700;
+const NOT_HERE = 'nobody is asked in a home that is thrown away';
+
+/** @throws StoreError */
+export async function openLab(wish: LabWish, resources: AsyncDisposableStack): Promise<Lab> {
+  const root = await mkdtemp(join(tmpdir(), 'nanobot-lab-'));
+  resources.defer(() => rm(root, { recursive: true, force: true, maxRetries: 3 }));
+  const home = homeOf({ NANOBOT_HOME: join(root, 'home') });
+  const workspace = wish.workspace ?? join(root, 'workspace');
+  for (const folder of [home.root, workspace]) {
+    await mkdir(folder, { recursive: true, mode: WORKSPACE_MODE });
+  }
+  const { env, models, spending, instead } = wish;
+  const live = new LiveConfig(
+    { ...wish.loaded, config: quiet(wish.loaded.config, workspace) },
+    env,
+  );
+  const nothing = { channels: [], http: false, foreground: () => undefined };
+  const foundations = await layFoundations(live, { home, env, ...nothing }, resources);
+  const { clock, log } = foundations;
+  const people = peopleOf(foundations);
+  const maxFileBytes = () => undefined;
+  const remembering = buildMemory({
+    ...{ ...foundations, home, resources, maxFileBytes },
+    persons: () => people.persons,
+    questions: () => nobody(),
+    forgetful: () => [],
+  });
+  const side = createSideModel({ spending, clock, models: () => models });
+  const agent = buildAgent(
+    {
+      ...{ ...foundations, env, resources, maxFileBytes, side },
+      remembering,
+      modes: modesOf(foundations, wish, home.root),
+      sessions: instead?.sessions ?? remembering.sessions,
+      skills: buildSkills({ home, env, clock, workspace: () => workspace }),
+      executor: buildExec({ live, clock, log, home, env }),
+      schedules: () => ({ add: refused, list: refused, change: refused }),
+      helpers: () => NO_HELPERS,
+      workflows: () => NO_WORKFLOWS,
+      inboxes: () => [],
+      toolServers: { tools: () => [] },
+      channelOf: () => undefined,
+      ...(instead === undefined ? {} : { instead }),
+    },
+    () => models,
+    spending,
+  );
+  return { agent, workspace, redact: (text) => live.redact(text) };
+}
+
+/** Nothing is measured elsewhere and nothing runs behind the turns; what a turn does stays as it is. */
+function quiet(config: Config, workspace: string): Config {
+  const { agents, telemetry } = config;
+  return {
+    ...config,
+    agents: { ...agents, defaults: { ...agents.defaults, workspace } },
+    telemetry: {
+      ...telemetry,
+      metricsFile: false,
+      prometheus: false,
+      audit: false,
+      otel: { ...telemetry.otel, endpoint: '' },
+    },
+  };
+}
+
+function peopleOf({ store, clock }: Foundations): People {
+  return createPeople({
+    state: store.scope(PAIRING_SCOPE),
+    revision: store.revision,
+    ownDoors: OWN_DOORS,
+    policy: () => ({ allowFrom: [], owners: [], strangers: 'closed' }),
+    clock,
+    randomBytes,
+    release: async () => undefined,
+  });
+}
+
+/** On record, what other models of a turn said stands like the words of the main one. */
+function modesOf(foundations: Foundations, { models, spending, instead }: LabWish, root: string) {
+  if (instead?.isRecorded === true) return createModes({}, () => 'inline');
+  const settings = createSessionSettings(foundations.store.scope('session-settings'));
+  const tell = () => undefined;
+  const parts = { spending, settings, tell, models: () => models, traces: join(root, 'traces') };
+  return buildModes({ ...foundations, ...parts }).modes;
+}
+
+function nobody(): never {
+  throw new NanobotError('not_in_lab', NOT_HERE);
+}
+
+const refused = () => Promise.reject(new NanobotError('not_in_lab', NOT_HERE));
+
+const NO_HELPERS = {
+  isEnabled: () => false,
+  ...{ start: refused, list: refused, check: refused, wait: refused, cancel: refused },
+};
+
+const NO_WORKFLOWS = {
+  isEnabled: () => false,
+  ...{ list: refused, start: refused, runs: refused, show: refused, cancel: refused },
+};
