@@ -1,9 +1,13 @@
 // What is kept of people between a simulated platform, the whole program and a simulated model: found
 // again over conversations, shown, handed out and forgotten, and nothing of it to anybody else.
 
-import { readdir, readFile } from 'node:fs/promises';
+import { watch } from 'node:fs';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { sessionKey, turnId } from '../../src/core/ids.ts';
+import { encodeEntry, encodeHeader } from '../../src/core/session-file.ts';
+import { encodeKey, formatName } from '../../src/core/session-name.ts';
 import { runNanobot } from '../cli/run-nanobot.ts';
 import { type BotApi, startBotApi } from '../support/bot-api.ts';
 import { type GatewayProcess, makeTestHome, type TestHome } from '../support/gateway-process.ts';
@@ -181,6 +185,43 @@ it('keeps what a conversation came to, also where the conversation itself is gon
   await asks(OLGA, 'something else', /^heard:/);
   expect(prompt()).not.toContain('[Working memory');
   expect(await kept()).toContain('status: completed');
+});
+
+it('forgets for good what was begun to be forgotten when the process was killed', async () => {
+  const sessions = join(home.path, 'sessions');
+  const key = sessionKey(`telegram:${OLGA.id}`);
+  for (let day = 1; day <= 20; day += 1) {
+    const name = { stem: encodeKey(key), day: `2020-01-${`${day}`.padStart(2, '0')}`, part: 1 };
+    const id = turnId(`${key}#${1000 + day}`);
+    const entry = encodeEntry({ role: 'user', turnId: id, text: `the Zeppelin ${day}`, at: day });
+    const header = encodeHeader({ key, createdAt: day, carried: 0 });
+    await writeFile(join(sessions, formatName(name)), `${header}\n${entry}\n`);
+  }
+  await asks(OLGA, 'and a zeppelin today', /^heard:/);
+  await asks(OLGA, '/forget zeppelin', /and \d+ more/);
+  const begun = new Promise<void>((resolve) => {
+    const watcher = watch(sessions, (_event, name) => {
+      if (!/2020-01-03/.test(name ?? '')) return;
+      watcher.close();
+      resolve();
+    });
+  });
+  telegram.press(OLGA.id, OLGA.id, 'Forget');
+  await begun;
+  await gateway.kill();
+  const holding = async () => {
+    const held: string[] = [];
+    for (const path of await filesBelow(home.path)) {
+      const isOurs = !path.includes('audit') && /zeppelin/i.test(await readFile(path, 'latin1'));
+      if (isOurs) held.push(path);
+    }
+    return held;
+  };
+  expect(await holding()).not.toEqual([]);
+  gateway = await home.start();
+  const said = () => heardBy(OLGA.id).filter((text) => /^Forgotten: /.test(text)).length >= 2;
+  await telegram.waitFor(said, 20_000);
+  expect(await holding()).toEqual([]);
 });
 
 it('thinks over what was noted, and changes what it remembers only with a yes', async () => {
