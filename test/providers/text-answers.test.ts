@@ -261,6 +261,14 @@ describe('any text', () => {
     );
   });
 
+  it('that is cut off inside a call is asked for in smaller steps, inside the answer it stands', () => {
+    const cut = (text: string) => read([text], { isCut: true });
+    expect(cut('{"tool": "read_file", "args": {"path": "a').problem).toContain('smaller steps');
+    expect(cut('{"done": true, "response": "One two')).toMatchObject({
+      ...{ text: 'One two', problem: undefined },
+    });
+  });
+
   it('tells the answer while it is written, and holds back what may be a call', () => {
     const reader = new AnswerReader(ASKED, PLAIN_MODEL);
     const told = ['{"done": true, "resp', 'onse": "One', ' two\\', 'n', 'three"', '}'].map(

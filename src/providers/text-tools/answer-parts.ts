@@ -27,6 +27,8 @@ const IMITATED =
   'it has a tool_result, and only the program writes those. Call the tool, or answer from what you know';
 const NOT_NOW = 'no tool may be called now; answer with what you have';
 
+const CUT = 'it was cut off, being longer than one message may be. Do it in smaller steps';
+
 const SPACE = /\s/;
 
 export class AnswerParts {
@@ -104,6 +106,11 @@ export class AnswerParts {
     const { raw: before = '', said: saidBefore = [] } = this.#waiting ?? {};
     this.#waiting = { raw: before + raw, said: [...saidBefore, ...said] };
     this.#place = new TextPlace();
+  }
+
+  /** A call was begun that was not to its end. */
+  cut(): void {
+    this.#problem ??= CUT;
   }
 
   take(): Pieces {

@@ -238,6 +238,7 @@ export class AnswerReader {
 
   /** Half of something for the program: neither of use nor for the person. */
   #forget(): void {
+    if (this.#said === '') this.#parts.cut();
     this.#candidate = undefined;
     this.#held = '';
   }

@@ -67,7 +67,7 @@ export class Attempt {
     yield* this.#say(ended.text);
     yield* this.#call(ended.calls);
     this.#instead = ended.instead;
-    const isFinal = stop === 'refused' || stop === 'length' || toolCalls.length > 0;
+    const isFinal = stop === 'refused' || toolCalls.length > 0;
     this.#problem = isFinal ? undefined : ended.problem;
   }
 
