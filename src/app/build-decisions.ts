@@ -25,7 +25,7 @@ import type { People } from '../gateway/people.ts';
 import { createQuestions, type Questions } from '../gateway/questions.ts';
 import { REFLECTION_SUBJECT, type ReflectionDesk } from '../gateway/reflection-desk.ts';
 import type { SpendingDesk } from '../gateway/spending-desk.ts';
-import { createSpentButtons } from '../gateway/spent-buttons.ts';
+import { createSpentButtons, type SpentButtons } from '../gateway/spent-buttons.ts';
 import { createStrangerAnswers } from '../gateway/stranger-answers.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
@@ -74,6 +74,11 @@ export type Deciding = {
 export function buildDecisions(parts: DecisionParts): Deciding {
   const { live, clock, log, store, bus, people, agent } = parts;
   const mediumOf = (channel: string) => policyOf(channel, live.config).medium;
+  const buttons = createSpentButtons({
+    state: store.scope(SPENT_SCOPE),
+    ...{ bus, clock, log },
+    channel: (name) => parts.manager().channel(name),
+  });
   const questions = createQuestions({
     state: store.scope('questions'),
     ...{ bus, clock, log, randomBytes },
@@ -92,12 +97,7 @@ export function buildDecisions(parts: DecisionParts): Deciding {
         },
         parts.measuring.audit,
       ),
-    spendButtons: createSpentButtons({
-      bus,
-      clock,
-      log,
-      channel: (name) => parts.manager().channel(name),
-    }),
+    spendButtons: buttons.spend,
     hasButtons: (name) => parts.manager().channel(name)?.choices !== undefined,
   });
   const isThere = (name: AccountName) =>
@@ -131,7 +131,7 @@ export function buildDecisions(parts: DecisionParts): Deciding {
     policies: () => live.config.tools,
   });
   return {
-    questions: takingUp(questions, [drafts, asks]),
+    questions: takingUp(questions, [drafts, asks], buttons),
     approvals,
     origins,
     drafts,
@@ -144,16 +144,19 @@ export function buildDecisions(parts: DecisionParts): Deciding {
   };
 }
 
+const SPENT_SCOPE = 'spent-buttons';
+
 /** What a process that is gone had not come to ask is asked before anything else. */
 function takingUp(
   questions: Questions,
   unasked: readonly { takeUp(): Promise<void> }[],
+  buttons: SpentButtons,
 ): Questions {
   return {
     ...questions,
     async run(signal) {
       for (const each of unasked) await each.takeUp();
-      await questions.run(signal);
+      await Promise.all([questions.run(signal), buttons.run(signal)]);
     },
   };
 }

@@ -5,7 +5,8 @@ import type { Revisions } from '../agent/revise.ts';
 import type { MessageBus, QueuedMessage, Turn, TurnResult } from '../bus/bus.ts';
 import { againQuestion } from '../core/change.ts';
 import { messageId, type TurnId } from '../core/ids.ts';
-import { idsOf, sessionKeyOf } from '../core/message.ts';
+import { type InboundMessage, idsOf, sessionKeyOf } from '../core/message.ts';
+import { isSameChat } from '../core/person.ts';
 import { reactionNote } from '../core/reaction.ts';
 import { sessionOfTurn, turnOfAnswer } from '../core/turn-id.ts';
 import type { Dispatcher } from './dispatcher.ts';
@@ -13,9 +14,9 @@ import type { QuestionHandler, Questions } from './questions.ts';
 import type { Answer, Redo } from './redo.ts';
 
 export type AsidesDeps = {
-  readonly bus: Pick<MessageBus, 'sentAs'>;
+  readonly bus: Pick<MessageBus, 'sentAs' | 'inbound'>;
   readonly agent: Pick<Revisions, 'remark'>;
-  readonly questions: Pick<Questions, 'ask'>;
+  readonly questions: Pick<Questions, 'ask' | 'open' | 'withdraw'>;
   readonly redo: Redo;
   /** What a change of an answered message leads to. */
   afterAnswer(): 'offer' | 'edit' | 'ignore';
@@ -33,6 +34,7 @@ export function withAsides(dispatcher: Dispatcher, asides: Asides): Dispatcher {
 export type Asides = (turn: Turn, answer: Answer) => Promise<TurnResult> | undefined;
 
 /** An offer older than this is about something nobody remembers. */
+const AGAIN = 'again:';
 const OFFER_MS = 24 * 3_600_000;
 
 export function createAsides(deps: AsidesDeps): Asides {
@@ -42,6 +44,7 @@ export function createAsides(deps: AsidesDeps): Asides {
     const { seq, message } = turn.messages[0];
     const { amends, sender, chat } = message;
     const wanted = amends?.kind === 'edited' ? deps.afterAnswer() : 'ignore';
+    if (amends !== undefined) await withdrawOffers(message);
     if (wanted === 'edit') return deps.redo(turn, answer);
     if (wanted === 'offer' && amends !== undefined && sender.kind === 'person') {
       await questions.ask({
@@ -50,11 +53,22 @@ export function createAsides(deps: AsidesDeps): Asides {
         markdown: againQuestion(amends),
         choices: [{ label: 'Answer again', action: 'again' }],
         approvers: idsOf(sender),
-        subject: `again:${message.id}`,
+        subject: `${AGAIN}${message.id}`,
         expiresInMs: OFFER_MS,
       });
     }
     return { throughSeq: seq, outbound: [] };
+  }
+
+  /** Of the same message as it was before: of one that is deleted nothing is to be answered. */
+  async function withdrawOffers({ id, amends, chat }: InboundMessage): Promise<void> {
+    for (const { id: question, subject } of await questions.open()) {
+      if (!subject.startsWith(AGAIN) || subject === AGAIN + id) continue;
+      const earlier = await bus.inbound(messageId(subject.slice(AGAIN.length)));
+      if (earlier === undefined) continue;
+      const isSame = earlier.amends?.id === amends?.id && isSameChat(earlier.chat, chat);
+      if (isSame) await questions.withdraw(question);
+    }
   }
 
   async function reacted(id: TurnId, { seq, message }: QueuedMessage): Promise<TurnResult> {

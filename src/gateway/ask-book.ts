@@ -73,6 +73,15 @@ export class AskBook {
     }
   }
 
+  /** Lets go of what nobody comes back to. `before`: epoch milliseconds. */
+  async expire(before: number): Promise<void> {
+    const old = (await this.all()).filter(({ at }) => at < before);
+    for (const { id } of old) {
+      await this.#state.delete(PREFIX + id);
+      (await this.#asks()).delete(id);
+    }
+  }
+
   /** Lets go of those of these chats that hold the words and are settled; how many. */
   async forget(chats: readonly string[], holds: Holds): Promise<number> {
     const settled = (await this.all()).filter(({ session, state, question }) => {

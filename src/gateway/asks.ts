@@ -56,6 +56,8 @@ export interface Asks {
 export const ASK_SUBJECT = 'ask';
 export const ASK_HOURS = 24;
 const LIFETIME_MS = ASK_HOURS * 3_600_000;
+/** An answer that waited through a long stop is still bound to its question. */
+const KEEP_MS = 30 * 86_400_000;
 const MAX_OPEN = 500;
 
 const SENT =
@@ -84,6 +86,7 @@ export function createAsks(deps: AsksDeps): Asks {
     if (sender.kind !== 'person' || sender.verified === 'unverified') {
       throw new ToolError('blocked', NOBODY);
     }
+    await book.expire(clock.now() - KEEP_MS);
     const open = (await book.all()).filter(({ state }) => state.kind === 'open');
     if (open.length >= MAX_OPEN) throw new ToolError('blocked', TOO_MANY);
     await replace(session);
@@ -180,6 +183,7 @@ export function createAsks(deps: AsksDeps): Asks {
     drop: replace,
     forget: (chats, holds) => book.forget(chats, holds),
     async takeUp() {
+      await book.expire(clock.now() - KEEP_MS);
       const waiting = new Set((await questions.open()).map(({ id }) => id));
       for (const each of await book.all()) {
         if (each.state.kind === 'open') await pose(each);

@@ -59,8 +59,10 @@ export function createQuestions(deps: QuestionsDeps): Questions {
   }
 
   async function close(open: OpenQuestion, outcome?: string) {
-    await book.close(open.id);
+    // In one moment: neither is stored without the other.
+    const closed = book.close(open.id);
     deps.spendButtons(textOf(open), outcome);
+    await closed;
   }
 
   async function ask({ choices, expiresInMs, ...question }: Question) {

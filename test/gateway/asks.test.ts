@@ -105,3 +105,15 @@ test('a question that was stored and not asked is asked by the next process, wit
   expect(bound.rightsFrom({ ...NO_RIGHTS, write: 'free' })).toEqual(NO_RIGHTS);
   expect(await next.questions.open()).toEqual([]);
 });
+
+test('a question nobody comes back to is kept for a month and no longer', async () => {
+  await using rig = await makeRig();
+  await rig.ask(rig.process());
+  await rig.clock.advance(29 * 86_400_000);
+  const rows = () => rig.store.scope('asks').list('');
+  await rig.process().asks.takeUp();
+  expect(await rows()).toHaveLength(1);
+  await rig.clock.advance(2 * 86_400_000);
+  await rig.process().asks.takeUp();
+  expect(await rows()).toEqual([]);
+});

@@ -222,6 +222,17 @@ describe('a message that is changed', () => {
     await post('press', label, { press: token });
     await pageSays(/^nonce-later/);
     expect(model.requests).toHaveLength(3);
+    await change('c2', 'say nonce-gone');
+    await expect
+      .poll(async () => (await pageSays(/Shall I answer it/))?.choices?.[0]?.token ?? token)
+      .not.toBe(token);
+    const gone = (await pageSays(/Shall I answer it/))?.choices?.[0]?.token;
+    await change('c2');
+    await post('c4', 'say nonce-after');
+    await pageSays(/^nonce-after/);
+    await post('press-gone', label, { press: gone });
+    await pageSays(/can no longer be answered/);
+    expect(model.requests).toHaveLength(4);
   });
 
   it('is still asked about after the program was killed', async () => {

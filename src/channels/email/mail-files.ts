@@ -126,22 +126,31 @@ export class MailFiles implements AsyncDisposable {
 
 const gone = (reason: string) => new AttachmentError('attachment_gone', reason, { isFinal: true });
 
+/** Somebody may tidy up meanwhile. */
+const noRoom = () =>
+  new AttachmentError('attachment_no_room', 'the temporary folder has no room for it', {
+    isFinal: false,
+  });
+
 /**
  * The files of a mail, one behind the other in a file of ours. In a thread of its own, which has no more
- * time or memory than the one that parses mails. @throws AttachmentError
+ * time or memory than the one that parses mails. `openFile`: what they are written into, closed with the
+ * contents. @throws AttachmentError
  */
 export async function extractFiles(
   raw: RawMail,
   clock: Clock,
   signal: AbortSignal,
+  openFile = openNameless,
 ): Promise<MailContents> {
-  const file = await openNameless();
+  const file = await openFile();
   const worker: Worker = startWorker();
   const done = Promise.withResolvers<readonly number[]>();
   const unreadable = () => done.reject(gone('its mail cannot be read'));
   worker.once('error', unreadable).once('exit', unreadable);
   worker.on('message', (message: FromParser) => {
     if (message.kind === 'files') done.resolve(message.sizes);
+    if (message.kind === 'no_room') done.reject(noRoom());
   });
   const limit = clock.timer(PARSE_LIMIT_MS, unreadable);
   try {

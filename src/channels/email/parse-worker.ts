@@ -98,7 +98,7 @@ async function files(
     let bytes = 0;
     for await (const piece of content) {
       if (isCalendar(type)) continue;
-      writeAll(into, piece);
+      if (!isWritten(into, piece)) return post({ kind: 'no_room' });
       bytes += piece.length;
     }
     if (!isCalendar(type)) sizes.push(bytes);
@@ -106,9 +106,14 @@ async function files(
   post({ kind: 'files', sizes });
 }
 
-function writeAll(into: number, piece: Buffer): void {
-  for (let written = 0; written < piece.length; ) {
-    written += writeSync(into, piece, written);
+function isWritten(into: number, piece: Buffer): boolean {
+  try {
+    for (let written = 0; written < piece.length; ) {
+      written += writeSync(into, piece, written);
+    }
+    return true;
+  } catch {
+    return false;
   }
 }
 

@@ -60,6 +60,8 @@ export type ToParser =
 export type FromParser =
   | { readonly kind: 'parsed'; readonly result: ParseResult }
   | { readonly kind: 'files'; readonly sizes: readonly number[] }
+  /** What it wrote into could not take all of it. */
+  | { readonly kind: 'no_room' }
   | {
       readonly kind: 'lookup';
       readonly query: number;

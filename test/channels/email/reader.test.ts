@@ -2,8 +2,10 @@
 // what a signature covers.
 
 import { generateKeyPairSync } from 'node:crypto';
+import { open } from 'node:fs/promises';
 import { dkimSign } from 'mailauth/lib/dkim/sign.js';
 import { afterAll, describe, expect, it } from 'vitest';
+import { extractFiles } from '../../../src/channels/email/mail-files.ts';
 import { MailReader } from '../../../src/channels/email/mail-reader.ts';
 import type { DnsLookup } from '../../../src/channels/email/parsed-mail.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
@@ -229,4 +231,14 @@ it('gives up a mail that takes too long, and reads the next', async () => {
   const { result } = await impatient.read(Buffer.from(`${HEAD}\r\nhi`));
   expect(result).toEqual({ kind: 'unreadable', gate: 'mail took too long to read' });
   expect(await textOf('\r\nstill here')).toBe('still here');
+});
+
+it('a mail’s files that the temporary folder has no room for are fetched again later', async () => {
+  const raw = Buffer.from(
+    'Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\nContent-Type: text/plain\r\n' +
+      'Content-Disposition: attachment; filename=a.txt\r\n\r\nhello\r\n--b--\r\n',
+  );
+  await using full = await open('/dev/full', 'r+');
+  const given = extractFiles(raw, systemClock, AbortSignal.timeout(10_000), async () => full);
+  await expect(given).rejects.toMatchObject({ code: 'attachment_no_room', isFinal: false });
 });
