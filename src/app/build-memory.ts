@@ -24,6 +24,7 @@ import { forgetMissingNotes } from '../memory/index-notes.ts';
 import type { MemoryStore } from '../memory/memory.ts';
 import { createReflection } from '../memory/reflect.ts';
 import { createSessionWatch, type SessionWatch } from '../memory/session-watch.ts';
+import { removeTornNotes } from '../memory/torn-notes.ts';
 import { createWorkingMemories, type WorkingMemories } from '../memory/working-memory.ts';
 import { chatsOfChannel } from '../sessions/forget.ts';
 import { createSessionIndexing, type SessionIndexing } from '../sessions/index-sessions.ts';
@@ -78,7 +79,11 @@ export function buildMemory(parts: MemoryParts): BuiltMemory {
   const index = resources.use(createTextIndex({ path: home.index, log }));
   const memory = createFileMemory({ ...reader, clock, timeZone, index });
   const working = createWorkingMemories({ ...reader, clock });
-  const forgetOthers = () => forgetMissingNotes(index, workspace());
+  const begunAt = clock.now();
+  const forgetOthers = async () => {
+    await removeTornNotes(workspace(), begunAt);
+    await forgetMissingNotes(index, workspace());
+  };
   const indexing = createSessionIndexing({ folder, index, clock, log, forgetOthers });
   const isEnabled = () => live.config.memory.enabled;
   const watch = resources.use(createSessionWatch({ memory, working, log, isEnabled }));

@@ -1,12 +1,18 @@
 // Takes words out of conversations for good: the one place that rewrites session files (ADR 0014).
 // Each file is replaced in one step while its session does nothing else, so a kill leaves it whole.
 
-import { readFile, stat } from 'node:fs/promises';
+import { readdir, readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { forgetIn, type Holds, wordsOfEntry } from '../core/forgetting.ts';
 import { type SessionKey, sessionKey } from '../core/ids.ts';
 import { decodeLine, encodeEntry } from '../core/session-file.ts';
-import { decodeStem, encodeKey, formatName, type SessionFileName } from '../core/session-name.ts';
+import {
+  decodeStem,
+  encodeKey,
+  formatName,
+  parseName,
+  type SessionFileName,
+} from '../core/session-name.ts';
 import { writeAtomic } from '../lib/files.ts';
 import { ARCHIVE_FOLDER, keyOfFile, sessionNames } from './catalog.ts';
 import { orUndefined } from './file-errors.ts';
@@ -56,6 +62,7 @@ export async function forgetInSessions(
 ): Promise<{ readonly files: readonly SessionFileName[]; readonly entries: number }> {
   const files: SessionFileName[] = [];
   let entries = 0;
+  await removeTorn(folder, chats);
   for (const { path, name } of await filesOf(folder, chats)) {
     await exclusively(await keyOfFile({ path, name }), async () => {
       const changed = await rewrite(path, holds);
@@ -84,10 +91,26 @@ export async function chatsOfChannel(folder: string, channel: string): Promise<r
   return [...new Set([...keys].map(chatOfSession))];
 }
 
-async function filesOf(folder: string, chats: readonly string[]) {
+/** What a process that was killed while rewriting left beside a file. */
+const TORN = /^\.(.+\.jsonl)\.[0-9a-f-]{36}\.tmp$/;
+
+async function removeTorn(folder: string, chats: readonly string[]): Promise<void> {
+  const isTheirs = ofChats(chats);
+  for (const place of [join(folder, ARCHIVE_FOLDER), folder]) {
+    for (const torn of (await readdir(place).catch(orUndefined('ENOENT'))) ?? []) {
+      const name = parseName(TORN.exec(torn)?.[1] ?? '');
+      if (name !== undefined && isTheirs(name)) await rm(join(place, torn), { force: true });
+    }
+  }
+}
+
+function ofChats(chats: readonly string[]): (name: SessionFileName) => boolean {
   const stems = chats.map((chat) => stemOf(sessionKey(chat)));
-  const isTheirs = ({ stem }: SessionFileName) =>
-    stems.some((own) => stem === own || stem.startsWith(own + THREAD_MARK));
+  return ({ stem }) => stems.some((own) => stem === own || stem.startsWith(own + THREAD_MARK));
+}
+
+async function filesOf(folder: string, chats: readonly string[]) {
+  const isTheirs = ofChats(chats);
   const places = [join(folder, ARCHIVE_FOLDER), folder];
   const found = places.map(async (place) =>
     (await sessionNames(place, isTheirs)).map((name) => ({

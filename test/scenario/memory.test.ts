@@ -190,8 +190,9 @@ it('keeps what a conversation came to, also where the conversation itself is gon
 it('forgets for good what was begun to be forgotten when the process was killed', async () => {
   const sessions = join(home.path, 'sessions');
   const key = sessionKey(`telegram:${OLGA.id}`);
+  const stem = encodeKey(key);
   for (let day = 1; day <= 20; day += 1) {
-    const name = { stem: encodeKey(key), day: `2020-01-${`${day}`.padStart(2, '0')}`, part: 1 };
+    const name = { stem, day: `2020-01-${`${day}`.padStart(2, '0')}`, part: 1 };
     const id = turnId(`${key}#${1000 + day}`);
     const entry = encodeEntry({ role: 'user', turnId: id, text: `the Zeppelin ${day}`, at: day });
     const header = encodeHeader({ key, createdAt: day, carried: 0 });
@@ -218,6 +219,10 @@ it('forgets for good what was begun to be forgotten when the process was killed'
     return held;
   };
   expect(await holding()).not.toEqual([]);
+  // As it is left where the kill comes in the middle of writing.
+  const torn = `${'0'.repeat(8)}-0000-0000-0000-${'0'.repeat(12)}.tmp`;
+  await writeFile(join(sessions, `.${stem}_2020-01-01.jsonl.${torn}`), 'zeppelin');
+  await writeFile(join(home.path, 'workspace/memory', `.nanobot-${torn}`), 'zeppelin');
   gateway = await home.start();
   const said = () => heardBy(OLGA.id).filter((text) => /^Forgotten: /.test(text)).length >= 2;
   await telegram.waitFor(said, 20_000);
