@@ -34,6 +34,7 @@ import { skillsCommand } from './skills-command.ts';
 import { statusCommand } from './status-command.ts';
 import type { Terminal } from './terminal.ts';
 import { traceCommand } from './trace-command.ts';
+import { tuneCommand } from './tune-command.ts';
 import { asTyped } from './typed-command.ts';
 import { usageCommand } from './usage-command.ts';
 import { workflowsCommand } from './workflows-command.ts';
@@ -68,6 +69,7 @@ const COMMANDS: readonly CommandFactory[] = [
   deadCommand,
   auditCommand,
   evalCommand,
+  tuneCommand,
   mcpCommand,
   configCommand,
 ];
