@@ -1,0 +1,104 @@
+// A rig whose turns are shared among scripted models: main, router, specialist, runner. Each has a script
+// of its own; calls that nobody scripted fail the test.
+
+import { createModes } from '../../src/agent/modes/create-modes.ts';
+import { createDelegation, openDigests } from '../../src/agent/modes/delegation.ts';
+import { RoleHealth } from '../../src/agent/modes/role-health.ts';
+import type { TraceRecord } from '../../src/agent/modes/trace.ts';
+import { createTrio } from '../../src/agent/modes/trio.ts';
+import { type ConfigInput, configSchema } from '../../src/core/config.ts';
+import { ProviderError } from '../../src/core/errors.ts';
+import type { AgentMode } from '../../src/core/mode.ts';
+import type { ModelRegistry } from '../../src/providers/provider.ts';
+import { createMovableClock } from '../support/movable-clock.ts';
+import { createScriptedModel, type ScriptedCall } from '../support/scripted-model.ts';
+import { createRig, type RigOptions } from './agent-rig.ts';
+
+type Agents = NonNullable<ConfigInput['agents']>;
+
+export async function createSharedRig(
+  mode: AgentMode,
+  options: RigOptions & {
+    readonly trio?: Agents['trio'];
+    readonly delegation?: Agents['delegation'];
+  } = {},
+) {
+  const config = configSchema.parse({
+    agents: {
+      trio: { router: { model: 'router' }, specialist: { model: 'specialist' }, ...options.trio },
+      delegation: { model: '', ...options.delegation },
+    },
+  });
+  const { trio, delegation, circuit } = config.agents;
+  const scripted = {
+    main: createScriptedModel(),
+    router: createScriptedModel(),
+    specialist: createScriptedModel(),
+    runner: createScriptedModel(),
+  };
+  const asked: string[] = [];
+  const models: ModelRegistry = {
+    defaultModel: 'main',
+    fast: (model) => model,
+    resolve(name) {
+      const found = Object.entries(scripted).find(([key]) => key === name);
+      if (found === undefined) throw notServed(name);
+      const handle = found[1].models.resolve(name);
+      return {
+        ...handle,
+        name,
+        stream(...call) {
+          asked.push(name);
+          return handle.stream(...call);
+        },
+      };
+    },
+  };
+  const clock = createMovableClock();
+  const told: string[] = [];
+  const traces: TraceRecord[] = [];
+  const health = new RoleHealth({
+    clock,
+    announce: (text) => void told.push(text),
+    policy: () => ({ failures: circuit.failures, cooldownMs: circuit.cooldownSecs * 1000 }),
+  });
+  const delegating = { health, models: () => models, settings: () => delegation };
+  const priced = { ...delegating, priceOf: () => ({ input: 1, output: 1, cached: 1 }) };
+  const kinds = {
+    delegated: createDelegation(priced),
+    trio: createTrio({
+      health,
+      models: () => models,
+      settings: () => trio,
+      trace: (record) => void traces.push(record),
+      digests: async (turn) => (delegation.model === '' ? {} : openDigests(turn, priced)),
+    }),
+  };
+  const rig = await createRig({ ...options, models, modes: createModes(kinds, () => mode) });
+  return { rig, ...scripted, kinds, health, clock, asked, told, traces };
+}
+
+const notServed = (model: string) =>
+  new ProviderError('unknown', { failure: { kind: 'unknown_model' }, provider: 'test', model });
+
+/** The call of a router. */
+export const decides = (decision: object): ScriptedCall =>
+  async function* () {
+    yield {
+      type: 'finished',
+      model: 'router',
+      text: JSON.stringify({ confidence: 0.9, ...decision }),
+      toolCalls: [],
+      thinking: [],
+      stop: 'end',
+    };
+  };
+
+export const doesNotAnswer: ScriptedCall = async function* () {
+  yield { type: 'thinking', delta: '' };
+  throw new ProviderError('down', {
+    failure: { kind: 'server', status: 503 },
+    provider: 'test',
+    model: 'any',
+  });
+};
