@@ -5,6 +5,7 @@ import { ProviderError } from '../core/errors.ts';
 import type { ModelCapabilities } from '../core/model-capabilities.ts';
 import { sentenceFor } from '../core/provider-sentence.ts';
 import type { LocalSite } from './local-site.ts';
+import type { Manners } from './manners.ts';
 import type { LLMProvider } from './provider.ts';
 import type { ProviderHealth } from './provider-health.ts';
 
@@ -20,6 +21,7 @@ export type Candidate = {
   readonly contextTokens: number;
   readonly apiBase: string;
   readonly health: ProviderHealth;
+  readonly manners: Manners;
   /** The server, where it is a local one. */
   readonly site?: LocalSite;
 };

@@ -5,6 +5,7 @@ import type { Config, ProviderName } from '../core/config.ts';
 import type { Clock } from '../lib/clock.ts';
 import { createAnthropicProvider } from './anthropic.ts';
 import type { Credentials } from './credentials.ts';
+import { Manners } from './manners.ts';
 import { createOpenaiProvider } from './openai.ts';
 import type { LLMProvider } from './provider.ts';
 import { createProviderHealth, type ProviderHealth } from './provider-health.ts';
@@ -16,6 +17,7 @@ export type Connection = {
   readonly apiBase: string;
   /** Vendors limit each model on its own. */
   healthOf(model: string): ProviderHealth;
+  mannersOf(model: string): Manners;
 };
 
 export interface Connections {
@@ -53,6 +55,7 @@ function connect(vendor: ProviderName, deps: ConnectionsDeps): Connection | unde
     wholeCallMs: timeouts.modelCallSecs * 1000,
   };
   const healths = new Map<string, ProviderHealth>();
+  const manners = new Map<string, Manners>();
   return {
     provider: create({ vendor: row, ...access, clock, timeouts: callTimeouts, images }),
     apiBase: access.apiBase,
@@ -60,6 +63,11 @@ function connect(vendor: ProviderName, deps: ConnectionsDeps): Connection | unde
       const health = healths.get(model) ?? createProviderHealth(clock);
       healths.set(model, health);
       return health;
+    },
+    mannersOf(model) {
+      const own = manners.get(model) ?? new Manners();
+      manners.set(model, own);
+      return own;
     },
   };
 }

@@ -26,6 +26,7 @@ import { createDemoProvider, DEMO_CONTEXT_TOKENS } from './demo.ts';
 import type { LocalServer } from './local-servers.ts';
 import type { LocalServerAddress, LocalSite } from './local-site.ts';
 import { createLocalSites, type LocalSites } from './local-sites.ts';
+import { Manners } from './manners.ts';
 import type { ModelHandle, ModelRegistry } from './provider.ts';
 import { createProviderHealth } from './provider-health.ts';
 import { type ResilientDeps, streamResilient } from './resilient.ts';
@@ -175,6 +176,7 @@ class Registry implements VendorRegistry {
       contextTokens,
       apiBase: connection.apiBase,
       health: connection.healthOf(model),
+      manners: connection.mannersOf(model),
       ...(site === undefined ? {} : { site }),
     };
     return { candidate, contextTokens };
@@ -222,6 +224,7 @@ function demoCandidate(clock: Clock): Candidate {
     contextTokens: DEMO_CONTEXT_TOKENS,
     apiBase: '',
     health: createProviderHealth(clock),
+    manners: new Manners(),
   };
 }
 

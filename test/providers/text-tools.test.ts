@@ -180,6 +180,24 @@ test('a call that a local model prints into its text is a call, and one it write
   });
 });
 
+test.each([
+  ['no tools', 'does not support tools', undefined],
+  ['by turns', 'must alternate', ['time']],
+] as const)(
+  'a server that turns out to want %s is asked so from then on',
+  async (template, why, tools) => {
+    const { server, handle } = await modelThat({}, template);
+    server.respond(() => say(CALL));
+    const request = ask('', { tools: [timeTool], messages: answered });
+    const events = await collect(handle.stream(request, idle()));
+    expect(events[0]).toMatchObject({ type: 'retrying' });
+    expect(events.at(-1)).toMatchObject({ toolCalls: [{ name: 'time' }] });
+    expect(server.takeComplaints()).toEqual([expect.stringContaining(why)]);
+    expect(await finish(handle, request)).toMatchObject({ toolCalls: [{ name: 'time' }] });
+    expect(server.requests.at(-1)?.tools).toEqual(tools ?? []);
+  },
+);
+
 test('what the model once printed as a call or a result is not shown to it again', async () => {
   const { server, handle } = await textModel();
   server.script(say(DONE));
