@@ -11,7 +11,6 @@ export const ROUTE_ACTIONS = [
   'ask_user',
   'pipeline',
 ] as const;
-export type RouteAction = (typeof ROUTE_ACTIONS)[number];
 
 const MAX_TARGET_CHARS = 200;
 

@@ -1,22 +1,11 @@
 // Delegation: a cheaper model, the runner, digests long results of tools before the main model sees them. It
 // has no tool but looking into the result; the whole stays readable by read_result.
 
-import type { DelegationConfig } from '../../core/config-modes.ts';
-import type { Price } from '../../core/spending.ts';
-import type { ModelRegistry } from '../../providers/provider.ts';
 import type { TurnMode } from './mode.ts';
+import type { DelegationDeps } from './mode-deps.ts';
 import type { ModeKind, ModeTurn } from './modes.ts';
-import type { RoleHealth, RoleModel } from './role-health.ts';
-import { missing } from './trio.ts';
-
-export type DelegationDeps = {
-  readonly health: RoleHealth;
-  /** Asked at each turn. */
-  settings(): DelegationConfig;
-  models(): ModelRegistry;
-  /** Undefined where nobody knows it. */
-  priceOf(model: string): Price | undefined;
-};
+import type { RoleModel } from './role-health.ts';
+import { missing } from './role-words.ts';
 
 const KEY = 'agents.delegation.model';
 
@@ -46,7 +35,7 @@ export function createDelegation(deps: DelegationDeps): ModeKind {
 }
 
 /** Undefined where only the main model itself could be asked. */
-export function runnerFor(
+function runnerFor(
   { settings, models }: Pick<DelegationDeps, 'settings' | 'models'>,
   main: string,
 ): RoleModel | undefined {

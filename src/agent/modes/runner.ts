@@ -13,12 +13,12 @@ import { canReadBack } from '../gate.ts';
 import { SpendingRefusedError } from '../spending.ts';
 import type { RoleAnswer } from './ask-role.ts';
 import { payerOf } from './ask-role.ts';
-import type { DelegationDeps } from './delegation.ts';
 import { digest, type StoredResult } from './digest.ts';
 import type { TurnMode } from './mode.ts';
+import type { DelegationDeps } from './mode-deps.ts';
 import type { ModeTurn } from './modes.ts';
 import type { RoleModel } from './role-health.ts';
-import { degradedNotice } from './trio.ts';
+import { degradedNotice } from './role-words.ts';
 
 /** What the model asked for to the letter, and what is no result of a tool. */
 const AS_IT_IS = ['read_result', 'read_skill', 'spawn', 'ask_user', 'specialist'];

@@ -14,9 +14,9 @@ import { wrapUntrusted } from '../../core/untrusted.ts';
 import { newBoundary } from '../../lib/boundary.ts';
 import type { BoundCall, Toolbox, ToolContext, ToolOutcome } from '../../tools/tool.ts';
 import { askRole, payerOf } from './ask-role.ts';
+import type { TrioDeps } from './mode-deps.ts';
 import type { ModeTurn } from './modes.ts';
 import { MAX_ASKED_CHARS, MAX_OUTCOME_CHARS } from './trace.ts';
-import type { TrioDeps } from './trio.ts';
 
 const input = z.strictObject({ domain: z.string().max(200), task: z.string().min(1).max(20_000) });
 type Input = z.infer<typeof input>;

@@ -6,11 +6,12 @@ import { roundsOf } from '../../core/turn-rounds.ts';
 import type { Ask } from '../../core/turn-state.ts';
 import { unwrapped } from '../../core/untrusted.ts';
 import type { Cue, Speaker, TurnMode } from './mode.ts';
+import type { TrioDeps } from './mode-deps.ts';
 import type { ModeTurn } from './modes.ts';
 import { isCued } from './record-cue.ts';
+import { degradedNotice } from './role-words.ts';
 import { askRouter, type Routed } from './router.ts';
 import { specialistToolbox } from './specialist.ts';
-import { degradedNotice, type TrioDeps } from './trio.ts';
 
 const ONLY_WRITE =
   '[Another model decides which tools are used; what they found stands above. Write the answer for the person from it. You have no tools: promise no further step, and say what is missing.]';

@@ -1,23 +1,10 @@
 // Trio: a router decides what is done next, a specialist works on it, the main model writes. Where the
 // router does not answer, the main model goes on with its tools.
 
-import type { TrioConfig } from '../../core/config-modes.ts';
-import { ProviderError } from '../../core/errors.ts';
-import type { ModelRegistry } from '../../providers/provider.ts';
-import type { TurnMode } from './mode.ts';
-import type { ModeKind, ModeTurn } from './modes.ts';
-import { type RoleHealth, type RoleModel, titleOf } from './role-health.ts';
-import type { TraceRecord } from './trace.ts';
-
-export type TrioDeps = {
-  readonly health: RoleHealth;
-  /** Asked at each turn. */
-  settings(): TrioConfig;
-  models(): ModelRegistry;
-  trace(record: TraceRecord): void;
-  /** Long results, where a runner is there. */
-  digests(turn: ModeTurn): Promise<Pick<TurnMode, 'shown'>>;
-};
+import type { TrioDeps } from './mode-deps.ts';
+import type { ModeKind } from './modes.ts';
+import type { RoleModel } from './role-health.ts';
+import { missing } from './role-words.ts';
 
 export function createTrio(deps: TrioDeps): ModeKind {
   const { health, settings, models } = deps;
@@ -47,24 +34,3 @@ export function createTrio(deps: TrioDeps): ModeKind {
     },
   };
 }
-
-/** A sentence about a model that cannot be asked. */
-export function missing(
-  models: () => ModelRegistry,
-  key: string,
-  model: string,
-  isNeeded: boolean,
-): readonly string[] {
-  if (model === '') return isNeeded ? [`${key} names no model`] : [];
-  try {
-    models().resolve(model);
-    return [];
-  } catch (error) {
-    if (!(error instanceof ProviderError)) throw error;
-    return [`${key}: ${error.userText ?? `${model} is served by nobody`}`];
-  }
-}
-
-/** For the person whose turn finds out. */
-export const degradedNotice = (who: RoleModel) =>
-  `The ${titleOf(who)} does not answer; I go on with the main model and its tools.`;

@@ -1,0 +1,28 @@
+// What the modes work with, over all turns.
+
+import type { DelegationConfig, TrioConfig } from '../../core/config-modes.ts';
+import type { Price } from '../../core/spending.ts';
+import type { ModelRegistry } from '../../providers/provider.ts';
+import type { TurnMode } from './mode.ts';
+import type { ModeTurn } from './modes.ts';
+import type { RoleHealth } from './role-health.ts';
+import type { TraceRecord } from './trace.ts';
+
+export type TrioDeps = {
+  readonly health: RoleHealth;
+  /** Asked at each turn. */
+  settings(): TrioConfig;
+  models(): ModelRegistry;
+  trace(record: TraceRecord): void;
+  /** Long results, where a runner is there. */
+  digests(turn: ModeTurn): Promise<Pick<TurnMode, 'shown'>>;
+};
+
+export type DelegationDeps = {
+  readonly health: RoleHealth;
+  /** Asked at each turn. */
+  settings(): DelegationConfig;
+  models(): ModelRegistry;
+  /** Undefined where nobody knows it. */
+  priceOf(model: string): Price | undefined;
+};
