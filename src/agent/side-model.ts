@@ -8,6 +8,7 @@ import type { Clock } from '../lib/clock.ts';
 import type { ModelEvent, ModelHandle, ModelRegistry } from '../providers/provider.ts';
 import { chargedMeter } from './charge.ts';
 import type { SpendingGuard } from './spending.ts';
+import { TurnTime } from './turn-time.ts';
 import { untilAborted } from './until-aborted.ts';
 
 const TIMEOUT_MS = 120_000;
@@ -43,7 +44,11 @@ export type SideModelDeps = {
 };
 
 export function createSideModel({ spending, clock, models }: SideModelDeps): SideModel {
-  async function ask(call: SideCall, handle: ModelHandle, signal: AbortSignal): Promise<string> {
+  async function ask(
+    call: SideCall,
+    { handle, time }: { readonly handle: ModelHandle; readonly time: TurnTime },
+    signal: AbortSignal,
+  ): Promise<string> {
     const { payer, role, system, text, maxTokens } = call;
     const request = {
       system: [{ text: system, stable: true }],
@@ -54,6 +59,8 @@ export function createSideModel({ spending, clock, models }: SideModelDeps): Sid
     const inputTokens = () => textTokens(system) + textTokens(text);
     const meter = chargedMeter(spending, payer, { role, maxTokens, inputTokens });
     for await (const event of untilAborted(handle.stream(request, signal, meter), signal)) {
+      time.goOn();
+      if (event.type === 'waiting' && event.ahead > 0) time.standStill();
       if (event.type === 'finished') return answerOf(event, handle);
     }
     throw failed(handle, { kind: 'malformed' }, 'the answer did not end');
@@ -64,13 +71,14 @@ export function createSideModel({ spending, clock, models }: SideModelDeps): Sid
       const registry = models();
       const handle = registry.resolve(registry.fast(call.besides ?? registry.defaultModel));
       const late = new AbortController();
-      const deadline = clock.timer(TIMEOUT_MS, () => {
+      const time = new TurnTime(clock);
+      const deadline = time.limit(TIMEOUT_MS, () => {
         late.abort(
           failed(handle, { kind: 'timeout', stage: 'whole_call' }, 'the answer took too long'),
         );
       });
       try {
-        return await ask(call, handle, AbortSignal.any([signal, late.signal]));
+        return await ask(call, { handle, time }, AbortSignal.any([signal, late.signal]));
       } finally {
         deadline[Symbol.dispose]();
       }

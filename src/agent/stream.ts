@@ -74,6 +74,7 @@ async function* show(
       case 'tool_call':
         break;
       case 'waiting':
+        if (event.ahead === 0) break;
         turn.time.standStill();
         yield { type: 'notice', text: waitingNotice(event) };
         break;

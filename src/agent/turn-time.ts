@@ -1,5 +1,5 @@
-// The time of one turn. While it waits for a place at a local model server, which answers others first,
-// it does not count.
+// The time of one turn, or of one call beside it. While it waits for a place at a local model server,
+// which answers others first, it does not count.
 
 import type { Clock } from '../lib/clock.ts';
 

@@ -56,7 +56,7 @@ class LocalCare implements BuiltLocalModels {
   readonly desk: LocalModels = {
     isLocal: (model) => this.#model(model) !== undefined,
     look: () => this.#look(),
-    usual: (found) => this.#parts.live.config.localModels.model || firstOf(found),
+    preferred: () => this.#parts.live.config.localModels.model,
     warmUp: (model) => this.#warm(this.#model(model), this.#stop.signal),
     useForAll: async (model) => {
       await this.#parts.forAll.set(model);
@@ -170,11 +170,6 @@ const isAt =
   ({ apiBase }: { readonly apiBase: string }) =>
   (other: { readonly apiBase: string }) =>
     other.apiBase === apiBase;
-
-const firstOf = (found: readonly FoundServer[]) => {
-  const all = found.flatMap(({ models }) => models);
-  return (all.find(({ isLoaded }) => isLoaded === true) ?? all[0])?.name;
-};
 
 function shown({ vendor, models, ...rest }: SiteReport): FoundServer {
   return {

@@ -2,7 +2,7 @@
 // on the model it began with; what was counted goes on counting.
 
 import type { Command, CommandDeps, CommandOrigin } from './command.ts';
-import { type FoundServer, foundText, NOTHING_FOUND } from './local-models.ts';
+import { type FoundServer, firstOf, foundText, NOTHING_FOUND } from './local-models.ts';
 import type { SessionSettings } from './session-settings.ts';
 
 export const LOCAL_COMMANDS: readonly Command[] = [
@@ -23,8 +23,10 @@ async function changeLocal(origin: CommandOrigin, argument: string, deps: Comman
   const chosen = await deps.settings.get(origin.session);
   const isLocal = deps.local.isLocal(chosen.model ?? deps.models().defaultModel);
   if (word === 'off' || (word === '' && isLocal)) return changeBack(origin, chosen, deps);
-  const model = modelAmong(await found(), word, deps);
-  if (model === undefined) return notFound(await found(), word);
+  const there = await found();
+  const wanted = word === '' ? deps.local.preferred() : word;
+  const model = modelAmong(there, wanted);
+  if (model === undefined) return notFound(there, wanted);
   return changeTo(origin, { chosen, model, isLocal }, deps);
 }
 
@@ -33,9 +35,9 @@ async function currentText({ session }: CommandOrigin, deps: CommandDeps): Promi
   return `The model here is ${model}.`;
 }
 
-/** By its whole name, or as the server calls it; without a name the usual one. */
-function modelAmong(found: readonly FoundServer[], named: string, { local }: CommandDeps) {
-  if (named === '') return local.usual(found);
+/** By its whole name, or as the server calls it; without a name the first one. */
+function modelAmong(found: readonly FoundServer[], named: string) {
+  if (named === '') return firstOf(found);
   const names = found.flatMap(({ models }) => models.map(({ name }) => name));
   return names.find((name) => name === named) ?? names.find((name) => name.endsWith(`/${named}`));
 }
@@ -88,8 +90,9 @@ async function changeForAll({ role }: CommandOrigin, named: string, deps: Comman
     return `The model of all who chose none is ${deps.models().defaultModel}.`;
   }
   const found = await deps.local.look();
-  const model = modelAmong(found, named, deps);
-  if (model === undefined) return notFound(found, named);
+  const wanted = named === '' ? deps.local.preferred() : named;
+  const model = modelAmong(found, wanted);
+  if (model === undefined) return notFound(found, wanted);
   await deps.local.useForAll(model);
   deps.local.warmUp(model);
   return `From the next message on the model of all who chose none is ${model}. /local default off goes back.`;

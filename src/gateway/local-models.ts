@@ -29,19 +29,25 @@ export interface LocalModels {
   isLocal(model: string): boolean;
   /** Asks every server that is configured or at its usual address on this machine; a second at most. */
   look(): Promise<readonly FoundServer[]>;
-  /** Of those, the one to change to where none is named. */
-  usual(found: readonly FoundServer[]): string | undefined;
+  /** The configured one to change to; empty: any. */
+  preferred(): string;
   /** In the background: its server loads it, and says how large its window is. */
   warmUp(model: string): void;
   /** The model of all who chose none; undefined: the configured one. */
   useForAll(model: string | undefined): Promise<void>;
 }
 
+/** The one to change to where none is named: rather one that is loaded. */
+export function firstOf(found: readonly FoundServer[]): string | undefined {
+  const all = found.flatMap(({ models }) => models);
+  return (all.find(({ isLoaded }) => isLoaded === true) ?? all[0])?.name;
+}
+
 /** A line for each server, for /status. */
 export function serverLines(servers: readonly FoundServer[]): readonly string[] {
   return servers.map((server) => {
     const models = server.models.map(modelWords);
-    return [`${serverName(server)}: ${[stateWords(server), ...models].join('; ')}`].join('');
+    return `${serverName(server)}: ${[stateWords(server), ...models].join('; ')}`;
   });
 }
 

@@ -37,13 +37,18 @@ async function changeModel({ session }: CommandOrigin, argument: string, deps: C
   const current = chosen.model ?? deps.models().defaultModel;
   if (argument === '') return `The model is ${current}. Change it with /model <name>.`;
   if (argument === 'default') {
-    const { model: _dropped, ...rest } = chosen;
-    await deps.settings.set(session, rest);
+    await deps.settings.set(session, withoutModel(chosen));
     return `The model is ${deps.models().defaultModel} again.`;
   }
   const handle = deps.models().resolve(argument);
-  await deps.settings.set(session, { ...chosen, model: argument });
+  await deps.settings.set(session, { ...withoutModel(chosen), model: argument });
+  deps.local.warmUp(argument);
   return `From the next message on the model is ${handle.name}.`;
+}
+
+function withoutModel(chosen: SessionSettings): SessionSettings {
+  const { model: _model, beforeLocal: _before, ...rest } = chosen;
+  return rest;
 }
 
 async function changeThinking({ session }: CommandOrigin, argument: string, deps: CommandDeps) {

@@ -40,7 +40,7 @@ export type ModelEvent =
   | { readonly type: 'tool_call'; readonly id: CallId; readonly name: string }
   /** The call is being tried again or by another model; what was streamed so far is void. */
   | { readonly type: 'retrying'; readonly reason: string; readonly delayMs: number }
-  /** Others are answered first, by a server that answers one at a time. */
+  /** Others are answered first, by a server that answers one at a time; 0: the wait is over. */
   | { readonly type: 'waiting'; readonly server: string; readonly ahead: number }
   | {
       readonly type: 'finished';

@@ -58,6 +58,7 @@ export type LocalModel = {
 };
 
 export interface VendorRegistry extends ModelRegistry {
+  ready(model: string): Promise<void> | undefined;
   /** Undefined where another kind of vendor serves the name, or none. */
   localModel(name: string): LocalModel | undefined;
   /** Where local servers may be: configured, found, or their usual addresses here. */

@@ -187,8 +187,10 @@ class ResilientCall {
     const entering = site.enter(this.#signal);
     let isIn = false;
     try {
-      if (ahead > 0) yield { type: 'waiting', server: this.#candidate.vendor.label, ahead };
+      const server = this.#candidate.vendor.label;
+      if (ahead > 0) yield { type: 'waiting', server, ahead };
       const place = await entering;
+      if (ahead > 0) yield { type: 'waiting', server, ahead: 0 };
       isIn = true;
       return place;
     } finally {

@@ -5,7 +5,7 @@ import type { LocalModels } from '../../src/gateway/local-models.ts';
 export const NO_LOCAL_MODELS: LocalModels = {
   isLocal: () => false,
   look: async () => [],
-  usual: () => undefined,
+  preferred: () => '',
   warmUp: () => undefined,
   useForAll: async () => undefined,
 };

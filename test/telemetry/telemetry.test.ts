@@ -84,6 +84,7 @@ describe('the page for Prometheus', () => {
   it('counts what happened and names nobody', async () => {
     const page = createPrometheus();
     for (const record of RECORDS) page.record(record);
+    page.record({ ...CALL, model: 'ollama/sim', waitedMs: 4000 });
     for (let n = 0; n < 300; n += 1) page.record({ ...CALL, model: `made-up-${n}` });
     const text = await page.render({
       ...{ pendingMessages: 3, runningTurns: 1, queuedDeliveries: 2, deadMessages: 0 },
@@ -93,6 +94,7 @@ describe('the page for Prometheus', () => {
     expect(text).toMatch(/nanobot_model_call_seconds_bucket\{[^}]*role="turn"[^}]*le="2.5"\} 1\n/);
     expect(text).toContain('nanobot_messages_received_total{account="telegram",status="queued"} 1');
     expect(text).toContain('nanobot_model_tokens_total{model="anthropic/sim",kind="cached"} 120');
+    expect(text).toContain('nanobot_model_wait_seconds_count{model="ollama/sim",role="turn"} 1');
     expect(text).toContain('nanobot_turn_seconds_count{account="telegram",outcome="answered"} 1');
     expect(text).toContain('nanobot_queue_messages{state="pending"} 3');
     expect(text).toContain('nanobot_channel_up{account="telegram"} 1');

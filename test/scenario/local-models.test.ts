@@ -1,0 +1,172 @@
+// A service and a local model server beside each other, and the whole program between them and the
+// people: changed to and back while turns run, watched, told of, accounted for.
+
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { runNanobot } from '../cli/run-nanobot.ts';
+import { type BotApi, startBotApi } from '../support/bot-api.ts';
+import { type GatewayProcess, makeTestHome, type TestHome } from '../support/gateway-process.ts';
+import { callTools, echo, type LlmServer, startLlmServer } from '../support/llm-server.ts';
+import { localDialect, type SideRoute } from '../support/local-dialects.ts';
+
+const OLGA = { id: 710, first_name: 'Olga' };
+const ANNA = { id: 711, first_name: 'Anna' };
+const MODEL = { id: 'llama3.2:3b', loadedTokens: 16_384, trainedTokens: 131_072 };
+
+let telegram: BotApi;
+let cloud: LlmServer;
+let local: LlmServer;
+let home: TestHome;
+let gateway: GatewayProcess;
+
+const side = localDialect('ollama', [MODEL]);
+/** Everything that is asked of the local server. */
+const heard: string[] = [];
+const route: SideRoute = (call) => {
+  heard.push(`${call.method} ${call.path}`);
+  return side.route(call);
+};
+const startLocal = (port = 0) =>
+  startLlmServer({ port, respond: echo, models: [MODEL.id], side: route });
+
+const toldTo = (chat: number) =>
+  telegram.chat(chat).messages.flatMap(({ from, text }) => (from === 'bot' ? [text] : []));
+const hears = (chat: number, pattern: RegExp, before = 0) =>
+  telegram.waitFor(
+    () =>
+      toldTo(chat)
+        .slice(before)
+        .find((text) => pattern.test(text)),
+    8000,
+  );
+function asks(person: typeof OLGA, text: string, answer: RegExp): Promise<string> {
+  const before = toldTo(person.id).length;
+  telegram.say(person, text);
+  return hears(person.id, answer, before);
+}
+
+beforeAll(async () => {
+  telegram = await startBotApi();
+  cloud = await startLlmServer({ respond: echo });
+  local = await startLocal();
+  const { token, apiRoot } = telegram;
+  home = await makeTestHome({
+    agents: { defaults: { model: 'openai/sim-1' } },
+    providers: {
+      openai: { apiKey: 'sk-local', apiBase: cloud.openaiBase },
+      ollama: { apiBase: local.openaiBase },
+    },
+    localModels: { probeSecs: 0.2 },
+    retry: { providerAttempts: 0 },
+    channels: {
+      telegram: { ...{ enabled: true, token, apiRoot }, allowFrom: [`${ANNA.id}`] },
+    },
+    gateway: { port: 0 },
+    coalesce: { quietMs: 0, continuationMs: 0 },
+  });
+  gateway = await home.start();
+  const args = ['pair', 'approve', 'telegram', `${OLGA.id}`, '--role', 'owner'];
+  expect((await runNanobot(args, { home: home.path })).code).toBe(0);
+}, 60_000);
+
+afterAll(async () => {
+  await gateway.kill();
+  await home[Symbol.asyncDispose]();
+  await telegram[Symbol.asyncDispose]();
+  await cloud[Symbol.asyncDispose]();
+  await local[Symbol.asyncDispose]();
+});
+
+it('asks nothing of a local server that nobody uses', async () => {
+  await asks(ANNA, 'please say nonce-cloud', /nonce-cloud/);
+  expect(await asks(ANNA, '/status', /Model: /)).not.toMatch(/Ollama/);
+  expect(cloud.requests).toHaveLength(1);
+  expect(heard).toEqual([]);
+});
+
+it('a turn under way ends on the model it began with, the next one has the new one', async () => {
+  const { promise: gate, resolve: release } = Promise.withResolvers<void>();
+  const more = { gate, ...callTools({ name: 'time', arguments: {} }) };
+  cloud.script(more, { chunks: ['nonce-ended-in-the-cloud'] });
+  telegram.say(ANNA, 'begin');
+  await cloud.received(2);
+  expect(await asks(ANNA, '/status', /Model: /)).toContain('running: 1');
+  expect(await asks(OLGA, '/local default llama3.2:3b', /of all/)).toContain('ollama/llama3.2:3b');
+  release();
+  await hears(ANNA.id, /nonce-ended-in-the-cloud/);
+  expect(cloud.requests).toHaveLength(3);
+  expect(local.requests).toHaveLength(0);
+  await asks(ANNA, 'please say nonce-local', /nonce-local/);
+  expect(cloud.requests).toHaveLength(3);
+  expect(local.requests).toHaveLength(1);
+}, 30_000);
+
+it('is warmed up, knows its window, and offers a small model few tools', async () => {
+  expect(side.asked).toContain('/api/generate llama3.2:3b');
+  const status = await asks(OLGA, '/status', /Model: /);
+  expect(status).toContain('Model: ollama/llama3.2:3b');
+  expect(status).toMatch(
+    /Ollama at 127\.0\.0\.1:\d+: answers, .*ollama\/llama3\.2:3b, 16384 tokens/,
+  );
+  expect(await asks(OLGA, '/model', /The model is/)).toContain('ollama/llama3.2:3b');
+  expect(await asks(OLGA, '/context', /16,?384|16\.4|16k/i)).toBeDefined();
+  const { tools = [], body } = local.requests.at(-1) ?? {};
+  expect(tools).toEqual(expect.arrayContaining(['read_file', 'web_fetch', 'recall']));
+  expect(tools.length).toBeLessThan(13);
+  expect(cloud.requests.at(-1)?.tools.length).toBeGreaterThan(tools.length);
+  expect(body?.['max_tokens']).toBe(2048);
+}, 30_000);
+
+it('goes back for all, and to the local one in one conversation only', async () => {
+  expect(await asks(ANNA, '/local default off', /owner/)).toContain('Only my owner');
+  await asks(OLGA, '/local default off', /of all who chose none is openai\/sim-1/);
+  await asks(ANNA, 'please say nonce-again', /nonce-again/);
+  expect(cloud.requests.at(-1)?.lastUserText).toContain('nonce-again');
+  await asks(OLGA, '/local nothing-like-it', /No local server here has the model nothing-like-it/);
+  await asks(OLGA, '/local', /the model is ollama\/llama3\.2:3b/);
+  await asks(OLGA, 'please say nonce-olga', /nonce-olga/);
+  expect(local.requests.at(-1)?.lastUserText).toContain('nonce-olga');
+  await asks(ANNA, 'please say nonce-anna', /nonce-anna/);
+  expect(cloud.requests.at(-1)?.lastUserText).toContain('nonce-anna');
+}, 30_000);
+
+it('tells the owner once that the server is gone, and once that it is back', async () => {
+  const port = Number(new URL(local.url).port);
+  await local[Symbol.asyncDispose]();
+  await hears(OLGA.id, /Ollama at .* does not answer any more/);
+  expect(await asks(OLGA, '/status', /Model: /)).toMatch(/Ollama at \S+: does not answer/);
+  local = await startLocal(port);
+  await hears(OLGA.id, /Ollama at .* answers again/);
+  expect(toldTo(OLGA.id).filter((text) => /does not answer any more/.test(text))).toHaveLength(1);
+  expect(toldTo(OLGA.id).filter((text) => /answers again/.test(text))).toHaveLength(1);
+  expect(toldTo(ANNA.id).join(' ')).not.toContain('Ollama at');
+}, 30_000);
+
+it('goes back with /local, and shows in the terminal what there is', async () => {
+  await asks(OLGA, '/local', /the model is openai\/sim-1 again/);
+  await asks(OLGA, 'please say nonce-back', /nonce-back/);
+  expect(cloud.requests.at(-1)?.lastUserText).toContain('nonce-back');
+  const listed = await runNanobot(['agent', '-m', '/local list'], { home: home.path });
+  expect(listed.stdout).toMatch(/The model here is openai\/sim-1/);
+  expect(listed.stdout).toMatch(/Ollama.*answers[\s\S]*ollama\/llama3\.2:3b/);
+  const on = await runNanobot(['agent', '-m', '/local'], { home: home.path });
+  expect(on.stdout).toContain('ollama/llama3.2:3b');
+  const said = await runNanobot(['agent', '-m', 'please say nonce-term'], { home: home.path });
+  expect(said.stdout).toContain('nonce-term');
+  expect(local.requests.at(-1)?.lastUserText).toContain('nonce-term');
+}, 60_000);
+
+it('accounts for what it did: local calls cost nothing, and their wait is a figure of its own', async () => {
+  expect(await asks(OLGA, '/cost', /.+/)).not.toMatch(/unknown price/i);
+  const text = await readFile(join(home.path, 'metrics.jsonl'), 'utf8');
+  const lines = text
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as Record<string, unknown>);
+  const at = (model: string) => lines.filter((line) => line['model'] === model);
+  const own = at('ollama/llama3.2:3b');
+  expect(own.map(({ role }) => role)).toEqual(expect.arrayContaining(['warm_up', 'turn']));
+  expect(own.every(({ waited_ms }) => typeof waited_ms === 'number')).toBe(true);
+  expect(at('openai/sim-1').some((line) => 'waited_ms' in line)).toBe(false);
+});
