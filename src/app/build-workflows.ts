@@ -65,8 +65,10 @@ const PLACES = 200;
 
 export function buildWorkflows(parts: WorkflowParts): BuiltWorkflows {
   const { live, clock, log, store, bus, agent, spending, models, jobEnded } = parts;
-  const settings = () => live.config.agents.workflows;
-  const isEnabled = () => settings().enabled;
+  // What is off takes no place: it counts from the start of the gateway on.
+  const { enabled } = live.config.agents.workflows;
+  const settings = () => ({ ...live.config.agents.workflows, enabled });
+  const isEnabled = () => enabled;
   const book = new WorkflowBook(store.scope(WORKFLOWS_SCOPE), (text) => live.redact(text));
   const files = createWorkflowFiles(parts.files, () => live.defaults.workspace);
   const runs = new WorkflowRuns({ book, files, bus, clock, log, settings, jobEnded });
@@ -114,13 +116,15 @@ export function buildWorkflows(parts: WorkflowParts): BuiltWorkflows {
       });
       return withWorkflows(dispatcher, own, turns);
     },
-    background: [
-      {
-        name: 'words of workflows',
-        run: (signal) =>
-          bus.deliver(workflowCourier({ book, bus, clock, log }), { signal, concurrency: 1 }),
-      },
-    ],
+    background: enabled
+      ? [
+          {
+            name: 'words of workflows',
+            run: (signal) =>
+              bus.deliver(workflowCourier({ book, bus, clock, log }), { signal, concurrency: 1 }),
+          },
+        ]
+      : [],
   };
 }
 

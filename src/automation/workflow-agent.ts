@@ -139,7 +139,7 @@ async function* act(
   const { deps, signal, input } = running;
   const { step, number } = decision;
   const { state } = run;
-  const call = { number, state, input, isTainted: run.starter.isTainted };
+  const call = { number, state, input };
   const planned =
     decision.kind === 'TOOL' ? planTool(deps, { ...call, step: decision.step }) : undefined;
   const isEffectful = planned?.kind === 'ready' && planned.isEffectful;

@@ -3,8 +3,8 @@
 
 import { isOver, type WorkflowRun } from '../core/workflow.ts';
 import type { Definition } from '../core/workflow-definition.ts';
+import { jsonRow, number, object, rowShape, text } from '../lib/json-row.ts';
 import { createLanes } from '../lib/lanes.ts';
-import { jsonRow } from '../lib/read-once.ts';
 import type { Redactor } from '../lib/redact.ts';
 import type { KeyValueStore } from '../store/store.ts';
 
@@ -13,6 +13,12 @@ const RUN = 'run:';
 const DEFINITION = 'definition:';
 /** One row for each run that is not over, so that counting them reads no others. */
 const OPEN = 'open:';
+
+const RUN_ROW = rowShape<WorkflowRun>({
+  ...{ id: text, workflow: text, starter: object, begunBy: text, state: object },
+  ...{ startedAt: number, status: text, telling: text },
+});
+const DEFINITION_ROW = rowShape<Definition>({ workflow: object, capabilities: object });
 
 export class WorkflowBook {
   readonly #state: KeyValueStore;
@@ -27,7 +33,7 @@ export class WorkflowBook {
   /** Oldest first. */
   async all(): Promise<readonly WorkflowRun[]> {
     const rows = await this.#state.list(RUN);
-    const runs = rows.flatMap(({ value }) => jsonRow<WorkflowRun>(value) ?? []);
+    const runs = rows.flatMap(({ value }) => jsonRow(value, RUN_ROW) ?? []);
     return runs.sort((one, other) => one.startedAt - other.startedAt);
   }
 
@@ -40,12 +46,12 @@ export class WorkflowBook {
 
   async get(id: string): Promise<WorkflowRun | undefined> {
     const row = await this.#state.get(RUN + id);
-    return row === undefined ? undefined : jsonRow<WorkflowRun>(row);
+    return row === undefined ? undefined : jsonRow(row, RUN_ROW);
   }
 
   async definition(id: string): Promise<Definition | undefined> {
     const row = await this.#state.get(DEFINITION + id);
-    return row === undefined ? undefined : jsonRow<Definition>(row);
+    return row === undefined ? undefined : jsonRow(row, DEFINITION_ROW);
   }
 
   begin(run: WorkflowRun, definition: Definition): Promise<void> {

@@ -11,7 +11,6 @@ import {
   workflowChat,
   workflowRights,
 } from '../core/workflow.ts';
-import { isTainted } from '../core/workflow-state.ts';
 
 export const beginId = (id: string): MessageId => messageId(`workflow/${id}/begin`);
 
@@ -49,7 +48,7 @@ export async function tellHome(
     await bus.send({ id: said, chat: jobChat(home.job), markdown: text });
     return;
   }
-  const isForeign = starter.isTainted || isTainted(state);
+  const { isTainted: isForeign } = state;
   const message: InboundMessage = {
     ...{ id: said, chat: home.chat, session: home.session, addressing: 'direct', text },
     sender: { ...senderFor(starter), ...(isForeign ? { isTainted: true } : {}) },

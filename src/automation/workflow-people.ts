@@ -17,7 +17,6 @@ import {
   workflowLine,
 } from '../core/workflow.ts';
 import { namedAs } from '../core/workflow-inputs.ts';
-import { isTainted } from '../core/workflow-state.ts';
 import type { WorkflowAsker, WorkflowDesk } from '../gateway/workflow-desk.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { ToolContext } from '../tools/tool.ts';
@@ -81,7 +80,7 @@ export function createWorkflowPeople(deps: WorkflowPeopleDeps) {
     const definition = await files.workflow(name);
     if (definition !== undefined) return { text: definitionDetails(definition), isForeign: false };
     const run = await found(name, notes);
-    return { text: JSON.stringify(inspected(run), undefined, 1), isForeign: isForeign(run) };
+    return { text: JSON.stringify(inspected(run), undefined, 1), isForeign: run.state.isTainted };
   }
 
   async function cancelled(id: string, notes: string | undefined): Promise<string> {
@@ -159,8 +158,6 @@ export function createWorkflowPeople(deps: WorkflowPeopleDeps) {
 const own = (text: string): WorkflowAnswer => ({ text, isForeign: false });
 
 const keyOf = (what: MessageId | string) => `started by ${what}`;
-
-const isForeign = ({ starter, state }: WorkflowRun) => starter.isTainted || isTainted(state);
 
 /** @throws WorkflowError where nobody would pay, or nobody would hear of it */
 function starterOf(context: ToolContext): Omit<WorkflowStarter, 'model'> {

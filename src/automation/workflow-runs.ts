@@ -7,7 +7,8 @@ import type { JsonObject } from '../core/config-json.ts';
 import type { WorkflowsConfig } from '../core/config-workflows.ts';
 import type { Holds } from '../core/forgetting.ts';
 import type { MessageId } from '../core/ids.ts';
-import type { JobEnding } from '../core/job.ts';
+import { type JobEnding, jobChat } from '../core/job.ts';
+import { sessionKeyOf } from '../core/message.ts';
 import {
   isOver,
   type WorkflowEnding,
@@ -167,7 +168,8 @@ export class WorkflowRuns {
     let forgotten = 0;
     for (const run of await book.all()) {
       const { home } = run.starter;
-      const isTheirs = home.kind === 'chat' && chats.includes(home.session.split('#', 1).join());
+      const session = home.kind === 'chat' ? home.session : sessionKeyOf(jobChat(home.job));
+      const isTheirs = chats.includes(session.split('#', 1).join());
       if (!isTheirs || !isOver(run) || !holds(JSON.stringify([run.result, run.state]))) continue;
       await book.remove(run.id);
       forgotten += 1;

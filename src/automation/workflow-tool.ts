@@ -9,7 +9,7 @@ import { isRepeatable } from '../core/rights.ts';
 import { unwrapped } from '../core/untrusted.ts';
 import { isStepTool } from '../core/workflow-check.ts';
 import type { ToolStep } from '../core/workflow-definition.ts';
-import { INPUT, isTainted, type StepResult, type WorkflowState } from '../core/workflow-state.ts';
+import { INPUT, type StepResult, type WorkflowState } from '../core/workflow-state.ts';
 import { fillValue } from '../core/workflow-template.ts';
 import type { Approval } from '../gateway/approval-book.ts';
 import type { Clock } from '../lib/clock.ts';
@@ -28,8 +28,6 @@ export type ToolCall = {
   readonly step: ToolStep;
   readonly number: number;
   readonly state: WorkflowState;
-  /** The run was started where words of others had been read. */
-  readonly isTainted: boolean;
   readonly input: TurnInput;
 };
 
@@ -71,7 +69,7 @@ export async function runTool(
       toolbox: { ...deps.toolbox(), offered: () => ({ specs: [], guidance: '' }) },
       rights: { current: input.rights },
       thread: {
-        isTainted: call.isTainted || isTainted(state),
+        isTainted: state.isTainted,
         knownTexts: knownTexts(call),
         attached: [],
         ordinalOf: () => number,

@@ -7,7 +7,7 @@ import { WORKFLOW_CHANNEL } from '../core/workflow.ts';
 import type { Dispatcher } from '../gateway/dispatcher.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
-import { runWorkflow, type WorkflowAgentDeps } from './workflow-agent.ts';
+import type { WorkflowAgentDeps } from './workflow-agent.ts';
 import type { WorkflowBook } from './workflow-book.ts';
 import { wakeMessage } from './workflow-messages.ts';
 
@@ -15,12 +15,13 @@ const GIVEN_UP = 'it failed several times and is set aside (see "nanobot dead li
 const LIFETIME_MS = 86_400_000;
 const TOLD = /^approval\/.*\/told$/s;
 
-/** The agent for these turns: it follows the workflow, and no model decides. */
+/** The agent for these turns: it follows the workflow, and no model decides. Loaded with the first run. */
 export function workflowAgent(agent: Agent, deps: WorkflowAgentDeps): Agent {
   return {
     ...agent,
     prepare: async (session) => ({ session }),
     async *run(input, _context, signal) {
+      const { runWorkflow } = await import('./workflow-agent.ts');
       const kind = yield* runWorkflow(deps, input, signal);
       const throughSeq = Math.max(...input.messages.map(({ seq }) => seq));
       return { kind, answers: [], throughSeq };

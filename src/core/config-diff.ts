@@ -26,6 +26,7 @@ const AT_START = [
   'gateway.port',
   'gateway.allowedHosts',
   'agents.defaults.workspace',
+  'agents.workflows.enabled',
   'queue.maxPending',
   'queue.maxPendingPerChat',
   'logging',

@@ -13,8 +13,6 @@ export type StepRecord = {
   /** `again`: it failed and is tried once more; `unknown`: how it ended nobody knows. */
   readonly status: 'running' | 'waiting' | 'again' | 'done' | 'failed' | 'unknown';
   readonly error?: string;
-  /** The error may hold words of others. */
-  readonly isForeign?: true;
   /** How many changes of values there had been when it began. */
   readonly ranAt: number;
 };
@@ -35,6 +33,8 @@ export type WorkflowState = {
   readonly values: JsonObject;
   /** Names of the values that hold words of others. */
   readonly foreign: readonly string[];
+  /** Words of others were read; nothing takes that back. */
+  readonly isTainted: boolean;
   readonly steps: Readonly<Record<string, StepRecord>>;
   /** The step that was begun last. */
   readonly last?: string;
@@ -91,6 +91,7 @@ export function newState(input: JsonObject, isForeign: boolean): WorkflowState {
   return {
     values: { [INPUT]: input },
     foreign: isForeign ? [INPUT] : [],
+    isTainted: isForeign,
     ...{ steps: {}, number: 0, changes: 0, tokens: 0, micros: 0 },
   };
 }
@@ -131,9 +132,9 @@ const HANDLERS: Handlers = {
       ...record,
       status: mayRetry && record.tries <= retries ? 'again' : 'failed',
       error: error.slice(0, MAX_ERROR_CHARS).toWellFormed(),
-      ...(isForeign === true ? { isForeign } : {}),
     };
-    return over(withRecord(charged(state, spent), id, failed));
+    const isTainted = state.isTainted || isForeign === true;
+    return over({ ...withRecord(charged(state, spent), id, failed), isTainted });
   },
 
   waiting(state, { id }, { approval }) {
@@ -162,10 +163,6 @@ const HANDLERS: Handlers = {
 /** What it was before its newest run began. */
 const undone = ({ runs }: StepRecord) =>
   ({ status: runs > 1 ? 'done' : 'running', ranAt: -1, tries: 0 }) as const;
-
-/** Words of others stand in it: what it does from here on is held to that. */
-export const isTainted = ({ foreign, steps }: WorkflowState): boolean =>
-  foreign.length > 0 || Object.values(steps).some((record) => record.isForeign === true);
 
 /** For conditions: what is under way has no status. */
 export function statusOf(state: WorkflowState, step: string): 'done' | 'failed' | undefined {
@@ -196,6 +193,7 @@ function withValue(
     ...withRecord(state, id, { ...record, status: 'done' }),
     values: { ...state.values, [sets]: value },
     foreign: isForeign ? [...others, sets] : others,
+    isTainted: state.isTainted || isForeign,
     changes: state.changes + (isChanged ? 1 : 0),
   });
 }

@@ -17,7 +17,8 @@ export const WORKFLOW_COMMANDS: readonly Command[] = [
     name: 'workflow',
     summary: 'run workflows and see how far they are',
     usage: '/workflow [list | run <name> key=value | runs | show <name or id> | cancel <id>]',
-    timing: 'in_order',
+    timing: 'immediate',
+    isRepeatable: true,
     run: (origin, argument, { workflows }) =>
       workflows.isEnabled() ? workflow(origin, argument, workflows) : Promise.resolve(OFF),
   },

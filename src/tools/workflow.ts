@@ -23,7 +23,9 @@ const MAX_NAME_CHARS = 80;
 const DETAIL_CHARS = 60;
 
 const input = z.object({
-  action: z.enum(['list', 'start', 'runs', 'show', 'cancel']),
+  action: z
+    .enum(['list', 'start', 'runs', 'show', 'cancel'])
+    .describe('list: the workflows there are; runs: those started for this person.'),
   name: z
     .string()
     .trim()

@@ -1,0 +1,146 @@
+// The files of workflows as they stand in a workspace: those that are shipped can be used, a change counts
+// from the next time on, and one that is wrong says where.
+
+import { cp, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, it, onTestFinished } from 'vitest';
+import { WorkflowBook } from '../../src/automation/workflow-book.ts';
+import { createWorkflowFiles } from '../../src/automation/workflow-files.ts';
+import { WorkflowRuns } from '../../src/automation/workflow-runs.ts';
+import { messageId } from '../../src/core/ids.ts';
+import type { JobEnding } from '../../src/core/job.ts';
+import type { InboundMessage } from '../../src/core/message.ts';
+import { OWNER_TURN } from '../../src/core/notes.ts';
+import { WORKFLOW_CHANNEL, workflowRights } from '../../src/core/workflow.ts';
+import { createGuardedFiles } from '../../src/lib/guarded-files.ts';
+import { silentLogger as log } from '../../src/lib/logger.ts';
+import { openEmbeddedStore } from '../../src/store/embedded.ts';
+import { OWNER_RIGHTS } from '../gateway/approvals-rig.ts';
+import { createMovableClock } from '../support/movable-clock.ts';
+import { CHAT } from './rig.ts';
+
+const TEMPLATE = join(import.meta.dirname, '../../workspace');
+const SAY = 'description: x\nsteps: [{id: a, kind: tool, tool: time}]\n';
+
+async function makeWorkspace() {
+  const folder = await mkdtemp(join(tmpdir(), 'nanobot-workflows-'));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  await cp(TEMPLATE, folder, { recursive: true });
+  return { folder, files: createWorkflowFiles(createGuardedFiles(), () => folder) };
+}
+
+async function makeRuns(maxRunning = 2) {
+  const { files, folder } = await makeWorkspace();
+  await writeFile(join(folder, 'workflows/short.yaml'), SAY);
+  const clock = createMovableClock(0);
+  const store = await openEmbeddedStore({ path: join(folder, 'state.db'), clock, log });
+  onTestFinished(() => store[Symbol.asyncDispose]());
+  const book = new WorkflowBook(store.scope('workflows'), (text) =>
+    text.replaceAll('hunter2', '***'),
+  );
+  const accepted: InboundMessage[] = [];
+  const ended: (readonly [string, JobEnding])[] = [];
+  const runs = new WorkflowRuns({
+    ...{ book, files, clock, log },
+    bus: {
+      async accept(all) {
+        accepted.push(...all.map(({ message }) => message));
+        return all.map(() => 'accepted' as const);
+      },
+      cancel: async () => ({ running: false, withdrawn: 0 }),
+      send: async () => 'queued' as const,
+    },
+    settings: () => ({ enabled: true, maxRunning, steps: 9, minutes: 9, tokens: 9000 }),
+    jobEnded: async (job, _run, how) => void ended.push([job, how]),
+  });
+  const starter = {
+    home: { kind: 'chat', session: 'chat:1' as never, chat: CHAT },
+    ...{ rights: OWNER_RIGHTS, isTainted: false, person: OWNER_TURN, payingChat: CHAT, payer: {} },
+  } as const;
+  const wish = { workflow: 'short', input: {}, key: 'k', starter };
+  return { runs, book, accepted, ended, wish, starter };
+}
+
+it('ships workflows that can be used as they are', async () => {
+  const { files } = await makeWorkspace();
+  const all = [...(await files.workflows()), ...(await files.capabilities())];
+  expect(all.filter(({ kind }) => kind === 'broken')).toEqual([]);
+  expect(all.length).toBeGreaterThanOrEqual(5);
+});
+
+it('reads files anew each time, follows no link, and tells what is wrong with one', async () => {
+  const { folder, files } = await makeWorkspace();
+  const path = join(folder, 'workflows/new.yaml');
+  expect(await files.workflow('new')).toBeUndefined();
+  await writeFile(path, SAY);
+  expect(await files.workflow('new')).toMatchObject({ kind: 'valid' });
+  await writeFile(path, `${SAY}result: "{{ b.text }}"\n`);
+  expect(await files.workflow('new')).toMatchObject({
+    problem: 'workflows/new.yaml: result: {{ b.text }} is set by nothing; there is input, a',
+  });
+  await writeFile(path, 'steps: [');
+  expect(await files.workflow('new')).toMatchObject({
+    kind: 'broken',
+    problem: expect.stringMatching(/^workflows\/new.yaml: .*line 1/),
+  });
+  await writeFile(join(folder, 'secret.yaml'), SAY);
+  await symlink(join(folder, 'secret.yaml'), join(folder, 'workflows/linked.yaml'));
+  expect((await files.workflow('linked'))?.kind).not.toBe('valid');
+  await writeFile(join(folder, 'capabilities/outline.yaml'), 'description: x\n');
+  expect(await files.workflow('research')).toMatchObject({
+    problem: expect.stringMatching(
+      /^capabilities\/outline\.yaml: prompt: it is missing; write what/,
+    ),
+  });
+});
+
+it('begins a wish once, no more at a time than may be, and keeps no secret', async () => {
+  const { runs, book, accepted, wish, starter } = await makeRuns();
+  const one = await runs.start(wish);
+  expect((await runs.start(wish)).id).toBe(one.id);
+  expect(new Set(accepted.map(({ id }) => id)).size).toBe(1);
+  expect(accepted[0]).toMatchObject({
+    chat: { channel: WORKFLOW_CHANNEL, chat: one.id },
+    sender: { rights: workflowRights(starter) },
+  });
+  expect(workflowRights(starter)).toMatchObject({
+    schedule: 'never',
+    say: 'never',
+    execute: 'ask',
+  });
+  await runs.start({ ...wish, key: 'two' });
+  await expect(runs.start({ ...wish, key: 'three' })).rejects.toThrow(/2 workflows are at work/);
+  await runs.end(one, 'failed', 'the password is hunter2');
+  expect((await book.get(one.id))?.result).toBe('the password is ***');
+  await runs.start({ ...wish, key: 'three' });
+  await expect(runs.start({ ...wish, workflow: 'shor' })).rejects.toThrow(
+    /There is no workflow "shor"; there is inbox-note, research, short/,
+  );
+});
+
+it('tells its end once, to the chat or to the job, and forgets what holds certain words', async () => {
+  const { runs, book, accepted, ended, wish, starter } = await makeRuns();
+  const run = await runs.start(wish);
+  accepted.length = 0;
+  expect(await runs.forget(['chat:1'], (text) => text.includes('Paris'))).toBe(0);
+  await runs.end(run, 'done', 'about Paris');
+  await runs.end(run, 'failed', 'again');
+  expect(await runs.cancel(run)).toBe(false);
+  expect(accepted.map(({ text }) => text)).toEqual(['**short**\n\nabout Paris']);
+  const home = { kind: 'job', job: 'j1' } as const;
+  const ofJob = {
+    ...wish,
+    key: 'job',
+    begunBy: messageId('cron/j1/1'),
+    starter: { ...starter, home },
+  };
+  const job = await runs.start(ofJob);
+  expect(accepted.at(-1)?.id).toBe('cron/j1/1');
+  expect(await runs.cancel(job)).toBe(true);
+  await runs.tell(job.id);
+  expect(ended).toEqual([['j1', 'stopped']]);
+  expect(await runs.forget(['chat:2'], () => true)).toBe(0);
+  expect(await runs.forget(['chat:1'], (text) => text.includes('Paris'))).toBe(1);
+  expect(await book.get(run.id)).toBeUndefined();
+});
