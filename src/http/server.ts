@@ -75,6 +75,13 @@ const TIMEOUT_CHECK_MS = 1000;
 const IDLE_SOCKET_MS = 60_000;
 const MAX_CONNECTIONS = 1024;
 
+/** What comes in is checked by zod; left alone, fastify would load two compilers of JSON Schema. */
+const NO_COMPILERS = { buildValidator: noSchemas, buildSerializer: noSchemas };
+
+function noSchemas(): never {
+  throw new NanobotError('route_schema', 'no route of this server has a schema');
+}
+
 export function createHttpServer(options: HttpServerOptions): HttpServer {
   const closing = new AbortController();
   const app = fastify({
@@ -90,6 +97,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
       connectionsCheckingInterval: TIMEOUT_CHECK_MS,
       maxHeaderSize: MAX_HEADER_BYTES,
     },
+    schemaController: { compilersFactory: NO_COMPILERS },
   });
   app.server.maxConnections = MAX_CONNECTIONS;
   const unproven = limitUnproven(app.server);
