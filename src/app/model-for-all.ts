@@ -1,7 +1,7 @@
 // The model that the owner chose for all by /local default. It counts until the configuration names
 // another one than it did then.
 
-import { jsonRow } from '../lib/read-once.ts';
+import { jsonRow, rowShape, text } from '../lib/json-row.ts';
 import type { KeyValueStore } from '../store/store.ts';
 import type { LiveConfig } from './live-config.ts';
 
@@ -15,11 +15,13 @@ export interface ModelForAll {
 
 type Row = { readonly model: string; readonly configured: string };
 
+const ROW = rowShape<Row>({ model: text, configured: text });
+
 export async function openModelForAll(
   state: KeyValueStore,
   live: LiveConfig,
 ): Promise<ModelForAll> {
-  let row = jsonRow<Row>((await state.get(KEY)) ?? '');
+  let row = jsonRow((await state.get(KEY)) ?? '', ROW);
   return {
     current: () => (row?.configured === live.defaults.model ? row.model : ''),
     async set(model) {

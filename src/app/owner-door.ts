@@ -1,11 +1,12 @@
 // Where the owner is reached: the door they wrote through last, as far as it lasts; else one they were
 // paired on; else the notices of the web page.
 
+import { z } from 'zod';
 import { type AccountName, accountName } from '../core/account.ts';
 import { channelName, chatId, DEFAULT_ACCOUNT } from '../core/ids.ts';
 import type { ChatRef } from '../core/message.ts';
 import type { Pairing } from '../gateway/pairing.ts';
-import { jsonRow } from '../lib/read-once.ts';
+import { jsonRow, place, type RowShape } from '../lib/json-row.ts';
 import type { KeyValueStore } from '../store/store.ts';
 
 /** The chat of the web page that holds notices for which no other door is known. */
@@ -60,8 +61,10 @@ export function createOwnerDoor({ state, pairing }: OwnerDoorDeps): OwnerDoor {
   };
 }
 
+const CHATS: RowShape<ChatRef | readonly ChatRef[]> = z.union([place, z.array(place)]);
+
 function chatsIn(stored: string | undefined): readonly ChatRef[] {
-  const row = jsonRow<ChatRef | readonly ChatRef[]>(stored ?? '[]') ?? [];
+  const row = jsonRow(stored ?? '[]', CHATS) ?? [];
   // Once it was one chat alone.
   return 'channel' in row ? [row] : row;
 }

@@ -8,8 +8,8 @@ import { type ChatRef, type InboundMessage, sessionKeyOf } from '../core/message
 import { createMinuteText } from '../core/zone-time.ts';
 import { aborted } from '../lib/aborted.ts';
 import type { Clock } from '../lib/clock.ts';
+import { flag, jsonRow, listShape, number, place, rowShape, text } from '../lib/json-row.ts';
 import { createLanes } from '../lib/lanes.ts';
-import { jsonRow } from '../lib/read-once.ts';
 import type { KeyValueStore } from '../store/store.ts';
 
 export type Announcement = {
@@ -44,6 +44,12 @@ export interface Announcer {
 
 type Held = Announcement & { readonly at: number; readonly timeZone: string };
 
+const HELD_ROW = rowShape<Held>({
+  ...{ id: text, chat: place, title: text, markdown: text, isForeign: flag, at: number },
+  timeZone: text,
+});
+const HELD_ROWS = listShape(HELD_ROW);
+
 const HELD = 'held:';
 const DONE = 'done:';
 const BATCH = 'batch:';
@@ -76,7 +82,7 @@ export function createAnnouncer(deps: AnnouncerDeps): Announcer {
   }
 
   async function held(): Promise<readonly (readonly [Held, ...Held[]])[]> {
-    const rows = (await state.list(HELD)).flatMap(({ value }) => jsonRow<Held>(value) ?? []);
+    const rows = (await state.list(HELD)).flatMap(({ value }) => jsonRow(value, HELD_ROW) ?? []);
     const byChat = Map.groupBy(
       rows.sort((one, other) => one.at - other.at),
       ({ chat }) => sessionKeyOf(chat),
@@ -98,7 +104,7 @@ export function createAnnouncer(deps: AnnouncerDeps): Announcer {
 
   async function sayBatches() {
     for (const { key, value } of await state.list(BATCH)) {
-      const [first, ...more] = jsonRow<readonly Held[]>(value) ?? [];
+      const [first, ...more] = jsonRow(value, HELD_ROWS) ?? [];
       if (first !== undefined) {
         const id = messageId(`announced/${key}`);
         await say(id, [dated(first), ...more.map(dated)]);

@@ -1,7 +1,7 @@
 // Whose work is over and forgotten, as long as its conversation still lies on the disk: so that words
 // can be taken out of that too.
 
-import { jsonRow } from '../lib/read-once.ts';
+import { jsonRow, type RowShape } from '../lib/json-row.ts';
 import type { KeyValueStore } from '../store/store.ts';
 
 const PREFIX = 'gone:';
@@ -9,9 +9,11 @@ const PREFIX = 'gone:';
 /** `Row`: what tells whose it was. */
 export class GoneRows<Row extends { readonly id: string }> {
   readonly #state: KeyValueStore;
+  readonly #shape: RowShape<Row>;
 
-  constructor(state: KeyValueStore) {
+  constructor(state: KeyValueStore, shape: RowShape<Row>) {
     this.#state = state;
+    this.#shape = shape;
   }
 
   /** Puts it in place of the row with this key, in one step. */
@@ -24,7 +26,7 @@ export class GoneRows<Row extends { readonly id: string }> {
 
   async all(): Promise<readonly Row[]> {
     const rows = await this.#state.list(PREFIX);
-    return rows.flatMap(({ value }) => jsonRow<Row>(value) ?? []);
+    return rows.flatMap(({ value }) => jsonRow(value, this.#shape) ?? []);
   }
 
   async drop(id: string): Promise<void> {

@@ -1,13 +1,19 @@
 // The helpers on disk, running and over. Read anew each time: they are few, and another process may ask.
 
 import type { HelperRun } from '../core/subagent.ts';
+import { jsonRow, number, object, objects, rowShape, text } from '../lib/json-row.ts';
 import { createLanes } from '../lib/lanes.ts';
-import { jsonRow } from '../lib/read-once.ts';
 import type { KeyValueStore } from '../store/store.ts';
 import { GoneRows } from './gone-rows.ts';
 
 export const HELPERS_SCOPE = 'subagents';
 const PREFIX = 'run:';
+
+const RUN = rowShape<HelperRun>({
+  ...{ id: text, label: text, plan: object, parent: object, depth: number, terms: object },
+  ...{ attempt: number, answers: objects, startedAt: number, state: text, telling: text },
+});
+const GONE = rowShape<Pick<HelperRun, 'id' | 'parent'>>({ id: text, parent: object });
 
 export class HelperBook {
   /** Those that were forgotten and have a conversation on the disk. */
@@ -17,19 +23,19 @@ export class HelperBook {
 
   constructor(state: KeyValueStore) {
     this.#state = state;
-    this.gone = new GoneRows(state);
+    this.gone = new GoneRows(state, GONE);
   }
 
   /** Oldest first. */
   async all(): Promise<readonly HelperRun[]> {
     const rows = await this.#state.list(PREFIX);
-    const runs = rows.flatMap(({ value }) => jsonRow<HelperRun>(value) ?? []);
+    const runs = rows.flatMap(({ value }) => jsonRow(value, RUN) ?? []);
     return runs.sort((one, other) => one.startedAt - other.startedAt);
   }
 
   async get(id: string): Promise<HelperRun | undefined> {
     const row = await this.#state.get(PREFIX + id);
-    return row === undefined ? undefined : jsonRow<HelperRun>(row);
+    return row === undefined ? undefined : jsonRow(row, RUN);
   }
 
   put(run: HelperRun): Promise<void> {

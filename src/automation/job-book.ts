@@ -2,8 +2,8 @@
 // at the next question.
 
 import type { Job } from '../core/job.ts';
+import { flag, jsonRow, kind, number, object, rowShape, text } from '../lib/json-row.ts';
 import { createLanes } from '../lib/lanes.ts';
-import { jsonRow } from '../lib/read-once.ts';
 import type { KeyValueStore } from '../store/store.ts';
 import { GoneRows } from './gone-rows.ts';
 
@@ -16,6 +16,12 @@ export type JobBookDeps = {
   revision(): number;
 };
 
+const JOB = rowShape<Job>({
+  ...{ id: text, name: text, kind: text, text, schedule: kind, target: object, maker: object },
+  ...{ enabled: flag, deleteAfterRun: flag, createdAt: number, failures: number },
+});
+const GONE = rowShape<Pick<Job, 'id' | 'maker'>>({ id: text, maker: object });
+
 export class JobBook {
   /** Those that were removed and have a conversation on the disk. */
   readonly gone: GoneRows<Pick<Job, 'id' | 'maker'>>;
@@ -25,7 +31,7 @@ export class JobBook {
 
   constructor(deps: JobBookDeps) {
     this.#deps = deps;
-    this.gone = new GoneRows(deps.state);
+    this.gone = new GoneRows(deps.state, GONE);
   }
 
   /** Oldest first. */
@@ -46,7 +52,7 @@ export class JobBook {
   change(id: string, step: (job: Job) => Job): Promise<Job | undefined> {
     return this.#lanes.run(PREFIX, async () => {
       const row = await this.#deps.state.get(PREFIX + id);
-      const job = row === undefined ? undefined : jsonRow<Job>(row);
+      const job = row === undefined ? undefined : jsonRow(row, JOB);
       if (job === undefined) return undefined;
       const next = step(job);
       if (next !== job) await this.#put(next);
@@ -57,7 +63,7 @@ export class JobBook {
   remove(id: string): Promise<void> {
     return this.#lanes.run(PREFIX, async () => {
       const row = await this.#deps.state.get(PREFIX + id);
-      const maker = row === undefined ? undefined : jsonRow<Job>(row)?.maker;
+      const maker = row === undefined ? undefined : jsonRow(row, JOB)?.maker;
       if (maker === undefined) await this.#deps.state.delete(PREFIX + id);
       else await this.gone.replace(PREFIX + id, { id, maker });
       (await this.#known?.jobs)?.delete(id);
@@ -82,7 +88,7 @@ export class JobBook {
 
   async #read(): Promise<Map<string, Job>> {
     const rows = await this.#deps.state.list(PREFIX);
-    const jobs = rows.flatMap(({ value }) => jsonRow<Job>(value) ?? []);
+    const jobs = rows.flatMap(({ value }) => jsonRow(value, JOB) ?? []);
     return new Map(jobs.map((job) => [job.id, job]));
   }
 }

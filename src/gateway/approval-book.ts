@@ -2,11 +2,12 @@
 // decided, and whether it was begun. A call is begun once.
 
 import { createHash } from 'node:crypto';
+import { z } from 'zod';
 import type { MessageId, SessionKey, TurnId } from '../core/ids.ts';
 import type { ChatRef, SystemSender } from '../core/message.ts';
 import type { TurnPerson } from '../core/notes.ts';
 import type { Rights, ToolAccess } from '../core/rights.ts';
-import { jsonRow } from '../lib/read-once.ts';
+import { flag, jsonRow, kind, number, object, place, rowShape, text } from '../lib/json-row.ts';
 import type { KeyValueStore } from '../store/store.ts';
 
 export type Approval = {
@@ -61,6 +62,12 @@ export function hashOf(
   return createHash('sha256').update(JSON.stringify(parts)).digest('hex');
 }
 
+const CALL = rowShape<Approval>({
+  ...{ id: text, tool: text, access: text, arguments: text, session: text, turnId: text },
+  ...{ chat: place, person: z.looseObject({ notes: text }), rights: object, isTainted: flag },
+  ...{ asker: text, at: number, state: kind },
+});
+
 export class ApprovalBook {
   readonly #state: KeyValueStore;
 
@@ -70,7 +77,7 @@ export class ApprovalBook {
 
   async get(id: string): Promise<Approval | undefined> {
     const stored = await this.#state.get(`${PREFIX}${id}`);
-    return stored === undefined ? undefined : jsonRow<Approval>(stored);
+    return stored === undefined ? undefined : jsonRow(stored, CALL);
   }
 
   async put(approval: Approval): Promise<void> {
@@ -81,7 +88,7 @@ export class ApprovalBook {
   async open(): Promise<readonly Approval[]> {
     const rows = await this.#state.list(PREFIX);
     return rows
-      .flatMap(({ value }) => jsonRow<Approval>(value) ?? [])
+      .flatMap(({ value }) => jsonRow(value, CALL) ?? [])
       .filter(({ state }) => state.kind === 'open')
       .sort((one, other) => one.at - other.at);
   }

@@ -1,12 +1,24 @@
 // What the agent asked people, and how it stands: on disk, and in memory as it is on disk, so that no
 // message costs a look into the store. A question is settled once, whoever comes first.
 
+import { z } from 'zod';
 import type { Holds } from '../core/forgetting.ts';
 import type { MessageId, SessionKey, UserId } from '../core/ids.ts';
 import type { ChatRef, GroupRef } from '../core/message.ts';
 import type { PersonQuestion } from '../core/person-question.ts';
 import type { Rights } from '../core/rights.ts';
-import { jsonRow, readOnce } from '../lib/read-once.ts';
+import {
+  flag,
+  jsonRow,
+  kind,
+  number,
+  object,
+  place,
+  rowShape,
+  text,
+  texts,
+} from '../lib/json-row.ts';
+import { readOnce } from '../lib/read-once.ts';
 import type { KeyValueStore } from '../store/store.ts';
 
 export type AskState =
@@ -33,6 +45,11 @@ export type Ask = {
   readonly at: number;
   readonly state: AskState;
 };
+
+const ASK = rowShape<Ask>({
+  ...{ id: text, session: text, chat: place, asked: texts, rights: object, isTainted: flag },
+  ...{ question: z.looseObject({ text, choices: texts }), at: number, state: kind },
+});
 
 export const ASKS_SCOPE = 'asks';
 const PREFIX = 'ask:';
@@ -114,7 +131,7 @@ export class AskBook {
 
   async #load(): Promise<Map<string, Ask>> {
     const rows = await this.#state.list(PREFIX);
-    const asks = rows.flatMap(({ value }) => jsonRow<Ask>(value) ?? []);
+    const asks = rows.flatMap(({ value }) => jsonRow(value, ASK) ?? []);
     return new Map(asks.toSorted((a, b) => a.at - b.at).map((ask) => [ask.id, ask]));
   }
 }

@@ -1,12 +1,14 @@
 // The mails an owner was shown or is to be shown, and how far each is: on disk, and in memory as they
 // are on disk, so that no message of the owner costs a look into the store.
 
+import { z } from 'zod';
 import type { MessageId } from '../core/ids.ts';
 import type { MailNote } from '../core/mail-bridge.ts';
 import type { MailSummary } from '../core/mail-summary.ts';
 import { type ChatRef, sessionKeyOf } from '../core/message.ts';
+import { jsonRow, kind, number, place, rowShape, text, texts } from '../lib/json-row.ts';
 import { createLanes } from '../lib/lanes.ts';
-import { jsonRow, readOnce } from '../lib/read-once.ts';
+import { readOnce } from '../lib/read-once.ts';
 import type { KeyValueStore } from '../store/store.ts';
 
 export type MailStage =
@@ -46,6 +48,11 @@ const PREFIX = 'mail:';
 /** Dealt with, so that the same mail handed over again is not shown again. */
 const DONE_PREFIX = 'done:';
 const KEEP_DONE_MS = 30 * 86_400_000;
+
+const MAIL = rowShape<BridgedMail>({
+  ...{ id: text, chat: place, round: number, stage: kind, at: number },
+  note: z.looseObject({ address: text, name: text, subject: text, lines: texts, files: texts }),
+});
 
 export class BridgeBook {
   readonly #state: KeyValueStore;
@@ -130,7 +137,7 @@ export class BridgeBook {
 
   async #load(): Promise<Map<string, BridgedMail>> {
     const rows = await this.#state.list(PREFIX);
-    const mails = rows.flatMap(({ value }) => jsonRow<BridgedMail>(value) ?? []);
+    const mails = rows.flatMap(({ value }) => jsonRow(value, MAIL) ?? []);
     return new Map(mails.map((mail) => [mail.id, mail]));
   }
 }

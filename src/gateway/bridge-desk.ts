@@ -15,8 +15,8 @@ import {
 } from '../core/mail-bridge.ts';
 import type { ChatRef } from '../core/message.ts';
 import type { Clock } from '../lib/clock.ts';
+import { jsonRow, number, rowShape } from '../lib/json-row.ts';
 import type { Logger } from '../lib/logger.ts';
-import { jsonRow } from '../lib/read-once.ts';
 import type { KeyValueStore } from '../store/store.ts';
 import { MAIL_SUBJECT } from './bridge-answers.ts';
 import type { BridgeBook, BridgedMail, MailStage } from './bridge-book.ts';
@@ -47,6 +47,8 @@ export type BridgeDeskDeps = {
 
 /** Of the hour since `since`: mails shown, and mails that were too many. */
 type Count = { readonly since: number; readonly shown: number; readonly more: number };
+
+const COUNT = rowShape<Count>({ since: number, shown: number, more: number });
 
 type Asked = Extract<MailStage, { readonly isAsked: boolean }>;
 
@@ -153,14 +155,14 @@ export class BridgeDesk {
   async #count(): Promise<Count> {
     const { state, clock } = this.#deps;
     const fresh: Count = { since: clock.now(), shown: 0, more: 0 };
-    const count = jsonRow<Count>((await state.get(COUNT_KEY)) ?? '') ?? fresh;
+    const count = jsonRow((await state.get(COUNT_KEY)) ?? '', COUNT) ?? fresh;
     return clock.now() - count.since < WINDOW_MS ? count : fresh;
   }
 
   /** Once the hour is over. */
   async #tellMore(): Promise<void> {
     const { state, clock, bus, book, ownerChat } = this.#deps;
-    const stored = jsonRow<Count>((await state.get(COUNT_KEY)) ?? '');
+    const stored = jsonRow((await state.get(COUNT_KEY)) ?? '', COUNT);
     if (stored === undefined) return;
     const { since, more } = stored;
     if (clock.now() - since < WINDOW_MS) return;
@@ -174,7 +176,7 @@ export class BridgeDesk {
 
   async #dueAt(): Promise<number> {
     const { book, state } = this.#deps;
-    const stored = jsonRow<Count>((await state.get(COUNT_KEY)) ?? '');
+    const stored = jsonRow((await state.get(COUNT_KEY)) ?? '', COUNT);
     const count: readonly Count[] = stored === undefined ? [] : [stored];
     const stages = (await book.all()).map(({ stage }) => stage);
     const due = stages.flatMap((stage) => ('until' in stage ? [stage.until] : []));

@@ -7,7 +7,8 @@ import type { Letter } from '../core/letter.ts';
 import { type ChatRef, sessionKeyOf } from '../core/message.ts';
 import { isSameChat } from '../core/person.ts';
 import type { Rights } from '../core/rights.ts';
-import { jsonRow, readOnce } from '../lib/read-once.ts';
+import { flag, jsonRow, number, object, place, rowShape, text, texts } from '../lib/json-row.ts';
+import { readOnce } from '../lib/read-once.ts';
 import type { KeyValueStore } from '../store/store.ts';
 import type { AskingTurn } from './approvals.ts';
 
@@ -53,6 +54,12 @@ export function hashOfDraft({ id, chat, letter, version }: Draft): string {
 }
 
 export const isWaiting = ({ state }: Draft) => state === 'open' || state === 'editing';
+
+const KEPT = rowShape<Draft>({
+  ...{ id: text, letter: object, chat: place, name: text, newTo: texts, turn: object },
+  ...{ rights: object, isTainted: flag, shownIn: place, version: number, at: number },
+  state: text,
+});
 
 export class DraftBook {
   readonly #state: KeyValueStore;
@@ -114,7 +121,7 @@ export class DraftBook {
 
   async #load(): Promise<Map<string, Draft>> {
     const rows = await this.#state.list(DRAFT);
-    const drafts = rows.flatMap(({ value }) => jsonRow<Draft>(value) ?? []);
+    const drafts = rows.flatMap(({ value }) => jsonRow(value, KEPT) ?? []);
     return new Map(drafts.map((draft) => [draft.id, draft]));
   }
 }

@@ -6,14 +6,16 @@ import { heardLineOf, withHeard } from '../core/group-talk.ts';
 import type { SessionKey } from '../core/ids.ts';
 import { type HeardLine, type InboundMessage, sessionKeyOf } from '../core/message.ts';
 import type { Clock } from '../lib/clock.ts';
+import { jsonRow, listShape, number, rowShape, text } from '../lib/json-row.ts';
 import { createLanes } from '../lib/lanes.ts';
-import { jsonRow } from '../lib/read-once.ts';
 import type { KeyValueStore } from '../store/store.ts';
 
 /** Older talk explains nothing any more. */
 const MAX_AGE_MS = 24 * 3_600_000;
 const HEARD = 'heard:';
 const CALLED = 'called:';
+
+const LINES = listShape(rowShape<HeardLine>({ id: text, author: text, text, at: number }));
 
 export interface GroupBuffer {
   /** Keeps what was said among others. */
@@ -33,7 +35,7 @@ export function createGroupBuffer(state: KeyValueStore, clock: Clock): GroupBuff
 
   async function heard(session: SessionKey): Promise<readonly HeardLine[]> {
     const stored = await state.get(HEARD + session);
-    const lines = jsonRow<readonly HeardLine[]>(stored ?? '') ?? [];
+    const lines = jsonRow(stored ?? '', LINES) ?? [];
     return lines.filter(({ at }) => clock.now() - at < MAX_AGE_MS);
   }
 

@@ -6,8 +6,8 @@ import { LINK_COMMAND, type Role } from '../core/admission.ts';
 import type { MessageId, PersonId } from '../core/ids.ts';
 import { type ChatRef, type InboundMessage, idsOf } from '../core/message.ts';
 import { mayVouchFor, type Person } from '../core/person.ts';
+import { jsonRow, listShape, number, place, rowShape, text } from '../lib/json-row.ts';
 import { createLanes } from '../lib/lanes.ts';
-import { jsonRow } from '../lib/read-once.ts';
 import { type CodesDeps, equal, hashOf, randomCode } from './pairing-codes.ts';
 import type { Persons } from './persons.ts';
 
@@ -36,6 +36,10 @@ type LinkCode = {
   readonly usedBy?: MessageId;
 };
 
+const CODES = listShape(
+  rowShape<LinkCode>({ hash: text, person: text, chat: place, at: number, tries: number }),
+);
+
 export type LinkOutcome =
   | { readonly kind: 'linked'; readonly person: Person; readonly shownIn: ChatRef }
   | { readonly kind: 'wrong' }
@@ -57,7 +61,7 @@ export function createLinks({ state, clock, randomBytes, persons }: LinksDeps): 
   const oneByOne = <T>(task: () => Promise<T>) => lanes.run(KEY, task);
 
   async function codes(): Promise<readonly LinkCode[]> {
-    const all = jsonRow<readonly LinkCode[]>((await state.get(KEY)) ?? '') ?? [];
+    const all = jsonRow((await state.get(KEY)) ?? '', CODES) ?? [];
     return all.filter(({ at }) => clock.now() - at < ISSUED_WINDOW_MS);
   }
 

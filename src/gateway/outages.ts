@@ -1,12 +1,13 @@
 // Notices when a door was down for long, or the gateway with all of them, and tells the owner in one
 // line what came in meanwhile. What it knows is on disk, a minute old at most.
 
+import { z } from 'zod';
 import { type AccountName, accountName } from '../core/account.ts';
 import type { SessionKey } from '../core/ids.ts';
 import { LATE_MS, saidAt, whenText } from '../core/late.ts';
 import { type InboundMessage, sessionOf } from '../core/message.ts';
 import type { Clock } from '../lib/clock.ts';
-import { jsonRow } from '../lib/read-once.ts';
+import { jsonRow, number, type RowShape, rowShape, text, texts } from '../lib/json-row.ts';
 import type { KeyValueStore } from '../store/store.ts';
 
 /** After a door is back, what had waited comes in for so long. */
@@ -22,6 +23,18 @@ type Outage = {
   readonly chats: readonly SessionKey[];
 };
 type DoorLife = { readonly aliveAt: number; readonly outage?: Outage };
+
+const DOORS: RowShape<readonly (readonly [string, DoorLife])[]> = z.array(
+  z.tuple([
+    text,
+    rowShape<DoorLife>({
+      aliveAt: number,
+      outage: z
+        .looseObject({ since: number, until: number, messages: number, chats: texts })
+        .optional(),
+    }),
+  ]),
+);
 
 export type OutagesDeps = {
   readonly state: KeyValueStore;
@@ -43,7 +56,7 @@ export interface Outages {
 
 export async function createOutages(deps: OutagesDeps): Promise<Outages> {
   const { state, clock, accounts, isRunning, timeZone, tellOwner } = deps;
-  const stored = jsonRow<readonly [string, DoorLife][]>((await state.get(KEY)) ?? '');
+  const stored = jsonRow((await state.get(KEY)) ?? '', DOORS);
   const doors = new Map<string, DoorLife>(stored);
 
   /** The door works now: was it away before? */

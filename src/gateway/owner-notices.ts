@@ -7,8 +7,8 @@ import { messageId } from '../core/ids.ts';
 import type { ChatRef } from '../core/message.ts';
 import { MANY_STRANGERS_NOTICE, strangerNotice } from '../core/stranger-words.ts';
 import type { Clock } from '../lib/clock.ts';
+import { jsonRow, number, rowShape } from '../lib/json-row.ts';
 import { createLanes } from '../lib/lanes.ts';
-import { jsonRow } from '../lib/read-once.ts';
 import type { KeyValueStore } from '../store/store.ts';
 import type { Questions } from './questions.ts';
 import { STRANGER_CHOICES, strangerQuestion, strangerSubject } from './stranger-answers.ts';
@@ -30,6 +30,8 @@ export type OwnerNoticesDeps = {
 /** `sent`: notices since then, the one for all others included. */
 type Count = { readonly since: number; readonly sent: number };
 
+const COUNT = rowShape<Count>({ since: number, sent: number });
+
 export type AnnounceStranger = (stranger: Stranger) => Promise<void>;
 
 export function createOwnerNotices(deps: OwnerNoticesDeps): AnnounceStranger {
@@ -38,7 +40,7 @@ export function createOwnerNotices(deps: OwnerNoticesDeps): AnnounceStranger {
 
   async function count(): Promise<Count> {
     const fresh: Count = { since: clock.now(), sent: 0 };
-    const found = jsonRow<Count>((await state.get(KEY)) ?? '') ?? fresh;
+    const found = jsonRow((await state.get(KEY)) ?? '', COUNT) ?? fresh;
     return clock.now() - found.since < WINDOW_MS ? found : fresh;
   }
 

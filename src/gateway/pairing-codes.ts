@@ -3,7 +3,7 @@
 
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { Clock } from '../lib/clock.ts';
-import { jsonRow } from '../lib/read-once.ts';
+import { jsonRow, listShape, number, rowShape, text } from '../lib/json-row.ts';
 import type { KeyValueStore } from '../store/store.ts';
 
 /** No letters or digits that look alike. */
@@ -17,6 +17,8 @@ type PendingCode = { readonly hash: string; readonly expiresAt: number; readonly
 
 /** `expiresAt`: epoch milliseconds. */
 export type IssuedCode = { readonly code: string; readonly expiresAt: number };
+
+const PENDING = listShape(rowShape<PendingCode>({ hash: text, expiresAt: number, tries: number }));
 
 export type CodesDeps = {
   readonly state: KeyValueStore;
@@ -39,7 +41,7 @@ export interface PairingCodes {
 export function createPairingCodes({ state, clock, randomBytes }: CodesDeps): PairingCodes {
   async function pending(channel: string): Promise<readonly PendingCode[]> {
     const stored = await state.get(keyOf(channel));
-    const codes = jsonRow<readonly PendingCode[]>(stored ?? '') ?? [];
+    const codes = jsonRow(stored ?? '', PENDING) ?? [];
     return codes.filter((code) => code.expiresAt > clock.now() && code.tries < MAX_TRIES);
   }
 

@@ -1,10 +1,11 @@
 // The rows about people, held in memory: asked at every message, changed rarely. What another process
 // (a command) wrote is seen at the next question; reading them all again is cheap and rare.
 
+import { z } from 'zod';
 import { type PersonId, type SessionKey, sessionKey } from '../core/ids.ts';
 import type { ChatRef } from '../core/message.ts';
 import type { PersonRecord } from '../core/person.ts';
-import { jsonRow } from '../lib/read-once.ts';
+import { jsonRow, number, place, rowShape, text, texts } from '../lib/json-row.ts';
 import type { KeyValueChange, KeyValueStore } from '../store/store.ts';
 import type { Approval } from './approval.ts';
 
@@ -20,6 +21,16 @@ export type Move = {
   /** Epoch milliseconds: questions up to then are answered there. */
   readonly at: number;
 };
+
+const APPROVAL = rowShape<Approval>({
+  ...{ channel: text, userId: text, name: text, role: text, at: number },
+  ids: texts.optional(),
+});
+const MOVE = rowShape<Move>({ to: place, at: number });
+const PERSON = rowShape<PersonRecord>({
+  ...{ id: text, name: text, conversations: text },
+  doors: z.array(z.looseObject({ channel: text, ids: texts })),
+});
 
 export interface PeopleRows {
   /** By `channel:userId`. */
@@ -88,7 +99,7 @@ class Rows implements PeopleRows {
     const [, prefix = '', name = ''] = /^([a-z]+:)(.*)$/s.exec(key) ?? [];
     switch (prefix) {
       case 'approved:':
-        put(this.approvals, name, value, (text) => jsonRow<Approval>(text) ?? damaged(name));
+        put(this.approvals, name, value, (json) => jsonRow(json, APPROVAL) ?? damaged(name));
         return;
       case 'person:':
         this.#putPerson(name as PersonId, value);
@@ -97,7 +108,7 @@ class Rows implements PeopleRows {
         put(this.routes, sessionKey(name), value, sessionKey);
         return;
       case 'moved:':
-        put(this.moves, sessionKey(name), value, jsonRow<Move>);
+        put(this.moves, sessionKey(name), value, (json) => jsonRow(json, MOVE));
     }
   }
 
@@ -105,7 +116,7 @@ class Rows implements PeopleRows {
     for (const key of doorKeys(this.persons.get(id))) {
       if (this.owners.get(key) === id) this.owners.delete(key);
     }
-    put(this.persons, id, value, jsonRow<PersonRecord>);
+    put(this.persons, id, value, (json) => jsonRow(json, PERSON));
     for (const key of doorKeys(this.persons.get(id))) this.owners.set(key, id);
   }
 }

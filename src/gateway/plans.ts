@@ -2,6 +2,7 @@
 // checklist that is changed in place where the platform lets us, else as a few messages. What was to be
 // shown when a process died, the next one shows.
 
+import { z } from 'zod';
 import type { MessageBus } from '../bus/bus.ts';
 import type { Holds } from '../core/forgetting.ts';
 import { type MessageId, messageId, type SessionKey } from '../core/ids.ts';
@@ -18,7 +19,8 @@ import {
 } from '../core/plan.ts';
 import { orAborted } from '../lib/aborted.ts';
 import type { Clock } from '../lib/clock.ts';
-import { jsonRow, readOnce } from '../lib/read-once.ts';
+import { flag, jsonRow, number, objects, place, rowShape } from '../lib/json-row.ts';
+import { readOnce } from '../lib/read-once.ts';
 import type { KeyValueStore } from '../store/store.ts';
 
 type Kept = {
@@ -36,6 +38,11 @@ type Kept = {
 };
 
 const NOTHING = { checkpoints: [], isForeign: false, sent: 0, told: 0 } as const;
+
+const KEPT = rowShape<Kept>({
+  ...{ checkpoints: objects, chat: place, isForeign: flag, sent: number, told: number },
+  plan: z.looseObject({ steps: objects }).optional(),
+});
 
 export type PlansDeps = {
   readonly state: KeyValueStore;
@@ -74,7 +81,7 @@ export function createPlans({ state, bus, clock, isDoor, edit }: PlansDeps): Pla
     const found = await state.list(PREFIX);
     return new Map(
       found.flatMap(({ key, value }) => {
-        const kept = jsonRow<Kept>(value);
+        const kept = jsonRow(value, KEPT);
         return kept === undefined ? [] : [[key.slice(PREFIX.length), kept] as const];
       }),
     );

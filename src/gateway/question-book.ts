@@ -1,10 +1,12 @@
 // The questions that wait for an answer: on disk, and in memory as they are on disk, so that no
 // message costs a look into the store.
 
+import { z } from 'zod';
 import type { AdmittedRole } from '../core/admission.ts';
 import { type MessageId, messageId, type UserId } from '../core/ids.ts';
 import { type ChatRef, idsOf, type PersonSender, sessionKeyOf } from '../core/message.ts';
-import { jsonRow, readOnce } from '../lib/read-once.ts';
+import { flag, jsonRow, number, place, rowShape, text, texts } from '../lib/json-row.ts';
+import { readOnce } from '../lib/read-once.ts';
 import type { KeyValueStore } from '../store/store.ts';
 
 export type OpenQuestion = {
@@ -33,6 +35,13 @@ export type OpenQuestion = {
     readonly message?: MessageId;
   };
 };
+
+const OPEN = rowShape<OpenQuestion>({
+  ...{ id: text, round: number, chat: place, markdown: text, subject: text },
+  choices: z.array(z.looseObject({ label: text, action: text, token: text })),
+  approvers: z.union([z.literal('owners'), texts]),
+  ...{ askedAt: number, expiresAt: number, isNumbered: flag },
+});
 
 /** The text that asks it. */
 export const textOf = ({ id, round }: Pick<OpenQuestion, 'id' | 'round'>): MessageId =>
@@ -131,7 +140,7 @@ export class QuestionBook {
 
   async #load(): Promise<Map<string, OpenQuestion>> {
     const rows = await this.#state.list(PREFIX);
-    const questions = rows.flatMap(({ value }) => jsonRow<OpenQuestion>(value) ?? []);
+    const questions = rows.flatMap(({ value }) => jsonRow(value, OPEN) ?? []);
     return new Map(questions.map((question) => [question.id, question]));
   }
 }

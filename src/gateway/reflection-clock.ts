@@ -2,8 +2,8 @@
 // the configuration says so and there is something new, and once where the machine's user asked for it.
 
 import type { Clock } from '../lib/clock.ts';
+import { jsonRow, number, rowShape, text } from '../lib/json-row.ts';
 import type { Logger } from '../lib/logger.ts';
-import { jsonRow } from '../lib/read-once.ts';
 import type { KeyValueStore } from '../store/store.ts';
 import type { ThoughtOver } from './reflection-desk.ts';
 
@@ -34,6 +34,8 @@ export type ReflectionClockDeps = {
 
 type Slot = { readonly at: number; readonly stamp: string };
 
+const SLOT = rowShape<Slot>({ at: number, stamp: text });
+
 const WANTED = 'wanted';
 const LAST = 'last';
 const HOUR_MS = 3_600_000;
@@ -58,7 +60,7 @@ export function createReflectionClock(deps: ReflectionClockDeps) {
     const { everyHours, apply } = deps.settings();
     if (everyHours === 0 || deps.isQuiet()) return;
     const row = await state.get(LAST);
-    const last = row === undefined ? undefined : jsonRow<Slot>(row);
+    const last = row === undefined ? undefined : jsonRow(row, SLOT);
     const now = clock.now();
     // A clock that was put back counts from now.
     const isDue = last === undefined || last.at > now || now - last.at >= everyHours * HOUR_MS;

@@ -3,8 +3,16 @@
 
 import type { SessionKey } from '../core/ids.ts';
 import type { AgentMode } from '../core/mode.ts';
-import { jsonRow } from '../lib/read-once.ts';
+import { jsonRow, number, rowShape, text } from '../lib/json-row.ts';
 import type { KeyValueStore } from '../store/store.ts';
+
+const SETTINGS = rowShape<SessionSettings>({
+  model: text.optional(),
+  beforeLocal: text.optional(),
+  thinkingBudget: number.optional(),
+  queueMode: text.optional(),
+  mode: text.optional(),
+});
 
 export type SessionSettings = {
   readonly model?: string;
@@ -24,7 +32,7 @@ export interface SessionSettingsStore {
 export function createSessionSettings(state: KeyValueStore): SessionSettingsStore {
   return {
     async get(session) {
-      return jsonRow<SessionSettings>((await state.get(session)) ?? '') ?? {};
+      return jsonRow((await state.get(session)) ?? '', SETTINGS) ?? {};
     },
     set: (session, settings) => state.set(session, JSON.stringify(settings)),
   };

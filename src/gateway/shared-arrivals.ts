@@ -6,8 +6,8 @@ import { type AccountName, accountOf } from '../core/account.ts';
 import { withoutCode } from '../core/admission.ts';
 import type { InboundMessage } from '../core/message.ts';
 import type { Clock } from '../lib/clock.ts';
+import { flag, jsonRow, rowShape, text } from '../lib/json-row.ts';
 import { createLanes } from '../lib/lanes.ts';
-import { jsonRow } from '../lib/read-once.ts';
 import type { KeyValueStore, StateStore } from '../store/store.ts';
 import type { Judge } from './judge.ts';
 
@@ -16,6 +16,8 @@ const KEEP_MS = 30 * 86_400_000;
 const SWEEP_MS = 86_400_000;
 
 type Holder = { readonly account: AccountName; readonly isLetIn: boolean };
+
+const HOLDER = rowShape<Holder>({ account: text, isLetIn: flag });
 
 export type SharedArrivalsDeps = {
   readonly state: StateStore;
@@ -46,7 +48,7 @@ export function createSharedArrivals(deps: SharedArrivalsDeps): SharedArrivals {
   async function holderOf(own: AccountName, key: string, message: InboundMessage) {
     const rows = deps.state.scope(`arrivals:${accountOf(own).channel}`);
     const row = createHash('sha256').update(key).digest('hex');
-    const held = jsonRow<Holder>((await rows.get(row)) ?? '');
+    const held = jsonRow((await rows.get(row)) ?? '', HOLDER);
     if (held?.account === own) return own;
     const isLetIn = withoutCode(await deps.judge(message)).kind === 'admit';
     if (held !== undefined && (held.isLetIn || !isLetIn)) return held.account;

@@ -1,11 +1,12 @@
 // What was spent on one day, by person, chat and in all: in memory while the process lives, in the
 // store so that a restart finds it. What a process that died held back counts as spent.
 
+import { z } from 'zod';
 import type { Charged } from '../core/budget-limits.ts';
 import type { CountNames } from '../core/message-limits.ts';
 import type { PersonLimits } from '../core/person-limits.ts';
 import { afterCrash, EMPTY_LEDGER, joinedLedgers, type Ledger } from '../core/spending.ts';
-import { jsonRow } from '../lib/read-once.ts';
+import { jsonRow, number, rowShape, texts } from '../lib/json-row.ts';
 import type { KeyValueStore } from '../store/store.ts';
 import { CountBook, type CountRow } from './count-book.ts';
 
@@ -105,6 +106,14 @@ export type StoredLedger = {
   readonly ledger: Ledger;
 };
 
+const AMOUNT = z.looseObject({ tokens: number, micros: number });
+const STORED = rowShape<{ readonly names: CountNames; readonly value: Ledger }>({
+  names: texts.min(1),
+  value: rowShape<Ledger>({
+    ...{ spent: AMOUNT, held: AMOUNT, extraPercent: number, told: number, calls: number },
+  }),
+});
+
 /** What is stored of one day, by the key of its budget. */
 export type StoredDay = {
   readonly day: string;
@@ -120,7 +129,7 @@ export async function storedDays(
   for (const { key, value } of await state.list('')) {
     const [day = '', ...rest] = key.split('|');
     if (day < since) continue;
-    const stored = jsonRow<{ names: CountNames; value: Ledger }>(value);
+    const stored = jsonRow(value, STORED);
     if (stored === undefined) continue;
     const row = { key: rest.join('|'), names: stored.names, ledger: afterCrash(stored.value) };
     days.set(day, [...(days.get(day) ?? []), row]);

@@ -5,8 +5,8 @@ import { textWithAttachments } from '../core/attachment-words.ts';
 import { type InboundMessage, idsOf, type PersonSender } from '../core/message.ts';
 import { firstWords, shortName } from '../core/stranger-words.ts';
 import type { Clock } from '../lib/clock.ts';
+import { flag, jsonRow, kind, number, place, rowShape, text, texts } from '../lib/json-row.ts';
 import { createLanes } from '../lib/lanes.ts';
-import { jsonRow } from '../lib/read-once.ts';
 import type { KeyValueStore } from '../store/store.ts';
 
 const MAX_STRANGERS = 100;
@@ -39,6 +39,16 @@ export type Stranger = {
   readonly code?: { readonly hash: string; readonly expiresAt: number };
 };
 
+const STRANGER = rowShape<Stranger>({
+  ...{ channel: text, userId: text, ids: texts, name: text, excerpt: text, firstId: text },
+  ...{ at: number, lastAt: number, heldChars: number, heldMessages: number },
+  ...{ lostMessages: number, announced: flag },
+});
+const HELD_MESSAGE = rowShape<InboundMessage>({
+  ...{ id: text, chat: place, sender: kind, addressing: text, text, sentAt: number },
+  receivedAt: number,
+});
+
 export type StrangersDeps = { readonly state: KeyValueStore; readonly clock: Clock };
 
 export interface Strangers {
@@ -64,7 +74,7 @@ export function createStrangers({ state, clock }: StrangersDeps): Strangers {
 
   async function list(): Promise<readonly Stranger[]> {
     const rows = await state.list('stranger:');
-    const strangers = rows.flatMap(({ value }) => jsonRow<Stranger>(value) ?? []);
+    const strangers = rows.flatMap(({ value }) => jsonRow(value, STRANGER) ?? []);
     return strangers.filter(({ lastAt }) => clock.now() - lastAt < STRANGER_LIFETIME_MS);
   }
 
@@ -99,7 +109,7 @@ export function createStrangers({ state, clock }: StrangersDeps): Strangers {
   async function held(stranger: Stranger): Promise<readonly HeldMessage[]> {
     const rows = await state.list(heldPrefix(stranger));
     return rows.flatMap(({ key, value }) => {
-      const message = jsonRow<InboundMessage>(value);
+      const message = jsonRow(value, HELD_MESSAGE);
       return message === undefined ? [] : [{ key, message }];
     });
   }
@@ -109,7 +119,7 @@ export function createStrangers({ state, clock }: StrangersDeps): Strangers {
     list,
     note: (stranger, change) =>
       oneByOne(async () => {
-        const stored = jsonRow<Stranger>((await state.get(keyOf(stranger))) ?? '');
+        const stored = jsonRow((await state.get(keyOf(stranger))) ?? '', STRANGER);
         if (stored === undefined) return;
         const row: Stranger = { ...stored, ...change };
         await state.set(keyOf(stranger), JSON.stringify(row));

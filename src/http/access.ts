@@ -3,10 +3,9 @@
 // often a wrong token may be tried is left to token-guard.ts.
 
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
-import { z } from 'zod';
 import type { Clock } from '../lib/clock.ts';
+import { jsonRow, number, rowShape } from '../lib/json-row.ts';
 import type { Logger } from '../lib/logger.ts';
-import { jsonRow } from '../lib/read-once.ts';
 import type { KeyValueStore } from '../store/store.ts';
 
 /** A link waits for its click: 15 minutes. */
@@ -60,7 +59,7 @@ export type AccessOptions = {
 
 type Session = { readonly usedAt: number; readonly ending: AbortController };
 
-const sessionRow = z.object({ usedAt: z.number() });
+const SESSION_ROW = rowShape<Pick<Session, 'usedAt'>>({ usedAt: number });
 
 export async function openAccess(options: AccessOptions): Promise<Access> {
   const access = new StoredAccess(options);
@@ -84,8 +83,8 @@ class StoredAccess implements Access {
 
   async load(): Promise<void> {
     for (const { key, value } of await this.#options.state.list('')) {
-      const row = sessionRow.safeParse(jsonRow(value));
-      if (row.success) this.#sessions.set(key, { ...row.data, ending: new AbortController() });
+      const row = jsonRow(value, SESSION_ROW);
+      if (row !== undefined) this.#sessions.set(key, { ...row, ending: new AbortController() });
     }
   }
 

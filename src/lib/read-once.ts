@@ -12,12 +12,3 @@ export function readOnce<T>(read: () => Promise<T>): () => Promise<T> {
     return reading;
   };
 }
-
-/** A row of JSON; undefined where it is damaged. */
-export function jsonRow<T>(text: string): T | undefined {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}

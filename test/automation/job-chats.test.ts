@@ -1,7 +1,7 @@
 // Whose the conversations of jobs are.
 
 import { expect, it } from 'vitest';
-import { GoneRows } from '../../src/automation/gone-rows.ts';
+import { JobBook } from '../../src/automation/job-book.ts';
 import { chatsOfJobs } from '../../src/automation/job-chats.ts';
 import { channelName, chatId, DEFAULT_ACCOUNT, threadId } from '../../src/core/ids.ts';
 import type { Job } from '../../src/core/job.ts';
@@ -15,7 +15,7 @@ const madeIn = (id: string, chat: string): Job => {
 
 it('are theirs who made the job, and an owner has those made at the machine', async () => {
   const operator = { id: 'j3', maker: { kind: 'operator' } } as Job;
-  const gone = new GoneRows<Job>(createMemoryStore());
+  const gone = new JobBook({ state: createMemoryStore(), revision: () => 1 }).gone;
   const book = { all: async () => [madeIn('j1', '1'), madeIn('j2', '2'), operator], gone };
   expect(await chatsOfJobs(book, ['telegram:1'], false)).toEqual(['cron:j1']);
   expect(await chatsOfJobs(book, ['telegram:2'], true)).toEqual([

@@ -20,6 +20,14 @@ import { createSessionFolder, ROOMY } from '../sessions/session-folder.ts';
 import { createMemoryStore } from '../support/memory-host.ts';
 
 const DAY = 86_400_000;
+const WORK = {
+  ...{ id: '', label: 'work', plan: {}, parent: { session: 'x' }, depth: 1, terms: {} },
+  ...{ attempt: 1, answers: [], startedAt: 0, state: 'running', telling: 'over' },
+} as unknown as HelperRun;
+const JOB = {
+  ...{ name: 'job', kind: 'say', text: 'tea', schedule: { kind: 'at', at: 1 }, target: {} },
+  ...{ enabled: true, deleteAfterRun: false, createdAt: 1, failures: 0 },
+};
 
 async function createWork() {
   const { folder, fileNames } = await createSessionFolder();
@@ -50,11 +58,14 @@ async function createWork() {
 it('is known by whose it was until its files go, those in use never', async () => {
   const { folder, fileNames, time, store, helpers, jobs, say, clean } = await createWork();
   const helper = (id: string, session: string) =>
-    helpers.put({ id, parent: { session }, state: 'done', startedAt: time.now - 1 } as HelperRun);
+    helpers.put({
+      ...{ ...WORK, id, parent: { session } as HelperRun['parent'], state: 'done' },
+      startedAt: time.now - 1,
+    });
   await helper('z1', 'telegram:1');
   await helper('a2', 'subagent:z1');
   const maker = { kind: 'person', chat: { channel: 'telegram', account: 'default', chat: '1' } };
-  for (const id of ['j1', 'j2']) await jobs.add({ id, maker, createdAt: 1 } as Job);
+  for (const id of ['j1', 'j2']) await jobs.add({ ...JOB, id, maker } as Job);
   const sessions = [
     'subagent:z1',
     'subagent:a2',
@@ -65,7 +76,7 @@ it('is known by whose it was until its files go, those in use never', async () =
   ];
   for (const session of sessions) await say(session);
   await helpers.forget(time.now);
-  await helpers.put({ id: 'new', parent: { session: 'x' }, state: 'running' } as HelperRun);
+  await helpers.put({ ...WORK, id: 'new', state: 'running' });
   await say('subagent:new');
   await jobs.remove('j1');
   await clean();

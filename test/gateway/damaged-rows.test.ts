@@ -3,9 +3,12 @@
 import { randomBytes } from 'node:crypto';
 import { expect, it } from 'vitest';
 import { createOwnerDoor } from '../../src/app/owner-door.ts';
+import { HelperBook } from '../../src/automation/helper-book.ts';
+import { JobBook } from '../../src/automation/job-book.ts';
 import { channelName, chatId, DEFAULT_ACCOUNT, messageId } from '../../src/core/ids.ts';
 import { type InboundMessage, sessionKeyOf } from '../../src/core/message.ts';
 import { ApprovalBook } from '../../src/gateway/approval-book.ts';
+import { AskBook } from '../../src/gateway/ask-book.ts';
 import { BridgeBook } from '../../src/gateway/bridge-book.ts';
 import { DraftBook } from '../../src/gateway/draft-book.ts';
 import { createGroupBuffer } from '../../src/gateway/group-buffer.ts';
@@ -46,12 +49,26 @@ const BOOKS = [
   ['drafts', 'draft:1', (state: KeyValueStore) => new DraftBook(state).editedBy(chat, newest)],
   ['mails', 'mail:1', (state: KeyValueStore) => new BridgeBook(state).writtenIn(chat, newest)],
   ['questions', 'open:1', (state: KeyValueStore) => new QuestionBook(state).numberedIn(chat)],
+  ['asks', 'ask:1', async (state: KeyValueStore) => (await new AskBook(state).all())[0]],
+  ['helpers', 'run:1', async (state: KeyValueStore) => (await new HelperBook(state).all())[0]],
+  [
+    'jobs',
+    'job:1',
+    async (state: KeyValueStore) => {
+      return (await new JobBook({ state, revision: () => 1 }).all())[0];
+    },
+  ],
 ] as const;
 
+/** Cut off, and valid JSON of another form than it should have. */
+const DAMAGED = ['{"id":', 'null', '7', '"text"', '[]', '[null]', '{}', '{"id":1,"chat":null}'];
+
 it.each(BOOKS)('a damaged row of %s is as if it were not there', async (_what, key, ask) => {
-  const state = createMemoryStore();
-  await state.set(key, '{"id":');
-  expect(await ask(state)).toBeUndefined();
+  for (const row of DAMAGED) {
+    const state = createMemoryStore();
+    await state.set(key, row);
+    expect([row, await ask(state)]).toEqual([row, undefined]);
+  }
 });
 
 it.each([
@@ -70,11 +87,14 @@ it('whoever was decided about in a damaged row is blocked, and nobody else', asy
   await state.setMany([
     { key: 'approved:telegram:7', value: '{"role":"trus' },
     { key: 'approved:telegram:8', value: JSON.stringify(eve) },
+    { key: 'approved:telegram:9', value: '{"role":"trusted"}' },
     { key: 'person:p1', value: '{' },
+    { key: 'person:p2', value: '{"id":"p2","doors":7}' },
   ]);
   const { approvals, persons } = await new PeopleBook({ state, revision: () => 1 }).rows();
   expect(approvals.get('telegram:7')?.role).toBe('blocked');
   expect(approvals.get('telegram:8')?.role).toBe('trusted');
+  expect(approvals.get('telegram:9')?.role).toBe('blocked');
   expect(persons.size).toBe(0);
 });
 
@@ -119,9 +139,11 @@ it.each([
   ['when doors were heard', 'doors', (state: KeyValueStore) => outagesOn(state)],
   ['what was spent', '2026-01-01|total', (state: KeyValueStore) => storedDays(state, '2026-01-01')],
 ] as const)('a damaged row of %s stops nothing', async (_what, key, use) => {
-  const state = createMemoryStore();
-  await state.set(key, '{"id":');
-  await expect(use(state)).resolves.not.toThrow();
+  for (const row of DAMAGED) {
+    const state = createMemoryStore();
+    await state.set(key, row);
+    await expect(use(state)).resolves.not.toThrow();
+  }
 });
 
 const strangersOn = (state: KeyValueStore) =>

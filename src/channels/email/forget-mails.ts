@@ -1,10 +1,18 @@
 // Takes the whole texts, quotes and subjects of a person's mails out of the register, where they hold
 // certain words.
 
+import { z } from 'zod';
 import type { Holds } from '../../core/forgetting.ts';
-import { jsonRow } from '../../lib/read-once.ts';
+import { jsonRow, number, type RowShape, rowShape, text } from '../../lib/json-row.ts';
 import type { KeyValueStore } from '../../store/store.ts';
 import type { KnownMail, ThreadRecord } from './mail-register.ts';
+
+const KNOWN = rowShape<KnownMail>({ sender: text, thread: text, level: text });
+const SUBJECT = rowShape<SubjectRow>({ subject: text });
+const THREAD = rowShape<ThreadRecord>({
+  ...{ sender: text, level: text, lastHumanAt: number },
+  parent: z.looseObject({ subject: text }),
+});
 
 /** `sender`: their address; how many texts went. */
 export async function forgetMails(
@@ -12,7 +20,7 @@ export async function forgetMails(
   sender: string,
   holds: Holds,
 ): Promise<number> {
-  const known = (await state.list('id/')).map(({ value }) => jsonRow<KnownMail>(value));
+  const known = (await state.list('id/')).map(({ value }) => jsonRow(value, KNOWN));
   const theirs = known.flatMap((mail) => (mail?.sender === sender ? (mail.inbound ?? []) : []));
   let texts = 0;
   for (const key of theirs.flatMap((id) => [`text/${id}`, `quote/${id}`])) {
@@ -24,11 +32,11 @@ export async function forgetMails(
   const outgoing = known.flatMap((mail) => (mail?.sender === sender ? (mail.outbound ?? []) : []));
   const mails = theirs.map((id) => `in/${id}`);
   for (const key of [...mails, ...outgoing.map((id) => `out/${id}`)]) {
-    texts += await forgetSubject<SubjectRow>(state, key, (row) => withoutSubject(row, holds));
+    texts += await forgetSubject(state, key, SUBJECT, (row) => withoutSubject(row, holds));
   }
   for (const { key, value } of await state.list('thread/')) {
-    if (jsonRow<ThreadRecord>(value)?.sender !== sender) continue;
-    texts += await forgetSubject<ThreadRecord>(state, key, (row) => {
+    if (jsonRow(value, THREAD)?.sender !== sender) continue;
+    texts += await forgetSubject(state, key, THREAD, (row) => {
       const parent = withoutSubject(row.parent, holds);
       return parent === row.parent ? row : { ...row, parent };
     });
@@ -45,10 +53,11 @@ const withoutSubject = <Row extends SubjectRow>(row: Row, holds: Holds): Row =>
 async function forgetSubject<Row>(
   state: KeyValueStore,
   key: string,
+  shape: RowShape<Row>,
   change: (row: Row) => Row,
 ): Promise<number> {
   const value = await state.get(key);
-  const before = value === undefined ? undefined : jsonRow<Row>(value);
+  const before = value === undefined ? undefined : jsonRow(value, shape);
   const after = before === undefined ? undefined : change(before);
   if (after === undefined || after === before) return 0;
   await state.set(key, JSON.stringify(after));
