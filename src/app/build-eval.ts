@@ -17,7 +17,6 @@ import type { VendorRegistry } from '../providers/index.ts';
 import { openEmbeddedStore } from '../store/embedded.ts';
 import { holdHome } from '../store/home-lock.ts';
 import { openMetricsFile } from '../telemetry/metrics-file.ts';
-import { openLab } from './build-lab.ts';
 import { SPENDING_SCOPE } from './build-spending.ts';
 import type { LoadedConfig } from './config.ts';
 import type { Home } from './home.ts';
@@ -128,6 +127,7 @@ export async function openEval(
   const { loaded, env, maxTokens } = wish;
   const subject = createSubject({ handle, spending: cost.guard, payer, clock, maxTokens });
   const workbench = readOnce(async () => {
+    const { openLab } = await import('./build-lab.ts');
     const { agent, workspace } = await openLab(
       { loaded, env, models, spending: cost.guard },
       resources,

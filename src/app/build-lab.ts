@@ -53,7 +53,7 @@ export type Lab = {
   readonly redact: (text: string) => string;
 };
 
-const WORKSPACE_MODE = 0o700;
+const FOLDER_MODE = 0o700;
 const NOT_HERE = 'nobody is asked in a home that is thrown away';
 
 /** @throws StoreError */
@@ -62,9 +62,8 @@ export async function openLab(wish: LabWish, resources: AsyncDisposableStack): P
   resources.defer(() => rm(root, { recursive: true, force: true, maxRetries: 3 }));
   const home = homeOf({ NANOBOT_HOME: join(root, 'home') });
   const workspace = wish.workspace ?? join(root, 'workspace');
-  for (const folder of [home.root, workspace]) {
-    await mkdir(folder, { recursive: true, mode: WORKSPACE_MODE });
-  }
+  const made = wish.workspace === undefined ? [home.root, workspace] : [home.root];
+  for (const folder of made) await mkdir(folder, { recursive: true, mode: FOLDER_MODE });
   const { env, models, spending, instead } = wish;
   const live = new LiveConfig(
     { ...wish.loaded, config: quiet(wish.loaded.config, workspace) },

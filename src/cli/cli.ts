@@ -28,6 +28,7 @@ import {
 } from './one-channel-commands.ts';
 import { pairCommand } from './pair-command.ts';
 import { peopleCommand } from './people-command.ts';
+import { replayCommand } from './replay-command.ts';
 import { selfTestCommand } from './selftest-command.ts';
 import { sessionsCommand } from './sessions-command.ts';
 import { skillsCommand } from './skills-command.ts';
@@ -69,6 +70,7 @@ const COMMANDS: readonly CommandFactory[] = [
   deadCommand,
   auditCommand,
   evalCommand,
+  replayCommand,
   tuneCommand,
   mcpCommand,
   configCommand,

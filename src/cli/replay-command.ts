@@ -1,0 +1,176 @@
+// `nanobot replay`: plays recorded turns again, with what the models said then or with another model,
+// prompt or setting, and shows what is different.
+
+import { readFile } from 'node:fs/promises';
+import { basename } from 'node:path';
+import { Command, InvalidArgumentError, Option } from 'commander';
+import type { OpenedReplay, ReplayWish } from '../app/build-replay.ts';
+import type { ConfigOverrides } from '../core/config-check.ts';
+import { sessionKey } from '../core/ids.ts';
+import type { RecordedTurn } from '../core/replay.ts';
+import type { PlayedTurn } from '../eval/replay.ts';
+import { CommandFailure, EXIT } from './exit-codes.ts';
+import type { Terminal } from './terminal.ts';
+import { printable } from './text-table.ts';
+
+type Flags = {
+  readonly turn?: readonly string[];
+  readonly recorded?: boolean;
+  readonly model?: string;
+  readonly prompt?: string;
+  readonly set?: readonly string[];
+  readonly maxCost?: number;
+  readonly json?: boolean;
+};
+
+export function replayCommand(terminal: Terminal): Command {
+  return new Command('replay')
+    .description('play recorded turns again and show what is different; nothing is really done')
+    .argument('<session>', 'its key, e.g. telegram:42')
+    .option('--turn <which...>', 'only these: their place from 1 on, their id, or "last"')
+    .addOption(
+      new Option('--recorded', 'with what the models said then (the default)').conflicts([
+        'model',
+        'prompt',
+      ]),
+    )
+    .option('--model <name>', 'ask this model; tools answer from the record')
+    .option('--prompt <file>', 'its text in place of the file of that name, else of AGENTS.md')
+    .option('--set <key=value>', 'another setting, e.g. agents.defaults.temperature=0', collected)
+    .option('--max-cost <money>', 'what all of it may cost', parseMoney)
+    .option('--json', 'as JSON')
+    .action((session: string, flags: Flags) => replay(terminal, session, flags));
+}
+
+async function replay(terminal: Terminal, session: string, flags: Flags) {
+  const { openReplay, readTurns } = await import('../app/build-replay.ts');
+  const { untilStopped } = await import('./stop-signals.ts');
+  const { home, env } = terminal;
+  const key = sessionKey(session);
+  const known = await readTurns(home, key);
+  if (known.length === 0)
+    throw new CommandFailure(EXIT.notFound, `no turn of ${session} is on record`);
+  const chosen = chosenTurns(known, flags.turn);
+  const resources = new AsyncDisposableStack();
+  try {
+    const opened = await openReplay(
+      { home, env, session: key, ...(await wishOf(flags)) },
+      resources,
+    );
+    terminal.note(
+      `${session}: ${chosen.length} of ${known.length} turns, with ${opened.modelName}`,
+    );
+    const played = await untilStopped(
+      () => terminal.note('Stopping.'),
+      (signal) => playAll(terminal, opened, chosen, flags.json === true, signal),
+    );
+    if (flags.json === true) terminal.printJson(played);
+    conclude(terminal, opened, played, chosen.length);
+  } finally {
+    await resources.disposeAsync();
+  }
+}
+
+/** In the order of the conversation. @throws CommandFailure where there is no such turn */
+function chosenTurns(
+  known: readonly RecordedTurn[],
+  wanted: readonly string[] | undefined,
+): readonly RecordedTurn[] {
+  if (wanted === undefined) return known;
+  const isMeant = ({ id, place }: RecordedTurn, which: string) =>
+    id === which || String(place) === which || (which === 'last' && place === known.length);
+  const missing = wanted.find((which) => !known.some((turn) => isMeant(turn, which)));
+  if (missing !== undefined) {
+    const message = `there is no turn ${missing}; there are 1 to ${known.length}`;
+    throw new CommandFailure(EXIT.notFound, message);
+  }
+  return known.filter((turn) => wanted.some((which) => isMeant(turn, which)));
+}
+
+async function wishOf({
+  model,
+  prompt,
+  set,
+  maxCost,
+  recorded,
+}: Flags): Promise<Pick<ReplayWish, 'model' | 'overrides' | 'prompt' | 'maxCost'>> {
+  const isNew =
+    model !== undefined || prompt !== undefined || (set !== undefined && recorded !== true);
+  const text = prompt === undefined ? undefined : await readFile(prompt, 'utf8');
+  return {
+    model: isNew ? { name: model } : 'record',
+    overrides: await overridesOf(set ?? []),
+    prompt:
+      prompt === undefined || text === undefined ? undefined : { name: basename(prompt), text },
+    maxCost,
+  };
+}
+
+async function playAll(
+  terminal: Terminal,
+  { deps }: OpenedReplay,
+  chosen: readonly RecordedTurn[],
+  isJson: boolean,
+  signal: AbortSignal,
+): Promise<readonly PlayedTurn[]> {
+  const { replayTurn } = await import('../eval/replay.ts');
+  const { replayLines } = await import('../eval/replay-text.ts');
+  const played: PlayedTurn[] = [];
+  try {
+    for (const turn of chosen) {
+      if (deps.model !== 'record') terminal.note(`  ${played.length + 1}/${chosen.length} ...`);
+      const one = await replayTurn(deps, turn, signal);
+      played.push(one);
+      if (!isJson)
+        for (const line of replayLines(one, deps.pricing)) terminal.print(printable(line));
+    }
+  } catch (error) {
+    if (!signal.aborted) throw error;
+  }
+  return played;
+}
+
+/** @throws CommandFailure where it was stopped, or where the record ends otherwise today */
+function conclude(
+  terminal: Terminal,
+  { deps, cost }: OpenedReplay,
+  played: readonly PlayedTurn[],
+  wanted: number,
+) {
+  const compared = played.flatMap((turn) => (turn.kind === 'played' ? [turn] : []));
+  const same = compared.filter(({ comparison }) => comparison.isSame).length;
+  const left = played.length - compared.length;
+  terminal.note(
+    `${same} of ${compared.length} turns the same${left === 0 ? '' : `, ${left} left out`}`,
+  );
+  if (cost !== undefined) {
+    const { calls, money, currency } = cost.total();
+    terminal.note(`${calls} calls, ${money.toFixed(4)} ${currency}`);
+  }
+  if (played.length < wanted) throw new CommandFailure(EXIT.interrupted, 'it was stopped');
+  if (deps.model === 'record' && same < compared.length) {
+    throw new CommandFailure(EXIT.failure, 'today the record ends otherwise');
+  }
+}
+
+const collected = (text: string, before: readonly string[] = []) => [...before, text];
+
+/** @throws CommandFailure where there is no such setting */
+async function overridesOf(settings: readonly string[]): Promise<ConfigOverrides> {
+  const { findKey, parseValue } = await import('../core/config-value.ts');
+  const pairs = settings.map((text) => {
+    const [, path = '', value = ''] = /^([^=]+)=(.*)$/s.exec(text) ?? [];
+    const found = findKey(path);
+    if (found.kind === 'found' && found.key.type !== 'section') {
+      return [found.key.path, parseValue(found.key, value)] as const;
+    }
+    throw new CommandFailure(EXIT.usage, `"${text}" sets nothing; write it as key=value`);
+  });
+  return Object.fromEntries(pairs);
+}
+
+function parseMoney(text: string): number {
+  const value = Number(text);
+  if (text.trim() !== '' && Number.isFinite(value) && value > 0) return value;
+  throw new InvalidArgumentError('Use an amount above 0, e.g. 0.50.');
+}

@@ -1,0 +1,150 @@
+// What stands in for the world while a turn is played again: a conversation that is only looked at,
+// tools that answer from the record and do nothing, and, where it is wanted, a model that says what it
+// said then.
+
+import { canonicalJson } from '../core/canonical-json.ts';
+import { ProviderError } from '../core/errors.ts';
+import type { TurnId } from '../core/ids.ts';
+import type { ModelCapabilities } from '../core/model-capabilities.ts';
+import type { RecordedTurn } from '../core/replay.ts';
+import type { ToolEntry, TranscriptEntry } from '../core/transcript.ts';
+import type { ModelHandle, ModelRegistry } from '../providers/provider.ts';
+import type { SessionStore } from '../sessions/store.ts';
+import type { BoundCall, Toolbox, ToolOutcome } from '../tools/tool.ts';
+
+const RECORDED_MODEL = 'record/record';
+const CAPABILITIES: ModelCapabilities = {
+  sizeClass: 'large',
+  toolCalling: 'native',
+  textDialect: 'json',
+  thinking: false,
+  strictAlternation: false,
+};
+const NOT_RECORDED: ToolOutcome = {
+  status: 'failed',
+  failure: 'blocked',
+  text: 'Error (not recorded): this turn is played again from its record, nothing is really done, and the record holds no such call. Go on without it.',
+};
+
+/** One turn at a time is on it. */
+export class ReplayStage {
+  #turn: RecordedTurn | undefined;
+  #own: TranscriptEntry[] = [];
+  #left: ToolEntry[] = [];
+  #spoken = 0;
+
+  put(turn: RecordedTurn): void {
+    this.#turn = turn;
+    this.#own = [];
+    this.#left = [...turn.results];
+    this.#spoken = 0;
+  }
+
+  /** What the turn recorded this time. */
+  get own(): readonly TranscriptEntry[] {
+    return this.#own;
+  }
+
+  /** Appends to memory alone. */
+  readonly sessions: SessionStore = {
+    load: async () => this.#turn?.before ?? [],
+    append: async (_session, entries) => void this.#own.push(...entries),
+    appendIf: async () => false,
+    turn: async (_session, id: TurnId) =>
+      id === this.#turn?.id ? [...this.#turn.asked, ...this.#own] : [],
+    earlier: async () => ({ turns: [], hasOlder: false }),
+    restorePoints: async () => [],
+    restore: async () => undefined,
+    [Symbol.asyncDispose]: async () => undefined,
+  };
+
+  toolbox(real: Toolbox): Toolbox {
+    return {
+      offered: (rights, mayUse) => real.offered(rights, mayUse),
+      missing: () => real.missing(),
+      bind: (name, args) => this.#bound(real.bind(name, args), name, args),
+    };
+  }
+
+  /** A call of the same name and arguments gets what such a call got then, in the same order. */
+  #bound(real: BoundCall, name: string, args: string): BoundCall {
+    const wanted = canonicalJson(args);
+    const isSuch = (entry: ToolEntry) =>
+      entry.name === name && canonicalJson(this.#argumentsOf(entry)) === wanted;
+    const run = async () => {
+      const at = this.#left.findIndex(isSuch);
+      const [entry] = at < 0 ? [] : this.#left.splice(at, 1);
+      return entry === undefined ? NOT_RECORDED : outcomeOf(entry);
+    };
+    const harmless = {
+      accessIn: () => 'read' as const,
+      url: undefined,
+      seal: async () => undefined,
+      run,
+    } as const;
+    if (real.kind === 'ready') return { ...real, ...harmless, isPosted: false };
+    if (!this.#left.some(isSuch)) return real;
+    // A tool that is not there any more, or takes other arguments now.
+    return {
+      kind: 'ready',
+      name,
+      access: 'read',
+      isPosted: false,
+      arguments: args,
+      detail: '',
+      ...harmless,
+    };
+  }
+
+  #argumentsOf({ callId }: ToolEntry): string {
+    const calls = (this.#turn?.answers ?? []).flatMap(({ toolCalls }) => toolCalls);
+    return calls.find(({ id }) => id === callId)?.arguments ?? '';
+  }
+
+  /** Says what the models said then, one after the other. */
+  recordedModels(contextTokens: number): ModelRegistry {
+    const stage = this;
+    const handle: ModelHandle = {
+      name: RECORDED_MODEL,
+      contextTokens,
+      local: false,
+      vision: false,
+      capabilities: CAPABILITIES,
+      async *stream() {
+        const said = stage.#turn?.answers[stage.#spoken];
+        if (said === undefined) throw endOfRecord();
+        stage.#spoken += 1;
+        const { text, toolCalls, thinking, model, usage } = said;
+        if (text !== '') yield { type: 'text', delta: text };
+        yield {
+          type: 'finished',
+          ...{ model, text, toolCalls, thinking },
+          stop: toolCalls.length > 0 ? 'tool_calls' : 'end',
+          ...(usage === undefined ? {} : { usage }),
+        };
+      },
+    };
+    return { resolve: () => handle, defaultModel: RECORDED_MODEL, fast: (model) => model };
+  }
+
+  /** Whether the models said more then than they were asked for this time. */
+  get unspoken(): number {
+    return (this.#turn?.answers.length ?? 0) - this.#spoken;
+  }
+}
+
+function outcomeOf({ status, text, failure, isForeign }: ToolEntry): ToolOutcome {
+  return {
+    status: status === 'ok' ? 'ok' : 'failed',
+    text,
+    ...(failure === undefined ? {} : { failure }),
+    ...(isForeign === undefined ? {} : { isForeign }),
+  };
+}
+
+const endOfRecord = () =>
+  new ProviderError('the model is asked once more than in the record', {
+    failure: { kind: 'malformed' },
+    provider: 'record',
+    model: RECORDED_MODEL,
+  });

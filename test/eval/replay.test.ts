@@ -1,0 +1,115 @@
+// `nanobot replay`: a conversation that really took place is played again, from its record and with
+// another model, prompt and setting; nothing of it is done twice, and nothing is written to it.
+
+import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { callTools, type LlmRequest, say } from '../support/llm-server.ts';
+import { createEvalRig, type EvalRig } from './eval-rig.ts';
+
+const SESSION = 'terminal:diary';
+let rig: EvalRig;
+let calls = 0;
+
+beforeAll(async () => {
+  rig = await createEvalRig();
+  rig.server.script(
+    callTools({ name: 'write_file', arguments: { path: 'notes.txt', content: 'The code is 7.' } }),
+    say('It is noted.'),
+    callTools({ name: 'read_file', arguments: { path: 'notes.txt' } }),
+    say('The code is 7.\nAnything else?'),
+  );
+  for (const text of ['Note the code 7', 'What is the code?']) {
+    const { code, stderr } = await rig.cli('agent', '-s', 'diary', '-m', text);
+    if (code !== 0) throw new Error(stderr);
+  }
+  // What was done then cannot be done again: the file is gone.
+  await rm(join(rig.home.workspace, 'notes.txt'));
+});
+afterAll(() => rig[Symbol.asyncDispose]());
+
+async function written(): Promise<readonly string[]> {
+  const found: string[] = [];
+  for (const folder of [rig.home.workspace, rig.home.sessions]) {
+    const entries = await readdir(folder, { recursive: true, withFileTypes: true });
+    for (const entry of entries.filter((each) => each.isFile())) {
+      const path = join(entry.parentPath, entry.name);
+      found.push(`${path} ${await readFile(path, 'utf8')}`);
+    }
+  }
+  return found.sort();
+}
+
+const otherwise = (requests: LlmRequest[] = []) => {
+  return (request: LlmRequest) => {
+    calls += 1;
+    requests.push(request);
+    if (request.toolResults.length > 0) return say('The code is seven.\nAnything else?');
+    return callTools(
+      { name: 'list_dir', arguments: { path: '.' } },
+      { name: 'read_file', arguments: { path: 'notes.txt' } },
+    );
+  };
+};
+
+describe('replay', () => {
+  it('from the record: the same calls and answers, without a model, a tool or a trace', async () => {
+    rig.server.respond(otherwise());
+    const before = await written();
+    const { code, stdout, stderr } = await rig.cli('replay', SESSION);
+    expect(stderr).toContain('2 of 2 turns the same');
+    expect(stdout.split('\n').map((line) => line.slice(0, 7))).toEqual(['turn 1 ', 'turn 2 ']);
+    expect(code).toBe(0);
+    expect([calls, await written()]).toEqual([0, before]);
+  });
+
+  it('shows what another model, prompt and setting change, with tools that answer from the record', async () => {
+    const requests: LlmRequest[] = [];
+    rig.server.respond(otherwise(requests));
+    const before = await written();
+    const prompt = join(rig.home.root, 'AGENTS.md');
+    await writeFile(prompt, 'Speak like a pirate.');
+    const { code, stdout, stderr } = await rig.cli(
+      ...['replay', SESSION, '--turn', 'last', '--model', 'openai/other', '--prompt', prompt],
+      ...['--set', 'agents.defaults.temperature=0'],
+    );
+    expect(code, stderr).toBe(0);
+    expect(stdout).toContain('DIFFERENT');
+    expect(stdout).toContain('+ list_dir {"path":"."}');
+    expect(stdout).toContain(
+      '    - The code is 7.\n    + The code is seven.\n      Anything else?',
+    );
+    expect(stdout).toContain('openai/sim -> openai/other');
+    const [first, second] = requests;
+    expect(first?.system).toContain('Speak like a pirate.');
+    expect(first?.body['temperature']).toBe(0);
+    expect(second?.toolResults.map(({ text }) => text)).toEqual([
+      expect.stringContaining('not recorded'),
+      expect.stringContaining('The code is 7.'),
+    ]);
+    expect(await written()).toEqual(before);
+    const metrics = (await readFile(rig.home.metrics, 'utf8')).trim().split('\n');
+    expect(metrics.slice(-2).map((line) => JSON.parse(line).role)).toEqual(['eval', 'eval']);
+  });
+
+  it('says so when today the record ends otherwise, and when there is no such turn', async () => {
+    const names = await readdir(rig.home.sessions);
+    const name = names.find((each) => each.endsWith('.jsonl')) ?? '';
+    const path = join(rig.home.sessions, name);
+    const whole = await readFile(path, 'utf8');
+    await writeFile(
+      path,
+      whole.replace(/"answers":\["It is noted\."\]/, '"answers":["It was noted."]'),
+    );
+    const { code, stdout, stderr } = await rig.cli('replay', SESSION, '--json');
+    await writeFile(path, whole);
+    expect(code).toBe(1);
+    expect(stderr).toContain('today the record ends otherwise');
+    const [first, second] = JSON.parse(stdout);
+    expect([first.comparison.isSame, second.comparison.isSame]).toEqual([false, true]);
+
+    expect((await rig.cli('replay', SESSION, '--turn', '3')).code).toBe(6);
+    expect((await rig.cli('replay', 'terminal:none')).code).toBe(6);
+    expect((await rig.cli('replay', SESSION, '--set', 'agents.nothing=1')).code).toBe(2);
+  });
+});
