@@ -27,6 +27,9 @@ const capability = z.strictObject({
     .boolean()
     .optional()
     .describe('Takes only threads in which person and model speak by turns.'),
+  contextTokens: count(2048, 100_000_000)
+    .optional()
+    .describe('Tokens of its window, where the server does not say or says otherwise.'),
   maxReliableOutput: count(1, 1_000_000)
     .optional()
     .describe('Longest answer it may be asked for, tokens.'),

@@ -20,6 +20,8 @@ export type ModelCapabilities = {
   readonly strictAlternation: boolean;
   /** Longest answer it writes without going astray, tokens; undefined: no limit of its own. */
   readonly maxReliableOutput?: number;
+  /** Of its window, as configured; undefined: its server or the table of names knows. */
+  readonly contextTokens?: number;
 };
 
 /** What a server says of a model it has. */

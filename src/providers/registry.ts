@@ -161,19 +161,21 @@ class Registry implements VendorRegistry {
     const site = this.#siteOf(vendor);
     const facts = site?.facts(model);
     const local = site !== undefined;
-    const contextTokens = facts?.contextTokens ?? contextTokensOf(vendor, model);
+    const capabilities = capabilitiesOf({
+      name: shownName,
+      local,
+      overrides: this.#config.modelCapabilities,
+      ...(facts === undefined ? {} : { said: facts }),
+    });
+    const known = capabilities.contextTokens ?? facts?.contextTokens;
+    const contextTokens = known ?? contextTokensOf(vendor, model);
     const candidate: Candidate = {
       name: shownName,
       model,
       provider: connection.provider,
       vendor: vendorOf(vendor),
       local,
-      capabilities: capabilitiesOf({
-        name: shownName,
-        local,
-        overrides: this.#config.modelCapabilities,
-        ...(facts === undefined ? {} : { said: facts }),
-      }),
+      capabilities,
       contextTokens,
       apiBase: connection.apiBase,
       health: connection.healthOf(model),

@@ -67,6 +67,15 @@ describe('the window of a local model', () => {
     server.assertDone();
   });
 
+  it('is what the configuration says before all', async () => {
+    const modelCapabilities = [{ models: 'qwen3', contextTokens: 20_000 }];
+    const more = { modelCapabilities };
+    const { server, registry, handle } = await world('ollama', 'ollama', [QWEN], more);
+    await using _server = server;
+    await registry.ready(handle().name);
+    expect(handle().contextTokens).toBe(20_000);
+  });
+
   it.each(['ollama', 'lmstudio'] as const)(
     'is at most the usual one while %s has not loaded it',
     async (kind) => {
