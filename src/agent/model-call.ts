@@ -88,24 +88,19 @@ function offeredTools(
   messages: readonly ModelMessage[],
   { contextTokens, cue }: Pick<ModelCall, 'contextTokens'> & Pick<Asked, 'cue'>,
 ) {
-  const called = messages.flatMap((each) => (each.role === 'tool' ? [each.name] : []));
-  if (described.length > 0 || called.length === 0) return { specs: described, mayCall: true };
-  if (cue?.tools === 'none') return { specs: namedOnly(called), mayCall: false };
+  const hasCalls = messages.some(({ role }) => role === 'tool');
+  if (described.length > 0 || !hasCalls) return { specs: described, mayCall: true };
+  if (cue?.tools === 'none') return { specs: [CALLED_BY_OTHERS], mayCall: false };
   const specs = toolsWithRoom(toolbox.offered(ALL_RIGHTS).specs, contextTokens);
   return { specs, mayCall: false };
 }
 
-/** A model that only writes needs no room for what tools are for. */
-function namedOnly(called: readonly string[]): readonly OfferedTool[] {
-  const names = [...new Set(called)];
-  return names.map((name) =>
-    sized({
-      name,
-      description: 'Called by another model; not to be called here.',
-      schema: { type: 'object', properties: {} },
-    }),
-  );
-}
+/** A model that only writes is shown no tool of its own, and the same at each call. */
+const CALLED_BY_OTHERS = sized({
+  name: 'called_by_another_model',
+  description: 'Stands for the tools of another model; not to be called.',
+  schema: { type: 'object', properties: {} },
+});
 
 /** What the call will take, corrected by what the provider counted before. */
 export function expectedTokens(turn: TurnContext, call: ModelCall): number {

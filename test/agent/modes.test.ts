@@ -65,7 +65,7 @@ describe('a mode', () => {
     expect((await rig.ask(1, 'where?')).answers).toEqual(['It is there.']);
     const [request] = rig.model.requests;
     expect(request?.toolChoice).toBe('none');
-    expect(request?.tools.map(({ name }) => name)).toEqual(['look']);
+    expect(request?.tools.map(({ name }) => name)).toEqual(['called_by_another_model']);
     expect(request?.messages.at(-1)).toMatchObject({ note: '[Only write.]' });
     expect(JSON.stringify(request?.messages)).toContain('found 1');
     const decided = (await rig.transcript()).find(({ role }) => role === 'assistant');

@@ -57,14 +57,17 @@ function decided(
   ask: Ask,
   { maxSteps, synthesis }: ReturnType<TrioDeps['settings']>,
 ): Cue | 'route' | 'write' | 'main goes on' {
-  const answers = thread.own.filter(
+  // What the person added meanwhile is decided anew.
+  const said = thread.own.findLastIndex((entry) => entry.role === 'user');
+  const since = thread.own.slice(said + 1);
+  const answers = since.filter(
     (entry): entry is AssistantEntry => entry.role === 'assistant' && entry.toolCalls.length > 0,
   );
   if (answers.some((entry) => !isCued(entry))) return 'main goes on';
   if (ask.kind !== 'work') return 'write';
   const last = answers.at(-1);
   if (last === undefined) return 'route';
-  const result = roundsOf(thread.own).at(-1)?.at(-1)?.result;
+  const result = roundsOf(since).at(-1)?.at(-1)?.result;
   const by: Speaker = { model: last.model };
   if (result?.status === 'ok' && result.name === 'ask_user')
     return { kind: 'answer', by, text: '' };
