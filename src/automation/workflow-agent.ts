@@ -160,7 +160,8 @@ async function* act(
   async function resultOfStep(): Promise<StepResult> {
     if (decision.kind === 'LLM_SKILL') return skillResult(running, run, decision);
     if (planned?.kind !== 'ready') return planned?.result ?? NOT_PLANNED;
-    return runTool(deps, { ...call, step: decision.step }, planned.bound, signal);
+    const now = { ...call, step: decision.step, isEffectful };
+    return runTool(deps, now, planned.bound, signal);
   }
 }
 

@@ -4,6 +4,7 @@
 import type { TurnInput } from '../agent/agent.ts';
 import { NOT_ALLOWED, runCall } from '../agent/run-call.ts';
 import type { AgentSettings } from '../agent/settings.ts';
+import type { ToolFailureKind } from '../core/errors.ts';
 import { callId } from '../core/ids.ts';
 import { isRepeatable } from '../core/rights.ts';
 import { unwrapped } from '../core/untrusted.ts';
@@ -58,7 +59,7 @@ const refused = (error: string): PlannedCall => ({
 /** @throws the signal's reason, where it was broken off */
 export async function runTool(
   deps: ToolDeps,
-  call: ToolCall,
+  call: ToolCall & { readonly isEffectful: boolean },
   bound: BoundCall,
   signal: AbortSignal,
 ): Promise<StepResult> {
@@ -84,9 +85,15 @@ export async function runTool(
   const asked = `${input.turnId}/${number}`;
   const isAsked = (await deps.approvals.get(asked))?.state.kind === 'open';
   if (isAsked) return { kind: 'waiting', approval: asked };
-  const mayRetry = report.failure !== 'permission' && report.failure !== 'invalid_arguments';
+  const mayRetry = isWorthAgain(report.failure, call.isEffectful);
   const error = report.text === NOT_ALLOWED ? NO_RIGHT : unwrapped(report.text);
   return { kind: 'failed', error, mayRetry, isForeign };
+}
+
+/** What is not allowed or not understood stays so; what ran out of time may have done something. */
+function isWorthAgain(failure: ToolFailureKind | undefined, isEffectful: boolean): boolean {
+  if (failure === 'permission' || failure === 'invalid_arguments') return false;
+  return !(isEffectful && (failure === 'timeout' || failure === 'cancelled'));
 }
 
 /** What came of a call that waited for an owner; undefined: nothing yet. */

@@ -5,17 +5,29 @@ import { cp, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
+import type { TurnInput } from '../../src/agent/agent.ts';
+import type { AgentSettings } from '../../src/agent/settings.ts';
+import { runWorkflow, type WorkflowAgentDeps } from '../../src/automation/workflow-agent.ts';
 import { WorkflowBook } from '../../src/automation/workflow-book.ts';
 import { createWorkflowFiles } from '../../src/automation/workflow-files.ts';
 import { WorkflowRuns } from '../../src/automation/workflow-runs.ts';
-import { messageId } from '../../src/core/ids.ts';
+import { TurnInterrupted } from '../../src/bus/bus.ts';
+import { messageId, turnId } from '../../src/core/ids.ts';
 import type { JobEnding } from '../../src/core/job.ts';
 import type { InboundMessage } from '../../src/core/message.ts';
 import { OWNER_TURN } from '../../src/core/notes.ts';
-import { WORKFLOW_CHANNEL, workflowRights } from '../../src/core/workflow.ts';
+import type { ToolAccess } from '../../src/core/rights.ts';
+import {
+  WORKFLOW_CHANNEL,
+  type WorkflowRun,
+  workflowChat,
+  workflowRights,
+  workflowSession,
+} from '../../src/core/workflow.ts';
 import { createGuardedFiles } from '../../src/lib/guarded-files.ts';
 import { silentLogger as log } from '../../src/lib/logger.ts';
 import { openEmbeddedStore } from '../../src/store/embedded.ts';
+import type { BoundCall, Toolbox } from '../../src/tools/tool.ts';
 import { OWNER_RIGHTS } from '../gateway/approvals-rig.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
 import { CHAT } from './rig.ts';
@@ -59,7 +71,62 @@ async function makeRuns(maxRunning = 2) {
     ...{ rights: OWNER_RIGHTS, isTainted: false, person: OWNER_TURN, payingChat: CHAT, payer: {} },
   } as const;
   const wish = { workflow: 'short', input: {}, key: 'k', starter };
-  return { runs, book, accepted, ended, wish, starter };
+  return { runs, book, accepted, ended, wish, starter, clock };
+}
+
+/** Whatever is called is this tool. */
+function scriptedToolbox(
+  access: ToolAccess,
+  run: Extract<BoundCall, { readonly kind: 'ready' }>['run'],
+): Toolbox {
+  return {
+    offered: () => ({ specs: [], guidance: '' }),
+    missing: () => [],
+    bind: (name, json) => ({
+      ...{
+        kind: 'ready',
+        name,
+        access,
+        isPosted: false,
+        url: undefined,
+        arguments: json,
+        detail: '',
+      },
+      accessIn: () => access,
+      seal: async () => undefined,
+      run,
+    }),
+  };
+}
+
+type AgentParts = Pick<Awaited<ReturnType<typeof makeRuns>>, 'runs' | 'book' | 'clock'> & {
+  readonly toolbox: Toolbox;
+};
+
+const never = () => {
+  throw new Error('no model is asked');
+};
+
+const agentDeps = ({ runs, book, clock, toolbox }: AgentParts): WorkflowAgentDeps => ({
+  ...{ book, clock, log, models: never, costOf: () => 0, toolbox: () => toolbox },
+  spending: { reserve: never, modelFor: never },
+  approvals: { get: async () => undefined },
+  settings: () => ({ workspace: '/' }) as AgentSettings,
+  most: () => ({ steps: 9, minutes: 9, tokens: 9000 }),
+  say: async () => undefined,
+  end: (run, how, result) => runs.end(run, how, result),
+  tell: (id) => runs.tell(id),
+});
+
+function turnOf({ id }: WorkflowRun): TurnInput {
+  const message = { id: messageId('m'), chat: workflowChat(id) } as InboundMessage;
+  return {
+    ...{ turnId: turnId(`${workflowSession(id)}#1`), session: workflowSession(id) },
+    ...{ chat: workflowChat(id), person: OWNER_TURN, rights: OWNER_RIGHTS },
+    messages: [{ seq: 1, message, rights: OWNER_RIGHTS, isForeign: false }],
+    settings: { thinkingBudget: 0 },
+    ...{ steer: async () => [], say: never, askOwner: never, post: never, ask: never },
+  };
 }
 
 it('ships workflows that can be used as they are', async () => {
@@ -117,6 +184,31 @@ it('begins a wish once, no more at a time than may be, and keeps no secret', asy
   await expect(runs.start({ ...wish, workflow: 'shor' })).rejects.toThrow(
     /There is no workflow "shor"; there is inbox-note, research, short/,
   );
+});
+
+it('never does again what may have been done when the process died, and does again what only looks', async () => {
+  const { runs, book, wish, clock } = await makeRuns();
+  for (const access of ['write', 'read'] as const) {
+    const run = await runs.start({ ...wish, key: access });
+    const process = new AbortController();
+    let began = 0;
+    const toolbox = scriptedToolbox(access, async ({ signal }) => {
+      began += 1;
+      if (began === 1) process.abort(new TurnInterrupted('shutdown'));
+      return signal.aborted
+        ? { status: 'failed', text: 'broken off' }
+        : { status: 'ok', text: 'x' };
+    });
+    const work = (signal: AbortSignal) =>
+      Array.fromAsync(runWorkflow(agentDeps({ runs, book, clock, toolbox }), turnOf(run), signal));
+    await expect(work(process.signal)).rejects.toThrow('shutdown');
+    await work(new AbortController().signal);
+    expect(began).toBe(access === 'write' ? 1 : 2);
+    const ended = await book.get(run.id);
+    expect(ended?.status).toBe(access === 'write' ? 'failed' : 'done');
+    if (access === 'write') expect(ended?.result).toMatch(/outcome unknown: the process stopped/);
+    else expect(ended?.state).toMatchObject({ number: 1, steps: { a: { runs: 1, tries: 1 } } });
+  }
 });
 
 it('tells its end once, to the chat or to the job, and forgets what holds certain words', async () => {

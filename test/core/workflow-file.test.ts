@@ -2,6 +2,7 @@
 // inputs are filled in.
 
 import { describe, expect, it } from 'vitest';
+import { isOwnFile, writeAccessOf } from '../../src/core/rule-files.ts';
 import { definitionProblem } from '../../src/core/workflow-check.ts';
 import { readCapability, readWorkflow } from '../../src/core/workflow-file.ts';
 import { readInputs, typedInputs } from '../../src/core/workflow-inputs.ts';
@@ -101,6 +102,13 @@ describe('a file that is wrong names field, value and remedy', () => {
 function deep(levels: number): object {
   return levels === 0 ? {} : { not: deep(levels - 1) };
 }
+
+it('is a rule: writing it needs an owner’s yes, and what it says is the owner’s', () => {
+  for (const path of ['workflows/new.yaml', 'capabilities/x.yaml', './Workflows/x.yaml']) {
+    expect(writeAccessOf(path, false)).toBe('rules');
+  }
+  expect(isOwnFile('workflows/research.yaml')).toBe(true);
+});
 
 describe('a template', () => {
   const scope = {

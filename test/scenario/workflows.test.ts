@@ -64,6 +64,8 @@ const texts = (chat: number) =>
   telegram.chat(chat).messages.flatMap(({ from, text }) => (from === 'bot' ? [text] : []));
 const sums = () => model.requests.filter(({ lastUserText }) => lastUserText.includes(SUM));
 
+const sayings = () => texts(OWNER).filter((text) => text === 'Summing up in.md');
+
 /** What comes in the chat, like this, after the person said that. */
 async function answerTo(words: string, like: RegExp, chat = OWNER): Promise<string> {
   const before = texts(chat).length;
@@ -131,6 +133,9 @@ it('runs step by step from chat, tells how far it is and what came of it, and sa
   expect(await readFile(file('out.md'), 'utf8')).toBe('List:\n- milk\n- eggs');
   // The answer that was no JSON was asked for again with what was wrong.
   expect(model.requests.at(-1)?.lastUserText).toMatch(/cannot be used: there is no JSON object/);
+  expect(model.requests[0]?.lastUserText).toMatch(
+    /Sum this up: \[words of others [0-9a-f]{16}: value of text\]\n> Buy milk/,
+  );
   const id = /(w\w{10}) note: done/.exec(await answerTo('/workflow runs', /note: done/))?.[1] ?? '';
   const shown = await answerTo(`/workflow show ${id}`, /"status": "done"/);
   expect(shown).toMatch(/Buy milk\. Buy eggs\. \[redacted\]/);
@@ -148,6 +153,7 @@ it('goes on at the step under way after a kill, by the definition it began with,
   const before = sums().length;
   telegram.say(OWNER, '/workflow run note file=in.md to=late.md');
   await model.received(model.requests.length + 1);
+  await telegram.waitFor(() => sayings()[1], 15_000);
   await gateway.kill();
   await writeFile(file('workflows/note.yaml'), NOTE.replace('FIRST', 'SECOND'));
   gate.resolve();
@@ -158,7 +164,7 @@ it('goes on at the step under way after a kill, by the definition it began with,
   );
   expect(await readFile(file('late.md'), 'utf8')).toBe('List:\n- milk\n- eggs');
   expect(sums().length - before).toBe(2);
-  expect(texts(OWNER).filter((text) => text === 'Summing up in.md')).toHaveLength(2);
+  expect(sayings()).toHaveLength(2);
 
   await answerTo('/workflow run runs name=yes.txt', /Asked by a workflow .*touch/s);
   await answerTo('/workflow runs', /runs: waits for an owner at made/);
@@ -185,8 +191,10 @@ it('is started by the model and by a job, and may no more than who started it', 
   await hears(failed, FRIEND);
   await answerTo('sum it up', /^Started: w\w+ note/);
   await hears(/^note\s+SECOND/);
+  await answerTo('/cron add workflow in 1s: nothing', /^Made: j\w+/);
   await answerTo('/cron add workflow in 1s: note file=in.md to=job.md', /^Made: j\w+/);
   await hears(/^note file in\.md[\s\S]*SECOND/);
+  await hears(/^nothing\s+Failed: There is no workflow "nothing"; there is broken, note, runs/);
   expect(await readFile(file('job.md'), 'utf8')).toBe('List:\n- milk\n- eggs');
   const metrics = await readFile(join(home.path, 'metrics.jsonl'), 'utf8');
   expect(metrics).toMatch(/"role":"workflow"/);
