@@ -115,7 +115,7 @@ describe('the protocol of calls in text', () => {
     ],
     [
       '{"tool_result": {"tool": "time", "data": "noon"}}\nIt is noon.',
-      'tool_result',
+      'result of a tool',
       'It is noon.',
       '',
     ],
@@ -182,8 +182,14 @@ describe('dialects', () => {
     expect(found(answer, { reading: NATIVE })).toEqual({ text: answer, calls: [] });
   });
 
+  it('is all that counts where the model goes on with a result of its own', () => {
+    const call = '<tool_call>{"name": "read_file", "arguments": {"path": "a.md"}}</tool_call>';
+    const answer = `${call}\n<tool_response>\nx\n</tool_response>\nIt says x.`;
+    expect(found(answer, { reading: NATIVE })).toEqual({ text: '', calls: CALLED });
+  });
+
   it('of the family itself goes back to the model where it cannot be read', () => {
-    const answer = '<｜tool▁calls▁begin｜>nonsense<｜tool▁calls▁end｜>';
+    const answer = '<｜tool▁calls▁begin｜>{nonsense<｜tool▁calls▁end｜>';
     const { problem, text } = read([answer], { reading: NATIVE, model: deepseek });
     expect([problem, text]).toEqual([expect.stringContaining('cannot be read'), '']);
   });
@@ -191,8 +197,11 @@ describe('dialects', () => {
 
 describe('an ordinary answer', () => {
   it.each(GOOD_ANSWERS)('comes out as it was written: %j', (answer) => {
-    for (const reading of [ASKED, NATIVE]) {
-      expect(found(answer, { reading })).toEqual({ text: answer, calls: [] });
+    for (const name of ['x', 'qwen3-8b', 'llama3.1', 'mistral-small', 'deepseek-r1', 'phi4']) {
+      for (const reading of [ASKED, NATIVE]) {
+        const model = { name: `ollama/${name}`, textDialect: 'json' as const };
+        expect(found(answer, { reading, model })).toEqual({ text: answer, calls: [] });
+      }
     }
     const inside = JSON.stringify({ done: true, response: answer });
     expect(found(inside)).toEqual({ text: answer, calls: [] });
@@ -264,9 +273,27 @@ describe('any text', () => {
   it('that is cut off inside a call is asked for in smaller steps, inside the answer it stands', () => {
     const cut = (text: string) => read([text], { isCut: true });
     expect(cut('{"tool": "read_file", "args": {"path": "a').problem).toContain('smaller steps');
+    expect(cut('<tool_call>{"name": "read_file", "arguments": {"a": 1').problem).toContain(
+      'smaller',
+    );
+    expect(cut('<tool_call> is a tag and').text).toBe('<tool_call> is a tag and');
     expect(cut('{"done": true, "response": "One two')).toMatchObject({
       ...{ text: 'One two', problem: undefined },
     });
+  });
+
+  it.each([
+    ...['{', '[', '`', '```json\n', '<tool_call>', '{"tool":', '{ ', '{"name": "x"}\n', '"', ','],
+    ...['<tool_call>read_file<arg_key>', '<function=read_file><parameter=a>', '[read_file(a=1,'],
+    ...[
+      '{"done": true, "response": "a" b',
+      '<｜tool▁calls▁begin｜>a ',
+      '[TOOL_CALLS]read_file{"a":1}',
+    ],
+  ])('of thousands of %j is read in a moment', (piece) => {
+    const begun = performance.now();
+    read(Array.from({ length: 40_000 / piece.length }, () => piece));
+    expect(performance.now() - begun).toBeLessThan(1000);
   });
 
   it('tells the answer while it is written, and holds back what may be a call', () => {

@@ -24,7 +24,7 @@ const NEITHER = 'it is JSON, but neither a call nor the end';
 const MIXED =
   'it has a call in the midst of other text. To make the call, write its JSON alone; as an answer, put all of the text into "response"';
 const IMITATED =
-  'it has a tool_result, and only the program writes those. Call the tool, or answer from what you know';
+  'it has the result of a tool, and only the program writes those. Call the tool, or answer from what you know';
 const NOT_NOW = 'no tool may be called now; answer with what you have';
 
 const CUT = 'it was cut off, being longer than one message may be. Do it in smaller steps';

@@ -3,7 +3,7 @@
 // program is held back until that is decided; what is not comes out as it went in.
 
 import { AnswerParts, type Ended, type Part, type Pieces } from './answer-parts.ts';
-import { type Dialect, isOfFamily, type WrittenBy } from './dialects.ts';
+import { type Dialect, isMeant, saidIn, type WrittenBy } from './dialects.ts';
 import { isRecord, looseJson } from './loose-json.ts';
 import { ObjectReader } from './object-reader.ts';
 import { mayOpen, openingOf, type Reading, type Spot } from './openings.ts';
@@ -16,6 +16,9 @@ type Candidate =
   | { readonly kind: 'object'; readonly reader: ObjectReader }
   | { readonly kind: 'span'; readonly dialect: Dialect; readonly from: number };
 
+/** Of the mark that ends a span. */
+const MAX_MARK_CHARS = 24;
+
 export class AnswerReader {
   readonly #reading: Reading;
   readonly #model: WrittenBy;
@@ -24,6 +27,8 @@ export class AnswerReader {
   #spot: Spot = { isStart: true, isLineStart: true, isFenced: false };
   /** All of the candidate, and of the fence around it. */
   #held = '';
+  /** The last of it. */
+  #tail = '';
   /** What the objects of the fence said. */
   #inFence: readonly Said[] = [];
   #said = '';
@@ -49,6 +54,7 @@ export class AnswerReader {
     const candidate = this.#candidate;
     if (candidate === undefined) return void this.#read(char);
     this.#held += char;
+    this.#tail = (this.#tail + char).slice(-MAX_MARK_CHARS);
     switch (candidate.kind) {
       case 'opening':
         return void this.#open(candidate.begun + char);
@@ -183,22 +189,17 @@ export class AnswerReader {
   }
 
   #readSpan(span: Extract<Candidate, { kind: 'span' }>): void {
-    const close = span.dialect.closes.find((mark) => this.#held.endsWith(mark));
+    const close = span.dialect.closes.find((mark) => this.#tail.endsWith(mark));
     if (close === undefined || this.#held.length - close.length < span.from) return;
     this.#endSpan(span, this.#held.slice(span.from, -close.length));
   }
 
   #endSpan({ dialect }: Extract<Candidate, { kind: 'span' }>, body: string): void {
-    const calls = dialect.read(body);
-    const isFamily = isOfFamily(dialect, this.#model);
-    if (calls === undefined) {
-      if (!isFamily || !this.#isTrusted(dialect)) return void this.#releaseAll();
-      const problem = `what stands behind ${dialect.open} cannot be read`;
-      return void this.#settle([{ kind: 'broken', problem }], true);
-    }
-    const said: Said = { kind: 'calls', calls };
-    if (!isFamily && !this.#areOffered(said)) return void this.#releaseAll();
-    this.#settle([said], this.#isTrusted(dialect));
+    const isTrusted = this.#isTrusted(dialect);
+    const { offered } = this.#reading;
+    const said = saidIn(dialect, body, { offered, isTrusted, model: this.#model });
+    if (said === undefined) this.#releaseAll();
+    else this.#settle([said], isTrusted);
   }
 
   #isTrusted(dialect: Dialect): boolean {
@@ -218,8 +219,10 @@ export class AnswerReader {
     const candidate = this.#candidate;
     if (candidate === undefined) return;
     if (candidate.kind === 'span') {
-      if (isCut && isOfFamily(candidate.dialect, this.#model)) return void this.#forget();
-      return void this.#endSpan(candidate, this.#held.slice(candidate.from));
+      const body = this.#held.slice(candidate.from);
+      if (!isCut) return void this.#endSpan(candidate, body);
+      const isCall = this.#isTrusted(candidate.dialect) && isMeant(body);
+      return void (isCall ? this.#forget() : this.#releaseAll());
     }
     if (candidate.kind === 'object') return void this.#endObject(candidate.reader, isCut);
     if (candidate.kind === 'fence' && this.#inFence.length > 0)

@@ -2,6 +2,7 @@
 // where the tool is one that was offered, or where the model is of the row's family.
 
 import type { TextDialect } from '../../core/model-capabilities.ts';
+import type { Said } from './protocol.ts';
 import { pythonCalls } from './python-calls.ts';
 import {
   type Calls,
@@ -20,7 +21,8 @@ export type Dialect = {
   readonly isToken: boolean;
   /** Names of models, and of `textDialect`, that write so. */
   readonly family: RegExp;
-  read(body: string): Calls;
+  /** `result`: stands for what only a tool could have given. */
+  read(body: string): Calls | 'result';
 };
 
 const DIALECTS: readonly Dialect[] = [
@@ -87,6 +89,20 @@ const DIALECTS: readonly Dialect[] = [
     family: /mistral|mixtral|magistral|devstral/,
     read: mistralCalls,
   },
+  {
+    open: '<tool_response>',
+    closes: ['</tool_response>'],
+    isToken: false,
+    family: /hermes|qwen|qwq/,
+    read: () => 'result',
+  },
+  {
+    open: '<｜tool▁outputs▁begin｜>',
+    closes: ['<｜tool▁outputs▁end｜>'],
+    isToken: true,
+    family: /deepseek/,
+    read: () => 'result',
+  },
 ];
 
 /** Llama 4's, without any mark: only where the whole answer is one and begins with an offered tool. */
@@ -107,5 +123,29 @@ export function dialectOf(text: string): Dialect | 'may' | 'no' {
 
 export type WrittenBy = { readonly name: string; readonly textDialect: TextDialect };
 
-export const isOfFamily = ({ family }: Dialect, model: WrittenBy): boolean =>
+const isOfFamily = ({ family }: Dialect, model: WrittenBy): boolean =>
   family.test(model.name.toLowerCase()) || family.test(model.textDialect);
+
+type Reader = {
+  readonly offered: ReadonlySet<string>;
+  readonly model: WrittenBy;
+  /** It stands where such a form counts. */
+  readonly isTrusted: boolean;
+};
+
+/** What a span of the form says; undefined: it is text like any other. */
+export function saidIn(dialect: Dialect, body: string, reader: Reader): Said | undefined {
+  const calls = dialect.read(body);
+  if (calls === 'result') return reader.isTrusted ? { kind: 'result' } : undefined;
+  const isOwn = isOfFamily(dialect, reader.model) && isMeant(body);
+  if (calls === undefined) {
+    const problem = `what stands behind ${dialect.open} cannot be read`;
+    return isOwn && reader.isTrusted ? { kind: 'broken', problem } : undefined;
+  }
+  const areOffered = calls.every(({ name }) => reader.offered.has(name));
+  return areOffered || isOwn ? { kind: 'calls', calls } : undefined;
+}
+
+/** It begins as calls do, not as the rest of a sentence. */
+export const isMeant = (body: string): boolean =>
+  /^\s*(?:[[{<]|[\w.-]+\s*(?:[[{(<]|>\s*[{<]))/.test(body);

@@ -30,33 +30,36 @@ const BEHIND_STRING = /\s*(?:[:}\]]|$|,\s*(?:["{[\-\d}\]]|(?:true|false|null|Tru
 function repaired(text: string, end: JsonEnd): string | undefined {
   const open: string[] = [];
   let out = '';
+  /** With the spaces behind it; left out before a bracket that closes. */
+  let comma = '';
   for (let at = 0; at < text.length; ) {
-    const char = text.charAt(at);
-    if (char === '"') {
-      const string = stringAt(text, at);
-      if (string === undefined) return undefined;
-      out += string.json;
-      at = string.end;
+    const token = tokenAt(text, at);
+    if (token === undefined) return undefined;
+    const { json } = token;
+    at = token.end;
+    if (json === ',' || (comma !== '' && /^\s$/.test(json))) {
+      comma += json;
       continue;
     }
-    const word = /[A-Z][a-z]+/y;
-    word.lastIndex = at;
-    const constant = CONSTANTS[word.exec(text)?.[0] ?? ''];
-    if (constant !== undefined) {
-      out += constant;
-      at = word.lastIndex;
-      continue;
-    }
-    if (char in CLOSERS) open.push(CLOSERS[char] ?? '');
-    if (char === '}' || char === ']') {
-      if (open.pop() !== char) return undefined;
-      out = out.replace(/,\s*$/, '');
-    }
-    out += char;
-    at += 1;
+    if (json in CLOSERS) open.push(CLOSERS[json] ?? '');
+    const isCloser = json === '}' || json === ']';
+    if (isCloser && open.pop() !== json) return undefined;
+    out += isCloser ? json : comma + json;
+    comma = '';
   }
   if (open.length > 0 && end === 'cut') return undefined;
-  return out.replace(/,\s*$/, '') + open.reverse().join('');
+  return out + open.reverse().join('');
+}
+
+/** A whole string, a constant or a single character. */
+function tokenAt(text: string, at: number) {
+  if (text.charAt(at) === '"') return stringAt(text, at);
+  const word = /[A-Z][a-z]+/y;
+  word.lastIndex = at;
+  const constant = CONSTANTS[word.exec(text)?.[0] ?? ''];
+  return constant === undefined
+    ? { json: text.charAt(at), end: at + 1 }
+    : { json: constant, end: word.lastIndex };
 }
 
 /** The string whose quote stands at `start`, as strict JSON. */

@@ -36,7 +36,11 @@ const OBJECT: Opening = { kind: 'object' };
 export const mayOpen = (char: string, { isLineStart }: Spot): boolean =>
   char === '{' || char === '[' || char === '<' || (char === '`' && isLineStart);
 
+/** Nobody writes more before a first key, or behind the marks of a fence. */
+const MAX_OPENING_CHARS = 200;
+
 export function openingOf(text: string, spot: Spot, reading: Reading): Opening {
+  if (text.length > MAX_OPENING_CHARS) return NO;
   if (text.startsWith('`')) return fenceOpening(text);
   const dialect = spot.isFenced ? 'no' : dialectOf(text);
   if (typeof dialect === 'object') return { kind: 'span', dialect };

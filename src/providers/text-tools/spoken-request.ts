@@ -32,10 +32,9 @@ export function spokenRequest(request: ModelRequest, model: Model): ModelRequest
   const { toolChoice, tools, ...rest } = request;
   const isTold = toolCalling === 'text' && tools.length > 0;
   const thread = spokenThread(request.messages, isTold ? 'done' : 'text', unimitated(tools, model));
-  const hasCalled = request.messages.some(({ role }) => role === 'tool');
   if (toolCalling === 'native') {
     const choice = toolChoice === undefined ? {} : { toolChoice };
-    const system = hasCalled ? withPart(request.system, EARLIER_CALLS) : request.system;
+    const system = tools.length === 0 ? rest.system : withPart(rest.system, EARLIER_CALLS);
     return { ...rest, ...choice, tools, system, messages: thread };
   }
   if (!isTold) return { ...rest, tools: [], messages: thread };

@@ -58,7 +58,7 @@ export function toolCallTag(body: string): Calls {
   return [{ name, args: argumentsFrom(written.map(([, key = '', value = '']) => [key, value])) }];
 }
 
-const KEY_AND_VALUE = /<arg_key>([\s\S]*?)<\/arg_key>\s*<arg_value>([\s\S]*?)(?:<\/arg_value>|$)/g;
+const KEY_AND_VALUE = /<arg_key>([^<]*)<\/arg_key>\s*<arg_value>([\s\S]*?)(?:<\/arg_value>|$)/g;
 
 function functionTags(text: string): Calls {
   const bodies = text.split('<function=').slice(1);
