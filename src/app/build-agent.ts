@@ -25,6 +25,7 @@ import type { Executor } from '../tools/exec/executor.ts';
 import { createTools } from '../tools/index.ts';
 import { redactedToolbox } from '../tools/redacted-toolbox.ts';
 import type { SendFileDeps } from '../tools/send-file.ts';
+import { createOwnFiles, OWN_FILES_SCOPE } from '../tools/own-files.ts';
 import type { Helpers } from '../tools/spawn.ts';
 import type { MissingTool, Toolbox } from '../tools/tool.ts';
 import { toolboxSettings } from '../tools/tool-settings.ts';
@@ -115,6 +116,7 @@ export function buildAgent(
     helpers,
     workflows,
     inboxes,
+    own: createOwnFiles(store.scope(OWN_FILES_SCOPE)),
     ...{ files, memory, past, skills, timeZone, executor, sessions },
     web: buildWeb(live, clock, resources),
     search: buildSearch(live, env),

@@ -2,6 +2,7 @@
 // Decided from the path as a call names it, in doubt for the stricter.
 
 import { HEARTBEAT_FILE } from './job-report.ts';
+import { GROUPS_FOLDER, PEOPLE_FOLDER } from './notes.ts';
 import { PROFILES_FOLDER } from './profile.ts';
 import { SKILLS_FOLDER, WORKSPACE_FILES } from './prompt.ts';
 import type { ToolAccess } from './rights.ts';
@@ -25,6 +26,7 @@ const OWN_NAMES: ReadonlySet<string> = new Set(RULE_FILES);
 const OWN_CONTEXT = /^CONTEXT(?:-[a-z0-9-]+)?\.md$/;
 /** One that leads where it says, on every disk. */
 const PLAIN_NAME = /^[A-Za-z0-9_-][A-Za-z0-9_. -]*(?<![. ])$/;
+const OWN_FOLDERS: ReadonlySet<string> = new Set([MEMORY_FOLDER, PEOPLE_FOLDER, GROUPS_FOLDER]);
 const CONTEXT_NAME = /^context(?:-.*)?\.md$/;
 /** Letters that a file system may take for others, or for none. */
 const IGNORABLE = /\p{Default_Ignorable_Code_Point}/gu;
@@ -58,6 +60,20 @@ export function isOwnFile(path: string): boolean {
   if (names.length === 1) return OWN_NAMES.has(first) || OWN_CONTEXT.test(first);
   if (RULE_FOLDERS.includes(first)) return true;
   return first === MEMORY_FOLDER && second.toLowerCase() !== EXTRACT_FOLDER;
+}
+
+const MEMORY_NAMES = /^(?:MEMORY\.md|learnings\.jsonl|sessions|backups|\d{4}-\d{2}-\d{2}\.md)$/;
+const SESSION_NAMES = /^(?:SESSION_[0-9a-f]{8}\.md|MEMORY-\d{1,4}\.md)$/;
+
+/** Whether the name of something in this folder is ours by the place it has; `folder` as its names. */
+export function isOwnName(folder: readonly string[], name: string): boolean {
+  const [first] = folder;
+  if (first === undefined) {
+    const isFolder = RULE_FOLDERS.includes(name) || OWN_FOLDERS.has(name);
+    return isFolder || OWN_NAMES.has(name) || OWN_CONTEXT.test(name);
+  }
+  if (first !== MEMORY_FOLDER) return false;
+  return (folder.length === 1 ? MEMORY_NAMES : SESSION_NAMES).test(name);
 }
 
 function namesOf(path: string): readonly string[] {

@@ -25,7 +25,7 @@ const input = z.object({
 });
 type Input = z.infer<typeof input>;
 
-export function createEditFile({ files }: WorkspaceAccess): Tool<Input> {
+export function createEditFile({ files, own }: WorkspaceAccess): Tool<Input> {
   return {
     name: 'edit_file',
     aliases: ['Edit', 'str_replace', 'replace', 'replace_in_file', 'string_replace', 'update_file'],
@@ -43,18 +43,23 @@ export function createEditFile({ files }: WorkspaceAccess): Tool<Input> {
     isVerbatim: true,
     input,
     describe: ({ path }) => path,
-    async run({ path, old_text, new_text }, { workspace, person }) {
-      checkNotes(path, { person });
+    async run({ path, old_text, new_text }, context) {
+      const { workspace } = context;
+      checkNotes(path, context);
       let line = 0;
+      let [before, after]: [Buffer | undefined, string] = [undefined, ''];
       const change = (content: Buffer | undefined) => {
         if (content === undefined) throw new ToolError('not_found', 'there is no such file');
         const edit = replaceExactly(decodeText(content), old_text, new_text);
         if (edit.kind === 'refused') throw new ToolError('invalid_arguments', edit.reason);
         refuseOversized(Buffer.byteLength(edit.text));
         line = edit.line;
+        [before, after] = [content, edit.text];
         return edit.text;
       };
       await files.update(workspace, path, change, { maxBytes: MAX_WRITE_BYTES });
+      const wasOwn = before !== undefined && (await own?.holds(before, context));
+      if (wasOwn === true) await own?.wrote(path, after, context);
       return `${EDITED}${path} at line ${line}.`;
     },
   };

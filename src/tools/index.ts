@@ -12,6 +12,7 @@ import { createExecuteCode } from './exec/execute-code.ts';
 import type { Executor } from './exec/executor.ts';
 import { createListDir } from './list-dir.ts';
 import { createMessage } from './message.ts';
+import type { OwnFiles } from './own-files.ts';
 import { createCheckpoint, createPlan, type Plans } from './plan.ts';
 import { createReadDocument, type ReadDocumentDeps } from './read-document.ts';
 import { createReadEarlier, type ReadEarlierDeps } from './read-earlier.ts';
@@ -34,6 +35,7 @@ import { createWriteFile } from './write-file.ts';
 export type ToolsDeps = {
   /** Shared with memory, so that changes of one file run one after the other. */
   readonly files: GuardedFiles;
+  readonly own?: OwnFiles;
   readonly memory: MemoryStore;
   readonly skills: Skills;
   readonly sessions: ReadEarlierDeps['sessions'];
@@ -55,6 +57,7 @@ export type ToolsDeps = {
 
 export function createTools({
   files,
+  own,
   memory,
   skills,
   sessions,
@@ -76,12 +79,12 @@ export function createTools({
   const sessionSearch = createSessionSearch({ past, maxResultChars: reading.maxResultChars });
   const mailbox = createCheckInbox({ inboxes, timeZone });
   return [
-    createReadFile({ files }),
+    createReadFile({ files, own }),
     createReadDocument({ files, ...reading }),
     createReadResult(results),
-    createWriteFile({ files }),
-    createEditFile({ files }),
-    createListDir({ files }),
+    createWriteFile({ files, own }),
+    createEditFile({ files, own }),
+    createListDir({ files, own }),
     createRemember(memory),
     recall,
     sessionSearch,

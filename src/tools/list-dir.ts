@@ -18,7 +18,7 @@ const input = z.object({
 });
 type Input = z.infer<typeof input>;
 
-export function createListDir({ files }: WorkspaceAccess): Tool<Input> {
+export function createListDir({ files, own }: WorkspaceAccess): Tool<Input> {
   return {
     name: 'list_dir',
     aliases: ['ls', 'LS', 'dir', 'list_files', 'list_directory', 'list_folder', 'tree'],
@@ -30,9 +30,12 @@ export function createListDir({ files }: WorkspaceAccess): Tool<Input> {
     isVerbatim: true,
     input,
     describe: ({ path }) => path,
-    async run({ path }, { workspace, person }) {
-      checkNotes(path, { person });
+    async run({ path }, context) {
+      const { workspace } = context;
+      checkNotes(path, context);
       const listing = await files.list(workspace, path, { maxEntries: MAX_ENTRIES });
+      const names = listing.entries.map(({ name }) => name);
+      if (await own?.named(path, names, context)) context.own?.();
       const lines = listing.entries.map(describeEntry);
       if (lines.length === 0) lines.push('(the folder is empty)');
       if (listing.omitted > 0) lines.push(`[${listing.omitted} more entries not shown]`);

@@ -24,7 +24,7 @@ const input = z.object({
 });
 type Input = z.infer<typeof input>;
 
-export function createReadFile({ files }: WorkspaceAccess): Tool<Input> {
+export function createReadFile({ files, own }: WorkspaceAccess): Tool<Input> {
   return {
     name: 'read_file',
     aliases: [
@@ -46,10 +46,12 @@ export function createReadFile({ files }: WorkspaceAccess): Tool<Input> {
     isVerbatim: true,
     input,
     describe: ({ path, lines }) => (lines === undefined ? path : `${path} ${lines}`),
-    async run({ path, lines }, { workspace, person }) {
-      checkNotes(path, { person });
+    async run({ path, lines }, context) {
+      const { workspace } = context;
+      checkNotes(path, context);
       const content = await files.read(workspace, path, { maxBytes: MAX_READ_BYTES });
       if (isDocument(content)) throw new ToolError('execution', IS_DOCUMENT);
+      if (await own?.holds(content, context)) context.own?.();
       const text = decodeText(content);
       if (lines !== undefined && lines.trim() !== '') return cutLines(text, lines);
       return text === '' ? '(the file is empty)' : text;

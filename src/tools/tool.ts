@@ -38,6 +38,8 @@ export type ToolContext = {
   readonly payer?: Payer;
   /** What came with the messages of this conversation, oldest first; left out outside of a turn. */
   readonly attached?: readonly AttachedMedia[];
+  /** Of a tool that taints: this result holds nothing that others wrote. */
+  own?(): void;
   /** Shows the model an image with the result; left out outside of a turn. */
   show?(image: AttachedMedia): void;
   /**

@@ -124,13 +124,19 @@ async function runTool(
   deps: ToolboxDeps,
 ): Promise<ToolOutcome> {
   const { settings, clock, log } = deps;
+  let isOwn = false;
+  const own = () => {
+    isOwn = true;
+  };
   try {
-    const text = await runWithDeadline((signal) => tryTwice(tool, input, { ...context, signal }), {
+    const run = (signal: AbortSignal) => tryTwice(tool, input, { ...context, own, signal });
+    const text = await runWithDeadline(run, {
       signal: context.signal,
       timeoutMs: tool.timeoutMs?.(input) ?? settings().timeoutMs,
       clock,
     });
-    return shown(tool, input, { status: 'ok', ...limited(text, deps) });
+    const outcome = { status: 'ok', ...limited(text, deps) } as const;
+    return isOwn ? outcome : shown(tool, input, outcome);
   } catch (error) {
     const failure = describeFailure(error);
     const { session, turnId } = context;

@@ -3,9 +3,14 @@
 import { ToolError } from '../core/errors.ts';
 import { leadsToOthers } from '../core/notes.ts';
 import type { GuardedFiles } from '../lib/guarded-files.ts';
+import type { OwnFiles } from './own-files.ts';
 import type { ToolContext } from './tool.ts';
 
-export type WorkspaceAccess = { readonly files: GuardedFiles };
+export type WorkspaceAccess = {
+  readonly files: GuardedFiles;
+  /** Left out: what stands in the workspace counts as words of others. */
+  readonly own?: OwnFiles | undefined;
+};
 
 /** Largest file that is read, bytes. */
 export const MAX_READ_BYTES = 10_000_000;

@@ -19,7 +19,7 @@ const input = z.object({
 });
 type Input = z.infer<typeof input>;
 
-export function createWriteFile({ files }: WorkspaceAccess): Tool<Input> {
+export function createWriteFile({ files, own }: WorkspaceAccess): Tool<Input> {
   return {
     name: 'write_file',
     aliases: ['Write', 'create_file', 'save_file', 'new_file'],
@@ -29,11 +29,13 @@ export function createWriteFile({ files }: WorkspaceAccess): Tool<Input> {
     accessOf: ({ path }, isTainted) => writeAccessOf(path, isTainted),
     input,
     describe: ({ path }) => path,
-    async run({ path, content }, { workspace, person }) {
-      checkNotes(path, { person });
+    async run({ path, content }, context) {
+      const { workspace } = context;
+      checkNotes(path, context);
       const bytes = Buffer.byteLength(content);
       refuseOversized(bytes);
       const result = await files.write(workspace, path, content);
+      await own?.wrote(path, content, context);
       const verb = result === 'created' ? 'Created' : 'Replaced';
       return `${verb} ${path} (${bytes.toLocaleString('en-US')} bytes).`;
     },
