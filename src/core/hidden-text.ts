@@ -81,7 +81,16 @@ export function reveal(state: HiddenTextState, chunk: string): Revealed {
   let current = state;
   let text = '';
   let isRetracted = false;
-  for (const char of chunk) {
+  for (let at = 0; at < chunk.length; ) {
+    const plain = plainRun(current, chunk.slice(at));
+    if (plain !== '') {
+      current = { ...current, line: (current.line + plain).slice(0, LINE_START_CHARS) };
+      text += plain;
+      at += plain.length;
+      continue;
+    }
+    const [char = ''] = chunk.slice(at, at + 2);
+    at += char.length;
     const step = read(current, char);
     current = step.state;
     if (step.isRetracted) {
@@ -91,6 +100,13 @@ export function reveal(state: HiddenTextState, chunk: string): Revealed {
     text += step.text;
   }
   return { state: current, text, isRetracted };
+}
+
+/** What can begin nothing to hide, up to where something could: all but the beginnings of lines. */
+function plainRun({ mode, held, line }: HiddenTextState, rest: string): string {
+  if (mode !== 'text' || held !== '' || line.trim() === '') return '';
+  const end = rest.search(/[\n<`]/);
+  return end < 0 ? rest : rest.slice(0, end);
 }
 
 /** What was held back for a tag that never became one. A thought that was never closed stays hidden. */
