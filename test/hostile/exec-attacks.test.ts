@@ -78,7 +78,7 @@ async function createWorld(config: object = WIDE) {
   ];
   const kept = [
     ...['AGENTS.md', 'memory/MEMORY.md', 'skills/good/SKILL.md', '.git/config'],
-    'profiles/quick.yaml',
+    ...['profiles/quick.yaml', 'workflows/tidy.yaml', 'capabilities/look.yaml'],
     ...['people/ann/memory/MEMORY.md', '.git/hooks/pre-commit', 'CONTEXT-telegram.md'],
   ].map((name) => join(workspace, name));
   for (const path of secrets) await write(path, `${CANARY} ${path}\n`);

@@ -113,6 +113,8 @@ function run(): void {
     fail('Duplicate mount point');
   }
   if (existsSync(join(state, name))) fail('the container name is already in use');
+  const complaint = join(folder, 'complaint');
+  if (existsSync(complaint)) process.stderr.write(readFileSync(complaint));
   mounts.sort((one, other) => one.target.split('/').length - other.target.split('/').length);
   const [uid = '', gid = ''] = (flags.user ?? '').split(':');
   const [scratch = '', options = ''] = (flags.tmpfs ?? '').split(':');

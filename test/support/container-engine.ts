@@ -18,6 +18,8 @@ export interface StandInEngine extends AsyncDisposable {
   /** Of containers that run, or were not taken away. */
   names(): readonly string[];
   stopAnswering(): Promise<void>;
+  /** From now on it says this whenever it runs something. */
+  complain(words: string): Promise<void>;
 }
 
 export type EngineCall = {
@@ -48,6 +50,7 @@ export async function startContainerEngine(name: 'docker' | 'podman'): Promise<S
       return lines.map((line) => JSON.parse(line) as EngineCall);
     },
     stopAnswering: () => writeFile(join(folder, 'down'), ''),
+    complain: (words) => writeFile(join(folder, 'complaint'), words),
     async [Symbol.asyncDispose]() {
       const left = names();
       if (left.length > 0) spawnSync(command, ['rm', '--force', ...left], { env: {} });

@@ -201,6 +201,9 @@ test('a container is no sandbox without an image, an engine that answers, or a w
       reason: expect.stringContaining(reason),
     });
   }
+  const unheld = 'Your kernel does not support memory limit capabilities. Limitation discarded.';
+  await podman.complain(unheld);
+  expect(await why(asked)).toMatchObject({ reason: expect.stringContaining(unheld) });
   await podman.stopAnswering();
   expect(await why(asked)).toMatchObject({
     reason: 'podman does not answer; docker is not installed',

@@ -36,6 +36,8 @@ const MEGABYTE = 1_000_000;
 /** Podman first: mostly it needs no administrator. */
 const ENGINES: readonly EngineName[] = ['podman', 'docker'];
 const MAX_WORDS = 300;
+/** As docker and podman tell that they do not hold what they were told to hold. */
+const LIMIT_LEFT_OUT = /\b(?:discarded|ignored)\b/i;
 
 export async function findContainer(wish: ContainerWish): Promise<FoundContainer> {
   const { image, engine } = wish.container;
@@ -124,8 +126,8 @@ function trial(sandbox: Sandbox): Promise<string | undefined> {
     const report = await runConfined(work, systemClock, new AbortController().signal);
     const taken = await readFile(join(workspace, 'taken'), 'utf8').catch(() => '');
     const isFine = report.ending.kind === 'exit' && report.ending.code === 0 && taken === folder;
-    if (isFine) return undefined;
     const words = report.errors.head.toString('utf8').trim().slice(0, MAX_WORDS);
+    if (isFine && !LIMIT_LEFT_OUT.test(words)) return undefined;
     return words || 'a folder of this machine is not the same one inside';
   });
 }
