@@ -83,4 +83,20 @@ describe('a model without tool calling', () => {
     ]);
     server.assertDone();
   });
+
+  it('is never asked with more than 80 % of its window: what was said long ago goes first', async () => {
+    const { rig, server } = await createTextRig();
+    // Twice as long where they stand in JSON.
+    const quotes = '"'.repeat(22_000);
+    server.respond(({ lastUserText }) => done(lastUserText.includes('more') ? quotes : 'Yes.'));
+    for (const turn of [1, 2, 3]) await rig.ask(turn, `more of it, ${turn}`);
+    expect(await rig.ask(4, 'is that all?')).toMatchObject({ kind: 'answered', answers: ['Yes.'] });
+    const sizes = server.requests.map(({ body }) => {
+      const messages = body['messages'] as { content: string }[];
+      return messages.reduce((sum, { content }) => sum + content.length, 0);
+    });
+    expect(Math.max(...sizes)).toBeGreaterThan(60_000);
+    expect(Math.max(...sizes)).toBeLessThanOrEqual(32_768 * 4 * 0.8);
+    server.assertDone();
+  });
 });
