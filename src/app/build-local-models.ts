@@ -46,6 +46,8 @@ export type BuiltLocalModels = {
 const IDLE_MS = 3_600_000;
 /** What is asked of a server about its models, for a list. */
 const MAX_LISTED = 20;
+/** Configured servers may be on another machine. */
+const LOOK_MS = 1500;
 
 export function buildLocalModels(parts: LocalModelsParts): BuiltLocalModels {
   return new LocalCare(parts);
@@ -144,7 +146,7 @@ class LocalCare implements BuiltLocalModels {
     const { models } = this.#parts;
     const { signal } = this.#stop;
     const places = models.current().localServers();
-    const found = await discoverLocalModels({ at: places, signal });
+    const found = await discoverLocalModels({ at: places, timeoutMs: LOOK_MS, signal });
     return Promise.all(
       found.map(async (server) => {
         const site = models.sites.at({ apiKey: '', ...places.find(isAt(server)), ...server });

@@ -27,7 +27,7 @@ export type FoundServer = {
 
 export interface LocalModels {
   isLocal(model: string): boolean;
-  /** Asks every server that is configured or at its usual address on this machine; a second at most. */
+  /** Asks every server that is configured or at its usual address on this machine; a few seconds at most. */
   look(): Promise<readonly FoundServer[]>;
   /** The configured one to change to; empty: any. */
   preferred(): string;
@@ -67,7 +67,7 @@ export const NOTHING_FOUND =
 
 const serverName = ({ label, address }: FoundServer) => `${label} at ${address}`;
 
-const STATES = { unknown: 'answers', up: 'answers', down: 'does not answer' } as const;
+const STATES = { unknown: 'not looked at yet', up: 'answers', down: 'does not answer' } as const;
 
 function stateWords({ state, load }: FoundServer): string {
   const { running, waiting, calls, waitedMs } = load;

@@ -3,7 +3,7 @@
 
 import { z } from 'zod';
 import type { LocalVendor } from '../core/model-names.ts';
-import { askLocal, isOk } from './local-http.ts';
+import { askLocal, isOk, type LocalAddress } from './local-http.ts';
 import { vendorOf } from './vendors.ts';
 
 export type LocalServer = {
@@ -17,6 +17,8 @@ export type DiscoverOptions = {
   readonly signal: AbortSignal;
   /** Where to look; the vendors' usual addresses when left out. */
   readonly at?: readonly Place[];
+  /** For each; left out: what a server on this machine needs at most. */
+  readonly timeoutMs?: number;
 };
 
 type Place = {
@@ -40,25 +42,26 @@ const NOT_A_CHAT_MODEL = /embed|rerank|whisper|\bbge-|tts|stable-diffusion/i;
 export async function discoverLocalModels(
   options: DiscoverOptions,
 ): Promise<readonly LocalServer[]> {
+  const { timeoutMs = PROBE_MS } = options;
   const places =
     options.at ?? PROBED.map((vendor) => ({ vendor, apiBase: vendorOf(vendor).apiBase }));
   const found = await Promise.all(
-    places.map(async (place) => ({
-      vendor: place.vendor,
-      apiBase: place.apiBase,
-      models: await probe(place, options.signal),
+    places.map(async ({ vendor, apiBase, apiKey = '' }) => ({
+      vendor,
+      apiBase,
+      models: await listModels({ apiBase, apiKey }, timeoutMs, options.signal),
     })),
   );
   return found.filter((server) => server.models.length > 0);
 }
 
-/** The models a server lists; none where it does not answer as one. */
-async function probe(
-  { apiBase, apiKey = '' }: Place,
+/** The models a server lists that can chat; none where it does not answer as one. */
+export async function listModels(
+  server: LocalAddress,
+  timeoutMs: number,
   signal: AbortSignal,
 ): Promise<readonly string[]> {
-  const question = { path: '/models', below: 'apiBase', timeoutMs: PROBE_MS } as const;
-  const said = await askLocal({ apiBase, apiKey }, question, signal);
+  const said = await askLocal(server, { path: '/models', below: 'apiBase', timeoutMs }, signal);
   const answer = modelList.safeParse(said !== undefined && isOk(said) ? said.body : undefined);
   if (!answer.success) return [];
   return answer.data.data.map((model) => model.id).filter((id) => !NOT_A_CHAT_MODEL.test(id));

@@ -12,6 +12,7 @@ import {
 import type { Clock } from '../lib/clock.ts';
 import { type GateLoad, LocalGate, type Place } from './local-gate.ts';
 import { askLocal, isOk, type LocalAddress } from './local-http.ts';
+import { listModels } from './local-servers.ts';
 import { loadModel, type WarmUp } from './local-warm-up.ts';
 import { type ModelFacts, readModelFacts } from './model-facts.ts';
 
@@ -87,9 +88,10 @@ export class LocalSite {
     return this.gate.ahead(this.#places);
   }
 
-  /** A call was answered to its end. */
-  answered(): void {
+  /** A call of the model was answered to its end; what is not known of it yet is asked now. */
+  answered(model: string): void {
     this.#answeredAt = this.#deps.clock.monotonic();
+    void this.ready(model);
   }
 
   /** Called in the last hour. */
@@ -147,7 +149,7 @@ export class LocalSite {
   async #load(model: string, how: WarmUp, signal: AbortSignal): Promise<boolean> {
     this.#learnt.delete(model);
     const before = await this.learn(model, signal);
-    if (before === undefined && !(await this.#answers(signal))) return false;
+    if (before === undefined && !(await this.#lists(model, signal))) return false;
     if (before?.isLoaded !== false) return true;
     const loading = { server: this.#server, model, clock: this.#deps.clock };
     const isLoaded = await loadModel({ ...loading, enter: () => this.enter(signal) }, how, signal);
@@ -168,6 +170,14 @@ export class LocalSite {
 
   #isRecent(at: number, sinceMs: number): boolean {
     return this.#deps.clock.monotonic() - at < sinceMs;
+  }
+
+  /** Servers of which only the address is known may call it otherwise, and take any name. */
+  async #lists(model: string, signal: AbortSignal): Promise<boolean> {
+    const { vendor } = this.#server;
+    if (vendor === 'local') return this.#answers(signal);
+    const listed = await listModels(this.#server, PROBE_TIMEOUT_MS, signal);
+    return listed.includes(model) || listed.includes(`${model}:latest`);
   }
 
   async #answers(signal: AbortSignal): Promise<boolean> {

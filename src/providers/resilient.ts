@@ -140,7 +140,7 @@ class ResilientCall {
           continue;
         }
         health.noteSuccess();
-        site?.answered();
+        site?.answered(this.#candidate.model);
         // Who gets the last event may not come back for more.
         place?.[Symbol.dispose]();
         log.info('model called', { ...elapsed(), status: event.stop, ...event.usage });

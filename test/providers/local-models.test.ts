@@ -146,6 +146,13 @@ describe('a call of a local model', () => {
     server.assertDone();
   });
 
+  it('has its server asked for its window afterwards, where nobody did before', async () => {
+    const { server, handle } = await world('llamacpp', 'local');
+    await using _server = server;
+    await askedBody(server, handle());
+    await expect.poll(() => handle().contextTokens, { interval: 5 }).toBe(8192);
+  });
+
   it('says nothing of thinking to a model that does not', async () => {
     const plain = { ...QWEN, id: 'llama3.1:8b' };
     const { server, handle } = await world('ollama', 'ollama', [plain]);
@@ -307,6 +314,14 @@ describe('warming up', () => {
       server.assertDone();
     },
   );
+
+  it('says of a model that the server does not have that it could not be loaded', async () => {
+    const { server, registry } = await world('ollama', 'ollama');
+    await using _server = server;
+    const { site } = registry.localModel('ollama/typo:8b') ?? {};
+    await site?.warmUp('typo:8b', { meter: undefined }, SIGNAL);
+    expect(site?.report().models).toMatchObject([{ warmth: { kind: 'failed' } }]);
+  });
 
   it('asks nothing of a model that is there, and says where nobody answers', async () => {
     const { side, server, registry, model } = await world('llamacpp', 'local');
