@@ -4,6 +4,7 @@
 import { type AccountName, type AccountRef, accountName, accountOf } from '../core/account.ts';
 import { accountViews } from '../core/config-accounts.ts';
 import { type AccountId, channelName, DEFAULT_ACCOUNT } from '../core/ids.ts';
+import { rememberedFor } from '../lib/read-once.ts';
 import type { Channel } from './channel.ts';
 import {
   CHANNELS,
@@ -56,11 +57,18 @@ export function createAccount(
   { definition, account, name, config }: ConfiguredAccount,
   parts: Pick<ChannelDeps, 'clock' | 'random'> & { current(): ChannelsConfig },
 ): Promise<Channel> {
+  // Both are asked several times a message, and change with the configuration only.
+  const own = rememberedFor(
+    (channels: ChannelsConfig) => configuredAccount(name, channels)?.config,
+  );
+  const all = rememberedFor((channels: ChannelsConfig) =>
+    accountsOf(definition, channels).map((each) => each.config),
+  );
   return definition.create(config, {
     ...parts,
     account,
-    current: () => configuredAccount(name, parts.current())?.config ?? config,
-    everywhere: () => accountsOf(definition, parts.current()).map((each) => each.config),
+    current: () => own(parts.current()) ?? config,
+    everywhere: () => all(parts.current()),
   });
 }
 

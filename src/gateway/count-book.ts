@@ -33,12 +33,11 @@ export class CountBook<Value> {
 
   /** The one row of these names, made where there is none. */
   at([first, ...others]: readonly [string, ...string[]]): CountRow<Value> {
+    const met = this.#rows.get(first);
+    if (met !== undefined && others.every((name) => this.#rows.get(name) === met)) return met;
     const names = [first, ...others];
     const found = [...new Set(names.flatMap((name) => this.#rows.get(name) ?? []))];
     const [known, ...more] = found;
-    if (known !== undefined && more.length === 0 && names.every((name) => known.names.has(name))) {
-      return known;
-    }
     const row: CountRow<Value> = {
       key: known?.key ?? first,
       names: new Set([...found.flatMap((one) => [...one.names]), ...names]),
