@@ -1,8 +1,13 @@
 // The commands of whoever runs a gateway: what became of a message, who may talk, what is on disk.
 
-import { stat } from 'node:fs/promises';
+import { readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { AUDIT_SCOPE } from '../../src/app/build-telemetry.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+import { silentLogger } from '../../src/lib/logger.ts';
+import { openEmbeddedStore } from '../../src/store/embedded.ts';
+import { openAuditFile } from '../../src/telemetry/audit-file.ts';
 import { runNanobot, type TemporaryHome, temporaryHome } from './run-nanobot.ts';
 
 let home: TemporaryHome;
@@ -47,6 +52,33 @@ describe('trace', () => {
 
   test('a message nobody knows is not found', async () => {
     expect((await run('trace', 'telegram:default:1')).code).toBe(6);
+  });
+});
+
+describe('audit', () => {
+  test('is verified, with what a killed process had begun, until somebody touches it', async () => {
+    const path = join(home.path, 'state.db');
+    const options = { path, clock: systemClock, log: silentLogger };
+    await using store = await openEmbeddedStore(options);
+    const audit = openAuditFile({
+      ...options,
+      path: join(home.path, 'audit.jsonl'),
+      state: store.scope(AUDIT_SCOPE),
+    });
+    const call = (id: string, status: string) =>
+      ({ kind: 'tool_call', fields: { call: id, tool: 'exec', status } }) as const;
+    await audit.enter(call('1', 'begun'));
+    audit.note(call('1', 'ok'));
+    await audit.enter(call('2', 'begun'));
+    const { code, stdout, stderr } = await run('audit', 'verify');
+    expect(code).toBe(0);
+    expect(stdout + stderr).toContain('1 call was begun without a word of the outcome');
+    expect(stdout).toMatch(/tool_call {2}call=2 tool=exec status=begun/);
+    expect(stdout).not.toContain('call=1');
+    const whole = await readFile(join(home.path, 'audit.jsonl'), 'utf8');
+    await writeFile(join(home.path, 'audit.jsonl'), whole.replace('exec', 'time'));
+    expect((await run('audit', 'verify')).code).toBe(1);
+    await writeFile(join(home.path, 'audit.jsonl'), whole);
   });
 });
 
