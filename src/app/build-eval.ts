@@ -16,11 +16,14 @@ import { readOnce } from '../lib/read-once.ts';
 import type { VendorRegistry } from '../providers/index.ts';
 import { openEmbeddedStore } from '../store/embedded.ts';
 import { holdHome } from '../store/home-lock.ts';
+import type { StateStore } from '../store/store.ts';
 import { openMetricsFile } from '../telemetry/metrics-file.ts';
+import { LOCAL_MODELS_SCOPE } from './build-models.ts';
 import { SPENDING_SCOPE } from './build-spending.ts';
 import type { LoadedConfig } from './config.ts';
 import type { Home } from './home.ts';
 import { LiveConfig } from './live-config.ts';
+import { openModelForAll } from './model-for-all.ts';
 import { createModels } from './models.ts';
 import { observedSpending } from './observed-spending.ts';
 
@@ -48,8 +51,6 @@ export type EvalWish = PurseWish & {
 };
 
 const MICROS = 1_000_000;
-/** The configured model, or the one that is asked for here. */
-const NOBODY_CHOSE = { current: () => '', set: async () => undefined };
 
 /** @throws HomeLockedError where a gateway runs in this home, StoreError */
 export async function openPurse(
@@ -65,10 +66,11 @@ export async function openPurse(
     openLogFile({ folder: home.logs, clock, keepDays: () => keepDays }),
   );
   const log = createLogger({ level, destination, redact: (text) => live.redact(text) });
-  const inner = await openSpending({ home, live, clock, log }, resources);
+  const store = resources.use(await openEmbeddedStore({ path: home.state, clock, log }));
+  const inner = await openSpending({ home, live, clock, log, store }, resources);
   const loadImage = async () =>
     ({ kind: 'unreadable', reason: 'images are not shown here' }) as const;
-  const forAll = NOBODY_CHOSE;
+  const forAll = await openModelForAll(store.scope(LOCAL_MODELS_SCOPE), live);
   const models = await createModels({ live, env, clock, log, forAll, loadImage });
   const { prices } = live.config.models;
   const { currency } = live.config.limits.budget;
@@ -77,22 +79,19 @@ export async function openPurse(
   return { models: models.current(), cost, clock };
 }
 
+type SpendingParts = {
+  readonly home: Home;
+  readonly live: LiveConfig;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly store: StateStore;
+};
+
 /** The ledgers of the gateway, without anybody who could be told or asked. */
 async function openSpending(
-  {
-    home,
-    live,
-    clock,
-    log,
-  }: {
-    readonly home: Home;
-    readonly live: LiveConfig;
-    readonly clock: Clock;
-    readonly log: Logger;
-  },
+  { home, live, clock, log, store }: SpendingParts,
   resources: AsyncDisposableStack,
 ): Promise<SpendingGuard> {
-  const store = resources.use(await openEmbeddedStore({ path: home.state, clock, log }));
   const silent = () => undefined;
   const spending = resources.use(
     new Spending({

@@ -116,14 +116,14 @@ export function scoreOf(items: readonly EvalItem[], chance?: number): EvalScore 
   };
 }
 
-/** A bar for each group, in the order in which they came. */
-export function barsOf(title: string, items: readonly EvalItem[]): EvalPlot {
+/** A bar for each group, in the order in which they came; nothing where nothing was answered. */
+export function barsOf(title: string, items: readonly EvalItem[]): readonly EvalPlot[] {
   const groups = [...Map.groupBy(items, ({ group }) => group)];
   const bars = groups.flatMap(([label, some]) => {
     const { rate, low, high } = scoreOf(some);
     return rate === undefined ? [] : [{ label, value: rate, low, high }];
   });
-  return { kind: 'bars', title, bars };
+  return bars.length === 0 ? [] : [{ kind: 'bars', title, bars }];
 }
 
 export const sumOf = (items: readonly EvalItem[], name: string) =>

@@ -133,7 +133,7 @@ function calibrated(items: readonly EvalItem[], steps: number) {
       'lead k for 99.9 % of the whole solution':
         rate === undefined ? undefined : leadFor(rate, steps, TARGET),
     }),
-    plots: [barsOf('right moves by part of the solution', items)],
+    plots: barsOf('right moves by part of the solution', items),
   };
 }
 
@@ -162,7 +162,7 @@ function solved(items: readonly EvalItem[]) {
       'median seconds a step': seconds(median(decided.map(({ ms }) => ms))),
     }),
     plots: [
-      barsOf('right steps by part of the solution', items),
+      ...barsOf('right steps by part of the solution', items),
       ...(errorFree.length > 1 ? [plot] : []),
     ],
   };

@@ -196,7 +196,7 @@ function summaryOf(items: readonly EvalItem[], { sizes, depths }: HaystackOption
         (median(items.filter(({ state }) => isAnswered(state)).map(({ ms }) => ms)) ?? 0) / 1000,
       'model calls a question': mean(items.flatMap(({ counts }) => counts['model calls'] ?? [])),
     }),
-    plots: [grid, barsOf('right by kind of question', items)],
+    plots: [...(facts.length === 0 ? [] : [grid]), ...barsOf('right by kind of question', items)],
   };
 }
 

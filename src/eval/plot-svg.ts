@@ -36,7 +36,7 @@ const line = (x1: number, y1: number, x2: number, y2: number, kind: string) =>
 /** Shares with the interval in which they truly lie. */
 export function barsSvg(title: string, bars: Bars): string {
   const longest = Math.max(0, ...bars.map(({ label }) => label.length));
-  const left = Math.max(LEFT, Math.min(320, longest * 6.6 + 12));
+  const left = Math.max(LEFT, Math.min(460, longest * 7.4 + 16));
   const width = Math.max(WIDTH, left + 320);
   const span = width - left - RIGHT;
   const height = TOP + bars.length * ROW + 24;
@@ -121,6 +121,6 @@ function lineSvg({
     text(LEFT, height - 22, figureText(first), 'middle', 'small'),
     text(WIDTH - 20, height - 22, figureText(last), 'middle', 'small'),
     text(LEFT + span / 2, height - 6, xLabel, 'middle', 'small'),
-    text(LEFT - 60, TOP + LINE_HEIGHT / 2, yLabel, 'middle', 'small'),
+    text(0, TOP + 4, yLabel, 'start', 'small'),
   ]);
 }

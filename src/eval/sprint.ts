@@ -37,7 +37,7 @@ export function sprint({ seed, tasks: planned }: SprintOptions): Benchmark {
           'tool calls a task': each('tool calls'),
           'failed tool calls': sumOf(answered, 'failed tool calls'),
         }),
-        plots: [barsOf('right by tier', items)],
+        plots: barsOf('right by tier', items),
       };
     },
   };
