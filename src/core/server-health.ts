@@ -1,5 +1,6 @@
-// Whether a model server on one's own machine is there, by what looking after it brought. One failure is
-// none: only after three in a row it counts as down, and each change is told once.
+// Whether a model server on one's own machine is there, by what looking after it brought, and whether a
+// model of it is ready. One failure is none: only after three in a row the server counts as down, and
+// each change is told once.
 
 export type ServerHealth = {
   readonly state: 'unknown' | 'up' | 'down';
@@ -8,6 +9,12 @@ export type ServerHealth = {
 };
 
 export type HealthChange = 'went_down' | 'came_back';
+
+/** How far a model is from answering at once. */
+export type Warmth =
+  | { readonly kind: 'warming' }
+  | { readonly kind: 'ready'; readonly tookMs: number }
+  | { readonly kind: 'failed' };
 
 export const UNKNOWN_HEALTH: ServerHealth = { state: 'unknown', failures: 0 };
 const FAILURES_UNTIL_DOWN = 3;

@@ -1,6 +1,6 @@
 // What /local and /status know of the models on one's own machines, and the words for it.
 
-import type { Warmth } from '../providers/local-site.ts';
+import type { Warmth } from '../core/server-health.ts';
 
 export type FoundModel = {
   /** With its prefix. */

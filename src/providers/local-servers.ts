@@ -43,7 +43,7 @@ export async function discoverLocalModels(
   options: DiscoverOptions,
 ): Promise<readonly LocalServer[]> {
   const { timeoutMs = PROBE_MS } = options;
-  const places =
+  const places: readonly Place[] =
     options.at ?? PROBED.map((vendor) => ({ vendor, apiBase: vendorOf(vendor).apiBase }));
   const found = await Promise.all(
     places.map(async ({ vendor, apiBase, apiKey = '' }) => ({

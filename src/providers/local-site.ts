@@ -8,6 +8,7 @@ import {
   type HealthChange,
   type ServerHealth,
   UNKNOWN_HEALTH,
+  type Warmth,
 } from '../core/server-health.ts';
 import type { Clock } from '../lib/clock.ts';
 import { type GateLoad, LocalGate, type Place } from './local-gate.ts';
@@ -23,12 +24,6 @@ export type SiteDeps = {
   /** Calls at once that a server of this kind takes. */
   places(vendor: LocalVendor): number;
 };
-
-/** How far a model is from answering at once. */
-export type Warmth =
-  | { readonly kind: 'warming' }
-  | { readonly kind: 'ready'; readonly tookMs: number }
-  | { readonly kind: 'failed' };
 
 export type KnownModel = {
   readonly model: string;
