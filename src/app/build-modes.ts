@@ -36,6 +36,7 @@ export type BuiltModes = {
   readonly desk: ModeDesk;
   readonly status: StatusSource;
   readonly background: readonly BackgroundWork[];
+  readonly traces: Pick<ReturnType<typeof createTraceFiles>, 'forget'>;
 };
 
 export function buildModes(parts: ModeParts): BuiltModes {
@@ -71,6 +72,7 @@ export function buildModes(parts: ModeParts): BuiltModes {
   return {
     ...shownModes(kinds, parts),
     modes: createModes(kinds, () => agents().mode),
+    traces,
     background: [
       { name: 'model probes', run: (signal) => probeRoles({ ...probing, everyMs }, signal) },
     ],

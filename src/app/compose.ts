@@ -91,7 +91,7 @@ async function build(
   const skills = buildSkills({ home, env, clock, workspace });
   const executor = buildExec({ live, clock, log, home, env });
   const schedules = () => automation.schedules;
-  const forgetful = () => [agent.plans, deciding.asks, own.workflows.runs];
+  const forgetful = () => [agent.plans, deciding.asks, own.workflows.runs, modes.traces];
   const later = { maxFileBytes, persons: () => persons, questions: () => questions, forgetful };
   const remembering = buildMemory({ ...foundations, home, resources, ...later });
   const { sessions, files } = remembering;

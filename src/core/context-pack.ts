@@ -24,7 +24,12 @@ export const cut = (text: string, most: number) =>
   text.length <= most ? text : `${text.slice(0, most - 1).toWellFormed()}…`;
 const oneLine = (text: string) => text.replace(/\s+/g, ' ').trim();
 
-export type DescribedTool = { readonly name: string; readonly description: string };
+export type DescribedTool = {
+  readonly name: string;
+  readonly description: string;
+  /** JSON Schema of the arguments. */
+  readonly schema: Readonly<Record<string, unknown>>;
+};
 
 export type RouterActions = {
   readonly tools: readonly DescribedTool[];
@@ -56,13 +61,26 @@ export function routerDirective({ tools, hasSpecialist, maySpawn }: RouterAction
   return [head, ...toolLines(tools, DIRECTIVE_CHARS - head.length)].join('\n');
 }
 
-/** Every name; behind it what it is for, as far as there is room. */
+/** Every name with what it needs; behind it what it is for, as far as there is room. */
 function toolLines(tools: readonly DescribedTool[], room: number): readonly string[] {
-  const names = tools.reduce((sum, { name }) => sum + name.length + 3, 0);
-  const each = Math.min(ABOUT_CHARS, Math.floor((room - names) / Math.max(1, tools.length)) - 2);
-  if (each < MIN_ROOM_CHARS)
-    return [cut(tools.map(({ name }) => name).join(', '), Math.max(0, room))];
-  return tools.map(({ name, description }) => `- ${name}: ${cut(oneLine(description), each)}`);
+  const called = tools.map((tool) => `${tool.name}(${neededBy(tool).join(', ')})`);
+  const taken = called.reduce((sum, each) => sum + each.length + 5, 0);
+  const each = Math.min(ABOUT_CHARS, Math.floor((room - taken) / Math.max(1, tools.length)));
+  if (each < MIN_ROOM_CHARS) {
+    const all = called.join(' ');
+    return [all.length <= room ? all : cut(tools.map(({ name }) => name).join(' '), room)];
+  }
+  return tools.map(
+    ({ description }, index) => `- ${called[index]}: ${cut(oneLine(description), each)}`,
+  );
+}
+
+/** The arguments it must have; where there are none, the first it may have. */
+function neededBy({ schema: { required, properties } }: DescribedTool): readonly string[] {
+  const needed = Array.isArray(required) ? required.map(String) : [];
+  if (needed.length > 0) return needed;
+  const isObject = typeof properties === 'object' && properties !== null;
+  return isObject ? Object.keys(properties).slice(0, 1) : [];
 }
 
 /** What was said before, newest last. */

@@ -6,6 +6,7 @@ import { messagesTokens, textTokens } from '../../core/tokens.ts';
 import type { ModelMessage } from '../../core/transcript.ts';
 import type { ModelEvent, ToolSpec } from '../../providers/provider.ts';
 import { chargedMeter } from '../charge.ts';
+import { TurnTime } from '../turn-time.ts';
 import { untilAborted } from '../until-aborted.ts';
 import type { ModeTurn } from './modes.ts';
 import type { RoleHealth, RoleModel } from './role-health.ts';
@@ -42,10 +43,11 @@ export async function askRole(
   signal: AbortSignal,
 ): Promise<AskedRole> {
   const late = new AbortController();
-  const deadline = turn.clock.timer(call.timeoutMs, () => late.abort(new RoleLate()));
+  const time = new TurnTime(turn.clock);
+  const deadline = time.limit(call.timeoutMs, () => late.abort(new RoleLate()));
   try {
     const either = AbortSignal.any([signal, late.signal]);
-    return { kind: 'answered', answer: await answerOf(turn, who, call, either) };
+    return { kind: 'answered', answer: await answerOf(turn, { ...who, time }, call, either) };
   } catch (error) {
     signal.throwIfAborted();
     if (!(error instanceof ProviderError || error instanceof RoleLate)) throw error;
@@ -53,6 +55,7 @@ export async function askRole(
     return { kind: 'failed', isOut: health.failed(who, payerOf(turn)) };
   } finally {
     deadline[Symbol.dispose]();
+    turn.time.goOn();
   }
 }
 
@@ -60,7 +63,7 @@ export const payerOf = ({ input }: ModeTurn) => input.messages[0].message;
 
 async function answerOf(
   turn: ModeTurn,
-  { role, model }: RoleModel,
+  { role, model, time }: RoleModel & { readonly time: TurnTime },
   { system, timeoutMs: _, ...asked }: RoleCall,
   signal: AbortSignal,
 ): Promise<RoleAnswer> {
@@ -73,6 +76,9 @@ async function answerOf(
   const meter = chargedMeter(turn.spending, payerOf(turn), metered);
   const handle = turn.models.resolve(model, 'once');
   for await (const event of untilAborted(handle.stream(request, signal, meter), signal)) {
+    // A wait for a place at a local server is no part of the call, nor of the turn.
+    const isWaiting = event.type === 'waiting' && event.ahead > 0;
+    for (const each of [time, turn.time]) isWaiting ? each.standStill() : each.goOn();
     if (event.type === 'finished') return event;
   }
   throw new ProviderError('the answer did not end', {

@@ -81,7 +81,8 @@ export class RoleHealth {
   sentence(model: RoleModel): string {
     const known = this.#known.get(keyOf(model));
     const failures = known?.breaker.failures ?? 0;
-    if (known === undefined || failures === 0) return `The ${titleOf(model)} answers.`;
+    if (known === undefined) return `The ${titleOf(model)} was not asked yet.`;
+    if (failures === 0) return `The ${titleOf(model)} answers.`;
     const since = new Date(known.sinceMs).toISOString().slice(0, 16).replace('T', ' ');
     return known.breaker.openUntil === undefined
       ? `The ${titleOf(model)} failed ${times(failures)}.`
