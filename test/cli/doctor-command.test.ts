@@ -61,6 +61,17 @@ test('secrets written out, hosts inside and programs without a sandbox are point
   expect(said).not.toContain('the-token-itself');
 });
 
+test('a sandbox that cannot be had is named with what is missing', async () => {
+  const exec = { sandbox: 'container', container: { image: 'no-such-image:of-ours' } };
+  await home.writeConfig({ version: 1, tools: { exec } });
+  const { found } = await findings();
+  const finding = found.find(({ check }) => check === 'programs');
+  expect(finding?.level).toBe('warn');
+  expect(finding?.text).toMatch(/podman (?:is not installed|does not answer|has no image)/);
+  expect(finding?.text).toMatch(/docker (?:is not installed|does not answer|has no image)/);
+  expect(finding?.remedy).toContain('pull no-such-image:of-ours');
+});
+
 test('a configuration that does not load is a failure for each of its problems', async () => {
   await home.writeConfig({ version: 1, gatway: {}, memory: { enabled: 1 } });
   const { code, found } = await findings();

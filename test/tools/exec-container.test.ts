@@ -210,3 +210,21 @@ test('a container is no sandbox without an image, an engine that answers, or a w
   });
   await podman[Symbol.asyncDispose]();
 });
+
+test('where the container of nanobot forbids name spaces, that is said with what to give it', async () => {
+  const { home } = await createWorkspace();
+  const bwrap = '#!/bin/sh\n[ "$1" = --help ]\n';
+  await writeFile(join(home, 'bwrap'), bwrap, { mode: 0o755 });
+  const found = async (isContained: boolean) => {
+    const system = { path: home, isContained };
+    return (await createTestExecutor({ home, env, system })).found;
+  };
+  expect(await found(true)).toMatchObject({
+    reason: 'the container of nanobot forbids bubblewrap to make name spaces',
+    remedy: expect.stringContaining('--security-opt seccomp=unconfined'),
+  });
+  expect(await found(false)).toMatchObject({
+    reason: 'bubblewrap cannot make name spaces here',
+    remedy: expect.stringContaining('kernel.apparmor_restrict_unprivileged_userns=0'),
+  });
+});
