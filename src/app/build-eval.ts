@@ -60,7 +60,7 @@ export async function openPurse(
   const clock = systemClock;
   const holder = { pid: process.pid, startedAt: new Date().toISOString() };
   resources.use(await holdHome(home.lock, holder));
-  const live = new LiveConfig(loaded, env);
+  const live = new LiveConfig(withoutFallbacks(loaded), env);
   const { level, keepDays } = live.config.logging;
   const destination = resources.use(
     openLogFile({ folder: home.logs, clock, keepDays: () => keepDays }),
@@ -77,6 +77,13 @@ export async function openPurse(
   const maxMicros = maxCost === undefined ? undefined : Math.round(maxCost * MICROS);
   const cost = createCostCounter({ inner, prices, currency, maxMicros });
   return { models: models.current(), cost, clock };
+}
+
+/** What another model says in place of the one that is measured is no measure of it. */
+function withoutFallbacks(loaded: LoadedConfig): LoadedConfig {
+  const { agents } = loaded.config;
+  const defaults = { ...agents.defaults, fallbackModels: [] };
+  return { ...loaded, config: { ...loaded.config, agents: { ...agents, defaults } } };
 }
 
 type SpendingParts = {
@@ -118,7 +125,10 @@ export async function openEval(
   resources: AsyncDisposableStack,
 ): Promise<{ readonly trial: Trial; readonly cost: CostCounter }> {
   const { models, cost, clock } = await openPurse(wish, resources);
-  const handle = models.resolve(wish.model ?? models.defaultModel);
+  const name = wish.model ?? models.defaultModel;
+  // The window of a local model is known only once its server was asked.
+  await models.ready?.(name);
+  const handle = models.resolve(name);
   const payer = {
     chat: { channel: EVAL_CHANNEL, account: DEFAULT_ACCOUNT, chat: chatId(wish.name) },
     sender: { kind: 'system', source: 'webhook' },

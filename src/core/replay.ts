@@ -13,8 +13,8 @@ export type RecordedTurn = {
   readonly id: TurnId;
   /** Its place in the conversation, counted from 1. */
   readonly place: number;
-  /** What the model was shown of what came before. */
-  readonly before: readonly TranscriptEntry[];
+  /** What the model was shown of what came before; found out when asked. */
+  before(): readonly TranscriptEntry[];
   /** What the turn began with. */
   readonly asked: readonly UserEntry[];
   /** What came while it ran: after how many answers of the model, and what. */
@@ -25,28 +25,36 @@ export type RecordedTurn = {
 };
 
 export function recordedTurns(entries: readonly TranscriptEntry[]): readonly RecordedTurn[] {
-  const ids = [...new Set(entries.flatMap((entry) => turnOf(entry) ?? []))];
-  return ids.map((id, index) => {
-    const own = entries.filter((entry) => turnOf(entry) === id);
-    const start = entries.findIndex((entry) => turnOf(entry) === id);
-    const before = entries.slice(0, start);
-    const users = own.flatMap((entry, at) => (entry.role === 'user' ? [{ entry, at }] : []));
-    const answered = (at: number) =>
-      own.slice(0, at).filter(({ role }) => role === 'assistant').length;
-    const placed = users.map(({ entry, at }) => ({ entry, after: answered(at) }));
-    return {
-      id,
-      place: index + 1,
-      before: windowOf(before),
-      asked: placed
-        .filter(({ after }) => after === 0)
-        .map(({ entry }, at) => ({ messageId: messageId(`${id}/asked/${at}`), ...entry })),
-      steered: placed.filter(({ after }) => after > 0),
-      answers: own.filter((entry) => entry.role === 'assistant'),
-      results: own.filter((entry) => entry.role === 'tool'),
-      end: own.find((entry) => entry.role === 'turn_end'),
-    };
-  });
+  const starts = new Map<TurnId, number>();
+  for (const [at, entry] of entries.entries()) {
+    const id = turnOf(entry);
+    if (id !== undefined && !starts.has(id)) starts.set(id, at);
+  }
+  const owns = Map.groupBy(entries, turnOf);
+  return [...starts].map(([id, start], index) => ({
+    ...partsOf(id, owns.get(id) ?? []),
+    id,
+    place: index + 1,
+    before: () => windowOf(entries.slice(0, start)),
+  }));
+}
+
+function partsOf(id: TurnId, own: readonly TranscriptEntry[]) {
+  const users: { readonly entry: UserEntry; readonly after: number }[] = [];
+  const answers: AssistantEntry[] = [];
+  for (const entry of own) {
+    if (entry.role === 'user') users.push({ entry, after: answers.length });
+    if (entry.role === 'assistant') answers.push(entry);
+  }
+  return {
+    answers,
+    asked: users
+      .filter(({ after }) => after === 0)
+      .map(({ entry }, at) => ({ messageId: messageId(`${id}/asked/${at}`), ...entry })),
+    steered: users.filter(({ after }) => after > 0),
+    results: own.filter((entry) => entry.role === 'tool'),
+    end: own.find((entry) => entry.role === 'turn_end'),
+  };
 }
 
 /** Why it cannot be played again to the same end; undefined where it can. */

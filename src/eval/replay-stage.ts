@@ -29,12 +29,14 @@ const NOT_RECORDED: ToolOutcome = {
 /** One turn at a time is on it. */
 export class ReplayStage {
   #turn: RecordedTurn | undefined;
+  #before: readonly TranscriptEntry[] = [];
   #own: TranscriptEntry[] = [];
   #left: ToolEntry[] = [];
   #spoken = 0;
 
   put(turn: RecordedTurn): void {
     this.#turn = turn;
+    this.#before = turn.before();
     this.#own = [];
     this.#left = [...turn.results];
     this.#spoken = 0;
@@ -47,7 +49,7 @@ export class ReplayStage {
 
   /** Appends to memory alone. */
   readonly sessions: SessionStore = {
-    load: async () => this.#turn?.before ?? [],
+    load: async () => this.#before,
     append: async (_session, entries) => void this.#own.push(...entries),
     appendIf: async () => false,
     turn: async (_session, id: TurnId) =>

@@ -33,7 +33,8 @@ export async function createEvalRig(
   const home = homeOf(env);
   const written = {
     version: 1,
-    agents: { defaults: { model: 'openai/sim' } },
+    // What it would answer is no measure of the one that is asked.
+    agents: { defaults: { model: 'openai/sim', fallbackModels: ['openai/backup'] } },
     providers: { openai: { apiBase: server.openaiBase, apiKey: 'k' } },
     retry: { providerAttempts: 0 },
     gateway: { port: 0 },

@@ -4,10 +4,17 @@
 import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { configSchema } from '../../src/core/config.ts';
+import { callId, messageId, sessionKey, type TurnId, turnId } from '../../src/core/ids.ts';
+import type { TranscriptEntry, UserEntry } from '../../src/core/transcript.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+import { silentLogger } from '../../src/lib/logger.ts';
+import { createJsonlSessionStore } from '../../src/sessions/jsonl.ts';
 import { callTools, type LlmRequest, say } from '../support/llm-server.ts';
 import { createEvalRig, type EvalRig } from './eval-rig.ts';
 
 const SESSION = 'terminal:diary';
+const sessionPolicy = configSchema.parse({ version: 1 }).sessions;
 let rig: EvalRig;
 let calls = 0;
 
@@ -92,9 +99,69 @@ describe('replay', () => {
     expect(metrics.slice(-2).map((line) => JSON.parse(line).role)).toEqual(['eval', 'eval']);
   });
 
+  it('takes up what came while a turn ran, tools that are gone, and leaves out what was broken off', async () => {
+    const store = createJsonlSessionStore({
+      ...{ folder: rig.home.sessions, clock: systemClock, log: silentLogger },
+      policy: () => sessionPolicy,
+    });
+    const session = sessionKey('terminal:long');
+    const [done, stopped] = [turnId('terminal:long#1'), turnId('terminal:long#3')];
+    const at = Date.UTC(2026, 0, 15);
+    const said = { role: 'assistant', thinking: [], model: 'openai/sim', at } as const;
+    const call = { id: callId('c1'), name: 'weather_of_mars', arguments: '{"place":"Olympus"}' };
+    const asked = (turn: TurnId, seq: number, text: string): UserEntry => ({
+      ...{
+        role: 'user',
+        turnId: turn,
+        messageId: messageId(`terminal:default:${seq}`),
+        seq,
+        text,
+        at,
+      },
+    });
+    const entries: readonly TranscriptEntry[] = [
+      asked(done, 1, 'How is Mars?'),
+      { ...said, turnId: done, text: '', toolCalls: [call], throughSeq: 1 },
+      {
+        role: 'tool',
+        turnId: done,
+        callId: call.id,
+        name: call.name,
+        status: 'ok',
+        text: 'Red.',
+        at,
+      },
+      asked(done, 2, 'In one word, please.'),
+      { ...said, turnId: done, text: 'Red', toolCalls: [], throughSeq: 2 },
+      { role: 'turn_end', turnId: done, outcome: 'answered', answers: ['Red'], throughSeq: 2, at },
+      asked(stopped, 3, 'And Venus?'),
+      { role: 'turn_end', turnId: stopped, outcome: 'stopped', answers: [], throughSeq: 3, at },
+    ];
+    await store.append(session, entries, { durable: true });
+    await store[Symbol.asyncDispose]();
+
+    const recorded = await rig.cli('replay', session);
+    expect(recorded.stdout).toMatch(/^turn 1 .* the same\nturn 2 .* left out: it was stopped$/);
+    expect([recorded.code, recorded.stderr]).toEqual([
+      0,
+      expect.stringContaining('1 of 1 turns the same, 1 left out'),
+    ]);
+
+    const threads: string[] = [];
+    rig.server.respond(({ body, toolResults }) => {
+      threads.push(JSON.stringify(body['messages']));
+      const { id: _id, ...again } = call;
+      return toolResults.length === 0 ? callTools(again) : say('Red');
+    });
+    const asNow = await rig.cli('replay', session, '--turn', '1', '--model', 'openai/other');
+    expect(asNow.stdout).toContain('the same');
+    expect(threads.map((thread) => thread.includes('In one word'))).toEqual([false, true]);
+    expect(threads[1]).toContain('Red.');
+  });
+
   it('says so when today the record ends otherwise, and when there is no such turn', async () => {
     const names = await readdir(rig.home.sessions);
-    const name = names.find((each) => each.endsWith('.jsonl')) ?? '';
+    const name = names.find((each) => each.includes('diary') && each.endsWith('.jsonl')) ?? '';
     const path = join(rig.home.sessions, name);
     const whole = await readFile(path, 'utf8');
     await writeFile(
