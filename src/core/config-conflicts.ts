@@ -5,6 +5,7 @@ import type { Config } from './config.ts';
 import { emailConflicts } from './config-conflicts-email.ts';
 import { larkConflicts } from './config-conflicts-lark.ts';
 import { limitConflicts } from './config-conflicts-limits.ts';
+import { modeConflicts } from './config-conflicts-modes.ts';
 import { telegramConflicts } from './config-conflicts-telegram.ts';
 import { toolConflicts } from './config-conflicts-tools.ts';
 import { voiceConflicts } from './config-conflicts-voice.ts';
@@ -30,6 +31,7 @@ const CHECKS: readonly Check[] = [
   toolServerConflicts,
   voiceConflicts,
   modelChoices,
+  modeConflicts,
   retryWaits,
   urls,
   timeZone,

@@ -7,6 +7,8 @@ import { isAllowEntry, normaliseAllowed } from './whatsapp-jid.ts';
 
 type Upgrade = { readonly raw: JsonObject; readonly notes: readonly string[] };
 
+import { takeCapabilities } from './config-original-models.ts';
+
 const MOVED: readonly (readonly [from: string, to: string])[] = [
   ['channels.email.pollIntervalSecs', 'channels.email.pollSecs'],
   ['memory.session.rotationSizeBytes', 'sessions.rotationSizeBytes'],
@@ -16,6 +18,14 @@ const MOVED: readonly (readonly [from: string, to: string])[] = [
   ['tools.exec.timeout', 'tools.timeoutSecs'],
   ['tools.web.search.apiKey', 'tools.web.search.braveApiKey'],
   ['toolDelegation.maxSameToolCallPerTurn', 'agents.defaults.maxSameToolCallPerTurn'],
+  ['toolDelegation.model', 'agents.delegation.model'],
+  ['trio.routerModel', 'agents.trio.router.model'],
+  ['trio.routerTemperature', 'agents.trio.router.temperature'],
+  ['trio.specialistModel', 'agents.trio.specialist.model'],
+  ['trio.specialistTemperature', 'agents.trio.specialist.temperature'],
+  ['trio.traceLog', 'agents.trio.trace'],
+  ['trio.circuitBreaker.threshold', 'agents.circuit.failures'],
+  ['trio.circuitBreaker.cooldownSecs', 'agents.circuit.cooldownSecs'],
   ['timeouts.providerHttpSecs', 'timeouts.firstTokenSecs'],
   ['agents.defaults.localApiBase', 'providers.local.apiBase'],
 ];
@@ -34,7 +44,7 @@ const MEMORY = [
   'compaction session hygiene',
 ];
 const SECTIONS = [
-  'toolDelegation provenance proprioception trio worker lcm cluster modelCapabilities',
+  'toolDelegation provenance proprioception trio worker lcm cluster',
   'reasoning monitoring perplexityGate',
 ];
 
@@ -73,6 +83,7 @@ export function upgradeOriginalConfig(original: JsonObject): Upgrade {
   const steps = [
     moveKeys,
     takeFeishu,
+    takeCapabilities,
     dropKeys,
     dropOldDefaults,
     nameMailSecurity,

@@ -48,6 +48,20 @@ describe('the original file', () => {
       { channels: { lark: { enabled: true, appId: 'cli_1', appSecret: 's' } } },
     ],
     [
+      'the models of a trio',
+      {
+        toolDelegation: { mode: 'delegated', model: 'small' },
+        trio: { enabled: true, routerModel: 'r', circuitBreaker: { threshold: 5 } },
+      },
+      {
+        agents: {
+          delegation: { model: 'small' },
+          trio: { router: { model: 'r' } },
+          circuit: { failures: 5 },
+        },
+      },
+    ],
+    [
       'session limits',
       { memory: { session: { rotationSizeBytes: 50_000 } } },
       {
@@ -133,6 +147,21 @@ describe('the original file', () => {
 test('migrating twice changes nothing more', () => {
   const once = migrateConfig(ORIGINAL_DEFAULTS);
   expect(migrateConfig(once.raw)).toEqual({ raw: once.raw, from: undefined, notes: [] });
+});
+
+test('what models can do is taken over from the original, as far as it means something here', () => {
+  const modelCapabilities = {
+    'my-model': { sizeClass: 'Small', toolCalling: false, scratchPadRounds: 3 },
+    other: { maxReliableOutput: 900, thinking: true, sizeClass: 'huge' },
+    empty: { parser: 'qwen' },
+  };
+  const { raw, notes } = migrateConfig({ modelCapabilities });
+  expect(raw['modelCapabilities']).toEqual([
+    { models: 'my-model', sizeClass: 'small', toolCalling: 'text' },
+    { models: 'other', thinking: true, maxReliableOutput: 900 },
+  ]);
+  expect(notes).toContain('modelCapabilities is a list now');
+  expect(migrateConfig({ modelCapabilities: {} }).raw).not.toHaveProperty('modelCapabilities');
 });
 
 test('a file of a newer nanobot is not guessed at', () => {
