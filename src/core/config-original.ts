@@ -2,12 +2,11 @@
 // Keys that meant nothing, or mean nothing any more, go, each with a note.
 
 import { isJsonObject, type JsonObject, type JsonValue } from './config-json.ts';
+import { takeCapabilities } from './config-original-models.ts';
 import { valueAt, withoutValue, withValue } from './json-paths.ts';
 import { isAllowEntry, normaliseAllowed } from './whatsapp-jid.ts';
 
 type Upgrade = { readonly raw: JsonObject; readonly notes: readonly string[] };
-
-import { takeCapabilities } from './config-original-models.ts';
 
 const MOVED: readonly (readonly [from: string, to: string])[] = [
   ['channels.email.pollIntervalSecs', 'channels.email.pollSecs'],

@@ -75,7 +75,9 @@ function stateWords({ state, load }: FoundServer): string {
     STATES[state],
     ...(running === 0 ? [] : [`${running} running`]),
     ...(waiting === 0 ? [] : [`${waiting} waiting`]),
-    ...(calls === 0 ? [] : [`${calls} calls so far, which waited ${seconds(waitedMs)}`]),
+    ...(calls === 0
+      ? []
+      : [`${calls} ${calls === 1 ? 'call' : 'calls'} so far, which waited ${seconds(waitedMs)}`]),
   ].join(', ');
 }
 
