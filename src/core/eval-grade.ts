@@ -80,8 +80,14 @@ function conclusion(answer: string): string {
   return marked.at(-1) ?? plain(answer);
 }
 
+/** A list may stand below its heading: a result that names none of them is not the whole of it. */
+function concludedIn(answer: string, candidates: readonly string[]): ReadonlySet<string> {
+  const named = namedIn(conclusion(answer), candidates);
+  return named.size > 0 ? named : namedIn(answer, candidates);
+}
+
 /** Those of the candidates that the text names as whole words, in the plural too. */
-export function namedIn(text: string, candidates: readonly string[]): ReadonlySet<string> {
+function namedIn(text: string, candidates: readonly string[]): ReadonlySet<string> {
   const words = plain(text);
   const named = candidates.filter((candidate) => {
     const quoted = plain(candidate).replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
@@ -97,7 +103,7 @@ export function choiceSaid(
   inQuestion: readonly string[] = [],
 ): string | undefined {
   const open = candidates.filter((candidate) => !inQuestion.includes(candidate));
-  const named = [...namedIn(conclusion(answer), open)];
+  const named = [...concludedIn(answer, open)];
   if (named.length === 1) return named[0];
   const bold = [...answer.matchAll(/\*\*([^*\n]+)\*\*/g)].map(([, inner = '']) => inner).join('\n');
   const marked = [...namedIn(bold, open)];
@@ -121,15 +127,9 @@ export function listSaid(
   wanted: readonly string[],
   candidates: readonly string[],
 ): Retrieval {
-  const named = namedIn(conclusionOfList(answer), candidates);
+  const named = concludedIn(answer, candidates);
   const right = wanted.filter((one) => named.has(one)).length;
   return { right, named: named.size, wanted: wanted.length };
-}
-
-/** A list may stand below its heading: the mark of a result does not end it. */
-function conclusionOfList(answer: string): string {
-  const marked = conclusion(answer);
-  return /[\p{L}\p{N}]/u.test(marked) ? marked : plain(answer);
 }
 
 export const isExact = ({ right, named, wanted }: Retrieval) =>

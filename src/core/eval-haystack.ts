@@ -1,15 +1,7 @@
 // A corpus with facts in it, made from a seed: people with a job and a city, somewhere in talk about
 // other things. What is asked about it, and what a right answer is.
 
-import {
-  choiceSaid,
-  isExact,
-  listSaid,
-  numberSaid,
-  plain,
-  type Retrieval,
-  saysNobody,
-} from './eval-grade.ts';
+import { choiceSaid, plain, type Retrieval } from './eval-grade.ts';
 import { seeded } from './seeded.ts';
 
 export type Fact = { readonly name: string; readonly job: string; readonly city: string };
@@ -174,75 +166,4 @@ function partAbout(answer: string, { name }: Fact, needles: readonly Fact[]): st
     .map((other) => text.indexOf(plain(other.name), start + name.length))
     .filter((at) => at >= 0);
   return text.slice(start, Math.min(text.length, ...next));
-}
-
-export type AggregateQuestion = {
-  readonly kind: 'count' | 'most common' | 'in a city' | 'same city' | 'first';
-  readonly question: string;
-  readonly wanted: string;
-  isRight(answer: string): boolean;
-};
-
-/** Five questions that cannot be answered from one place of the text. */
-export function aggregateQuestions(
-  seed: number,
-  { text, facts }: Corpus,
-): readonly AggregateQuestion[] {
-  const draw = seeded(seed, `aggregate ${text.length}`);
-  const [first] = facts;
-  if (first === undefined) return [];
-  const [sociable = first, ...more] = facts.filter(({ city, name }) =>
-    facts.some((one) => one.city === city && one.name !== name),
-  );
-  const some = draw.pick([sociable, ...more]);
-  const other = draw.pick([first, ...facts]);
-  const counts = Map.groupBy(facts, ({ job }) => job);
-  const most = Math.max(...[...counts.values()].map(({ length }) => length));
-  const tops = [...counts].filter(([, { length }]) => length === most).map(([job]) => job);
-  const names = facts.map(({ name }) => name);
-  const inCity = facts.filter(({ city }) => city === other.city).map(({ name }) => name);
-  const neighbours = facts.filter(({ city, name }) => city === some.city && name !== some.name);
-  return [
-    {
-      kind: 'count',
-      question: `How many people in the text work as a ${some.job}? Answer with the number.`,
-      wanted: String(counts.get(some.job)?.length),
-      isRight: (answer) => numberSaid(answer) === counts.get(some.job)?.length,
-    },
-    {
-      kind: 'most common',
-      question:
-        'Which job is the most common in the text? If several are equally common, name one of them.',
-      wanted: tops.join(' or '),
-      // Of several that are equally common, each is right.
-      isRight(answer) {
-        const { right, named } = listSaid(answer, tops, JOBS);
-        const said = choiceSaid(answer, JOBS);
-        return (right > 0 && right === named) || tops.some((job) => job === said);
-      },
-    },
-    {
-      kind: 'in a city',
-      question: `Who in the text works in ${other.city}? Answer with the names.`,
-      wanted: inCity.join(', '),
-      isRight: (answer) => isExact(listSaid(answer, inCity, names)),
-    },
-    {
-      kind: 'same city',
-      question: `Who works in the same city as ${some.name}? Answer with the names, without ${some.name}; if there is nobody, say "nobody".`,
-      wanted: neighbours.map(({ name }) => name).join(', ') || 'nobody',
-      isRight: (answer) => {
-        const wanted = neighbours.map(({ name }) => name);
-        const candidates = names.filter((name) => name !== some.name);
-        if (wanted.length === 0 && !saysNobody(answer)) return false;
-        return isExact(listSaid(answer, wanted, candidates));
-      },
-    },
-    {
-      kind: 'first',
-      question: 'Who is the first person that the text names with their job? Answer with the name.',
-      wanted: first.name,
-      isRight: (answer) => choiceSaid(answer, names) === first.name,
-    },
-  ];
 }

@@ -1,10 +1,9 @@
 // Finds in a long text: facts at chosen depths of texts of chosen sizes, and questions about all of it.
 // The model is given the text itself, or the whole agent finds it with the tools of its memory.
 
+import { type AggregateQuestion, aggregateQuestions } from '../core/eval-aggregates.ts';
 import { isExact } from '../core/eval-grade.ts';
 import {
-  type AggregateQuestion,
-  aggregateQuestions,
   type Corpus,
   corpusOf,
   gradeNeedles,

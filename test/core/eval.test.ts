@@ -1,6 +1,7 @@
 // What the benchmarks decide by values alone: their tasks, what counts as right, what is computed.
 
 import { describe, expect, it, test } from 'vitest';
+import { aggregateQuestions } from '../../src/core/eval-aggregates.ts';
 import { choiceSaid, listSaid, numberSaid } from '../../src/core/eval-grade.ts';
 import {
   bestMove,
@@ -14,7 +15,6 @@ import {
   startOf,
 } from '../../src/core/eval-hanoi.ts';
 import {
-  aggregateQuestions,
   corpusOf,
   gradeNeedles,
   needleQuestion,
@@ -69,6 +69,7 @@ describe('a choice in an answer', () => {
     ['a baker or a notary', undefined],
     ['Not a baker; answer: notary', 'notary'],
     ['bakery', undefined],
+    ['The answer is as follows.\n- notary', 'notary'],
   ])('%j names %s', (answer, choice) => {
     expect(choiceSaid(answer, options)).toBe(choice);
   });
