@@ -32,7 +32,7 @@ export type Asked = Pick<StateOf<'streaming'>, 'model' | 'ask' | 'cue'>;
 
 /** @throws ProviderError `unknown_model` */
 export function planCall(turn: TurnContext, asked: Asked): ModelCall {
-  const { model, ask, cue } = asked;
+  const { model, cue } = asked;
   const { settings, input } = turn;
   const handle = turn.models.resolve(model);
   const contextTokens = Math.min(handle.contextTokens, settings.maxContextTokens);
@@ -49,7 +49,7 @@ export function planCall(turn: TurnContext, asked: Asked): ModelCall {
       workingOf(turn, contextTokens),
       standingOf(turn),
       ...(cue?.notes ?? []),
-      noteFor(ask, turn.limits.maxRounds),
+      noteFor(asked, turn.limits.maxRounds),
     ),
   );
   const { specs, mayCall } = offeredTools(turn, described, messages, { contextTokens, cue });
@@ -149,14 +149,15 @@ const CONCLUDE_BECAUSE: Readonly<Record<TurnLimit, (maxRounds: number) => string
     'Only calls that were made before were asked for, twice in a row: they bring nothing new.',
 };
 
-function noteFor(ask: Ask, maxRounds: number): string | undefined {
+function noteFor(asked: Asked, maxRounds: number): string | undefined {
+  const { ask } = asked;
   if (ask.kind === 'answer') return WRITE_ANSWER;
-  if (ask.kind === 'correct') return correction(ask);
+  if (ask.kind === 'correct') return correction({ ...ask, mayAct: mayAct(asked) });
   if (ask.kind === 'conclude') {
     const why = CONCLUDE_BECAUSE[ask.why](maxRounds);
     return `[${why} Answer now, without tools, with what you know; say what is left to do.]`;
   }
-  if (ask.remainingRounds === undefined) return undefined;
+  if (ask.remainingRounds === undefined || !mayAct(asked)) return undefined;
   return `[${ask.remainingRounds} of ${maxRounds} rounds of tool use remain for this answer.]`;
 }
 

@@ -189,6 +189,15 @@ describe('where the router fails', () => {
     expect(main.requests[0]?.tools.length).toBeGreaterThan(1);
   });
 
+  it('a main model that only writes is asked to take back what nobody did', async () => {
+    const { rig, main, router } = await createSharedRig('trio', { tools: TOOLS });
+    router.script(respond);
+    main.script(says('I have sent the mail to Ann.'), says('I could not send it.'));
+    expect((await rig.ask(1, 'write to Ann')).answers).toEqual(['I could not send it.']);
+    expect(shownTo(main)).not.toMatch(/do it now/i);
+    expect(main.requests[1]?.tools).toEqual([]);
+  });
+
   it('names what is missing before anything is asked', async () => {
     const { kinds, rig, main, asked } = await createSharedRig('trio', {
       tools: TOOLS,

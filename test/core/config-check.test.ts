@@ -107,6 +107,7 @@ describe('a wrong key or value is named with its path and the right one', () => 
 
 describe('settings that cannot both be meant are found at load', () => {
   test.each([
+    ['a trio without a router', { agents: { mode: 'trio' } }, 'agents.trio.router.model'],
     ['telegram without a token', { channels: { telegram: { enabled: true } } }, 'telegram.token'],
     [
       'a token that is none',
