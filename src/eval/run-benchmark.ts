@@ -17,6 +17,13 @@ export type BenchmarkRun = {
   progress(done: EvalItem, items: readonly EvalItem[], planned: number): void;
 };
 
+type Progress = {
+  readonly startedAt: number;
+  readonly items: readonly EvalItem[];
+  /** Why it is not whole. */
+  readonly because: string | undefined;
+};
+
 /** Errors in a row after which nothing more is to be hoped for. */
 const MAX_ERRORS_IN_A_ROW = 5;
 const KEEP_EVERY_MS = 10_000;
@@ -31,24 +38,7 @@ export async function runBenchmark(
   const { clock } = run.trial;
   const startedAt = clock.now();
   const items: EvalItem[] = [];
-  const result = (because?: string): EvalResult => ({
-    version: EVAL_VERSION,
-    benchmark: benchmark.benchmark,
-    variant: benchmark.variant,
-    status: because === undefined ? 'complete' : 'partial',
-    ...(because === undefined ? {} : { because }),
-    startedAt: new Date(startedAt).toISOString(),
-    endedAt: new Date(clock.now()).toISOString(),
-    program: run.program,
-    model: run.trial.subject.model,
-    seed: benchmark.seed,
-    options: benchmark.options,
-    planned: benchmark.planned,
-    score: scoreOf(items, benchmark.chance),
-    ...summaryOf(benchmark, items),
-    cost: run.cost.total(),
-    items: [...items],
-  });
+  const result = (because?: string) => resultOf(benchmark, run, { startedAt, items, because });
   const due = { keep: clock.monotonic() + KEEP_EVERY_MS, tell: clock.monotonic() + TELL_EVERY_MS };
   const because = await untilItEnds(benchmark, run, signal, async (item) => {
     items.push(item);
@@ -67,9 +57,31 @@ export async function runBenchmark(
   return whole;
 }
 
-function summaryOf(benchmark: Benchmark, items: readonly EvalItem[]) {
+function resultOf(
+  benchmark: Benchmark,
+  { trial, cost, program }: BenchmarkRun,
+  { startedAt, items, because }: Progress,
+): EvalResult {
   const { figures, plots } = benchmark.summary(items);
-  return { figures: { ...figures }, plots: [...plots] };
+  return {
+    version: EVAL_VERSION,
+    benchmark: benchmark.benchmark,
+    variant: benchmark.variant,
+    status: because === undefined ? 'complete' : 'partial',
+    ...(because === undefined ? {} : { because }),
+    startedAt: new Date(startedAt).toISOString(),
+    endedAt: new Date(trial.clock.now()).toISOString(),
+    program,
+    model: trial.subject.model,
+    seed: benchmark.seed,
+    options: benchmark.options,
+    planned: benchmark.planned,
+    score: scoreOf(items, benchmark.chance),
+    figures: { ...figures },
+    plots: [...plots],
+    cost: cost.total(),
+    items: [...items],
+  };
 }
 
 /** Why it ended early; undefined where it did not. */
