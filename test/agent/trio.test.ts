@@ -113,6 +113,29 @@ describe('the trio', () => {
   });
 });
 
+describe('what is killed on the way', () => {
+  it('goes on where it was: what was decided is not asked for again', async () => {
+    const { rig, main, router, specialist, asked } = await createSharedRig('trio', {
+      tools: TOOLS,
+    });
+    const killed = new AbortController();
+    router.script(decides({ action: 'specialist', target: 'sums' }), respond);
+    specialist.script(says('LOST'), says('FINDING'));
+    const events = (event: { readonly type: string }) => {
+      if (event.type === 'tool_started') killed.abort(new Error('killed'));
+    };
+    await expect(rig.run(rig.inputOf(1, ['add it']), killed.signal, events)).rejects.toThrow(
+      'killed',
+    );
+    await rig.restart();
+    main.script(says('Added.'));
+    expect((await rig.ask(1, 'add it')).answers).toEqual(['Added.']);
+    expect(asked.filter((name) => name === 'router')).toHaveLength(2);
+    expect(shownTo(router)).not.toContain('Before:');
+    expect(shownTo(main)).toContain('FINDING');
+  });
+});
+
 describe('what the person adds while the trio works', () => {
   it('is decided anew, also behind a question to them', async () => {
     const { rig, main, router, asked } = await createSharedRig('trio', { tools: TOOLS });

@@ -3,6 +3,8 @@
 
 import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
+import { routerDirective, routerQuestion } from '../../src/core/context-pack.ts';
+import { turnId } from '../../src/core/ids.ts';
 import { type RouteMeans, readPlan, type ToolPlan } from '../../src/core/route-decision.ts';
 import { fallbackDecision } from '../../src/core/route-fallback.ts';
 import { readDecision } from '../../src/core/route-parse.ts';
@@ -71,6 +73,33 @@ describe('the ladder reads', () => {
       }),
       { numRuns: 200 },
     );
+  });
+});
+
+describe('what the router is shown', () => {
+  it('is bounded however many tools there are and however much was said', () => {
+    const toolsOf = (count: number) =>
+      Array.from({ length: count }, (_, nth) => ({
+        name: `tool_number_${nth}`,
+        description: 'What it is for, at length. '.repeat(20),
+        schema: { type: 'object', properties: { path: {} }, required: ['path'] },
+      }));
+    for (const count of [0, 3, 25, 200]) {
+      const tools = toolsOf(count);
+      const directive = routerDirective({ tools, hasSpecialist: true, maySpawn: true });
+      expect(directive.length).toBeLessThanOrEqual(2000);
+      expect(directive.includes('tool_number_1')).toBe(count > 1);
+    }
+    const said = {
+      role: 'user',
+      turnId: turnId('t#1'),
+      text: 'word '.repeat(5000),
+      at: 0,
+    } as const;
+    const history = Array.from({ length: 50 }, () => said);
+    const own = [{ ...said, turnId: turnId('t#2') }];
+    expect(routerQuestion(history, own).length).toBeLessThan(3000);
+    expect(routerQuestion(own, own)).not.toContain('Before:');
   });
 });
 
