@@ -1,6 +1,7 @@
 // A profile of helpers, as it stands in a YAML file of the workspace: checked here, read elsewhere.
 
 import { z } from 'zod';
+import { valueProblem } from './value-problem.ts';
 
 /** Below the workspace; writing there is a rule. */
 export const PROFILES_FOLDER = 'profiles';
@@ -34,8 +35,7 @@ export type ReadProfile =
   | { readonly kind: 'broken'; readonly name: string; readonly problem: string };
 
 const NAME = /^[a-z0-9]+(?:-[a-z0-9]+)*$/;
-const MAX_VALUE_CHARS = 60;
-const FIELDS = Object.keys(profileSchema.shape).join(', ');
+const FIELDS = Object.keys(profileSchema.shape);
 const REMEDIES: Readonly<Record<string, string>> = {
   description: 'say in a sentence what the helper is for',
   tools: 'list names of tools, like [read_file, web_fetch], or leave it out for all',
@@ -58,28 +58,5 @@ export function readProfile(values: unknown, name: string): ReadProfile {
   }
   const parsed = profileSchema.safeParse(values);
   if (parsed.success) return { kind: 'valid', profile: { ...parsed.data, name } };
-  const [issue] = parsed.error.issues;
-  const path = pathOf(issue);
-  const field = path.filter((part) => typeof part === 'string').join('.') || 'the file';
-  const value = shownValue(values, path);
-  const remedy = REMEDIES[field] ?? REMEDIES[field.split('.', 1).join()] ?? `it may hold ${FIELDS}`;
-  return broken(`${field}: ${value}; ${remedy}`);
-}
-
-function pathOf(issue: z.core.$ZodIssue | undefined): readonly PropertyKey[] {
-  const path = issue?.path ?? [];
-  return issue?.code === 'unrecognized_keys' ? [...path, issue.keys[0] ?? ''] : path;
-}
-
-function shownValue(values: unknown, path: readonly PropertyKey[]): string {
-  let value: unknown = values;
-  for (const part of path) {
-    value =
-      typeof value === 'object' && value !== null
-        ? (value as Readonly<Record<PropertyKey, unknown>>)[part]
-        : undefined;
-  }
-  if (value === undefined) return 'it is missing';
-  const text = JSON.stringify(value).slice(0, MAX_VALUE_CHARS).toWellFormed();
-  return `${text} does not fit`;
+  return broken(valueProblem(parsed.error, values, REMEDIES, FIELDS));
 }

@@ -1,6 +1,7 @@
 // Reads a router's decision, from strict to lenient: arguments of a call, a JSON object somewhere in a text,
 // then forms that small models really write. What is none of them is no decision; nothing is guessed.
 
+import { isObject, objectsIn, parsed, repaired, withoutThoughts } from './lenient-json.ts';
 import { ROUTE_ACTIONS, type RouteDecision, routeDecisionSchema } from './route-decision.ts';
 
 export type ReadDecision = {
@@ -17,12 +18,11 @@ type Words = {
 
 const MAX_CHARS = 8000;
 const USUAL_CONFIDENCE = 0.5;
-const THOUGHT = /<think(?:ing)?>[\s\S]*?(?:<\/think(?:ing)?>|$)/gi;
 const KEYS = ['action', 'target', 'args', 'confidence'] as const;
 const ARG = /([A-Za-z_][\w-]*)\s*[=:]\s*("(?:[^"\\]|\\.)*"|'[^']*'|[^,;\n]+)/g;
 
 export function readDecision({ calls, text }: Words): ReadDecision | undefined {
-  const plain = text.slice(0, MAX_CHARS).replace(THOUGHT, ' ');
+  const plain = withoutThoughts(text.slice(0, MAX_CHARS));
   const objects = objectsIn(plain);
   return (
     first(calls.map(parsed), strict, 'call') ??
@@ -66,9 +66,6 @@ function chosenKeys(value: unknown): RouteDecision | undefined {
   return routeDecisionSchema.safeParse(decision).data;
 }
 
-const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-
 function actionOf(word: string): string | undefined {
   const plain = word
     .trim()
@@ -94,47 +91,6 @@ function argsOf(text: string): Readonly<Record<string, unknown>> {
 }
 
 const unquoted = (text: string) => text.trim().replace(/^(["'])([\s\S]*)\1$/, '$2');
-
-function parsed(json: string): unknown {
-  try {
-    return JSON.parse(json);
-  } catch {
-    return undefined;
-  }
-}
-
-/** Keys without quotes, single quotes, commas before the end. */
-function repaired(json: string): unknown {
-  return (
-    parsed(json) ??
-    parsed(
-      json
-        .replace(/'((?:[^'\\\n]|\\.)*)'(?=\s*[:,}\]])/g, (_, inner) => JSON.stringify(inner))
-        .replace(/([{,]\s*)([A-Za-z_]\w*)(?=\s*:)/g, '$1"$2"')
-        .replace(/,(?=\s*[}\]])/g, ''),
-    )
-  );
-}
-
-/** Everything between braces that belong together, outermost first. */
-function objectsIn(text: string): readonly string[] {
-  const found: string[] = [];
-  let [depth, start, inString] = [0, 0, false];
-  for (let at = 0; at < text.length; at += 1) {
-    const char = text[at];
-    if (inString && char === '\\') at += 1;
-    else if (char === '"' && depth > 0) inString = !inString;
-    else if (inString) continue;
-    else if (char === '{') {
-      if (depth === 0) start = at;
-      depth += 1;
-    } else if (char === '}' && depth > 0) {
-      depth -= 1;
-      if (depth === 0) found.push(text.slice(start, at + 1));
-    }
-  }
-  return found;
-}
 
 /** `tool, web_fetch, {"url": "..."}, 0.8`, also between braces. */
 function listIn(text: string): unknown {
