@@ -50,12 +50,14 @@ export function buildModes(parts: ModeParts): BuiltModes {
       return { failures, cooldownMs: cooldownSecs * 1000 };
     },
   });
-  const { budget } = live.config.limits;
   const delegating = {
     health,
     models,
     settings: () => agents().delegation,
-    priceOf: (model: string) => priceOf(model, live.config.models.prices, budget.currency),
+    priceOf(model: string) {
+      const { limits, models: known } = live.config;
+      return priceOf(model, known.prices, limits.budget.currency);
+    },
   };
   const traces = createTraceFiles(parts);
   const trio = createTrio({
