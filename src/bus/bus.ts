@@ -122,10 +122,7 @@ export type SendContext = {
   readonly repeatsUnknown: boolean;
   /** The platform message that shows this turn's live draft and should become the final text. */
   readonly draft?: NativeId;
-  /**
-   * Durably records that the next part stands in the chat. `isLast`: nothing more is sent, and it is
-   * recorded along with the end of the send.
-   */
+  /** Durably records that the next part stands in the chat; the last one along with the send's end. */
   partSent(id: NativeId, isLast?: boolean): Promise<void>;
 };
 
