@@ -4,7 +4,6 @@
 import { randomBytes } from 'node:crypto';
 import { createSideModel } from '../agent/side-model.ts';
 import type { AccountName } from '../core/account.ts';
-import type { CommandDeps } from '../gateway/command.ts';
 import { closeDecided } from '../gateway/decided-elsewhere.ts';
 import { createDispatcher, type DispatcherDeps } from '../gateway/dispatcher.ts';
 import { createGroupBuffer } from '../gateway/group-buffer.ts';
@@ -17,7 +16,6 @@ import { createReceiver } from '../gateway/receive.ts';
 import { createSessionSettings } from '../gateway/session-settings.ts';
 import { withoutBlocked } from '../gateway/shut-out.ts';
 import { createTurnPersonOf } from '../gateway/turn-person.ts';
-import { createUndo } from '../gateway/undo.ts';
 import { createPermits } from '../lib/permits.ts';
 import { holdHome } from '../store/home-lock.ts';
 import { createAlerts } from './alerts.ts';
@@ -25,7 +23,7 @@ import { buildAgent } from './build-agent.ts';
 import { buildArrivals } from './build-arrivals.ts';
 import { buildAsides } from './build-asides.ts';
 import { type Automation, buildAutomation } from './build-automation.ts';
-import { buildConversations, createBeginAnew, createCompactNow } from './build-conversations.ts';
+import { buildCommands } from './build-commands.ts';
 import { buildDecisions } from './build-decisions.ts';
 import { buildDoorWatch } from './build-door-watch.ts';
 import { buildExec } from './build-exec.ts';
@@ -117,37 +115,17 @@ async function build(
   const state = store.scope(PAIRING_SCOPE);
   const people = buildPeople(foundations);
   const { pairing, persons, strangers, decisions } = people;
-  const mediumOf = (channel: string) => policyOf(channel, live.config).medium;
   const turnDefaults = () => ({
     thinkingBudget: live.defaults.thinkingBudget,
     queueMode: live.config.queue.mode,
   });
-  const commands: CommandDeps = {
-    bus,
-    settings,
-    people,
-    spending: desk,
-    skills,
-    jobs: () => automation.jobs,
-    ...own.desks,
+  const commanded = { ...foundations, ...asking, settings, people, desk, skills, agent, home };
+  const commands = buildCommands({
+    ...{ ...commanded, remembering, own, modes, local, channelOf, turnDefaults },
     models: models.current,
-    local: local.desk,
-    modes: modes.desk,
-    defaults: turnDefaults,
-    memory: { ...remembering.desk, reflect: (message) => deciding.reflect(message) },
-    status: [modes.status, local.status, own.status, () => gateway.channelLines()],
-    mediumOf,
-    approvals: {
-      open: () => approvals.open(),
-      askAgain: (chat) => approvals.askAgain(chat),
-    },
-    drafts: { open: () => drafts.open(), askAgain: (chat) => drafts.askAgain(chat) },
-    compacting: createCompactNow(agent, remembering),
-    conversations: buildConversations({ ...foundations, ...asking, agent, home, settings }),
-    resetSession: createBeginAnew({ agent, remembering, asks: () => deciding.asks }),
-    undo: createUndo({ agent, bus, log, channel: (name) => manager.channel(name) }),
-    audit: foundations.measuring.audit,
-  };
+    jobs: () => automation.jobs,
+    channelLines: () => gateway.channelLines(),
+  });
   const judge = createJudge({ persons, policy: (account) => policyOf(account, live.config) });
   const ownerDoor = createOwnerDoor({ state, pairing });
   const isRunning = (name: AccountName) => manager.status(name)?.kind === 'running';

@@ -1,0 +1,74 @@
+// Builds what `/commands` work with: of every part what it has to say or lets be changed.
+
+import type { Channel } from '../channels/channel.ts';
+import type { AccountName } from '../core/account.ts';
+import type { CommandDeps } from '../gateway/command.ts';
+import type { People } from '../gateway/people.ts';
+import { createUndo } from '../gateway/undo.ts';
+import type { ModelRegistry } from '../providers/provider.ts';
+import type { BuiltAgent } from './build-agent.ts';
+import { buildConversations, createBeginAnew, createCompactNow } from './build-conversations.ts';
+import type { Deciding } from './build-decisions.ts';
+import type { BuiltLocalModels } from './build-local-models.ts';
+import type { BuiltMemory } from './build-memory.ts';
+import type { BuiltModes } from './build-modes.ts';
+import type { buildOwnTurns } from './build-own-turns.ts';
+import { policyOf } from './doors.ts';
+import type { Foundations } from './foundations.ts';
+import type { Home } from './home.ts';
+
+export type CommandParts = Pick<
+  Foundations,
+  'live' | 'clock' | 'log' | 'store' | 'bus' | 'measuring'
+> & {
+  readonly home: Home;
+  readonly settings: CommandDeps['settings'];
+  readonly people: People;
+  readonly desk: CommandDeps['spending'];
+  readonly skills: CommandDeps['skills'];
+  readonly agent: BuiltAgent;
+  readonly remembering: BuiltMemory;
+  readonly own: ReturnType<typeof buildOwnTurns>;
+  readonly modes: BuiltModes;
+  readonly local: BuiltLocalModels;
+  models(): ModelRegistry;
+  jobs: CommandDeps['jobs'];
+  turnDefaults: CommandDeps['defaults'];
+  channelOf(name: AccountName): Channel | undefined;
+  channelLines(): readonly string[];
+  persons(): People['persons'];
+  deciding(): Deciding;
+};
+
+export function buildCommands(parts: CommandParts): CommandDeps {
+  const { bus, live, log, agent, remembering, deciding, own, modes, local } = parts;
+  return {
+    bus,
+    settings: parts.settings,
+    people: parts.people,
+    spending: parts.desk,
+    skills: parts.skills,
+    jobs: parts.jobs,
+    ...own.desks,
+    models: parts.models,
+    local: local.desk,
+    modes: modes.desk,
+    defaults: parts.turnDefaults,
+    memory: { ...remembering.desk, reflect: (message) => deciding().reflect(message) },
+    status: [modes.status, local.status, own.status, () => parts.channelLines()],
+    mediumOf: (channel) => policyOf(channel, live.config).medium,
+    approvals: {
+      open: () => deciding().approvals.open(),
+      askAgain: (chat) => deciding().approvals.askAgain(chat),
+    },
+    drafts: {
+      open: () => deciding().drafts.open(),
+      askAgain: (chat) => deciding().drafts.askAgain(chat),
+    },
+    compacting: createCompactNow(agent, remembering),
+    conversations: buildConversations(parts),
+    resetSession: createBeginAnew({ agent, remembering, asks: () => deciding().asks }),
+    undo: createUndo({ agent, bus, log, channel: parts.channelOf }),
+    audit: parts.measuring.audit,
+  };
+}
