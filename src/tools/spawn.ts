@@ -130,7 +130,13 @@ export function createSpawn(where: () => Helpers): Tool<Input> {
   return {
     name: 'spawn',
     ...readDescription('spawn'),
-    aliases: ['subagent', 'delegate', 'spawn_agent', 'task_agent'],
+    aliases: [
+      ...['subagent', 'delegate', 'spawn_agent', 'task_agent'],
+      ...(['wait', 'check', 'list', 'cancel'] as const).map((action) => ({
+        name: action,
+        implies: { action },
+      })),
+    ],
     parameterAliases: {
       id: ['task_id', 'agent_id', 'pipeline_id', 'helper'],
       task: ['prompt', 'message', 'instructions'],

@@ -5,8 +5,10 @@ import { ALL_RIGHTS, NO_RIGHTS } from '../../src/core/rights.ts';
 import type { Clock } from '../../src/lib/clock.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { createCron } from '../../src/tools/cron.ts';
+import { createSpawn } from '../../src/tools/spawn.ts';
 import type { Tool } from '../../src/tools/tool.ts';
 import { createToolbox } from '../../src/tools/toolbox.ts';
+import { noHelpers } from '../support/no-helpers.ts';
 import { createWorkspace } from './workspace-fixture.ts';
 
 const toolboxDeps = (clock: Clock) => ({
@@ -206,6 +208,12 @@ describe('the toolbox', () => {
     const jobs = createToolbox({ ...toolboxDeps(clock), tools: () => [cron] });
     const every = jobs.bind('schedule', '{"action":"add","message":"tea","every_seconds":3600}');
     expect(every).toMatchObject({ arguments: expect.stringContaining('"every":"3600"') });
+    const spawn = createSpawn(noHelpers) as Tool;
+    const helpers = createToolbox({ ...toolboxDeps(clock), tools: () => [spawn] });
+    for (const action of ['wait', 'check', 'list', 'cancel']) {
+      const meant = { name: 'spawn', arguments: JSON.stringify({ action, id: 'h1' }) };
+      expect(helpers.bind(action, '{"task_id":"h1"}')).toMatchObject(meant);
+    }
   });
 
   test('a failure nobody expected is a result without its inner details', async () => {
