@@ -24,6 +24,7 @@ export const TOOL_NAMES = [
   'ask_user',
   'plan',
   'checkpoint',
+  'backtrack',
   'send_email',
   'check_inbox',
   'send_file',

@@ -19,6 +19,17 @@ export type Plan = { readonly goal: string; readonly steps: readonly PlanStep[] 
 /** What was done and what is open at a point of the task, in the words of the agent. */
 export type Checkpoint = { readonly done: string; readonly open: string };
 
+/** A checkpoint with what can be gone back to. */
+export type MarkedPoint = Checkpoint & {
+  /** As it was then. */
+  readonly plan?: Plan;
+  /** Why what was tried from here was given up, oldest first. */
+  readonly givenUp?: readonly string[];
+};
+
+/** `back`: how many marks, 1 = to the newest. */
+export type WayBack = { readonly back: number; readonly reason: string };
+
 /** As the model is reminded of it. */
 export type StandingNote = {
   readonly text: string;
@@ -29,7 +40,7 @@ export type StandingNote = {
 export type Standing = {
   readonly plan: Plan | undefined;
   /** Oldest first. */
-  readonly checkpoints: readonly Checkpoint[];
+  readonly checkpoints: readonly MarkedPoint[];
 };
 
 /** The conversation that a plan belongs to. */
@@ -42,6 +53,7 @@ export type PlanPlace = {
 
 /** The newest are kept. */
 export const MAX_CHECKPOINTS = 5;
+const MAX_GIVEN_UP = 5;
 const MAX_STANDING_CHARS = 6000;
 
 const SIGNS: Readonly<Record<PlanStep['status'], string>> = {
@@ -69,6 +81,21 @@ export function planProblem({ steps }: Plan): string | undefined {
   return hasCircle(steps) ? 'steps wait for each other in a circle' : undefined;
 }
 
+/**
+ * Goes back by so many marks, 1 = the newest: the plan is again as it was there, later marks are gone, and
+ * why the way was given up stays. Undefined where nothing was marked that long ago.
+ */
+export function goneBack(
+  { plan, checkpoints }: Standing,
+  { back, reason }: WayBack,
+): (Standing & { readonly to: MarkedPoint }) | undefined {
+  const at = checkpoints.length - back;
+  const point = checkpoints[at];
+  if (point === undefined) return undefined;
+  const to = { ...point, givenUp: [...(point.givenUp ?? []), reason].slice(-MAX_GIVEN_UP) };
+  return { plan: point.plan ?? plan, checkpoints: [...checkpoints.slice(0, at), to], to };
+}
+
 function hasCircle(steps: readonly PlanStep[]): boolean {
   const left = new Set(steps.keys());
   for (;;) {
@@ -90,12 +117,15 @@ export function checklist({ goal, steps }: Plan): string {
 /** As the model is reminded of it; undefined where nothing is under way. */
 export function standingNote({ plan, checkpoints }: Standing): string | undefined {
   const open = plan === undefined || isFinished(plan) ? [] : [planText(plan)];
-  const marks = checkpoints.map(
-    ({ done, open: left }) => `Checkpoint. Done: ${done} Open: ${left}`,
-  );
+  const marks = checkpoints.map(pointText);
   if (open.length + marks.length === 0) return undefined;
   const text = [...open, ...marks].join('\n');
   return `[Under way, by your own notes:\n${truncateText(text, MAX_STANDING_CHARS, 'notes left out')}]`;
+}
+
+export function pointText({ done, open, givenUp = [] }: MarkedPoint): string {
+  const tried = givenUp.map((reason) => ` Given up from here: ${reason}`).join('');
+  return `Checkpoint. Done: ${done} Open: ${open}${tried}`;
 }
 
 export function planText({ goal, steps }: Plan): string {

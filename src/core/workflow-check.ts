@@ -11,7 +11,16 @@ type Template = Parameters<typeof pathsIn>[0];
 
 const MAX_SHOWN_CHARS = 60;
 /** Tools that begin conversations, or speak in one where nobody is. */
-const NO_STEPS = ['workflow', 'spawn', 'cron', 'message', 'ask_user', 'plan', 'checkpoint'];
+const NO_STEPS = [
+  'workflow',
+  'spawn',
+  'cron',
+  'message',
+  'ask_user',
+  'plan',
+  'checkpoint',
+  'backtrack',
+];
 
 export const isStepTool = (tool: string) => !NO_STEPS.includes(tool);
 

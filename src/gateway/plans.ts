@@ -10,12 +10,15 @@ import type { ChatRef } from '../core/message.ts';
 import {
   type Checkpoint,
   checklist,
+  goneBack,
   isFinished,
   MAX_CHECKPOINTS,
+  type MarkedPoint,
   type Plan,
   type PlanPlace,
   type StandingNote,
   standingNote,
+  type WayBack,
 } from '../core/plan.ts';
 import { orAborted } from '../lib/aborted.ts';
 import type { Clock } from '../lib/clock.ts';
@@ -25,7 +28,7 @@ import type { KeyValueStore } from '../store/store.ts';
 
 type Kept = {
   readonly plan?: Plan;
-  readonly checkpoints: readonly Checkpoint[];
+  readonly checkpoints: readonly MarkedPoint[];
   readonly chat: ChatRef;
   /** Words of others were in view when any of it was written. */
   readonly isForeign: boolean;
@@ -58,6 +61,8 @@ export type PlansDeps = {
 export interface PlanDesk {
   keep(plan: Plan, place: PlanPlace): Promise<void>;
   mark(checkpoint: Checkpoint, place: PlanPlace): Promise<void>;
+  /** Undefined where nothing was marked that long ago. */
+  goBack(way: WayBack, place: PlanPlace): Promise<MarkedPoint | undefined>;
   /** What the model is reminded of; undefined where nothing is under way. */
   note(session: SessionKey): Promise<StandingNote | undefined>;
   clear(session: SessionKey): Promise<void>;
@@ -148,8 +153,23 @@ export function createPlans({ state, bus, clock, isDoor, edit }: PlansDeps): Pla
     mark: (checkpoint, place) =>
       change(place, (kept) => ({
         ...kept,
-        checkpoints: [...kept.checkpoints, checkpoint].slice(-MAX_CHECKPOINTS),
+        checkpoints: [
+          ...kept.checkpoints,
+          { ...checkpoint, ...(kept.plan === undefined ? {} : { plan: kept.plan }) },
+        ].slice(-MAX_CHECKPOINTS),
       })),
+    async goBack(way, place) {
+      const kept = (await rows()).get(place.session);
+      const gone = goneBack({ plan: kept?.plan, checkpoints: kept?.checkpoints ?? [] }, way);
+      if (gone === undefined) return undefined;
+      const { plan, checkpoints, to } = gone;
+      await change(place, (now) => ({
+        ...now,
+        ...(plan === undefined ? {} : { plan }),
+        checkpoints,
+      }));
+      return to;
+    },
     async note(session) {
       const kept = (await rows()).get(session);
       if (kept === undefined) return undefined;

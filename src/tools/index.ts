@@ -13,7 +13,7 @@ import type { Executor } from './exec/executor.ts';
 import { createListDir } from './list-dir.ts';
 import { createMessage } from './message.ts';
 import type { OwnFiles } from './own-files.ts';
-import { createCheckpoint, createPlan, type Plans } from './plan.ts';
+import { createBacktrack, createCheckpoint, createPlan, type Plans } from './plan.ts';
 import { createReadDocument, type ReadDocumentDeps } from './read-document.ts';
 import { createReadEarlier, type ReadEarlierDeps } from './read-earlier.ts';
 import { createReadFile } from './read-file.ts';
@@ -94,6 +94,7 @@ export function createTools({
     createAskUser(),
     createPlan(plans),
     createCheckpoint(plans),
+    createBacktrack(plans),
     createSendEmail(),
     createSendFile({ files, ...sending }),
     createExec(executor),

@@ -5,11 +5,15 @@ import { z } from 'zod';
 import { ToolError } from '../core/errors.ts';
 import {
   type Checkpoint,
+  MAX_CHECKPOINTS,
+  type MarkedPoint,
   type Plan,
   type PlanPlace,
   planProblem,
   planText,
+  pointText,
   STEP_STATES,
+  type WayBack,
 } from '../core/plan.ts';
 import { readDescription } from './description.ts';
 import type { Tool } from './tool.ts';
@@ -18,6 +22,8 @@ import type { Tool } from './tool.ts';
 export interface Plans {
   keep(plan: Plan, place: PlanPlace): Promise<void>;
   mark(checkpoint: Checkpoint, place: PlanPlace): Promise<void>;
+  /** Undefined where nothing was marked that long ago. */
+  goBack(way: WayBack, place: PlanPlace): Promise<MarkedPoint | undefined>;
 }
 
 const MAX_STEPS = 20;
@@ -84,6 +90,39 @@ export function createCheckpoint(where: () => Plans): Tool<z.infer<typeof checkp
     async run(checkpoint, context) {
       await where().mark(checkpoint, context);
       return 'Marked: you are told of it at the beginning of every turn until the conversation begins anew.';
+    },
+  };
+}
+
+const backtrackInput = z.object({
+  reason: note('Why what was tried since then is given up, so that it is not tried again.'),
+  back: z
+    .int()
+    .min(1)
+    .max(MAX_CHECKPOINTS)
+    .default(1)
+    .describe('How many checkpoints to go back; 1: to the newest.'),
+});
+
+export function createBacktrack(where: () => Plans): Tool<z.infer<typeof backtrackInput>> {
+  return {
+    name: 'backtrack',
+    aliases: ['go_back', 'rollback_plan', 'revert_to_checkpoint'],
+    parameterAliases: { reason: ['why', 'because'], back: ['steps', 'count'] },
+    ...readDescription('backtrack'),
+    access: 'say',
+    input: backtrackInput,
+    describe: ({ reason }) => reason.slice(0, DETAIL_CHARS).toWellFormed(),
+    async run(way, context) {
+      const point = await where().goBack(way, context);
+      if (point === undefined) {
+        throw new ToolError(
+          'not_found',
+          'nothing was marked there; mark a point with checkpoint first',
+        );
+      }
+      const plan = point.plan === undefined ? '' : `\n${planText(point.plan)}`;
+      return `Back at this point, with another way to be found. What tools did since then is not undone.\n${pointText(point)}${plan}`;
     },
   };
 }

@@ -40,7 +40,11 @@ const executor = createIdleExecutor();
 const results = { find: async () => undefined, maxResultChars: () => 10_000 };
 const schedules = noSchedules;
 const tools = createTools({
-  plans: () => ({ keep: async () => undefined, mark: async () => undefined }),
+  plans: () => ({
+    keep: async () => undefined,
+    mark: async () => undefined,
+    goBack: async () => ({ done: 'Boiled.', open: 'Pour.' }),
+  }),
   schedules,
   helpers: noHelpers,
   workflows: noWorkflows,

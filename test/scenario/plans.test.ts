@@ -87,6 +87,22 @@ describe('a plan', () => {
     await hears(/nonce-and/);
     expect(lastBody()).toContain('Checkpoint. Done: Paint is blue RAL-5010 Open: the door');
     expect(lastBody()).toContain('2. doing: Paint (after 1)');
+    model.script(
+      { toolCalls: [planOf('done', 'done', 'doing')] },
+      { toolCalls: [{ name: 'backtrack', arguments: { reason: 'the blue peels off' } }] },
+      { chunks: ['nonce-back'] },
+    );
+    telegram.say(PERSON, 'paint the door, then clean up');
+    await hears(/nonce-back/);
+    expect(lastBody()).toContain('What tools did since then is not undone.');
+    await telegram.waitFor(
+      () => bot().find(({ text }) => /▶ Paint\n.*☐ Clean up/.test(text)),
+      15_000,
+    );
+    telegram.say(PERSON, 'so? nonce-so');
+    await hears(/nonce-so/);
+    expect(lastBody()).toContain('Open: the door Given up from here: the blue peels off');
+    expect(lastBody()).toContain('2. doing: Paint (after 1)');
     telegram.say(PERSON, '/new');
     await hears(/A new conversation/);
     telegram.say(PERSON, 'hello nonce-new');

@@ -61,6 +61,7 @@ describe('the toolbox', () => {
       'ask_user',
       'plan',
       'checkpoint',
+      'backtrack',
       'send_email',
       'send_file',
       'web_fetch',

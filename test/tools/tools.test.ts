@@ -23,6 +23,7 @@ const GOOD: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
     ],
   },
   checkpoint: { done: 'Water is hot.', open: 'Pour it.' },
+  backtrack: { reason: 'The kettle leaks.' },
   ask_user: { question: 'Which one?', choices: ['this', 'that'] },
   send_email: { to: 'ann@example.org', subject: 'Lunch', body: 'Today?' },
   send_file: { paths: ['hello.txt'], caption: 'a file' },
