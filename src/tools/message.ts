@@ -28,7 +28,7 @@ export function createMessage(): Tool<Input> {
     aliases: ['send_message', 'notify', 'reply', 'say'],
     parameterAliases: {
       content: ['contents', 'text', 'message', 'body'],
-      to: ['recipient', 'chat'],
+      to: ['recipient', 'chat', 'chat_id', 'person', 'user'],
     },
     ...readDescription('message'),
     access: 'say',

@@ -6,14 +6,22 @@ import { SkillError, type SkillProblem, type Skills } from '../skills/skills.ts'
 import { readDescription } from './description.ts';
 import type { Tool } from './tool.ts';
 
-const input = z.object({
-  name: z.string().min(1).max(64).describe('The skill, by its name in the list of skills.'),
-  file: z
-    .string()
-    .max(200)
-    .optional()
-    .describe('Another file of the skill, by its path there; left out: the skill itself.'),
-});
+const ITSELF = /^(?:\.\/)*(?:skill\.md)?$/i;
+
+const input = z
+  .object({
+    name: z.string().min(1).max(64).describe('The skill, by its name in the list of skills.'),
+    file: z
+      .string()
+      .max(200)
+      .optional()
+      .describe('Another file of the skill, by its path there; left out: the skill itself.'),
+  })
+  // One way to say it, so that what was read is seen to be read again.
+  .transform(({ name, file }) => ({
+    name,
+    ...(file === undefined || ITSELF.test(file) ? {} : { file }),
+  }));
 type Input = z.infer<typeof input>;
 
 export function createReadSkill(skills: Pick<Skills, 'read'>): Tool<Input> {

@@ -45,6 +45,20 @@ const { tools } = createToolSet('/nowhere');
 for (const tool of tools) testTool(tool, GOOD[tool.name] ?? {});
 testToolNames(tools);
 
+test('what a model calls otherwise means the same call', async () => {
+  const { toolbox } = await createWorkspace();
+  const meant = (name: string, input: unknown) => {
+    const bound = toolbox.bind(name, JSON.stringify(input));
+    return bound.kind === 'ready' ? JSON.parse(bound.arguments) : bound.outcome.text;
+  };
+  const text = { content: 'Hello.', channel: 'telegram', chat_id: '701' };
+  expect(meant('message', text)).toEqual({ content: 'Hello.', to: '701' });
+  for (const file of ['SKILL.md', './SKILL.md', '']) {
+    expect(meant('read_skill', { name: 'tea', file })).toEqual({ name: 'tea' });
+  }
+  expect(meant('read_skill', { name: 'tea', file: 'a.md' })).toEqual({ name: 'tea', file: 'a.md' });
+});
+
 describe('read_file', () => {
   test.each([
     ['2:2', '[lines 2 to 2 of 3]\nline two'],
@@ -189,11 +203,13 @@ describe('list_dir', () => {
 });
 
 describe('message and time', () => {
-  test('message speaks in the current chat', async () => {
+  test('message speaks in the current chat, and never there what is meant for another', async () => {
     const { call, said } = await createWorkspace();
-    expect(
-      await call('message', { content: 'On it.', channel: 'email', chat_id: '7' }),
-    ).toMatchObject({ status: 'ok' });
+    const text = { content: 'On it.', channel: 'email' };
+    expect(await call('message', text)).toMatchObject({ status: 'ok' });
+    expect(said).toEqual(['On it.']);
+    const other = await call('message', { ...text, chat_id: '7' });
+    expect(other).toMatchObject({ status: 'failed', failure: 'blocked' });
     expect(said).toEqual(['On it.']);
   });
 
