@@ -85,7 +85,7 @@ export async function openLab(wish: LabWish, resources: AsyncDisposableStack): P
     {
       ...{ ...foundations, env, resources, maxFileBytes, side },
       remembering,
-      modes: modesOf(foundations, wish, home.root),
+      modes: modesOf(foundations, wish, home.traces),
       sessions: instead?.sessions ?? remembering.sessions,
       skills: buildSkills({ home, env, clock, workspace: () => workspace }),
       executor: buildExec({ live, clock, log, home, env }),
@@ -132,11 +132,13 @@ function peopleOf({ store, clock }: Foundations): People {
 }
 
 /** On record, what other models of a turn said stands like the words of the main one. */
-function modesOf(foundations: Foundations, { models, spending, instead }: LabWish, root: string) {
+function modesOf(foundations: Foundations, wish: LabWish, traces: string) {
+  const { models, spending, instead, env } = wish;
   if (instead?.isRecorded === true) return createModes({}, () => 'inline');
   const settings = createSessionSettings(foundations.store.scope('session-settings'));
   const tell = () => undefined;
-  const parts = { spending, settings, tell, models: () => models, traces: join(root, 'traces') };
+  const home = { traces, agents: homeOf(env).agents };
+  const parts = { spending, settings, tell, models: () => models, home };
   return buildModes({ ...foundations, ...parts }).modes;
 }
 

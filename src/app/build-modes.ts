@@ -5,6 +5,7 @@ import { createDelegation, openDigests } from '../agent/modes/delegation.ts';
 import type { Modes } from '../agent/modes/modes.ts';
 import { RoleHealth } from '../agent/modes/role-health.ts';
 import { probeRoles } from '../agent/modes/role-probes.ts';
+import { createSupervisor } from '../agent/modes/supervisor.ts';
 import { createTrio } from '../agent/modes/trio.ts';
 import type { SpendingGuard } from '../agent/spending.ts';
 import { priceOf } from '../core/model-prices.ts';
@@ -15,7 +16,9 @@ import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { ModelRegistry } from '../providers/provider.ts';
 import type { BackgroundWork } from './gateway-service.ts';
+import type { Home } from './home.ts';
 import type { LiveConfig } from './live-config.ts';
+import { openAgentFiles } from './open-agent-files.ts';
 import { createTraceFiles } from './trace-files.ts';
 
 export type ModeParts = {
@@ -24,8 +27,7 @@ export type ModeParts = {
   readonly clock: Clock;
   readonly log: Logger;
   readonly spending: SpendingGuard;
-  /** Folder for traces. */
-  readonly traces: string;
+  readonly home: Pick<Home, 'agents' | 'traces'>;
   models(): ModelRegistry;
   /** An owner is told. */
   tell(text: string): void;
@@ -59,7 +61,7 @@ export function buildModes(parts: ModeParts): BuiltModes {
       return priceOf(model, known.prices, limits.budget.currency);
     },
   };
-  const traces = createTraceFiles(parts);
+  const traces = createTraceFiles({ ...parts, traces: parts.home.traces });
   const trio = createTrio({
     health,
     models,
@@ -68,7 +70,9 @@ export function buildModes(parts: ModeParts): BuiltModes {
     digests: async (turn) =>
       agents().delegation.model === '' ? {} : openDigests(turn, delegating),
   });
-  const kinds: ModeKinds = { delegated: createDelegation(delegating), trio };
+  const supervising = { agents: openAgentFiles(parts.home), settings: () => agents().supervisor };
+  const supervisor = createSupervisor({ health, models, ...supervising });
+  const kinds: ModeKinds = { delegated: createDelegation(delegating), trio, supervisor };
   const probing = { health, spending, clock, models };
   const everyMs = () => agents().circuit.probeSecs * 1000;
   return {
@@ -88,20 +92,20 @@ function shownModes(
   const configured = () => live.config.agents.mode;
   const desk: ModeDesk = {
     configured,
-    problems(mode) {
+    async problems(mode) {
       if (mode === 'inline') return [];
       return kinds[mode]?.problems() ?? ['nothing is set up for it'];
     },
-    about: (mode) => kinds[mode]?.about() ?? ['One model does all.'],
+    about: async (mode) => kinds[mode]?.about() ?? ['One model does all.'],
   };
   return {
     desk,
     async status(session) {
       const mode = (await settings.get(session)).mode ?? configured();
       if (mode === 'inline') return [];
-      const problems = desk.problems(mode);
+      const problems = await desk.problems(mode);
       return problems.length === 0
-        ? [`Mode: ${mode}`, ...desk.about(mode)]
+        ? [`Mode: ${mode}`, ...(await desk.about(mode))]
         : [`Mode: ${mode}, cannot work: ${problems.join('; ')}`];
     },
   };

@@ -106,7 +106,7 @@ async function build(
   const side = createSideModel({ spending, clock, models: models.current });
   const toolServers = buildToolServers(foundations, env);
   const settings = createSessionSettings(store.scope('session-settings'));
-  const sharing = { settings, spending, models: models.current, traces: home.traces };
+  const sharing = { settings, spending, models: models.current, home };
   const modes = buildModes({ ...foundations, ...sharing, tell: (text) => tell(text) });
   const made = { side, toolServers, modes: modes.modes };
   const agent = buildAgent({ ...parts, ...made }, models.current, spending);

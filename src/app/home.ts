@@ -33,6 +33,8 @@ export type Home = {
   readonly history: string;
   /** Results of evaluations. */
   readonly eval: string;
+  /** agents/ and prompts/ of the supervisor, beside those that come with the program. */
+  readonly agents: string;
 };
 
 export function homeOf(env: Readonly<Record<string, string | undefined>>): Home {
@@ -56,5 +58,6 @@ export function homeOf(env: Readonly<Record<string, string | undefined>>): Home 
     skillPins: join(root, 'skills.json'),
     history: join(root, 'history'),
     eval: join(root, 'eval'),
+    agents: join(root, 'config'),
   };
 }

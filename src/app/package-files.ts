@@ -7,6 +7,8 @@ const PACKAGE_ROOT = join(import.meta.dirname, '..', '..');
 
 export const WORKSPACE_TEMPLATE = join(PACKAGE_ROOT, 'workspace');
 export const SHIPPED_SKILLS = join(PACKAGE_ROOT, 'skills');
+/** agents/ and prompts/ of the supervisor. */
+export const SHIPPED_AGENTS = join(PACKAGE_ROOT, 'config');
 export const CONFIG_SCHEMA_FILE = join(PACKAGE_ROOT, 'config', 'config.schema.json');
 
 export function programVersion(): string {

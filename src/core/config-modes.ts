@@ -2,6 +2,7 @@
 
 import { z } from 'zod';
 import { count, seconds } from './config-fields.ts';
+import { SERVICES } from './declared-agent.ts';
 import { AGENT_MODES } from './mode.ts';
 
 const roleModel = (about: string, usual: { temperature: number; tokens: number; secs: number }) =>
@@ -72,6 +73,21 @@ const delegationSchema = z
   })
   .prefault({});
 
+const supervisorSchema = z
+  .strictObject({
+    model: z.string().default('').describe('Decides who works next; empty: the main model.'),
+    temperature: z.number().min(0).max(2).default(0.2),
+    maxTokens: count(16, 100_000).default(1024).describe('Longest decision.'),
+    timeoutSecs: seconds(1, 600).default(60).describe('Longest wait for one call.'),
+    maxSteps: count(1, 20).default(6).describe('Specialists and services asked for one message.'),
+    services: z
+      .array(z.enum(SERVICES))
+      .max(SERVICES.length)
+      .default([...SERVICES])
+      .describe('Tools that it may ask itself, with a question.'),
+  })
+  .prefault({});
+
 export const modeFields = {
   mode: z
     .enum(AGENT_MODES)
@@ -81,6 +97,9 @@ export const modeFields = {
     ),
   trio: trioSchema,
   delegation: delegationSchema,
+  supervisor: supervisorSchema.describe(
+    'Specialists are declared in config/agents of the home, with prompts in config/prompts.',
+  ),
   circuit: z
     .strictObject({
       failures: count(1, 100).default(3).describe('In a row, before a model is left alone.'),
@@ -94,4 +113,5 @@ export const modeFields = {
 };
 
 export type TrioConfig = z.infer<typeof trioSchema>;
+export type SupervisorConfig = z.infer<typeof supervisorSchema>;
 export type DelegationConfig = z.infer<typeof delegationSchema>;

@@ -84,7 +84,7 @@ function neededBy({ schema: { required, properties } }: DescribedTool): readonly
 }
 
 /** What was said before, newest last. */
-function historyLines(history: readonly TranscriptEntry[]): readonly string[] {
+export function historyLines(history: readonly TranscriptEntry[]): readonly string[] {
   const said = history.flatMap((entry) => {
     if (entry.role === 'user') return [`Person: ${wordsOf(entry, LINE_CHARS)}`];
     const isText = entry.role === 'assistant' && entry.isDraft !== true && entry.text.trim() !== '';

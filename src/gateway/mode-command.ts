@@ -31,9 +31,9 @@ async function changeMode({ session }: CommandOrigin, argument: string, deps: Co
   return described(mode, modes, 'From the next message on the mode is');
 }
 
-function described(mode: AgentMode, modes: ModeDesk, head: string): string {
-  const problems = modes.problems(mode);
-  const lines = problems.length === 0 ? modes.about(mode) : problems;
+async function described(mode: AgentMode, modes: ModeDesk, head: string): Promise<string> {
+  const problems = await modes.problems(mode);
+  const lines = problems.length === 0 ? await modes.about(mode) : problems;
   const cannot = problems.length === 0 ? '' : ' It cannot work yet, so I answer inline:';
   return [`${head} ${mode}.${cannot}`, ...lines.map((line) => `- ${line}`)].join('\n');
 }

@@ -7,7 +7,7 @@ export interface ModeDesk {
   /** Where a conversation has none of its own. */
   configured(): AgentMode;
   /** What keeps it from working, a sentence each; empty: it can. */
-  problems(mode: AgentMode): readonly string[];
+  problems(mode: AgentMode): Promise<readonly string[]>;
   /** What it works with, in a few words. */
-  about(mode: AgentMode): readonly string[];
+  about(mode: AgentMode): Promise<readonly string[]>;
 }

@@ -40,6 +40,8 @@ export const CHAT = {
 export const SESSION = sessionKeyOf(CHAT);
 
 type RigTool = Pick<Tool, 'name' | 'access' | 'taints' | 'urlOf' | 'isAvailable'> & {
+  /** Left out: whatever is given. */
+  readonly input?: z.ZodType<Readonly<Record<string, unknown>>>;
   run(input: Readonly<Record<string, unknown>>, context: ToolContext): Promise<string>;
 };
 
@@ -276,12 +278,17 @@ export function messageOf(seq: number, text: string): TurnMessage {
   };
 }
 
-function toolOf({ name, run, ...rest }: RigTool): Tool<Readonly<Record<string, unknown>>> {
+function toolOf({
+  name,
+  run,
+  input = z.looseObject({}),
+  ...rest
+}: RigTool): Tool<Readonly<Record<string, unknown>>> {
   return {
     ...rest,
     name,
     description: name,
-    input: z.looseObject({}),
+    input,
     describe: () => '',
     run,
   };

@@ -126,7 +126,7 @@ describe('delegation', () => {
 
   it('cannot work where only the main model itself could digest', async () => {
     const { kinds, rig, main, asked } = await delegated({ delegation: { model: '' } });
-    expect(kinds.delegated.problems()).toEqual([
+    expect(await kinds.delegated.problems()).toEqual([
       'agents.delegation.model names no model, and there is no cheaper one beside main',
     ]);
     main.script(calls([{ name: 'long' }]), says('Inline.'));

@@ -194,7 +194,7 @@ describe('where the router fails', () => {
       'The router router does not answer; I go on with the main model and its tools.',
     ]);
     expect(told).toHaveLength(1);
-    expect(kinds.trio.about()[0]).toMatch(/does not answer since 2026-01-15 12:00 UTC/);
+    expect((await kinds.trio.about())[0]).toMatch(/does not answer since 2026-01-15 12:00 UTC/);
     await clock.advance(300_000);
     router.script(respond);
     main.script(says('Together.'));
@@ -226,7 +226,7 @@ describe('where the router fails', () => {
       tools: TOOLS,
       trio: { router: { model: '' }, specialist: { model: 'nobody/none' } },
     });
-    expect(kinds.trio.problems()).toEqual([
+    expect(await kinds.trio.problems()).toEqual([
       'agents.trio.router.model names no model',
       'agents.trio.specialist.model: nobody/none is served by nobody',
     ]);

@@ -2,13 +2,13 @@
 // each on a server of its own, through the whole program and a real chat.
 
 import { execFile } from 'node:child_process';
-import { readFile, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type BotApi, startBotApi } from '../support/bot-api.ts';
 import { COMPILE_CACHE } from '../support/compile-cache.ts';
-import { makeTestHome, type TestHome } from '../support/gateway-process.ts';
+import { type GatewayProcess, makeTestHome, type TestHome } from '../support/gateway-process.ts';
 import {
   callTools,
   fail,
@@ -25,20 +25,59 @@ const LONG = Array.from({ length: 200 }, (_, row) => `row ${row}: https://a.exam
   '\n',
 );
 
+const ROLES = [
+  ...['router', 'specialist', 'tool_runner', 'probe', 'turn'],
+  ...['supervisor', 'specialist:guardian', 'specialist:scout'],
+];
+
 let telegram: BotApi;
 let home: TestHome;
+let gateway: GatewayProcess;
 let main: LlmServer;
 let router: LlmServer;
 let specialist: LlmServer;
 let runner: LlmServer;
 let isRouterDown = false;
+let isGuardianStuck = false;
+
+const HEALTH = '━━━ 🛡️ HEALTH ━━━\n✅ alpha   1.5\n⚠️ bêta   -3.0\n━━━━━━━━━━━━━━━━';
+const DECLARED = {
+  'agents/guardian.yaml':
+    'description: Watches hosts.\nmodel: groq/sim-specialist\ntools: [read_file]\n',
+  'agents/scout.yaml': 'description: Compares.\nmodel: openrouter/sim-runner\noutput: material\n',
+  'agents/analyst.yaml': 'description: Not here.\nenabled: false\n',
+  'prompts/guardian/system.md': 'You are the guardian.',
+  'prompts/scout/system.md': 'You are the scout.',
+};
 
 const decision = (action: string, target = '', args = {}): LlmReply =>
   callTools({ name: 'route_decision', arguments: { action, target, args, confidence: 0.9 } });
 
+/** A service, two specialists, and the end; or one of them again and again. */
+function supervise(text: string): LlmReply {
+  const next = (name: string, instructions = '') =>
+    say(`Surely: ${JSON.stringify({ next: name, instructions, reasoning: 'r' })}`);
+  const given = text.split('<agent_response>').length;
+  if (text.includes('go on forever')) return next('guardian', `try ${given}`);
+  if (!text.includes('hosts')) return next('FINISH');
+  if (!text.includes('<service_message>')) return next('recall', 'hosts');
+  if (given === 1) return next('guardian', 'Check hosts.md.');
+  return given === 2 ? next('scout', 'Compare with last week.') : next('FINISH');
+}
+
+/** Reads the file, and hangs once where it is told to. */
+function guard({ system, toolResults, tools }: LlmRequest): LlmReply {
+  if (!system.includes('guardian')) return say('The sum is 42.');
+  if (toolResults.length === 0 && tools.length > 0)
+    return callTools({ name: 'read_file', arguments: { path: 'hosts.md' } });
+  if (isGuardianStuck) return { fault: { kind: 'hang' } };
+  return say(HEALTH);
+}
+
 /** Decides by the words of the person, once; then the main model is to answer. */
-function route({ lastUserText }: LlmRequest): LlmReply {
+function route({ lastUserText, system }: LlmRequest): LlmReply {
   if (isRouterDown) return fail(503);
+  if (system.includes('You are the supervisor')) return supervise(lastUserText);
   const text = lastUserText.slice(lastUserText.indexOf('The person says now:'));
   if (text.includes('Done in this turn:')) return decision('respond');
   if (text.includes('note')) return decision('tool', 'read_file', { path: 'note.md' });
@@ -48,7 +87,8 @@ function route({ lastUserText }: LlmRequest): LlmReply {
   return decision('respond');
 }
 
-function answer({ lastUserText: text, toolResults, tools }: LlmRequest): LlmReply {
+function answer({ lastUserText: text, toolResults, tools, system }: LlmRequest): LlmReply {
+  if (system.includes('specialist_output')) return say('In short:\n\n[[output 1]]\n\nMind bêta.');
   if (text.includes('HELP quietly')) return say('HELPED');
   if (text.includes('delegate') && toolResults.length === 0) {
     return callTools({ name: 'read_file', arguments: { path: 'long.txt' } });
@@ -87,8 +127,11 @@ beforeAll(async () => {
   telegram = await startBotApi();
   main = await startLlmServer({ respond: answer });
   router = await startLlmServer({ respond: route });
-  specialist = await startLlmServer({ respond: () => say('The sum is 42.') });
-  runner = await startLlmServer({ respond: () => say('200 rows, each with an address.') });
+  specialist = await startLlmServer({ respond: guard });
+  runner = await startLlmServer({
+    respond: ({ system }) =>
+      say(system.includes('scout') ? 'No change.' : '200 rows, each with an address.'),
+  });
   const { token, apiRoot } = telegram;
   home = await makeTestHome({
     agents: {
@@ -100,6 +143,7 @@ beforeAll(async () => {
         trace: true,
       },
       delegation: { model: 'openrouter/sim-runner' },
+      supervisor: { model: 'deepseek/sim-router', maxSteps: 3 },
       circuit: { probeSecs: 1 },
     },
     providers: {
@@ -114,8 +158,14 @@ beforeAll(async () => {
     gateway: { port: 0 },
     coalesce: { quietMs: 0 },
   });
-  await home.start();
+  gateway = await home.start();
   await approveOwner();
+  await writeFile(join(home.path, 'workspace/hosts.md'), 'alpha, bêta');
+  for (const [path, text] of Object.entries(DECLARED)) {
+    const file = join(home.path, 'config', path);
+    await mkdir(dirname(file), { recursive: true });
+    await writeFile(file, text);
+  }
   await writeFile(join(home.path, 'workspace/note.md'), 'NOTE-7');
   await writeFile(join(home.path, 'workspace/long.txt'), LONG);
 });
@@ -165,15 +215,45 @@ it('digests long results for the main model, by choice of the conversation', asy
   expect(told).toMatch(/^main\(tools\): \[digest by another model of result r\d+\.1 of read_file/);
   expect(told).toContain('200 rows, each with an address.');
   expect(JSON.stringify(runner.requests[0]?.body)).toContain('row 199');
-  expect(await says('/mode supervisor', /cannot work yet/)).toContain('inline');
-  expect(await says('hello', /^main/)).toMatch(/^main\(tools\)/);
   expect(await says('/mode none', /There are these modes/)).toContain('trio');
   expect(await says('/mode default', /Again as configured/)).toContain('trio');
 }, 30_000);
 
+it('has a supervisor hand out the work, and goes on with it where a killed process stood', async () => {
+  expect(await says('/mode supervisor', /From the next message on/)).toMatch(
+    /supervisor deepseek\/sim-router[\s\S]*specialist guardian groq\/sim-specialist[\s\S]*scout/,
+  );
+  expect(await says('hello', /^main/)).toMatch(/^main\(tools\)/);
+  isGuardianStuck = true;
+  const before = specialist.requests.length;
+  telegram.say(OWNER, 'how are my hosts?');
+  await telegram.waitFor(() => specialist.requests[before + 1], 20_000);
+  await gateway.kill();
+  isGuardianStuck = false;
+  const shown = texts().length;
+  gateway = await home.start();
+  const whole = () => texts().slice(shown).join('\n');
+  await telegram.waitFor(() => whole().includes('Mind bêta.') || undefined, 20_000);
+  expect(whole()).toContain(HEALTH);
+  // Whoever was asked before the kill was not asked again.
+  const asked = specialist.requests.slice(before).map(({ toolResults }) => toolResults.length);
+  expect(asked).toEqual([0, 1, 1]);
+  expect(JSON.stringify(specialist.requests.at(-1)?.body)).toContain('<supervisor_instruction>');
+  expect(runner.requests.at(-1)?.system).toContain('You are the scout.');
+  const folder = join(home.path, 'sessions');
+  const names = await readdir(folder, { recursive: true });
+  const files = names.filter((name) => name.endsWith('.jsonl')).map((name) => join(folder, name));
+  const record = (await Promise.all(files.map((file) => readFile(file, 'utf8')))).join('');
+  expect(record).toContain(JSON.stringify(`In short:\n\n${HEALTH}\n\nMind bêta.`));
+
+  const steps = router.requests.length;
+  await says('go on forever', /In short/);
+  expect(router.requests.length - steps).toBe(3);
+}, 60_000);
+
 it('counts every call by its role, and traces without secrets', async () => {
   const metrics = await readFile(join(home.path, 'metrics.jsonl'), 'utf8');
-  for (const role of ['router', 'specialist', 'tool_runner', 'probe', 'turn']) {
+  for (const role of ROLES) {
     expect(metrics).toContain(`"role":"${role}"`);
   }
   const day = new Date().toISOString().slice(0, 10);

@@ -10,7 +10,7 @@ export function createModes(kinds: ModeKinds, configured: () => AgentMode): Mode
     async open(chosen, turn) {
       const kind = kinds[chosen ?? configured()];
       if (kind === undefined) return undefined;
-      const problems = kind.problems();
+      const problems = await kind.problems();
       if (problems.length === 0) return kind.open(turn);
       turn.log.warn('mode cannot work, the main model answers alone', { problems });
       return undefined;

@@ -1,8 +1,9 @@
 // What the modes work with, over all turns.
 
-import type { DelegationConfig, TrioConfig } from '../../core/config-modes.ts';
+import type { DelegationConfig, SupervisorConfig, TrioConfig } from '../../core/config-modes.ts';
 import type { Price } from '../../core/spending.ts';
 import type { ModelRegistry } from '../../providers/provider.ts';
+import type { AgentFiles } from './agent-files.ts';
 import type { TurnMode } from './mode.ts';
 import type { ModeTurn } from './modes.ts';
 import type { RoleHealth } from './role-health.ts';
@@ -25,4 +26,12 @@ export type DelegationDeps = {
   models(): ModelRegistry;
   /** Undefined where nobody knows it. */
   priceOf(model: string): Price | undefined;
+};
+
+export type SupervisorDeps = {
+  readonly health: RoleHealth;
+  readonly agents: AgentFiles;
+  /** Asked at each turn. */
+  settings(): SupervisorConfig;
+  models(): ModelRegistry;
 };

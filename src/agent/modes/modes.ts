@@ -7,12 +7,14 @@ import type { TurnMode } from './mode.ts';
 /** A turn that begins; its own toolbox is the one without the mode. */
 export type ModeTurn = Omit<TurnContext, 'signal' | 'mode'>;
 
+type Told = readonly string[] | Promise<readonly string[]>;
+
 /** One of the modes, over all turns. */
 export interface ModeKind {
   /** What keeps it from working now, a sentence each; empty: it can. */
-  problems(): readonly string[];
+  problems(): Told;
   /** For people: what it works with, and how that is. */
-  about(): readonly string[];
+  about(): Told;
   open(turn: ModeTurn): Promise<TurnMode>;
 }
 

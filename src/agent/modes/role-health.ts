@@ -11,7 +11,13 @@ import {
 import type { Payer } from '../../core/budget-limits.ts';
 import type { Clock } from '../../lib/clock.ts';
 
-export type RoleName = 'router' | 'specialist' | 'tool_runner';
+export type RoleName =
+  | 'router'
+  | 'specialist'
+  | 'tool_runner'
+  | 'supervisor'
+  /** One that is declared, by its name. */
+  | `specialist:${string}`;
 /** A model in one of the roles; each is judged by itself. */
 export type RoleModel = { readonly role: RoleName; readonly model: string };
 
@@ -31,12 +37,11 @@ export type UsedRole = RoleModel & {
 
 type Known = { readonly breaker: Breaker; readonly used: UsedRole; readonly sinceMs: number };
 
-const TITLES: Readonly<Record<RoleName, string>> = {
-  router: 'router',
-  specialist: 'specialist',
-  tool_runner: 'runner of results',
-};
-export const titleOf = ({ role, model }: RoleModel) => `${TITLES[role]} ${model}`;
+/** For people. */
+function titleOfRole(role: RoleName): string {
+  return role === 'tool_runner' ? 'runner of results' : role.replace(':', ' ');
+}
+export const titleOf = ({ role, model }: RoleModel) => `${titleOfRole(role)} ${model}`;
 
 export class RoleHealth {
   readonly #deps: RoleHealthDeps;

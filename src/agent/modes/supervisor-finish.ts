@@ -1,0 +1,124 @@
+// FINISH: the answer for the person. Outputs that are to be kept stand in it to the letter, and the main
+// model only frames them; where there are none it writes the answer itself, and where nobody was asked or
+// nobody answered, it does the work with its tools.
+
+import { composedAnswer } from '../../core/composed-answer.ts';
+import type { AgentEvent } from '../../core/event.ts';
+import type { ResultId } from '../../core/ids.ts';
+import type { AgentResponse, SupervisedTurn } from '../../core/supervised-turn.ts';
+import { framingQuestion, framingSystem, writingNote } from '../../core/supervisor-prompts.ts';
+import { firstSeqOf } from '../../core/turn-id.ts';
+import { unwrapped } from '../../core/untrusted.ts';
+import type { AgentRoster } from './agent-files.ts';
+import { askRole, payerOf } from './ask-role.ts';
+import type { Cue } from './mode.ts';
+import type { SupervisorDeps } from './mode-deps.ts';
+import type { ModeTurn } from './modes.ts';
+import { markForeign, speakerOf } from './supervisor-words.ts';
+
+export type Finishing = {
+  readonly state: SupervisedTurn;
+  readonly roster: AgentRoster;
+  /** Tokens taken to find out that it is done. */
+  readonly tokens: number;
+  /** What a response said before it was cut and marked, where it is known. */
+  exact(place: number): string | undefined;
+};
+
+const TEMPERATURE = 0.4;
+const FRAME_TOKENS = 1024;
+const TIMEOUT_MS = 120_000;
+
+type Main = Extract<Cue, { readonly kind: 'main' }>;
+export const WITH_TOOLS: Main = { kind: 'main', main: { tools: 'offered', notes: [] } };
+
+/** @throws SpendingRefusedError, or the reason of the signal */
+export async function* finishCue(
+  turn: ModeTurn,
+  deps: Pick<SupervisorDeps, 'health'>,
+  finishing: Finishing,
+  signal: AbortSignal,
+): AsyncGenerator<AgentEvent, Cue, void> {
+  const { state, roster, tokens } = finishing;
+  const done = [...state.responses, ...state.messages].some(({ status }) => status === 'ok');
+  if (!done) {
+    const failed = new Set(state.responses.map(({ agent }) => agent));
+    if (failed.size > 0) {
+      const who = [...failed].join(', ');
+      const text = `No result came from ${who}; I go on with the main model and its tools.`;
+      yield { type: 'notice', text };
+    }
+    return { ...WITH_TOOLS, tokens };
+  }
+  const outputs = state.responses.filter((response) => isKept(response, roster));
+  if (outputs.length === 0) return { ...writingCue(roster), tokens };
+  return framed(turn, deps, { ...finishing, outputs }, signal);
+}
+
+export const writingCue = ({ answer }: AgentRoster): Main => ({
+  kind: 'main',
+  main: { tools: 'none', notes: [writingNote(answer)] },
+});
+
+function isKept({ agent, status }: AgentResponse, { agents }: AgentRoster): boolean {
+  const declared = agents.find((each) => each.kind === 'valid' && each.value.name === agent);
+  return status === 'ok' && (declared?.kind !== 'valid' || declared.value.output === 'verbatim');
+}
+
+async function framed(
+  turn: ModeTurn,
+  { health }: Pick<SupervisorDeps, 'health'>,
+  asking: Finishing & { readonly outputs: readonly AgentResponse[] },
+  signal: AbortSignal,
+): Promise<Cue> {
+  const { state, roster, outputs } = asking;
+  const texts = await exactTexts(turn, asking);
+  const model = turn.input.settings.model ?? turn.models.defaultModel;
+  const who = { role: 'supervisor', model } as const;
+  const call = {
+    system: framingSystem(roster.answer, outputs.length),
+    messages: [{ role: 'user', text: framingQuestion(state, outputs, markForeign) }] as const,
+    tools: [],
+    maxTokens: FRAME_TOKENS,
+    temperature: TEMPERATURE,
+    timeoutMs: TIMEOUT_MS,
+  };
+  const asked = health.isResting(who)
+    ? undefined
+    : await askRole(turn, { health, who }, call, signal);
+  // Without a frame the outputs are the answer.
+  if (asked?.kind !== 'answered')
+    return { kind: 'answer', by: { model }, text: composedAnswer('', texts) };
+  health.succeeded(who, payerOf(turn));
+  const text = composedAnswer(asked.answer.text, texts);
+  return { kind: 'answer', by: speakerOf(asked.answer), text };
+}
+
+/** From memory, or, in a process that took the turn up, from the record. */
+async function exactTexts(
+  turn: ModeTurn,
+  { outputs, state, exact }: Finishing & { readonly outputs: readonly AgentResponse[] },
+): Promise<readonly string[]> {
+  const known = outputs.map((output) => exact(state.responses.indexOf(output)));
+  const recorded = known.includes(undefined) ? await recordedWhole(turn) : new Map();
+  return outputs.map(({ resultId, text }, at) => {
+    const whole: string | undefined = resultId && recorded.get(resultId);
+    return known[at] ?? whole ?? unwrapped(text);
+  });
+}
+
+/** What is kept whole of the results of this turn. */
+async function recordedWhole({ sessions, input }: ModeTurn): Promise<Map<ResultId, string>> {
+  const from = firstSeqOf(input.turnId);
+  if (from === undefined) return new Map();
+  const question = { from, before: from + 1, maxTurns: 1 };
+  const { turns } = await sessions.earlier(input.session, question);
+  const entries = turns.flatMap((turn) => turn.entries);
+  return new Map(
+    entries.flatMap((entry) =>
+      entry.role === 'tool' && entry.resultId !== undefined && entry.whole !== undefined
+        ? [[entry.resultId, entry.whole] as const]
+        : [],
+    ),
+  );
+}

@@ -1,0 +1,198 @@
+// One turn of the supervisor. Before each step the shared state is read from what the turn has recorded:
+// a specialist at work goes on, else the supervisor decides, until it finishes.
+
+import { cut } from '../../core/context-pack.ts';
+import type { DeclaredAgent, Service } from '../../core/declared-agent.ts';
+import type { AgentEvent } from '../../core/event.ts';
+import {
+  REPORT,
+  type SupervisedTask,
+  type SupervisedTurn,
+  supervisedTurn,
+  TASK,
+} from '../../core/supervised-turn.ts';
+import { roundsOf } from '../../core/turn-rounds.ts';
+import type { Ask } from '../../core/turn-state.ts';
+import type { Toolbox, ToolOutcome } from '../../tools/tool.ts';
+import type { CallReport } from '../call-report.ts';
+import type { AgentRoster } from './agent-files.ts';
+import { askSupervisor, type Decided } from './ask-supervisor.ts';
+import type { Cue, TurnMode } from './mode.ts';
+import type { SupervisorDeps } from './mode-deps.ts';
+import type { ModeTurn } from './modes.ts';
+import { isCued } from './record-cue.ts';
+import { degradedNotice } from './role-words.ts';
+import { type Worked, workOn } from './specialist-work.ts';
+import { roleOf } from './supervisor.ts';
+import { finishCue, WITH_TOOLS, writingCue } from './supervisor-finish.ts';
+import { supervisorToolbox } from './supervisor-toolbox.ts';
+import { markForeign } from './supervisor-words.ts';
+
+/** With fewer rounds left in the turn, what was begun is brought to its end. */
+const LAST_ROUNDS = 2;
+const NO_RESULT = 'Error (execution): the specialist gave no result.';
+
+export function openSupervisor(
+  turn: ModeTurn,
+  deps: SupervisorDeps,
+  roster: AgentRoster,
+): TurnMode {
+  return new SupervisorTurn(turn, deps, roster);
+}
+
+class SupervisorTurn implements TurnMode {
+  readonly toolbox: Toolbox;
+  readonly #turn: ModeTurn;
+  readonly #deps: SupervisorDeps;
+  readonly #roster: AgentRoster;
+  readonly #agents: readonly DeclaredAgent[];
+  /** When each task was taken up here, by its place; milliseconds of the turn. */
+  readonly #begun = new Map<number, number>();
+  /** What specialists wrote, to the letter, by the place of the task. */
+  readonly #written = new Map<number, Exclude<Worked, { readonly kind: 'calls' }>>();
+
+  constructor(turn: ModeTurn, deps: SupervisorDeps, roster: AgentRoster) {
+    this.#turn = turn;
+    this.#deps = deps;
+    this.#roster = roster;
+    this.#agents = roster.agents.flatMap((each) => (each.kind === 'valid' ? [each.value] : []));
+    this.toolbox = supervisorToolbox(turn.toolbox, (signal) => this.#report(signal));
+  }
+
+  async *cue(ask: Ask, signal: AbortSignal): AsyncGenerator<AgentEvent, Cue, void> {
+    const state = this.#state();
+    const clear = this.#clear(ask, state);
+    if (clear !== undefined) return clear;
+    const { task } = state;
+    const isLast = ask.kind === 'work' && (ask.remainingRounds ?? Infinity) <= LAST_ROUNDS;
+    if (task !== undefined) return this.#goOn(state, task, isLast, signal);
+    const { maxSteps } = this.#deps.settings();
+    const decided: Decided =
+      isLast || state.made.length >= maxSteps
+        ? { kind: 'moved', move: { kind: 'finish', why: 'steps' }, tokens: 0 }
+        : await askSupervisor(this.#turn, this.#asking(state, maxSteps), signal);
+    if (decided.kind === 'left') {
+      if (decided.isOut) yield { type: 'notice', text: degradedNotice(decided.who) };
+      return state.responses.length + state.messages.length === 0
+        ? WITH_TOOLS
+        : writingCue(this.#roster);
+    }
+    return yield* this.#follow(state, decided, signal);
+  }
+
+  /** What is to be recorded of an output beside its text. */
+  async shown(call: { readonly name: string }, report: CallReport): Promise<CallReport> {
+    const { task } = this.#state();
+    const written = task === undefined ? undefined : this.#written.get(task.place);
+    if (call.name !== REPORT || written?.kind !== 'done') return report;
+    const isExact = report.status !== 'ok' || report.text === written.text;
+    return isExact ? report : { ...report, whole: written.text };
+  }
+
+  #state(): SupervisedTurn {
+    return supervisedTurn(this.#turn.thread.own, this.#deps.settings().services);
+  }
+
+  /** What needs nobody's decision. */
+  #clear(ask: Ask, state: SupervisedTurn): Cue | undefined {
+    const { own } = this.#turn.thread;
+    const since = own.slice(own.findLastIndex(({ role }) => role === 'user') + 1);
+    const called = since.flatMap((entry) =>
+      entry.role === 'assistant' && entry.toolCalls.length > 0 ? [entry] : [],
+    );
+    if (called.some((entry) => !isCued(entry))) return WITH_TOOLS;
+    const nobody = state.responses.length + state.messages.length === 0;
+    if (ask.kind !== 'work') return nobody ? WITH_TOOLS : writingCue(this.#roster);
+    const last = roundsOf(since).at(-1)?.at(-1)?.result;
+    const isAsked = last?.name === 'ask_user' && last.status === 'ok';
+    const model = called.at(-1)?.model;
+    return isAsked && model !== undefined ? { kind: 'answer', by: { model }, text: '' } : undefined;
+  }
+
+  #asking(state: SupervisedTurn, maxSteps: number) {
+    const { settings, health } = this.#deps;
+    const { rights, toolbox } = this.#turn;
+    const offered = toolbox.offered(rights.current).specs.map(({ name }) => name);
+    const isOffered = (service: Service) => offered.includes(service);
+    const services = settings().services.filter(isOffered);
+    const resting = this.#agents
+      .filter((agent) => health.isResting(this.#roleOf(agent)))
+      .map(({ name }) => name);
+    const roster = { agents: this.#agents, resting, services };
+    const left = maxSteps - state.made.length;
+    return { state, roster, left, health, settings: settings(), orders: this.#roster.supervisor };
+  }
+
+  #roleOf(agent: DeclaredAgent) {
+    const { input, models } = this.#turn;
+    return roleOf(agent, models, input.settings.model ?? models.defaultModel);
+  }
+
+  async *#follow(
+    state: SupervisedTurn,
+    { move, by, tokens }: Extract<Decided, { readonly kind: 'moved' }>,
+    signal: AbortSignal,
+  ): AsyncGenerator<AgentEvent, Cue, void> {
+    if (move.kind !== 'finish' && by !== undefined) {
+      const { kind, ...args } = move;
+      const json = JSON.stringify(kind === 'task' ? args : { query: move.query });
+      const name = move.kind === 'task' ? TASK : move.service;
+      return { kind: 'calls', by, calls: [{ name, arguments: json }] };
+    }
+    const why = move.kind === 'finish' ? move.why : 'decided';
+    if (why !== 'decided') this.#turn.log.warn('the supervisor ends its work', { why });
+    const exact = (place: number) => {
+      const written = this.#written.get(place);
+      return written?.kind === 'done' ? written.text : undefined;
+    };
+    const finishing = { state, roster: this.#roster, tokens, exact };
+    return yield* finishCue(this.#turn, this.#deps, finishing, signal);
+  }
+
+  /** The specialist at work calls its tools, or hands its work back. */
+  async #goOn(
+    state: SupervisedTurn,
+    task: SupervisedTask,
+    mustWrite: boolean,
+    signal: AbortSignal,
+  ): Promise<Cue> {
+    const worked = await this.#work(state, task, mustWrite, signal);
+    if (worked.kind === 'calls') return worked;
+    this.#written.set(task.place, worked);
+    const json = JSON.stringify({ agent: cut(task.agent, 100), task: task.place });
+    return { kind: 'calls', by: worked.by, calls: [{ name: REPORT, arguments: json }] };
+  }
+
+  async #work(
+    state: SupervisedTurn,
+    task: SupervisedTask,
+    mustWrite: boolean,
+    signal: AbortSignal,
+  ): Promise<Worked> {
+    const agent = this.#agents.find(({ name }) => name === task.agent);
+    // It was taken away, or switched off, while the turn was interrupted.
+    if (agent === undefined) return { kind: 'failed', by: { model: 'none' } };
+    const now = this.#turn.time.elapsedMs();
+    const begun = this.#begun.get(task.place) ?? now;
+    this.#begun.set(task.place, begun);
+    const { health } = this.#deps;
+    const who = this.#roleOf(agent);
+    const work = { agent, who, health, state, task, mustWrite, elapsedMs: now - begun };
+    return workOn(this.#turn, { ...work, wrap: markForeign }, signal);
+  }
+
+  /** In a process that took the turn up it is asked once more: what it wrote was not recorded. */
+  async #report(signal: AbortSignal): Promise<ToolOutcome> {
+    const state = this.#state();
+    const { task } = state;
+    if (task === undefined) return { status: 'failed', text: NO_RESULT, failure: 'execution' };
+    const worked = this.#written.get(task.place) ?? (await this.#work(state, task, true, signal));
+    if (worked.kind !== 'done') return { status: 'failed', text: NO_RESULT, failure: 'execution' };
+    this.#written.set(task.place, worked);
+    const { settings, thread } = this.#turn;
+    const text = cut(worked.text, settings.maxResultChars);
+    if (!thread.isTainted) return { status: 'ok', text };
+    const about = `from ${task.agent}, who read words of others`;
+    return { status: 'ok', text: markForeign(about, text), isForeign: true };
+  }
+}

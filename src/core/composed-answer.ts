@@ -1,0 +1,47 @@
+// An answer around what specialists wrote: their outputs are put in to the letter, whatever the model
+// that frames them makes of them.
+
+/** Where the output of this number, counted from 1, belongs. */
+export const placeOf = (number: number) => `[[output ${number}]]`;
+const PLACE = /\[\[\s*output\s*(\d+)?\s*\]\]/gi;
+
+/**
+ * Every output stands in the answer once, between blank lines. One that `frame` has no place for stands
+ * behind its first paragraph; one that it repeats to the letter, stands there.
+ */
+export function composedAnswer(frame: string, outputs: readonly string[]): string {
+  const parts = partsOf(frame.trim());
+  const placed = new Set<number>();
+  const pieces: string[] = [];
+  for (const part of parts) {
+    if (typeof part === 'string') pieces.push(part);
+    else if (outputs[part] !== undefined && !placed.has(part)) {
+      placed.add(part);
+      pieces.push(outputs[part]);
+    }
+  }
+  const isThere = (output: string, at: number) =>
+    placed.has(at) || pieces.some((piece) => piece.includes(output));
+  const missing = outputs.filter((output, at) => !isThere(output, at));
+  const all = placed.size === 0 ? withinText(pieces, missing) : [...pieces, ...missing];
+  return all.filter((piece) => piece.trim() !== '').join('\n\n');
+}
+
+/** Texts as they are, and for each place the index of its output. */
+function partsOf(frame: string): readonly (string | number)[] {
+  const parts: (string | number)[] = [];
+  let from = 0;
+  for (const found of frame.matchAll(PLACE)) {
+    parts.push(frame.slice(from, found.index).trim(), Number(found[1] ?? 1) - 1);
+    from = found.index + found[0].length;
+  }
+  return [...parts, frame.slice(from).trim()];
+}
+
+function withinText(pieces: readonly string[], missing: readonly string[]): readonly string[] {
+  if (missing.length === 0) return pieces;
+  const text = pieces.join('\n\n');
+  const end = text.search(/\n\s*\n/);
+  const [before, after] = end < 0 ? [text, ''] : [text.slice(0, end), text.slice(end).trim()];
+  return [before, ...missing, after];
+}

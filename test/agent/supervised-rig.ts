@@ -1,0 +1,106 @@
+// A rig in the mode supervisor: a scripted model each for the main model, the supervisor and two specialists,
+// declared in files of a temporary folder.
+
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { onTestFinished } from 'vitest';
+import { createAgentFiles } from '../../src/agent/modes/agent-files.ts';
+import { createModes } from '../../src/agent/modes/create-modes.ts';
+import { RoleHealth } from '../../src/agent/modes/role-health.ts';
+import { createSupervisor } from '../../src/agent/modes/supervisor.ts';
+import { type ConfigInput, configSchema } from '../../src/core/config.ts';
+import { ProviderError } from '../../src/core/errors.ts';
+import { createGuardedFiles } from '../../src/lib/guarded-files.ts';
+import type { Logger } from '../../src/lib/logger.ts';
+import { silentLogger } from '../../src/lib/logger.ts';
+import type { ModelRegistry } from '../../src/providers/provider.ts';
+import { createMovableClock } from '../support/movable-clock.ts';
+import { createScriptedModel } from '../support/scripted-model.ts';
+import { createRig, type RigOptions } from './agent-rig.ts';
+
+type Supervisor = NonNullable<NonNullable<ConfigInput['agents']>['supervisor']>;
+
+export const SHIPPED = join(import.meta.dirname, '../../config');
+
+const AGENTS = {
+  'agents/guardian.yaml':
+    'description: Watches health.\nwhenNot: Small talk.\nmodel: guardian\ntools: [read_file, web_fetch, exec]\n',
+  'agents/scout.yaml': 'description: Finds things.\nmodel: scout\noutput: material\n',
+  'prompts/guardian/system.md': 'You are the guardian.',
+  'prompts/scout/system.md': 'You are the scout.',
+  'prompts/supervisor.md': 'You are the supervisor.',
+  'prompts/answer.md': 'Write the answer.',
+};
+
+export async function createSupervisedRig(
+  options: RigOptions & {
+    readonly supervisor?: Supervisor;
+    /** Beside or instead of those there are; by path. */
+    readonly files?: Readonly<Record<string, string>>;
+  } = {},
+) {
+  const folder = await mkdtemp(join(tmpdir(), 'nanobot-agents-'));
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  async function declare(path: string, text: string) {
+    await mkdir(dirname(join(folder, path)), { recursive: true });
+    await writeFile(join(folder, path), text);
+  }
+  for (const [path, text] of Object.entries({ ...AGENTS, ...options.files }))
+    await declare(path, text);
+  const { supervisor, circuit } = configSchema.parse({
+    agents: { supervisor: { model: 'supervisor', ...options.supervisor } },
+  }).agents;
+  const scripted = {
+    main: createScriptedModel(),
+    supervisor: createScriptedModel(),
+    guardian: createScriptedModel(),
+    scout: createScriptedModel(),
+  };
+  const asked: string[] = [];
+  const models: ModelRegistry = {
+    defaultModel: 'main',
+    fast: (model) => model,
+    resolve(name) {
+      const found = Object.entries(scripted).find(([key]) => key === name);
+      if (found === undefined) throw notServed(name);
+      const handle = found[1].models.resolve(name);
+      return {
+        ...handle,
+        name,
+        stream(...call) {
+          asked.push(name);
+          return handle.stream(...call);
+        },
+      };
+    },
+  };
+  const told: string[] = [];
+  const health = new RoleHealth({
+    clock: createMovableClock(),
+    announce: (text) => void told.push(text),
+    policy: () => ({ failures: circuit.failures, cooldownMs: circuit.cooldownSecs * 1000 }),
+  });
+  const kind = createSupervisor({
+    health,
+    models: () => models,
+    agents: createAgentFiles(createGuardedFiles(), [folder]),
+    settings: () => supervisor,
+  });
+  const warnings: object[] = [];
+  const log: Logger = {
+    ...silentLogger,
+    child: () => log,
+    warn: (text, fields) => void warnings.push({ text, ...fields }),
+  };
+  const modes = createModes({ supervisor: kind }, () => 'supervisor');
+  const rig = await createRig({ ...options, models, modes, log });
+  return { rig, ...scripted, kind, asked, told, warnings, declare };
+}
+
+const notServed = (model: string) =>
+  new ProviderError('unknown', { failure: { kind: 'unknown_model' }, provider: 'test', model });
+
+/** What a supervisor writes. */
+export const routes = (next: string, instructions = '', reasoning = 'because') =>
+  JSON.stringify({ next, instructions, reasoning });
