@@ -2,14 +2,18 @@
 // earlier conversation is summed up, once and with a deadline; what still does not fit is left out of
 // the model's view. The transcript keeps everything.
 
+import { keptTokens } from '../core/compaction.ts';
 import type { AgentEvent } from '../core/event.ts';
 import type { SignalOf, StateOf } from '../core/turn-state.ts';
 import { requestOf } from './compact-session.ts';
+import type { CompactionRequest } from './compaction.ts';
 import { expectedTokens, type ModelCall, planCall } from './model-call.ts';
 import type { TurnContext } from './turn-context.ts';
 
 /** A provider that counts more than we do gets this share of what we sent. */
 const OVERFLOW_SHARE = 0.5;
+/** Of it, what a summary leaves word by word: the window we believe in is not the real one. */
+const OVERFLOW_KEPT_SHARE = 0.25;
 /** Below this no thread makes sense; the provider then decides. */
 const MIN_THREAD_TOKENS = 256;
 /** Longest wait for a summary while a person waits for the answer. */
@@ -36,7 +40,7 @@ export async function* compactThread(
   }
   if (maySumUp(turn)) {
     yield { type: 'notice', text: SUMMING_UP };
-    await sumUp(turn, call);
+    await sumUp(turn, requestFor(turn, call, state.pressure));
   }
   const summed = planCall(turn, state);
   if (state.pressure === 'overflow') {
@@ -52,14 +56,26 @@ function maySumUp({ thread, settings, compactor, input }: TurnContext): boolean 
   return settings.compaction.enabled && thread.hasEarlier && !compactor.isResting(input.session);
 }
 
+function requestFor(
+  turn: TurnContext,
+  { handle, threadTokens }: ModelCall,
+  pressure: StateOf<'compacting'>['pressure'],
+): CompactionRequest {
+  const request = requestOf(turn, handle);
+  if (pressure !== 'overflow') return request;
+  const usual = keptTokens(request.policy, request.size);
+  const keepTokens = Math.min(usual, Math.floor(threadTokens * OVERFLOW_KEPT_SHARE));
+  return { ...request, keepTokens };
+}
+
 /** What comes of it, the caller sees by the thread. @throws the reason of the turn's signal */
-async function sumUp(turn: TurnContext, call: ModelCall): Promise<void> {
+async function sumUp(turn: TurnContext, request: CompactionRequest): Promise<void> {
   const { clock, compactor, input, sessions, signal, thread } = turn;
   const late = new AbortController();
   const deadline = clock.timer(SUMMARY_DEADLINE_MS, () => late.abort(new SummaryLate()));
   try {
     const either = AbortSignal.any([signal, late.signal]);
-    const report = await compactor.now(requestOf(turn, call.handle), either);
+    const report = await compactor.now(request, either);
     if (report.kind === 'compacted') thread.reopen(await sessions.load(input.session));
   } catch (error) {
     signal.throwIfAborted();
