@@ -46,7 +46,7 @@ export function chargedMeter(
       const tokens = { inputTokens: inputTokens(), outputTokens };
       const planned = { payer, model, ...whatFor, ...tokens, ...waited };
       const reserved = await spending.reserve(planned, signal);
-      if (reserved.kind === 'refused') throw new SpendingRefusedError(reserved.text);
+      if (reserved.kind === 'refused') throw new SpendingRefusedError(reserved);
       return {
         maxTokens: Math.max(1, Math.min(maxTokens, reserved.outputTokens - thinkingBudget)),
         end({ answerChars, ...how }) {

@@ -27,7 +27,9 @@ export async function summariseMail(
     const text = cleanSummary(await side.complete(call, signal), `${ask.subject}\n${ask.text}`);
     return text === undefined ? { kind: 'missing', because: 'failed' } : { kind: 'made', text };
   } catch (error) {
-    if (error instanceof SpendingRefusedError) return { kind: 'missing', because: 'budget' };
+    if (error instanceof SpendingRefusedError) {
+      return { kind: 'missing', because: error.because ?? 'budget' };
+    }
     throw error;
   }
 }

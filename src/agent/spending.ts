@@ -37,7 +37,12 @@ export type Reservation = {
 };
 
 /** No call may be made; `text` is for the person. */
-export type Refusal = { readonly kind: 'refused'; readonly text: string };
+export type Refusal = {
+  readonly kind: 'refused';
+  readonly text: string;
+  /** Left out: a budget. */
+  readonly because?: 'local_only';
+};
 
 export interface SpendingGuard {
   /** Waits for calls under way where there is room only after them. @throws the signal's reason */
@@ -62,15 +67,20 @@ export type PaidReservation = {
 export interface PaidCalls {
   /** As `reserve`. @throws the signal's reason */
   reservePaid(call: PaidCall, signal: AbortSignal): Promise<PaidReservation | Refusal>;
+  /** Where nothing of the payer's conversation may go to a service. */
+  refusedElsewhere(payer: Payer): Promise<Refusal | undefined>;
 }
 
-/** The budget of today is used up. */
+/** The budget of today is used up, or the model must not be asked there. */
 export class SpendingRefusedError extends NanobotError {
   override readonly name = 'SpendingRefusedError';
   /** For the person. */
   readonly text: string;
-  constructor(text: string) {
-    super('spending_refused', 'the budget is used up', { userText: text });
+  readonly because: Refusal['because'];
+  constructor({ text, because }: Omit<Refusal, 'kind'>) {
+    const why = because === undefined ? 'the budget is used up' : 'the conversation stays local';
+    super('spending_refused', why, { userText: text });
     this.text = text;
+    this.because = because;
   }
 }

@@ -5,9 +5,12 @@ import { chargedMeter } from '../agent/charge.ts';
 import type { SpendingGuard } from '../agent/spending.ts';
 import type { ChatRef } from '../core/message.ts';
 import { prefixOf } from '../core/model-names.ts';
+import { localModelName, serverLabel } from '../core/peer-name.ts';
 import type { HealthChange } from '../core/server-health.ts';
+import type { StatusSource } from '../gateway/command.ts';
 import type { FoundServer, LocalModels } from '../gateway/local-models.ts';
 import { serverLines } from '../gateway/local-models.ts';
+import type { LocalOnly } from '../gateway/local-only.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import {
@@ -28,6 +31,7 @@ export type LocalModelsParts = {
   readonly log: Logger;
   readonly models: Models;
   readonly forAll: ModelForAll;
+  readonly only: LocalOnly;
   /** Built later than this. */
   care(): {
     readonly spending: SpendingGuard;
@@ -38,7 +42,9 @@ export type LocalModelsParts = {
 
 export type BuiltLocalModels = {
   readonly desk: LocalModels;
-  readonly status: () => readonly string[];
+  /** What spends passes it. */
+  readonly only: LocalOnly;
+  readonly status: StatusSource;
   readonly background: readonly BackgroundWork[];
 };
 
@@ -55,17 +61,12 @@ export function buildLocalModels(parts: LocalModelsParts): BuiltLocalModels {
 
 class LocalCare implements BuiltLocalModels {
   readonly background = [{ name: 'local models', run: (signal: AbortSignal) => this.#run(signal) }];
-  readonly desk: LocalModels = {
-    isLocal: (model) => this.#model(model) !== undefined,
-    look: () => this.#look(),
-    preferred: () => this.#parts.live.config.localModels.model,
-    warmUp: (model) => this.#warm(this.#model(model), this.#stop.signal),
-    useForAll: async (model) => {
-      await this.#parts.forAll.set(model);
-      await this.#parts.models.rebuild();
-    },
-  };
-  readonly status = () => serverLines(this.#inUse().map((site) => shown(site.report())));
+  readonly only: LocalOnly;
+  readonly desk: LocalModels;
+  readonly status: StatusSource = async (session) => [
+    ...(await this.only.lines(session)),
+    ...serverLines(this.#inUse().map((site) => shown(site.report()))),
+  ];
   readonly #parts: LocalModelsParts;
   readonly #stop = new AbortController();
   #changed = new AbortController();
@@ -73,7 +74,23 @@ class LocalCare implements BuiltLocalModels {
 
   constructor(parts: LocalModelsParts) {
     this.#parts = parts;
+    this.only = parts.only;
+    this.desk = this.#desk(parts);
     parts.models.onRebuilt(() => this.#changed.abort());
+  }
+
+  #desk({ live, models, forAll, only }: LocalModelsParts): LocalModels {
+    return {
+      only,
+      isLocal: (model) => this.#model(model) !== undefined,
+      look: () => this.#look(),
+      preferred: () => live.config.localModels.model,
+      warmUp: (model) => this.#warm(this.#model(model), this.#stop.signal),
+      async useForAll(model) {
+        await forAll.set(model);
+        await models.rebuild();
+      },
+    };
   }
 
   async #run(signal: AbortSignal): Promise<void> {
@@ -109,9 +126,11 @@ class LocalCare implements BuiltLocalModels {
     if (everyMs === undefined) return;
     const change = await site.look(everyMs, signal);
     if (change === undefined) return;
-    const { vendor, address } = site.report();
+    const { vendor, peer, address } = site.report();
     this.#parts.log.warn('local model server', { change, address });
-    this.#parts.care().tell(changeText(change, `${vendorOf(vendor).label} at ${address}`));
+    this.#parts
+      .care()
+      .tell(changeText(change, `${serverLabel(vendorOf(vendor).label, peer)} at ${address}`));
     if (change === 'came_back') this.#warmed = '';
   }
 
@@ -173,12 +192,13 @@ const isAt =
   (other: { readonly apiBase: string }) =>
     other.apiBase === apiBase;
 
-function shown({ vendor, models, ...rest }: SiteReport): FoundServer {
+function shown({ models, ...rest }: SiteReport): FoundServer {
+  const { vendor, peer } = rest;
   return {
     ...rest,
-    label: vendorOf(vendor).label,
+    label: serverLabel(vendorOf(vendor).label, peer),
     models: models.map(({ model, facts, warmth }) => ({
-      name: `${prefixOf(vendor)}/${model}`,
+      name: localModelName(rest, model),
       ...(facts?.contextTokens === undefined ? {} : { contextTokens: facts.contextTokens }),
       ...(facts?.isLoaded === undefined ? {} : { isLoaded: facts.isLoaded }),
       ...(warmth === undefined ? {} : { warmth }),

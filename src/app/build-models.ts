@@ -3,11 +3,14 @@
 import type { SpendingGuard } from '../agent/spending.ts';
 import type { Environment } from '../core/environment.ts';
 import type { ChatRef } from '../core/message.ts';
+import type { Routes } from '../gateway/routes.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { MediaReader } from '../media/reader.ts';
-import type { StateStore } from '../store/store.ts';
+import type { EmbeddedStore } from '../store/store.ts';
+import type { BuiltCluster, ClusterParts } from './build-cluster.ts';
 import { type BuiltLocalModels, buildLocalModels } from './build-local-models.ts';
+import { buildLocalOnly } from './build-local-only.ts';
 import { loadedImage } from './build-media.ts';
 import type { LiveConfig } from './live-config.ts';
 import { openModelForAll } from './model-for-all.ts';
@@ -18,7 +21,7 @@ export type ModelParts = {
   readonly env: Environment;
   readonly clock: Clock;
   readonly log: Logger;
-  readonly store: StateStore;
+  readonly store: Pick<EmbeddedStore, 'scope' | 'revision'>;
   readonly reader: MediaReader;
 };
 
@@ -27,6 +30,7 @@ export type ModelCare = () => {
   readonly spending: SpendingGuard;
   ownerChat(): Promise<ChatRef>;
   tell(text: string): void;
+  readonly routes: Pick<Routes, 'sessionOf'>;
 };
 
 /** Where the model that the owner chose for all is kept. */
@@ -40,6 +44,26 @@ export async function buildModels(
   const { live, env, clock, log } = rest;
   const forAll = await openModelForAll(store.scope(LOCAL_MODELS_SCOPE), live);
   const loadImage = (id: Parameters<typeof loadedImage>[1]) => loadedImage(reader, id);
-  const models = await createModels({ live, env, clock, log, forAll, loadImage });
-  return { models, local: buildLocalModels({ live, clock, log, models, forAll, care }) };
+  const cluster = await clusterOf({ live, clock, log, store, tell: (text) => care().tell(text) });
+  const peers = cluster === undefined ? {} : { peers: cluster.peers };
+  const models = await createModels({ live, env, clock, log, forAll, loadImage, ...peers });
+  const only = buildLocalOnly({ live, store, models, routes: () => care().routes });
+  const local = buildLocalModels({ live, clock, log, models, forAll, care, only });
+  return { models, local: cluster === undefined ? local : withCluster(local, cluster) };
+}
+
+/** Nothing of it is loaded where it is off. */
+async function clusterOf(parts: ClusterParts): Promise<BuiltCluster | undefined> {
+  if (!parts.live.config.cluster.enabled) return undefined;
+  const { buildCluster } = await import('./build-cluster.ts');
+  return buildCluster(parts);
+}
+
+function withCluster(local: BuiltLocalModels, cluster: BuiltCluster): BuiltLocalModels {
+  return {
+    only: local.only,
+    desk: { ...local.desk, cluster: cluster.desk },
+    status: async (session) => [...(await local.status(session)), ...cluster.status()],
+    background: [...local.background, ...cluster.background],
+  };
 }

@@ -41,12 +41,15 @@ export type Asking = {
   deciding(): Pick<Deciding, 'questions' | 'ownerChat'>;
 };
 
+/** Before it is asked where the conversation may go at all. */
+export type Counted = SpendingGuard & Pick<PaidCalls, 'reservePaid'>;
+
 /** @throws StoreError */
 export async function buildSpending(
   { live, clock, log, store, bus, sessions, measuring }: SpendingParts,
   asking: Asking,
   resources: AsyncDisposableStack,
-): Promise<{ readonly spending: SpendingGuard & PaidCalls; readonly desk: SpendingDesk }> {
+): Promise<{ readonly counted: Counted; readonly desk: SpendingDesk }> {
   const settings = () => ({
     limits: live.config.limits,
     prices: live.config.models.prices,
@@ -74,5 +77,5 @@ export async function buildSpending(
     ...observedSpending(spending, measuring.telemetry, clock),
     reservePaid: (...call: Parameters<PaidCalls['reservePaid']>) => spending.reservePaid(...call),
   };
-  return { spending: observed, desk: createSpendingDesk(spending, settings, ownerOf, sessions) };
+  return { counted: observed, desk: createSpendingDesk(spending, settings, ownerOf, sessions) };
 }

@@ -31,7 +31,7 @@ import { buildFairUse } from './build-fair-use.ts';
 import { openInboxes } from './build-inboxes.ts';
 import { sendableBytes } from './build-media.ts';
 import { buildMemory } from './build-memory.ts';
-import { buildModels } from './build-models.ts';
+import { buildModels, type ModelCare } from './build-models.ts';
 import { buildModes } from './build-modes.ts';
 import { buildOwnTurns } from './build-own-turns.ts';
 import { buildPeople } from './build-people.ts';
@@ -82,7 +82,7 @@ async function build(
 ): Promise<Gateway> {
   const { live, clock, log, store, bus } = foundations;
   const { env, home } = options;
-  const care = () => ({ spending, ownerChat, tell });
+  const care: ModelCare = () => ({ spending, ownerChat, tell, routes: people.routes });
   const { models, local } = await buildModels({ ...foundations, env }, care);
   const maxFileBytes = (name: AccountName) => sendableBytes(live, manager.channel(name));
   const workspace = () => live.defaults.workspace;
@@ -102,7 +102,8 @@ async function build(
   const parts = { ...foundations, sessions, remembering, env, resources, ...shared };
   const ownerChat = () => ownerDoor.chat(isThere);
   const asking = { ownerChat, deciding: () => deciding, persons: () => persons };
-  const { spending, desk } = await buildSpending(foundations, asking, resources);
+  const { counted, desk } = await buildSpending(foundations, asking, resources);
+  const spending = local.only.guard(counted);
   const side = createSideModel({ spending, clock, models: models.current });
   const toolServers = buildToolServers(foundations, env);
   const settings = createSessionSettings(store.scope('session-settings'));

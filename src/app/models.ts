@@ -13,6 +13,7 @@ import {
   discoverLocalModels,
   type LoadedImage,
   type LocalSites,
+  type Peers,
   type VendorRegistry,
 } from '../providers/index.ts';
 import type { LiveConfig } from './live-config.ts';
@@ -35,6 +36,8 @@ export type ModelsDeps = {
   readonly log: Logger;
   readonly forAll: ModelForAll;
   readonly loadImage: (id: MediaId) => Promise<LoadedImage>;
+  /** Left out: there are none. */
+  readonly peers?: Peers;
 };
 
 export async function createModels(deps: ModelsDeps): Promise<Models> {

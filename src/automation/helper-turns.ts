@@ -91,7 +91,7 @@ function confined(input: TurnInput, run: HelperRun, deps: HelperTurnsDeps): Turn
   const [first, ...rest] = input.messages;
   const paid = (each: typeof first) => ({
     ...each,
-    message: { ...each.message, chat: parent.payingChat },
+    message: { ...each.message, session: input.session, chat: parent.payingChat },
   });
   const mayStart = depth < deps.maxDepth();
   return {

@@ -179,8 +179,9 @@ async function skillResult(
   if (capability === undefined) {
     return { kind: 'failed', error: `there is no capability ${step.capability}`, mayRetry: false };
   }
-  const payer = { chat: starter.payingChat, sender: senderFor(starter) };
-  const call = { capability, step, state, payer, turnId: input.turnId, model: starter.model };
+  const { session, turnId } = input;
+  const payer = { chat: starter.payingChat, sender: senderFor(starter), session };
+  const call = { capability, step, state, payer, turnId, model: starter.model };
   const hasMoneyLimit = workflow.limits.money !== undefined;
   return runSkill(deps, { ...call, hasMoneyLimit }, signal);
 }

@@ -32,6 +32,7 @@ import { replayCommand } from './replay-command.ts';
 import { selfTestCommand } from './selftest-command.ts';
 import { sessionsCommand } from './sessions-command.ts';
 import { skillsCommand } from './skills-command.ts';
+import { specialistsCommand } from './specialists-command.ts';
 import { statusCommand } from './status-command.ts';
 import type { Terminal } from './terminal.ts';
 import { traceCommand } from './trace-command.ts';
@@ -66,6 +67,7 @@ const COMMANDS: readonly CommandFactory[] = [
   skillsCommand,
   agentsCommand,
   workflowsCommand,
+  specialistsCommand,
   traceCommand,
   deadCommand,
   auditCommand,

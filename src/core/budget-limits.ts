@@ -8,7 +8,7 @@ import type { PersonLimits } from './person-limits.ts';
 import type { Cap } from './spending.ts';
 
 /** The message that a call answers: its sender and its chat pay. */
-export type Payer = Pick<InboundMessage, 'chat' | 'sender'> & {
+export type Payer = Pick<InboundMessage, 'chat' | 'sender' | 'session'> & {
   /** Whoever is in the chat knows nothing of it: an owner is told instead. */
   readonly isUnseen?: boolean;
 };

@@ -62,6 +62,7 @@ export const COMMAND_ACCESS: Readonly<Record<string, Access>> = {
   block: DECISION,
   drop: DECISION,
   approvals: DECISION,
+  cluster: DECISION,
   budget: DECISION,
 };
 

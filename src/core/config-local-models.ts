@@ -52,6 +52,10 @@ export const localModelsSchema = z
       .string()
       .default('')
       .describe('What /local changes to, e.g. ollama/qwen3:8b; empty: the first one found.'),
+    only: z
+      .boolean()
+      .default(false)
+      .describe('No model and no voice service beyond one’s own machines and peers is asked.'),
     smallTools: z
       .array(z.string().min(1).max(200))
       .max(200)

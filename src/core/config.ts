@@ -5,6 +5,7 @@
 import { z } from 'zod';
 import { cronSchema, heartbeatSchema, quietHoursSchema } from './config-automation.ts';
 import { channelsSchema } from './config-channels.ts';
+import { clusterSchema } from './config-cluster.ts';
 import { compactionSchema } from './config-compaction.ts';
 import { count, seconds, secret } from './config-fields.ts';
 import { limitsSchema, modelsSchema } from './config-limits.ts';
@@ -151,6 +152,7 @@ export const configSchema = z.strictObject({
   models: modelsSchema.prefault({}),
   modelCapabilities: modelCapabilitiesSchema,
   localModels: localModelsSchema,
+  cluster: clusterSchema,
   sessions: sessionsSchema.prefault({}),
   tools: toolsSchema,
   mcpServers: mcpServersSchema,

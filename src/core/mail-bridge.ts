@@ -96,6 +96,8 @@ const PROOF: Readonly<Record<Verification, string>> = {
 
 const NO_SUMMARY = {
   budget: 'Not summarised: today’s budget is used up. Its first lines:',
+  local_only:
+    'Not summarised: its model is none of your own machines, and nothing may leave them. Its first lines:',
   failed: 'Not summarised: no model answered. Its first lines:',
 } as const;
 

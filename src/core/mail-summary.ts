@@ -19,7 +19,7 @@ export type MailSummary =
   /** `text`: as much of the mail as is read; `sender`: who pays for it. */
   | { readonly kind: 'due' | 'wanted'; readonly text: string; readonly sender: Sender }
   | { readonly kind: 'made'; readonly text: string }
-  | { readonly kind: 'missing'; readonly because: 'budget' | 'failed' };
+  | { readonly kind: 'missing'; readonly because: 'budget' | 'local_only' | 'failed' };
 
 export type SummaryDue = Extract<MailSummary, { readonly kind: 'due' | 'wanted' }>;
 

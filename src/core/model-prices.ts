@@ -2,6 +2,7 @@
 // that is not here has no price rather than a wrong one, and the configuration can name it.
 
 import { isDemo, isLocalVendor, splitModelName } from './model-names.ts';
+import { namesPeer, splitPeerName } from './peer-name.ts';
 import type { Price } from './spending.ts';
 
 const PRICE_CURRENCY = 'USD';
@@ -68,13 +69,19 @@ export function priceOf(
   configured: readonly ConfiguredPrice[],
   currency: string = PRICE_CURRENCY,
 ): Price | undefined {
-  const bare = splitModelName(model);
-  const own = configured.find((row) => row.model === model || row.model === bare?.model);
+  const bare = (splitModelName(model) ?? splitPeerName(model))?.model;
+  const own = configured.find((row) => row.model === model || row.model === bare);
   if (own !== undefined) return own;
-  if (isDemo(model) || (bare !== undefined && isLocalVendor(bare.vendor))) return FREE;
+  if (isFree(model)) return FREE;
   if (currency !== PRICE_CURRENCY) return undefined;
   const row = PRICES.find(([pattern]) => pattern.test(model.toLowerCase()));
   if (row === undefined) return undefined;
   const [, input, output, cached, written] = row;
   return { input, output, cached, ...(written === undefined ? {} : { written }) };
+}
+
+/** Runs on one's own machines, or costs nobody anything. */
+function isFree(model: string): boolean {
+  const vendor = splitModelName(model)?.vendor;
+  return isDemo(model) || namesPeer(model) || (vendor !== undefined && isLocalVendor(vendor));
 }

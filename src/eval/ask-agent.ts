@@ -14,7 +14,7 @@ export async function askAgent(
   const bench = await trial.workbench();
   const report = await bench.turn(conversation, question, signal);
   if (signal.aborted) throw signal.reason;
-  if (report.refusal !== undefined) throw new SpendingRefusedError(report.refusal);
+  if (report.refusal !== undefined) throw new SpendingRefusedError({ text: report.refusal });
   const { model } = trial.subject;
   if (report.outcome !== 'answered') {
     const provider = model.split('/', 1).join();

@@ -8,6 +8,7 @@ import { type InboundMessage, sessionOf } from '../core/message.ts';
 import { AGENTS_COMMANDS } from './agents-commands.ts';
 import { APPROVAL_COMMANDS } from './approval-commands.ts';
 import type { Command, CommandDeps, CommandOrigin } from './command.ts';
+import { CLUSTER_COMMANDS } from './cluster-commands.ts';
 import { COMPACT_COMMANDS } from './compact-command.ts';
 import { CONTINUE_COMMANDS } from './continue-command.ts';
 import { CONVERSATION_COMMANDS } from './conversation-commands.ts';
@@ -82,6 +83,7 @@ export const COMMANDS: readonly Command[] = [
   STATUS_COMMAND,
   ...MODEL_COMMANDS,
   ...LOCAL_COMMANDS,
+  ...CLUSTER_COMMANDS,
   ...MODE_COMMANDS,
   ...COMPACT_COMMANDS,
   ...CONVERSATION_COMMANDS,

@@ -29,7 +29,10 @@ export const COMMAND_GROUPS: readonly (readonly [string, readonly string[]])[] =
       'export',
     ],
   ],
-  ['As my owner', ['approvals', 'budget', 'people', 'strangers', 'allow', 'block', 'drop']],
+  [
+    'As my owner',
+    ['approvals', 'budget', 'people', 'strangers', 'allow', 'block', 'drop', 'cluster'],
+  ],
 ];
 
 /** `asked`: the command to be told more about; empty: all of `mine`. */

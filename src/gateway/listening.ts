@@ -47,6 +47,8 @@ const MISPLACED =
 const isMisplaced = (error: unknown) =>
   error instanceof VoiceError && error.code === 'voice_not_found';
 const NO_BUDGET = 'today’s budget is used up';
+const KEPT_HERE =
+  'what listens to it is a service, and this conversation stays on your own machines (/local only)';
 const NO_ENGINE = 'no transcription engine is set';
 const KEPT_MS = 30 * 86_400_000;
 
@@ -73,7 +75,9 @@ export function createListening(deps: ListeningDeps): Listening {
       const spoken = await listen(attachment, payer, deps, signal).catch(
         (error: unknown): Spoken => {
           signal.throwIfAborted();
-          if (error instanceof SpendingRefusedError) return { kind: 'unheard', reason: NO_BUDGET };
+          if (error instanceof SpendingRefusedError) {
+            return { kind: 'unheard', reason: error.because === undefined ? NO_BUDGET : KEPT_HERE };
+          }
           if (isMisplaced(error)) tellOnce();
           deps.log.warn('sound not listened to', { kind: attachment.kind, error });
           const reason = error instanceof VoiceError ? error.reason : 'something went wrong';
@@ -121,12 +125,12 @@ async function listen(
     const sound = await deps.media.read(content.media);
     if (sound === undefined) return { kind: 'unheard', reason: 'it is no longer stored' };
     const startedAt = clock.monotonic();
-    const { price } = transcriber;
+    const { price, isElsewhere } = transcriber;
     const worstMs = longestMs(sound.length, durationMs, maxMs);
     const costOf = ({ durationMs: took = durationMs || worstMs }: SpokenWords) =>
       listeningCost(price, took);
     const words = await charged(
-      { payer, micros: listeningCost(price, worstMs), costOf },
+      { payer, micros: listeningCost(price, worstMs), isElsewhere, costOf },
       () => transcriber.transcribe({ content: sound, mimeType }, signal),
       { spending: deps.spending, signal },
     );

@@ -9,7 +9,7 @@ export const LOCAL_COMMANDS: readonly Command[] = [
   {
     name: 'local',
     summary: 'change to a model on this machine, and back',
-    usage: '/local [list | model | off | default [model | off]]',
+    usage: '/local [list | model | only | off | default [model | off]]',
     timing: 'in_order',
     run: changeLocal,
   },
@@ -19,6 +19,10 @@ async function changeLocal(origin: CommandOrigin, argument: string, deps: Comman
   const [word = '', ...rest] = argument.split(/\s+/).filter((part) => part !== '');
   if (word === 'default') return changeForAll(origin, rest.join(' '), deps);
   const found = () => deps.local.look();
+  if (word === 'only') return stayHere(origin, deps);
+  if (word === 'off' && (await deps.local.only.holding(origin.session)) !== undefined) {
+    return letGo(origin, deps);
+  }
   if (word === 'list') return `${await currentText(origin, deps)}\n\n${foundText(await found())}`;
   const chosen = await deps.settings.get(origin.session);
   const isLocal = deps.local.isLocal(chosen.model ?? deps.models().defaultModel);
@@ -33,6 +37,32 @@ async function changeLocal(origin: CommandOrigin, argument: string, deps: Comman
 async function currentText({ session }: CommandOrigin, deps: CommandDeps): Promise<string> {
   const { model = deps.models().defaultModel } = await deps.settings.get(session);
   return `The model here is ${model}.`;
+}
+
+const SAID =
+  'Nothing of this conversation goes to a model or voice service beyond your own machines';
+
+/** Also of what is started from it. */
+async function stayHere({ session }: CommandOrigin, deps: CommandDeps): Promise<string> {
+  await deps.local.only.hold(session, true);
+  const chosen = await deps.settings.get(session);
+  const model = chosen.model ?? deps.models().defaultModel;
+  const refused = await deps.local.only.refusal(session, model);
+  if (refused === undefined) return `${SAID} from now on. The model is ${model}.`;
+  return `${SAID} from now on. The model here, ${model}, is not asked any more: choose one with /local. /local off takes it back.`;
+}
+
+async function letGo(origin: CommandOrigin, deps: CommandDeps): Promise<string> {
+  const { session } = origin;
+  await deps.local.only.hold(session, false);
+  const holding = await deps.local.only.holding(session);
+  if (holding === 'all') return `${SAID}, for the configuration says so (\`localModels.only\`).`;
+  if (holding === 'conversation')
+    return `${SAID}: it was started from one that stays on them. Say /local off there.`;
+  const chosen = await deps.settings.get(session);
+  const model = chosen.model ?? deps.models().defaultModel;
+  const again = deps.local.isLocal(model) ? await changeBack(origin, chosen, deps) : '';
+  return `Any model may be asked here again. ${again}`.trim();
 }
 
 /** By its whole name, or as the server calls it; without a name the first one. */

@@ -1,6 +1,8 @@
 // What /local and /status know of the models on one's own machines, and the words for it.
 
 import type { Warmth } from '../core/server-health.ts';
+import type { ClusterDesk } from './cluster-desk.ts';
+import type { LocalOnly } from './local-only.ts';
 
 export type FoundModel = {
   /** With its prefix. */
@@ -26,6 +28,10 @@ export type FoundServer = {
 };
 
 export interface LocalModels {
+  /** Conversations of which nothing leaves one's own machines. */
+  readonly only: Pick<LocalOnly, 'holding' | 'hold' | 'refusal'>;
+  /** Undefined where there are to be no peers. */
+  readonly cluster?: ClusterDesk;
   isLocal(model: string): boolean;
   /** Asks every server that is configured or at its usual address on this machine; a few seconds at most. */
   look(): Promise<readonly FoundServer[]>;

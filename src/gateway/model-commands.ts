@@ -41,6 +41,8 @@ async function changeModel({ session }: CommandOrigin, argument: string, deps: C
     return `The model is ${deps.models().defaultModel} again.`;
   }
   const handle = deps.models().resolve(argument);
+  const refused = await deps.local.only.refusal(session, handle.name);
+  if (refused !== undefined) return refused.text;
   await deps.settings.set(session, { ...withoutModel(chosen), model: argument });
   deps.local.warmUp(argument);
   return `From the next message on the model is ${handle.name}.`;

@@ -9,19 +9,23 @@ import {
 import { isUnbilled } from '../voice/voice.ts';
 
 export type CostlyCall<Result> = PaidCall & {
+  /** Leaves one's own machines. */
+  readonly isElsewhere: boolean;
   /** What it took, in millionths. */
   costOf(result: Result): number;
 };
 
 /** What costs nothing asks no budget. @throws SpendingRefusedError, what the call throws */
 export async function charged<Result>(
-  { payer, micros, costOf }: CostlyCall<Result>,
+  { payer, micros, isElsewhere, costOf }: CostlyCall<Result>,
   call: () => Promise<Result>,
   { spending, signal }: { readonly spending: PaidCalls; readonly signal: AbortSignal },
 ): Promise<Result> {
+  const kept = isElsewhere ? await spending.refusedElsewhere(payer) : undefined;
+  if (kept !== undefined) throw new SpendingRefusedError(kept);
   if (micros === 0) return call();
   const reserved = await spending.reservePaid({ payer, micros }, signal);
-  if (reserved.kind === 'refused') throw new SpendingRefusedError(reserved.text);
+  if (reserved.kind === 'refused') throw new SpendingRefusedError(reserved);
   return settled(reserved, call, micros, costOf);
 }
 

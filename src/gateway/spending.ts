@@ -66,7 +66,7 @@ type Held = {
   settle(spent: Amount): void;
 };
 
-export class Spending implements SpendingGuard, PaidCalls, AsyncDisposable {
+export class Spending implements SpendingGuard, Pick<PaidCalls, 'reservePaid'>, AsyncDisposable {
   readonly #deps: SpendingDeps;
   readonly #dayOf = createLocalDays();
   #current: SpendingDay | undefined;

@@ -111,7 +111,7 @@ async function silent(
   { text }: SpendingRefusedError,
   { log, send, clock, timeZone }: VoicingDeps,
 ): Promise<HandledTurn> {
-  log.info('answer not spoken: the budget is used up', { channel: chat.channel });
+  log.info('answer not spoken: refused', { channel: chat.channel });
   const day = createDayText()(clock.now(), timeZone());
   const id = messageId(`unspoken/${sessionKeyOf(chat)}/${day}`);
   await send({ id, chat, markdown: `I leave the voice away: ${text}` });
@@ -132,7 +132,8 @@ async function soundOf(
   if (voice === undefined) return undefined;
   const startedAt = clock.monotonic();
   const micros = speakingCost(voice.price, text);
-  const call = { payer, micros, costOf: () => micros };
+  const { isElsewhere } = voice;
+  const call = { payer, micros, isElsewhere, costOf: () => micros };
   const content = await charged(call, () => voice.speak(text, signal), { spending, signal });
   const tookMs = Math.round(clock.monotonic() - startedAt);
   const maxBytes = channel(accountName(chat))?.attachments?.maxUploadBytes ?? 0;

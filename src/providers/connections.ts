@@ -4,9 +4,11 @@
 import type { Config, ProviderName } from '../core/config.ts';
 import type { Clock } from '../lib/clock.ts';
 import { createAnthropicProvider } from './anthropic.ts';
-import type { Credentials } from './credentials.ts';
+import type { Access, Credentials } from './credentials.ts';
+import type { LocalFetch } from './local-http.ts';
 import { Manners } from './manners.ts';
 import { createOpenaiProvider } from './openai.ts';
+import type { Peer } from './peer.ts';
 import type { LLMProvider } from './provider.ts';
 import { createProviderHealth, type ProviderHealth } from './provider-health.ts';
 import type { ImageSource } from './seen-images.ts';
@@ -23,6 +25,7 @@ export type Connection = {
 export interface Connections {
   /** Undefined when nothing is known that would let us in. */
   to(vendor: ProviderName): Connection | undefined;
+  toPeer(peer: Peer): Connection;
 }
 
 export type ConnectionsDeps = {
@@ -34,19 +37,32 @@ export type ConnectionsDeps = {
 
 export function createConnections(deps: ConnectionsDeps): Connections {
   const open = new Map<ProviderName, Connection>();
+  const peers = new WeakMap<Peer, Connection>();
   return {
     to(vendor) {
       const connection = open.get(vendor) ?? connect(vendor, deps);
       if (connection !== undefined) open.set(vendor, connection);
       return connection;
     },
+    toPeer(peer) {
+      const connection = peers.get(peer) ?? connectTo(peer, deps);
+      peers.set(peer, connection);
+      return connection;
+    },
   };
 }
 
 function connect(vendor: ProviderName, deps: ConnectionsDeps): Connection | undefined {
-  const { credentials, clock, timeouts, images } = deps;
-  const access = credentials.accessTo(vendor);
-  if (access === undefined) return undefined;
+  const access = deps.credentials.accessTo(vendor);
+  return access && connectTo({ vendor, ...access }, deps);
+}
+
+type Server = Access & { readonly vendor: ProviderName; readonly fetch?: LocalFetch };
+
+function connectTo(
+  { vendor, apiBase, apiKey, fetch }: Server,
+  { clock, timeouts, images }: ConnectionsDeps,
+): Connection {
   const row = vendorOf(vendor);
   const create = row.dialect === 'anthropic' ? createAnthropicProvider : createOpenaiProvider;
   const callTimeouts = {
@@ -57,8 +73,11 @@ function connect(vendor: ProviderName, deps: ConnectionsDeps): Connection | unde
   const healths = new Map<string, ProviderHealth>();
   const manners = new Map<string, Manners>();
   return {
-    provider: create({ vendor: row, ...access, clock, timeouts: callTimeouts, images }),
-    apiBase: access.apiBase,
+    provider: create({
+      ...{ vendor: row, apiBase, apiKey, clock, timeouts: callTimeouts, images },
+      ...(fetch === undefined ? {} : { fetch }),
+    }),
+    apiBase,
     healthOf(model) {
       const health = healths.get(model) ?? createProviderHealth(clock);
       healths.set(model, health);

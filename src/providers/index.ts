@@ -5,6 +5,7 @@ export { createDemoProvider } from './demo.ts';
 export { discoverLocalModels, type LocalServer } from './local-servers.ts';
 export type { LocalSite, SiteReport } from './local-site.ts';
 export { createLocalSites, type LocalSites } from './local-sites.ts';
+export type { Peers } from './peer.ts';
 export { type ModelProof, proveModel } from './prove-model.ts';
 export {
   createModelRegistry,

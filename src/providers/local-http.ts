@@ -6,7 +6,11 @@ export type LocalAddress = {
   readonly apiBase: string;
   /** Empty where the server asks for none. */
   readonly apiKey: string;
+  /** How it is reached; left out: as any address. */
+  readonly fetch?: LocalFetch;
 };
+
+export type LocalFetch = (url: string | URL, init?: RequestInit) => Promise<Response>;
 
 export type LocalQuestion = {
   /** Below the root of the server, or below `apiBase`. */
@@ -37,7 +41,7 @@ export async function askLocal(
     ...(body === undefined ? {} : { 'content-type': 'application/json' }),
   };
   try {
-    const response = await fetch(`${base}${path}`, {
+    const response = await (address.fetch ?? fetch)(`${base}${path}`, {
       headers,
       redirect: 'error',
       signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),

@@ -38,6 +38,8 @@ const modelList = z.object({
 /** Models that embed, rank or transcribe cannot answer. */
 const NOT_A_CHAT_MODEL = /embed|rerank|whisper|\bbge-|tts|stable-diffusion/i;
 
+export const canChat = (model: string) => !NOT_A_CHAT_MODEL.test(model);
+
 /** All probes run at once; a server that is absent, slow or answers oddly is left out. */
 export async function discoverLocalModels(
   options: DiscoverOptions,
@@ -64,5 +66,5 @@ export async function listModels(
   const said = await askLocal(server, { path: '/models', below: 'apiBase', timeoutMs }, signal);
   const answer = modelList.safeParse(said !== undefined && isOk(said) ? said.body : undefined);
   if (!answer.success) return [];
-  return answer.data.data.map((model) => model.id).filter((id) => !NOT_A_CHAT_MODEL.test(id));
+  return answer.data.data.map((model) => model.id).filter(canChat);
 }

@@ -17,7 +17,11 @@ import { listModels } from './local-servers.ts';
 import { loadModel, type WarmUp } from './local-warm-up.ts';
 import { type ModelFacts, readModelFacts } from './model-facts.ts';
 
-export type LocalServerAddress = LocalAddress & { readonly vendor: LocalVendor };
+export type LocalServerAddress = LocalAddress & {
+  readonly vendor: LocalVendor;
+  /** The name of the peer that it is. */
+  readonly peer?: string;
+};
 
 export type SiteDeps = {
   readonly clock: Clock;
@@ -33,6 +37,7 @@ export type KnownModel = {
 
 export type SiteReport = {
   readonly vendor: LocalVendor;
+  readonly peer?: string;
   /** Host and port. */
   readonly address: string;
   readonly state: ServerHealth['state'];
@@ -183,8 +188,10 @@ export class LocalSite {
 
   report(): SiteReport {
     const names = new Set([...this.#learnt.keys(), ...this.#warmth.keys()]);
+    const { vendor, peer } = this.#server;
     return {
-      vendor: this.#server.vendor,
+      vendor,
+      ...(peer === undefined ? {} : { peer }),
       address: addressOf(this.#server.apiBase),
       state: this.#health.state,
       load: this.gate.load,

@@ -2,7 +2,7 @@
 // the others by a completion of one token. While it says that it is loading, it is asked again.
 
 import type { LocalVendor } from '../core/model-names.ts';
-import { prefixOf } from '../core/model-names.ts';
+import { localModelName } from '../core/peer-name.ts';
 import { LOADING } from '../core/provider-failure.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Place } from './local-gate.ts';
@@ -15,7 +15,7 @@ export type WarmUp = {
 };
 
 export type Loading = {
-  readonly server: LocalAddress & { readonly vendor: LocalVendor };
+  readonly server: LocalAddress & { readonly vendor: LocalVendor; readonly peer?: string };
   readonly model: string;
   readonly clock: Clock;
   enter(): Promise<Place>;
@@ -49,7 +49,7 @@ async function tryOnce(
   const place = await enter();
   let attempt: MeteredTry | undefined;
   try {
-    const name = `${prefixOf(server.vendor)}/${model}`;
+    const name = localModelName(server, model);
     attempt = await meter?.begin(name, signal, place.waitedMs);
     const answer = await askLocal(server, { ...askFor(server.vendor, model) }, signal);
     attempt?.end(endOf(answer));

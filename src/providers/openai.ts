@@ -4,6 +4,7 @@
 import type { OpenAI } from 'openai';
 import type { ChatCompletionChunk } from 'openai/resources/chat/completions';
 import type { CallDeadline } from './call-deadline.ts';
+import type { LocalFetch } from './local-http.ts';
 import { cacheKeyField, openaiRequest } from './openai-request.ts';
 import { OpenaiReader } from './openai-stream.ts';
 import type { LLMProvider, ModelRequest } from './provider.ts';
@@ -27,6 +28,7 @@ export function createOpenaiProvider(deps: ProviderDeps): LLMProvider {
       maxRetries: 0,
       timeout: LIBRARY_TIMEOUT_MS,
       logLevel: 'off',
+      ...(deps.fetch === undefined ? {} : { fetch: asFetch(deps.fetch) }),
     });
   }
 
@@ -63,6 +65,12 @@ export function createOpenaiProvider(deps: ProviderDeps): LLMProvider {
     },
   };
 }
+
+/** The library gives addresses as text. */
+const asFetch =
+  (own: LocalFetch): typeof fetch =>
+  (url, init) =>
+    own(String(url), init);
 
 /** Empty chunks and the opening `role` keep a connection alive but are no part of an answer. */
 function carriesContent(chunk: ChatCompletionChunk): boolean {

@@ -2,6 +2,7 @@
 
 import type { Clock } from '../lib/clock.ts';
 import type { CallTimeouts } from './call-deadline.ts';
+import type { LocalFetch } from './local-http.ts';
 import type { ImageSource } from './seen-images.ts';
 import type { Vendor } from './vendors.ts';
 
@@ -13,4 +14,6 @@ export type ProviderDeps = {
   readonly timeouts: CallTimeouts;
   readonly clock: Clock;
   readonly images: ImageSource;
+  /** How the server is reached; left out: as any address. */
+  readonly fetch?: LocalFetch;
 };

@@ -1,38 +1,28 @@
 // Resolves model names to models ready to be asked; the one place that knows which vendor serves what.
 // Built anew when the configuration changes, which costs nothing: clients connect at their first call.
 
-import type { Config, ProviderName } from '../core/config.ts';
+import type { Config } from '../core/config.ts';
 import type { MediaId } from '../core/ids.ts';
 import { capabilitiesOf } from '../core/model-capabilities.ts';
-import {
-  contextTokensOf,
-  DEMO_MODEL,
-  fastModelOf,
-  isDemo,
-  isLocalVendor,
-  LOCAL_VENDORS,
-  prefixOf,
-  type QualifiedModel,
-  splitModelName,
-  vendorsOfBareName,
-} from '../core/model-names.ts';
+import { contextTokensOf, DEMO_MODEL, isDemo } from '../core/model-names.ts';
 import type { RetryPolicy } from '../core/retry.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Candidate } from './candidate.ts';
-import { type Connections, createConnections } from './connections.ts';
-import { type Credentials, createCredentials, type Environment } from './credentials.ts';
+import { createConnections } from './connections.ts';
+import { createCredentials, type Environment } from './credentials.ts';
 import { createDemoProvider, DEMO_CONTEXT_TOKENS } from './demo.ts';
 import type { LocalServer } from './local-servers.ts';
 import type { LocalServerAddress, LocalSite } from './local-site.ts';
 import { createLocalSites, type LocalSites } from './local-sites.ts';
 import { Manners } from './manners.ts';
+import { ModelPlaces } from './model-places.ts';
+import { NO_PEERS, type Peers } from './peer.ts';
 import type { ModelHandle, ModelRegistry } from './provider.ts';
 import { createProviderHealth } from './provider-health.ts';
 import { type ResilientDeps, streamResilient } from './resilient.ts';
 import { createImageSource, type ImageSource, type LoadedImage } from './seen-images.ts';
 import { keyMissing, unknownModel } from './unresolved.ts';
-import { vendorOf } from './vendors.ts';
 
 export type ModelRegistryDeps = {
   readonly config: Config;
@@ -44,13 +34,15 @@ export type ModelRegistryDeps = {
   readonly discovered?: readonly LocalServer[];
   /** Kept from one registry to the next; left out: of this one alone. */
   readonly sites?: LocalSites;
+  /** Left out: there are none. */
+  readonly peers?: Peers;
   /** The model in force, whatever is configured. */
   readonly preferred?: string;
   /** Left out: no model is shown an image. */
   readonly loadImage?: (id: MediaId) => Promise<LoadedImage>;
 };
 
-/** A model on a local server. */
+/** A model on a local server, or on a peer. */
 export type LocalModel = {
   readonly site: LocalSite;
   readonly model: string;
@@ -61,6 +53,8 @@ export interface VendorRegistry extends ModelRegistry {
   ready(model: string): Promise<void> | undefined;
   /** Undefined where another kind of vendor serves the name, or none. */
   localModel(name: string): LocalModel | undefined;
+  /** On one's own machines or on a peer: nothing of what it is asked leaves them. */
+  isHome(name: string): boolean;
   /** Where local servers may be: configured, found, or their usual addresses here. */
   localServers(): readonly LocalServerAddress[];
 }
@@ -74,30 +68,29 @@ type Resolved = { readonly candidate: Candidate; readonly contextTokens: number 
 class Registry implements VendorRegistry {
   readonly defaultModel: string;
   readonly #config: Config;
-  readonly #discovered: readonly LocalServer[];
-  readonly #credentials: Credentials;
   readonly #images: ImageSource;
-  readonly #sites: LocalSites;
-  readonly #connections: Connections;
+  readonly #places: ModelPlaces;
+  readonly #peers: Peers;
   readonly #resilience: ResilientDeps;
   readonly #demo: Resolved;
 
   constructor(deps: ModelRegistryDeps) {
     const { config, env, clock, log, random, discovered = [] } = deps;
     this.#config = config;
-    this.#discovered = discovered;
-    this.#credentials = createCredentials(config, env, discovered);
-    this.#sites = deps.sites ?? createLocalSites({ clock, places: () => 1 });
+    const credentials = createCredentials(config, env, discovered);
+    const sites = deps.sites ?? createLocalSites({ clock, places: () => 1 });
     const { timeouts } = config;
-    this.#images = createImageSource(config, deps.loadImage);
-    this.#connections = createConnections({
-      ...{ credentials: this.#credentials, timeouts, clock },
-      images: this.#images,
+    const images = createImageSource(config, deps.loadImage);
+    const connections = createConnections({ credentials, timeouts, clock, images });
+    this.#images = images;
+    this.#peers = deps.peers ?? NO_PEERS;
+    this.#places = new ModelPlaces({
+      ...{ config, credentials, connections, discovered, sites },
+      peers: this.#peers,
     });
     this.#resilience = { clock, log, random, policy: policyOf(config) };
     this.#demo = { candidate: demoCandidate(clock), contextTokens: DEMO_CONTEXT_TOKENS };
-    this.defaultModel =
-      deps.preferred || config.agents.defaults.model || this.#credentials.firstFound;
+    this.defaultModel = deps.preferred || config.agents.defaults.model || credentials.firstFound;
   }
 
   resolve(name: string, tries?: 'once'): ModelHandle {
@@ -120,49 +113,44 @@ class Registry implements VendorRegistry {
   }
 
   fast(name: string): string {
-    const qualified = isDemo(name) ? undefined : this.#qualify(name);
-    return qualified === undefined ? name : (fastModelOf(qualified.vendor) ?? name);
+    return isDemo(name) ? name : this.#places.fast(name);
   }
 
   localModel(name: string): LocalModel | undefined {
-    const qualified = isDemo(name) ? undefined : this.#qualify(name);
-    if (qualified === undefined) return undefined;
-    const { vendor, model } = qualified;
-    const site = this.#siteOf(vendor);
-    return site === undefined ? undefined : { site, model, name: `${prefixOf(vendor)}/${model}` };
+    const place = isDemo(name) ? undefined : this.#places.find(name);
+    if (place?.site === undefined) return undefined;
+    return { site: place.site, model: place.model, name: place.name };
+  }
+
+  isHome(name: string): boolean {
+    return isDemo(name) || this.#places.find(name)?.isHome === true;
   }
 
   ready(name: string): Promise<void> | undefined {
+    const looked = this.#peers.looked();
+    if (looked !== undefined) return looked.then(() => this.#learn(name));
+    return this.#learn(name);
+  }
+
+  #learn(name: string): Promise<void> | undefined {
     const found = this.localModel(name);
     return found?.site.ready(found.model);
   }
 
   localServers(): readonly LocalServerAddress[] {
-    return LOCAL_VENDORS.flatMap((vendor) => {
-      const access = this.#credentials.accessTo(vendor);
-      return access === undefined ? [] : [{ vendor, ...access }];
-    });
-  }
-
-  #siteOf(vendor: ProviderName): LocalSite | undefined {
-    if (!isLocalVendor(vendor)) return undefined;
-    const access = this.#credentials.accessTo(vendor);
-    return access === undefined ? undefined : this.#sites.at({ vendor, ...access });
+    return this.#places.localServers();
   }
 
   #find(name: string): Resolved {
     if (isDemo(name)) return this.#demo;
-    const qualified = this.#qualify(name);
-    if (qualified === undefined) throw unknownModel(name);
-    const { vendor, model } = qualified;
-    const connection = this.#connections.to(vendor);
+    const place = this.#places.find(name);
+    if (place === undefined) throw unknownModel(name);
+    const { model, vendor, label, connection, site } = place;
     if (connection === undefined) throw keyMissing(name, vendor);
-    const shownName = `${prefixOf(vendor)}/${model}`;
-    const site = this.#siteOf(vendor);
     const facts = site?.facts(model);
     const local = site !== undefined;
     const capabilities = capabilitiesOf({
-      name: shownName,
+      name: place.name,
       local,
       overrides: this.#config.modelCapabilities,
       ...(facts === undefined ? {} : { said: facts }),
@@ -170,10 +158,10 @@ class Registry implements VendorRegistry {
     const known = capabilities.contextTokens ?? facts?.contextTokens;
     const contextTokens = known ?? contextTokensOf(vendor, model);
     const candidate: Candidate = {
-      name: shownName,
+      name: place.name,
       model,
       provider: connection.provider,
-      vendor: vendorOf(vendor),
+      vendor: { name: vendor, label },
       local,
       capabilities,
       contextTokens,
@@ -183,18 +171,6 @@ class Registry implements VendorRegistry {
       ...(site === undefined ? {} : { site }),
     };
     return { candidate, contextTokens };
-  }
-
-  /** The vendor of a name: its prefix, a local server that lists it, or what the name itself says. */
-  #qualify(name: string): QualifiedModel | undefined {
-    const prefixed = splitModelName(name);
-    if (prefixed !== undefined) return prefixed;
-    const server = this.#discovered.find(({ models }) => models.includes(name));
-    if (server !== undefined) return { vendor: server.vendor, model: name };
-    const vendor =
-      vendorsOfBareName(name).find((cloud) => this.#credentials.accessTo(cloud) !== undefined) ??
-      LOCAL_VENDORS.find((local) => this.#config.providers[local].apiBase !== '');
-    return vendor === undefined ? undefined : { vendor, model: name };
   }
 
   /** A misspelt fallback must not take the answer of a model that works. */
@@ -207,9 +183,7 @@ class Registry implements VendorRegistry {
   }
 
   #canResolve(name: string): boolean {
-    if (isDemo(name)) return true;
-    const qualified = this.#qualify(name);
-    const usable = qualified !== undefined && this.#connections.to(qualified.vendor) !== undefined;
+    const usable = isDemo(name) || this.#places.find(name)?.connection !== undefined;
     if (!usable) this.#resilience.log.warn('fallback model cannot be used', { model: name });
     return usable;
   }

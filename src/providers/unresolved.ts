@@ -2,14 +2,25 @@
 
 import type { ProviderName } from '../core/config.ts';
 import { ProviderError } from '../core/errors.ts';
+import { namesPeer } from '../core/peer-name.ts';
 import { vendorOf } from './vendors.ts';
 
 export function unknownModel(name: string): ProviderError {
+  if (namesPeer(name)) return unknownPeer(name);
   return new ProviderError('no vendor serves this model name', {
     failure: { kind: 'unknown_model' },
     provider: 'none',
     model: name,
     userText: `I do not know which vendor serves the model "${name}". Write it with its vendor, e.g. anthropic/${name} or ollama/${name}.`,
+  });
+}
+
+function unknownPeer(name: string): ProviderError {
+  return new ProviderError('no peer of this name may be asked', {
+    failure: { kind: 'unknown_model' },
+    provider: 'none',
+    model: name,
+    userText: `No peer that may be asked is called as in "${name}". Peers stand in \`cluster.peers\`, or are found and confirmed: /cluster list.`,
   });
 }
 

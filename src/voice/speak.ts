@@ -3,6 +3,7 @@
 
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
+import { isHomeUrl } from '../core/home-address.ts';
 import type { SpeechEngine } from '../core/voice-engine.ts';
 import { callEngine } from './engine-call.ts';
 import { filledIn, inPrivateFolder, runProgram } from './run-program.ts';
@@ -17,6 +18,7 @@ export function createSpeaker(engine: SpeechEngine, deps: EngineDeps): Speaker {
   return {
     id: [engine.kind, ...what].join(' '),
     price: engine.price ?? 0,
+    isElsewhere: engine.kind === 'server' && !isHomeUrl(engine.apiBase),
     async speak(text, signal) {
       const sound = await (engine.kind === 'server'
         ? byServer(engine, text, deps, signal)

@@ -5,6 +5,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import type { Environment } from '../core/environment.ts';
+import { isHomeUrl } from '../core/home-address.ts';
 import { languageCode } from '../core/language-code.ts';
 import type { TranscriptionEngine } from '../core/voice-engine.ts';
 import type { Clock } from '../lib/clock.ts';
@@ -49,6 +50,7 @@ export function createTranscriber(engine: TranscriptionEngine, deps: EngineDeps)
   return {
     id: [engine.kind, ...what, engine.language].join(' '),
     price: engine.price ?? 0,
+    isElsewhere: engine.kind === 'server' && !isHomeUrl(engine.apiBase),
     transcribe: (sound, signal) =>
       engine.kind === 'server'
         ? byServer(engine, sound, deps.clock, signal)

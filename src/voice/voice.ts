@@ -23,6 +23,8 @@ export interface Transcriber {
   readonly id: string;
   /** Money for a minute; 0: free, or not known. */
   readonly price: number;
+  /** What is said leaves one's own machines. */
+  readonly isElsewhere: boolean;
   /** @throws VoiceError, the signal's reason */
   transcribe(sound: Sound, signal: AbortSignal): Promise<SpokenWords>;
 }
@@ -31,6 +33,8 @@ export interface Speaker {
   readonly id: string;
   /** Money for a million characters; 0: free, or not known. */
   readonly price: number;
+  /** What is said leaves one's own machines. */
+  readonly isElsewhere: boolean;
   /** One sound file. @throws VoiceError, the signal's reason */
   speak(text: string, signal: AbortSignal): Promise<Uint8Array>;
 }

@@ -241,7 +241,7 @@ describe('a turn that does not fit', () => {
   it('asks for no summary where the budget is used up', async () => {
     const side = {
       complete: async () => {
-        throw new SpendingRefusedError('used up');
+        throw new SpendingRefusedError({ text: 'used up' });
       },
     };
     const rig = await talked(12, { ...SMALL, side });

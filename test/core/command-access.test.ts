@@ -45,6 +45,7 @@ const TABLE: readonly (readonly [string, string, string])[] = [
   ['block', 'owner', 'nobody'],
   ['drop', 'owner', 'nobody'],
   ['approvals', 'owner', 'nobody'],
+  ['cluster', 'owner', 'nobody'],
   ['budget', 'owner', 'nobody'],
   ['usage', 'guest', 'trusted'],
   ['cost', 'guest', 'trusted'],

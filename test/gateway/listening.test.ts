@@ -51,6 +51,7 @@ beforeEach(() => {
 const engine = (id: string): Transcriber => ({
   id,
   price: 0.006,
+  isElsewhere: true,
   async transcribe() {
     heard += 1;
     if (fails) throw new VoiceError(failure, 'the engine cannot be reached');
@@ -80,6 +81,7 @@ async function sound(kind: Attachment['kind'], words: string, more: Partial<Atta
 const { sender, chat } = message('a', '1', '');
 const payer = { sender, chat };
 const spending: PaidCalls = {
+  refusedElsewhere: async () => undefined,
   async reservePaid({ micros }) {
     if (isUsedUp) return { kind: 'refused', text: 'The budget is used up.' };
     charges.push(micros);

@@ -3,6 +3,11 @@
 import type { LocalModels } from '../../src/gateway/local-models.ts';
 
 export const NO_LOCAL_MODELS: LocalModels = {
+  only: {
+    holding: async () => undefined,
+    hold: async () => undefined,
+    refusal: async () => undefined,
+  },
   isLocal: () => false,
   look: async () => [],
   preferred: () => '',

@@ -1,0 +1,160 @@
+// Builds the peers that are configured or confirmed, looks after them, and searches for others where
+// that is switched on. Loaded only where the cluster is; a change of its configuration counts from the
+// next start on.
+
+import { discoveryPlaces } from '../core/discovery-places.ts';
+import { CLUSTER_SCOPE, ClusterBook, type HostRow, hostName } from '../gateway/cluster-book.ts';
+import { type ClusterDesk, createClusterDesk, peerLines } from '../gateway/cluster-desk.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { Logger } from '../lib/logger.ts';
+import { type FoundHost, findHosts } from '../providers/peer-probe.ts';
+import { PeerSet, type PeerSpec } from '../providers/peer-set.ts';
+import type { StateStore } from '../store/store.ts';
+import type { BackgroundWork } from './gateway-service.ts';
+import type { LiveConfig } from './live-config.ts';
+
+export type ClusterParts = {
+  readonly live: LiveConfig;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly store: StateStore;
+  tell(text: string): void;
+};
+
+export type BuiltCluster = {
+  readonly peers: PeerSet;
+  readonly desk: ClusterDesk;
+  readonly status: () => readonly string[];
+  readonly background: readonly BackgroundWork[];
+};
+
+/** @throws StoreError */
+export async function buildCluster(parts: ClusterParts): Promise<BuiltCluster> {
+  const cluster = new Cluster(parts, await rememberedOf(parts));
+  await cluster.taken();
+  return cluster;
+}
+
+async function rememberedOf({ live, store }: ClusterParts) {
+  const book = new ClusterBook(store.scope(CLUSTER_SCOPE));
+  const { peers } = live.config.cluster;
+  const had = await Promise.all(
+    peers.map(async ({ name, apiBase }) => [name, await book.had(name, trimmed(apiBase))] as const),
+  );
+  const hosts = (await book.all()).map(
+    ({ address, models }) => [hostName(address), models] as const,
+  );
+  return new Map([...hosts, ...had]);
+}
+
+class Cluster implements BuiltCluster {
+  readonly peers: PeerSet;
+  readonly desk: ClusterDesk;
+  readonly status = () => peerLines(this.peers.states());
+  readonly background: readonly BackgroundWork[];
+  readonly #parts: ClusterParts;
+  readonly #settings: LiveConfig['config']['cluster'];
+  readonly #book: ClusterBook;
+  readonly #had = new Map<string, string>();
+
+  constructor(parts: ClusterParts, remembered: ReadonlyMap<string, readonly string[]>) {
+    this.#parts = parts;
+    this.#settings = parts.live.config.cluster;
+    this.#book = new ClusterBook(parts.store.scope(CLUSTER_SCOPE));
+    this.peers = new PeerSet({
+      ...{ prefer: this.#settings.prefer, remembered },
+      isConfirmed: async ({ apiBase, mark }) => {
+        const row = await this.#book.get(new URL(apiBase).host);
+        return row?.state === 'confirmed' && row.mark === mark;
+      },
+      changed: (spec, said) => this.#changed(spec, said),
+    });
+    this.desk = createClusterDesk({
+      book: this.#book,
+      peers: () => this.peers.states(),
+      decided: () => this.taken(),
+    });
+    const looking = { name: 'peers', run: (signal: AbortSignal) => this.#look(signal) };
+    const searching = {
+      name: 'search for peers',
+      run: (signal: AbortSignal) => this.#search(signal),
+    };
+    this.background = this.#settings.discovery.enabled ? [looking, searching] : [looking];
+  }
+
+  /** What is configured and confirmed now may be asked, and nobody else. */
+  async taken(): Promise<void> {
+    const configured = this.#settings.peers.map((peer) => ({
+      ...peer,
+      apiBase: trimmed(peer.apiBase),
+    }));
+    const names = new Set(configured.map(({ name }) => name));
+    const confirmed = (await this.#book.all())
+      .filter(({ state, address }) => state === 'confirmed' && !names.has(hostName(address)))
+      .map(specOf);
+    await this.peers.replace([...configured, ...confirmed]);
+  }
+
+  async #look(signal: AbortSignal): Promise<void> {
+    const { clock } = this.#parts;
+    while (!signal.aborted) {
+      await this.taken();
+      await this.peers.look(signal);
+      await this.#remember();
+      await clock.sleep(this.#settings.everySecs * 1000, signal).catch(() => undefined);
+    }
+  }
+
+  /** A bare name stays with the peer that had it, over restarts too. */
+  async #remember(): Promise<void> {
+    for (const { name, apiBase, models, isConfigured } of this.peers.states()) {
+      const had = JSON.stringify(models);
+      if (!isConfigured || models.length === 0 || this.#had.get(name) === had) continue;
+      await this.#book.noteHad(name, { apiBase, models });
+      this.#had.set(name, had);
+    }
+  }
+
+  async #search(signal: AbortSignal): Promise<void> {
+    const { addresses, ports, everySecs } = this.#settings.discovery;
+    while (!signal.aborted) {
+      const known = this.#settings.peers.map(({ apiBase }) => new URL(apiBase).host);
+      const places = discoveryPlaces(addresses, ports).filter((place) => !known.includes(place));
+      const found = await findHosts(places, signal);
+      for (const host of found) await this.#noteFound(host);
+      await this.#parts.clock.sleep(everySecs * 1000, signal).catch(() => undefined);
+    }
+  }
+
+  async #noteFound({ address, kind, models, mark }: FoundHost): Promise<void> {
+    const { clock, log } = this.#parts;
+    const row = await this.#book.get(address);
+    if (row?.mark === mark) return;
+    const said = { address, kind, models, mark, seenAt: clock.now() };
+    if (row?.state === 'confirmed') return this.#changed(specOf(row), said);
+    if (row === undefined) log.info('model server found', { address });
+    await this.#book.put({ ...said, state: row?.state ?? 'found' });
+  }
+
+  async #changed({ apiBase, mark }: PeerSpec, said: Omit<FoundHost, 'address'>): Promise<void> {
+    const address = new URL(apiBase).host;
+    const row = await this.#book.get(address);
+    // Told once, and not where it was confirmed anew meanwhile.
+    if (row?.state !== 'confirmed' || row.mark !== mark) return;
+    const { kind, models } = said;
+    const seenAt = this.#parts.clock.now();
+    await this.#book.put({ address, kind, models, mark: said.mark, seenAt, state: 'changed' });
+    await this.taken();
+    this.#parts.log.warn('a confirmed host says something else', { address });
+    this.#parts.tell(
+      `The model server at ${address} says something else of itself than when it was confirmed: it is not asked any more. /cluster list shows what it has now; /cluster confirm ${address} takes it as it is.`,
+    );
+  }
+}
+
+function specOf({ address, kind, mark }: HostRow): PeerSpec {
+  const apiBase = `http://${address}/v1`;
+  return { name: hostName(address), apiBase, apiKey: '', kind, plainHttp: false, mark };
+}
+
+const trimmed = (base: string) => base.replace(/\/+$/, '');

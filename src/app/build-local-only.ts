@@ -1,0 +1,57 @@
+// Builds what keeps conversations on one's own machines, and knows which of them others were started
+// from: helpers, jobs, runs of workflows.
+
+import { HELPERS_SCOPE, HelperBook } from '../automation/helper-book.ts';
+import { JOBS_SCOPE, JobBook } from '../automation/job-book.ts';
+import { WORKFLOWS_SCOPE, WorkflowBook } from '../automation/workflow-book.ts';
+import type { SessionKey } from '../core/ids.ts';
+import { JOB_CHANNEL } from '../core/job.ts';
+import { type ChatRef, chatRefOf, sessionKeyOf } from '../core/message.ts';
+import { SUBAGENT_CHANNEL } from '../core/subagent.ts';
+import { WORKFLOW_CHANNEL } from '../core/workflow.ts';
+import { createLocalOnly, type LocalOnly } from '../gateway/local-only.ts';
+import type { Routes } from '../gateway/routes.ts';
+import type { EmbeddedStore } from '../store/store.ts';
+import type { LiveConfig } from './live-config.ts';
+import type { Models } from './models.ts';
+
+export type LocalOnlyParts = {
+  readonly live: LiveConfig;
+  readonly store: Pick<EmbeddedStore, 'scope' | 'revision'>;
+  readonly models: Models;
+  /** Built later than this. */
+  routes(): Pick<Routes, 'sessionOf'>;
+};
+
+const SCOPE = 'local-only';
+
+export function buildLocalOnly({ live, store, models, routes }: LocalOnlyParts): LocalOnly {
+  const { revision } = store;
+  const helpers = new HelperBook(store.scope(HELPERS_SCOPE));
+  const jobs = new JobBook({ state: store.scope(JOBS_SCOPE), revision });
+  const runs = new WorkflowBook(store.scope(WORKFLOWS_SCOPE), (text) => text);
+  const sessionOf = (chat: ChatRef) => routes().sessionOf(chat);
+
+  async function makersOf(id: string): Promise<readonly SessionKey[]> {
+    const maker = (await jobs.get(id))?.maker;
+    if (maker?.kind !== 'person') return [];
+    return [...new Set([sessionKeyOf(maker.chat), await sessionOf(maker.chat)])];
+  }
+
+  return createLocalOnly({
+    ...{ state: store.scope(SCOPE), sessionOf },
+    forAll: () => live.config.localModels.only,
+    isHome: (model) => models.current().isHome(model),
+    async startedFrom(session) {
+      const { channel, chat: id = '' } = chatRefOf(session) ?? {};
+      if (channel === JOB_CHANNEL) return makersOf(id);
+      if (channel === SUBAGENT_CHANNEL) {
+        const run = await helpers.get(id);
+        return run === undefined ? [] : [run.parent.session];
+      }
+      const home = channel === WORKFLOW_CHANNEL ? (await runs.get(id))?.starter.home : undefined;
+      if (home === undefined) return [];
+      return home.kind === 'job' ? makersOf(home.job) : [home.session];
+    },
+  });
+}

@@ -1,0 +1,37 @@
+// `nanobot cluster`: the machines that run models beside this one; confirming those that were found, with
+// the gateway running or not.
+
+import { Command } from 'commander';
+import type { ClusterDesk } from '../gateway/cluster-desk.ts';
+import type { Terminal } from './terminal.ts';
+import { printable } from './text-table.ts';
+import { withState } from './with-state.ts';
+
+const ADDRESS = 'as "nanobot cluster list" shows it, e.g. 192.168.1.20:52415';
+
+export function clusterCommand(terminal: Terminal): Command {
+  const command = new Command('cluster').description('other machines that run models');
+  command
+    .command('list')
+    .description('configured peers, and hosts that were found')
+    .action(() => told(terminal, (desk) => desk.list()));
+  command
+    .command('confirm')
+    .description('conversations may go to a host that was found, as long as it stays as it is')
+    .argument('<address>', ADDRESS)
+    .action((address: string) => told(terminal, (desk) => desk.confirm(address)));
+  command
+    .command('forget')
+    .description('nothing goes to a host any more')
+    .argument('<address>', ADDRESS)
+    .action((address: string) => told(terminal, (desk) => desk.forget(address)));
+  return command;
+}
+
+async function told(terminal: Terminal, work: (desk: ClusterDesk) => Promise<string>) {
+  const { openCluster } = await import('../app/open-cluster.ts');
+  const { loadConfig } = await import('../app/config.ts');
+  const { config } = await loadConfig(terminal.home, terminal.env);
+  const text = await withState(terminal, ({ store }) => work(openCluster(store, config)));
+  for (const line of text.split('\n')) terminal.print(printable(line));
+}

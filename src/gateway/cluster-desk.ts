@@ -1,0 +1,83 @@
+// What people see of the cluster and an owner decides about it, in words.
+
+import { type ClusterBook, type HostRow, hostName } from './cluster-book.ts';
+
+export type SeenPeer = {
+  readonly name: string;
+  readonly apiBase: string;
+  readonly isConfigured: boolean;
+  readonly isUp: boolean | undefined;
+  readonly models: readonly string[];
+};
+
+export interface ClusterDesk {
+  list(): Promise<string>;
+  confirm(address: string): Promise<string>;
+  forget(address: string): Promise<string>;
+}
+
+export type ClusterDeskDeps = {
+  readonly book: ClusterBook;
+  /** Empty where no gateway runs. */
+  peers(): readonly SeenPeer[];
+  /** What was decided counts from now on. */
+  decided(): Promise<void>;
+};
+
+const MAX_MODELS = 8;
+const HOW = 'confirm with the address; nothing of a conversation goes there before';
+
+export function createClusterDesk({ book, peers, decided }: ClusterDeskDeps): ClusterDesk {
+  const unknown = (address: string) =>
+    `No host at "${address}" was found. The list shows those there are, each as host:port.`;
+  return {
+    async list() {
+      const hosts = await book.all();
+      const lines = [
+        ...peers()
+          .filter(({ isConfigured }) => isConfigured)
+          .map(peerLine),
+        ...hosts.map(hostLine),
+      ];
+      return lines.length === 0 ? 'There are no peers, and no hosts were found.' : lines.join('\n');
+    },
+    async confirm(address) {
+      const row = await book.confirm(address);
+      if (row === undefined) return unknown(address);
+      await decided();
+      return `Confirmed: ${row.address}, as it is now (${modelWords(row.models)}). Its models are called peer:${hostName(row.address)}/<model>. Where it says something else one day, it has to be confirmed again.`;
+    },
+    async forget(address) {
+      const row = await book.forget(address);
+      if (row === undefined) return unknown(address);
+      await decided();
+      return `Forgotten: ${row.address}. Nothing goes there any more; if it is found again it is only listed.`;
+    },
+  };
+}
+
+/** For /status. */
+export function peerLines(peers: readonly SeenPeer[]): readonly string[] {
+  return peers.map(peerLine).map((line) => line.replace(/^- /, ''));
+}
+
+const STATES = {
+  found: `found, not confirmed (${HOW})`,
+  confirmed: 'confirmed',
+  changed: `not confirmed any more: it says something else than before (${HOW})`,
+} as const;
+
+function peerLine({ name, apiBase, isUp, models }: SeenPeer): string {
+  const state = isUp === undefined ? 'not looked at yet' : isUp ? 'answers' : 'does not answer';
+  return `- Peer ${name} at ${apiBase}: ${state}; ${modelWords(models)}`;
+}
+
+const hostLine = ({ address, state, models }: HostRow) =>
+  `- Host ${address}: ${STATES[state]}; ${modelWords(models)}`;
+
+function modelWords(models: readonly string[]): string {
+  if (models.length === 0) return 'no models known';
+  const more = models.length - MAX_MODELS;
+  const shown = models.slice(0, MAX_MODELS).map((model) => model.replace(/[^\w./:@+-]/g, '?'));
+  return `${shown.join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
+}
