@@ -81,6 +81,8 @@ export type Confines = {
   readonly maxRounds?: number;
   readonly maxTokens: number;
   readonly maxMs: number;
+  /** What its model calls are for, in figures about them; left out: `turn`. */
+  readonly role?: string;
 };
 
 export type TurnInput = {

@@ -24,7 +24,7 @@ export function meterOf(turn: TurnContext, call: ModelCall): CallMeter {
   const [{ message: payer }] = turn.input.messages;
   return chargedMeter(turn.spending, payer, {
     ...call.request,
-    role: 'turn',
+    role: turn.input.confines?.role ?? 'turn',
     turnId: turn.input.turnId,
     inputTokens: () => expectedTokens(turn, call),
   });

@@ -2,6 +2,9 @@
 // the runs of workflows.
 
 import type { SessionKey } from '../core/ids.ts';
+import { priceOf } from '../core/model-prices.ts';
+import { amountOf } from '../core/spending.ts';
+import type { TokenUsage } from '../core/transcript.ts';
 import { helpersAtWork } from '../gateway/agents-commands.ts';
 import type { Dispatcher, DispatcherDeps } from '../gateway/dispatcher.ts';
 import type { Origins } from '../gateway/origins.ts';
@@ -10,6 +13,7 @@ import { workflowsAtWork } from '../gateway/workflow-commands.ts';
 import type { Automation } from './build-automation.ts';
 import { buildSubagents, type SubagentParts } from './build-subagents.ts';
 import { buildWorkflows, type WorkflowParts } from './build-workflows.ts';
+import type { LiveConfig } from './live-config.ts';
 
 /** Built later than the agent. */
 export type BuiltLater = {
@@ -19,12 +23,14 @@ export type BuiltLater = {
 };
 
 export function buildOwnTurns(
-  parts: SubagentParts & Pick<WorkflowParts, 'agent' | 'spending'>,
+  parts: Omit<SubagentParts, 'costOf'> & Pick<WorkflowParts, 'agent' | 'spending'>,
   later: () => BuiltLater,
 ) {
-  const subagents = buildSubagents(parts);
+  const { live } = parts;
+  const costOf = (model: string, usage: TokenUsage) => costIn(live, model, usage);
+  const subagents = buildSubagents({ ...parts, costOf });
   const workflows = buildWorkflows({
-    ...parts,
+    ...{ ...parts, costOf, experience: subagents.experience, votes: subagents.votes },
     people: () => later().people,
     origins: () => later().deciding.origins,
     jobEnded: (...over) => later().automation.jobEnded(...over),
@@ -38,7 +44,16 @@ export function buildOwnTurns(
     background: [...subagents.background, ...workflows.background],
     async status(session: SessionKey): Promise<readonly string[]> {
       const helpers = await helpersAtWork(session, subagents.desk);
-      return [...helpers, ...(await workflowsAtWork(session, workflows.desk))];
+      const atWork = [...helpers, ...(await workflowsAtWork(session, workflows.desk))];
+      return [...atWork, ...(await subagents.status())];
     },
   };
+}
+
+function costIn({ config }: LiveConfig, model: string, usage: TokenUsage): number | undefined {
+  const price = priceOf(model, config.models.prices, config.limits.budget.currency);
+  if (price === undefined) return undefined;
+  const { inputTokens: input, outputTokens: output, cachedTokens: cached, writtenTokens } = usage;
+  const written = writtenTokens === undefined ? {} : { written: writtenTokens };
+  return amountOf(price, { input, output, cached, ...written }).micros;
 }

@@ -2,16 +2,21 @@
 // see of them.
 
 import type { Agent } from '../agent/agent.ts';
+import { CALIBRATION_SCOPE, Calibrator } from '../automation/calibrator.ts';
+import { createExperience, type Experience } from '../automation/experience.ts';
 import { HELPERS_SCOPE, HelperBook } from '../automation/helper-book.ts';
 import { HelperDesk } from '../automation/helper-desk.ts';
 import { createHelperPeople } from '../automation/helper-people.ts';
 import { createHelperSeries } from '../automation/helper-series.ts';
 import { HelperStarts } from '../automation/helper-starts.ts';
 import { createHelperTerms } from '../automation/helper-terms.ts';
-import { confinedAgent, withHelpers } from '../automation/helper-turns.ts';
+import { confinedAgent, helperModel, withHelpers } from '../automation/helper-turns.ts';
 import { createProfileBook } from '../automation/profile-book.ts';
+import { VOTES_SCOPE, VoteBook } from '../automation/vote-book.ts';
 import type { Courier } from '../bus/bus.ts';
+import { configuredOf } from '../core/calibration.ts';
 import { SUBAGENT_CHANNEL } from '../core/subagent.ts';
+import type { TokenUsage } from '../core/transcript.ts';
 import { createDispatcher, type Dispatcher, type DispatcherDeps } from '../gateway/dispatcher.ts';
 import type { HelperDesk as PeoplesDesk } from '../gateway/helper-desk.ts';
 import type { SessionSettingsStore } from '../gateway/session-settings.ts';
@@ -28,6 +33,8 @@ export type SubagentParts = Foundations & {
   readonly agent: Agent;
   readonly settings: SessionSettingsStore;
   models(): ModelRegistry;
+  /** In millionths of the currency; undefined: nobody knows its price. */
+  costOf(model: string, usage: TokenUsage): number | undefined;
 };
 
 export type Subagents = {
@@ -38,8 +45,13 @@ export type Subagents = {
   /** `deps`: of the dispatcher for people's turns. */
   with(dispatcher: Dispatcher, deps: DispatcherDeps): Dispatcher;
   readonly background: readonly BackgroundWork[];
+  readonly experience: Experience;
+  readonly votes: VoteBook;
+  /** Votes and experience, for `/status`. */
+  status(): Promise<readonly string[]>;
 };
 
+const MAX_STATUS_LINES = 5;
 /** They are counted where they start; this only keeps them out of the places of people. */
 const PLACES = 200;
 const LIFETIME_MS = 86_400_000;
@@ -49,20 +61,33 @@ export function buildSubagents(parts: SubagentParts): Subagents {
   const settings = () => live.config.agents.subagents;
   const book = new HelperBook(store.scope(HELPERS_SCOPE));
   const desk = new HelperDesk({ book, bus, clock, log });
+  const votes = new VoteBook(store.scope(VOTES_SCOPE));
+  const configured = () => configuredOf(live.config);
+  const calibrator = new Calibrator({
+    state: store.scope(CALIBRATION_SCOPE),
+    settings: () => live.config.agents.calibration,
+    configured,
+  });
+  const experience = createExperience({
+    ...{ calibrator, book, sessions, clock, log, configured, costOf: parts.costOf },
+    modelOf: (name) => helperModel(name, models()),
+  });
   const terms = createHelperTerms({
     profiles: createProfileBook(files, () => live.defaults.workspace),
     settings,
     modelOf: async (session) => (await parts.settings.get(session)).model,
+    advice: ({ kind, profile, model }) =>
+      calibrator.advice(kind, profile, helperModel(model, models())),
   });
   const starts = new HelperStarts({ book, desk, terms, clock, settings });
   const series = createHelperSeries({
-    book,
-    desk,
-    log,
+    ...{ book, desk, log, votes },
+    voting: () => live.config.agents.voting,
     childOf: (...child) => starts.childOf(...child),
   });
   desk.drivenBy((run) => series.drive(run));
-  const turns = { book, desk, sessions, clock, log, models, maxDepth: () => settings().maxDepth };
+  const maxDepth = () => settings().maxDepth;
+  const turns = { book, desk, sessions, clock, log, models, experience, maxDepth };
   return {
     helpers: starts,
     desk: createHelperPeople({ book, desk, clock }),
@@ -79,6 +104,11 @@ export function buildSubagents(parts: SubagentParts): Subagents {
       });
       return withHelpers(dispatcher, own, turns);
     },
+    ...{ experience, votes },
+    status: async () => [
+      ...(await votes.lines()),
+      ...(await calibrator.lines()).slice(0, MAX_STATUS_LINES),
+    ],
     background: [
       {
         name: 'helpers',

@@ -4,6 +4,7 @@
 import type { Agent } from '../agent/agent.ts';
 import { agentSettingsOf } from '../agent/settings.ts';
 import type { SpendingGuard } from '../agent/spending.ts';
+import type { Experience } from '../automation/experience.ts';
 import type { JobStartDeps } from '../automation/job-start.ts';
 import type { WorkflowAgentDeps } from '../automation/workflow-agent.ts';
 import { WORKFLOWS_SCOPE, WorkflowBook } from '../automation/workflow-book.ts';
@@ -14,10 +15,7 @@ import { WorkflowRuns, type WorkflowRunsDeps } from '../automation/workflow-runs
 import { withWorkflows, workflowAgent, workflowCourier } from '../automation/workflow-turns.ts';
 import type { SessionKey } from '../core/ids.ts';
 import { jobChat } from '../core/job.ts';
-import { priceOf } from '../core/model-prices.ts';
 import { OWNER_TURN } from '../core/notes.ts';
-import { amountOf } from '../core/spending.ts';
-import type { TokenUsage } from '../core/transcript.ts';
 import { namedAs } from '../core/workflow-inputs.ts';
 import { APPROVALS_SCOPE, ApprovalBook } from '../gateway/approval-book.ts';
 import { createDispatcher, type Dispatcher, type DispatcherDeps } from '../gateway/dispatcher.ts';
@@ -33,7 +31,6 @@ import type { Toolbox } from '../tools/tool.ts';
 import type { Workflows } from '../tools/workflow.ts';
 import type { Foundations } from './foundations.ts';
 import type { BackgroundWork } from './gateway-service.ts';
-import type { LiveConfig } from './live-config.ts';
 import { observedAgent } from './observed-agent.ts';
 
 export type WorkflowParts = Foundations & {
@@ -46,6 +43,9 @@ export type WorkflowParts = Foundations & {
   people(): Pick<People, 'persons'>;
   origins(): Origins;
   jobEnded: WorkflowRunsDeps['jobEnded'];
+  readonly costOf: WorkflowAgentDeps['costOf'];
+  readonly votes: WorkflowAgentDeps['votes'];
+  readonly experience: Pick<Experience, 'workflowEnded'>;
 };
 
 export type BuiltWorkflows = {
@@ -74,12 +74,18 @@ export function buildWorkflows(parts: WorkflowParts): BuiltWorkflows {
   const runs = new WorkflowRuns({ book, files, bus, clock, log, settings, jobEnded });
   const turns: WorkflowAgentDeps = {
     ...{ book, spending, models, clock, log, most: settings },
-    costOf: (model, usage) => costOf(live, model, usage),
+    ...{ costOf: parts.costOf, votes: parts.votes, voting: () => live.config.agents.voting },
     approvals: new ApprovalBook(store.scope(APPROVALS_SCOPE)),
     toolbox: () => agent.toolbox(),
     settings: () => agentSettingsOf(live.config, live.defaults.workspace),
     say: (run, name, text) => tellHome(run, { name, text, now: clock.now() }, bus),
-    end: (run, how, result) => runs.end(run, how, result),
+    async end(run, how, result) {
+      if (how !== 'cancelled') {
+        const definition = await book.definition(run.id);
+        await parts.experience.workflowEnded(run, how, { definition, most: settings() });
+      }
+      await runs.end(run, how, result);
+    },
     tell: (id) => runs.tell(id),
   };
   return {
@@ -126,12 +132,4 @@ export function buildWorkflows(parts: WorkflowParts): BuiltWorkflows {
         ]
       : [],
   };
-}
-
-function costOf({ config }: LiveConfig, model: string, usage: TokenUsage): number | undefined {
-  const price = priceOf(model, config.models.prices, config.limits.budget.currency);
-  if (price === undefined) return undefined;
-  const { inputTokens: input, outputTokens: output, cachedTokens: cached, writtenTokens } = usage;
-  const written = writtenTokens === undefined ? {} : { written: writtenTokens };
-  return amountOf(price, { input, output, cached, ...written }).micros;
 }

@@ -1,6 +1,6 @@
 // What the agent asks of helpers: checks who asks, the limits and the profile, and words the answers.
 
-import { createHash } from 'node:crypto';
+import { helperKind } from '../core/calibration.ts';
 import type { SubagentsConfig } from '../core/config-subagents.ts';
 import type { SessionKey } from '../core/ids.ts';
 import {
@@ -19,6 +19,7 @@ import { createLanes } from '../lib/lanes.ts';
 import type { ToolContext } from '../tools/tool.ts';
 import type { HelperBook } from './helper-book.ts';
 import type { HelperDesk } from './helper-desk.ts';
+import { checkSame, idOf } from './helper-id.ts';
 import { resultText } from './helper-messages.ts';
 import { parentOf } from './helper-parent.ts';
 import type { HelperTerms } from './helper-terms.ts';
@@ -53,15 +54,13 @@ export class HelperStarts {
     return this.#lanes.run('start', async () => {
       const id = idOf(wish, asker);
       const known = await this.#deps.book.get(id);
-      const isOver = known?.state === 'failed' || known?.state === 'cancelled';
+      const isOver = known !== undefined && known.state !== 'running' && known.state !== 'done';
       const isAgain = isOver && known.plan.kind !== 'task';
       if (known !== undefined && !isAgain) return this.#known(known, wish);
       if (known !== undefined) checkSame(known, wish);
       const run = await this.#runOf(id, wish, asker);
       const begun =
-        known === undefined
-          ? run
-          : { ...run, attempt: known.attempt + 1, answers: known.answers, ...foreignOf(known) };
+        known === undefined ? run : { ...run, attempt: known.attempt + 1, ...keptOf(known) };
       await this.#deps.desk.begin(begun);
       const told =
         asker.chat.channel === SUBAGENT_CHANNEL
@@ -79,11 +78,13 @@ export class HelperStarts {
     const { terms, clock } = this.#deps;
     const { parent, depth, isForeign } = series;
     const profile = plan.kind === 'task' ? plan.profile : undefined;
+    const kind = helperKind(series.plan.kind, plan);
+    const own = { session: parent.session, above: undefined, kind };
     return {
       ...{ id, plan, label, depth, series: series.id, attempt: 1, answers: [] },
       // What its task repeats of results before may be the words of others.
       parent: { ...parent, isTainted: parent.isTainted || isForeign === true },
-      terms: narrowedTerms(await terms.of(profile, parent.session, undefined), series.terms),
+      terms: narrowedTerms(await terms.of(profile, own), series.terms),
       startedAt: clock.now(),
       ...{ state: 'running', telling: 'due' },
     };
@@ -152,14 +153,18 @@ export class HelperStarts {
     await this.#checkLimits(parent, depth);
     const { plan, label, id: name } = wish;
     if (plan.kind === 'pipeline') {
-      for (const { profile } of plan.steps) await terms.of(profile, parent.session, above?.terms);
+      for (const { profile } of plan.steps) {
+        await terms.of(profile, { session: parent.session, above: above?.terms });
+      }
     }
     const profile = plan.kind === 'pipeline' ? undefined : plan.profile;
+    // What holds for a series holds for all its helpers: experience counts for each of them.
+    const kind = plan.kind === 'task' ? { kind: helperKind('task', plan) } : {};
     return {
       ...{ id, plan, parent, depth, attempt: 1, answers: [] },
       ...(name === undefined ? {} : { name }),
       label: helperLabel(label ?? name, plan),
-      terms: await terms.of(profile, parent.session, above?.terms),
+      terms: await terms.of(profile, { session: parent.session, above: above?.terms, ...kind }),
       startedAt: clock.now(),
       ...{ state: 'running', telling: 'due' },
     };
@@ -225,22 +230,11 @@ export class HelperStarts {
   }
 }
 
-const ID_CHARS = 10;
-
-/** The same for the same wish of the same turn, so that a call that runs again after a crash starts one. */
-function idOf({ id, plan, label }: HelperWish, { session, turnId }: Asker): string {
-  const what = id === undefined ? [turnId, label, plan] : [plan.kind, id];
-  const hash = createHash('sha256')
-    .update(JSON.stringify([session, ...what]))
-    .digest('hex');
-  return `h${hash.slice(0, ID_CHARS)}`;
-}
-
-function checkSame(known: HelperRun, { plan, id }: HelperWish): void {
-  if (JSON.stringify(known.plan) === JSON.stringify(plan)) return;
-  throw new SubagentError(`"${id}" is something else already. Take another id.`);
-}
-
 const own = (text: string): HelperAnswer => ({ text, isForeign: false });
 
-const foreignOf = ({ isForeign }: HelperRun) => (isForeign === true ? { isForeign } : {});
+/** A vote that came to nothing is held anew. */
+function keptOf({ state, answers, isForeign }: HelperRun): Partial<HelperRun> {
+  const last = answers.at(-1)?.part;
+  const kept = state === 'undecided' ? answers.filter(({ part }) => part !== last) : answers;
+  return { answers: kept, ...(isForeign === true ? { isForeign } : {}) };
+}

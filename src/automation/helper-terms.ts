@@ -1,5 +1,6 @@
 // What a helper is held to: its profile, bounded by the configuration and by the helper above it.
 
+import type { Advice, HelperKind } from '../core/calibration.ts';
 import type { SubagentsConfig } from '../core/config-subagents.ts';
 import type { SessionKey } from '../core/ids.ts';
 import type { Profile } from '../core/profile.ts';
@@ -11,16 +12,32 @@ export type HelperTermsDeps = {
   settings(): SubagentsConfig;
   /** The model that was chosen for a conversation. */
   modelOf(session: SessionKey): Promise<string | undefined>;
+  /** What helpers like it took before; undefined: too little is known. `model`: as in its terms. */
+  advice(of: {
+    readonly kind: HelperKind;
+    readonly profile: string | undefined;
+    readonly model: string | undefined;
+  }): Promise<Advice | undefined>;
+};
+
+export type AskedTerms = {
+  /** Of whoever asks. */
+  readonly session: SessionKey;
+  readonly above: Terms | undefined;
+  /** What it is for, where its limits may go by experience. */
+  readonly kind?: HelperKind;
 };
 
 export type HelperTerms = {
-  /** `session`: of whoever asks. @throws SubagentError where there is no such profile, or none that is right */
-  of(profile: string | undefined, session: SessionKey, above: Terms | undefined): Promise<Terms>;
+  /** @throws SubagentError where there is no such profile, or none that is right */
+  of(profile: string | undefined, asked: AskedTerms): Promise<Terms>;
   /** A line for each profile. */
   described(): Promise<readonly string[]>;
 };
 
-export function createHelperTerms({ profiles, settings, modelOf }: HelperTermsDeps): HelperTerms {
+export function createHelperTerms(deps: HelperTermsDeps): HelperTerms {
+  const { profiles, settings, modelOf } = deps;
+
   async function profileOf(name: string): Promise<Profile> {
     const found = await profiles.get(name);
     if (found?.kind === 'valid') return found.profile;
@@ -36,7 +53,7 @@ export function createHelperTerms({ profiles, settings, modelOf }: HelperTermsDe
   }
 
   return {
-    async of(name, session, above) {
+    async of(name, { session, above, kind }) {
       const profile = name === undefined ? undefined : await profileOf(name);
       const { minutes, tokens, model: usual } = settings();
       const { limits = {}, tools, readOnly = false, prompt = '' } = profile ?? {};
@@ -50,7 +67,9 @@ export function createHelperTerms({ profiles, settings, modelOf }: HelperTermsDe
         tokens: Math.min(limits.tokens ?? tokens, tokens),
         minutes: Math.min(limits.minutes ?? minutes, minutes),
       };
-      return narrowedTerms(own, above);
+      const advice =
+        kind === undefined ? undefined : await deps.advice({ kind, profile: name, model });
+      return narrowedTerms(advice === undefined ? own : advised(own, advice, limits), above);
     },
     async described() {
       const found = await profiles.list();
@@ -62,4 +81,12 @@ export function createHelperTerms({ profiles, settings, modelOf }: HelperTermsDe
       );
     },
   };
+}
+
+/** What the profile lays down stays; of the rest nothing becomes more than it was. */
+function advised(own: Terms, advice: Advice, limits: NonNullable<Profile['limits']>): Terms {
+  const rounds = limits.rounds ?? advice.rounds;
+  const tokens = limits.tokens === undefined ? Math.min(own.tokens, advice.tokens) : own.tokens;
+  const isAdvised = limits.rounds === undefined ? { isAdvised: true as const } : {};
+  return { ...own, rounds, tokens, depth: advice.depth, ...isAdvised };
 }

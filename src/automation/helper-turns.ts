@@ -10,6 +10,7 @@ import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { ModelRegistry } from '../providers/provider.ts';
 import type { SessionStore } from '../sessions/store.ts';
+import type { Experience } from './experience.ts';
 import type { HelperBook } from './helper-book.ts';
 import type { HelperDesk } from './helper-desk.ts';
 import { taskMessageId } from './helper-messages.ts';
@@ -21,6 +22,7 @@ export type HelperTurnsDeps = {
   readonly sessions: Pick<SessionStore, 'turn'>;
   readonly clock: Clock;
   readonly log: Logger;
+  readonly experience: Pick<Experience, 'helperEnded'>;
   models(): ModelRegistry;
   maxDepth(): number;
 };
@@ -64,6 +66,10 @@ export function withHelpers(
     const isForeign = await isForeignTurn(sessions, turn.session, turn.id);
     if (isTask) {
       const state = handled.ending === 'answered' ? 'done' : 'failed';
+      // Before the end is told: the next helper is to profit from it.
+      if (handled.ending !== 'stopped') {
+        await deps.experience.helperEnded(known, turn, state === 'done');
+      }
       await desk.end(chat, { state, result: text, isForeign });
     } else if (text !== '') {
       await desk.addendum(chat, turn.id, text, isForeign);
@@ -91,16 +97,22 @@ function confined(input: TurnInput, run: HelperRun, deps: HelperTurnsDeps): Turn
   const [first, ...rest] = input.messages;
   const paid = (each: typeof first) => ({
     ...each,
-    message: { ...each.message, session: input.session, chat: parent.payingChat },
+    message: { ...each.message, chat: parent.payingChat },
   });
-  const mayStart = depth < deps.maxDepth();
+  const mayStart = depth < Math.min(deps.maxDepth(), terms.depth ?? deps.maxDepth());
+  const isVote = run.plan.kind === 'task' && run.plan.isVote === true;
   return {
     ...input,
     messages: [paid(first), ...rest.map(paid)],
-    settings: { ...input.settings, ...modelOf(model, deps.models()) },
+    settings: {
+      ...input.settings,
+      ...(model === undefined ? {} : { model: helperModel(model, deps.models()) }),
+    },
     confines: {
+      // What voters do would be done several times over: they only answer.
       mayUse: (tool) =>
-        (tool !== SPAWN || mayStart) && (tools === undefined || tools.includes(tool)),
+        !isVote && (tool !== SPAWN || mayStart) && (tools === undefined || tools.includes(tool)),
+      ...(isVote ? { role: 'vote' } : {}),
       ...(rounds === undefined ? {} : { maxRounds: rounds }),
       maxTokens: tokens,
       maxMs: leftMs(run, deps.clock.now()),
@@ -108,8 +120,8 @@ function confined(input: TurnInput, run: HelperRun, deps: HelperTurnsDeps): Turn
   };
 }
 
-function modelOf(name: string | undefined, models: ModelRegistry): { readonly model?: string } {
-  if (name === undefined) return {};
-  if (name === 'default') return { model: models.defaultModel };
-  return { model: name === 'fast' ? models.fast(models.defaultModel) : name };
+/** With its prefix, of one as in terms. */
+export function helperModel(name: string | undefined, models: ModelRegistry): string {
+  if (name === undefined || name === 'default') return models.defaultModel;
+  return name === 'fast' ? models.fast(models.defaultModel) : name;
 }

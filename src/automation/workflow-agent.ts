@@ -10,13 +10,16 @@ import { callId } from '../core/ids.ts';
 import { isOver, type WorkflowEnding, type WorkflowRun } from '../core/workflow.ts';
 import { type Decision, decide } from '../core/workflow-coordinator.ts';
 import type { Definition, Step, WorkflowLimits } from '../core/workflow-definition.ts';
-import { type StepResult, updated } from '../core/workflow-state.ts';
+import type { Cast, Spent, StepResult } from '../core/workflow-result.ts';
+import { updated } from '../core/workflow-state.ts';
 import { fillPrompt } from '../core/workflow-template.ts';
 import type { Logger } from '../lib/logger.ts';
+import type { SkillDeps } from './workflow-ask.ts';
 import type { WorkflowBook } from './workflow-book.ts';
 import { senderFor } from './workflow-messages.ts';
-import { runSkill, type SkillDeps } from './workflow-skill.ts';
+import { runSkill } from './workflow-skill.ts';
 import { decidedTool, planTool, runTool, type ToolDeps } from './workflow-tool.ts';
+import { runVote } from './workflow-vote.ts';
 
 export type WorkflowAgentDeps = SkillDeps &
   ToolDeps & {
@@ -151,17 +154,17 @@ async function* act(
     yield { type: 'tool_started', callId: id, name: decision.step.tool, detail: step.label };
   }
   if (step.say !== undefined) await announce(running, begun, step.say);
-  const result = await resultOfStep();
+  const result = await resultOfStep(begun);
   if (decision.kind === 'TOOL') {
     yield { type: 'tool_finished', callId: id, status: statusOf(result), preview: '' };
   }
   return kept(running, begun, step, result);
 
-  async function resultOfStep(): Promise<StepResult> {
-    if (decision.kind === 'LLM_SKILL') return skillResult(running, run, decision);
+  async function resultOfStep(now: WorkflowRun): Promise<StepResult> {
+    if (decision.kind === 'LLM_SKILL') return skillResult(running, now, decision);
     if (planned?.kind !== 'ready') return planned?.result ?? NOT_PLANNED;
-    const now = { ...call, step: decision.step, isEffectful };
-    return runTool(deps, now, planned.bound, signal);
+    const toolCall = { ...call, step: decision.step, isEffectful };
+    return runTool(deps, toolCall, planned.bound, signal);
   }
 }
 
@@ -170,10 +173,12 @@ const NOT_PLANNED: StepResult = { kind: 'failed', error: 'it cannot be done', ma
 const statusOf = ({ kind }: StepResult) => (kind === 'failed' ? 'failed' : 'ok');
 
 async function skillResult(
-  { deps, definition, input, signal }: Running,
-  { starter, state }: WorkflowRun,
+  running: Running,
+  run: WorkflowRun,
   { step }: Extract<Acting, { readonly kind: 'LLM_SKILL' }>,
 ): Promise<StepResult> {
+  const { deps, definition, input, signal } = running;
+  const { starter, state } = run;
   const { workflow, capabilities } = definition;
   const capability = capabilities[step.capability];
   if (capability === undefined) {
@@ -181,9 +186,21 @@ async function skillResult(
   }
   const { session, turnId } = input;
   const payer = { chat: starter.payingChat, sender: senderFor(starter), session };
-  const call = { capability, step, state, payer, turnId, model: starter.model };
-  const hasMoneyLimit = workflow.limits.money !== undefined;
-  return runSkill(deps, { ...call, hasMoneyLimit }, signal);
+  const call = {
+    ...{ capability, step, state, payer, turnId, model: starter.model },
+    hasMoneyLimit: workflow.limits.money !== undefined,
+    casts: state.vote?.casts ?? [],
+    tokensLeft: tokensLeft(running, run),
+    keep: async (cast: Cast, spent: Spent) =>
+      (await kept(running, run, step, { kind: 'cast', cast, spent })) !== undefined,
+  };
+  if (step.votes === undefined) return runSkill(deps, call, signal);
+  return runVote(deps, call, step.votes, signal);
+}
+
+function tokensLeft({ deps, definition }: Running, { state }: WorkflowRun): number {
+  const limits = [definition.workflow.limits.tokens, deps.most().tokens];
+  return Math.min(...limits.map((limit) => limit ?? Number.POSITIVE_INFINITY)) - state.tokens;
 }
 
 async function announce({ deps }: Running, run: WorkflowRun, template: string): Promise<void> {

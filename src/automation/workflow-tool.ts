@@ -10,12 +10,13 @@ import { isRepeatable } from '../core/rights.ts';
 import { unwrapped } from '../core/untrusted.ts';
 import { isStepTool } from '../core/workflow-check.ts';
 import type { ToolStep } from '../core/workflow-definition.ts';
-import { INPUT, type StepResult, type WorkflowState } from '../core/workflow-state.ts';
+import type { StepResult } from '../core/workflow-result.ts';
+import { INPUT, type WorkflowState } from '../core/workflow-state.ts';
 import { fillValue } from '../core/workflow-template.ts';
 import type { Approval } from '../gateway/approval-book.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { BoundCall, Toolbox } from '../tools/tool.ts';
-import { missing } from './workflow-skill.ts';
+import { missing } from './workflow-ask.ts';
 
 export type ToolDeps = {
   readonly clock: Clock;

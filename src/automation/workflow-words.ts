@@ -1,6 +1,6 @@
 // Workflows in words: what each is for, what it takes, and its steps.
 
-import type { Definition } from '../core/workflow-definition.ts';
+import type { Definition, SkillStep } from '../core/workflow-definition.ts';
 import type { ReadFile } from '../core/workflow-file.ts';
 
 export function definitionLine(found: ReadFile<Definition>): string {
@@ -19,8 +19,12 @@ export function definitionDetails(found: ReadFile<Definition>): string {
     ([name, schema]) => `- input ${name}: ${JSON.stringify(schema)}`,
   );
   const stepLines = steps.map((step) => {
-    const what = step.kind === 'tool' ? `tool ${step.tool}` : `capability ${step.capability}`;
+    const what =
+      step.kind === 'tool' ? `tool ${step.tool}` : `capability ${step.capability}${votesOf(step)}`;
     return `- step ${step.id}: ${what}${step.when === undefined ? '' : `, when ${JSON.stringify(step.when)}`}`;
   });
   return [definitionLine(found), ...inputLines, ...stepLines].join('\n');
 }
+
+const votesOf = ({ votes }: SkillStep) =>
+  votes === undefined ? '' : `, the answer that is ahead by ${votes}`;

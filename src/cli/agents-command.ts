@@ -19,10 +19,10 @@ async function list(terminal: Terminal, json: boolean): Promise<void> {
   const { loadConfig } = await import('../app/config.ts');
   const { openHelpers } = await import('../app/open-helpers.ts');
   const { config } = await loadConfig(terminal.home, terminal.env);
-  const { profiles, runs, lines } = await withState(terminal, ({ store }) =>
-    openHelpers(store, terminal, config.agents.defaults.workspace),
+  const { profiles, runs, lines, figures } = await withState(terminal, ({ store }) =>
+    openHelpers(store, terminal, config),
   );
-  if (json) return terminal.printJson({ profiles, runs });
+  if (json) return terminal.printJson({ profiles, runs, figures });
   for (const profile of profiles) {
     const { name, description } =
       profile.kind === 'valid'
@@ -33,4 +33,5 @@ async function list(terminal: Terminal, json: boolean): Promise<void> {
   if (profiles.length === 0) terminal.note('There are no profiles in the workspace.');
   for (const line of lines) terminal.print(printable(line));
   if (lines.length === 0) terminal.note('There are no helpers.');
+  for (const line of figures) terminal.print(printable(line));
 }

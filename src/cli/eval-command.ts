@@ -38,6 +38,7 @@ function addHanoi(command: Command, terminal: Terminal) {
     readonly solve?: boolean;
     readonly aheadBy: number;
     readonly maxVotes: number;
+    readonly gate?: boolean;
   };
   shared(command.command('hanoi').description('the tower of Hanoi: many small steps, none wrong'))
     .option('--disks <n>', 'disks', within(1, MAX_DISKS), 5)
@@ -48,12 +49,13 @@ function addHanoi(command: Command, terminal: Terminal) {
     )
     .option('-k, --ahead-by <k>', 'votes by which a move has to lead', within(1, MAX_AHEAD), 1)
     .option('--max-votes <n>', 'answers to ask for at most, for one move', within(1, 99), 15)
+    .option('--gate', 'two voters who agree are enough; else the full vote')
     .action(async (flags: Flags) => {
       const { hanoi } = await import('../eval/hanoi.ts');
       const { seed, disks, samples, aheadBy, maxVotes } = flags;
       const how =
         flags.solve === true
-          ? ({ mode: 'solve', aheadBy, maxVotes } as const)
+          ? ({ mode: 'solve', aheadBy, maxVotes, gate: flags.gate === true } as const)
           : ({ mode: 'calibrate', samples } as const);
       await runEval(terminal, hanoi({ seed, disks, ...how }), flags);
     });

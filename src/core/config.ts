@@ -19,6 +19,7 @@ import { workflowsSchema } from './config-workflows.ts';
 import { telemetrySection } from './config-telemetry.ts';
 import { toolsSchema } from './config-tools.ts';
 import { voiceSchema } from './config-voice.ts';
+import { calibrationSchema, votingSchema } from './config-voting.ts';
 
 export { PROVIDER_NAMES, type ProviderName } from './config-providers.ts';
 export { TOOL_NAMES } from './config-tools.ts';
@@ -91,6 +92,8 @@ export const configSchema = z.strictObject({
       defaults: agentDefaults.prefault({}),
       subagents: subagentsSchema,
       workflows: workflowsSchema,
+      voting: votingSchema,
+      calibration: calibrationSchema,
       ...modeFields,
     })
     .prefault({}),

@@ -2,6 +2,7 @@
 // asked for, and how the answer is read. The pegs are 1, 2 and 3 everywhere.
 
 import { plain } from './eval-grade.ts';
+import type { RedFlag } from './vote.ts';
 
 export const PEGS = [1, 2, 3] as const;
 export type Peg = (typeof PEGS)[number];
@@ -76,8 +77,6 @@ export function hanoiPrompt(towers: Towers): string {
   });
   return `${lines.join('\n')}\nWhat is the next move?`;
 }
-
-export type RedFlag = 'empty' | 'too long' | 'malformed';
 
 export type MoveAnswer =
   | { readonly kind: 'move'; readonly move: Move }

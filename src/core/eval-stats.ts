@@ -1,4 +1,4 @@
-// What the benchmarks compute from what they counted: intervals, windows, transfer, surprise, voters.
+// What the benchmarks compute from what they counted: intervals, windows, transfer, surprise, leads.
 
 export type Interval = { readonly low: number; readonly high: number };
 
@@ -52,31 +52,6 @@ export function surpriseRate(iterations: readonly number[]): number | undefined 
   const usual = mean(iterations);
   if (usual === undefined) return undefined;
   return mean(iterations.map((taken) => (taken > 2 * usual ? 1 : 0)));
-}
-
-/** How sure `target` has to be reached by voting, and the most that is worth asking. */
-const MAX_VOTERS = 15;
-
-/** The smallest odd number of voters whose majority is right so often; undefined: more than 15. */
-export function votersFor(rate: number, target: number): number | undefined {
-  for (let voters = 1; voters <= MAX_VOTERS; voters += 2) {
-    if (majorityRight(rate, voters) >= target) return voters;
-  }
-  return undefined;
-}
-
-function majorityRight(rate: number, voters: number): number {
-  let sum = 0;
-  for (let right = (voters + 1) / 2; right <= voters; right += 1) {
-    sum += combinations(voters, right) * rate ** right * (1 - rate) ** (voters - right);
-  }
-  return sum;
-}
-
-function combinations(all: number, some: number): number {
-  let result = 1;
-  for (let at = 1; at <= some; at += 1) result = (result * (all - some + at)) / at;
-  return result;
 }
 
 /**

@@ -1,50 +1,93 @@
 // What comes next in a pipeline or a loop, told from the answers there are: so that one that is taken
 // up after a crash goes on where it was.
 
+import { type VotingConfig, voteTermsOf } from './config-voting.ts';
 import type { HelperRun, PartAnswer, Plan, Step, Until } from './subagent.ts';
-import { tally } from './vote.ts';
+import {
+  type Ballot,
+  normalised,
+  textBallot,
+  undecidedText,
+  type Verdict,
+  verdictOf,
+} from './vote.ts';
 
 export type Next =
   | {
       readonly kind: 'ask';
       /** Counted from 1. */
       readonly part: number;
-      readonly vote: number;
+      /** Who is asked, all at once; counted from 1. */
+      readonly voters: readonly number[];
+      readonly isVote: boolean;
       readonly prompt: string;
       readonly profile: string | undefined;
     }
-  | { readonly kind: 'over'; readonly state: 'done' | 'failed'; readonly text: string };
-
-type Vote =
-  | { readonly kind: 'won'; readonly text: string }
-  | { readonly kind: 'more' }
-  | { readonly kind: 'undecided'; readonly text: string };
+  | {
+      readonly kind: 'over';
+      readonly state: 'done' | 'failed' | 'undecided';
+      readonly text: string;
+    };
 
 const MAX_CARRIED_CHARS = 8000;
 const MAX_COUNTED_CHARS = 60;
 
-export function nextOf({ plan, answers }: Pick<HelperRun, 'plan' | 'answers'>): Next {
-  if (plan.kind === 'pipeline') return nextStep(plan.steps, answers);
+export function nextOf(
+  { plan, answers }: Pick<HelperRun, 'plan' | 'answers'>,
+  voting: VotingConfig,
+): Next {
+  if (plan.kind === 'pipeline') return nextStep(plan.steps, answers, voting);
   if (plan.kind === 'loop') return nextRound(plan, answers);
   return { kind: 'over', state: 'failed', text: 'This is no series.' };
 }
 
-function nextStep(steps: readonly Step[], answers: readonly PartAnswer[]): Next {
+function nextStep(
+  steps: readonly Step[],
+  answers: readonly PartAnswer[],
+  voting: VotingConfig,
+): Next {
   const results: string[] = [];
   for (const [index, step] of steps.entries()) {
     const part = index + 1;
-    const votes = answers.filter((answer) => answer.part === part).map(({ text }) => text);
-    const vote = voteOf(votes, step.aheadBy);
-    if (vote.kind === 'undecided') {
-      return { kind: 'over', state: 'failed', text: `Step ${part}: ${vote.text}` };
+    const given = answers.filter((answer) => answer.part === part);
+    const votes = given.map(({ text }) => text);
+    const { profile } = step;
+    const isVote = step.aheadBy > 0;
+    const verdict = isVote ? stepVerdict(step, votes, voting) : undefined;
+    if (verdict?.kind === 'undecided') {
+      const text = `Step ${part}: ${undecidedText(verdict)}${counted(votes)}`;
+      return { kind: 'over', state: 'undecided', text };
     }
-    if (vote.kind === 'more') {
+    const more = isVote ? (verdict?.kind === 'ask' ? verdict.more : 0) : 1 - votes.length;
+    if (more > 0) {
       const prompt = stepPrompt(step, part, steps.length, results);
-      return { kind: 'ask', part, vote: votes.length + 1, prompt, profile: step.profile };
+      return { kind: 'ask', part, voters: nextVoters(given, more), isVote, prompt, profile };
     }
-    results.push(vote.text);
+    results.push(verdict?.kind === 'won' ? winner(votes, verdict.key, voting) : (votes[0] ?? ''));
   }
   return { kind: 'over', state: 'done', text: results.at(-1) ?? '' };
+}
+
+/** A killed process may have taken the answer of the second voter before that of the first. */
+function nextVoters(given: readonly PartAnswer[], more: number): readonly number[] {
+  const heard = given.map(({ vote }, at) => vote ?? at + 1);
+  const all = Array.from({ length: given.length + more }, (_, at) => at + 1);
+  return all.filter((voter) => !heard.includes(voter)).slice(0, more);
+}
+
+/** How the vote on a step stands. */
+export function stepVerdict(
+  { aheadBy }: Step,
+  votes: readonly string[],
+  voting: VotingConfig,
+): Verdict {
+  const ballots = votes.map((text) => textBallot(text, voting.maxAnswerChars));
+  return verdictOf(ballots, voteTermsOf(voting, aheadBy));
+}
+
+function winner(votes: readonly string[], key: string, { maxAnswerChars }: VotingConfig): string {
+  const isFor = (ballot: Ballot) => ballot.kind === 'vote' && ballot.key === key;
+  return votes.find((text) => isFor(textBallot(text, maxAnswerChars))) ?? '';
 }
 
 function stepPrompt(step: Step, part: number, count: number, results: readonly string[]): string {
@@ -67,7 +110,7 @@ function nextRound(plan: Extract<Plan, { kind: 'loop' }>, answers: readonly Part
     ...(last === undefined ? [] : [`Result of the round before:\n${carried(last)}`]),
     `This is round ${part} of at most ${plan.rounds}. ${untilText(plan.until)}`,
   ].join('\n\n');
-  return { kind: 'ask', part, vote: 1, prompt, profile: plan.profile };
+  return { kind: 'ask', part, voters: [1], isVote: false, prompt, profile: plan.profile };
 }
 
 function untilText(until: Until): string {
@@ -83,30 +126,13 @@ const carried = (text: string) =>
     ? text
     : `${text.slice(0, MAX_CARRIED_CHARS).toWellFormed()}\n[cut here]`;
 
-/**
- * The answer that leads by `aheadBy`; it is asked 2k+1 times at most. Answers count as the same
- * without case, spacing, marks around them and a full stop. A tie is no lead.
- */
-export function voteOf(votes: readonly string[], aheadBy: number): Vote {
-  const standing = tally(votes.map(normalised), aheadBy);
-  if (standing.kind === 'won') {
-    return { kind: 'won', text: votes.find((one) => normalised(one) === standing.key) ?? '' };
-  }
-  if (votes.length < 2 * aheadBy + 1) return { kind: 'more' };
+/** The answers with how often they were given, for people. */
+function counted(votes: readonly string[]): string {
   const counts = [...Map.groupBy(votes, normalised)].map(([key, { length }]) => ({ key, length }));
   const told = counts
     .sort((one, other) => other.length - one.length)
     .map(({ key, length }) => `${length} × "${key.slice(0, MAX_COUNTED_CHARS).toWellFormed()}"`);
-  const text = `no answer leads by ${aheadBy} after ${votes.length} votes: ${told.join(', ')}`;
-  return { kind: 'undecided', text };
-}
-
-function normalised(text: string): string {
-  return text
-    .normalize('NFKC')
-    .toLowerCase()
-    .replace(/\s+/g, ' ')
-    .replace(/^[\s*_`"'#>]+|[\s*_`"'.!]+$/g, '');
+  return `: ${told.join(', ')}`;
 }
 
 /** A word somewhere in the text is no condition that is met. */

@@ -34,7 +34,13 @@ export type Step = {
 };
 
 export type Plan =
-  | { readonly kind: 'task'; readonly task: string; readonly profile?: string }
+  | {
+      readonly kind: 'task';
+      readonly task: string;
+      readonly profile?: string;
+      /** It says one answer of several to the same question, and has no tools. */
+      readonly isVote?: true;
+    }
   | { readonly kind: 'pipeline'; readonly steps: readonly [Step, ...Step[]] }
   | {
       readonly kind: 'loop';
@@ -74,12 +80,17 @@ export type Terms = {
   readonly rounds?: number;
   readonly tokens: number;
   readonly minutes: number;
+  /** Helpers start helpers down to this depth; left out: as configured. */
+  readonly depth?: number;
+  /** Limits of it go by what helpers like it took before. */
+  readonly isAdvised?: true;
 };
 
-export type HelperState = 'running' | 'done' | 'failed' | 'cancelled';
+/** `undecided`: a vote that nobody won. */
+export type HelperState = 'running' | 'done' | 'failed' | 'undecided' | 'cancelled';
 
-/** The answer of one helper of a series; `part`: which step or round it is of. */
-export type PartAnswer = { readonly part: number; readonly text: string };
+/** The answer of one helper of a series; `part`: which step or round it is of, `vote`: which voter. */
+export type PartAnswer = { readonly part: number; readonly text: string; readonly vote?: number };
 
 export type HelperRun = {
   readonly id: string;
@@ -169,7 +180,8 @@ export function helperLabel(typed: string | undefined, plan: Plan): string {
 /** A line for people and for the model; no two looks at a running one give the same. */
 export function helperLine(run: HelperRun, now: number): string {
   const { id, label, plan, terms, state, startedAt, endedAt, answers } = run;
-  const profile = terms.profile === undefined ? '' : `, ${terms.profile}`;
+  const limit = terms.isAdvised === true ? `, ${terms.rounds} rounds by experience` : '';
+  const profile = `${terms.profile === undefined ? '' : `, ${terms.profile}`}${limit}`;
   const parts = plan.kind === 'task' ? '' : `, ${answers.length} answers so far`;
   const seconds = Math.round(Math.max(0, (endedAt ?? now) - startedAt) / SECOND_MS);
   const span = seconds < 120 ? `${seconds} s` : `${Math.round(seconds / 60)} min`;

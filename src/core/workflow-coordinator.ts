@@ -69,8 +69,8 @@ function nextStep(steps: readonly Step[], state: WorkflowState): Step | undefine
 }
 
 function isDue(step: Step, state: WorkflowState): boolean {
-  const { runs, status, ranAt } = recordOf(state, step.id);
-  if (status === 'failed' || status === 'unknown' || runs >= step.runs) return false;
+  const { runs, ranAt } = recordOf(state, step.id);
+  if (isFailed(step, state) || runs >= step.runs) return false;
   if (runs > 0 && state.changes <= ranAt) return false;
   return step.when === undefined || isTrue(step.when, state);
 }

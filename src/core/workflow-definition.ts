@@ -39,6 +39,8 @@ type StepBase = {
 export type SkillStep = StepBase & {
   readonly kind: 'llm_skill';
   readonly capability: string;
+  /** By how many votes an answer has to lead, among several to the same question; left out: one is asked for. */
+  readonly votes?: number;
   /** What the prompt sees beside the values of the workflow, by name; templates. */
   readonly with: JsonObject;
 };

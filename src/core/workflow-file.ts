@@ -63,6 +63,7 @@ const workflowSchema = z.strictObject({
           ...step,
           kind: z.literal('llm_skill'),
           capability: fileName,
+          votes: z.int().min(1).max(3).optional(),
           with: json.default({}),
         }),
         z.strictObject({
@@ -106,6 +107,7 @@ const REMEDIES: Readonly<Record<string, string>> = {
   complete: 'write one of present, equals, done, failed, not, and, or',
   retries: 'write a whole number from 0 to 5',
   runs: 'write a whole number from 1 to 50',
+  votes: 'write a whole number from 1 to 3',
   onFailure: 'write stop or continue',
   tries: 'write a whole number from 1 to 5',
   tokens: 'write a whole number',

@@ -4,14 +4,18 @@
 import { canonicalJson } from './canonical-json.ts';
 import type { JsonObject, JsonValue } from './config-json.ts';
 import type { Step } from './workflow-definition.ts';
+import type { Cast, Spent, StepResult } from './workflow-result.ts';
 
 export type StepRecord = {
   /** How often it was begun, tries after a failure not counted. */
   readonly runs: number;
   /** Of the newest run. */
   readonly tries: number;
-  /** `again`: it failed and is tried once more; `unknown`: how it ended nobody knows. */
-  readonly status: 'running' | 'waiting' | 'again' | 'done' | 'failed' | 'unknown';
+  /**
+   * `again`: it failed and is tried once more; `undecided`: nobody won its vote; `unknown`: how it ended
+   * nobody knows.
+   */
+  readonly status: 'running' | 'waiting' | 'again' | 'done' | 'failed' | 'undecided' | 'unknown';
   readonly error?: string;
   /** How many changes of values there had been when it began. */
   readonly ranAt: number;
@@ -45,33 +49,9 @@ export type WorkflowState = {
   /** Millionths of the currency. */
   readonly micros: number;
   readonly underWay?: UnderWay;
+  /** Of the step under way, by its number: who has answered is not asked again after a kill. */
+  readonly vote?: { readonly number: number; readonly casts: readonly Cast[] };
 };
-
-export type Spent = { readonly tokens: number; readonly micros: number };
-
-export type StepResult =
-  /** It is about to be carried out. */
-  | { readonly kind: 'begun'; readonly isEffectful: boolean }
-  /** The answer of a model, which fits the schema. */
-  | {
-      readonly kind: 'skill';
-      readonly value: JsonObject;
-      readonly isForeign: boolean;
-      readonly spent: Spent;
-    }
-  | { readonly kind: 'tool'; readonly text: string; readonly isForeign: boolean }
-  /** `isForeign`: the reason may hold words of others. */
-  | {
-      readonly kind: 'failed';
-      readonly error: string;
-      readonly mayRetry: boolean;
-      readonly isForeign?: boolean;
-      readonly spent?: Spent;
-    }
-  /** An owner is asked. */
-  | { readonly kind: 'waiting'; readonly approval: string }
-  /** The process was killed while it ran. */
-  | { readonly kind: 'broken_off' };
 
 type Handlers = {
   readonly [K in StepResult['kind']]: (
@@ -118,11 +98,36 @@ const HANDLERS: Handlers = {
     };
     const after = state.last === undefined ? {} : { after: state.last };
     const underWay = { step: id, number, isEffectful, ...after };
-    return { ...withRecord(state, id, begun), last: id, number, underWay };
+    const { vote, ...rest } = withRecord(state, id, begun);
+    const casts = vote?.number === number ? { vote } : {};
+    return { ...rest, ...casts, last: id, number, underWay };
   },
 
   skill: (state, step, { value, isForeign, spent }) =>
     withValue(charged(state, spent), step, value, isForeign),
+
+  cast(state, _step, { cast, spent }) {
+    const { underWay, vote } = state;
+    if (underWay === undefined) return state;
+    const before = vote?.number === underWay.number ? vote.casts : [];
+    if (before.some(({ voter }) => voter === cast.voter)) return state;
+    return {
+      ...charged(state, spent),
+      vote: { number: underWay.number, casts: [...before, cast] },
+    };
+  },
+
+  undecided(state, step, { error, isForeign }) {
+    const failed = HANDLERS.failed(state, step, {
+      kind: 'failed',
+      error,
+      mayRetry: true,
+      isForeign,
+    });
+    const record = recordOf(failed, step.id);
+    if (record.status === 'again') return failed;
+    return withRecord(failed, step.id, { ...record, status: 'undecided' });
+  },
 
   tool: (state, step, { text, isForeign }) => withValue(state, step, toolValue(text), isForeign),
 
@@ -154,7 +159,8 @@ const HANDLERS: Handlers = {
     const before = wasAgain
       ? ({ ...record, tries: record.tries - 1, status: 'again' } as const)
       : { ...record, runs: record.runs - 1, ...undone(record) };
-    const { last: _begun, ...rest } = over(withRecord(state, id, before));
+    const { last: _begun, ...ended } = over(withRecord(state, id, before));
+    const rest = state.vote === undefined ? ended : { ...ended, vote: state.vote };
     const after = wasAgain ? id : state.underWay?.after;
     return { ...rest, ...(after === undefined ? {} : { last: after }), number: state.number - 1 };
   },
@@ -168,7 +174,9 @@ const undone = ({ runs }: StepRecord) =>
 export function statusOf(state: WorkflowState, step: string): 'done' | 'failed' | undefined {
   const record = Object.hasOwn(state.steps, step) ? state.steps[step] : undefined;
   if (record?.status === 'done') return 'done';
-  return record?.status === 'failed' || record?.status === 'unknown' ? 'failed' : undefined;
+  const { status } = record ?? {};
+  const isOut = status === 'failed' || status === 'undecided' || status === 'unknown';
+  return isOut ? 'failed' : undefined;
 }
 
 export const recordOf = (state: WorkflowState, step: string): StepRecord =>
@@ -198,7 +206,7 @@ function withValue(
   });
 }
 
-function over({ underWay: _over, ...state }: WorkflowState): WorkflowState {
+function over({ underWay: _over, vote: _counted, ...state }: WorkflowState): WorkflowState {
   return state;
 }
 

@@ -20,8 +20,15 @@ import {
   scoreOf,
   sumOf,
 } from '../core/eval-result.ts';
-import { leadFor, mean, median, votersFor, windows } from '../core/eval-stats.ts';
-import { tally } from '../core/vote.ts';
+import { leadFor, mean, median, windows } from '../core/eval-stats.ts';
+import {
+  type Ballot,
+  USUAL_GATE,
+  USUAL_MAX_FLAGGED,
+  VOTE_TARGET,
+  verdictOf,
+  votersFor,
+} from '../core/vote.ts';
 import { attempt } from './attempt.ts';
 import type { Benchmark, Subject, Trial } from './eval.ts';
 
@@ -30,12 +37,16 @@ export type HanoiOptions = {
   readonly disks: number;
 } & (
   | { readonly mode: 'calibrate'; readonly samples: number }
-  | { readonly mode: 'solve'; readonly aheadBy: number; readonly maxVotes: number }
+  | {
+      readonly mode: 'solve';
+      readonly aheadBy: number;
+      readonly maxVotes: number;
+      /** Two voters who agree are enough. */
+      readonly gate: boolean;
+    }
 );
 
 const TEMPERATURE = 0.3;
-/** So sure a whole solution is to be. */
-const TARGET = 0.999;
 const PARTS = 5;
 const WINDOW = 5;
 
@@ -92,33 +103,39 @@ async function vote(subject: Subject, { towers }: Step, signal: AbortSignal) {
   return { answer: readMove(text, isCut) satisfies MoveAnswer, text, ms };
 }
 
-/** Asks until one move leads by k; a flagged answer is no vote but counts against the most that are asked. */
+/** Asks until the vote is over; those that are needed anyway at once. */
 async function votedMove(
   { subject }: Trial,
   step: Step,
-  { aheadBy, maxVotes }: Extract<HanoiOptions, { mode: 'solve' }>,
+  { aheadBy, maxVotes, gate }: Extract<HanoiOptions, { mode: 'solve' }>,
   signal: AbortSignal,
 ): Promise<Made> {
-  const votes: string[] = [];
-  let flagged = 0;
+  const accepting = gate ? { gate: USUAL_GATE } : {};
+  const terms = { aheadBy, most: maxVotes, maxFlagged: USUAL_MAX_FLAGGED, ...accepting };
+  const ballots: Ballot[] = [];
   let ms = 0;
-  let standing = tally(votes, aheadBy);
-  while (standing.kind === 'open' && votes.length + flagged < maxVotes) {
-    const cast = await vote(subject, step, signal);
-    ms += cast.ms;
-    if (cast.answer.kind === 'flagged') flagged += 1;
-    else votes.push(moveText(cast.answer.move));
-    standing = tally(votes, aheadBy);
+  let verdict = verdictOf(ballots, terms);
+  while (verdict.kind === 'ask') {
+    const asked = Array.from({ length: verdict.more }, () => vote(subject, step, signal));
+    const cast = await Promise.all(asked);
+    ms += Math.max(...cast.map((one) => one.ms));
+    ballots.push(...cast.map(({ answer }) => ballotOf(answer)));
+    verdict = verdictOf(ballots, terms);
   }
   const wanted = moveText(step.move);
-  const rightVotes = votes.filter((one) => one === wanted).length;
-  const counts = { votes: votes.length, flagged, rightVotes };
-  if (standing.kind === 'won') {
-    return { state: standing.key === wanted ? 'right' : 'wrong', got: standing.key, ms, counts };
+  const { votes, flagged } = verdict.figures;
+  const rightVotes = ballots.filter((one) => one.kind === 'vote' && one.key === wanted).length;
+  const accepted = verdict.kind === 'won' && verdict.by === 'gate' ? 1 : 0;
+  const counts = { votes, flagged, rightVotes, accepted };
+  if (verdict.kind === 'won') {
+    return { state: verdict.key === wanted ? 'right' : 'wrong', got: verdict.key, ms, counts };
   }
-  const tied = standing.leaders.length > 1 ? 'a tie: ' : 'no move leads: ';
-  return { state: 'undecided', got: tied + standing.leaders.join('; '), ms, counts };
+  const why = verdict.why === 'tie' ? 'a tie' : verdict.why;
+  return { state: 'undecided', got: `${why}: ${verdict.leaders.join('; ')}`, ms, counts };
 }
+
+const ballotOf = (answer: MoveAnswer): Ballot =>
+  answer.kind === 'move' ? { kind: 'vote', key: moveText(answer.move) } : answer;
 
 function calibrated(items: readonly EvalItem[], steps: number) {
   const { rate, total } = scoreOf(items);
@@ -129,9 +146,9 @@ function calibrated(items: readonly EvalItem[], steps: number) {
       'red-flag rate': total === 0 ? undefined : sumOf(answered, 'flagged') / total,
       'median seconds': seconds(median(answered.map(({ ms }) => ms))),
       'voters for 99.9 % of a step (majority)':
-        rate === undefined ? undefined : votersFor(rate, TARGET),
+        rate === undefined ? undefined : votersFor(rate, VOTE_TARGET),
       'lead k for 99.9 % of the whole solution':
-        rate === undefined ? undefined : leadFor(rate, steps, TARGET),
+        rate === undefined ? undefined : leadFor(rate, steps, VOTE_TARGET),
     }),
     plots: barsOf('right moves by part of the solution', items),
   };
@@ -158,6 +175,7 @@ function solved(items: readonly EvalItem[]) {
         votes === 0 ? undefined : sumOf(decided, 'rightVotes') / votes,
       'votes a step': decided.length === 0 ? undefined : votes / decided.length,
       'red flags': sumOf(decided, 'flagged'),
+      'steps accepted by the pilot voters': sumOf(decided, 'accepted'),
       'undecided steps': decided.filter(({ state }) => state === 'undecided').length,
       'median seconds a step': seconds(median(decided.map(({ ms }) => ms))),
     }),

@@ -110,6 +110,7 @@ const never = () => {
 const agentDeps = ({ runs, book, clock, toolbox }: AgentParts): WorkflowAgentDeps => ({
   ...{ book, clock, log, models: never, costOf: () => 0, toolbox: () => toolbox },
   spending: { reserve: never, modelFor: never },
+  ...{ voting: never, votes: { note: never } },
   approvals: { get: async () => undefined },
   settings: () => ({ workspace: '/' }) as AgentSettings,
   most: () => ({ steps: 9, minutes: 9, tokens: 9000 }),

@@ -27,12 +27,11 @@ import {
   leadFor,
   median,
   surpriseRate,
-  votersFor,
   wilson,
   windows,
 } from '../../src/core/eval-stats.ts';
 import { seeded } from '../../src/core/seeded.ts';
-import { tally } from '../../src/core/vote.ts';
+import { votersFor } from '../../src/core/vote.ts';
 
 describe('a number in an answer', () => {
   test.each([
@@ -122,18 +121,6 @@ describe('the tower of Hanoi', () => {
   it('spreads what it asks evenly over the solution', () => {
     const steps = solutionOf(4);
     expect(spreadSteps(steps, 5).map((step) => steps.indexOf(step))).toEqual([0, 3, 6, 9, 12]);
-  });
-});
-
-describe('a vote', () => {
-  test.each([
-    [['a'], 1, { kind: 'won', key: 'a', votes: 1, lead: 1 }],
-    [['a', 'b'], 1, { kind: 'open', leaders: ['a', 'b'], lead: 0 }],
-    [['a', 'b', 'a'], 2, { kind: 'open', leaders: ['a'], lead: 1 }],
-    [['a', 'b', 'a', 'a'], 2, { kind: 'won', key: 'a', votes: 3, lead: 2 }],
-    [[], 1, { kind: 'open', leaders: [], lead: 0 }],
-  ] as const)('of %j, ahead by %i', (votes, k, wanted) => {
-    expect(tally(votes, k)).toEqual(wanted);
   });
 });
 

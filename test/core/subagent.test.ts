@@ -1,6 +1,7 @@
 // Rules about helpers: what they may, how votes are counted, when a loop is over, what a profile says.
 
 import { describe, expect, it, test } from 'vitest';
+import { type VotingConfig, votingSchema } from '../../src/core/config-voting.ts';
 import { channelName, chatId, DEFAULT_ACCOUNT } from '../../src/core/ids.ts';
 import { sessionKeyOf } from '../../src/core/message.ts';
 import { OWNER_TURN } from '../../src/core/notes.ts';
@@ -14,7 +15,7 @@ import {
   type PartAnswer,
   type Step,
 } from '../../src/core/subagent.ts';
-import { isMet, nextOf, voteOf } from '../../src/core/subagent-series.ts';
+import { isMet, nextOf } from '../../src/core/subagent-series.ts';
 
 const chat = { channel: channelName('chat'), account: DEFAULT_ACCOUNT, chat: chatId('1') };
 const parent: HelperParent = {
@@ -50,31 +51,41 @@ describe('what a helper may', () => {
   });
 });
 
-test('an answer wins by its lead, however it is written, and a tie is none', () => {
-  expect(voteOf(['Yes.'], 0)).toEqual({ kind: 'won', text: 'Yes.' });
-  expect(voteOf(['**Paris**'], 2)).toEqual({ kind: 'more' });
-  expect(voteOf(['**Paris**', 'paris.'], 2)).toEqual({ kind: 'won', text: '**Paris**' });
-  expect(voteOf(['a', 'b', 'a', 'b'], 2)).toEqual({ kind: 'more' });
-  expect(voteOf(['a', 'b', 'a', 'b', 'a'], 2)).toMatchObject({
-    kind: 'undecided',
-    text: 'no answer leads by 2 after 5 votes: 3 × "a", 2 × "b"',
+const voting = votingSchema.parse(undefined);
+type Steps = readonly [Step, ...Step[]];
+const pipeline = (steps: Steps, answers: readonly PartAnswer[], rules: VotingConfig = voting) =>
+  nextOf({ plan: { kind: 'pipeline', steps }, answers }, rules);
+
+test('a pipeline goes on behind its last answer, and asks as many voters at once as are needed', () => {
+  const steps: Steps = [
+    { prompt: 'first', aheadBy: 0 },
+    { prompt: 'second', aheadBy: 2 },
+  ];
+  const one = { part: 1, text: 'one' };
+  expect(pipeline(steps, [])).toMatchObject({ kind: 'ask', part: 1, voters: [1], isVote: false });
+  const after = pipeline(steps, [one]);
+  expect(after).toMatchObject({ kind: 'ask', part: 2, voters: [1, 2], isVote: true });
+  expect(after.kind === 'ask' && after.prompt).toMatch(/Result of step 1:\none.*2 of 2:\nsecond/s);
+  // A kill left only what the second voter had said.
+  expect(pipeline(steps, [one, { part: 2, text: 'Two.', vote: 2 }])).toMatchObject({ voters: [1] });
+  const agreed = [2, 1].map((vote) => ({ part: 2, text: '**Two.**', vote }));
+  expect(pipeline(steps, [one, ...agreed])).toEqual({
+    ...{ kind: 'over', state: 'done', text: '**Two.**' },
   });
 });
 
-test('a pipeline goes on behind its last answer, and says where no answer led', () => {
-  const steps = [
-    { prompt: 'first', aheadBy: 0 },
-    { prompt: 'second', aheadBy: 1 },
-  ] as const satisfies readonly [Step, ...Step[]];
-  const next = (...answers: readonly PartAnswer[]) =>
-    nextOf({ plan: { kind: 'pipeline', steps }, answers });
-  expect(next()).toMatchObject({ kind: 'ask', part: 1, vote: 1 });
-  const after = next({ part: 1, text: 'one' });
-  expect(after).toMatchObject({ kind: 'ask', part: 2, vote: 1 });
-  expect(after.kind === 'ask' && after.prompt).toMatch(/Result of step 1:\none.*2 of 2:\nsecond/s);
-  expect(next({ part: 1, text: 'one' }, { part: 2, text: 'two' })).toEqual({
-    ...{ kind: 'over', state: 'done', text: 'two' },
+test('a vote that nobody won is undecided, with what was said, and the gate has others asked', () => {
+  const votes = (letters: string) =>
+    [...letters].map((text, at) => ({ part: 1, text, vote: at + 1 }));
+  expect(pipeline([{ prompt: 'x', aheadBy: 2 }], votes('abab'))).toEqual({
+    ...{ kind: 'over', state: 'undecided' },
+    text: 'Step 1: undecided, a tie after 4 votes: 2 × "a", 2 × "b"',
   });
+  const steps: Steps = [{ prompt: 'x', aheadBy: 3 }];
+  const gated = { ...voting, gate: true };
+  expect(pipeline(steps, votes('aa'), voting)).toMatchObject({ voters: [3] });
+  expect(pipeline(steps, votes('aa'), gated)).toMatchObject({ state: 'done', text: 'a' });
+  expect(pipeline(steps, votes('ab'), gated)).toMatchObject({ voters: [3, 4, 5] });
 });
 
 test('a loop is over at its condition and at nothing that only looks like it', () => {
@@ -96,7 +107,7 @@ test('a loop is over at its condition and at nothing that only looks like it', (
   const until = line;
   const plan = { kind: 'loop', task: 'fix it', until, rounds: 2 } as const;
   const answers = [1, 2].map((part) => ({ part, text: 'still 3 faults, not done' }));
-  expect(nextOf({ plan, answers })).toMatchObject({
+  expect(nextOf({ plan, answers }, voting)).toMatchObject({
     state: 'failed',
     text: expect.stringMatching(/not met in 2 rounds.*still 3 faults/s),
   });

@@ -7,13 +7,8 @@ import type { JsonObject, JsonValue } from '../../src/core/config-json.ts';
 import { type Condition, holds } from '../../src/core/workflow-condition.ts';
 import { type Decision, decide } from '../../src/core/workflow-coordinator.ts';
 import type { Definition, Step } from '../../src/core/workflow-definition.ts';
-import {
-  newState,
-  recordOf,
-  type StepResult,
-  updated,
-  type WorkflowState,
-} from '../../src/core/workflow-state.ts';
+import type { StepResult } from '../../src/core/workflow-result.ts';
+import { newState, recordOf, updated, type WorkflowState } from '../../src/core/workflow-state.ts';
 
 type Loose = Partial<Omit<Extract<Step, { kind: 'tool' }>, 'kind'>> & { readonly id: string };
 
