@@ -7,24 +7,32 @@ const PLACE = /\[\[\s*output\s*(\d+)?\s*\]\]/gi;
 
 /**
  * Every output stands in the answer once, between blank lines. One that `frame` has no place for stands
- * behind its first paragraph; one that it repeats to the letter, stands there.
+ * behind its first paragraph; lines that repeat one to the letter are its place.
  */
 export function composedAnswer(frame: string, outputs: readonly string[]): string {
-  const parts = partsOf(frame.trim());
   const placed = new Set<number>();
   const pieces: string[] = [];
-  for (const part of parts) {
+  for (const part of partsOf(withPlaces(frame, outputs))) {
     if (typeof part === 'string') pieces.push(part);
     else if (outputs[part] !== undefined && !placed.has(part)) {
       placed.add(part);
       pieces.push(outputs[part]);
     }
   }
-  const isThere = (output: string, at: number) =>
-    placed.has(at) || pieces.some((piece) => piece.includes(output));
-  const missing = outputs.filter((output, at) => !isThere(output, at));
-  const all = placed.size === 0 ? withinText(pieces, missing) : [...pieces, ...missing];
-  return all.filter((piece) => piece.trim() !== '').join('\n\n');
+  const text = pieces.filter(isSaid);
+  const missing = outputs.filter((_, at) => !placed.has(at));
+  const all = placed.size === 0 ? withinText(text, missing) : [...text, ...missing];
+  return all.filter(isSaid).join('\n\n');
+}
+
+const isSaid = (piece: string) => piece.trim() !== '';
+
+function withPlaces(frame: string, outputs: readonly string[]): string {
+  const marked = outputs.reduce((text, output, at) => {
+    const lines = `\n${output}\n`;
+    return text.includes(lines) ? text.replace(lines, () => `\n${placeOf(at + 1)}\n`) : text;
+  }, `\n${frame}\n`);
+  return marked.trim();
 }
 
 /** Texts as they are, and for each place the index of its output. */
@@ -39,7 +47,6 @@ function partsOf(frame: string): readonly (string | number)[] {
 }
 
 function withinText(pieces: readonly string[], missing: readonly string[]): readonly string[] {
-  if (missing.length === 0) return pieces;
   const text = pieces.join('\n\n');
   const end = text.search(/\n\s*\n/);
   const [before, after] = end < 0 ? [text, ''] : [text.slice(0, end), text.slice(end).trim()];

@@ -23,10 +23,9 @@ import type { ModeTurn } from './modes.ts';
 import { isCued } from './record-cue.ts';
 import { degradedNotice } from './role-words.ts';
 import { type Worked, workOn } from './specialist-work.ts';
-import { roleOf } from './supervisor.ts';
 import { finishCue, WITH_TOOLS, writingCue } from './supervisor-finish.ts';
 import { supervisorToolbox } from './supervisor-toolbox.ts';
-import { markForeign } from './supervisor-words.ts';
+import { markForeign, roleOf } from './supervisor-words.ts';
 
 /** With fewer rounds left in the turn, what was begun is brought to its end. */
 const LAST_ROUNDS = 2;

@@ -1,12 +1,11 @@
 // Supervisor: it hands tasks to declared specialists and asks services, round by round, until it finishes;
 // then the answer is written. Where it does not answer, the main model goes on with its tools.
 
-import type { DeclaredAgent } from '../../core/declared-agent.ts';
 import type { AgentRoster } from './agent-files.ts';
 import type { SupervisorDeps } from './mode-deps.ts';
 import type { ModeKind } from './modes.ts';
-import type { RoleModel } from './role-health.ts';
 import { missing } from './role-words.ts';
+import { roleOf } from './supervisor-words.ts';
 
 export function createSupervisor(deps: SupervisorDeps): ModeKind {
   const { health, settings, models } = deps;
@@ -48,13 +47,3 @@ const brokenOf = (agents: AgentRoster['agents']) =>
   agents.flatMap((each) =>
     each.kind === 'broken' ? [`${each.name} cannot be used: ${each.problem}`] : [],
   );
-
-/** `main`: the model of the conversation. */
-export function roleOf(
-  { name, model }: DeclaredAgent,
-  models: { fast(model: string): string },
-  main: string,
-): RoleModel {
-  const named = model === 'main' ? main : model === 'fast' ? models.fast(main) : model;
-  return { role: `specialist:${name}`, model: named };
-}
