@@ -1,12 +1,15 @@
 // Charges a model call to whoever asked: every try of it is reserved before it is made and settled
 // after it.
 
+import type { Drift } from '../core/anti-drift.ts';
 import type { Payer } from '../core/budget-limits.ts';
 import type { TurnId } from '../core/ids.ts';
 import { CHARS_PER_TOKEN } from '../core/tokens.ts';
 import type { CallMeter } from '../providers/provider.ts';
+import type { LoopWatch } from './loop-cut.ts';
 import { expectedTokens, type ModelCall } from './model-call.ts';
 import { type SpendingGuard, SpendingRefusedError } from './spending.ts';
+import { driftIn } from './steadiness.ts';
 import type { TurnContext } from './turn-context.ts';
 
 export type MeteredCall = {
@@ -17,16 +20,19 @@ export type MeteredCall = {
   readonly thinkingBudget?: number;
   /** Estimate of the question; asked before each try. */
   inputTokens(): number;
+  /** How far the answer is from a good one, asked when it has ended; left out: nobody looks. */
+  drift?(): Drift;
 };
 
 /** @throws SpendingRefusedError from `begin`: the budget is used up */
-export function meterOf(turn: TurnContext, call: ModelCall): CallMeter {
+export function meterOf(turn: TurnContext, call: ModelCall, watch?: LoopWatch): CallMeter {
   const [{ message: payer }] = turn.input.messages;
   return chargedMeter(turn.spending, payer, {
     ...call.request,
     role: turn.input.confines?.role ?? 'turn',
     turnId: turn.input.turnId,
     inputTokens: () => expectedTokens(turn, call),
+    ...(watch === undefined ? {} : { drift: () => driftIn(turn, watch) }),
   });
 }
 
@@ -34,7 +40,7 @@ export function meterOf(turn: TurnContext, call: ModelCall): CallMeter {
 export function chargedMeter(
   spending: SpendingGuard,
   payer: Payer,
-  { maxTokens, thinkingBudget = 0, inputTokens, ...about }: MeteredCall,
+  { maxTokens, thinkingBudget = 0, inputTokens, drift, ...about }: MeteredCall,
 ): CallMeter {
   const { role, turnId } = about;
   const whatFor = { role, ...(turnId === undefined ? {} : { turnId }) };
@@ -50,7 +56,9 @@ export function chargedMeter(
       return {
         maxTokens: Math.max(1, Math.min(maxTokens, reserved.outputTokens - thinkingBudget)),
         end({ answerChars, ...how }) {
-          reserved.settle({ ...how, answerTokens: Math.ceil(answerChars / CHARS_PER_TOKEN) });
+          const answerTokens = Math.ceil(answerChars / CHARS_PER_TOKEN);
+          const drifted = drift === undefined ? {} : { drift: drift() };
+          reserved.settle({ ...how, answerTokens, ...drifted });
         },
       };
     },

@@ -10,6 +10,7 @@ import {
   stillStands,
   summaryEntry,
 } from '../core/compaction.ts';
+import { audienceOf } from '../core/compaction-audience.ts';
 import { compactionPrompt, compactionText } from '../core/compaction-prompt.ts';
 import { NanobotError, ProviderError } from '../core/errors.ts';
 import type { SessionKey } from '../core/ids.ts';
@@ -143,7 +144,8 @@ async function compactOnce(
   const maxTokens = maxSummaryTokens(policy, size);
   const registry = models();
   const { contextTokens } = registry.resolve(registry.fast(model));
-  const system = compactionPrompt(maxTokens);
+  const audience = policy.forAudience ? audienceOf(registry.resolve(model)) : undefined;
+  const system = compactionPrompt(maxTokens, audience);
   const readTokens = Math.floor(callBudget(contextTokens, maxTokens).inputTokens * READ_SHARE);
   const limits = { keepTokens, summaryTokens: maxTokens, readTokens };
   const plan = planCompaction(await sessions.load(session), limits);

@@ -49,3 +49,4 @@ export function contextReport(turn: TurnContext, cleared: ClearedResults): Conte
     isCorrected: factor !== 1,
   };
 }
+    rewritten: call.rewritten,

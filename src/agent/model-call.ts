@@ -12,6 +12,13 @@ import type { Ask, StateOf, TurnLimit } from '../core/turn-state.ts';
 import { workingNoteText } from '../core/working-memory.ts';
 import type { ModelHandle, ModelRequest } from '../providers/provider.ts';
 import type { OfferedTool } from '../tools/tool.ts';
+import {
+  describedNow,
+  isScoped,
+  type ShownThread,
+  shownThread,
+  steadyNotes,
+} from './steadiness.ts';
 import type { TurnContext } from './turn-context.ts';
 
 export type ModelCall = {
@@ -26,6 +33,10 @@ export type ModelCall = {
   /** Estimates in tokens, not corrected. */
   readonly fixedTokens: number;
   readonly threadTokens: number;
+  /** Entries of the thread that are shown in other words than were recorded. */
+  readonly rewritten: number;
+  /** Its beginning changes from call to call on purpose. */
+  readonly isUnsteady: boolean;
 };
 
 export type Asked = Pick<StateOf<'streaming'>, 'model' | 'ask' | 'cue'>;
@@ -38,20 +49,13 @@ export function planCall(turn: TurnContext, asked: Asked): ModelCall {
   const contextTokens = Math.min(handle.contextTokens, settings.maxContextTokens);
   const { maxReliableOutput = settings.maxTokens } = handle.capabilities;
   const budget = callBudget(contextTokens, Math.min(settings.maxTokens, maxReliableOutput));
-  const described =
-    cue?.tools === 'none'
-      ? []
-      : toolsWithRoom(toolsFor(toolsOf(turn), handle, settings.smallTools), contextTokens);
+  const described = cue?.tools === 'none' ? [] : describedTo(turn, handle, contextTokens);
   const system = systemPrompt(turn, { contextTokens, local: handle.local }, described);
-  const messages = withNote(
-    turn.thread.messages,
-    joined(
-      workingOf(turn, contextTokens),
-      standingOf(turn),
-      ...(cue?.notes ?? []),
-      noteFor(asked, turn.limits.maxRounds),
-    ),
-  );
+  const { messages, rewritten } = saidTo(turn, asked, {
+    handle,
+    contextTokens,
+    pressure: (threadTokens) => (threadTokens + toolsTokens(described)) / budget.inputTokens,
+  });
   const { specs, mayCall } = offeredTools(turn, described, messages, { contextTokens, cue });
   const { thinkingBudget } = input.settings;
   return {
@@ -63,6 +67,8 @@ export function planCall(turn: TurnContext, asked: Asked): ModelCall {
       toolsTokens(specs) +
       imagesTokens(messages, handle.vision ? imagesShownBy(handle) : 0),
     threadTokens: messagesTokens(messages),
+    rewritten,
+    isUnsteady: rewritten > 0 || isScoped(turn, handle.local),
     request: {
       conversation: input.session,
       system,
@@ -74,6 +80,32 @@ export function planCall(turn: TurnContext, asked: Asked): ModelCall {
       ...(thinkingBudget > 0 ? { thinkingBudget } : {}),
     },
   };
+}
+
+function describedTo(turn: TurnContext, handle: ModelHandle, contextTokens: number) {
+  const offered = toolsFor(toolsOf(turn), handle, turn.settings.smallTools);
+  return describedNow(turn, handle, toolsWithRoom(offered, contextTokens));
+}
+
+/** The thread, with all that is said in this call alone. */
+function saidTo(
+  turn: TurnContext,
+  asked: Asked,
+  {
+    handle,
+    contextTokens,
+    pressure,
+  }: Pick<ModelCall, 'handle' | 'contextTokens'> & { pressure(threadTokens: number): number },
+): ShownThread {
+  const { messages, rewritten } = shownThread(turn, handle);
+  const note = joined(
+    workingOf(turn, contextTokens),
+    standingOf(turn),
+    ...(asked.cue?.notes ?? []),
+    ...(mayAct(asked) ? steadyNotes(turn, handle, () => pressure(messagesTokens(messages))) : []),
+    noteFor(asked, turn.limits.maxRounds),
+  );
+  return { messages: withNote(messages, note), rewritten };
 }
 
 const toolsOf = ({ toolbox, rights }: TurnContext) => toolbox.offered(rights.current).specs;

@@ -2,6 +2,7 @@
 
 import type { CompactionPolicy } from '../core/compaction.ts';
 import type { Config } from '../core/config.ts';
+import type { AntiDriftConfig, ProprioceptionConfig } from '../core/config-steadiness.ts';
 
 export type AgentSettings = {
   readonly maxTokens: number;
@@ -28,6 +29,8 @@ export type AgentSettings = {
   readonly maxInlineChars: number;
   /** IANA name; empty = the machine's. */
   readonly timeZone: string;
+  readonly antiDrift: AntiDriftConfig;
+  readonly proprioception: ProprioceptionConfig;
 };
 
 export function agentSettingsOf(config: Config, workspace: string): AgentSettings {
@@ -37,7 +40,7 @@ export function agentSettingsOf(config: Config, workspace: string): AgentSetting
     temperature: defaults.temperature,
     maxToolIterations: defaults.maxToolIterations,
     maxContextTokens: defaults.maxContextTokens,
-    compaction: defaults.compaction,
+    compaction: { ...defaults.compaction, ...audienceIn(config.agents.proprioception) },
     finalAnswer: defaults.finalAnswer,
     claimCheck: defaults.claimCheck,
     maxSameCalls: defaults.maxSameToolCallPerTurn,
@@ -51,3 +54,8 @@ export function agentSettingsOf(config: Config, workspace: string): AgentSetting
     timeZone: config.sessions.timeZone,
   };
 }
+    antiDrift: config.agents.antiDrift,
+    proprioception: config.agents.proprioception,
+
+const audienceIn = ({ enabled, audienceAwareCompaction }: ProprioceptionConfig) =>
+  enabled && audienceAwareCompaction ? ({ forAudience: true } as const) : {};

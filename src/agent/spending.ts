@@ -1,6 +1,7 @@
 // CONTRACT of what watches over the money: asked before every try of a model call, retries and
 // fallbacks included, and told what the try took.
 
+import type { Drift } from '../core/anti-drift.ts';
 import type { Payer } from '../core/budget-limits.ts';
 import type { ProviderFailure } from '../core/errors.ts';
 import { NanobotError } from '../core/errors.ts';
@@ -22,10 +23,14 @@ export type PlannedCall = {
   readonly waitedMs?: number;
 };
 
-export type CallEnd =
+export type CallEnd = (
   | { readonly kind: 'finished'; readonly usage?: TokenUsage; readonly answerTokens: number }
   /** `answerTokens`: estimate of what was streamed until then. */
-  | { readonly kind: 'failed'; readonly failure: ProviderFailure; readonly answerTokens: number };
+  | { readonly kind: 'failed'; readonly failure: ProviderFailure; readonly answerTokens: number }
+) & {
+  /** Where somebody looked at what was answered. */
+  readonly drift?: Drift;
+};
 
 /** The worst case of the call is held back until it is settled. */
 export type Reservation = {

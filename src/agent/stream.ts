@@ -7,8 +7,10 @@ import type { Recovery, SignalOf, StateOf } from '../core/turn-state.ts';
 import type { ModelEvent } from '../providers/provider.ts';
 import { meterOf } from './charge.ts';
 import { failureText } from './failure-text.ts';
+import { ASKED_AGAIN, askedAgain, cutAnswer, LoopWatch } from './loop-cut.ts';
 import { expectedTokens, type ModelCall, planCall } from './model-call.ts';
 import { ShownText } from './shown-text.ts';
+import { drifts } from './steadiness.ts';
 import { type Finished, isBehindScenes, takeAnswer } from './take-answer.ts';
 import type { TurnContext } from './turn-context.ts';
 import { untilAborted } from './until-aborted.ts';
@@ -55,23 +57,47 @@ function recoveryFrom(error: unknown): Extract<StreamSignal, { type: 'not_taken'
   return why === undefined ? undefined : { type: 'not_taken', why, text: failureText(error) };
 }
 
+/** A model that repeats itself without end is asked once more. */
 async function* show(
   turn: TurnContext,
   call: ModelCall,
   shown: ShownText,
 ): AsyncGenerator<AgentEvent, Finished, void> {
+  const first = yield* showOnce(turn, call, shown);
+  if (!(first instanceof LoopWatch)) return first;
+  turn.log.warn('answer broken off: it repeated itself', { model: call.handle.name });
+  yield* shown.restart();
+  yield { type: 'notice', text: ASKED_AGAIN };
+  const second = yield* showOnce(turn, askedAgain(call), shown);
+  if (!(second instanceof LoopWatch)) return second;
+  turn.log.warn('answer cut off: it repeated itself again', { model: call.handle.name });
+  const cut = cutAnswer(call, second);
+  yield* shown.complete(cut.text);
+  return cut;
+}
+
+async function* showOnce(
+  turn: TurnContext,
+  call: ModelCall,
+  shown: ShownText,
+): AsyncGenerator<AgentEvent, Finished | LoopWatch, void> {
   const { handle, request } = call;
-  const events = handle.stream(request, turn.signal, meterOf(turn, call));
+  const { antiDrift } = turn.settings;
+  const watch = drifts(antiDrift, handle) ? new LoopWatch(antiDrift.loopRepeats) : undefined;
+  const events = handle.stream(request, turn.signal, meterOf(turn, call, watch));
   for await (const event of untilAborted(events, turn.signal)) {
     turn.time.goOn();
     switch (event.type) {
       case 'text':
         yield* shown.add(event.delta);
+        if (watch?.isLooping('text', event.delta) === true) return watch;
         break;
       case 'thinking':
         yield* shown.think();
+        if (watch?.isLooping('thinking', event.delta) === true) return watch;
         break;
       case 'tool_call':
+        if (watch !== undefined) watch.hasCalls = true;
         break;
       case 'waiting':
         if (event.ahead === 0) break;
@@ -80,6 +106,7 @@ async function* show(
         break;
       case 'retrying':
         turn.log.warn('model call retried', { reason: event.reason, delayMs: event.delayMs });
+        watch?.restart();
         yield* shown.restart();
         yield { type: 'notice', text: retryNotice(event) };
         break;

@@ -44,7 +44,7 @@ export async function takeAnswer(
     const estimated = call.fixedTokens + call.threadTokens;
     turn.correction.observe(call.handle.name, estimated, usage.inputTokens);
   }
-  watchCache(turn, call, finished);
+  if (!call.isUnsteady) watchCache(turn, call, finished);
   const event = { type: 'model_called' as const, model, ...(usage === undefined ? {} : { usage }) };
   const tokens = tokensOf(call, finished);
   const [first, ...rest] = toolCalls;

@@ -10,12 +10,11 @@ import {
   withCleared,
 } from '../core/clear-results.ts';
 import { fitEntries, onlyTurn } from '../core/context-fit.ts';
-import { omissionMarker } from '../core/context-marks.ts';
 import type { MessageId, SessionKey, TurnId } from '../core/ids.ts';
 import { withoutWhole } from '../core/kept-result.ts';
-import { type TimeStamp, withTimes } from '../core/message-times.ts';
+import type { TimeStamp } from '../core/message-times.ts';
+import { shownMessages } from '../core/shown-messages.ts';
 import { type KnownTexts, knownTextsOf } from '../core/taint.ts';
-import { repairThread } from '../core/thread-repair.ts';
 import { shownThrough, threadView } from '../core/thread-view.ts';
 import type {
   AssistantEntry,
@@ -207,17 +206,13 @@ export class Thread {
     return earlier + (this.answers.at(-1)?.toolCalls.findIndex(({ id }) => id === call.id) ?? 0);
   }
 
-  /** What the model is shown: repaired, with a marker for what is left out. */
-  get messages(): readonly ModelMessage[] {
-    const shown = withTimes(this.#shown, this.#options.stampOf);
-    if (this.#omitted === 0) return repairThread(shown);
-    const text = omissionMarker(this.#omitted, "to fit the model's context window");
-    const marker: TranscriptEntry = { role: 'user', turnId: this.#options.turnId, text, at: 0 };
-    const behind = shown.findIndex(({ role }) => role !== 'summary');
-    return repairThread(shown.toSpliced(Math.max(0, behind), 0, marker));
+  /** `entries`: those of `shown`, or what stands for them. */
+  messagesOf(entries: readonly TranscriptEntry[]): readonly ModelMessage[] {
+    return shownMessages(entries, { ...this.#options, omitted: this.#omitted });
   }
 
-  get #shown(): readonly TranscriptEntry[] {
+  /** What there is to show the model. */
+  get shown(): readonly TranscriptEntry[] {
     if (this.#cleared.size === 0) return this.#view;
     return withCleared(this.#view, this.#cleared, this.#options.canReadBack());
   }
@@ -233,7 +228,7 @@ export class Thread {
   /** Makes the view take at most `maxTokens` (uncorrected estimate). */
   shrink(maxTokens: number): void {
     const { turnId, canReadBack } = this.#options;
-    this.#show(fitEntries(this.#shown, turnId, maxTokens, canReadBack()));
+    this.#show(fitEntries(this.shown, turnId, maxTokens, canReadBack()));
   }
 
   /** Leaves out everything before this turn. */

@@ -2,6 +2,7 @@
 
 import type { Channel } from '../channels/channel.ts';
 import type { AccountName } from '../core/account.ts';
+import { steadinessLines } from '../core/steadiness-words.ts';
 import type { CommandDeps } from '../gateway/command.ts';
 import type { People } from '../gateway/people.ts';
 import { createUndo } from '../gateway/undo.ts';
@@ -55,7 +56,13 @@ export function buildCommands(parts: CommandParts): CommandDeps {
     modes: modes.desk,
     defaults: parts.turnDefaults,
     memory: { ...remembering.desk, reflect: (message) => deciding().reflect(message) },
-    status: [modes.status, local.status, own.status, () => parts.channelLines()],
+    status: [
+      modes.status,
+      local.status,
+      () => steadinessLines(live.config.agents),
+      own.status,
+      () => parts.channelLines(),
+    ],
     mediumOf: (channel) => policyOf(channel, live.config).medium,
     approvals: {
       open: () => deciding().approvals.open(),

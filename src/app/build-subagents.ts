@@ -8,6 +8,7 @@ import { HELPERS_SCOPE, HelperBook } from '../automation/helper-book.ts';
 import { HelperDesk } from '../automation/helper-desk.ts';
 import { createHelperPeople } from '../automation/helper-people.ts';
 import { createHelperSeries } from '../automation/helper-series.ts';
+import { createHelperSignals } from '../automation/helper-signals.ts';
 import { HelperStarts } from '../automation/helper-starts.ts';
 import { createHelperTerms } from '../automation/helper-terms.ts';
 import { confinedAgent, helperModel, withHelpers } from '../automation/helper-turns.ts';
@@ -15,6 +16,7 @@ import { createProfileBook } from '../automation/profile-book.ts';
 import { VOTES_SCOPE, VoteBook } from '../automation/vote-book.ts';
 import type { Courier } from '../bus/bus.ts';
 import { configuredOf } from '../core/calibration.ts';
+import type { Config } from '../core/config.ts';
 import { SUBAGENT_CHANNEL } from '../core/subagent.ts';
 import type { TokenUsage } from '../core/transcript.ts';
 import { createDispatcher, type Dispatcher, type DispatcherDeps } from '../gateway/dispatcher.ts';
@@ -87,7 +89,8 @@ export function buildSubagents(parts: SubagentParts): Subagents {
   });
   desk.drivenBy((run) => series.drive(run));
   const maxDepth = () => settings().maxDepth;
-  const turns = { book, desk, sessions, clock, log, models, experience, maxDepth };
+  const signals = createHelperSignals({ ...parts, isOn: () => hears(live.config) });
+  const turns = { book, desk, sessions, clock, log, models, experience, maxDepth, signals };
   return {
     helpers: starts,
     desk: createHelperPeople({ book, desk, clock }),
@@ -124,6 +127,9 @@ export function buildSubagents(parts: SubagentParts): Subagents {
     ],
   };
 }
+
+const hears = ({ agents: { proprioception } }: Config) =>
+  proprioception.enabled && proprioception.ahaChannel;
 
 /** Nobody is in their conversations: what is said there besides the result goes nowhere. */
 function unheard(log: Logger): Courier {

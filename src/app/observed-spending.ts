@@ -34,12 +34,13 @@ export function observedSpending(
 
 function recordOf(call: PlannedCall, end: CallEnd): Omit<ModelCallRecord, 'at' | 'durationMs'> {
   const { payer, model, role, turnId, waitedMs } = call;
-  const { answerTokens } = end;
+  const { answerTokens, drift } = end;
   const known = {
     ...({ kind: 'model_call', role, model, answerTokens } as const),
     session: sessionKeyOf(payer.chat),
     ...(turnId === undefined ? {} : { turnId }),
     ...(waitedMs === undefined ? {} : { waitedMs }),
+    ...(drift === undefined ? {} : { drift }),
   };
   if (end.kind === 'finished') {
     return { ...known, status: 'ok', ...(end.usage === undefined ? {} : { usage: end.usage }) };

@@ -1,6 +1,7 @@
 // The messages by which helpers begin and their parents hear of their end. Each has an id that is the
 // same every time, so that one that is sent again after a crash is a duplicate.
 
+import { signalText } from '../core/helper-signal.ts';
 import { type MessageId, messageId } from '../core/ids.ts';
 import type { InboundMessage, SystemSender } from '../core/message.ts';
 import { endText, type HelperRun, helperChat, helperRights, taskText } from '../core/subagent.ts';
@@ -30,6 +31,24 @@ export function endMessage(run: HelperRun, name: string, now: number): InboundMe
     ...{ chat: parent.chat, session: parent.session },
     sender: { ...senderFor(run), rights: parent.rights, ...tainted(isTainted) },
     text: `${endText(run, now)}\n\n${resultText(run)}`,
+    ...{ sentAt: now, receivedAt: now },
+  };
+}
+
+/** `name`: of what was said, the same each time. */
+export function signalMessage(
+  run: HelperRun,
+  { name, said, isForeign }: { name: string; said: string; isForeign: boolean },
+  now: number,
+): InboundMessage {
+  const { parent, id } = run;
+  const isTainted = parent.isTainted || isForeign;
+  const words = wrapUntrusted('report of a helper', [{ text: said }], newBoundary());
+  return {
+    ...{ id: messageId(`subagent/${id}/critical-${name}`), addressing: 'direct' },
+    ...{ chat: parent.chat, session: parent.session },
+    sender: { ...senderFor(run), rights: parent.rights, ...tainted(isTainted) },
+    text: `${signalText(run)}\n\n${words}`,
     ...{ sentAt: now, receivedAt: now },
   };
 }

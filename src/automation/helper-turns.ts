@@ -14,12 +14,14 @@ import type { Experience } from './experience.ts';
 import type { HelperBook } from './helper-book.ts';
 import type { HelperDesk } from './helper-desk.ts';
 import { taskMessageId } from './helper-messages.ts';
+import type { HelperSignals } from './helper-signals.ts';
 import { isForeignTurn } from './turn-taint.ts';
 
 export type HelperTurnsDeps = {
   readonly book: HelperBook;
   readonly desk: Pick<HelperDesk, 'end' | 'addendum'>;
   readonly sessions: Pick<SessionStore, 'turn'>;
+  readonly signals: HelperSignals;
   readonly clock: Clock;
   readonly log: Logger;
   readonly experience: Pick<Experience, 'helperEnded'>;
@@ -36,11 +38,9 @@ export function confinedAgent(agent: Agent, deps: HelperTurnsDeps): Agent {
     ...agent,
     async *run(input, context, signal) {
       const run = await deps.book.get(input.chat.chat);
-      return yield* agent.run(
-        run === undefined ? input : confined(input, run, deps),
-        context,
-        signal,
-      );
+      if (run === undefined) return yield* agent.run(input, context, signal);
+      const own = confined(input, run, deps);
+      return yield* deps.signals.heard(own, run, (heard) => agent.run(heard, context, signal));
     },
   };
 }

@@ -19,6 +19,8 @@ export type CompactionPolicy = {
   readonly keepTokens: number;
   /** Longest summary. */
   readonly summaryTokens: number;
+  /** Summaries are written for the model that reads them. */
+  readonly forAudience?: true;
 };
 
 export type CompactionSize = {

@@ -14,12 +14,13 @@ import { mcpServersSchema } from './config-mcp.ts';
 import { modeFields } from './config-modes.ts';
 import { providersSchema } from './config-providers.ts';
 import { memorySchema, sessionsSchema } from './config-sessions.ts';
+import { steadinessFields } from './config-steadiness.ts';
 import { subagentsSchema } from './config-subagents.ts';
-import { workflowsSchema } from './config-workflows.ts';
 import { telemetrySection } from './config-telemetry.ts';
 import { toolsSchema } from './config-tools.ts';
 import { voiceSchema } from './config-voice.ts';
 import { calibrationSchema, votingSchema } from './config-voting.ts';
+import { workflowsSchema } from './config-workflows.ts';
 
 export { PROVIDER_NAMES, type ProviderName } from './config-providers.ts';
 export { TOOL_NAMES } from './config-tools.ts';
@@ -95,6 +96,7 @@ export const configSchema = z.strictObject({
       voting: votingSchema,
       calibration: calibrationSchema,
       ...modeFields,
+      ...steadinessFields,
     })
     .prefault({}),
   providers: providersSchema.prefault({}),

@@ -24,3 +24,5 @@ export type ContextReport = {
   /** Whether a provider has counted for this model, so that the estimates are corrected. */
   readonly isCorrected: boolean;
 };
+  /** Entries of the conversation that are left out or shown in fewer words than they have. */
+  readonly rewritten: number;

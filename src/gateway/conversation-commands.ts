@@ -95,6 +95,9 @@ function contextText(report: ContextReport): string {
     ...(cleared === 0 ? [] : [`- Results of tools cleared to save room: ${cleared}`]),
     ...(report.summedUpAbove === undefined
       ? []
+    ...(report.rewritten === 0
+      ? []
+      : [`- Shown shorter than they were, or left out: ${report.rewritten} entries`]),
       : [`- Summed up above: ${count(report.summedUpAbove)}`]),
     `- Limit: ${count(report.inputTokens)}; what is above is left out, oldest first`,
     estimate,

@@ -84,5 +84,11 @@ function lineOf(record: ModelCallRecord) {
           cached_tokens: usage.cachedTokens,
           completion_tokens: usage.outputTokens,
         }),
+    ...(record.drift === undefined
+      ? {}
+      : {
+          anti_drift_score: record.drift.score,
+          anti_drift_signals: record.drift.signals,
+        }),
   };
 }

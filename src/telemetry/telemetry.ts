@@ -2,6 +2,7 @@
 // never waits and never fails. The id of a turn goes through all of them: the request id.
 
 import type { AccountName } from '../core/account.ts';
+import type { Drift } from '../core/anti-drift.ts';
 import type { ToolFailureKind } from '../core/errors.ts';
 import type { MessageId, SessionKey, TurnId } from '../core/ids.ts';
 import type { TokenUsage } from '../core/transcript.ts';
@@ -31,6 +32,8 @@ export type ModelCallRecord = Timed & {
   readonly waitedMs?: number;
   /** Estimate of what was answered, tokens. */
   readonly answerTokens: number;
+  /** Of a model that is watched for it. */
+  readonly drift?: Drift;
 };
 
 export type ToolCallRecord = Timed & {

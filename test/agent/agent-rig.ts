@@ -13,6 +13,7 @@ import type { AgentSettings } from '../../src/agent/settings.ts';
 import { createSideModel, type SideModel } from '../../src/agent/side-model.ts';
 import type { SpendingGuard } from '../../src/agent/spending.ts';
 import type { CompactionPolicy } from '../../src/core/compaction.ts';
+import { antiDriftSchema, proprioceptionSchema } from '../../src/core/config-steadiness.ts';
 import type { AgentEvent, TurnOutcome } from '../../src/core/event.ts';
 import { channelName, chatId, DEFAULT_ACCOUNT, messageId, turnId } from '../../src/core/ids.ts';
 import { sessionKeyOf } from '../../src/core/message.ts';
@@ -108,6 +109,8 @@ const SETTINGS: AgentSettings = {
 export async function createRig(options: RigOptions = {}) {
   const home = await createSessionFolder();
   const workspace = join(home.folder, '..', 'workspace');
+  antiDrift: antiDriftSchema.parse(undefined),
+  proprioception: proprioceptionSchema.parse(undefined),
   await mkdir(workspace, { recursive: true });
   const model = createScriptedModel(options);
   const compaction =
