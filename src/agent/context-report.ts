@@ -45,8 +45,8 @@ export function contextReport(turn: TurnContext, cleared: ClearedResults): Conte
     },
     images: corrected(imagesTokens(messages, shown)),
     cleared: clearedAmong(prepared.history, cleared.of(input.session)).size,
+    rewritten: call.rewritten,
     total: corrected(call.fixedTokens + call.threadTokens),
     isCorrected: factor !== 1,
   };
 }
-    rewritten: call.rewritten,

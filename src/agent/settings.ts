@@ -52,10 +52,10 @@ export function agentSettingsOf(config: Config, workspace: string): AgentSetting
     smallTools: config.localModels.smallTools,
     maxInlineChars: config.media.maxInlineChars,
     timeZone: config.sessions.timeZone,
-  };
-}
     antiDrift: config.agents.antiDrift,
     proprioception: config.agents.proprioception,
+  };
+}
 
 const audienceIn = ({ enabled, audienceAwareCompaction }: ProprioceptionConfig) =>
   enabled && audienceAwareCompaction ? ({ forAudience: true } as const) : {};

@@ -20,9 +20,9 @@ export type ContextReport = {
   readonly images: number;
   /** Results of tools that a line stands for by now. */
   readonly cleared: number;
+  /** Entries of the conversation that are left out or shown in fewer words than they have. */
+  readonly rewritten: number;
   readonly total: number;
   /** Whether a provider has counted for this model, so that the estimates are corrected. */
   readonly isCorrected: boolean;
 };
-  /** Entries of the conversation that are left out or shown in fewer words than they have. */
-  readonly rewritten: number;

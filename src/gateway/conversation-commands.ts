@@ -93,11 +93,11 @@ function contextText(report: ContextReport): string {
     `- Conversation (${conversation.messages} messages): ${count(conversation.tokens)}`,
     ...(images === 0 ? [] : [`- Images: ${count(images)}`]),
     ...(cleared === 0 ? [] : [`- Results of tools cleared to save room: ${cleared}`]),
-    ...(report.summedUpAbove === undefined
-      ? []
     ...(report.rewritten === 0
       ? []
       : [`- Shown shorter than they were, or left out: ${report.rewritten} entries`]),
+    ...(report.summedUpAbove === undefined
+      ? []
       : [`- Summed up above: ${count(report.summedUpAbove)}`]),
     `- Limit: ${count(report.inputTokens)}; what is above is left out, oldest first`,
     estimate,

@@ -104,13 +104,13 @@ const SETTINGS: AgentSettings = {
   smallTools: [],
   maxInlineChars: 8000,
   timeZone: 'UTC',
+  antiDrift: antiDriftSchema.parse(undefined),
+  proprioception: proprioceptionSchema.parse(undefined),
 };
 
 export async function createRig(options: RigOptions = {}) {
   const home = await createSessionFolder();
   const workspace = join(home.folder, '..', 'workspace');
-  antiDrift: antiDriftSchema.parse(undefined),
-  proprioception: proprioceptionSchema.parse(undefined),
   await mkdir(workspace, { recursive: true });
   const model = createScriptedModel(options);
   const compaction =
