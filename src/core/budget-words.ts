@@ -99,15 +99,19 @@ export function budgetLine(view: BudgetView, currency: string): string {
   return `${titleOf(view)}: ${used} in ${ledger.calls} call${ledger.calls === 1 ? '' : 's'}${of}${extra}`;
 }
 
-/** One line about a conversation. */
-export function conversationLine(
-  { calls, spent, unpriced }: ConversationCost,
+/** A line about a conversation, and one for each of several who shared its turns. */
+export function conversationLines(
+  { calls, spent, unpriced, shares }: ConversationCost,
   currency: string,
 ): string {
-  const called = `${calls} model call${calls === 1 ? '' : 's'}`;
   const of = unpriced > 0 && spent.micros > 0 ? `, ${unpriced} of them without a known price` : '';
-  return `${amountText(spent, currency)} in ${called}${of}`;
+  const parts = shares.map(
+    (share) => `- ${share.role}: ${amountText(share.spent, currency)} in ${called(share.calls)}`,
+  );
+  return [`${amountText(spent, currency)} in ${called(calls)}${of}`, ...parts].join('\n');
 }
+
+const called = (calls: number) => `${calls} model call${calls === 1 ? '' : 's'}`;
 
 /** A call is refused as soon as its worst case has no room, however much of the budget is left. */
 const endOf = (view: BudgetView, whose: string) =>

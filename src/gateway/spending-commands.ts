@@ -1,6 +1,6 @@
 // The `/commands` about what models cost: one's own for everybody, all of it and the limits for owners.
 
-import { budgetLine, conversationLine } from '../core/budget-words.ts';
+import { budgetLine, conversationLines } from '../core/budget-words.ts';
 import type { Command, CommandDeps, CommandOrigin } from './command.ts';
 
 const MAX_LINES = 15;
@@ -57,7 +57,7 @@ async function showCost(origin: CommandOrigin, _argument: string, deps: CommandD
   const { spending } = deps;
   const conversation = await spending.inConversation(origin.session);
   return [
-    `This conversation, as far as I still see it: ${conversationLine(conversation, spending.currency)}`,
+    `This conversation, as far as I still see it: ${conversationLines(conversation, spending.currency)}`,
     `Today:\n${await showUsage(origin, '', deps)}`,
   ].join('\n\n');
 }

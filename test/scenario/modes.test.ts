@@ -249,6 +249,8 @@ it('has a supervisor hand out the work, and goes on with it where a killed proce
   const steps = router.requests.length;
   await says('go on forever', /In short/);
   expect(router.requests.length - steps).toBe(3);
+  const cost = await says('/cost', /This conversation/);
+  expect(cost).toMatch(/supervisor: .* model calls[\s\S]*specialist:guardian: .* model calls/);
 }, 60_000);
 
 it('counts every call by its role, and traces without secrets', async () => {
