@@ -6,7 +6,7 @@ import type { Payer } from '../core/budget-limits.ts';
 import type { TurnId } from '../core/ids.ts';
 import { CHARS_PER_TOKEN } from '../core/tokens.ts';
 import type { CallMeter } from '../providers/provider.ts';
-import type { LoopWatch } from './loop-cut.ts';
+import type { LoopWatch } from './loop-watch.ts';
 import { expectedTokens, type ModelCall } from './model-call.ts';
 import { type SpendingGuard, SpendingRefusedError } from './spending.ts';
 import { driftIn } from './steadiness.ts';

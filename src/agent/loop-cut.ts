@@ -1,54 +1,13 @@
 // An answer that has begun to repeat itself is not waited for: the call is ended, asked once more, and
 // where that goes the same way the answer is cut off behind what it said once, and says so.
 
-import { type AnswerLoop, loopIn } from '../core/answer-loop.ts';
 import type { ModelMessage } from '../core/transcript.ts';
+import type { LoopWatch } from './loop-watch.ts';
 import type { ModelCall } from './model-call.ts';
 import type { Finished } from './take-answer.ts';
 
-/** New characters between two looks. */
-const STEP_CHARS = 500;
 const MORE_VARIED = 0.3;
 const MAX_TEMPERATURE = 1.2;
-
-type Stream = { text: string; lookedAt: number };
-
-/** Looks at what one call writes, as it comes. */
-export class LoopWatch {
-  readonly #repeats: number;
-  readonly #streams = { text: newStream(), thinking: newStream() };
-  /** The call is to be ended; `loop`: where its text, not its thinking, began to repeat itself. */
-  broken: { readonly loop?: AnswerLoop } | undefined;
-  hasCalls = false;
-
-  /** `repeats`: 0: nothing is broken off. */
-  constructor(repeats: number) {
-    this.#repeats = repeats;
-  }
-
-  get text(): string {
-    return this.#streams.text.text;
-  }
-
-  /** Whether the call is to be ended. */
-  isLooping(kind: 'text' | 'thinking', delta: string): boolean {
-    const stream = this.#streams[kind];
-    stream.text += delta;
-    if (this.#repeats === 0 || stream.text.length - stream.lookedAt < STEP_CHARS) return false;
-    stream.lookedAt = stream.text.length;
-    const loop = loopIn(stream.text, this.#repeats);
-    if (loop !== undefined) this.broken = kind === 'text' ? { loop } : {};
-    return loop !== undefined;
-  }
-
-  restart(): void {
-    this.#streams.text = newStream();
-    this.#streams.thinking = newStream();
-    this.hasCalls = false;
-  }
-}
-
-const newStream = (): Stream => ({ text: '', lookedAt: 0 });
 
 const AGAIN =
   '[Your answer to this was broken off: it said the same thing again and again. Answer anew, say each thing once, and stop when it is said.]';

@@ -10,7 +10,7 @@ import { steadied } from '../core/steady-view.ts';
 import type { ModelMessage, TranscriptEntry } from '../core/transcript.ts';
 import type { ModelHandle } from '../providers/provider.ts';
 import type { OfferedTool } from '../tools/tool.ts';
-import type { LoopWatch } from './loop-cut.ts';
+import type { LoopWatch } from './loop-watch.ts';
 import type { TurnContext } from './turn-context.ts';
 
 const READER = 'read_earlier';

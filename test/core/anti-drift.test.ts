@@ -3,7 +3,7 @@
 
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { LoopWatch } from '../../src/agent/loop-cut.ts';
+import { LoopWatch } from '../../src/agent/loop-watch.ts';
 import { loopIn } from '../../src/core/answer-loop.ts';
 import { driftOf, readAnswer } from '../../src/core/anti-drift.ts';
 import { antiDriftSchema } from '../../src/core/config-steadiness.ts';
