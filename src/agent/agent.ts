@@ -3,6 +3,7 @@
 
 import type { OutboundAttachment } from '../core/attachment.ts';
 import type { Payer } from '../core/budget-limits.ts';
+import type { CompactionEngine } from '../core/compaction.ts';
 import type { ContextReport } from '../core/context-report.ts';
 import type { AgentEvent, TurnOutcome } from '../core/event.ts';
 import type { SessionKey, TurnId } from '../core/ids.ts';
@@ -73,6 +74,8 @@ export type TurnSettings = {
   readonly thinkingBudget: number;
   /** Chosen for this session; undefined = the configured one. */
   readonly mode?: AgentMode;
+  /** Chosen for this session; undefined = the configured one. */
+  readonly engine?: CompactionEngine;
 };
 
 /** What a turn is held to beside its rights and the limits of every turn. */
@@ -135,6 +138,8 @@ export interface Agent extends Revisions {
     payer: Payer,
     /** Of the conversation; undefined = the default. */
     model: string | undefined,
+    /** The same. */
+    engine: CompactionEngine | undefined,
   ): Promise<CompactionReport>;
   /** Shows the person's new start in the transcript. */
   reset(session: SessionKey): Promise<void>;

@@ -3,13 +3,13 @@
 
 import { callBudget } from '../core/budget.ts';
 import type { Payer } from '../core/budget-limits.ts';
-import { watermarkTokens } from '../core/compaction.ts';
+import { type CompactionEngine, watermarkTokens } from '../core/compaction.ts';
 import type { SessionKey } from '../core/ids.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { ModelRegistry } from '../providers/provider.ts';
 import type { CompactionReport, CompactionRequest, Compactor } from './compaction.ts';
 import type { CalledModel } from './last-call.ts';
-import type { AgentSettings } from './settings.ts';
+import { type AgentSettings, withEngine } from './settings.ts';
 import type { TurnContext } from './turn-context.ts';
 
 export interface Compacting {
@@ -18,6 +18,7 @@ export interface Compacting {
     session: SessionKey,
     payer: Payer,
     model: string | undefined,
+    engine: CompactionEngine | undefined,
   ): Promise<CompactionReport>;
 }
 
@@ -41,8 +42,8 @@ export function createCompacting(
       const mark = watermarkTokens(turn.settings.compaction, sizeOf(turn.settings, call.handle));
       if (call.tokens > mark) compactor.inBackground(requestOf(turn, call.handle));
     },
-    async onCommand(session, payer, model) {
-      const { compaction, ...rest } = settings();
+    async onCommand(session, payer, model, engine) {
+      const { compaction, ...rest } = withEngine(settings(), engine);
       const handle = models().resolve(model ?? models().defaultModel);
       const size = sizeOf(rest, handle);
       const request = { session, payer, model: handle.name, policy: compaction, size };

@@ -39,6 +39,7 @@ export async function* compactThread(
     return { type: 'compacted' };
   }
   if (maySumUp(turn)) {
+    turn.lastCall.hasWaited = true;
     yield { type: 'notice', text: SUMMING_UP };
     await sumUp(turn, requestFor(turn, call, state.pressure));
   }
@@ -52,7 +53,7 @@ export async function* compactThread(
   return { type: 'compacted' };
 }
 
-function maySumUp({ thread, settings, compactor, input }: TurnContext): boolean {
+export function maySumUp({ thread, settings, compactor, input }: TurnContext): boolean {
   return settings.compaction.enabled && thread.hasEarlier && !compactor.isResting(input.session);
 }
 

@@ -17,25 +17,12 @@ import type { SessionKey } from '../core/ids.ts';
 import { entriesTokens } from '../core/tokens.ts';
 import type { TranscriptEntry } from '../core/transcript.ts';
 import { newBoundary } from '../lib/boundary.ts';
-import type { Clock } from '../lib/clock.ts';
-import type { Logger } from '../lib/logger.ts';
 import { createPermits } from '../lib/permits.ts';
-import type { ModelRegistry } from '../providers/provider.ts';
-import type { SessionStore } from '../sessions/store.ts';
 import type { CompactionReport, CompactionRequest, Compactor } from './compaction.ts';
+import type { CompactorDeps } from './compactor-deps.ts';
+import { losslessStep } from './lossless-step.ts';
 import { createRetryTimes } from './retry-times.ts';
-import type { SideModel } from './side-model.ts';
 import { SpendingRefusedError } from './spending.ts';
-
-export type CompactorDeps = {
-  readonly sessions: SessionStore;
-  readonly side: SideModel;
-  readonly clock: Clock;
-  readonly log: Logger;
-  models(): ModelRegistry;
-  /** What was prepared for the session's next turn is no longer true. */
-  outdated(session: SessionKey): void;
-};
 
 class SummaryUselessError extends NanobotError {
   override readonly name = 'SummaryUselessError';
@@ -123,24 +110,26 @@ async function compact(
   signal: AbortSignal,
 ): Promise<CompactionReport> {
   const before = await deps.sessions.load(request.session);
+  const once = request.policy.engine === 'lossless' ? losslessStep : compactOnce;
   let messages = 0;
-  for (let step = 0; step < MAX_STEPS; step += 1) {
-    const covered = await compactOnce(request, deps, signal);
-    if (covered === 0) break;
+  let steps = 0;
+  for (; steps < MAX_STEPS; steps += 1) {
+    const covered = await once(request, deps, signal);
+    if (covered === undefined) break;
     messages += covered;
   }
   const tokensBefore = entriesTokens(before);
-  if (messages === 0) return { kind: 'nothing', tokens: tokensBefore };
+  if (steps === 0) return { kind: 'nothing', tokens: tokensBefore };
   const tokensAfter = entriesTokens(await deps.sessions.load(request.session));
   return { kind: 'compacted', messages, tokensBefore, tokensAfter };
 }
 
-/** How many messages the new summary stands for; 0 where none was made. */
+/** How many messages the new summary stands for; undefined where none was made. */
 async function compactOnce(
   { session, payer, model, policy, size, keepTokens = keptTokens(policy, size) }: CompactionRequest,
   { sessions, side, clock, models, outdated }: CompactorDeps,
   signal: AbortSignal,
-): Promise<number> {
+): Promise<number | undefined> {
   const maxTokens = maxSummaryTokens(policy, size);
   const registry = models();
   const { contextTokens } = registry.resolve(registry.fast(model));
@@ -149,7 +138,7 @@ async function compactOnce(
   const readTokens = Math.floor(callBudget(contextTokens, maxTokens).inputTokens * READ_SHARE);
   const limits = { keepTokens, summaryTokens: maxTokens, readTokens };
   const plan = planCompaction(await sessions.load(session), limits);
-  if (plan === undefined) return 0;
+  if (plan === undefined) return undefined;
   const written = await side.complete(
     {
       role: 'compaction',
@@ -167,7 +156,7 @@ async function compactOnce(
     stillStands(plan, window),
   );
   if (isWritten) outdated(session);
-  return isWritten ? plan.covered.filter(isMessage).length : 0;
+  return isWritten ? plan.covered.filter(isMessage).length : undefined;
 }
 
 const isMessage = ({ role }: TranscriptEntry) =>

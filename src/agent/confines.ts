@@ -6,7 +6,10 @@ import type { Confines } from './agent.ts';
 import type { AgentSettings } from './settings.ts';
 
 /** A tool outside of them does not exist for the turn. */
-export function confinedTools(toolbox: Toolbox, confines: Confines | undefined): Toolbox {
+export function confinedTools(
+  toolbox: Toolbox,
+  confines: Pick<Confines, 'mayUse'> | undefined,
+): Toolbox {
   if (confines === undefined) return toolbox;
   const mayUse = (name: string) => confines.mayUse(name);
   return {

@@ -5,6 +5,7 @@ import { clearedAmong } from '../core/clear-results.ts';
 import { watermarkTokens } from '../core/compaction.ts';
 import type { ContextReport } from '../core/context-report.ts';
 import { imagesShownBy } from '../core/model-vision.ts';
+import { nodeId, nodesInView } from '../core/summary-nodes.ts';
 import { entryTokens, imagesTokens, messagesTokens, textTokens } from '../core/tokens.ts';
 import { toolsTokens } from '../core/tool-room.ts';
 import { workingNoteText } from '../core/working-memory.ts';
@@ -38,6 +39,11 @@ export function contextReport(turn: TurnContext, cleared: ClearedResults): Conte
       .map(({ name, text }) => ({ name, tokens: corrected(textTokens(text)) })),
     tools: { count: tools.length, tokens: corrected(toolsTokens(tools)) },
     summary: corrected(summaryTokens),
+    nodes: nodesInView(prepared.history).map((node) => ({
+      id: nodeId(node),
+      style: node.style,
+      tokens: corrected(textTokens(node.text)),
+    })),
     working: corrected(workingTokens),
     conversation: {
       messages: messages.length - (summary === undefined ? 0 : 1),

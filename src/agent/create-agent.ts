@@ -25,6 +25,8 @@ import { createCompactor } from './compactor.ts';
 import { confinedTools, limitsOf } from './confines.ts';
 import { contextReport } from './context-report.ts';
 import { failureText } from './failure-text.ts';
+import { withExpand } from './expand-tool.ts';
+import { Expansion } from './expansion.ts';
 import { canReadBack } from './gate.ts';
 import { LastCall } from './last-call.ts';
 import type { Modes, ModeTurn } from './modes/modes.ts';
@@ -33,7 +35,7 @@ import { type NoteSources, PreparedContexts } from './prepared.ts';
 import type { PromptSources } from './prompt-sources.ts';
 import { createRevisions } from './revise.ts';
 import { runApproved } from './run-approved.ts';
-import type { AgentSettings } from './settings.ts';
+import { type AgentSettings, withEngine } from './settings.ts';
 import type { SideModel } from './side-model.ts';
 import { type SpendingGuard, SpendingRefusedError } from './spending.ts';
 import { Thread } from './thread.ts';
@@ -89,7 +91,7 @@ export function createAgent(deps: AgentDeps): Agent & AsyncDisposable {
 
   return {
     ...createRevisions({ sessions, clock, outdated }),
-    compact: (session, payer, model) => compacting.onCommand(session, payer, model),
+    compact: (...asked) => compacting.onCommand(...asked),
     [Symbol.asyncDispose]: () => compactor[Symbol.asyncDispose](),
 
     prepare: (session, chat, person) => contexts.prepare(session, chat, person),
@@ -134,14 +136,19 @@ async function openTurn(
   context: PreparedContext,
 ): Promise<ModeTurn> {
   const { sessions, clock } = deps;
-  const settings = deps.settings();
+  const settings = withEngine(deps.settings(), input.settings.engine);
   const time = new TurnTime(clock);
   const models = deps.models();
   await models.ready?.(input.settings.model ?? models.defaultModel);
   const { session, turnId } = input;
   const means = {
-    toolbox: confinedTools(deps.toolbox(), input.confines),
+    toolbox: withExpand(
+      confinedTools(deps.toolbox(), input.confines),
+      settings.compaction,
+      prepared.history,
+    ),
     rights: new TurnRights(input.rights),
+  const prepared = await contexts.current(context, input.chat, input.person);
   };
   const timeZone = input.person.timeZone ?? settings.timeZone;
   const stampOf = stampsIn(timeZone);
@@ -159,7 +166,8 @@ async function openTurn(
     lastCall: new LastCall(),
     clock,
     limits: limitsOf(settings, input.confines),
-    prepared: await contexts.current(context, input.chat, input.person),
+    prepared,
+    expansion: new Expansion(),
     models,
     thread: new Thread({ sessions, session, turnId, ...reading }),
     log: deps.log.child({ session, turnId }),

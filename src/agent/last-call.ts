@@ -1,4 +1,4 @@
-// The newest model call of a turn, for what is decided from its size behind the turn.
+// The newest model call of a turn and whether one had to wait, for what is decided from its size.
 
 export type CalledModel = {
   /** As configured, with its prefix. */
@@ -13,6 +13,9 @@ export class LastCall {
   note(handle: CalledModel, tokens: number): void {
     this.#call = { handle, tokens };
   }
+
+  /** It waited for a summary: not again in this turn. */
+  hasWaited = false;
 
   get call() {
     return this.#call;

@@ -101,6 +101,7 @@ function saidTo(
   const note = joined(
     workingOf(turn, contextTokens),
     standingOf(turn),
+    turn.expansion.note,
     ...(asked.cue?.notes ?? []),
     ...(mayAct(asked) ? steadyNotes(turn, handle, () => pressure(messagesTokens(messages))) : []),
     noteFor(asked, turn.limits.maxRounds),

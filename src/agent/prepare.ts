@@ -10,6 +10,7 @@ import { blockedRounds } from '../core/turn-rounds.ts';
 import type { NonEmpty, Resumption, SignalOf } from '../core/turn-state.ts';
 import { newBoundary } from '../lib/boundary.ts';
 import type { TurnMessage } from './agent.ts';
+import { expandFor } from './expand-for.ts';
 import { settleInterruptedCalls } from './interrupted-calls.ts';
 import { readAttached } from './read-attached.ts';
 import { countSent } from './sent-messages.ts';
@@ -37,6 +38,7 @@ export async function prepareTurn(turn: TurnContext): Promise<SignalOf<'preparin
     (message) => sentNoteIn(turn, message),
   );
   await recordMessages(turn, input.messages, texts);
+  await expandFor(turn);
   // Nobody can tell any more what the senders of those might have had done.
   if (thread.hasOthersThan(asked)) turn.rights.narrow(NO_RIGHTS);
   const calls = thread.answers.flatMap(({ toolCalls }) => toolCalls);

@@ -1,10 +1,12 @@
 // Routing: which model answers, and whether the thread fits it. Where several share the work of the
 // turn, its mode says first who speaks.
 
+import { hardTokens } from '../core/compaction.ts';
 import type { AgentEvent } from '../core/event.ts';
 import type { Ask, SignalOf, StateOf } from '../core/turn-state.ts';
 import { clearOldResults } from './clear-old-results.ts';
-import { expectedTokens, mayAct, planCall } from './model-call.ts';
+import { maySumUp } from './compact.ts';
+import { expectedTokens, type ModelCall, mayAct, planCall } from './model-call.ts';
 import type { Cue } from './modes/mode.ts';
 import { recordCue } from './modes/record-cue.ts';
 import type { TurnContext } from './turn-context.ts';
@@ -34,8 +36,15 @@ function routed(turn: TurnContext, ask: Ask, said: Main | undefined): SignalOf<'
   const call = clearOldResults(turn, planned) ? planCall(turn, asked) : planned;
   const { inputTokens, outputTokens } = call.budget;
   const input = expectedTokens(turn, call);
-  const size = input <= inputTokens ? 'fits' : 'too_large';
+  const size = input <= limitOf(turn, call) ? 'fits' : 'too_large';
   const expected = Math.min(input, inputTokens) + outputTokens;
   const taken = said?.tokens === undefined ? {} : { tokens: said.tokens };
   return { type: 'routed', model, size, expectedTokens: expected, cue: said?.main, ...taken };
+}
+
+/** Below what fits, a call waits once for its conversation to be summed up. */
+function limitOf(turn: TurnContext, call: ModelCall): number {
+  return maySumUp(turn) && !turn.lastCall.hasWaited
+    ? hardTokens(turn.settings.compaction, call)
+    : call.budget.inputTokens;
 }

@@ -1,6 +1,6 @@
 // What the agent needs of the configuration, in its own units.
 
-import type { CompactionPolicy } from '../core/compaction.ts';
+import type { CompactionEngine, CompactionPolicy } from '../core/compaction.ts';
 import type { Config } from '../core/config.ts';
 import type { AntiDriftConfig, ProprioceptionConfig } from '../core/config-steadiness.ts';
 
@@ -32,6 +32,15 @@ export type AgentSettings = {
   readonly antiDrift: AntiDriftConfig;
   readonly proprioception: ProprioceptionConfig;
 };
+
+/** With what was chosen for one conversation. */
+export function withEngine(
+  settings: AgentSettings,
+  engine: CompactionEngine | undefined,
+): AgentSettings {
+  if (engine === undefined) return settings;
+  return { ...settings, compaction: { ...settings.compaction, engine } };
+}
 
 export function agentSettingsOf(config: Config, workspace: string): AgentSettings {
   const { defaults } = config.agents;

@@ -10,6 +10,7 @@ import type { Toolbox } from '../tools/tool.ts';
 import type { TurnInput } from './agent.ts';
 import type { CacheAlarm } from './cache-alarm.ts';
 import type { Compactor } from './compaction.ts';
+import type { Expansion } from './expansion.ts';
 import type { LastCall } from './last-call.ts';
 import type { TurnMode } from './modes/mode.ts';
 import type { Prepared } from './prepared.ts';
@@ -37,6 +38,8 @@ export type TurnContext = {
   readonly spending: SpendingGuard;
   readonly compactor: Compactor;
   readonly cacheAlarm: CacheAlarm;
+  /** Of this turn. */
+  readonly expansion: Expansion;
   /** Of this turn. */
   readonly lastCall: LastCall;
   /** Of the person, by its name. */

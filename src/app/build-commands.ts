@@ -72,7 +72,7 @@ export function buildCommands(parts: CommandParts): CommandDeps {
       open: () => deciding().drafts.open(),
       askAgain: (chat) => deciding().drafts.askAgain(chat),
     },
-    compacting: createCompactNow(agent, remembering),
+    compacting: createCompactNow(agent, remembering, live),
     conversations: buildConversations(parts),
     resetSession: createBeginAnew({ agent, remembering, asks: () => deciding().asks }),
     undo: createUndo({ agent, bus, log, channel: parts.channelOf }),

@@ -8,6 +8,7 @@ import type { CommandDeps } from '../gateway/command.ts';
 import type { ConversationDesk } from '../gateway/conversation-desk.ts';
 import type { Origins } from '../gateway/origins.ts';
 import type { Persons } from '../gateway/persons.ts';
+import { turnSettingsOf } from '../gateway/session-settings.ts';
 import { createTurnPersonOf } from '../gateway/turn-person.ts';
 import { createSessionMaintenance } from '../sessions/session-maintenance.ts';
 import type { BuiltAgent } from './build-agent.ts';
@@ -46,11 +47,13 @@ export function createBeginAnew({
 export function createCompactNow(
   agent: Pick<Agent, 'compact'>,
   remembering: Pick<BuiltMemory, 'takesUp' | 'watch'>,
+  live: Foundations['live'],
 ): CommandDeps['compacting'] {
   return {
-    async compact(session, message, model) {
+    configured: () => live.config.agents.defaults.compaction.engine,
+    async compact(session, message, model, engine) {
       await remembering.takesUp(session, message);
-      const report = await agent.compact(session, message, model);
+      const report = await agent.compact(session, message, model, engine);
       await remembering.watch.settled();
       return report;
     },
@@ -78,13 +81,12 @@ export function buildConversations(parts: ConversationParts): ConversationDesk {
         createTurnPersonOf(persons())(message),
         deciding().origins(message),
       ]);
-      const { thinkingBudget = live.defaults.thinkingBudget, model } = chosen;
       return agent.inspect({
         ...NO_TURN,
         ...{ session, person, rights, chat: message.chat },
         turnId: turnId(`${session}#context`),
         messages: [{ seq: 0, message, rights, isForeign: false }],
-        settings: { thinkingBudget, ...(model === undefined ? {} : { model }) },
+        settings: turnSettingsOf(chosen, live.defaults),
       });
     },
     sessions: (which) =>

@@ -21,6 +21,21 @@ export type CompactionPolicy = {
   readonly summaryTokens: number;
   /** Summaries are written for the model that reads them. */
   readonly forAudience?: true;
+  /** One text that is written anew each time, or nodes that keep the way to what they stand for. */
+  readonly engine: CompactionEngine;
+  readonly lossless: LosslessPolicy;
+};
+
+export const COMPACTION_ENGINES = ['summary', 'lossless'] as const;
+export type CompactionEngine = (typeof COMPACTION_ENGINES)[number];
+
+export type LosslessPolicy = {
+  /** Of the context window: a call above it has its conversation summed up behind the turn. */
+  readonly softPercent: number;
+  /** Above it the next call waits for that. */
+  readonly hardPercent: number;
+  /** The newest, which stay as they were said. */
+  readonly keepMessages: number;
 };
 
 export type CompactionSize = {
@@ -39,8 +54,19 @@ const MAX_MEDIA = 200;
 
 /** A call above this many tokens has its conversation summed up. */
 export function watermarkTokens(policy: CompactionPolicy, size: CompactionSize): number {
+  const room = size.budget.inputTokens * ROOM_SHARE;
+  if (policy.engine === 'lossless') {
+    return Math.floor(Math.min((size.contextTokens * policy.lossless.softPercent) / 100, room));
+  }
   const share = (size.contextTokens * policy.watermarkPercent) / 100;
-  return Math.floor(Math.min(share, policy.watermarkTokens, size.budget.inputTokens * ROOM_SHARE));
+  return Math.floor(Math.min(share, policy.watermarkTokens, room));
+}
+
+/** A call above this many tokens is made after the conversation was summed up. */
+export function hardTokens({ engine, lossless }: CompactionPolicy, size: CompactionSize): number {
+  if (engine !== 'lossless') return size.budget.inputTokens;
+  const share = Math.floor((size.contextTokens * lossless.hardPercent) / 100);
+  return Math.min(share, size.budget.inputTokens);
 }
 
 export const keptTokens = (policy: CompactionPolicy, size: CompactionSize) =>
@@ -62,7 +88,8 @@ export type CompactionPlan = {
   readonly keepsFrom: TurnId;
 };
 
-type Group = { readonly turn: TurnId | undefined; readonly entries: TranscriptEntry[] };
+/** Neighbouring entries of one turn. */
+export type Group = { readonly turn: TurnId | undefined; readonly entries: TranscriptEntry[] };
 
 /**
  * The oldest turns of what a session shows; undefined where there is nothing worth it. The newest turn
@@ -88,7 +115,7 @@ export function planCompaction(
 }
 
 /** What belongs to no turn stays with the one before it. */
-function groupsOf(entries: readonly TranscriptEntry[]): readonly Group[] {
+export function groupsOf(entries: readonly TranscriptEntry[]): readonly Group[] {
   const groups: Group[] = [];
   for (const entry of entries) {
     const turn = turnOf(entry);
@@ -103,7 +130,7 @@ function groupsOf(entries: readonly TranscriptEntry[]): readonly Group[] {
  * Where a turn begins with a message that was asked in it. A remark of ours names a turn that may have
  * begun long before.
  */
-function bordersOf(groups: readonly Group[]): readonly number[] {
+export function bordersOf(groups: readonly Group[]): readonly number[] {
   const seen = new Set<TurnId>();
   return groups.flatMap(({ turn, entries: [first] }, index) => {
     if (turn === undefined || seen.has(turn)) return [];
@@ -114,7 +141,7 @@ function bordersOf(groups: readonly Group[]): readonly number[] {
 
 /** Whether nothing of what was covered changed since. */
 export function stillStands(
-  { covered }: CompactionPlan,
+  { covered }: Pick<CompactionPlan, 'covered'>,
   window: readonly TranscriptEntry[],
 ): boolean {
   return JSON.stringify(window.slice(0, covered.length)) === JSON.stringify(covered);
@@ -148,13 +175,13 @@ export function summaryEntry(
 }
 
 /** Each once, the newest. */
-function mediaOf(covered: readonly TranscriptEntry[]): Pick<SummaryEntry, 'media'> {
+export function mediaOf(covered: readonly TranscriptEntry[]): Pick<SummaryEntry, 'media'> {
   const all = covered.flatMap((entry) => ('media' in entry ? (entry.media ?? []) : []));
   const media = [...new Map(all.map((one) => [one.media, one])).values()].slice(-MAX_MEDIA);
   return media.length === 0 ? {} : { media };
 }
 
-function shortened(text: string, maxChars: number): string {
+export function shortened(text: string, maxChars: number): string {
   const lines = keepFirstLines(text, maxChars);
   return lines === '' ? truncateText(text, maxChars, 'too long for a summary') : lines;
 }

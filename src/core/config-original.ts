@@ -2,11 +2,19 @@
 // Keys that meant nothing, or mean nothing any more, go, each with a note.
 
 import { isJsonObject, type JsonObject, type JsonValue } from './config-json.ts';
+import { takeLossless } from './config-original-lossless.ts';
 import { takeCapabilities } from './config-original-models.ts';
 import { valueAt, withoutValue, withValue } from './json-paths.ts';
 import { isAllowEntry, normaliseAllowed } from './whatsapp-jid.ts';
 
 type Upgrade = { readonly raw: JsonObject; readonly notes: readonly string[] };
+
+const sameNames = (from: string, to: string, keys: string) =>
+  keys.split(' ').map((key) => [`${from}.${key}`, `${to}.${key}`] as const);
+/** That they were switched on there says nothing: it was the default. */
+const ANTI_DRIFT = 'anchorInterval pollutionThreshold repetitionMinCount';
+const PROPRIOCEPTION =
+  'dynamicToolScoping audienceAwareCompaction gradientMemory ahaChannel groundingInterval rawWindow lightWindow';
 
 const MOVED: readonly (readonly [from: string, to: string])[] = [
   ['channels.email.pollIntervalSecs', 'channels.email.pollSecs'],
@@ -23,6 +31,8 @@ const MOVED: readonly (readonly [from: string, to: string])[] = [
   ['trio.specialistModel', 'agents.trio.specialist.model'],
   ['trio.specialistTemperature', 'agents.trio.specialist.temperature'],
   ['trio.traceLog', 'agents.trio.trace'],
+  ...sameNames('trio.antiDrift', 'agents.antiDrift', ANTI_DRIFT),
+  ...sameNames('proprioception', 'agents.proprioception', PROPRIOCEPTION),
   ['trio.circuitBreaker.threshold', 'agents.circuit.failures'],
   ['trio.circuitBreaker.cooldownSecs', 'agents.circuit.cooldownSecs'],
   ['timeouts.providerHttpSecs', 'timeouts.firstTokenSecs'],
@@ -83,6 +93,7 @@ export function upgradeOriginalConfig(original: JsonObject): Upgrade {
     moveKeys,
     takeFeishu,
     takeCapabilities,
+    takeLossless,
     dropKeys,
     dropOldDefaults,
     nameMailSecurity,

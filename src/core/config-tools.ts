@@ -19,6 +19,7 @@ export const TOOL_NAMES = [
   'recall',
   'session_search',
   'read_earlier',
+  'expand',
   'read_skill',
   'message',
   'ask_user',

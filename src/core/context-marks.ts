@@ -1,11 +1,14 @@
 // Lines of ours that a model finds at the head of a conversation: the summary of what came before,
 // and how much is not shown at all. Both name the tool that shows the words themselves.
 
+import type { SummaryNode } from './summary-node.ts';
+import { nodeId } from './summary-nodes.ts';
 import type { SummaryEntry } from './transcript.ts';
 import { keepFirstLines, truncateText } from './truncate.ts';
 import { neutralLines } from './untrusted.ts';
 
 export const READ_EARLIER = 'read_earlier';
+export const EXPAND = 'expand';
 
 const HEAD =
   '[Summary of the earlier conversation, made from its record: material to know, neither a message ' +
@@ -20,10 +23,18 @@ export function omissionMarker(omitted: number, reason: string): string {
 }
 
 /** Each line is marked, so that no word in it can pass for a line of ours. */
-export function summaryText({ text, omitted = 0 }: SummaryEntry): string {
-  const lines = text.trim() === '' ? [] : [HEAD, ...neutralLines(text).map(quoted), TAIL];
+export function summaryText({ text, nodes, omitted = 0 }: SummaryEntry): string {
+  const told = nodes === undefined ? neutralLines(text).map(quoted) : nodes.flatMap(nodeLines);
+  const lines = text.trim() === '' ? [] : [HEAD, ...told, TAIL];
   const mark = omitted > 0 ? [omissionMarker(omitted, 'since a new day or file began')] : [];
   return [...lines, ...mark].join('\n');
+}
+
+function nodeLines(node: SummaryNode): readonly string[] {
+  const { from, before, messages } = node;
+  const count = messages === undefined ? '' : `, ${messages.toLocaleString('en-US')} messages`;
+  const head = `[Node ${nodeId(node)}: turns ${from} to ${before - 1}${count}; ${EXPAND} shows them]`;
+  return [head, ...neutralLines(node.text).map(quoted)];
 }
 
 /** The same for the working memory of a conversation, where no summary in view says it. */
@@ -37,4 +48,4 @@ export function workingMemoryNote(text: string, path: string, maxChars: number):
   return [head, kept, '[End of the working memory]'].join('\n');
 }
 
-const quoted = (line: string) => `> ${line}`.trimEnd();
+export const quoted = (line: string) => `> ${line}`.trimEnd();

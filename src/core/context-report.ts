@@ -1,5 +1,7 @@
 // CONTRACT of what a call takes of a model's context window, for people to see.
 
+import type { NodeStyle } from './summary-node.ts';
+
 /** Counts are tokens, corrected by what the provider counted before. */
 export type ContextReport = {
   readonly model: string;
@@ -14,6 +16,12 @@ export type ContextReport = {
   readonly tools: { readonly count: number; readonly tokens: number };
   /** The summary of what came before; 0: there is none. */
   readonly summary: number;
+  /** What it is made of; empty where it is one text. */
+  readonly nodes: readonly {
+    readonly id: string;
+    readonly style: NodeStyle;
+    readonly tokens: number;
+  }[];
   /** What the conversation came to before it; 0: nothing is told of that. */
   readonly working: number;
   readonly conversation: { readonly messages: number; readonly tokens: number };

@@ -12,6 +12,8 @@ export type EarlierQuestion = {
   /** Only turns that hold all of these words. */
   readonly words?: string;
   readonly maxTurns: number;
+  /** Files of the conversation to look through at most, the newest first; left out: 100. */
+  readonly maxFiles?: number;
 };
 
 export type EarlierTurn = {

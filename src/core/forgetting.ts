@@ -2,6 +2,8 @@
 // order of the conversation stays.
 
 import { foldText } from './index-text.ts';
+import type { SummaryNode } from './summary-node.ts';
+import { withNodes } from './summary-nodes.ts';
 import type { TranscriptEntry } from './transcript.ts';
 
 /** Whether a text holds all of the words. */
@@ -65,8 +67,12 @@ function withoutWords(entry: TranscriptEntry, holds: Holds): TranscriptEntry {
         : { ...entry, ...mediaWithout(entry, holds) };
     }
     case 'summary': {
-      const text = holds(entry.text) ? forgetLines(entry.text, holds) : entry.text;
-      return { ...entry, text: clean(text).trim() || FORGOTTEN, ...mediaWithout(entry, holds) };
+      const linesOf = (text: string) => clean(holds(text) ? forgetLines(text, holds) : text).trim();
+      const rest = { ...entry, ...mediaWithout(entry, holds) };
+      if (entry.nodes === undefined) return { ...rest, text: linesOf(entry.text) || FORGOTTEN };
+      const isTouched = ({ text }: SummaryNode) => holds(text);
+      const nodes = entry.nodes.map((node) => (isTouched(node) ? forgottenNode(node) : node));
+      return withNodes(rest, nodes);
     }
     case 'turn_end':
       return { ...entry, answers: entry.answers.map(clean) };
@@ -75,6 +81,27 @@ function withoutWords(entry: TranscriptEntry, holds: Holds): TranscriptEntry {
     case 'restore':
       return entry;
   }
+}
+
+/** Nothing of its text is left; it is made anew from what its messages say now. */
+const forgottenNode = (node: SummaryNode): SummaryNode => ({ ...node, text: FORGOTTEN });
+
+/**
+ * The summary without the text of nodes that stand for one of these turns: it may tell in other words
+ * what was forgotten there. Undefined where it has none.
+ */
+export function forgetNodes(
+  entry: TranscriptEntry,
+  turns: readonly number[],
+): TranscriptEntry | undefined {
+  if (entry.role !== 'summary' || entry.nodes === undefined) return undefined;
+  const isOver = ({ from, before, text }: SummaryNode) =>
+    text !== FORGOTTEN && turns.some((turn) => turn >= from && turn < before);
+  if (!entry.nodes.some(isOver)) return undefined;
+  return withNodes(
+    entry,
+    entry.nodes.map((node) => (isOver(node) ? forgottenNode(node) : node)),
+  );
 }
 
 function mediaWithout(entry: Pick<TranscriptEntry & { role: 'user' }, 'media'>, holds: Holds) {

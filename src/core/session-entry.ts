@@ -54,6 +54,7 @@ function fromSummary(disk: Extract<DiskEntry, { role: 'summary' }>): SummaryEntr
     role: disk.role,
     text: disk.content,
     ...(disk.keeps_from === undefined ? {} : { keepsFrom: disk.keeps_from }),
+    ...(disk.nodes === undefined ? {} : { nodes: disk.nodes }),
     ...(disk.omitted === undefined ? {} : { omitted: disk.omitted }),
     ...mediaFromDisk(disk.media),
     ...(disk.foreign === true ? { isForeign: true } : {}),

@@ -104,6 +104,11 @@ function toDisk(entry: TranscriptEntry): Readonly<Record<string, unknown>> {
         content: entry.text,
         timestamp,
         keeps_from: entry.keepsFrom,
+        nodes: entry.nodes?.map(({ text, isForeign, ...node }) => ({
+          ...node,
+          content: text,
+          foreign: isForeign,
+        })),
         omitted: entry.omitted,
         media: mediaToDisk(entry.media),
         foreign: entry.isForeign,

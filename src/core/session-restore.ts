@@ -3,6 +3,7 @@
 
 import { type MessageId, type TurnId, turnId } from './ids.ts';
 import { turnOf, windowOf } from './session-carry.ts';
+import { areApart, inOrder, nodesOf, textOfNodes } from './summary-nodes.ts';
 import type { RestoreEntry, SummaryEntry, TranscriptEntry } from './transcript.ts';
 
 /** Something that can be brought back. */
@@ -74,17 +75,26 @@ export function withRestored(
   return [...joined(summaries), ...all, mark];
 }
 
+/** Nodes stay apart; what none of them knows the turns of is one text. */
+function textsOf(summaries: readonly SummaryEntry[]): Pick<SummaryEntry, 'text' | 'nodes'> {
+  const nodes = inOrder(summaries.flatMap((one) => nodesOf(one, 0)));
+  const isOfNodes = summaries.some((one) => one.nodes !== undefined) && areApart(nodes);
+  const isWhole = summaries.every((one) => one.text.trim() === '' || nodesOf(one, 0).length > 0);
+  if (isOfNodes && isWhole) return { text: textOfNodes(nodes), nodes };
+  return { text: summaries.map(({ text }) => text).join('\n\n') };
+}
+
 /** Only one summary is ever in view. */
 function joined(summaries: readonly SummaryEntry[]): readonly SummaryEntry[] {
   const [first, ...rest] = summaries;
   if (first === undefined || rest.length === 0) return summaries;
   const omitted = summaries.reduce((sum, one) => sum + (one.omitted ?? 0), 0);
   const media = summaries.flatMap((one) => one.media ?? []);
-  const { keepsFrom: _, ...head } = first;
+  const { keepsFrom: _, nodes: __, ...head } = first;
   return [
     {
       ...head,
-      text: summaries.map(({ text }) => text).join('\n\n'),
+      ...textsOf(summaries),
       ...(omitted === 0 ? {} : { omitted }),
       ...(media.length === 0 ? {} : { media }),
       ...(summaries.some(({ isForeign }) => isForeign) ? { isForeign: true as const } : {}),

@@ -6,6 +6,7 @@ import type { AttachedMedia } from './attached.ts';
 import { ATTACHMENT_KINDS } from './attachment.ts';
 import { TOOL_FAILURE_KINDS } from './errors.ts';
 import { callId, mediaId, messageId, resultId, sessionKey, turnId } from './ids.ts';
+import { NODE_STYLES, type SummaryNode } from './summary-node.ts';
 
 const time = z.union([z.string(), z.number()]).transform((value, context) => {
   const at = typeof value === 'number' ? value : Date.parse(value);
@@ -84,11 +85,33 @@ const tool = z.object({
   media,
   foreign,
 });
+const node = z
+  .object({
+    from: z.int().min(0),
+    before: z.int().min(1),
+    level: z.int().min(0),
+    style: z.enum(NODE_STYLES),
+    messages: z.int().min(0).optional().catch(undefined),
+    children: z.array(z.string()).optional().catch(undefined),
+    content: z.string(),
+    foreign,
+  })
+  .transform(
+    ({ content: text, messages, children, foreign: mark, ...rest }): SummaryNode => ({
+      ...rest,
+      text,
+      ...(messages === undefined ? {} : { messages }),
+      ...(children === undefined ? {} : { children }),
+      ...(mark === true ? { isForeign: true } : {}),
+    }),
+  );
 const summary = z.object({
   role: z.literal('summary'),
   content: z.string(),
   timestamp: time,
   keeps_from: turn.optional().catch(undefined),
+  /** Of damaged ones the text is left. */
+  nodes: z.array(node).min(1).optional().catch(undefined),
   omitted: place,
   media,
   foreign,

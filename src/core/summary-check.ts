@@ -57,6 +57,13 @@ export function missingLines(
   return kept.length === 0 ? [] : [HEADING, ...kept];
 }
 
+/** Of the lines with something that must not get lost, how many the summary does not hold; 0 to 1. */
+export function lostShare(summary: string, covered: readonly TranscriptEntry[]): number {
+  const lines = [...newLines(covered), ...earlierLines(covered)];
+  const all = quotes(lines, [], Number.POSITIVE_INFINITY).length;
+  return all === 0 ? 0 : quotes(lines, [summary], Number.POSITIVE_INFINITY).length / all;
+}
+
 const charsOf = (lines: readonly string[]) => lines.reduce((sum, line) => sum + line.length + 1, 0);
 
 /** The first ones that fit, of those with something that is not known yet. */

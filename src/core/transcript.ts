@@ -4,6 +4,7 @@
 import type { AttachedMedia } from './attached.ts';
 import type { ToolFailureKind } from './errors.ts';
 import type { CallId, MessageId, ResultId, TurnId } from './ids.ts';
+import type { SummaryNode } from './summary-node.ts';
 
 export type ToolCall = {
   readonly id: CallId;
@@ -85,6 +86,8 @@ export type SummaryEntry = {
   readonly text: string;
   /** The first turn that it does not cover; undefined: it stands for everything before it. */
   readonly keepsFrom?: TurnId;
+  /** What it is made of, oldest first, where the lossless engine made it; `text` is then theirs. */
+  readonly nodes?: readonly SummaryNode[];
   /** Messages that neither stand in it nor follow it: a new file opened without them. */
   readonly omitted?: number;
   /** What came with the messages it covers; not shown, but it can be looked at again. */

@@ -4,6 +4,7 @@
 import type { Agent } from '../agent/agent.ts';
 import type { MessageBus } from '../bus/bus.ts';
 import type { AdmittedRole } from '../core/admission.ts';
+import type { CompactionEngine } from '../core/compaction.ts';
 import type { SessionKey } from '../core/ids.ts';
 import type { InboundMessage } from '../core/message.ts';
 import type { Medium } from '../core/rights.ts';
@@ -56,7 +57,10 @@ export type CommandDeps = {
       session: SessionKey,
       message: InboundMessage,
       model: string | undefined,
+      engine: CompactionEngine | undefined,
     ): ReturnType<Agent['compact']>;
+    /** The engine of conversations where none was chosen. */
+    configured(): CompactionEngine;
   };
   readonly memory: MemoryDesk & Pick<ReflectionDesk, 'reflect'>;
   readonly conversations: ConversationDesk;

@@ -77,7 +77,8 @@ async function zoneOf(message: CommandOrigin['message'], { people }: CommandDeps
 }
 
 function contextText(report: ContextReport): string {
-  const { model, prompt, tools, summary, working, conversation, images, cleared, total } = report;
+  const { model, prompt, tools, summary, nodes, working, conversation, images, cleared, total } =
+    report;
   const share = Math.round((total / report.contextTokens) * 100);
   const promptTokens = prompt.reduce((sum, { tokens }) => sum + tokens, 0);
   const estimate = report.isCorrected
@@ -89,6 +90,7 @@ function contextText(report: ContextReport): string {
     ...prompt.map(({ name, tokens }) => `  - ${name}: ${count(tokens)}`),
     `- Tools offered (${tools.count}): ${count(tools.tokens)}`,
     ...(summary === 0 ? [] : [`- Summary of what came before: ${count(summary)}`]),
+    ...nodes.map(({ id, style, tokens }) => `  - node ${id} (${style}): ${count(tokens)}`),
     ...(working === 0 ? [] : [`- Working memory of what came before: ${count(working)}`]),
     `- Conversation (${conversation.messages} messages): ${count(conversation.tokens)}`,
     ...(images === 0 ? [] : [`- Images: ${count(images)}`]),

@@ -22,7 +22,7 @@ import type { CommandDeps } from './command.ts';
 import { findCommand, runCommand } from './commands.ts';
 import type { Judge } from './judge.ts';
 import { isAnsweredIn, type Routes } from './routes.ts';
-import type { SessionSettings } from './session-settings.ts';
+import { type SessionSettings, turnSettingsOf } from './session-settings.ts';
 import { answered, resultOf, sendSaid } from './turn-answers.ts';
 import type { TurnPersonOf } from './turn-person.ts';
 import { TurnShow } from './turn-show.ts';
@@ -227,11 +227,7 @@ class TurnRun {
       person,
       messages,
       rights: narrowestOf(messages),
-      settings: {
-        thinkingBudget: chosen.thinkingBudget ?? this.#settings.thinkingBudget,
-        ...(chosen.model === undefined ? {} : { model: chosen.model }),
-        ...(chosen.mode === undefined ? {} : { mode: chosen.mode }),
-      },
+      settings: turnSettingsOf(chosen, this.#settings),
       steer: async (): Promise<readonly TurnMessage[]> =>
         mode === 'steer' && this.#turn.attempt === 1
           ? Promise.all((await this.#batch.join()).map(told))

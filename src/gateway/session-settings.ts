@@ -1,6 +1,8 @@
 // What a person chose for one conversation: model, thinking, what happens to messages that come
 // while a turn runs. Never global.
 
+import type { TurnSettings } from '../agent/agent.ts';
+import type { CompactionEngine } from '../core/compaction.ts';
 import type { SessionKey } from '../core/ids.ts';
 import type { AgentMode } from '../core/mode.ts';
 import { jsonRow, number, rowShape, text } from '../lib/json-row.ts';
@@ -12,6 +14,7 @@ const SETTINGS = rowShape<SessionSettings>({
   thinkingBudget: number.optional(),
   queueMode: text.optional(),
   mode: text.optional(),
+  engine: text.optional(),
 });
 
 export type SessionSettings = {
@@ -22,7 +25,22 @@ export type SessionSettings = {
   readonly queueMode?: 'steer' | 'followup';
   /** How its turns share their work among models. */
   readonly mode?: AgentMode;
+  /** How what came before is summed up. */
+  readonly engine?: CompactionEngine;
 };
+
+/** What of it a turn is run with. */
+export function turnSettingsOf(
+  { model, mode, engine, thinkingBudget }: SessionSettings,
+  defaults: { readonly thinkingBudget: number },
+): TurnSettings {
+  return {
+    thinkingBudget: thinkingBudget ?? defaults.thinkingBudget,
+    ...(model === undefined ? {} : { model }),
+    ...(mode === undefined ? {} : { mode }),
+    ...(engine === undefined ? {} : { engine }),
+  };
+}
 
 export interface SessionSettingsStore {
   get(session: SessionKey): Promise<SessionSettings>;

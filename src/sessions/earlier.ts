@@ -42,11 +42,11 @@ export async function readEarlier(
   newest: SessionFileName | undefined,
   question: EarlierQuestion,
 ): Promise<EarlierTurns> {
-  const { from, maxTurns } = question;
+  const { from, maxTurns, maxFiles = MAX_FILES } = question;
   const taken: Taken = { undone: new Set(), back: new Set() };
   let found: readonly EarlierTurn[] = [];
   let name = newest;
-  for (let files = 0; name !== undefined && files < MAX_FILES; files += 1) {
+  for (let files = 0; name !== undefined && files < maxFiles; files += 1) {
     const file: ReadFile | undefined = await readTurns(folder, name, question, taken);
     if (file === undefined) break;
     const all = joined(file.turns, found);

@@ -3,8 +3,9 @@
 
 import { readdir, readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { forgetIn, type Holds, wordsOfEntry } from '../core/forgetting.ts';
+import { forgetIn, forgetNodes, type Holds, wordsOfEntry } from '../core/forgetting.ts';
 import { type SessionKey, sessionKey } from '../core/ids.ts';
+import { turnOf } from '../core/session-carry.ts';
 import { decodeLine, encodeEntry } from '../core/session-file.ts';
 import {
   decodeStem,
@@ -13,6 +14,7 @@ import {
   parseName,
   type SessionFileName,
 } from '../core/session-name.ts';
+import { firstSeqOf } from '../core/turn-id.ts';
 import { writeAtomic } from '../lib/files.ts';
 import { ARCHIVE_FOLDER, keyOfFile, sessionNames } from './catalog.ts';
 import { orUndefined } from './file-errors.ts';
@@ -63,6 +65,7 @@ export async function forgetInSessions(
   const files: SessionFileName[] = [];
   let entries = 0;
   await removeTorn(folder, chats);
+  await forgetInNodes({ folder, exclusively }, chats, holds);
   for (const { path, name } of await filesOf(folder, chats)) {
     await exclusively(await keyOfFile({ path, name }), async () => {
       const changed = await rewrite(path, holds);
@@ -71,6 +74,47 @@ export async function forgetInSessions(
     });
   }
   return { files, entries };
+}
+
+/**
+ * A node may tell in other words what is forgotten behind it, in whichever file it stands. They go first:
+ * after a kill the words are found again, and so are the nodes.
+ */
+async function forgetInNodes(
+  { folder, exclusively }: SessionForgetting,
+  chats: readonly string[],
+  holds: Holds,
+): Promise<void> {
+  const files = await filesOf(folder, chats);
+  const turns = new Map<SessionKey, Set<number>>();
+  for (const { path, name } of files) {
+    const session = await keyOfFile({ path, name });
+    const known = turns.get(session) ?? new Set<number>();
+    for await (const line of readLines(path)) {
+      const decoded = decodeLine(line.bytes.toString('utf8'));
+      const turn = decoded.kind === 'entry' ? turnOf(decoded.entry) : undefined;
+      const seq = turn === undefined ? undefined : firstSeqOf(turn);
+      if (decoded.kind !== 'entry' || seq === undefined) continue;
+      if (forgetIn(decoded.entry, holds) !== undefined) known.add(seq);
+    }
+    turns.set(session, known);
+  }
+  for (const { path, name } of files) {
+    const session = await keyOfFile({ path, name });
+    const own = [...(turns.get(session) ?? [])];
+    if (own.length > 0) await exclusively(session, () => rewriteNodes(path, own));
+  }
+}
+
+async function rewriteNodes(path: string, turns: readonly number[]): Promise<void> {
+  const text = await readFile(path, 'utf8').catch(orUndefined('ENOENT'));
+  const lines = text?.split('\n') ?? [];
+  const after = lines.map((line) => {
+    const decoded = decodeLine(line);
+    const entry = decoded.kind === 'entry' ? forgetNodes(decoded.entry, turns) : undefined;
+    return decoded.kind === 'entry' && entry ? encodeEntry(entry, decoded.carried) : line;
+  });
+  if (after.some((line, index) => line !== lines[index])) await writeAtomic(path, after.join('\n'));
 }
 
 /** The keys of all conversations of these chats that have a file. */

@@ -10,12 +10,13 @@ import { createEditFile } from './edit-file.ts';
 import { createExec } from './exec/exec.ts';
 import { createExecuteCode } from './exec/execute-code.ts';
 import type { Executor } from './exec/executor.ts';
+import { createExpand, type ExpandDeps } from './expand.ts';
 import { createListDir } from './list-dir.ts';
 import { createMessage } from './message.ts';
 import type { OwnFiles } from './own-files.ts';
 import { createBacktrack, createCheckpoint, createPlan, type Plans } from './plan.ts';
 import { createReadDocument, type ReadDocumentDeps } from './read-document.ts';
-import { createReadEarlier, type ReadEarlierDeps } from './read-earlier.ts';
+import { createReadEarlier } from './read-earlier.ts';
 import { createReadFile } from './read-file.ts';
 import { createReadResult, type ReadResultDeps } from './read-result.ts';
 import { createReadSkill } from './read-skill.ts';
@@ -38,7 +39,7 @@ export type ToolsDeps = {
   readonly own?: OwnFiles;
   readonly memory: MemoryStore;
   readonly skills: Skills;
-  readonly sessions: ReadEarlierDeps['sessions'];
+  readonly sessions: ExpandDeps['sessions'];
   readonly past: PastSessions;
   /** IANA zone; empty = the machine's. */
   readonly timeZone: () => string;
@@ -89,6 +90,7 @@ export function createTools({
     recall,
     sessionSearch,
     createReadEarlier({ sessions, maxResultChars: reading.maxResultChars }),
+    createExpand({ sessions, maxResultChars: reading.maxResultChars }),
     createReadSkill(skills),
     createMessage(),
     createAskUser(),

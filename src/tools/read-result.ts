@@ -51,7 +51,7 @@ const MAX_CHARS = 40_000;
 export function createReadResult(deps: ReadResultDeps): Tool<Input> {
   return {
     name: 'read_result',
-    aliases: ['get_result', 'show_result', 'expand_result', 'tool_result', 'lcm_expand'],
+    aliases: ['get_result', 'show_result', 'expand_result', 'tool_result'],
     parameterAliases: {
       id: ['result', 'result_id', 'ref'],
       lines: ['line_range', 'range'],

@@ -24,6 +24,7 @@ import type { TranscriptEntry } from '../../src/core/transcript.ts';
 import { type Logger, silentLogger } from '../../src/lib/logger.ts';
 import type { ModelRegistry } from '../../src/providers/provider.ts';
 import { findResult } from '../../src/sessions/find-result.ts';
+import { createExpand } from '../../src/tools/expand.ts';
 import { createReadEarlier } from '../../src/tools/read-earlier.ts';
 import { createReadResult } from '../../src/tools/read-result.ts';
 import type { Tool, ToolContext } from '../../src/tools/tool.ts';
@@ -63,6 +64,8 @@ export type RigOptions = {
   readonly compaction?: Partial<CompactionPolicy>;
   /** With the tool that reads on in the conversation itself. */
   readonly readsEarlier?: boolean;
+  /** With the tool that expands nodes. */
+  readonly expands?: boolean;
   readonly log?: Logger;
   /** Left out: the main model alone. */
   readonly modes?: Modes;
@@ -93,6 +96,8 @@ const SETTINGS: AgentSettings = {
     watermarkTokens: 100_000,
     keepTokens: 20_000,
     summaryTokens: 2000,
+    engine: 'summary',
+    lossless: { softPercent: 50, hardPercent: 85, keepMessages: 4 },
   },
   maxResultChars: 10_000,
   finalAnswer: 'inline',
@@ -122,9 +127,17 @@ export async function createRig(options: RigOptions = {}) {
     sessions: { earlier: (session, question) => current.sessions.earlier(session, question) },
     maxResultChars: () => options.maxResultChars ?? 10_000,
   });
+  const expand = createExpand({
+    sessions: {
+      earlier: (session, question) => current.sessions.earlier(session, question),
+      load: (session) => current.sessions.load(session),
+    },
+    maxResultChars: () => options.maxResultChars ?? 10_000,
+  });
   const tools = [
     ...(options.tools ?? []).map(toolOf),
     ...(options.readsEarlier === true ? [readEarlier] : []),
+    ...(options.expands === true ? [expand] : []),
   ] as readonly Tool[];
   const toolbox = createToolbox({
     tools: () => [...tools, ...readers],

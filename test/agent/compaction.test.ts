@@ -35,7 +35,10 @@ const shown = (request: ScriptedRequest | undefined) =>
 
 /** A conversation of so many turns whose next one comes above the watermark of 2,000 tokens. */
 async function talked(turns = 9, options: Parameters<typeof createRig>[0] = {}) {
-  const compaction = { watermarkTokens: 2000, keepTokens: 600, summaryTokens: 300 };
+  const compaction = {
+    ...{ watermarkTokens: 2000, keepTokens: 600, summaryTokens: 300, engine: 'summary' as const },
+    lossless: { softPercent: 50, hardPercent: 85, keepMessages: 4 },
+  };
   const rig = await createRig({ compaction: { ...compaction, enabled: false }, ...options });
   for (let turn = 1; turn <= turns; turn += 1) {
     rig.model.script(says(`answer ${turn} ${FILLER}`));
@@ -54,7 +57,7 @@ async function talked(turns = 9, options: Parameters<typeof createRig>[0] = {}) 
       rig.model.script(...[...answers, ...summaries].map(() => either));
     },
     /** What came of the work behind the last turn. */
-    behind: () => rig.agent.compact(SESSION, PAYER, undefined),
+    behind: () => rig.agent.compact(SESSION, PAYER, undefined, undefined),
     last: () => rig.model.requests.at(-1),
     summaries: async () =>
       (await rig.transcript()).flatMap((entry) => (entry.role === 'summary' ? [entry] : [])),
@@ -271,7 +274,12 @@ describe('on command', () => {
   it('says how much was summed up, and that nothing was where there is nothing', async () => {
     const rig = await talked();
     rig.model.script(says(SUMMARY));
-    const report = await rig.agent.compact(SESSION, messageOf(10, '/compact').message, undefined);
+    const report = await rig.agent.compact(
+      SESSION,
+      messageOf(10, '/compact').message,
+      undefined,
+      undefined,
+    );
     if (report.kind !== 'compacted') throw new Error(report.kind);
     expect(report.messages).toBe(16);
     expect(report.tokensAfter).toBeLessThan(report.tokensBefore / 2);

@@ -48,6 +48,30 @@ describe('the original file', () => {
       { channels: { lark: { enabled: true, appId: 'cli_1', appSecret: 's' } } },
     ],
     [
+      'lossless compaction',
+      { lcm: { enabled: true, tauSoft: 0.4, tauHard: 0.8, deterministicTarget: 512 } },
+      {
+        agents: {
+          defaults: {
+            compaction: { engine: 'lossless', lossless: { softPercent: 40, hardPercent: 80 } },
+          },
+        },
+      },
+    ],
+    [
+      'what keeps models on their course, switched off',
+      {
+        trio: { antiDrift: { enabled: true, anchorInterval: 5, babbleMaxTokens: 500 } },
+        proprioception: { enabled: true, gradientMemory: true, rawWindow: 7 },
+      },
+      {
+        agents: {
+          antiDrift: { enabled: 'off', anchorInterval: 5 },
+          proprioception: { enabled: false, gradientMemory: true, rawWindow: 7 },
+        },
+      },
+    ],
+    [
       'the models of a trio',
       {
         toolDelegation: { mode: 'delegated', model: 'small' },

@@ -212,7 +212,10 @@ export async function makePeopleRig(
           restorable: async () => [],
           restore: async () => undefined,
         },
-        compacting: { compact: async () => ({ kind: 'nothing', tokens: 0 }) },
+        compacting: {
+          compact: async () => ({ kind: 'nothing', tokens: 0 }),
+          configured: () => 'summary',
+        },
         resetSession: () => Promise.resolve(),
         undo: () => Promise.resolve(''),
         audit: { note: () => undefined },

@@ -1,9 +1,10 @@
 // A conversation in which nothing was said before.
 
-import type { ReadEarlierDeps } from '../../src/tools/read-earlier.ts';
+import type { ExpandDeps } from '../../src/tools/expand.ts';
 import type { PastSessions } from '../../src/tools/session-search.ts';
 
-export const NO_EARLIER: ReadEarlierDeps['sessions'] = {
+export const NO_EARLIER: ExpandDeps['sessions'] = {
+  load: async () => [],
   earlier: async () => ({ turns: [], hasOlder: false }),
 };
 

@@ -56,6 +56,7 @@ describe('the toolbox', () => {
       'recall',
       'session_search',
       'read_earlier',
+      'expand',
       'read_skill',
       'message',
       'ask_user',
@@ -209,6 +210,18 @@ describe('the toolbox', () => {
     const jobs = createToolbox({ ...toolboxDeps(clock), tools: () => [cron] });
     const every = jobs.bind('schedule', '{"action":"add","message":"tea","every_seconds":3600}');
     expect(every).toMatchObject({ arguments: expect.stringContaining('"every":"3600"') });
+    for (const bad of [
+      { action: 'add', text: 'tea' },
+      { action: 'add', text: 'tea', every: '1' },
+      { action: 'add', text: 'tea', cron: '0 8 * * *', time_zone: 'Mars/Olympus' },
+      { action: 'add', at: '08:00' },
+      { action: 'run' },
+    ]) {
+      const bound = jobs.bind('cron', JSON.stringify(bad));
+      // No owner is asked to allow it.
+      const seal = bound.kind === 'ready' ? await bound.seal(context) : undefined;
+      expect(seal).toMatchObject({ status: 'failed', failure: 'invalid_arguments' });
+    }
     const spawn = createSpawn(noHelpers) as Tool;
     const helpers = createToolbox({ ...toolboxDeps(clock), tools: () => [spawn] });
     for (const action of ['wait', 'check', 'list', 'cancel']) {

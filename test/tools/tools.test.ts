@@ -35,6 +35,7 @@ const GOOD: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   exec: { argv: ['ls', '-l'], cwd: '.', timeout_secs: 5 },
   execute_code: { language: 'python', code: 'print(1)' },
   web_fetch: { url: 'https://example.org/page', offset: 100 },
+  expand: { node: 't12-40', from: 20 },
   time: { zones: ['Asia/Tokyo'] },
   cron: { action: 'add', text: 'Drink water', every: '2h' },
   workflow: { action: 'start', name: 'research', input: { question: 'why' } },

@@ -1,0 +1,232 @@
+// Lossless compaction: which turns or nodes become the next node, and the summary entry with it. Each
+// step is worked out from what the session shows and nothing else. Asking the model is left to agent/.
+
+import { bordersOf, type Group, groupsOf, mediaOf } from './compaction.ts';
+import { FORGOTTEN } from './forgetting.ts';
+import type { TurnId } from './ids.ts';
+import type { LosslessLimits } from './lossless-limits.ts';
+import { turnOf } from './session-carry.ts';
+import type { SummaryNode } from './summary-node.ts';
+import { inOrder, isWithin, nodeId, nodesOf, textOfNodes, withNodes } from './summary-nodes.ts';
+import { entriesTokens, textTokens } from './tokens.ts';
+import type { SummaryEntry, TranscriptEntry } from './transcript.ts';
+import { firstSeqOf } from './turn-id.ts';
+
+/** Nodes that become one. */
+const FAN = 4;
+const MAX_NODES = 12;
+export type NodePlan = {
+  /** What the session has to show at its head still when the node is there. */
+  readonly covered: readonly TranscriptEntry[];
+  /** What the node is made of. */
+  readonly made: readonly TranscriptEntry[];
+  /**
+   * Its messages are to be read from the session's files first: what a new file left out, where the
+   * newest are enough, or all that a node stood for.
+   */
+  readonly finds?: 'left_out' | 'again';
+  readonly node: Omit<SummaryNode, 'text' | 'style'>;
+  /** Those that stay, in their order. */
+  readonly others: readonly SummaryNode[];
+  readonly keepsFrom: TurnId | undefined;
+  /** Messages that stand nowhere; left out by the node that finds them again. */
+  readonly omitted?: number;
+};
+
+type View = {
+  readonly summary: SummaryEntry | undefined;
+  readonly nodes: readonly SummaryNode[];
+  readonly raw: readonly TranscriptEntry[];
+  /** Number of the first turn that is shown as it was said. */
+  readonly first: number;
+};
+
+/**
+ * The next node of a session; undefined where there is nothing to do. What a new file left out and what
+ * was forgotten comes first, then nodes that have become too many, then the oldest messages.
+ */
+export function planNode(
+  window: readonly TranscriptEntry[],
+  limits: LosslessLimits,
+): NodePlan | undefined {
+  const view = viewOf(window);
+  return gapPlan(view) ?? againPlan(view) ?? innerPlan(view, limits) ?? leafPlan(view, limits);
+}
+
+function viewOf(window: readonly TranscriptEntry[]): View {
+  const summary = window.find((entry) => entry.role === 'summary');
+  const raw = window.filter(({ role }) => role !== 'summary');
+  const first = seqOf(raw.find((entry) => turnOf(entry) !== undefined)) ?? Number.MAX_SAFE_INTEGER;
+  const nodes = summary === undefined ? [] : inOrder(nodesOf(summary, first));
+  return { summary, nodes, raw, first };
+}
+
+function seqOf(entry: TranscriptEntry | undefined): number | undefined {
+  const turn = entry === undefined ? undefined : turnOf(entry);
+  return turn === undefined ? undefined : firstSeqOf(turn);
+}
+
+/** A new file opened without messages that no node stands for. */
+function gapPlan({ summary, nodes, raw, first }: View): NodePlan | undefined {
+  if (summary?.omitted === undefined || raw.length === 0) return undefined;
+  const from = nodes.at(-1)?.before ?? 0;
+  if (from >= first) return undefined;
+  const node = { from, before: first, level: 0, messages: summary.omitted };
+  return {
+    finds: 'left_out',
+    covered: [summary],
+    made: [],
+    node,
+    others: nodes,
+    keepsFrom: keptBy(summary, raw),
+  };
+}
+
+/** Words that it told were forgotten. */
+function againPlan({ summary, nodes, raw }: View): NodePlan | undefined {
+  const lost = nodes.find(({ text }) => text === FORGOTTEN);
+  if (summary === undefined || lost === undefined) return undefined;
+  const { text: _, style: __, ...node } = lost;
+  const others = nodes.filter((each) => each !== lost);
+  return {
+    ...staysOmitted(summary),
+    covered: [summary],
+    finds: 'again',
+    made: [],
+    node,
+    others,
+    keepsFrom: keptBy(summary, raw),
+  };
+}
+
+function innerPlan({ summary, nodes, raw }: View, limits: LosslessLimits): NodePlan | undefined {
+  const isTooMuch = textTokens(textOfNodes(nodes)) > limits.nodesTokens;
+  if (summary === undefined || nodes.length < 2) return undefined;
+  if (!isTooMuch && nodes.length <= MAX_NODES) return undefined;
+  const at = nodes.findIndex((_, index) => isRun(nodes.slice(index, index + FAN)));
+  const run = nodes.slice(Math.max(0, at), Math.max(0, at) + FAN);
+  return {
+    ...staysOmitted(summary),
+    covered: [summary],
+    made: run.map((node) => asEntry(node, summary.at)),
+    node: parentOf(run),
+    others: nodes.filter((node) => !run.includes(node)),
+    keepsFrom: keptBy(summary, raw),
+  };
+}
+
+const isRun = (run: readonly SummaryNode[]) =>
+  run.length === FAN && run.every(({ level }) => level === run[0]?.level);
+
+function parentOf(run: readonly SummaryNode[]): NodePlan['node'] {
+  const counts = run.map(({ messages }) => messages);
+  const isCounted = counts.every((count) => count !== undefined);
+  return {
+    from: run[0]?.from ?? 0,
+    before: run.at(-1)?.before ?? 0,
+    level: Math.max(...run.map(({ level }) => level)) + 1,
+    ...(isCounted ? { messages: counts.reduce<number>((a, b) => a + (b ?? 0), 0) } : {}),
+    children: run.map(nodeId),
+    ...markOf(run),
+  };
+}
+
+function leafPlan(view: View, limits: LosslessLimits): NodePlan | undefined {
+  const { summary, nodes, raw, first } = view;
+  const groups = groupsOf(raw);
+  const host = nodes.find(({ from, before }) => from <= first && first < before);
+  const next = nodes.find(({ from }) => from > first);
+  const stop = host?.before ?? next?.from ?? Number.MAX_SAFE_INTEGER;
+  const end = endOfLeaf(groups, stop, limits);
+  const keepsFrom = end === undefined ? undefined : groups[end]?.turn;
+  if (end === undefined || keepsFrom === undefined) return undefined;
+  const entries = groups.slice(0, end).flatMap((group) => group.entries);
+  if (host === undefined && entriesTokens(entries) < limits.minTokens) return undefined;
+  const before = Math.min(stop, firstSeqOf(keepsFrom) ?? stop);
+  const counted = entries.filter(isMessage).length;
+  const own = { from: first, before, level: 0, messages: counted, ...markOf(entries) };
+  return {
+    ...staysOmitted(summary),
+    covered: [...(summary === undefined ? [] : [summary]), ...entries],
+    made: [...(host === undefined ? [] : [asEntry(host, summary?.at ?? 0)]), ...entries],
+    node: host === undefined ? own : widened(host, own),
+    others: nodes.filter((node) => node !== host),
+    keepsFrom,
+  };
+}
+
+/** Messages that came back into view where a node stands for their neighbours belong to it. */
+function widened(
+  { text: _, style: __, ...host }: SummaryNode,
+  { messages, isForeign }: Pick<SummaryNode, 'messages' | 'isForeign'>,
+): NodePlan['node'] {
+  const count = host.messages === undefined ? {} : { messages: host.messages + (messages ?? 0) };
+  return { ...host, ...count, ...(isForeign === true ? { isForeign } : {}) };
+}
+
+/** Index of the first group behind it: whole turns, the newest left alone. */
+function endOfLeaf(
+  groups: readonly Group[],
+  stop: number,
+  { keepTokens, keepMessages, leafTokens }: LosslessLimits,
+): number | undefined {
+  const tokens = groups.map(({ entries }) => entriesTokens(entries));
+  const sum = (from: number, to?: number) => tokens.slice(from, to).reduce((a, b) => a + b, 0);
+  const kept = startOfKept(groups, keepMessages);
+  const over = groups.findIndex((group) => (seqOf(group.entries[0]) ?? 0) >= stop);
+  const last = Math.min(kept, over < 0 ? groups.length : over);
+  const borders = bordersOf(groups).filter((index) => index > 0);
+  const wanted = borders.find((index) => sum(index) <= keepTokens) ?? borders.at(-1) ?? 0;
+  const possible = borders.filter((index) => index <= Math.min(wanted, last));
+  return possible.findLast((index) => sum(0, index) <= leafTokens) ?? possible[0];
+}
+
+/** Of the turn that holds the oldest of the newest messages. */
+function startOfKept(groups: readonly Group[], keepMessages: number): number {
+  let left = keepMessages;
+  for (let index = groups.length - 1; index > 0; index -= 1) {
+    left -= groups[index]?.entries.filter(isMessage).length ?? 0;
+    if (left <= 0) return index;
+  }
+  return 0;
+}
+
+/** What is shown behind the summary now is shown behind the next one. */
+const keptBy = ({ keepsFrom }: SummaryEntry, raw: readonly TranscriptEntry[]) => {
+  const turns = raw.flatMap((entry) => turnOf(entry) ?? []);
+  return keepsFrom !== undefined && turns.includes(keepsFrom) ? keepsFrom : turns[0];
+};
+
+const staysOmitted = (summary: SummaryEntry | undefined) =>
+  summary?.omitted === undefined ? {} : { omitted: summary.omitted };
+
+const asEntry = (node: SummaryNode, at: number): SummaryEntry => ({
+  role: 'summary',
+  text: node.text,
+  ...markOf([node]),
+  at,
+});
+
+const markOf = (all: readonly object[]) =>
+  all.some((one) => 'isForeign' in one) ? { isForeign: true as const } : {};
+
+const isMessage = ({ role }: TranscriptEntry) =>
+  role === 'user' || role === 'assistant' || role === 'tool';
+
+/** The summary that holds the new node among the others. */
+export function entryWithNode(
+  { covered, node, others, keepsFrom, omitted }: NodePlan,
+  { text, style }: Pick<SummaryNode, 'text' | 'style'>,
+  at: number,
+): SummaryEntry {
+  const entry: SummaryEntry = {
+    role: 'summary',
+    text: '',
+    ...(keepsFrom === undefined ? {} : { keepsFrom }),
+    ...(omitted === undefined ? {} : { omitted }),
+    ...mediaOf(covered),
+    at,
+  };
+  const kept = others.filter((other) => !isWithin(other, node));
+  return withNodes(entry, inOrder([...kept, { ...node, text, style }]));
+}

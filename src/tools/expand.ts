@@ -1,0 +1,72 @@
+// Tool: shows the messages that a node of the conversation's summary stands for, as they were recorded.
+// Only of this conversation: a node is named by its turns, and those are looked up here and nowhere else.
+
+import { z } from 'zod';
+import { earlierText, tellsForeign } from '../core/earlier.ts';
+import { ToolError } from '../core/errors.ts';
+import { isWithin, nodeId, nodesInView, rangeOfNode } from '../core/summary-nodes.ts';
+import { firstSeqOf } from '../core/turn-id.ts';
+import type { SessionStore } from '../sessions/store.ts';
+import { readDescription } from './description.ts';
+import type { Tool } from './tool.ts';
+
+export type ExpandDeps = {
+  readonly sessions: Pick<SessionStore, 'earlier' | 'load'>;
+  /** Longest result of a tool. */
+  maxResultChars(): number;
+};
+
+const MAX_TURNS = 20;
+const MAX_FILES = 1000;
+const [MIN_CHARS, MAX_CHARS] = [500, 40_000];
+const MAX_ID_CHARS = 50;
+const CHILDREN = 'Made of the nodes ';
+
+const place = () => z.int().min(0).optional();
+const input = z.object({
+  node: z.string().trim().min(1).max(MAX_ID_CHARS).describe('Id of the node, e.g. t12-40.'),
+  from: place().describe('Number of a turn of the node to begin at; its first when left out.'),
+  offset: place().describe('Character to begin at, as an earlier result said; 0 when left out.'),
+});
+type Input = z.infer<typeof input>;
+
+export function createExpand({ sessions, maxResultChars }: ExpandDeps): Tool<Input> {
+  return {
+    name: 'expand',
+    ...readDescription('expand'),
+    aliases: ['lcm_expand', 'expand_node', 'expand_summary'],
+    parameterAliases: { node: ['id', 'node_id', 'message_ids', 'nodes'] },
+    access: 'read',
+    taints: true,
+    isOwn: (_input, found) => !tellsForeign(found),
+    input,
+    describe: ({ node, from }) => [node, from && `from ${from}`].filter(Boolean).join(', '),
+    async run({ node, from, offset = 0 }, { session, turnId }) {
+      const nodes = nodesInView(await sessions.load(session));
+      const range = rangeOfNode(node);
+      const shown = range && nodes.find((each) => isWithin(range, each));
+      if (range === undefined || shown === undefined) {
+        throw new ToolError('not_found', unknown(nodes));
+      }
+      const running = firstSeqOf(turnId) ?? Number.MAX_SAFE_INTEGER;
+      const found = await sessions.earlier(session, {
+        from: Math.max(range.from, from ?? 0),
+        before: Math.min(range.before, running),
+        maxTurns: MAX_TURNS,
+        maxFiles: MAX_FILES,
+      });
+      if (found.turns.length === 0) return 'There are no messages behind it any more.';
+      const isWhole = range.from === shown.from && range.before === shown.before;
+      const children = isWhole ? (shown.children ?? []) : [];
+      const more = children.length === 0 ? '' : `\n\n${CHILDREN}${children.join(', ')}.`;
+      const maxChars = Math.min(MAX_CHARS, Math.max(MIN_CHARS, maxResultChars())) - more.length;
+      return `${earlierText(found, offset, maxChars)}${more}`;
+    },
+  };
+}
+
+function unknown(nodes: ReturnType<typeof nodesInView>): string {
+  if (nodes.length === 0)
+    return 'This conversation has no nodes; read_earlier shows earlier turns.';
+  return `There is no such node here. These are in view: ${nodes.map(nodeId).join(', ')}.`;
+}

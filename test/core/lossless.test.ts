@@ -1,0 +1,213 @@
+// Lossless compaction as a pure function of what a session shows: nothing is left out, nothing stands
+// twice, ids stay, whatever is taken back, restored, rotated or forgotten in between.
+
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { forgetNodes } from '../../src/core/forgetting.ts';
+import { messageId, turnId } from '../../src/core/ids.ts';
+import { entryWithNode, planNode } from '../../src/core/lossless.ts';
+import type { LosslessLimits } from '../../src/core/lossless-limits.ts';
+import { cutNode, nodeTokens, writtenNode } from '../../src/core/lossless-text.ts';
+import { carryOver, windowOf } from '../../src/core/session-carry.ts';
+import { decodeLine, encodeEntry } from '../../src/core/session-file.ts';
+import { nodeId, nodesInView, rangeOfNode } from '../../src/core/summary-nodes.ts';
+import { textTokens } from '../../src/core/tokens.ts';
+import type { TranscriptEntry } from '../../src/core/transcript.ts';
+import { firstSeqOf } from '../../src/core/turn-id.ts';
+
+const LIMITS: LosslessLimits = {
+  ...{ keepTokens: 100, keepMessages: 4, leafTokens: 400, minTokens: 50, nodesTokens: 300 },
+};
+
+function turn(seq: number, words = 20, isForeign = false): TranscriptEntry[] {
+  const id = turnId(`terminal:local#${seq}`);
+  const mark = isForeign ? { isForeign: true as const } : {};
+  const text = `turn ${seq} ${'word '.repeat(words)}`;
+  return [
+    { role: 'user', turnId: id, messageId: messageId(`m${seq}`), seq, text, ...mark, at: seq },
+    {
+      ...{ role: 'assistant', turnId: id, text: `answer ${seq}`, toolCalls: [], thinking: [] },
+      ...{ model: 'm', at: seq },
+    },
+  ];
+}
+
+/** One step as the agent makes it, with a text of its own. */
+function step(record: readonly TranscriptEntry[], limits = LIMITS) {
+  const window = windowOf(record);
+  const plan = planNode(window, limits);
+  if (plan === undefined) return undefined;
+  // What was left out by a new file, the agent finds in the files.
+  const made = plan.made.length > 0 ? plan.made : turn(plan.node.from);
+  const text = cutNode(made, nodeTokens(made, 'cut', 60));
+  return { plan, record: [...record, entryWithNode(plan, { text, style: 'cut' }, 1)] };
+}
+
+const seqs = (window: readonly TranscriptEntry[]) =>
+  window.flatMap((entry) => (entry.role === 'user' ? [firstSeqOf(entry.turnId) ?? -1] : []));
+
+/** Each turn that was said and is not taken back stands in one node or is shown, in order. */
+function expectWhole(record: readonly TranscriptEntry[], said: readonly number[]) {
+  const window = windowOf(record);
+  const nodes = nodesInView(window);
+  const shown = seqs(window);
+  for (const seq of said) {
+    const standing = nodes.filter(({ from, before }) => seq >= from && seq < before).length;
+    expect(standing + (shown.includes(seq) ? 1 : 0)).toBe(1);
+  }
+  expect(shown).toEqual(shown.toSorted((a, b) => a - b));
+  const ids = nodes.map(nodeId);
+  expect(new Set(ids).size).toBe(ids.length);
+  for (const [index, node] of nodes.entries()) {
+    expect(node.from).toBeLessThan(node.before);
+    expect(node.from).toBeGreaterThanOrEqual(nodes[index - 1]?.before ?? 0);
+    expect(rangeOfNode(nodeId(node))).toEqual({ from: node.from, before: node.before });
+  }
+  const last = nodes.at(-1);
+  if (last !== undefined && shown.length > 0) {
+    expect(Math.min(...shown)).toBeGreaterThanOrEqual(last.before);
+  }
+}
+
+const action = fc.oneof(
+  { weight: 6, arbitrary: fc.record({ kind: fc.constant('say'), words: fc.nat(120) }) },
+  { weight: 3, arbitrary: fc.record({ kind: fc.constant('compact'), words: fc.constant(0) }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('undo'), words: fc.constant(0) }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('rotate'), words: fc.constant(0) }) },
+);
+
+describe('nodes and what is shown as it was said', () => {
+  it('are together all that was said, in order, none twice, whatever comes in between', () => {
+    fc.assert(
+      fc.property(fc.array(action, { minLength: 5, maxLength: 60 }), (actions) => {
+        let record: readonly TranscriptEntry[] = [];
+        let said: number[] = [];
+        let next = 3;
+        for (const { kind, words } of actions) {
+          if (kind === 'say') {
+            record = [...record, ...turn(next, words)];
+            said.push(next);
+            next += 1 + (next % 3);
+          }
+          if (kind === 'compact') record = step(record)?.record ?? record;
+          const newest = seqs(windowOf(record)).at(-1);
+          if (kind === 'undo' && newest !== undefined) {
+            const undoes = turnId(`terminal:local#${newest}`);
+            record = [...record, { role: 'undo', undoes, by: messageId(`u${next}`), at: next }];
+            said = said.filter((seq) => seq !== newest);
+          }
+          if (kind === 'rotate') {
+            record = carryOver(windowOf(record), { carry: 'recent', rotationCarryMessages: 6 });
+          }
+        }
+        for (let left = 40; left > 0; left -= 1) {
+          const after = step(record);
+          if (after === undefined) break;
+          record = after.record;
+        }
+        expectWhole(record, said);
+        const reloaded = record.map((entry) => {
+          const line = decodeLine(encodeEntry(entry, false));
+          return line.kind === 'entry' ? line.entry : entry;
+        });
+        expect(nodesInView(windowOf(reloaded))).toEqual(nodesInView(windowOf(record)));
+      }),
+      { numRuns: 150 },
+    );
+  });
+
+  it('stay few and short, however long the conversation grows, and the newest stay as said', () => {
+    let record: readonly TranscriptEntry[] = [];
+    const parents: (readonly string[])[] = [];
+    for (let seq = 1; seq <= 400; seq += 1) {
+      record = [...record, ...turn(seq)];
+      for (let after = step(record); after !== undefined; after = step(record)) {
+        if (after.plan.node.children !== undefined) parents.push(after.plan.node.children);
+        record = after.record;
+      }
+      // A store reads what is in view, and so does the next step.
+      record = windowOf(record);
+    }
+    const window = windowOf(record);
+    expectWhole(
+      record,
+      Array.from({ length: 400 }, (_, index) => index + 1),
+    );
+    const nodes = nodesInView(window);
+    expect(nodes.length).toBeLessThanOrEqual(12);
+    expect(textTokens(nodes.map(({ text }) => text).join('\n\n'))).toBeLessThanOrEqual(300);
+    expect(seqs(window).slice(-2)).toEqual([399, 400]);
+    expect(Math.max(...nodes.map(({ level }) => level))).toBeGreaterThan(1);
+    for (const children of parents) {
+      const ranges = children.map((id) => rangeOfNode(id));
+      for (const [index, range] of ranges.entries()) {
+        expect(range?.from).toBe(ranges[index - 1]?.before ?? range?.from);
+      }
+    }
+  });
+});
+
+describe('a node', () => {
+  it('is foreign only where what it stands for is', () => {
+    const all = [1, 2, 3, 4, 5, 6, 7, 8].flatMap((seq) => turn(seq, 60, seq === 3));
+    let record: readonly TranscriptEntry[] = all;
+    for (let after = step(record); after !== undefined; after = step(record)) record = after.record;
+    const nodes = nodesInView(windowOf(record));
+    expect(nodes.length).toBeGreaterThan(1);
+    for (const { from, before, isForeign } of nodes) {
+      expect(isForeign === true).toBe(from <= 3 && 3 < before);
+    }
+  });
+
+  it('loses its text where words behind it were forgotten, and is made anew first of all', () => {
+    const all = [1, 2, 3, 4, 5, 6].flatMap((seq) => turn(seq, 60));
+    const made = step(all)?.record ?? [];
+    const cleaned = made.map((entry) => forgetNodes(entry, [1]) ?? entry);
+    const [lost] = nodesInView(windowOf(cleaned));
+    expect(lost?.text).toBe('[forgotten]');
+    expect(JSON.stringify(windowOf(cleaned).slice(0, 1))).not.toContain('turn 1 ');
+    expect(forgetNodes(made.at(-1) ?? turn(1)[0] ?? { role: 'reset', at: 0 }, [6])).toBeUndefined();
+    const again = planNode(windowOf(cleaned), LIMITS);
+    expect(again?.made).toEqual([]);
+    expect(again?.node).toMatchObject({ from: lost?.from, before: lost?.before });
+  });
+});
+
+describe('the text of a node', () => {
+  const made = [1, 2, 3]
+    .flatMap((seq) => turn(seq, 40))
+    .map((entry) =>
+      entry.role === 'user'
+        ? { ...entry, text: `${entry.text} ticket AB-${entry.seq}77-X` }
+        : entry,
+    );
+  const data = 'Tickets AB-177-X, AB-277-X, AB-377-X.';
+
+  it.each([
+    ['does', data, true],
+    ['is a refusal', "I'm sorry, I cannot summarise this conversation.", false],
+    ['is longer than what it stands for', 'word '.repeat(2000), false],
+    ['is empty', ' ', false],
+  ])('that a model wrote is taken where it %s', (_, written, isTaken) => {
+    expect(writtenNode(written, made, 200) !== undefined).toBe(isTaken);
+  });
+
+  it('holds the data that a careless model left out, or the next level is asked', () => {
+    expect(writtenNode('They talked.', made, 200)).toContain('AB-277-X');
+    const many = Array.from({ length: 40 }, (_, index) => turn(index + 1, 1)).flat();
+    const tickets = many.map((entry) =>
+      entry.role === 'user' ? { ...entry, text: `ticket CD-${entry.seq}88-Y` } : entry,
+    );
+    expect(writtenNode('They talked.', tickets, 60)).toBeUndefined();
+  });
+
+  it('that is cut is the same each time, short, and holds data first', () => {
+    const cut = cutNode(made, nodeTokens(made, 'cut', 2000));
+    expect(cut).toBe(cutNode(made, nodeTokens(made, 'cut', 2000)));
+    expect(textTokens(cut)).toBeLessThanOrEqual(nodeTokens(made, 'cut', 2000));
+    expect(cut).toContain('AB-177-X');
+    expect(nodeTokens(Array.from({ length: 400 }, (_, i) => turn(i, 90)).flat(), 'cut', 2000)).toBe(
+      512,
+    );
+  });
+});
