@@ -33,6 +33,8 @@ type Measured = {
   readonly measured: readonly ModelMeasure[];
   /** Models that could not be asked, with the reason. */
   readonly failed: TuneVerdict['rejected'];
+  /** Ctrl+C came before the last one. */
+  readonly isStopped: boolean;
 };
 
 /** After the best. */
@@ -53,7 +55,7 @@ export function tuneCommand(terminal: Terminal): Command {
 }
 
 async function tune(terminal: Terminal, flags: Flags) {
-  const { measured, failed } =
+  const { measured, failed, isStopped } =
     flags.from === undefined ? await measureAll(terminal, flags) : await readFigures(flags.from);
   const { suitable, rejected } = tuneVerdict(measured, demandsOf(flags));
   const [best] = suitable;
@@ -63,6 +65,8 @@ async function tune(terminal: Terminal, flags: Flags) {
   } else {
     show(terminal, suitable, out);
   }
+  // The best one may be among those that were not asked.
+  if (isStopped) throw new CommandFailure(EXIT.interrupted, 'it was stopped');
   if (best === undefined) throw new CommandFailure(EXIT.failure, 'no model meets the demands');
   if (flags.apply === true) await apply(terminal, best.model);
 }
@@ -115,12 +119,12 @@ async function measureEach(
     try {
       measured.push(await tuning.measure(name, tell, signal));
     } catch (error) {
-      signal.throwIfAborted();
+      if (signal.aborted) return { measured, failed, isStopped: true };
       if (!(error instanceof NanobotError)) throw error;
       failed.push({ model: name, reasons: [`could not be asked: ${error.message}`] });
     }
   }
-  return { measured, failed };
+  return { measured, failed, isStopped: false };
 }
 
 async function readFigures(path: string): Promise<Measured> {
@@ -128,7 +132,7 @@ async function readFigures(path: string): Promise<Measured> {
     throw new CommandFailure(EXIT.notFound, `${path} cannot be read: ${error.code}`);
   });
   const found = measureFileSchema.safeParse(parsed(text));
-  if (found.success) return { measured: found.data.measured, failed: [] };
+  if (found.success) return { measured: found.data.measured, failed: [], isStopped: false };
   const [issue] = found.error.issues;
   const at = issue === undefined ? '' : ` (${issue.path.join('.')}: ${issue.message})`;
   throw new CommandFailure(

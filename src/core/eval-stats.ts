@@ -30,6 +30,12 @@ export function median(values: readonly number[]): number | undefined {
   return upper === undefined || lower === undefined ? undefined : (lower + upper) / 2;
 }
 
+/** In seconds, of milliseconds; undefined where there are none. */
+export function medianSeconds(milliseconds: readonly number[]): number | undefined {
+  const middle = median(milliseconds);
+  return middle === undefined ? undefined : middle / 1000;
+}
+
 /** Means over `size` neighbours, one for each place such a window can stand. */
 export function windows(values: readonly number[], size: number): readonly number[] {
   if (values.length < size) return [];

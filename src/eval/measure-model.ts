@@ -2,6 +2,7 @@
 // is, and whether it keeps hold of long questions.
 
 import { ProviderError } from '../core/errors.ts';
+import { median } from '../core/eval-stats.ts';
 import { textTokens } from '../core/tokens.ts';
 import type { ModelMeasure } from '../core/tune.ts';
 import {
@@ -63,7 +64,7 @@ export async function measureModel(deps: MeasureDeps, signal: AbortSignal): Prom
     const [call, more] = toolCalls;
     return call !== undefined && more === undefined && doesTask(task, call.name, call.arguments);
   });
-  const firstTokenMs = Math.round(middle(timed.map(({ firstMs }) => firstMs)));
+  const firstTokenMs = Math.round(median(timed.map(({ firstMs }) => firstMs)) ?? 0);
   const tokensPerSecond = speedOf(timed);
   const held = await shareOf(FILLS, (part) => isHeld(part * handle.contextTokens, ask));
   return {
@@ -129,7 +130,7 @@ function timedFrom(event: Timed['event'], began: number, firstAt: number, endedA
 /** Where every answer came at once there is nothing to wait for. */
 function speedOf(timed: readonly Timed[]): number {
   const known = timed.flatMap(({ tokensPerSecond }) => tokensPerSecond ?? []);
-  return known.length === 0 ? MAX_SPEED : Math.min(MAX_SPEED, middle(known));
+  return Math.min(MAX_SPEED, median(known) ?? MAX_SPEED);
 }
 
 const MAX_SPEED = 10_000;
@@ -144,11 +145,4 @@ async function shareOf<T>(
   let good = 0;
   for (const one of all) if (await isGood(one)) good += 1;
   return good / all.length;
-}
-
-function middle(numbers: readonly number[]): number {
-  const sorted = numbers.toSorted((a, b) => a - b);
-  const half = Math.floor(sorted.length / 2);
-  const upper = sorted[half] ?? 0;
-  return sorted.length % 2 === 1 ? upper : (upper + (sorted[half - 1] ?? upper)) / 2;
 }

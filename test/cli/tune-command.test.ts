@@ -4,6 +4,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createEvalRig } from '../eval/eval-rig.ts';
 import {
   callTools,
   fail,
@@ -52,7 +53,7 @@ function answer({ model, lastUserText: text, tools }: LlmRequest): LlmReply {
   return say(ANSWERS.find(([question]) => question.test(text))?.[1] ?? 'The harbour wakes slowly.');
 }
 
-const written = async ({ path }: TemporaryHome) =>
+const written = async ({ path }: Pick<TemporaryHome, 'path'>) =>
   JSON.parse(await readFile(join(path, 'config.json'), 'utf8'));
 
 let server: LlmServer;
@@ -97,6 +98,19 @@ describe('nanobot tune', () => {
     const read = await runNanobot(['tune', '--from', again], { home: home.path });
     expect(read.stdout).toContain(`best: ollama/${GOOD}`);
     expect(server.requests).toHaveLength(known);
+  });
+
+  it('keeps by Ctrl+C what it has measured, and chooses nothing', async () => {
+    await using rig = await createEvalRig();
+    rig.server.respond((request) => {
+      if (request.model === 'second') process.emit('SIGINT');
+      return answer(request);
+    });
+    const models = ['--model', 'openai/first', 'openai/second'];
+    const run = await rig.cli('tune', '--json', '--apply', ...models);
+    expect([run.code, run.stderr]).toEqual([130, expect.stringContaining('it was stopped')]);
+    expect(JSON.parse(run.stdout).measured).toMatchObject([{ model: 'openai/first', quality: 1 }]);
+    expect(await written({ path: rig.home.root })).not.toHaveProperty('localModels');
   });
 
   it('says what is wrong with a file that holds no figures', async () => {
