@@ -2,7 +2,7 @@
 
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { LEARN_FAMILIES, type LearnFamily } from '../core/eval-learn.ts';
-import { parseCount } from './flag-values.ts';
+import { parseCount, parseMoney } from './flag-values.ts';
 import { type EvalFlags, reportResults, runEval } from './run-eval.ts';
 import type { Terminal } from './terminal.ts';
 
@@ -149,10 +149,4 @@ function list(minimum: number, maximum: number) {
       .split(/[\s,]+/)
       .filter((part) => part !== '')
       .map(one);
-}
-
-function parseMoney(text: string): number {
-  const value = Number(text);
-  if (text.trim() !== '' && Number.isFinite(value) && value > 0) return value;
-  throw new InvalidArgumentError('Use an amount above 0, e.g. 0.50.');
 }

@@ -18,6 +18,12 @@ export function parseCount(text: string): number {
   return wholeNumber(text, Number.MAX_SAFE_INTEGER);
 }
 
+export function parseMoney(text: string): number {
+  const value = Number(text);
+  if (text.trim() !== '' && Number.isFinite(value) && value > 0) return value;
+  throw new InvalidArgumentError('Use an amount above 0, e.g. 0.50.');
+}
+
 export function parseList(text: string): readonly string[] {
   return text.split(/[\s,;]+/).filter((item) => item !== '');
 }

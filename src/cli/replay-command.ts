@@ -3,13 +3,15 @@
 
 import { readFile } from 'node:fs/promises';
 import { basename } from 'node:path';
-import { Command, InvalidArgumentError, Option } from 'commander';
+import { Command, Option } from 'commander';
 import type { OpenedReplay, ReplayWish } from '../app/build-replay.ts';
 import type { ConfigOverrides } from '../core/config-check.ts';
 import { sessionKey } from '../core/ids.ts';
+import type { PromptFile } from '../core/prompt.ts';
 import type { RecordedTurn } from '../core/replay.ts';
 import type { PlayedTurn } from '../eval/replay.ts';
 import { CommandFailure, EXIT } from './exit-codes.ts';
+import { parseMoney } from './flag-values.ts';
 import type { Terminal } from './terminal.ts';
 import { printable } from './text-table.ts';
 
@@ -65,7 +67,7 @@ async function replay(terminal: Terminal, session: string, flags: Flags) {
       (signal) => playAll(terminal, opened, chosen, flags.json === true, signal),
     );
     if (flags.json === true) terminal.printJson(played);
-    conclude(terminal, opened, played, chosen.length);
+    await conclude(terminal, opened, played, chosen.length);
   } finally {
     await resources.disposeAsync();
   }
@@ -96,14 +98,20 @@ async function wishOf({
 }: Flags): Promise<Pick<ReplayWish, 'model' | 'overrides' | 'prompt' | 'maxCost'>> {
   const isNew =
     model !== undefined || prompt !== undefined || (set !== undefined && recorded !== true);
-  const text = prompt === undefined ? undefined : await readFile(prompt, 'utf8');
   return {
     model: isNew ? { name: model } : 'record',
     overrides: await overridesOf(set ?? []),
-    prompt:
-      prompt === undefined || text === undefined ? undefined : { name: basename(prompt), text },
+    prompt: prompt === undefined ? undefined : await promptIn(prompt),
     maxCost,
   };
+}
+
+/** @throws CommandFailure where it cannot be read */
+async function promptIn(path: string): Promise<PromptFile> {
+  const text = await readFile(path, 'utf8').catch((error) => {
+    throw new CommandFailure(EXIT.notFound, `${path} cannot be read: ${error.code}`);
+  });
+  return { name: basename(path), text };
 }
 
 async function playAll(
@@ -131,7 +139,7 @@ async function playAll(
 }
 
 /** @throws CommandFailure where it was stopped, or where the record ends otherwise today */
-function conclude(
+async function conclude(
   terminal: Terminal,
   { deps, cost }: OpenedReplay,
   played: readonly PlayedTurn[],
@@ -144,8 +152,8 @@ function conclude(
     `${same} of ${compared.length} turns the same${left === 0 ? '' : `, ${left} left out`}`,
   );
   if (cost !== undefined) {
-    const { calls, money, currency } = cost.total();
-    terminal.note(`${calls} calls, ${money.toFixed(4)} ${currency}`);
+    const { costText } = await import('../eval/report-text.ts');
+    terminal.note(costText(cost.total()));
   }
   if (played.length < wanted) throw new CommandFailure(EXIT.interrupted, 'it was stopped');
   if (deps.model === 'record' && same < compared.length) {
@@ -167,10 +175,4 @@ async function overridesOf(settings: readonly string[]): Promise<ConfigOverrides
     throw new CommandFailure(EXIT.usage, `"${text}" sets nothing; write it as key=value`);
   });
   return Object.fromEntries(pairs);
-}
-
-function parseMoney(text: string): number {
-  const value = Number(text);
-  if (text.trim() !== '' && Number.isFinite(value) && value > 0) return value;
-  throw new InvalidArgumentError('Use an amount above 0, e.g. 0.50.');
 }

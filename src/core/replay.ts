@@ -58,10 +58,11 @@ function partsOf(id: TurnId, own: readonly TranscriptEntry[]) {
 }
 
 /** Why it cannot be played again to the same end; undefined where it can. */
-export function unrepeatable({ asked, end }: RecordedTurn): string | undefined {
+export function unrepeatable({ asked, answers, end }: RecordedTurn): string | undefined {
   if (asked.length === 0) return 'its messages are not in the record';
   if (end === undefined) return 'it has no end in the record';
-  return end.outcome === 'answered' ? undefined : `it was ${end.outcome}`;
+  if (end.outcome !== 'answered') return `it was ${end.outcome}`;
+  return answers.length === 0 ? 'what the model said is not in the record' : undefined;
 }
 
 /** How a turn went, as far as it can be compared. */
@@ -110,7 +111,8 @@ export type TurnComparison = {
 
 /** The same: the same calls in the same order, the same answers, the same end. */
 export function compareTurns(recorded: TurnOutline, played: TurnOutline): TurnComparison {
-  const linesOf = ({ answers }: TurnOutline) => answers.join('\n\n').split('\n');
+  const linesOf = ({ answers }: TurnOutline) =>
+    answers.length === 0 ? [] : answers.join('\n\n').split('\n');
   const calls = lineDiff(recorded.calls, played.calls);
   const answer = lineDiff(linesOf(recorded), linesOf(played));
   const isSame =

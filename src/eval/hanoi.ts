@@ -20,7 +20,7 @@ import {
   scoreOf,
   sumOf,
 } from '../core/eval-result.ts';
-import { leadFor, mean, median, windows } from '../core/eval-stats.ts';
+import { leadFor, mean, medianSeconds, windows } from '../core/eval-stats.ts';
 import {
   type Ballot,
   USUAL_GATE,
@@ -144,7 +144,7 @@ function calibrated(items: readonly EvalItem[], steps: number) {
     figures: known({
       'optimal steps': steps,
       'red-flag rate': total === 0 ? undefined : sumOf(answered, 'flagged') / total,
-      'median seconds': seconds(median(answered.map(({ ms }) => ms))),
+      'median seconds': medianSeconds(answered.map(({ ms }) => ms)),
       'voters for 99.9 % of a step (majority)':
         rate === undefined ? undefined : votersFor(rate, VOTE_TARGET),
       'lead k for 99.9 % of the whole solution':
@@ -177,7 +177,7 @@ function solved(items: readonly EvalItem[]) {
       'red flags': sumOf(decided, 'flagged'),
       'steps accepted by the pilot voters': sumOf(decided, 'accepted'),
       'undecided steps': decided.filter(({ state }) => state === 'undecided').length,
-      'median seconds a step': seconds(median(decided.map(({ ms }) => ms))),
+      'median seconds a step': medianSeconds(decided.map(({ ms }) => ms)),
     }),
     plots: [
       ...barsOf('right steps by part of the solution', items),
@@ -185,5 +185,3 @@ function solved(items: readonly EvalItem[]) {
     ],
   };
 }
-
-const seconds = (ms: number | undefined) => (ms === undefined ? undefined : ms / 1000);

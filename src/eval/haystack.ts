@@ -19,7 +19,7 @@ import {
   scoreOf,
   sumOf,
 } from '../core/eval-result.ts';
-import { mean, median } from '../core/eval-stats.ts';
+import { mean, medianSeconds } from '../core/eval-stats.ts';
 import { textTokens } from '../core/tokens.ts';
 import { askAgent } from './ask-agent.ts';
 import { attempt, skipped } from './attempt.ts';
@@ -191,8 +191,9 @@ function summaryOf(items: readonly EvalItem[], { sizes, depths }: HaystackOption
       precision: named ? (right ?? 0) / named : undefined,
       recall: wanted ? (right ?? 0) / wanted : undefined,
       'aggregate questions right': aggregates.rate,
-      'median seconds':
-        (median(items.filter(({ state }) => isAnswered(state)).map(({ ms }) => ms)) ?? 0) / 1000,
+      'median seconds': medianSeconds(
+        items.filter(({ state }) => isAnswered(state)).map(({ ms }) => ms),
+      ),
       'model calls a question': mean(items.flatMap(({ counts }) => counts['model calls'] ?? [])),
     }),
     plots: [...(facts.length === 0 ? [] : [grid]), ...barsOf('right by kind of question', items)],

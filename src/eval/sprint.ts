@@ -3,7 +3,7 @@
 
 import { barsOf, type EvalItem, known, scoreOf, sumOf } from '../core/eval-result.ts';
 import { gradeSprint, type SprintTask, sprintTasks } from '../core/eval-sprint.ts';
-import { mean, median } from '../core/eval-stats.ts';
+import { mean, medianSeconds } from '../core/eval-stats.ts';
 import { askAgent } from './ask-agent.ts';
 import { attempt } from './attempt.ts';
 import type { Benchmark, Trial } from './eval.ts';
@@ -31,7 +31,7 @@ export function sprint({ seed, tasks: planned }: SprintOptions): Benchmark {
       return {
         figures: known({
           ...Object.fromEntries(tiers),
-          'median seconds a task': (median(answered.map(({ ms }) => ms)) ?? 0) / 1000,
+          'median seconds a task': medianSeconds(answered.map(({ ms }) => ms)),
           'tokens a task': each('tokens'),
           'model calls a task': each('model calls'),
           'tool calls a task': each('tool calls'),

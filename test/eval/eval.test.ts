@@ -306,6 +306,15 @@ describe('an evaluation that is cut off', () => {
     expect(dear.code).toBe(1);
     expect(dear.result.because).toMatch(/no known price/);
 
+    for (const name of ['sprint', 'haystack'] as const) {
+      rig.server.respond(() => {
+        process.emit('SIGINT');
+        return say('?');
+      });
+      const { figures } = (await rig.measure(name)).result;
+      expect(Object.keys(figures).filter((figure) => figure.includes('seconds'))).toEqual([]);
+    }
+
     rig.server.respond(() => fail(500));
     const gone = await rig.measure('hanoi', '--samples', '50');
     expect(gone.result.score).toMatchObject({ total: 0, errors: 5 });

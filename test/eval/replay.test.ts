@@ -87,6 +87,7 @@ describe('replay', () => {
       '    - The code is 7.\n    + The code is seven.\n      Anything else?',
     );
     expect(stdout).toContain('openai/sim -> openai/other');
+    expect(stderr).toContain('2 calls without a known price');
     const [first, second] = requests;
     expect(first?.system).toContain('Speak like a pirate.');
     expect(first?.body['temperature']).toBe(0);
@@ -175,6 +176,21 @@ describe('replay', () => {
     const [first, second] = JSON.parse(stdout);
     expect([first.comparison.isSame, second.comparison.isSame]).toEqual([false, true]);
 
+    const isAnswer = (line: string) =>
+      line.includes('"role":"assistant"') && line.includes('noted');
+    const damaged = whole
+      .split('\n')
+      .filter((line) => !isAnswer(line) && !line.includes('write_file'));
+    await writeFile(path, damaged.join('\n'));
+    const partly = await rig.cli('replay', SESSION);
+    await writeFile(path, whole);
+    expect(partly.stdout).toContain('left out: what the model said is not in the record');
+
+    const noPrompt = await rig.cli('replay', SESSION, '--prompt', join(rig.home.root, 'none.md'));
+    expect([noPrompt.code, noPrompt.stderr]).toEqual([
+      6,
+      expect.stringMatching(/none\.md cannot be read: ENOENT$/),
+    ]);
     expect((await rig.cli('replay', SESSION, '--turn', '3')).code).toBe(6);
     expect((await rig.cli('replay', 'terminal:none')).code).toBe(6);
     expect((await rig.cli('replay', SESSION, '--set', 'agents.nothing=1')).code).toBe(2);
