@@ -5,6 +5,7 @@ import { expect, it } from 'vitest';
 import { z } from 'zod';
 import { createAgentFiles } from '../../src/agent/modes/agent-files.ts';
 import { TurnCancelled } from '../../src/bus/bus.ts';
+import { ALL_RIGHTS } from '../../src/core/rights.ts';
 import { createGuardedFiles } from '../../src/lib/guarded-files.ts';
 import { calls, says } from '../support/scripted-model.ts';
 import { messageOf, type RigOptions } from './agent-rig.ts';
@@ -125,6 +126,20 @@ it('gives no specialist more than it has, nor than the person may, whatever a pa
   expect(last).toMatchObject({ name: 'specialist_report', isForeign: true });
 });
 
+it('offers a specialist nothing that whoever asks may not have done', async () => {
+  ran.length = 0;
+  const { rig, main, supervisor, guardian } = await createSupervisedRig({ tools });
+  supervisor.script(says(routes('guardian', 'Clean up.')), says(routes('FINISH')));
+  guardian.script(calls([{ name: 'exec', input: { argv: ['rm'] } }]), says('I may not.'));
+  main.script(says(''));
+  const rights = { ...ALL_RIGHTS, execute: 'never' as const };
+  const { outcome } = await rig.run(rig.inputOf(1, ['clean up'], { rights }));
+  expect(outcome.answers).toEqual(['I may not.']);
+  expect(guardian.requests[0]?.tools.map(({ name }) => name)).toEqual(['web_fetch', 'read_file']);
+  expect(shownTo(guardian)).toContain('you have no tool exec here');
+  expect([ran, rig.asked]).toEqual([[], []]);
+});
+
 it('takes a list for a string in the arguments of a specialist', async () => {
   const seen: unknown[] = [];
   const typed = { name: 'read_file', access: 'read' as const };
@@ -198,6 +213,26 @@ it('goes on where a killed process stood, and runs nothing twice', async () => {
   const own = await rig.transcript();
   const named = own.flatMap((entry) => (entry.role === 'tool' ? [entry.name] : []));
   expect(named).toEqual(['specialist_task', 'read_file', 'specialist_report']);
+});
+
+it('asks a specialist again, and nobody else, where what it wrote died with the process', async () => {
+  ran.length = 0;
+  const { rig, main, supervisor, guardian } = await createSupervisedRig({ tools });
+  supervisor.script(says(routes('guardian', 'Check.')));
+  guardian.script(calls([{ name: 'read_file', input: { path: 'a' } }]), says('Lost.'));
+  const dies = rig.run(rig.inputOf(1, ['check']), undefined, (event) => {
+    if (event.type === 'tool_started' && event.name === 'specialist_report')
+      throw new Error('killed');
+  });
+  await expect(dies).rejects.toThrow('killed');
+  await rig.restart();
+  guardian.script(says('Kept.'));
+  supervisor.script(says(routes('FINISH')));
+  main.script(says(''));
+  expect((await rig.ask(1, 'check')).answers).toEqual(['Kept.']);
+  expect(guardian.requests.at(-1)).toMatchObject({ toolChoice: 'none' });
+  expect(ran).toEqual(['read_file']);
+  for (const model of [main, supervisor, guardian]) model.assertDone();
 });
 
 it('finds an output to the letter in the record, where another process wrote it', async () => {
