@@ -9,12 +9,14 @@ import { createSupervisor } from '../agent/modes/supervisor.ts';
 import { createTrio } from '../agent/modes/trio.ts';
 import type { SpendingGuard } from '../agent/spending.ts';
 import { priceOf } from '../core/model-prices.ts';
+import { supervisedSteps } from '../core/supervised-roles.ts';
 import type { StatusSource } from '../gateway/command.ts';
 import type { ModeDesk } from '../gateway/mode-desk.ts';
 import type { SessionSettingsStore } from '../gateway/session-settings.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { ModelRegistry } from '../providers/provider.ts';
+import type { SessionStore } from '../sessions/store.ts';
 import type { BackgroundWork } from './gateway-service.ts';
 import type { Home } from './home.ts';
 import type { LiveConfig } from './live-config.ts';
@@ -24,6 +26,7 @@ import { createTraceFiles } from './trace-files.ts';
 export type ModeParts = {
   readonly live: LiveConfig;
   readonly settings: SessionSettingsStore;
+  readonly sessions: Pick<SessionStore, 'turn'>;
   readonly clock: Clock;
   readonly log: Logger;
   readonly spending: SpendingGuard;
@@ -87,7 +90,7 @@ export function buildModes(parts: ModeParts): BuiltModes {
 
 function shownModes(
   kinds: ModeKinds,
-  { live, settings }: ModeParts,
+  { live, settings, sessions }: ModeParts,
 ): Pick<BuiltModes, 'desk' | 'status'> {
   const configured = () => live.config.agents.mode;
   const desk: ModeDesk = {
@@ -97,6 +100,7 @@ function shownModes(
       return kinds[mode]?.problems() ?? ['nothing is set up for it'];
     },
     about: async (mode) => kinds[mode]?.about() ?? ['One model does all.'],
+    work: async (session, turn) => supervisedSteps(await sessions.turn(session, turn)),
   };
   return {
     desk,

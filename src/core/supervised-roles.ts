@@ -1,8 +1,11 @@
-// Which answers on record were a supervisor's or a specialist's: told from the tasks around them.
+// Who of several worked on a turn, told from what it recorded: which answers were a supervisor's or a
+// specialist's, and what was asked of whom.
 
+import { cut } from './context-pack.ts';
 import { isObject, parsed } from './lenient-json.ts';
 import { REPORT, TASK } from './supervised-turn.ts';
 import type { AssistantEntry, TranscriptEntry } from './transcript.ts';
+import { roundsOf } from './turn-rounds.ts';
 
 /** By their roles, as figures about model calls name them; all others have none. */
 export function supervisedRoles(
@@ -29,4 +32,28 @@ export function supervisedRoles(
 function agentIn(json: string): string {
   const args = parsed(json);
   return isObject(args) && typeof args['agent'] === 'string' ? args['agent'] : 'unknown';
+}
+
+const WORDS_CHARS = 160;
+
+/** For people, a line for each task of a turn: whom the supervisor asked what, why, and what came of it. */
+export function supervisedSteps(own: readonly TranscriptEntry[]): readonly string[] {
+  return roundsOf(own).flatMap(([first]) => {
+    if (first?.call.name === TASK) {
+      const { instructions, reasoning } = textsIn(first.call.arguments);
+      const why = reasoning === '' ? '' : ` (${cut(reasoning, WORDS_CHARS)})`;
+      const agent = agentIn(first.call.arguments);
+      return [`the supervisor asked ${agent}: ${cut(instructions, WORDS_CHARS)}${why}`];
+    }
+    if (first?.call.name !== REPORT) return [];
+    const how = first.result?.status === 'ok' ? 'handed its work back' : 'gave no result';
+    return [`${agentIn(first.call.arguments)} ${how}`];
+  });
+}
+
+function textsIn(json: string) {
+  const args = parsed(json);
+  const textOf = (key: string) =>
+    isObject(args) && typeof args[key] === 'string' ? args[key].replace(/\s+/g, ' ').trim() : '';
+  return { instructions: textOf('instructions'), reasoning: textOf('reasoning') };
 }

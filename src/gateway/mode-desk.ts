@@ -1,5 +1,6 @@
 // CONTRACT of what people are told of the modes.
 
+import type { SessionKey, TurnId } from '../core/ids.ts';
 import type { AgentMode } from '../core/mode.ts';
 
 /** What is known of the modes. */
@@ -10,4 +11,6 @@ export interface ModeDesk {
   problems(mode: AgentMode): Promise<readonly string[]>;
   /** What it works with, in a few words. */
   about(mode: AgentMode): Promise<readonly string[]>;
+  /** Who of several worked on a turn, a line each; empty: the main model alone, or nobody knows. */
+  work(session: SessionKey, turn: TurnId): Promise<readonly string[]>;
 }

@@ -20,7 +20,15 @@ const MAX_REASON_CHARS = 300;
 
 async function tellWhy(origin: CommandOrigin, _argument: string, deps: CommandDeps) {
   const trace = await meant(origin, deps);
-  return trace === undefined ? UNKNOWN : lifeOf(trace, origin.message.receivedAt).join('\n');
+  if (trace === undefined) return UNKNOWN;
+  return [...lifeOf(trace, origin.message.receivedAt), ...(await workOf(trace, deps))].join('\n');
+}
+
+/** Where several models shared the work. */
+async function workOf({ session, turnId }: Trace, { modes }: Pick<CommandDeps, 'modes'>) {
+  if (session === undefined || turnId === undefined) return [];
+  const lines = await modes.work(session, turnId);
+  return lines.length === 0 ? [] : ['The work:', ...lines.map((line) => `- ${verbatim(line)}`)];
 }
 
 async function meant(

@@ -194,7 +194,12 @@ export async function makePeopleRig(
         settings: createSessionSettings(store.scope('session-settings')),
         models: () => ({ defaultModel: 'test/model', resolve: () => Promise.reject() }) as never,
         local: NO_LOCAL_MODELS,
-        modes: { configured: () => 'inline', problems: async () => [], about: async () => [] },
+        modes: {
+          configured: () => 'inline',
+          problems: async () => [],
+          about: async () => [],
+          work: async () => [],
+        },
         defaults: () => ({ thinkingBudget: 0, queueMode: 'steer' }),
         status: [],
         jobs: noJobs,

@@ -249,6 +249,9 @@ it('has a supervisor hand out the work, and goes on with it where a killed proce
   const steps = router.requests.length;
   await says('go on forever', /In short/);
   expect(router.requests.length - steps).toBe(3);
+  expect(await says('/why', /The work:/)).toMatch(
+    /the supervisor asked guardian: try 1 \(r\)\n.*guardian handed its work back/,
+  );
   const cost = await says('/cost', /This conversation/);
   expect(cost).toMatch(/supervisor: .* model calls[\s\S]*specialist:guardian: .* model calls/);
 }, 60_000);
