@@ -8,6 +8,7 @@ import { agentsCommand } from './agents-command.ts';
 import { approvalsCommand } from './approvals-command.ts';
 import { auditCommand } from './audit-command.ts';
 import { channelsCommand } from './channels-command.ts';
+import { clusterCommand } from './cluster-command.ts';
 import { configCommand } from './config-command.ts';
 import { cronCommand } from './cron-command.ts';
 import { deadCommand } from './dead-command.ts';
@@ -66,6 +67,7 @@ const COMMANDS: readonly CommandFactory[] = [
   sessionsCommand,
   skillsCommand,
   agentsCommand,
+  clusterCommand,
   workflowsCommand,
   specialistsCommand,
   traceCommand,

@@ -165,7 +165,7 @@ class SimulatedServer implements LlmServer {
     const body = text === '' ? {} : JSON.parse(text);
     const beside = await this.#options.side?.({ method, path, body });
     if (beside !== undefined) {
-      outgoing.writeHead(beside.status, { 'content-type': 'application/json' });
+      outgoing.writeHead(beside.status, { 'content-type': 'application/json', ...beside.headers });
       return void outgoing.end(JSON.stringify(beside.body));
     }
     const dialect = ROUTES[path];

@@ -6,7 +6,11 @@ export type SideCall = {
   readonly path: string;
   readonly body: Readonly<Record<string, unknown>>;
 };
-export type SideAnswer = { readonly status: number; readonly body: unknown };
+export type SideAnswer = {
+  readonly status: number;
+  readonly body: unknown;
+  readonly headers?: Readonly<Record<string, string>>;
+};
 export type SideRoute = (call: SideCall) => SideAnswer | Promise<SideAnswer> | undefined;
 
 export type LocalKind = 'ollama' | 'lmstudio' | 'llamacpp' | 'vllm';

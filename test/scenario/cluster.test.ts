@@ -1,0 +1,217 @@
+// A service, a local model server, a configured peer, a host that was only found and one that redirects,
+// and the whole program between them and the people: who sees which conversation, and who never does.
+
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { runNanobot } from '../cli/run-nanobot.ts';
+import { type BotApi, startBotApi } from '../support/bot-api.ts';
+import { type GatewayProcess, makeTestHome, type TestHome } from '../support/gateway-process.ts';
+import {
+  callTools,
+  echo,
+  fail,
+  type LlmRequest,
+  type LlmServer,
+  startLlmServer,
+} from '../support/llm-server.ts';
+
+const OLGA = { id: 720, first_name: 'Olga' };
+const ANNA = { id: 721, first_name: 'Anna' };
+
+let telegram: BotApi;
+let cloud: LlmServer;
+let local: LlmServer;
+let studio: LlmServer;
+let found: LlmServer;
+let redirects: LlmServer;
+let home: TestHome;
+let gateway: GatewayProcess;
+
+const foundModels = ['tiny'];
+const heard: string[] = [];
+
+/** Does what the person says: `help: <words>` starts a helper. */
+function obeys(request: LlmRequest) {
+  const { lastUserText: text, toolResults } = request;
+  const task = /help: (\S+)/.exec(text)?.[1];
+  if (task === undefined || toolResults.length > 0) return echo(request);
+  return callTools({ name: 'spawn', arguments: { action: 'spawn', task: `please say ${task}` } });
+}
+
+const toldTo = (chat: number) =>
+  telegram.chat(chat).messages.flatMap(({ from, text }) => (from === 'bot' ? [text] : []));
+const hears = (chat: number, pattern: RegExp, before = 0) =>
+  telegram.waitFor(
+    () =>
+      toldTo(chat)
+        .slice(before)
+        .find((text) => pattern.test(text)),
+    8000,
+  );
+function asks(person: typeof OLGA, text: string, answer: RegExp): Promise<string> {
+  const before = toldTo(person.id).length;
+  telegram.say(person, text);
+  return hears(person.id, answer, before);
+}
+
+const placeOf = ({ url }: LlmServer) => new URL(url).host;
+const peerOf = (server: LlmServer, model: string) =>
+  `peer:${placeOf(server).replace(':', '-')}/${model}`;
+const sawCloud = (words: string) =>
+  cloud.requests.some(({ body }) => JSON.stringify(body).includes(words));
+
+beforeAll(async () => {
+  telegram = await startBotApi();
+  cloud = await startLlmServer({ respond: obeys });
+  local = await startLlmServer({ respond: echo, models: ['shared:8b'] });
+  studio = await startLlmServer({
+    ...{ apiKey: 'sk-studio-77aa', models: ['shared:8b', 'big'], respond: obeys },
+  });
+  found = await startLlmServer({
+    ...{ models: foundModels, respond: echo },
+    side({ method, path }) {
+      heard.push(`${method} ${path}`);
+      return undefined;
+    },
+  });
+  redirects = await startLlmServer({
+    side: () => ({ status: 307, body: {}, headers: { location: `${found.url}/v1/models` } }),
+  });
+  const { token, apiRoot } = telegram;
+  home = await makeTestHome({
+    version: 1,
+    agents: {
+      defaults: { model: 'openai/sim-1', fallbackModels: ['openai/sim-2'] },
+      subagents: { model: 'openai/sim-1' },
+    },
+    providers: {
+      openai: { apiKey: 'sk-cloud-11bb', apiBase: cloud.openaiBase },
+      ollama: { apiBase: local.openaiBase },
+    },
+    cluster: {
+      enabled: true,
+      peers: [{ name: 'studio', apiBase: studio.openaiBase, apiKey: 'sk-studio-77aa' }],
+      discovery: { enabled: true, addresses: [placeOf(found), placeOf(redirects)], ports: [9] },
+    },
+    retry: { providerAttempts: 0 },
+    channels: { telegram: { ...{ enabled: true, token, apiRoot }, allowFrom: [`${ANNA.id}`] } },
+    gateway: { port: 0 },
+    coalesce: { quietMs: 0, continuationMs: 0 },
+  });
+  gateway = await home.start();
+  const args = ['pair', 'approve', 'telegram', `${OLGA.id}`, '--role', 'owner'];
+  expect((await runNanobot(args, { home: home.path })).code).toBe(0);
+}, 60_000);
+
+afterAll(async () => {
+  await gateway.kill();
+  await home[Symbol.asyncDispose]();
+  for (const each of [telegram, cloud, local, studio, found, redirects]) {
+    await each[Symbol.asyncDispose]();
+  }
+});
+
+it('a peer answers by its name, or where it has exactly the model of a local server', async () => {
+  await asks(ANNA, '/model peer:studio/big', /the model is peer:studio\/big/);
+  await asks(ANNA, 'please say nonce-studio', /nonce-studio/);
+  expect(studio.requests.at(-1)?.model).toBe('big');
+  await asks(ANNA, '/model ollama/shared:8b', /the model is peer:studio\/shared:8b/);
+  await asks(ANNA, 'please say nonce-shared', /nonce-shared/);
+  expect(studio.requests.at(-1)?.model).toBe('shared:8b');
+  expect(local.requests).toHaveLength(0);
+  expect(cloud.requests).toHaveLength(0);
+  const status = await asks(ANNA, '/status', /Model: /);
+  expect(status).toMatch(/Peer studio at \S+: answers; shared:8b, big/);
+  expect(status).toMatch(/the peer studio at 127\.0\.0\.1:\d+: .*2 calls so far/);
+  expect(await asks(ANNA, '/cost', /.+/)).not.toMatch(/unknown price/i);
+});
+
+it('a host that was found is listed to the owner and asked for its models only', async () => {
+  await expect.poll(() => heard, { interval: 10 }).toContain('GET /v1/models');
+  const listed = async () => asks(OLGA, '/cluster', /Peer studio/);
+  await expect.poll(listed, { interval: 20 }).toContain(`Host ${placeOf(found)}: found`);
+  expect(await listed()).not.toContain(placeOf(redirects));
+  await asks(ANNA, `/model ${peerOf(found, 'tiny')}`, /No peer that may be asked/);
+  await asks(ANNA, `/cluster confirm ${placeOf(found)}`, /owner|not/i);
+  await asks(ANNA, `/model ${peerOf(found, 'tiny')}`, /No peer that may be asked/);
+  expect(new Set(heard)).toEqual(new Set(['GET /v1/models']));
+  expect(await asks(OLGA, '/cluster confirm 10.0.0.1:1', /No host/)).toContain('10.0.0.1:1');
+  await asks(OLGA, `/cluster confirm ${placeOf(found)}`, /Confirmed/);
+  await asks(OLGA, `/model ${peerOf(found, 'tiny')}`, /the model is peer:127/);
+  await asks(OLGA, 'please say nonce-found', /nonce-found/);
+  expect(found.requests.at(-1)?.headers['authorization']).not.toMatch(/sk-/);
+});
+
+it('a confirmed host that changes gets nothing more, the owner is told, and it stays so over a kill', async () => {
+  const before = found.requests.length;
+  foundModels.push('newer');
+  // Instead of it a fallback answers, as of any model.
+  await asks(OLGA, 'please say nonce-changed', /nonce-changed/);
+  await hears(OLGA.id, /says something else of itself/);
+  await gateway.kill();
+  gateway = await home.start();
+  expect(await asks(OLGA, '/cluster list', /Peer studio/)).toMatch(
+    /not confirmed any more.*tiny, newer/,
+  );
+  await asks(OLGA, 'please say nonce-after', /No peer that may be asked/);
+  expect(found.requests).toHaveLength(before);
+  const run = (...args: string[]) => runNanobot(['cluster', ...args], { home: home.path });
+  expect((await run('confirm', placeOf(found))).stdout).toContain('Confirmed');
+  expect((await run('list')).stdout).toContain(`Host ${placeOf(found)}: confirmed`);
+  await asks(OLGA, '/cluster list', /: confirmed/);
+  expect((await run('forget', placeOf(found))).stdout).toContain('Forgotten');
+  await asks(OLGA, 'please say nonce-forgotten', /No peer that may be asked|nonce-forgotten/);
+  expect(found.requests).toHaveLength(before);
+  await asks(OLGA, '/model default', /openai\/sim-1 again/);
+}, 30_000);
+
+it('where a peer dies in the midst of its answer, it is as with any other, and only a configured fallback goes on', async () => {
+  await asks(ANNA, '/model peer:studio/big', /the model is/);
+  const asked = cloud.requests.length;
+  studio.script({ fault: { kind: 'drop' }, chunks: ['half an answer'] });
+  await asks(ANNA, 'please say nonce-dies', /half an answer[\s\S]*\S|not answer|broke/);
+  expect(cloud.requests).toHaveLength(asked);
+  studio.script({ fault: { kind: 'drop' } });
+  await asks(ANNA, 'please say nonce-instead', /nonce-instead/);
+  expect(cloud.requests.at(-1)?.model).toBe('sim-2');
+});
+
+it('a conversation that stays on your own machines reaches no service, by no way', async () => {
+  const told = await asks(ANNA, '/local only', /own machines/);
+  expect(told).toContain('The model is peer:studio/big');
+  studio.script(fail(503));
+  await asks(ANNA, 'secret-fallback', /I asked nobody: openai\/sim-2 .*\/local only/);
+  await asks(ANNA, '/model openai/sim-1', /I asked nobody: openai\/sim-1/);
+  await asks(ANNA, 'now help: secret-helper', /./);
+  const isTold = () =>
+    studio.requests.some(({ body }) =>
+      JSON.stringify(body).includes('I asked nobody: openai/sim-1'),
+    );
+  await expect.poll(isTold, { timeout: 8000, interval: 20 }).toBe(true);
+  await gateway.kill();
+  gateway = await home.start();
+  expect(await asks(ANNA, '/status', /Model: /)).toContain('Only models on your own machines');
+  studio.script(fail(503));
+  await asks(ANNA, 'secret-after-kill', /I asked nobody/);
+  await asks(ANNA, 'please say nonce-athome', /nonce-athome/);
+  await asks(OLGA, 'please say nonce-other', /nonce-other/);
+  expect(sawCloud('nonce-other')).toBe(true);
+  expect(sawCloud('secret-')).toBe(false);
+  await asks(ANNA, '/local off', /Any model may be asked here again/);
+  await asks(ANNA, '/model default', /openai\/sim-1/);
+  await asks(ANNA, 'please say nonce-freed', /nonce-freed/);
+  expect(sawCloud('nonce-freed')).toBe(true);
+}, 40_000);
+
+it('refuses what is paid for by such a conversation with the model of all, too', async () => {
+  await asks(ANNA, '/local only', /is not asked any more/);
+  await asks(ANNA, 'secret-default', /I asked nobody: openai\/sim-1/);
+  await asks(ANNA, '/compact', /./);
+  expect(sawCloud('secret-default')).toBe(false);
+  const logs = await home.logs();
+  expect(logs).not.toMatch(/sk-studio-77aa|secret-default/);
+  const lines = (await readFile(join(home.path, 'metrics.jsonl'), 'utf8')).trim().split('\n');
+  const models = lines.map((line) => (JSON.parse(line) as { model?: string }).model);
+  expect(models).toContain('peer:studio/big');
+});
