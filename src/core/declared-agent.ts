@@ -1,7 +1,7 @@
 // A specialist of the supervisor, as it stands in config/agents/*.yaml: checked here, read elsewhere.
 
 import { z } from 'zod';
-import { TOOL_NAMES } from './config-tools.ts';
+import { mayBeTool } from './known-tool.ts';
 import { valueProblem } from './value-problem.ts';
 
 export const AGENTS_FOLDER = 'agents';
@@ -15,9 +15,6 @@ export const SERVICES = ['search', 'recall', 'session_search'] as const;
 export type Service = (typeof SERVICES)[number];
 
 const MAX_TOOLS = 100;
-const BUILT_IN: ReadonlySet<string> = new Set(TOOL_NAMES);
-/** Of a tool server: known only while it runs. */
-const OF_SERVER = /^mcp_[A-Za-z0-9_-]+$/;
 
 const whole = (least: number, most: number) => z.int().min(least).max(most);
 const words = (most: number) => z.string().trim().min(1).max(most);
@@ -28,10 +25,7 @@ const agentSchema = z.strictObject({
   whenNot: words(500).optional(),
   model: words(200).default('main'),
   temperature: z.number().min(0).max(2).default(0.3),
-  tools: z
-    .array(z.string().refine((name) => BUILT_IN.has(name) || OF_SERVER.test(name)))
-    .max(MAX_TOOLS)
-    .default([]),
+  tools: z.array(z.string().refine(mayBeTool)).max(MAX_TOOLS).default([]),
   output: z.enum(['verbatim', 'material']).default('verbatim'),
   prompt: z
     .string()

@@ -1,6 +1,7 @@
 // Whether what the file of a workflow names is there: values that templates and conditions ask for,
 // steps, and capabilities with what their prompts want to know.
 
+import { mayBeTool } from './known-tool.ts';
 import { type Condition, namedIn } from './workflow-condition.ts';
 import type { Definition, Step, Workflow } from './workflow-definition.ts';
 import { rootOf } from './workflow-path.ts';
@@ -70,6 +71,9 @@ function stepProblem(step: Step, index: number, names: Names): string | undefine
   }
   if (step.kind === 'tool' && !isStepTool(step.tool)) {
     return `${field}.tool: "${step.tool}" cannot be a step; take another tool, or "say" to tell something`;
+  }
+  if (step.kind === 'tool' && !mayBeTool(step.tool)) {
+    return `${field}.tool: there is no tool ${JSON.stringify(step.tool)}; write one that is built in, like read_file, or mcp_<server>_<tool>`;
   }
   const [key, template] =
     step.kind === 'tool' ? ['arguments', step.arguments] : ['with', step.with];

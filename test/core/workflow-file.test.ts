@@ -73,6 +73,11 @@ describe('a file that is wrong names field, value and remedy', () => {
       /^steps\.1\.tool: "spawn" cannot be a step/,
     ],
     [
+      'a tool there is not',
+      { ...WORKFLOW, steps: [{ ...STEP, tool: 'read_flie' }] },
+      /^steps\.1\.tool: there is no tool "read_flie"; write one that is built in/,
+    ],
+    [
       'an input that is no schema',
       { ...WORKFLOW, inputs: { x: { type: 'text' } } },
       /^inputs\.x: .*; write a JSON Schema/,
