@@ -24,9 +24,9 @@ import type { Compactor } from './compaction.ts';
 import { createCompactor } from './compactor.ts';
 import { confinedTools, limitsOf } from './confines.ts';
 import { contextReport } from './context-report.ts';
-import { failureText } from './failure-text.ts';
 import { withExpand } from './expand-tool.ts';
 import { Expansion } from './expansion.ts';
+import { failureText } from './failure-text.ts';
 import { canReadBack } from './gate.ts';
 import { LastCall } from './last-call.ts';
 import type { Modes, ModeTurn } from './modes/modes.ts';
@@ -141,6 +141,7 @@ async function openTurn(
   const models = deps.models();
   await models.ready?.(input.settings.model ?? models.defaultModel);
   const { session, turnId } = input;
+  const prepared = await contexts.current(context, input.chat, input.person);
   const means = {
     toolbox: withExpand(
       confinedTools(deps.toolbox(), input.confines),
@@ -148,7 +149,6 @@ async function openTurn(
       prepared.history,
     ),
     rights: new TurnRights(input.rights),
-  const prepared = await contexts.current(context, input.chat, input.person);
   };
   const timeZone = input.person.timeZone ?? settings.timeZone;
   const stampOf = stampsIn(timeZone);
