@@ -73,7 +73,8 @@ const RUN_WORDS =
   /^(?:please\s+|bitte\s+|could you\s+|can you\s+)?(?:run|execute|führe?|starte|exécute|lance|ejecuta|corre|esegui)\s+(?:(?:the|den|die|la|le|el|il)\s+)?(?:(?:command|script|program|befehl|kommando|skript|commande|comando)\s*:?\s+)?/iu;
 const AFTERWARDS =
   /\s*(?:,?\s*(?:please|bitte|for me|aus|s'il te plaît|por favor|per favore))*[.!?]*$/iu;
-const NO_ARGUMENT = /^(?:me|a|an|the|sure|it|up|my|some|us|your?|dir|mir|sich|das)$/i;
+const NO_ARGUMENT =
+  /^(?:me|a|an|the|sure|it|up|my|some|us|your?|is|are|was|has|can|dir|mir|sich|das|ist|sind|est|es|è|kann|peut|puede|può)$/iu;
 
 /** The command a sentence asks to run, without the sentence; undefined where it names none. */
 export function commandIn(text: string): string | undefined {
@@ -139,7 +140,7 @@ export function replacementFor(path: string, text: string) {
 }
 
 const SEARCH_WORDS =
-  /^[\s\S]*?(?:search(?:\s+(?:the\s+)?(?:web|internet|net|online))?\s+(?:for|about)|look\s+up|find\s+out\s+about|google(?:\s+for)?|(?:suche?|recherchiere?)(?:\s+(?:im\s+(?:netz|internet|web)))?(?:\s+(?:nach|zu|mal))?|finde\s+heraus,?|(?:cherche|recherche)(?:\s+sur\s+(?:internet|le\s+web))?|busca(?:r)?(?:\s+en\s+(?:internet|la\s+web))?|cerca(?:\s+(?:su\s+internet|sul\s+web|in\s+rete))?)\s+/iu;
+  /^[\s\S]*?(?:search(?:\s+(?:the\s+)?(?:web|internet|net|online))?\s+(?:for|about)|look\s+up|find\s+out\s+about|google(?:\s+(?:for|mal))?|(?:suche?|recherchiere?)(?:\s+(?:im\s+(?:netz|internet|web)))?(?:\s+(?:nach|zu|mal))?|finde\s+heraus,?|(?:cherche|recherche)(?:\s+sur\s+(?:internet|le\s+web))?|busca(?:r)?(?:\s+en\s+(?:internet|la\s+web))?|cerca(?:\s+(?:su\s+internet|sul\s+web|in\s+rete))?)\s+/iu;
 
 /** What is to be looked for, without the words that ask for it. */
 export function queryIn(text: string): string {

@@ -33,11 +33,11 @@ const STUDY = word(
   'research|report|summari[sz]e|summary|analy[sz]e|zusammenfass\\w*|fasse?|analysiere?|recherchiere?|bericht\\w*|résume[rz]?|analyser?|rapport|resum\\w*|analiza\\w*|informe|riassum\\w*|analizza\\w*',
 );
 const NEWS = word(
-  'latest news|neueste[nr]? nachrichten|dernières nouvelles|últimas noticias|ultime notizie',
+  'latest (?:local )?news|neueste[nr]? (?:lokale[nr]? )?nachrichten|dernières nouvelles|últimas noticias|ultime notizie',
 );
 const LOCAL = word('local|lokal\\w*|locale?s?|locali');
 const READ = word(
-  'read|show|cat|display|open|print|lies|lese|zeige?|öffne|lis|affiche|montre|ouvre|lee|muestra|abre|leggi|mostra|mostrami|apri',
+  'read|show|cat|display|open|print|lies|lese|zeige?|öffne|lis|affiche|montre|ouvre|lee|muestra|muéstrame|abre|leggi|mostra|mostrami|apri',
 );
 const WRITE =
   /^\s*(?:please\s+|bitte\s+)?(?:write|schreibe?|écris|escribe|scrivi)(?![\p{L}])|write a new|create a (?:new )?file|save (?:[^\n]*? )?(?:to|as)(?![\p{L}])|erstelle? (?:eine )?(?:neue )?datei|speichere?(?![\p{L}])|crée un (?:nouveau )?fichier|enregistre|crea un (?:nuevo )?archivo|guarda|crea un (?:nuovo )?file|salva(?![\p{L}])/iu;
@@ -45,7 +45,7 @@ const EDIT = word(
   'edit|modify|change|fix|replace|correct|bearbeite|ändere?|ersetze?|korrigiere?|modifie|remplace|corrige|edita|modifica|cambia|reemplaza|sostituisci|correggi',
 );
 const LIST =
-  /^\s*ls(?:\s|$)|^\s*list\s+\S+\s*$|(?<!\p{L})list\s[^\n]*(?:files?|folders?|director)|^\s*what files|liste?\s[^\n]*(?:dateien|ordner|fichiers|archivos)|welche dateien|quels fichiers|qué archivos|(?:elenca|quali)\s[^\n]*file/iu;
+  /^\s*ls(?:\s|$)|^\s*list\s+\S+\s*$|(?<!\p{L})list\s[^\n]*(?:files?|folders?|director)|^\s*what files|(?<!\p{L})(?:list[ae]?|zeige?|montre|affiche|muestra|muéstrame)(?!\p{L})[^\n]*(?<!\p{L})(?:dateien|ordner|fichiers|archivos)|welche dateien|quels fichiers|qué archivos|(?<!\p{L})show\s(?:me\s)?(?:the|all|my)\s(?:files|folders)|(?:elenca|quali)\s[^\n]*file|mostra(?:mi)?\s(?:i|tutti i|i miei)\sfile(?!\p{L})/iu;
 const isListOfPath = (text: string) => /^\s*list\s/i.test(text) && pathIn(text) !== undefined;
 const RUN =
   /^\s*(?:please\s+|bitte\s+)?(?:run|execute|cargo|npm|git|make|python3?|führe?|starte|exécute|lance|ejecuta|esegui)(?![\p{L}])|run the|execute the|build the|compile the|run my/iu;
