@@ -75,11 +75,11 @@ export function takenBy(
     0,
   );
   const taken = { type: taskTypeOf(used), rounds, tokens, tools: used.length };
-  if (isDone) return { ...taken, outcome: 'done' };
-  if (rounds >= limits.maxRounds) return { ...taken, outcome: 'limit', hit: 'rounds' };
-  // A turn writes its last words before its tokens are used up.
-  const isSpent = 2 * tokens >= limits.maxTokens;
-  return isSpent ? { ...taken, outcome: 'limit', hit: 'tokens' } : { ...taken, outcome: 'failed' };
+  // The last words of a turn that ends at a limit are a call more, or come before its tokens are used
+  // up; an answer that was written so counts as one and may still lack what the helper was for.
+  if (answers.length > limits.maxRounds) return { ...taken, outcome: 'limit', hit: 'rounds' };
+  if (2 * tokens >= limits.maxTokens) return { ...taken, outcome: 'limit', hit: 'tokens' };
+  return { ...taken, outcome: isDone ? 'done' : 'failed' };
 }
 
 export type Advice = {

@@ -103,7 +103,9 @@ it('reads off a turn what it took, and at which limit it ended', () => {
   expect(takenBy(entries, limits, true)).toEqual({
     ...{ type: 'shell', rounds: 2, tokens: 1000, tools: 1, outcome: 'done' },
   });
-  expect(takenBy(entries, limits, false)).toMatchObject({ outcome: 'limit', hit: 'rounds' });
+  // It had to end, and wrote that it did.
+  const over = takenBy([round, tool, round, tool, round], limits, true);
+  expect(over).toMatchObject({ rounds: 2, outcome: 'limit', hit: 'rounds' });
   const dry = { maxRounds: 9, maxTokens: 1500 };
   expect(takenBy(entries, dry, false)).toMatchObject({ outcome: 'limit', hit: 'tokens' });
   const other = takenBy(entries, { maxRounds: 9, maxTokens: 5000 }, false);
