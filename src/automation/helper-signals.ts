@@ -52,7 +52,7 @@ export function createHelperSignals(deps: HelperSignalsDeps): HelperSignals {
         if (event.type === 'text_delta') text += event.text;
         if (event.type === 'text_discarded') text = '';
         if (event.type === 'tool_started') {
-          const news = signalsIn(text).filter((said) => !told.has(said));
+          const news = [...new Set(signalsIn(text))].filter((said) => !told.has(said));
           for (const said of news.slice(0, MAX_SIGNALS - told.size)) {
             told.add(said);
             await report(run, input, said);

@@ -3,7 +3,14 @@
 
 import { describe, expect, it } from 'vitest';
 import { antiDriftSchema, proprioceptionSchema } from '../../src/core/config-steadiness.ts';
-import { calls, createScriptedModel, SCRIPTED_MODEL, says } from '../support/scripted-model.ts';
+import { ProviderError } from '../../src/core/errors.ts';
+import {
+  breaksOff,
+  calls,
+  createScriptedModel,
+  SCRIPTED_MODEL,
+  says,
+} from '../support/scripted-model.ts';
 import { createRig, type RigOptions, textOf } from './agent-rig.ts';
 
 const ON = antiDriftSchema.parse({ enabled: 'auto' });
@@ -207,4 +214,28 @@ it('earlier turns are shown lighter the older they are, and can be read again', 
   const before = rig.model.requests.at(-3)?.messages.slice(0, 3);
   expect(shown.slice(0, 3)).toEqual(before);
   rig.model.assertDone();
+});
+
+it('a summary is written for the model that reads it, where that is switched on', async () => {
+  const compaction = { keepTokens: 100, summaryTokens: 300 };
+  for (const forAudience of [true, undefined] as const) {
+    const more = forAudience === undefined ? {} : { forAudience };
+    const rig = await createRig({ local: true, compaction: { ...compaction, ...more } });
+    for (let n = 1; n <= 6; n += 1) {
+      rig.model.script(says(`Answer ${n}. ${'lorem ipsum dolor '.repeat(60)}`));
+      await rig.ask(n, `Question ${n}`);
+    }
+    const failure = { kind: 'context_overflow' } as const;
+    const about = { provider: 'test', model: SCRIPTED_MODEL };
+    const tooLong = new ProviderError('too long', { failure, ...about });
+    rig.model.script(breaksOff('', tooLong), says('Task: to ask.'), says('seven'));
+    expect((await rig.ask(7, 'Question 7')).answers).toEqual(['seven']);
+    const system = rig.model.requests
+      .at(-2)
+      ?.system.map(({ text }) => text)
+      .join('');
+    expect(system).toContain('You keep the notes');
+    expect(system?.includes('What was said last counts most')).toBe(forAudience === true);
+    rig.model.assertDone();
+  }
 });

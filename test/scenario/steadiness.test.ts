@@ -1,0 +1,117 @@
+// A small local model kept on its course in the whole program: an answer without end is broken off on
+// the wire and in the figures, and a helper at work reaches the turn that asked, and no other one.
+
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { type BotApi, startBotApi } from '../support/bot-api.ts';
+import { makeTestHome, type TestHome } from '../support/gateway-process.ts';
+import {
+  type LlmReply,
+  type LlmRequest,
+  type LlmServer,
+  startLlmServer,
+} from '../support/llm-server.ts';
+
+const PERSON = 920;
+const OTHER = 921;
+const LOOP = 'Is there anything else that I can do for you today, my friend? ';
+
+let telegram: BotApi;
+let model: LlmServer;
+let home: TestHome;
+const reported = Promise.withResolvers<void>();
+const helperMayEnd = Promise.withResolvers<void>();
+
+const texts = (chat: number) =>
+  telegram.chat(chat).messages.flatMap(({ from, text }) => (from === 'bot' ? [text] : []));
+const hears = (pattern: RegExp, chat = PERSON) =>
+  telegram.waitFor(() => texts(chat).find((text) => pattern.test(text)), 15_000);
+
+const list = { name: 'list_dir', arguments: { path: '.' } };
+const REPORT = '[A helper of yours that is still at work';
+const isHelper = ({ body }: LlmRequest) => JSON.stringify(body).includes('[Task for a helper');
+
+function reply(request: LlmRequest): LlmReply {
+  const { lastUserText: text, toolResults } = request;
+  if (isHelper(request)) {
+    if (toolResults.length === 0) {
+      const said = 'CRITICAL: the disk is nearly full, stop writing\n';
+      return { chunks: ['I look.\n', said, said], toolCalls: [list] };
+    }
+    reported.resolve();
+    return { gate: helperMayEnd.promise, chunks: ['RESULT-helper'] };
+  }
+  if (text.includes('has ended')) return { chunks: ['nonce-ended'] };
+  if (text.includes(REPORT)) return { chunks: ['nonce-warned'] };
+  if (text.includes('again and again')) return { chunks: [LOOP], fault: { kind: 'endless' } };
+  if (!text.includes('tidy up')) return { chunks: ['nonce-small-talk'] };
+  if (toolResults.length > 0) return { gate: reported.promise, toolCalls: [list] };
+  return { toolCalls: [{ name: 'spawn', arguments: { action: 'spawn', task: 'Count files.' } }] };
+}
+
+beforeAll(async () => {
+  telegram = await startBotApi();
+  model = await startLlmServer({ respond: reply, models: ['qwen3:8b'] });
+  const { token, apiRoot } = telegram;
+  const allowFrom = [`${PERSON}`, `${OTHER}`];
+  home = await makeTestHome({
+    agents: {
+      defaults: { model: 'ollama/qwen3:8b' },
+      antiDrift: { enabled: 'auto' },
+      proprioception: { enabled: true },
+    },
+    localModels: { places: { ollama: 8 } },
+    providers: { ollama: { apiBase: model.openaiBase } },
+    channels: { telegram: { enabled: true, token, apiRoot, allowFrom } },
+    gateway: { port: 0 },
+    coalesce: { quietMs: 0 },
+  });
+  await home.start();
+}, 30_000);
+
+afterAll(async () => {
+  await home[Symbol.asyncDispose]();
+  await telegram[Symbol.asyncDispose]();
+  await model[Symbol.asyncDispose]();
+});
+
+it('an endless answer is broken off, asked for once more, cut, and measured; /status says what is on', async () => {
+  telegram.say(PERSON, 'say it again and again');
+  const answer = await hears(/broken off/);
+  expect(answer.split(LOOP.trim()).length).toBeLessThan(4);
+  const calls = model.requests.filter(({ lastUserText }) =>
+    lastUserText.includes('again and again'),
+  );
+  expect(calls).toHaveLength(2);
+  await Promise.all(calls.map(({ abandoned }) => abandoned));
+  const lines = (await readFile(join(home.path, 'metrics.jsonl'), 'utf8')).trim().split('\n');
+  const drifts = lines.map((line) => JSON.parse(line)).filter(({ role }) => role === 'turn');
+  const looped = { status: 'cancelled', anti_drift_score: 0.6, anti_drift_signals: ['loop'] };
+  expect(drifts).toMatchObject([looped, looped]);
+  telegram.say(PERSON, '/status');
+  const status = await hears(/Anti-drift/);
+  expect(status).toContain('Anti-drift: small and medium local models');
+  expect(status).toContain('Proprioception: a note every 8 rounds; critical reports of helpers');
+}, 30_000);
+
+it('what a helper at work holds for critical joins the running turn of whoever asked, once', async () => {
+  telegram.say(PERSON, 'tidy up');
+  await hears(/nonce-warned/);
+  telegram.say(OTHER, 'hello');
+  await hears(/nonce-small-talk/, OTHER);
+  helperMayEnd.resolve();
+  await hears(/nonce-ended/);
+  // One answer to both: it joined the turn that ran.
+  expect(texts(PERSON).slice(-2)).toEqual(['nonce-warned', 'nonce-ended']);
+  const told = model.requests.filter(({ body }) => JSON.stringify(body).includes(REPORT));
+  const turns = told.filter(({ lastUserText }) => !lastUserText.includes('has ended'));
+  expect(turns).toHaveLength(1);
+  const [turn] = turns;
+  expect(turn?.lastUserText).toContain('the disk is nearly full, stop writing');
+  expect(turn?.lastUserText.split('nearly full')).toHaveLength(2);
+  const helper = model.requests.find(isHelper);
+  expect(helper?.lastUserText).toContain('begins with "CRITICAL: "');
+  const others = model.requests.filter(({ lastUserText }) => lastUserText.includes('hello'));
+  expect(JSON.stringify(others)).not.toContain('nearly full');
+}, 30_000);
