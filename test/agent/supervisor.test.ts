@@ -266,6 +266,19 @@ it('tells the supervisor of a specialist that fails, and the person where nothin
   expect(await kind.about()).toContain('The specialist guardian guardian failed once.');
 });
 
+it('takes a specialist whose model nobody serves for one that fails', async () => {
+  const { rig, main, supervisor, kind } = await createSupervisedRig({
+    tools,
+    files: { 'agents/guardian.yaml': 'description: Watches.\nmodel: nobody/none\n' },
+  });
+  supervisor.script(says(routes('guardian', 'Check.')), says(routes('FINISH')));
+  main.script(says('I looked myself.'));
+  expect((await rig.ask(1, 'check')).answers).toEqual(['I looked myself.']);
+  expect(await kind.about()).toContain(
+    'agents/guardian.yaml: model: nobody/none is served by nobody',
+  );
+});
+
 it('leaves a supervisor alone that does not answer, and says so once', async () => {
   const { rig, main, supervisor, asked, told } = await createSupervisedRig({ tools });
   supervisor.script(doesNotAnswer, doesNotAnswer, doesNotAnswer);

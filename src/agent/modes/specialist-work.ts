@@ -2,6 +2,7 @@
 // either calls tools of its own or writes its result. What it calls is run by the turn, like any call.
 
 import type { DeclaredAgent } from '../../core/declared-agent.ts';
+import { ProviderError } from '../../core/errors.ts';
 import type { SupervisedTask, SupervisedTurn } from '../../core/supervised-turn.ts';
 import { specialistQuestion, specialistSystem, WRITE_NOW } from '../../core/supervisor-prompts.ts';
 import { repairThread } from '../../core/thread-repair.ts';
@@ -49,7 +50,10 @@ export async function workOn(turn: ModeTurn, work: Work, signal: AbortSignal): P
     agent.tools.includes(name),
   ).specs;
   const messages = messagesOf(turn, work);
-  const mustWrite = work.mustWrite || isSpent(turn, work, messages);
+  const contextTokens = windowOf(turn, who);
+  if (contextTokens === undefined) return { kind: 'failed', by };
+  const isFull = messagesTokens(messages) > contextTokens * WINDOW_SHARE;
+  const mustWrite = work.mustWrite || isFull || isSpent(work);
   const call = callOf(turn, work, { specs, messages, mustWrite });
   const asked = await askRole(turn, work, call, signal);
   if (asked.kind === 'failed') return { kind: 'failed', by };
@@ -63,7 +67,7 @@ export async function workOn(turn: ModeTurn, work: Work, signal: AbortSignal): P
   }
   const text = answer.text.replace(/^(?:[^\S\n]*\n)+/, '').trimEnd();
   if (text === '') {
-    health.failed(who, payerOf(turn));
+    health.failed(who, payerOf(turn), 'useless');
     return { kind: 'failed', by: speaker };
   }
   health.succeeded(who, payerOf(turn));
@@ -78,18 +82,23 @@ function messagesOf(turn: ModeTurn, { state, task, wrap }: Work, note?: string) 
   return repairThread([question, ...task.work, ...last]);
 }
 
-function isSpent(
-  turn: ModeTurn,
-  { agent: { limits }, who, task, elapsedMs }: Work,
-  messages: readonly ModelMessage[],
-): boolean {
+/** Undefined where nobody serves the model it is declared with. */
+function windowOf({ models, log }: ModeTurn, who: RoleModel): number | undefined {
+  try {
+    return models.resolve(who.model, 'once').contextTokens;
+  } catch (error) {
+    if (!(error instanceof ProviderError)) throw error;
+    log.warn('a specialist has no model', { ...who, error });
+    return undefined;
+  }
+}
+
+function isSpent({ agent: { limits }, task, elapsedMs }: Work): boolean {
   const rounds = task.work.filter(({ role }) => role === 'assistant').length;
-  const { contextTokens } = turn.models.resolve(who.model, 'once');
   return (
     rounds >= limits.rounds ||
     tokensSpent(task.work) >= limits.tokens ||
-    elapsedMs >= limits.seconds * 1000 ||
-    messagesTokens(messages) > contextTokens * WINDOW_SHARE
+    elapsedMs >= limits.seconds * 1000
   );
 }
 

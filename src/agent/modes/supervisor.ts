@@ -20,9 +20,12 @@ export function createSupervisor(deps: SupervisorDeps): ModeKind {
       const { agents, problems } = await deps.agents.roster();
       const main = models().defaultModel;
       const supervisor = { role: 'supervisor', model: settings().model || main } as const;
-      const specialists = agents.flatMap((each) =>
-        each.kind === 'valid' ? [health.sentence(roleOf(each.value, models(), main))] : [],
-      );
+      const specialists = agents.flatMap((each) => {
+        if (each.kind === 'broken') return [];
+        const who = roleOf(each.value, models(), main);
+        const unserved = missing(models, `agents/${each.value.name}.yaml: model`, who.model, true);
+        return unserved.length === 0 ? [health.sentence(who)] : unserved;
+      });
       const { services, maxSteps } = settings();
       return [
         health.sentence(supervisor),
