@@ -66,8 +66,8 @@ describe('the original file', () => {
       },
       {
         agents: {
-          antiDrift: { enabled: 'off', anchorInterval: 5 },
-          proprioception: { enabled: false, gradientMemory: true, rawWindow: 7 },
+          antiDrift: { anchorInterval: 5 },
+          proprioception: { gradientMemory: true, rawWindow: 7 },
         },
       },
     ],
