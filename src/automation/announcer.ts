@@ -4,6 +4,7 @@
 import type { MessageBus } from '../bus/bus.ts';
 import type { OutboundAttachment } from '../core/attachment.ts';
 import { type MessageId, messageId, type SessionKey } from '../core/ids.ts';
+import { nameAfter } from '../core/job.ts';
 import { type ChatRef, type InboundMessage, sessionKeyOf } from '../core/message.ts';
 import { createMinuteText } from '../core/zone-time.ts';
 import { aborted } from '../lib/aborted.ts';
@@ -164,9 +165,13 @@ function messageOf(
     chat: first.chat,
     sender: { kind: 'system', source: 'cron', ...(isForeign ? { isTainted: true } : {}) },
     addressing: 'direct',
-    text: announcements.map(({ title, markdown }) => `**${title}**\n\n${markdown}`).join('\n\n'),
+    text: announcements.map(spoken).join('\n\n'),
     announces: { attachments },
     sentAt: now,
     receivedAt: now,
   };
 }
+
+/** What is named after its own words is not said twice. */
+const spoken = ({ title, markdown }: Announcement) =>
+  title === nameAfter(markdown) ? markdown : `**${title}**\n\n${markdown}`;

@@ -101,13 +101,20 @@ const LATE_MS = 2 * MINUTE_MS;
 
 /** One line without signs of markup: it stands before what the job says. @throws JobError */
 export function jobName(typed: string | undefined, text: string): string {
-  const plain = (typed ?? text.slice(0, MAX_NAME_CHARS))
+  const name = typed === undefined ? nameAfter(text) : plainName(typed);
+  if (name === '') throw new JobError('Give the job a name of letters or digits.');
+  return name;
+}
+
+/** What a job is called that nobody named; empty where the text has no letters. */
+export const nameAfter = (text: string) => plainName(text.slice(0, MAX_NAME_CHARS));
+
+function plainName(text: string): string {
+  const plain = text
     .replace(/[^\p{L}\p{M}\p{N}\p{Emoji_Presentation} .,:;!?'()/+-]+/gu, ' ')
     .replace(/\s+/g, ' ')
     .trim();
-  const name = plain.slice(0, MAX_NAME_CHARS).trim().toWellFormed();
-  if (name === '') throw new JobError('Give the job a name of letters or digits.');
-  return name;
+  return plain.slice(0, MAX_NAME_CHARS).trim().toWellFormed();
 }
 
 /** The wait before another run after so many failed ones. */

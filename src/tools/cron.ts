@@ -3,7 +3,7 @@
 import { z } from 'zod';
 import { ToolError } from '../core/errors.ts';
 import type { JobWish } from '../core/job.ts';
-import { JobError } from '../core/schedule.ts';
+import { JobError, readSchedule } from '../core/schedule.ts';
 import { readDescription } from './description.ts';
 import type { Tool, ToolContext } from './tool.ts';
 
@@ -59,16 +59,11 @@ type Input = z.infer<typeof input>;
 /** `where`: asked at each call, because jobs are built later than tools. */
 export function createCron(where: () => Schedules): Tool<Input> {
   async function run(asked: Input, context: ToolContext): Promise<string> {
+    const todo = todoOf(asked);
     const schedules = where();
-    const { action, id, text, kind = 'ask', name, at, every, cron, time_zone, to } = asked;
-    if (action === 'list') return schedules.list(context);
-    if (action !== 'add') {
-      if (id === undefined)
-        throw new ToolError('invalid_arguments', `${action} needs the id of a job`);
-      return schedules.change(id, action, context);
-    }
-    if (text === undefined) throw new ToolError('invalid_arguments', 'add needs a text');
-    return schedules.add({ text, kind, name, at, every, cron, timeZone: time_zone, to }, context);
+    if (todo.kind === 'list') return schedules.list(context);
+    if (todo.kind === 'add') return schedules.add(todo.wish, context);
+    return schedules.change(todo.id, todo.kind, context);
   }
 
   return {
@@ -86,15 +81,45 @@ export function createCron(where: () => Schedules): Tool<Input> {
     access: 'schedule',
     accessOf: ({ action }) => (action === 'list' ? 'read' : 'schedule'),
     input,
+    // Nobody is asked to allow what could not be made anyway.
+    async sealOf(asked) {
+      return explained(() => {
+        todoOf(asked);
+        return '';
+      });
+    },
     describe: ({ action, id, name, text = '' }) =>
       `${action} ${id ?? name ?? text.slice(0, DETAIL_CHARS).toWellFormed()}`.trim(),
-    async run(asked, context) {
-      try {
-        return await run(asked, context);
-      } catch (error) {
-        if (error instanceof JobError) throw new ToolError('invalid_arguments', error.message);
-        throw error;
-      }
-    },
+    run: (asked, context) => explained(() => run(asked, context)),
   };
+}
+
+type Todo =
+  | { readonly kind: 'list' }
+  | { readonly kind: 'add'; readonly wish: JobWish }
+  | { readonly kind: ScheduleChange; readonly id: string };
+
+/** @throws JobError, ToolError where nothing could come of it, whenever it is done */
+function todoOf(asked: Input): Todo {
+  const { action, id, text, kind = 'ask', name, at, every, cron, time_zone, to } = asked;
+  if (action === 'list') return { kind: action };
+  if (action !== 'add') {
+    if (id === undefined)
+      throw new ToolError('invalid_arguments', `${action} needs the id of a job`);
+    return { kind: action, id };
+  }
+  if (text === undefined) throw new ToolError('invalid_arguments', 'add needs a text');
+  const isMoment = at !== undefined && every === undefined && cron === undefined;
+  // A moment is read when the job is made, by the clock of whoever asks.
+  if (!isMoment) readSchedule({ at, every, cron }, time_zone ?? '', 0);
+  return { kind: action, wish: { text, kind, name, at, every, cron, timeZone: time_zone, to } };
+}
+
+async function explained(task: () => string | Promise<string>): Promise<string> {
+  try {
+    return await task();
+  } catch (error) {
+    if (error instanceof JobError) throw new ToolError('invalid_arguments', error.message);
+    throw error;
+  }
 }
