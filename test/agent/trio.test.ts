@@ -191,7 +191,7 @@ describe('where the router fails', () => {
     }
     expect(asked.filter((name) => name === 'router')).toHaveLength(3);
     expect(notices).toEqual([
-      'The router router does not answer; I go on with the main model and its tools.',
+      'The router router does not do its part now; I go on with the main model and its tools.',
     ]);
     expect(told).toHaveLength(1);
     expect((await kinds.trio.about())[0]).toMatch(/does not answer since 2026-01-15 12:00 UTC/);
@@ -201,6 +201,18 @@ describe('where the router fails', () => {
     await rig.ask(5, 'hello');
     expect(told.at(-1)).toBe('The router router answers again.');
     expect(main.requests.at(-1)?.toolChoice).toBe('none');
+  });
+
+  it('one that answers nonsense rests as long, and that it answers a probe does not call it back', async () => {
+    const { rig, main, router, told, health, asked } = await createSharedRig('trio', {});
+    router.script(says('hm'), says('hm'), says('hm'));
+    for (const turn of [1, 2, 3, 4]) {
+      main.script(says('By myself.'));
+      await rig.ask(turn, 'hello');
+      expect(health.failing(0)).toEqual([]);
+    }
+    expect(asked.filter((name) => name === 'router')).toHaveLength(3);
+    expect(told).toEqual([expect.stringMatching(/router says nothing that can be used since/)]);
   });
 
   it('a specialist that does not answer costs its part only', async () => {

@@ -52,7 +52,7 @@ export async function askRole(
     signal.throwIfAborted();
     if (!(error instanceof ProviderError || error instanceof RoleLate)) throw error;
     turn.log.warn('a model that shares the work failed', { ...who, error });
-    return { kind: 'failed', isOut: health.failed(who, payerOf(turn)) };
+    return { kind: 'failed', isOut: health.failed(who, payerOf(turn), 'silent') };
   } finally {
     deadline[Symbol.dispose]();
     turn.time.goOn();

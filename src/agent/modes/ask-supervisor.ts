@@ -60,7 +60,7 @@ export async function askSupervisor(
   const move = readMove(answer.text, state, { agents, services: roster.services });
   const isReadable = move.kind !== 'finish' || move.why !== 'unreadable';
   if (isReadable) health.succeeded(who, payerOf(turn));
-  else health.failed(who, payerOf(turn));
+  else health.failed(who, payerOf(turn), 'useless');
   const { usage } = answer;
   const tokens =
     usage === undefined ? textTokens(answer.text) : usage.inputTokens + usage.outputTokens;

@@ -101,7 +101,7 @@ export async function digest(
     const text = answer.text.trim();
     if (isLast || answer.toolCalls.length === 0) {
       if (text !== '') return { kind: 'digested', text };
-      return { kind: 'failed', isOut: health.failed(who, payerOf(turn)) };
+      return { kind: 'failed', isOut: health.failed(who, payerOf(turn), 'useless') };
     }
     messages = [...messages, ...looked(stored, answer)];
   }

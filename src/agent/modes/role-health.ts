@@ -35,7 +35,16 @@ export type UsedRole = RoleModel & {
   readonly usedAt: number;
 };
 
-type Known = { readonly breaker: Breaker; readonly used: UsedRole; readonly sinceMs: number };
+/** `silent`: no answer came; `useless`: one that nothing could be made of. */
+type RoleFailure = 'silent' | 'useless';
+
+type Known = {
+  readonly breaker: Breaker;
+  readonly used: UsedRole;
+  readonly sinceMs: number;
+  /** Of the last failure. */
+  readonly how: RoleFailure;
+};
 
 /** For people. */
 function titleOfRole(role: RoleName): string {
@@ -68,14 +77,14 @@ export class RoleHealth {
   }
 
   /** Whether this failure is the one after which it is left alone. */
-  failed(model: RoleModel, payer: Payer): boolean {
+  failed(model: RoleModel, payer: Payer, how: RoleFailure): boolean {
     const known = this.#used(model, payer);
     const now = this.#deps.clock.monotonic();
     const wasOut = known.breaker.openUntil !== undefined;
     const breaker = afterFailure(known.breaker, this.#deps.policy(), now);
     const isOut = breaker.openUntil !== undefined && !wasOut;
     const sinceMs = isOut ? this.#deps.clock.now() : known.sinceMs;
-    this.#known.set(keyOf(model), { ...known, breaker, sinceMs });
+    this.#known.set(keyOf(model), { ...known, breaker, sinceMs, how });
     if (isOut)
       this.#deps.announce(`${this.sentence(model)} The main model does the work meanwhile.`);
     this.#wake.resolve();
@@ -91,13 +100,16 @@ export class RoleHealth {
     const since = new Date(known.sinceMs).toISOString().slice(0, 16).replace('T', ' ');
     return known.breaker.openUntil === undefined
       ? `The ${titleOf(model)} failed ${times(failures)}.`
-      : `The ${titleOf(model)} does not answer since ${since} UTC (failed ${times(failures)}).`;
+      : `The ${titleOf(model)} ${TROUBLE[known.how]} since ${since} UTC (failed ${times(failures)}).`;
   }
 
-  /** Of those used since then: which did not answer last time. Monotonic milliseconds. */
+  /**
+   * Of those used since then: which did not answer last time. That one answers again says nothing of
+   * whether its answers can be used. Monotonic milliseconds.
+   */
   failing(since: number): readonly UsedRole[] {
-    return [...this.#known.values()].flatMap(({ breaker, used }) =>
-      breaker.failures > 0 && used.usedAt >= since ? [used] : [],
+    return [...this.#known.values()].flatMap(({ breaker, used, how }) =>
+      breaker.failures > 0 && how === 'silent' && used.usedAt >= since ? [used] : [],
     );
   }
 
@@ -118,9 +130,14 @@ export class RoleHealth {
     const known = this.#known.get(keyOf(model));
     if (payer === undefined) return known;
     const used = { ...model, payer, usedAt: clock.monotonic() };
-    return { breaker: known?.breaker ?? CLOSED, used, sinceMs: known?.sinceMs ?? clock.now() };
+    const { breaker = CLOSED, sinceMs = clock.now(), how = 'silent' } = known ?? {};
+    return { breaker, used, sinceMs, how };
   }
 }
 
 const keyOf = ({ role, model }: RoleModel) => `${role}:${model}`;
+const TROUBLE: Readonly<Record<RoleFailure, string>> = {
+  silent: 'does not answer',
+  useless: 'says nothing that can be used',
+};
 const times = (count: number) => (count === 1 ? 'once' : `${count} times`);

@@ -23,4 +23,4 @@ export function missing(
 
 /** For the person whose turn finds out. */
 export const degradedNotice = (who: RoleModel) =>
-  `The ${titleOf(who)} does not answer; I go on with the main model and its tools.`;
+  `The ${titleOf(who)} does not do its part now; I go on with the main model and its tools.`;

@@ -84,7 +84,7 @@ export async function askRouter(
   }
   const tokens = tokensOf(asked.answer);
   const said = saidBy(turn, asked.answer, means);
-  const isOut = said === undefined && health.failed(who, payerOf(turn));
+  const isOut = said === undefined && health.failed(who, payerOf(turn), 'useless');
   if (said !== undefined) health.succeeded(who, payerOf(turn));
   const chosen = said ?? (settings.fallback ? ruled(turn, means) : undefined);
   if (chosen === undefined || chosen.plan.confidence < settings.minConfidence) {

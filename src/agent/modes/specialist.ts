@@ -58,7 +58,7 @@ export function specialistToolbox(turn: ModeTurn, deps: TrioDeps): Toolbox {
     trace(turn, deps, { ...asked, model: who.model, text, started });
     if (answer.kind === 'failed') return failed();
     if (text === '') {
-      deps.health.failed(who, payerOf(turn));
+      deps.health.failed(who, payerOf(turn), 'useless');
       return failed();
     }
     deps.health.succeeded(who, payerOf(turn));
