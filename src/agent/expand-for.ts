@@ -4,6 +4,7 @@
 import { hardTokens } from '../core/compaction.ts';
 import { expansionNote, MIN_EXPANSION_TOKENS, relevantNode } from '../core/expansion.ts';
 import { termsOf } from '../core/relevance.ts';
+import type { SummaryNode } from '../core/summary-node.ts';
 import { nodesInView } from '../core/summary-nodes.ts';
 import { expectedTokens, planCall } from './model-call.ts';
 import type { TurnContext } from './turn-context.ts';
@@ -14,9 +15,18 @@ const MAX_TURNS = 50;
 /** A question costs no more where a conversation is old; the tool goes further back. */
 const MAX_FILES = 3;
 
+/** What goes wrong here leaves the question as it is: the model can still ask for the node. */
 export async function expandFor(turn: TurnContext): Promise<void> {
   const nodes = nodesInView(turn.prepared.history);
   if (nodes.length === 0) return;
+  try {
+    await expand(turn, nodes);
+  } catch (error) {
+    turn.log.warn('nothing shown of what a node stands for', { error });
+  }
+}
+
+async function expand(turn: TurnContext, nodes: readonly SummaryNode[]): Promise<void> {
   const terms = termsOf(turn.input.messages.map(({ message }) => message.text).join('\n'));
   const node = relevantNode(nodes, terms);
   const tokens = node === undefined ? 0 : roomIn(turn);

@@ -2,7 +2,9 @@
 // writing the files is left to sessions/.
 
 import type { TurnId } from './ids.ts';
+import { withNodes, withTurnsBefore } from './summary-nodes.ts';
 import type { SummaryEntry, TranscriptEntry } from './transcript.ts';
+import { firstSeqOf } from './turn-id.ts';
 
 /** The `sessions` part of the configuration. */
 export type SessionPolicy = {
@@ -115,5 +117,11 @@ function carriedSummary(
   const last = left.at(-1);
   if (last === undefined) return summary === undefined ? [] : [summary];
   const omitted = (summary?.omitted ?? 0) + left.length;
-  return [{ ...(summary ?? { role: 'summary', text: '', at: last.at }), omitted }];
+  const before = summary ?? { role: 'summary' as const, text: '', at: last.at };
+  if (before.nodes === undefined) return [{ ...before, omitted }];
+  const turns = left.flatMap((entry) => {
+    const turn = turnOf(entry);
+    return turn === undefined ? [] : (firstSeqOf(turn) ?? []);
+  });
+  return [{ ...withNodes(before, withTurnsBefore(before.nodes, turns)), omitted }];
 }

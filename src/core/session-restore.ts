@@ -43,7 +43,7 @@ export function pointsIn(
       isReset ? isWord(one) : turnOf(one) === entry.undoes && isWord(one),
     );
     const said = entries.filter(({ role }) => role === 'user' || role === 'assistant');
-    const [first] = said;
+    const first = said[0] ?? entries.find(({ role }) => role === 'summary');
     if (first === undefined) return [];
     const id = isReset ? resetPoint(entry.at) : undoPoint(entry.undoes, entry.by);
     const kind = isReset ? 'new' : 'undo';

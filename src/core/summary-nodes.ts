@@ -64,3 +64,18 @@ export const inOrder = (nodes: readonly SummaryNode[]) =>
 /** Whether no turn belongs to two of them; they are in order. */
 export const areApart = (nodes: readonly SummaryNode[]) =>
   nodes.every((node, index) => (nodes[index - 1]?.before ?? 0) <= node.from);
+
+/**
+ * Turns in front of a node that leave the view there, e.g. because they were brought back into it, belong
+ * to that node from now on; what lies behind all nodes is left as it is.
+ */
+export function withTurnsBefore(
+  nodes: readonly SummaryNode[],
+  turns: readonly number[],
+): readonly SummaryNode[] {
+  return nodes.map((node, index) => {
+    const behind = nodes[index - 1]?.before ?? 0;
+    const between = turns.filter((turn) => turn >= behind && turn < node.from);
+    return between.length === 0 ? node : { ...node, from: Math.min(...between) };
+  });
+}

@@ -2,7 +2,7 @@
 // turns, a kill, a new file, forgetting, in this conversation and in no other.
 
 import { expect, it } from 'vitest';
-import { sessionKey, turnId } from '../../src/core/ids.ts';
+import { messageId, sessionKey, turnId } from '../../src/core/ids.ts';
 import { nodeId, nodesInView, rangeOfNode } from '../../src/core/summary-nodes.ts';
 import type { TranscriptEntry } from '../../src/core/transcript.ts';
 import { forgetInSessions } from '../../src/sessions/forget.ts';
@@ -62,7 +62,10 @@ async function talking({ notes = () => 'They talked about the weather.', ...more
   const answer: ScriptedCall = async function* (request, signal) {
     if (isForNode(request)) {
       knows.isAsked();
-      await knows.mayWait;
+      const ended = new Promise<void>((_, reject) => {
+        signal.addEventListener('abort', () => reject(signal.reason), { once: true });
+      });
+      await Promise.race([knows.mayWait, ended]);
       return yield* knows.isDown
         ? breaksOff('', new Error('down'))(request, signal)
         : says(knows.notes(shown(request)))(request, signal);
@@ -81,9 +84,11 @@ async function talking({ notes = () => 'They talked about the weather.', ...more
   };
   return Object.assign(rig, {
     knows,
-    async say(seq: number, text: string) {
+    async say(seq: number, text: string, isForeign = false) {
       rig.model.script(...Array.from({ length: 40 }, () => answer));
-      const { outcome } = await rig.run(rig.inputOf(seq, [text]));
+      const input = rig.inputOf(seq, [text]);
+      const messages = [{ ...input.messages[0], isForeign }] as const;
+      const { outcome } = await rig.run({ ...input, messages });
       return outcome.kind === 'answered' ? outcome.answers.at(-1) : outcome.kind;
     },
     /** What goes on behind the last turn is over. */
@@ -117,6 +122,14 @@ it('answers after 300 turns what was said in turn 1, which stands in no summary,
   expect(Math.max(...sizes)).toBeLessThan(4000);
   await rig.restart();
   expect((await rig.nodes()).map(nodeId)).toEqual(nodes.map(nodeId));
+  const inner = nodes.find(({ children }) => children !== undefined);
+  const child = inner?.children?.at(-1) ?? '';
+  const tool = createExpand({ sessions: rig.sessions, maxResultChars: () => 10_000 });
+  const place = { session: SESSION, turnId: turnId(`${SESSION}#400`) } as never;
+  expect(await tool.run({ node: nodeId(inner ?? { from: 0, before: 1 }) }, place)).toContain(child);
+  expect(await tool.run({ node: child }, place)).toContain(`reading ${rangeOfNode(child)?.from} `);
+  const report = await rig.agent.inspect(rig.inputOf(400, ['?']));
+  expect(report.nodes.map(({ id }) => id)).toEqual(nodes.map(nodeId));
 });
 
 it('shows with a question what was said behind the node that it is about, for that turn alone', async () => {
@@ -126,12 +139,20 @@ it('shows with a question what was said behind the node that it is about, for th
   await rig.say(1, 'my locker word is velvet');
   for (let seq = 2; seq < 16; seq += 1) await rig.say(seq, CHATTER);
   await rig.settled();
+  for (let seq = 16; seq < 20; seq += 1) await rig.say(seq, CHATTER);
+  const [known, asked] = [await rig.nodes(), Promise.withResolvers<void>()];
+  Object.assign(rig.knows, { mayWait: new Promise(() => undefined), isAsked: asked.resolve });
+  const killed = rig.agent.compact(SESSION, PAYER, undefined, undefined);
+  await asked.promise;
   await rig.restart();
+  expect((await killed).kind).toBe('failed');
+  expect(await rig.nodes()).toEqual(known);
+  rig.knows.mayWait = Promise.resolve();
   const whole = shown(rig.model.requests.at(-1));
-  expect(await rig.say(16, 'What is my locker word?')).toBe('It is velvet.');
+  expect(await rig.say(20, 'What is my locker word?')).toBe('It is velvet.');
   expect(rig.knows.expanded).toBe(0);
   expect(whole).not.toContain('velvet');
-  await rig.say(17, 'thanks');
+  await rig.say(21, 'thanks');
   expect(shown(rig.model.requests.findLast((one) => !isForNode(one)))).not.toContain(
     '[Word for word',
   );
@@ -162,6 +183,41 @@ it('waits for the node where the next call would be too large, and goes on witho
   const before = await rig.nodes();
   expect(await rig.say(36, CHATTER)).toContain('Noted');
   expect(await rig.nodes()).toEqual(before);
+});
+
+it('cuts a node from the messages where no model writes one, and taints only by what is behind it', async () => {
+  const rig = await talking({ notes: () => "I'm sorry, I cannot help with that." });
+  for (let seq = 1; seq < 14; seq += 1) {
+    await rig.say(seq, `page ${seq} ${CHATTER}`, seq === 2);
+  }
+  await rig.settled();
+  const nodes = await rig.nodes();
+  expect(nodes.length).toBeGreaterThan(1);
+  expect(nodes.every(({ style }) => style === 'cut')).toBe(true);
+  expect(nodes[0]?.text).toContain('page 1');
+  const prompts = rig.model.requests.filter(isForNode).map(({ system }) => system[0]?.text ?? '');
+  expect(prompts.some((text) => text.includes('bullet point'))).toBe(true);
+  const tool = createExpand({ sessions: rig.sessions, maxResultChars: () => 10_000 });
+  for (const node of nodes) {
+    const input = { node: nodeId(node) };
+    const found = await tool.run(input, {
+      session: SESSION,
+      turnId: turnId(`${SESSION}#99`),
+    } as never);
+    expect(tool.isOwn?.(input, found)).toBe(node.isForeign !== true);
+  }
+  expect(nodes.map(({ isForeign }) => isForeign === true)).toEqual(
+    nodes.map(({ from, before }) => from <= 2 && 2 < before),
+  );
+  await rig.agent.reset(SESSION);
+  const expand = () =>
+    tool.run({ node: nodeId(nodes[0] ?? { from: 0, before: 1 }) }, {
+      session: SESSION,
+      turnId: turnId(`${SESSION}#99`),
+    } as never);
+  await expect(expand()).rejects.toThrow('has no nodes');
+  await rig.sessions.restore(SESSION, 0, messageId('r'));
+  expect(await expand()).toContain('page 1');
 });
 
 it('never shows what was said in another conversation, nor takes a node that is not in view', async () => {
