@@ -4,8 +4,11 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { HELPERS_SCOPE, HelperBook } from '../../src/automation/helper-book.ts';
 import { HelperDesk } from '../../src/automation/helper-desk.ts';
+import { createHelperSeries } from '../../src/automation/helper-series.ts';
 import { HelperStarts } from '../../src/automation/helper-starts.ts';
+import { VoteBook } from '../../src/automation/vote-book.ts';
 import type { MessageBus } from '../../src/bus/bus.ts';
+import { votingSchema } from '../../src/core/config-voting.ts';
 import { BusFullError } from '../../src/core/errors.ts';
 import { channelName, chatId, DEFAULT_ACCOUNT } from '../../src/core/ids.ts';
 import { type InboundMessage, sessionKeyOf } from '../../src/core/message.ts';
@@ -156,4 +159,52 @@ it('what is long over is forgotten also while the same process goes on', async (
   await clock.jump(8 * 86_400_000);
   await desk.begin(runOf('h2'));
   expect((await book.all()).map(({ id }) => id)).toEqual(['h2']);
+});
+
+it('asks the voters of a step at once, and after a kill only the one that was not heard', async () => {
+  const { book, open } = makeRig();
+  const votes = new VoteBook(createMemoryStore());
+  const plan = { kind: 'pipeline', steps: [{ prompt: 'which?', aheadBy: 2 }] } as const;
+  const drive = () => {
+    const desk = open();
+    const begun: string[] = [];
+    const gone = new AbortController();
+    const series = createHelperSeries({
+      ...{ book, log, votes, voting: () => votingSchema.parse(undefined) },
+      desk: {
+        begin: (run) => desk.begin(run),
+        end: (id, end) => desk.end(id, end),
+        over: (id) => desk.over(id),
+      },
+      async childOf({ id: above }, child) {
+        begun.push(child.id);
+        return runOf(child.id, { ...child, series: above });
+      },
+    });
+    desk.drivenBy((run) => series.drive(run));
+    const stopped = series.run(gone.signal);
+    const kill = () => {
+      gone.abort();
+      return stopped;
+    };
+    return { desk, begun, kill };
+  };
+  const first = drive();
+  await first.desk.begin(runOf('h1', { plan }));
+  while (first.begun.length < 2) await first.desk.over('nobody');
+  expect(first.begun).toEqual(['h1-1-1-1', 'h1-1-1-2']);
+  await first.desk.end('h1-1-1-2', { ...DONE, result: 'blue' });
+  await first.kill();
+
+  const second = drive();
+  await second.desk.recover();
+  await second.desk.end('h1-1-1-1', { ...DONE, result: 'red' });
+  while (second.begun.length < 2) await second.desk.over('nobody');
+  expect(second.begun).toEqual(['h1-1-1-3', 'h1-1-1-4']);
+  await second.desk.end('h1-1-1-3', { ...DONE, result: 'Red.' });
+  await second.desk.end('h1-1-1-4', { ...DONE, result: 'red' });
+  await second.desk.over('h1');
+  expect(await book.get('h1')).toMatchObject({ state: 'done', result: 'red' });
+  expect((await votes.lines())[0]).toMatch(/: 1 \(0 accepted by the pilot voters, 1 won by a lead/);
+  await second.kill();
 });
