@@ -1,5 +1,5 @@
 // A conversation that grows long, as the person in the chat sees it: nobody waits, nothing is forgotten,
-// not after a kill in the middle of a summary either, and /compact says what it did.
+// not after a kill in the middle of a summary either, and /compact says what it did and how.
 
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { type BotApi, startBotApi } from '../support/bot-api.ts';
@@ -32,6 +32,11 @@ function honest(request: LlmRequest): LlmReply {
   const isAsked = request.lastUserText.includes('What is');
   return { ...say(isAsked ? `It is ${code}.` : `heard ${tokensOf(request)}`), usage };
 }
+
+const toolsOf = (request: LlmRequest | undefined) =>
+  (request?.body['tools'] as { function: { name: string } }[] | undefined)?.map(
+    (tool) => tool.function.name,
+  );
 
 const botTexts = () =>
   telegram
@@ -105,4 +110,16 @@ it('is summed up behind the answers, over a kill, and what was said first is sti
   const [last] = model.requests.slice(-1);
   expect(JSON.stringify(last?.body)).toContain('Summary of the earlier conversation');
   expect(JSON.stringify(last?.body)).not.toContain('0 and then it rained');
+
+  expect(await asks('/compact engine', /engine is/)).toContain('summary');
+  expect(toolsOf(last)).not.toContain('expand');
+  await asks('/compact engine lossless', /engine is lossless/);
+  for (const turn of ['one', 'two', 'three']) await asks(`${turn} ${CHATTER}`, /heard/);
+  await asks('/compact', /messages? summed up/);
+  const context = await asks('/context', /next call takes/);
+  expect(context.match(/node t\d+-\d+/g)?.length).toBe(2);
+  expect(context).toContain('node t0-');
+  expect(await asks('What is my locker code?', /^It is/)).toBe('It is KX-4711.');
+  expect(toolsOf(model.requests.at(-1))).toContain('expand');
+  expect(JSON.stringify(model.requests.at(-1)?.body)).toContain('[Node t0-');
 });
