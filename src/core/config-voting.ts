@@ -2,7 +2,7 @@
 
 import { z } from 'zod';
 import { count } from './config-fields.ts';
-import { USUAL_GATE, USUAL_MAX_FLAGGED, usualMost, type VoteTerms } from './vote.ts';
+import { USUAL_GATE, USUAL_MAX_FLAGGED } from './vote.ts';
 
 const share = (usual: number, about: string) =>
   z.number().min(0).max(1).default(usual).describe(about);
@@ -44,11 +44,3 @@ export const calibrationSchema = z
 
 export type VotingConfig = z.infer<typeof votingSchema>;
 export type CalibrationConfig = z.infer<typeof calibrationSchema>;
-
-/** Of a vote that an answer wins by a lead of `aheadBy`. */
-export function voteTermsOf(config: VotingConfig, aheadBy: number): VoteTerms {
-  const { gate, maxEntropy, minMargin, minConfidence, maxFlagged } = config;
-  const voters = config.pilotVoters;
-  const accepting = gate ? { gate: { voters, maxEntropy, minMargin, minConfidence } } : {};
-  return { aheadBy, most: Math.max(usualMost(aheadBy), voters), maxFlagged, ...accepting };
-}

@@ -1,7 +1,7 @@
 // What comes next in a pipeline or a loop, told from the answers there are: so that one that is taken
 // up after a crash goes on where it was.
 
-import { type VotingConfig, voteTermsOf } from './config-voting.ts';
+import type { VotingConfig } from './config-voting.ts';
 import type { HelperRun, PartAnswer, Plan, Step, Until } from './subagent.ts';
 import {
   type Ballot,
@@ -11,6 +11,7 @@ import {
   type Verdict,
   verdictOf,
 } from './vote.ts';
+import { voteTermsOf } from './vote-terms.ts';
 
 export type Next =
   | {
