@@ -3,7 +3,7 @@
 // next start on.
 
 import { discoveryPlaces } from '../core/discovery-places.ts';
-import { CLUSTER_SCOPE, ClusterBook, type HostRow, hostName } from '../gateway/cluster-book.ts';
+import { CLUSTER_SCOPE, ClusterBook, hostName } from '../gateway/cluster-book.ts';
 import { type ClusterDesk, createClusterDesk, peerLines } from '../gateway/cluster-desk.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
@@ -12,6 +12,7 @@ import { PeerSet, type PeerSpec } from '../providers/peer-set.ts';
 import type { StateStore } from '../store/store.ts';
 import type { BackgroundWork } from './gateway-service.ts';
 import type { LiveConfig } from './live-config.ts';
+import { hostSpec, peerSpecs } from './peer-specs.ts';
 
 export type ClusterParts = {
   readonly live: LiveConfig;
@@ -37,9 +38,10 @@ export async function buildCluster(parts: ClusterParts): Promise<BuiltCluster> {
 
 async function rememberedOf({ live, store }: ClusterParts) {
   const book = new ClusterBook(store.scope(CLUSTER_SCOPE));
-  const { peers } = live.config.cluster;
   const had = await Promise.all(
-    peers.map(async ({ name, apiBase }) => [name, await book.had(name, trimmed(apiBase))] as const),
+    peerSpecs(live.config.cluster, []).map(
+      async ({ name, apiBase }) => [name, await book.had(name, apiBase)] as const,
+    ),
   );
   const hosts = (await book.all()).map(
     ({ address, models }) => [hostName(address), models] as const,
@@ -84,15 +86,7 @@ class Cluster implements BuiltCluster {
 
   /** What is configured and confirmed now may be asked, and nobody else. */
   async taken(): Promise<void> {
-    const configured = this.#settings.peers.map((peer) => ({
-      ...peer,
-      apiBase: trimmed(peer.apiBase),
-    }));
-    const names = new Set(configured.map(({ name }) => name));
-    const confirmed = (await this.#book.all())
-      .filter(({ state, address }) => state === 'confirmed' && !names.has(hostName(address)))
-      .map(specOf);
-    await this.peers.replace([...configured, ...confirmed]);
+    await this.peers.replace(peerSpecs(this.#settings, await this.#book.all()));
   }
 
   async #look(signal: AbortSignal): Promise<void> {
@@ -131,7 +125,7 @@ class Cluster implements BuiltCluster {
     const row = await this.#book.get(address);
     if (row?.mark === mark) return;
     const said = { address, kind, models, mark, seenAt: clock.now() };
-    if (row?.state === 'confirmed') return this.#changed(specOf(row), said);
+    if (row?.state === 'confirmed') return this.#changed(hostSpec(row), said);
     if (row === undefined) log.info('model server found', { address });
     await this.#book.put({ ...said, state: row?.state ?? 'found' });
   }
@@ -151,10 +145,3 @@ class Cluster implements BuiltCluster {
     );
   }
 }
-
-function specOf({ address, kind, mark }: HostRow): PeerSpec {
-  const apiBase = `http://${address}/v1`;
-  return { name: hostName(address), apiBase, apiKey: '', kind, plainHttp: false, mark };
-}
-
-const trimmed = (base: string) => base.replace(/\/+$/, '');

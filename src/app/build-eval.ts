@@ -4,6 +4,7 @@
 import type { SpendingGuard } from '../agent/spending.ts';
 import type { Environment } from '../core/environment.ts';
 import { chatId, DEFAULT_ACCOUNT } from '../core/ids.ts';
+import { type ChatRef, sessionKeyOf } from '../core/message.ts';
 import { type CostCounter, createCostCounter } from '../eval/cost.ts';
 import type { Trial } from '../eval/eval.ts';
 import { createSubject } from '../eval/subject.ts';
@@ -18,7 +19,8 @@ import { openEmbeddedStore } from '../store/embedded.ts';
 import { holdHome } from '../store/home-lock.ts';
 import type { StateStore } from '../store/store.ts';
 import { openMetricsFile } from '../telemetry/metrics-file.ts';
-import { LOCAL_MODELS_SCOPE } from './build-models.ts';
+import { buildLocalOnly } from './build-local-only.ts';
+import { clusterOf, LOCAL_MODELS_SCOPE } from './build-models.ts';
 import { SPENDING_SCOPE } from './build-spending.ts';
 import type { LoadedConfig } from './config.ts';
 import type { Home } from './home.ts';
@@ -71,11 +73,16 @@ export async function openPurse(
   const loadImage = async () =>
     ({ kind: 'unreadable', reason: 'images are not shown here' }) as const;
   const forAll = await openModelForAll(store.scope(LOCAL_MODELS_SCOPE), live);
-  const models = await createModels({ live, env, clock, log, forAll, loadImage });
+  const cluster = await clusterOf({ live, clock, log, store, tell: () => undefined });
+  resources.defer(async () => cluster?.peers.replace([]));
+  const peers = cluster === undefined ? {} : { peers: cluster.peers };
+  const models = await createModels({ live, env, clock, log, forAll, loadImage, ...peers });
+  const routes = { sessionOf: async (chat: ChatRef) => sessionKeyOf(chat) };
+  const only = buildLocalOnly({ live, store, models, routes: () => routes });
   const { prices } = live.config.models;
   const { currency } = live.config.limits.budget;
   const maxMicros = maxCost === undefined ? undefined : Math.round(maxCost * MICROS);
-  const cost = createCostCounter({ inner, prices, currency, maxMicros });
+  const cost = createCostCounter({ inner: only.guard(inner), prices, currency, maxMicros });
   return { models: models.current(), cost, clock };
 }
 

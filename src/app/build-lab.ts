@@ -79,6 +79,7 @@ export async function openLab(wish: LabWish, resources: AsyncDisposableStack): P
     persons: () => people.persons,
     questions: () => nobody(),
     forgetful: () => [],
+    closedTo: async () => [],
   });
   const side = createSideModel({ spending, clock, models: () => models });
   const agent = buildAgent(

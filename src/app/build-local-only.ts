@@ -33,7 +33,8 @@ export function buildLocalOnly({ live, store, models, routes }: LocalOnlyParts):
   const sessionOf = (chat: ChatRef) => routes().sessionOf(chat);
 
   async function makersOf(id: string): Promise<readonly SessionKey[]> {
-    const maker = (await jobs.get(id))?.maker;
+    const job = (await jobs.get(id)) ?? (await jobs.gone.all()).find((each) => each.id === id);
+    const maker = job?.maker;
     if (maker?.kind !== 'person') return [];
     return [...new Set([sessionKeyOf(maker.chat), await sessionOf(maker.chat)])];
   }
@@ -46,7 +47,8 @@ export function buildLocalOnly({ live, store, models, routes }: LocalOnlyParts):
       const { channel, chat: id = '' } = chatRefOf(session) ?? {};
       if (channel === JOB_CHANNEL) return makersOf(id);
       if (channel === SUBAGENT_CHANNEL) {
-        const run = await helpers.get(id);
+        const run =
+          (await helpers.get(id)) ?? (await helpers.gone.all()).find((each) => each.id === id);
         return run === undefined ? [] : [run.parent.session];
       }
       const home = channel === WORKFLOW_CHANNEL ? (await runs.get(id))?.starter.home : undefined;

@@ -9,6 +9,7 @@ import { chatsOfNobody, createWorkLeftovers } from '../automation/work-leftovers
 import type { SessionKey } from '../core/ids.ts';
 import type { InboundMessage } from '../core/message.ts';
 import { OWNER_TURN } from '../core/notes.ts';
+import type { LocalOnly } from '../gateway/local-only.ts';
 import { type Asking, createMemoryDesk, type MemoryDesk } from '../gateway/memory-desk.ts';
 import type { Persons } from '../gateway/persons.ts';
 import type { Questions } from '../gateway/question.ts';
@@ -63,6 +64,8 @@ export type MemoryParts = Foundations & {
   readonly home: Home;
   readonly resources: AsyncDisposableStack;
   readonly maxFileBytes: HandOutDeps['limit'];
+  /** What past conversations must not be read from that one. */
+  readonly closedTo: LocalOnly['closedTo'];
   /** Built later, as is what follows. */
   persons(): Persons;
   questions(): Questions;
@@ -90,7 +93,10 @@ export function buildMemory(parts: MemoryParts): BuiltMemory {
   const ownDoorChats = async (channel: string) =>
     isOwnDoor(channel) ? chatsOfChannel(folder, channel) : [];
   const whose = { persons: parts.persons, ownDoorChats };
-  const past = createPastSessions({ index, indexing, sessions, clock, ...whose });
+  const past = createPastSessions({
+    ...{ index, indexing, sessions, clock, ...whose },
+    closedTo: parts.closedTo,
+  });
   const chatsOf = ({ message, session, person }: Asking) =>
     chatsOfTurn({ chat: message.chat, session, person }, whose);
   const { exclusively, media, bus } = parts;

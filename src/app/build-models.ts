@@ -53,7 +53,7 @@ export async function buildModels(
 }
 
 /** Nothing of it is loaded where it is off. */
-async function clusterOf(parts: ClusterParts): Promise<BuiltCluster | undefined> {
+export async function clusterOf(parts: ClusterParts): Promise<BuiltCluster | undefined> {
   if (!parts.live.config.cluster.enabled) return undefined;
   const { buildCluster } = await import('./build-cluster.ts');
   return buildCluster(parts);

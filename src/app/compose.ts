@@ -90,7 +90,8 @@ async function build(
   const executor = buildExec({ live, clock, log, home, env });
   const schedules = () => automation.schedules;
   const forgetful = () => [agent.plans, deciding.asks, own.workflows.runs, modes.traces];
-  const later = { maxFileBytes, persons: () => persons, questions: () => questions, forgetful };
+  const built = { maxFileBytes, persons: () => persons, questions: () => questions };
+  const later = { ...built, forgetful, closedTo: local.only.closedTo.bind(local.only) };
   const remembering = buildMemory({ ...foundations, home, resources, ...later });
   const { sessions, files } = remembering;
   const channelOf = (name: AccountName) => manager.channel(name);
@@ -103,7 +104,7 @@ async function build(
   const ownerChat = () => ownerDoor.chat(isThere);
   const asking = { ownerChat, deciding: () => deciding, persons: () => persons };
   const { counted, desk } = await buildSpending(foundations, asking, resources);
-  const spending = local.only.guard(counted);
+  const spending = { ...local.only.guard(counted), ...local.only.paid(counted) };
   const side = createSideModel({ spending, clock, models: models.current });
   const toolServers = buildToolServers(foundations, env);
   const settings = createSessionSettings(store.scope('session-settings'));

@@ -17,6 +17,8 @@ import { type ModelProof, proveModel } from '../providers/prove-model.ts';
 import type { ModelHandle } from '../providers/provider.ts';
 import { createModelRegistry } from '../providers/registry.ts';
 import { vendorOf } from '../providers/vendors.ts';
+import type { Home } from './home.ts';
+import { peersOnce } from './peer-specs.ts';
 
 const DISCOVERY_DEADLINE_MS = 1000;
 
@@ -87,8 +89,9 @@ export async function proveConfigured(
   env: Environment,
   clock: Clock,
   signal: AbortSignal,
+  home?: Home,
 ): Promise<ModelProof & { readonly model: string }> {
-  const handle = await modelInForce(withoutFallbacks(config), env, clock);
+  const handle = await modelInForce(withoutFallbacks(config), env, clock, home);
   return { ...(await proveModel(handle, signal, clock)), model: handle.name };
 }
 
@@ -106,18 +109,28 @@ export async function resolveConfigured(
   config: Config,
   env: Environment,
   clock: Clock,
+  home?: Home,
 ): Promise<string> {
-  return (await modelInForce(config, env, clock)).name;
+  return (await modelInForce(config, env, clock, home)).name;
 }
 
-async function modelInForce(config: Config, env: Environment, clock: Clock): Promise<ModelHandle> {
-  const registry = await findRegistry(config, env, clock);
+async function modelInForce(
+  config: Config,
+  env: Environment,
+  clock: Clock,
+  home?: Home,
+): Promise<ModelHandle> {
+  const registry = await findRegistry(config, env, clock, home);
   return registry.resolve(registry.defaultModel);
 }
 
 /** Looks for servers on this machine only where nothing else names a model. */
-async function findRegistry(config: Config, env: Environment, clock: Clock) {
-  const deps = { config, env, clock, log: silentLogger, random: Math.random };
+async function findRegistry(config: Config, env: Environment, clock: Clock, home?: Home) {
+  const peers = home === undefined ? undefined : await peersOnce(config, home, clock);
+  const deps = {
+    ...{ config, env, clock, log: silentLogger, random: Math.random },
+    ...(peers === undefined ? {} : { peers }),
+  };
   const known = createModelRegistry(deps);
   if (known.defaultModel !== DEMO_MODEL) return known;
   const signal = AbortSignal.timeout(DISCOVERY_DEADLINE_MS);

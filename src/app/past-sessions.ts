@@ -1,6 +1,7 @@
 // Which past conversations a turn may look into: between the two of us all of that person's, over every
 // door; in a group that group's alone; where nobody vouches for who writes, none.
 
+import type { SessionKey } from '../core/ids.ts';
 import { type ChatRef, chatRefOf, sessionKeyOf } from '../core/message.ts';
 import { GROUPS_FOLDER, PEOPLE_FOLDER } from '../core/notes.ts';
 import { chatsOf, doorOf, type Person } from '../core/person.ts';
@@ -18,6 +19,8 @@ export type PastSessionsDeps = {
   readonly indexing: SessionIndexing;
   readonly sessions: Pick<SessionStore, 'earlier'>;
   readonly clock: Clock;
+  /** Conversations of which nothing may go where that one's model is. */
+  closedTo(session: SessionKey): Promise<readonly SessionKey[]>;
   /** Built later. */
   persons(): Pick<Persons, 'get' | 'list'>;
   /** All chats of a door of our own, none of another: whoever sits at this machine has them all. */
@@ -31,15 +34,20 @@ export function createPastSessions(deps: PastSessionsDeps): PastSessions {
   return {
     async find(words, whose, limit) {
       await deps.indexing.flush();
-      const scopes = (await chatsOfTurn(whose, deps)).map(scopeOfSession);
+      const scopes = (await openTo(whose, deps)).map(scopeOfSession);
       return deps.index.find(words, { scopes, limit, now: deps.clock.now() });
     },
     async read(session, whose, question) {
-      const isTheirs = (await chatsOfTurn(whose, deps)).includes(chatOfSession(session));
+      const isTheirs = (await openTo(whose, deps)).includes(chatOfSession(session));
       if (!isTheirs || chatRefOf(session) === undefined) return undefined;
       return deps.sessions.earlier(session, question);
     },
   };
+}
+
+async function openTo(whose: WhoseTurn, deps: PastSessionsDeps): Promise<readonly string[]> {
+  const closed = (await deps.closedTo(whose.session)).map(chatOfSession);
+  return (await chatsOfTurn(whose, deps)).filter((chat) => !closed.includes(chat));
 }
 
 /** Keys of the chats whose conversations they are, without topics, that of the turn first. */

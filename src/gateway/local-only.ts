@@ -2,9 +2,16 @@
 // would make or hear, passes here. What was started from such a conversation is held as it is. Which
 // model is where, and what was started from what, others say.
 
-import type { PaidCalls, Refusal, Reservation, SpendingGuard } from '../agent/spending.ts';
+import type { SideRole } from '../agent/side-model.ts';
+import type {
+  PaidCalls,
+  PlannedCall,
+  Refusal,
+  Reservation,
+  SpendingGuard,
+} from '../agent/spending.ts';
 import type { Payer } from '../core/budget-limits.ts';
-import type { SessionKey } from '../core/ids.ts';
+import { type SessionKey, sessionKey } from '../core/ids.ts';
 import { type ChatRef, sessionKeyOf } from '../core/message.ts';
 import type { KeyValueStore } from '../store/store.ts';
 
@@ -31,10 +38,11 @@ export interface LocalOnly {
   refusal(session: SessionKey, model: string): Promise<Refusal | undefined>;
   /** A line for /status. */
   lines(session: SessionKey): Promise<readonly string[]>;
-  guard(spending: Spender): SpendingGuard & PaidCalls;
+  /** Conversations that may not be read from that one, by a model that might be a service's. */
+  closedTo(session: SessionKey): Promise<readonly SessionKey[]>;
+  guard(spending: SpendingGuard): SpendingGuard;
+  paid(calls: Pick<PaidCalls, 'reservePaid'>): PaidCalls;
 }
-
-type Spender = SpendingGuard & Pick<PaidCalls, 'reservePaid'>;
 
 /** Helpers of helpers: deeper than the configuration lets them go. */
 const MAX_STEPS = 20;
@@ -46,7 +54,7 @@ export function createLocalOnly(deps: LocalOnlyDeps): LocalOnly {
 
 class Holds implements LocalOnly {
   readonly #deps: LocalOnlyDeps;
-  #held: Promise<Set<string>> | undefined;
+  #held: Promise<Set<SessionKey>> | undefined;
 
   constructor(deps: LocalOnlyDeps) {
     this.#deps = deps;
@@ -77,20 +85,34 @@ class Holds implements LocalOnly {
     return [`Only models on your own machines are asked (${by})`];
   }
 
-  guard(spending: Spender): SpendingGuard & PaidCalls {
+  async closedTo(session: SessionKey): Promise<readonly SessionKey[]> {
+    const held = await this.#known();
+    if (held.size === 0 || (await this.holding(session)) !== undefined) return [];
+    return [...held];
+  }
+
+  guard(spending: SpendingGuard): SpendingGuard {
     return {
       modelFor: (...asked) => spending.modelFor(...asked),
       reserve: async (call, signal): Promise<Reservation | Refusal> =>
-        (await this.#refusalFor(call.payer, call.model)) ?? spending.reserve(call, signal),
-      reservePaid: (call, signal) => spending.reservePaid(call, signal),
+        (await this.#refusalFor(call)) ?? spending.reserve(call, signal),
+    };
+  }
+
+  paid(calls: Pick<PaidCalls, 'reservePaid'>): PaidCalls {
+    return {
+      reservePaid: (call, signal) => calls.reservePaid(call, signal),
       refusedElsewhere: async (payer) => refusalOf(await this.#holdingOf(payer), A_SERVICE),
     };
   }
 
-  async #refusalFor(payer: Payer, model: string): Promise<Refusal | undefined> {
+  async #refusalFor({ payer, model, role }: PlannedCall): Promise<Refusal | undefined> {
     if (!(await this.#mayHold())) return undefined;
     if (this.#deps.isHome(model)) return undefined;
-    return refusalOf(await this.#holdingOf(payer), model);
+    const refusal = refusalOf(await this.#holdingOf(payer), model);
+    return (
+      refusal ?? (role === REFLECTION ? { ...NOT_REFLECTED, text: notReflected(model) } : undefined)
+    );
   }
 
   async #holdingOf({ session, chat }: Payer): Promise<Holding> {
@@ -116,8 +138,10 @@ class Holds implements LocalOnly {
   }
 
   /** Read once; nobody else writes it. */
-  async #known(): Promise<Set<string>> {
-    this.#held ??= this.#deps.state.list('').then((rows) => new Set(rows.map(({ key }) => key)));
+  async #known(): Promise<Set<SessionKey>> {
+    this.#held ??= this.#deps.state
+      .list('')
+      .then((rows) => new Set(rows.map(({ key }) => sessionKey(key))));
     try {
       return await this.#held;
     } catch (error) {
@@ -128,6 +152,11 @@ class Holds implements LocalOnly {
 }
 
 const A_SERVICE = 'a service for voice';
+/** Reads what all conversations noted. */
+const REFLECTION: SideRole = 'reflection';
+const NOT_REFLECTED = { kind: 'refused', because: 'local_only' } as const;
+const notReflected = (model: string) =>
+  `I asked nobody: ${model} is none of your own machines, and some of what I would think over comes from conversations that stay on them (/local only).`;
 
 function refusalOf(holding: Holding, what: string): Refusal | undefined {
   if (holding === undefined) return undefined;

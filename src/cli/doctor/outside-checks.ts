@@ -16,16 +16,16 @@ const CHANNEL_TIMEOUT_MS = 30_000;
 const SET_UP = 'Connect one: nanobot onboard';
 
 export async function checkModel(
-  { env, clock }: Terminal,
+  { env, clock, home }: Terminal,
   config: Config,
   isLive: boolean,
 ): Promise<Finding> {
   try {
-    const name = await resolveConfigured(config, env, clock);
+    const name = await resolveConfigured(config, env, clock, home);
     if (name === DEMO_MODEL) return warn('model', 'none: a demo answers', SET_UP);
     if (!isLive) return ok('model', `${name} (not asked; --live asks it)`);
     const signal = AbortSignal.timeout(MODEL_TIMEOUT_MS);
-    const proof = await proveConfigured(config, env, clock, signal);
+    const proof = await proveConfigured(config, env, clock, signal, home);
     if (!proof.ok) return fail('model', `${proof.model} answered nothing`, SET_UP);
     return ok('model', `${proof.model} answered in ${proof.latencyMs} ms`);
   } catch (error) {

@@ -1,0 +1,215 @@
+// Conversations that stay on one's own machines, over a real store: what is held with them, and that
+// nobody is asked on the way.
+
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import {
+  type PlannedCall,
+  type SpendingGuard,
+  SpendingRefusedError,
+} from '../../src/agent/spending.ts';
+import { buildLocalOnly } from '../../src/app/build-local-only.ts';
+import { LiveConfig } from '../../src/app/live-config.ts';
+import type { Models } from '../../src/app/models.ts';
+import { HELPERS_SCOPE, HelperBook } from '../../src/automation/helper-book.ts';
+import { JOBS_SCOPE, JobBook } from '../../src/automation/job-book.ts';
+import { configSchema } from '../../src/core/config.ts';
+import {
+  channelName,
+  chatId,
+  DEFAULT_ACCOUNT,
+  type SessionKey,
+  userId,
+} from '../../src/core/ids.ts';
+import { type Job, jobChat } from '../../src/core/job.ts';
+import { type ChatRef, sessionKeyOf } from '../../src/core/message.ts';
+import { type HelperRun, helperChat } from '../../src/core/subagent.ts';
+import { charged } from '../../src/gateway/paid-call.ts';
+import { silentLogger } from '../../src/lib/logger.ts';
+import { createLocalSites, createModelRegistry } from '../../src/providers/index.ts';
+import { openEmbeddedStore } from '../../src/store/embedded.ts';
+import type { EmbeddedStore } from '../../src/store/store.ts';
+import { createMovableClock } from '../support/movable-clock.ts';
+
+const clock = createMovableClock();
+const signal = new AbortController().signal;
+const chatOf = (id: string): ChatRef => ({
+  ...{ channel: channelName('telegram'), account: DEFAULT_ACCOUNT, chat: chatId(id) },
+});
+const HERE = chatOf('1');
+const ELSEWHERE = chatOf('2');
+const CLOUD = 'openai/sim-1';
+
+let folder: string;
+let store: EmbeddedStore;
+let asked: string[];
+let moved: Record<string, SessionKey>;
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'nanobot-test-'));
+  store = await openEmbeddedStore({ path: join(folder, 'state.db'), clock, log: silentLogger });
+  asked = [];
+  moved = {};
+});
+afterEach(async () => {
+  await store[Symbol.asyncDispose]();
+  await rm(folder, { recursive: true });
+});
+
+const inner: SpendingGuard = {
+  modelFor: (_payer, model) => model,
+  async reserve({ model }) {
+    asked.push(model);
+    return { kind: 'reserved', outputTokens: 1, settle: () => undefined };
+  },
+};
+
+function open(only = false) {
+  const config = configSchema.parse({
+    localModels: { only },
+    providers: {
+      openai: { apiKey: 'sk-x' },
+      vllm: { apiBase: 'https://models.example.com/v1' },
+      lmstudio: { apiBase: 'http://192.168.1.5:1234/v1' },
+    },
+  });
+  const loaded = { config, notes: [], path: '' } as unknown as ConstructorParameters<
+    typeof LiveConfig
+  >[0];
+  const live = new LiveConfig(loaded, {});
+  const registry = createModelRegistry({
+    ...{ config, env: {}, clock, log: silentLogger, random: () => 0.5 },
+  });
+  const models: Models = {
+    current: () => registry,
+    rebuild: async () => undefined,
+    onRebuilt: () => undefined,
+    sites: createLocalSites({ clock, places: () => 1 }),
+  };
+  const sessionOf = async (chat: ChatRef) => moved[chat.chat] ?? sessionKeyOf(chat);
+  const held = buildLocalOnly({ live, store, models, routes: () => ({ sessionOf }) });
+  const guard = held.guard(inner);
+  const ask = (
+    model: string,
+    chat = HERE,
+    more: Partial<PlannedCall> & { session?: SessionKey } = {},
+  ) => {
+    const { session, role = 'turn' } = more;
+    const sender = {
+      kind: 'person',
+      id: userId('7'),
+      verified: 'verified',
+    } as PlannedCall['payer']['sender'];
+    const payer = { chat, sender, ...(session === undefined ? {} : { session }) };
+    return guard.reserve({ payer, role, model, inputTokens: 1, outputTokens: 1 }, signal);
+  };
+  return { held, ask };
+}
+
+const kindOf = async (answer: ReturnType<SpendingGuard['reserve']>) => (await answer).kind;
+
+describe('a conversation that stays on one’s own machines', () => {
+  it('asks models at home only, whatever the call is for, also after a start', async () => {
+    const { held, ask } = open();
+    expect(await kindOf(ask(CLOUD))).toBe('reserved');
+    await held.hold(sessionKeyOf(HERE), true);
+    const anew = open();
+    for (const role of [
+      'turn',
+      'compaction',
+      'claim_check',
+      'mail_summary',
+      'router',
+      'workflow',
+    ]) {
+      expect(await anew.ask(CLOUD, HERE, { role })).toMatchObject({
+        ...{ kind: 'refused', because: 'local_only' },
+        text: expect.stringMatching(/openai\/sim-1 is none of your own machines.*\/local off/),
+      });
+    }
+    for (const model of ['vllm/qwen', 'ollama/gpt-oss:120b-cloud', 'ollama/kimi:cloud']) {
+      expect(await kindOf(anew.ask(model)), model).toBe('refused');
+    }
+    for (const model of ['ollama/qwen3:8b', 'lmstudio/qwen', 'demo/demo']) {
+      expect(await kindOf(anew.ask(model)), model).toBe('reserved');
+    }
+    expect(await kindOf(anew.ask(CLOUD, ELSEWHERE))).toBe('reserved');
+    expect(await kindOf(anew.ask(CLOUD, ELSEWHERE, { role: 'reflection' }))).toBe('refused');
+    expect(asked.filter((model) => model === CLOUD)).toHaveLength(2);
+    await anew.held.hold(sessionKeyOf(HERE), false);
+    expect(await kindOf(anew.ask(CLOUD))).toBe('reserved');
+    expect(await kindOf(open().ask(CLOUD))).toBe('reserved');
+  });
+
+  it('holds helpers of helpers, jobs made in it, and the chat that it moved to', async () => {
+    const { held, ask } = open();
+    const helper = (id: string, session: SessionKey) =>
+      ({
+        ...{ id, label: '', plan: { kind: 'task', task: '' }, depth: 1, terms: {}, attempt: 1 },
+        ...{ parent: { session, chat: HERE, payingChat: HERE }, answers: [], startedAt: 1 },
+        ...{ state: 'running', telling: 'due' },
+      }) as unknown as HelperRun;
+    const book = new HelperBook(store.scope(HELPERS_SCOPE));
+    await book.put(helper('h1', sessionKeyOf(HERE)));
+    await book.put(helper('h2', sessionKeyOf(helperChat('h1'))));
+    await new JobBook({ state: store.scope(JOBS_SCOPE), revision: store.revision }).add({
+      ...{ id: 'j1', name: 'n', kind: 'ask', text: 't', schedule: { kind: 'at' }, failures: 0 },
+      ...{ target: { kind: 'last' }, maker: { kind: 'person', chat: HERE }, enabled: true },
+      ...{ createdAt: 1, deleteAfterRun: false },
+    } as unknown as Job);
+    const below = [
+      sessionKeyOf(helperChat('h1')),
+      sessionKeyOf(helperChat('h2')),
+      sessionKeyOf(jobChat('j1')),
+    ];
+    for (const session of below)
+      expect(await kindOf(ask(CLOUD, HERE, { session }))).toBe('reserved');
+    await held.hold(sessionKeyOf(HERE), true);
+    for (const session of below) {
+      expect(await kindOf(ask(CLOUD, ELSEWHERE, { session })), session).toBe('refused');
+    }
+    expect(await kindOf(ask(CLOUD, jobChat('j1')))).toBe('refused');
+    moved = { '2': sessionKeyOf(HERE) };
+    expect(await kindOf(ask(CLOUD, ELSEWHERE))).toBe('refused');
+    // Said to be in another conversation, which the chat takes part in now.
+    expect(await kindOf(ask(CLOUD, HERE, { session: sessionKeyOf(ELSEWHERE) }))).toBe('reserved');
+  });
+
+  it('is not read from where services are asked, and no service hears or speaks in it', async () => {
+    const { held } = open();
+    const payer = {
+      chat: HERE,
+      sender: { kind: 'system', source: 'cron' },
+    } as PlannedCall['payer'];
+    const spending = held.paid({
+      reservePaid: async () => ({ kind: 'reserved', settle: () => undefined }),
+    });
+    const heard: boolean[] = [];
+    const listen = (isElsewhere: boolean) =>
+      charged(
+        { payer, micros: 0, isElsewhere, costOf: () => 0 },
+        async () => heard.push(isElsewhere),
+        {
+          ...{ spending, signal },
+        },
+      );
+    await listen(true);
+    await held.hold(sessionKeyOf(HERE), true);
+    await listen(false);
+    await expect(listen(true)).rejects.toThrow(SpendingRefusedError);
+    expect(heard).toEqual([true, false]);
+    expect(await held.closedTo(sessionKeyOf(ELSEWHERE))).toEqual([sessionKeyOf(HERE)]);
+    expect(await held.closedTo(sessionKeyOf(HERE))).toEqual([]);
+  });
+
+  it('is every one where the configuration says so, and nobody takes that back', async () => {
+    const { held, ask } = open(true);
+    await held.hold(sessionKeyOf(HERE), false);
+    expect(await ask(CLOUD)).toMatchObject({ text: expect.stringContaining('localModels.only') });
+    expect(await kindOf(ask('ollama/x', ELSEWHERE))).toBe('reserved');
+    expect(await held.holding(sessionKeyOf(ELSEWHERE))).toBe('all');
+    expect(await held.lines(sessionKeyOf(HERE))).toHaveLength(1);
+  });
+});
