@@ -97,7 +97,7 @@ function confined(input: TurnInput, run: HelperRun, deps: HelperTurnsDeps): Turn
   const [first, ...rest] = input.messages;
   const paid = (each: typeof first) => ({
     ...each,
-    message: { ...each.message, chat: parent.payingChat },
+    message: { ...each.message, session: input.session, chat: parent.payingChat },
   });
   const mayStart = depth < Math.min(deps.maxDepth(), terms.depth ?? deps.maxDepth());
   const isVote = run.plan.kind === 'task' && run.plan.isVote === true;
