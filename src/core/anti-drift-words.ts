@@ -67,7 +67,9 @@ const LANGUAGES: readonly Language[] = [
 ];
 
 /** Of the words of a text, at least. */
-const LEAST_COMMON_SHARE = 0.06;
+const LEAST_COMMON_SHARE = 0.08;
+/** A word or two of another language stand in many texts. */
+const LEAST_COMMON_WORDS = 3;
 
 /** Which part of a text fills, 0 to 1. `prose`: in lower case. */
 export function fillerShare(prose: string, count: number): number {
@@ -81,8 +83,10 @@ export function fillerShare(prose: string, count: number): number {
 function languageOf(all: readonly string[]): Language | undefined {
   const counts = LANGUAGES.map(({ common }) => all.filter((word) => common.has(word)).length);
   const most = Math.max(...counts);
+  const language = LANGUAGES[counts.indexOf(most)];
   const isClear = counts.filter((count) => count === most).length === 1;
-  return isClear && most >= all.length * LEAST_COMMON_SHARE
-    ? LANGUAGES[counts.indexOf(most)]
-    : undefined;
+  if (language === undefined || !isClear || most < all.length * LEAST_COMMON_SHARE)
+    return undefined;
+  const found = new Set(all.filter((word) => language.common.has(word)));
+  return found.size >= LEAST_COMMON_WORDS ? language : undefined;
 }

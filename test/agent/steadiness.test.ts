@@ -60,6 +60,19 @@ describe('an answer without end', () => {
     rig.model.assertDone();
   });
 
+  it('also of thinking is broken off, and a second time nothing of it is kept', async () => {
+    const rig = await createRig(LOCAL);
+    const thinks: ScriptedCall = async function* () {
+      for (;;) yield { type: 'thinking', delta: 'Wait, let me think about this once more. ' };
+    };
+    rig.model.script(thinks, says('It is 42.'), thinks, thinks, says('It is 43.'));
+    expect((await rig.ask(1, 'What is it?')).answers).toEqual(['It is 42.']);
+    const turn = rig.ask(2, 'And now?');
+    await rig.clock.advance(60_000);
+    expect((await turn).answers).toEqual(['It is 43.']);
+    rig.model.assertDone();
+  });
+
   it('of a service, or where it is switched off, is nobody’s business', async () => {
     for (const options of [{ local: true }, { settings: { antiDrift: ON } }]) {
       const rig = await createRig(options);

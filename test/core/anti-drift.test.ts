@@ -11,6 +11,7 @@ import { callId, turnId } from '../../src/core/ids.ts';
 import { steadied } from '../../src/core/steady-view.ts';
 import { repairThread } from '../../src/core/thread-repair.ts';
 import type { TranscriptEntry } from '../../src/core/transcript.ts';
+import { ENDLESS } from '../support/bad-answers.ts';
 import { essayIn, GOOD_CORPUS } from '../support/good-corpus.ts';
 import { threadFaults } from '../support/thread-faults.ts';
 
@@ -132,6 +133,19 @@ describe('junk', () => {
     expect(driftOf(readAnswer(long, false), [], POLICY)).toEqual({ score: 0, signals: [] });
   });
 
+  it('of a language without a list is never told by the words of another', () => {
+    const texts = [
+      'Så okay, ja, det er well nok bare sådan, so to say, just very rigtigt, okay, so, well.',
+      'No to okay, well, tak po prostu jest, so what, just very dobrze, okay, okay, so, well.',
+      'Nou, well, het is okay en zo is het dus echt gewoon, really, just so, very goed, okay.',
+    ];
+    for (const text of texts) {
+      expect(readAnswer(`${text} ${text}`, false).filler).toBe(0);
+    }
+    // "also" and "so" of a good German text are no English filler, and too few for German.
+    expect(readAnswer(essayIn('de'), false).filler).toBeLessThan(0.05);
+  });
+
   it('is junk only from the score on that is configured', () => {
     const text = FILLER.en;
     const strict = { ...POLICY, pollutionThreshold: 0.3 };
@@ -155,6 +169,18 @@ describe('a loop', () => {
     const kept = text.slice(0, loopIn(text, 40)?.saidAt);
     expect(kept.startsWith('Hello. ')).toBe(true);
     expect(kept.length).toBeLessThanOrEqual(`Hello. ${sentence}`.length + sentence.length);
+  });
+
+  it('is broken off while it comes, in every one of the endless answers, and left out later', () => {
+    for (const text of ENDLESS) {
+      const watch = new LoopWatch(POLICY.loopRepeats);
+      const pieces = text.match(/[\s\S]{1,37}/g) ?? [];
+      const at = pieces.findIndex((piece) => watch.isLooping('text', piece));
+      expect([text.slice(0, 80), at > 0]).toEqual([text.slice(0, 80), true]);
+      const kept = text.slice(0, watch.broken?.loop?.saidAt);
+      expect(kept.length).toBeLessThan(text.length / 4);
+      expect(shownOf([text])[0]).toMatch(LINE);
+    }
   });
 
   it('is found within milliseconds, also in a long text', () => {

@@ -17,6 +17,9 @@ const PERSON = 920;
 const OTHER = 921;
 const LOOP = 'Is there anything else that I can do for you today, my friend? ';
 
+const FILLER =
+  'Well, okay, so, basically, I think, you know, it is actually just really very simple, honestly, of course, and I mean, sure, well, okay, that is it, you know.';
+
 let telegram: BotApi;
 let model: LlmServer;
 let home: TestHome;
@@ -44,6 +47,8 @@ function reply(request: LlmRequest): LlmReply {
   }
   if (text.includes('has ended')) return { chunks: ['nonce-ended'] };
   if (text.includes(REPORT)) return { chunks: ['nonce-warned'] };
+  const chatter = /chatter (\w)$/.exec(text)?.[1];
+  if (chatter !== undefined) return { chunks: [`${FILLER}\n\nnonce-chatter-${chatter}`] };
   if (text.includes('again and again')) return { chunks: [LOOP], fault: { kind: 'endless' } };
   if (!text.includes('tidy up')) return { chunks: ['nonce-small-talk'] };
   if (toolResults.length > 0) return { gate: reported.promise, toolCalls: [list] };
@@ -89,6 +94,14 @@ it('an endless answer is broken off, asked for once more, cut, and measured; /st
   const drifts = lines.map((line) => JSON.parse(line)).filter(({ role }) => role === 'turn');
   const looped = { status: 'cancelled', anti_drift_score: 0.6, anti_drift_signals: ['loop'] };
   expect(drifts).toMatchObject([looped, looped]);
+  for (const n of 'abcdef') {
+    telegram.say(PERSON, `chatter ${n}`);
+    await hears(new RegExp(`nonce-chatter-${n}`));
+  }
+  telegram.say(PERSON, '/context');
+  expect(await hears(/Model's? context|Limit:/)).toContain(
+    'Shown shorter than they were, or left out: 1 ',
+  );
   telegram.say(PERSON, '/status');
   const status = await hears(/Anti-drift/);
   expect(status).toContain('Anti-drift: small and medium local models');
