@@ -59,11 +59,13 @@ const PLACES = 200;
 const LIFETIME_MS = 86_400_000;
 
 export function buildSubagents(parts: SubagentParts): Subagents {
-  const { live, clock, log, store, bus, sessions, files, agent, models } = parts;
+  const { live, clock, log, store, bus, sessions, files, agent, models, measuring } = parts;
   const settings = () => live.config.agents.subagents;
   const book = new HelperBook(store.scope(HELPERS_SCOPE));
   const desk = new HelperDesk({ book, bus, clock, log });
-  const votes = new VoteBook(store.scope(VOTES_SCOPE));
+  const votes = new VoteBook(store.scope(VOTES_SCOPE), (vote) =>
+    measuring.telemetry.record({ kind: 'vote', at: clock.now(), durationMs: 0, ...vote }),
+  );
   const configured = () => configuredOf(live.config);
   const calibrator = new Calibrator({
     state: store.scope(CALIBRATION_SCOPE),

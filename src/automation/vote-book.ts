@@ -4,6 +4,7 @@ import { type Figures, type Verdict, VOTE_TARGET, votersFor } from '../core/vote
 import { jsonRow, number, rowShape } from '../lib/json-row.ts';
 import { createLanes } from '../lib/lanes.ts';
 import type { KeyValueStore } from '../store/store.ts';
+import type { VoteRecord } from '../telemetry/telemetry.ts';
 
 export const VOTES_SCOPE = 'votes';
 const SUMS = 'sums';
@@ -26,18 +27,25 @@ const ROW = rowShape<Sums>({
 const NONE: Sums = { gate: 0, lead: 0, undecided: 0, votes: 0, agreed: 0, flagged: 0 };
 const PERCENT = 100;
 
+type VoteOver = Pick<VoteRecord, 'outcome' | 'votes' | 'flagged'>;
+
 export class VoteBook {
   readonly #state: KeyValueStore;
+  readonly #over: (vote: VoteOver) => void;
   readonly #lanes = createLanes();
 
-  constructor(state: KeyValueStore) {
+  /** `over` hears of each vote that ended. */
+  constructor(state: KeyValueStore, over: (vote: VoteOver) => void = () => undefined) {
     this.#state = state;
+    this.#over = over;
   }
 
   /** One that is not over is none yet. */
   async note(verdict: Verdict): Promise<void> {
     if (verdict.kind === 'ask') return;
     const how = verdict.kind === 'won' ? verdict.by : 'undecided';
+    const { votes, flagged } = verdict.figures;
+    this.#over({ outcome: how, votes, flagged });
     await this.#lanes.run(SUMS, async () => {
       const sums = await this.#sums();
       const next = { ...withAnswers(sums, verdict.figures), [how]: sums[how] + 1 };

@@ -60,6 +60,8 @@ function createSeries() {
     tokens: counter('model_tokens_total', 'Tokens as vendors count them.'),
     toolCalls: seconds('tool_call', 'Tool calls.'),
     deliveries: seconds('delivery', 'Tries to deliver.'),
+    votes: counter('votes_total', 'Votes on steps by how they ended.'),
+    voteAnswers: counter('vote_answers_total', 'Answers of voters.'),
   };
 }
 
@@ -83,6 +85,11 @@ function count(
     }
     case 'delivery':
       made.deliveries.observe({ account: record.account, status: record.status }, seconds);
+      return;
+    case 'vote':
+      made.votes.add({ outcome: record.outcome });
+      made.voteAnswers.add({ kind: 'vote' }, record.votes);
+      made.voteAnswers.add({ kind: 'flagged' }, record.flagged);
       return;
     case 'model_call': {
       const model = bounded.models(record.model);

@@ -171,6 +171,15 @@ function described(record: TelemetryRecord): Named {
       const turnId = turnOf(messageId);
       return { name: `deliver ${account}`, turnId, isError: status !== 'sent', attributes };
     }
+    case 'vote': {
+      const { outcome, votes, flagged } = record;
+      return {
+        name: 'vote',
+        turnId: undefined,
+        isError: false,
+        attributes: { outcome, votes, flagged },
+      };
+    }
     case 'arrival': {
       const { account, messageId, status } = record;
       const attributes = { 'nanobot.account': account, 'nanobot.message': messageId, status };

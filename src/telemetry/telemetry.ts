@@ -68,12 +68,23 @@ export type ArrivalRecord = Timed & {
   readonly status: 'queued' | 'duplicate' | 'other';
 };
 
+/** A vote on a step that is over. */
+export type VoteRecord = Timed & {
+  readonly kind: 'vote';
+  /** By what the pilot voters said, by a lead, or not at all. */
+  readonly outcome: 'gate' | 'lead' | 'undecided';
+  readonly votes: number;
+  /** Answers that could not be used. */
+  readonly flagged: number;
+};
+
 export type TelemetryRecord =
   | ModelCallRecord
   | ToolCallRecord
   | TurnRecord
   | DeliveryRecord
-  | ArrivalRecord;
+  | ArrivalRecord
+  | VoteRecord;
 
 export interface Telemetry {
   record(record: TelemetryRecord): void;

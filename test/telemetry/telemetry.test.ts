@@ -85,6 +85,8 @@ describe('the page for Prometheus', () => {
     const page = createPrometheus();
     for (const record of RECORDS) page.record(record);
     page.record({ ...CALL, model: 'ollama/sim', waitedMs: 4000 });
+    const vote = { at: 0, durationMs: 0, outcome: 'undecided', votes: 4, flagged: 1 } as const;
+    page.record({ kind: 'vote', ...vote });
     for (let n = 0; n < 300; n += 1) page.record({ ...CALL, model: `made-up-${n}` });
     const text = await page.render({
       ...{ pendingMessages: 3, runningTurns: 1, queuedDeliveries: 2, deadMessages: 0 },
@@ -97,6 +99,8 @@ describe('the page for Prometheus', () => {
     expect(text).toContain('nanobot_model_wait_seconds_count{model="ollama/sim",role="turn"} 1');
     expect(text).toContain('nanobot_turn_seconds_count{account="telegram",outcome="answered"} 1');
     expect(text).toContain('nanobot_queue_messages{state="pending"} 3');
+    expect(text).toContain('nanobot_votes_total{outcome="undecided"} 1');
+    expect(text).toContain('nanobot_vote_answers_total{kind="flagged"} 1');
     expect(text).toContain('nanobot_channel_up{account="telegram"} 1');
     expect(text).toContain('process_resident_memory_bytes');
     expect(text).not.toContain('made-up-250');
