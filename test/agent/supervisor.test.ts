@@ -294,6 +294,14 @@ it('leaves a supervisor alone that does not answer, and says so once', async () 
   expect(told).toHaveLength(1);
 });
 
+it('keeps what was written where supervisor and main model fail behind it', async () => {
+  const { rig, main, supervisor, guardian } = await createSupervisedRig({ tools });
+  supervisor.script(says(routes('guardian', 'Check.')), doesNotAnswer);
+  guardian.script(says(TABLE));
+  main.script(doesNotAnswer);
+  expect((await rig.ask(1, 'check')).answers).toEqual([TABLE]);
+});
+
 it('passes on what the person adds, and stops with everybody', async () => {
   const { rig, main, supervisor, guardian } = await createSupervisedRig({ tools });
   supervisor.script(says(routes('guardian', 'Check.')), says(routes('FINISH')));

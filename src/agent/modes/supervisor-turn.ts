@@ -1,6 +1,7 @@
 // One turn of the supervisor. Before each step the shared state is read from what the turn has recorded:
 // a specialist at work goes on, else the supervisor decides, until it finishes.
 
+import type { SupervisorConfig } from '../../core/config-modes.ts';
 import { cut } from '../../core/context-pack.ts';
 import type { DeclaredAgent, Service } from '../../core/declared-agent.ts';
 import type { AgentEvent } from '../../core/event.ts';
@@ -43,6 +44,7 @@ class SupervisorTurn implements TurnMode {
   readonly toolbox: Toolbox;
   readonly #turn: ModeTurn;
   readonly #deps: SupervisorDeps;
+  readonly #settings: SupervisorConfig;
   readonly #roster: AgentRoster;
   readonly #agents: readonly DeclaredAgent[];
   /** When each task was taken up here, by its place; milliseconds of the turn. */
@@ -53,6 +55,7 @@ class SupervisorTurn implements TurnMode {
   constructor(turn: ModeTurn, deps: SupervisorDeps, roster: AgentRoster) {
     this.#turn = turn;
     this.#deps = deps;
+    this.#settings = deps.settings();
     this.#roster = roster;
     this.#agents = roster.agents.flatMap((each) => (each.kind === 'valid' ? [each.value] : []));
     this.toolbox = supervisorToolbox(turn.toolbox, (signal) => this.#report(signal));
@@ -65,18 +68,14 @@ class SupervisorTurn implements TurnMode {
     const { task } = state;
     const isLast = ask.kind === 'work' && (ask.remainingRounds ?? Infinity) <= LAST_ROUNDS;
     if (task !== undefined) return this.#goOn(state, task, isLast, signal);
-    const { maxSteps } = this.#deps.settings();
+    const { maxSteps } = this.#settings;
     const decided: Decided =
       isLast || state.made.length >= maxSteps
         ? { kind: 'moved', move: { kind: 'finish', why: 'steps' }, tokens: 0 }
         : await askSupervisor(this.#turn, this.#asking(state, maxSteps), signal);
-    if (decided.kind === 'left') {
-      if (decided.isOut) yield { type: 'notice', text: degradedNotice(decided.who) };
-      return state.responses.length + state.messages.length === 0
-        ? WITH_TOOLS
-        : writingCue(this.#roster);
-    }
-    return yield* this.#follow(state, decided, signal);
+    if (decided.kind === 'moved') return yield* this.#follow(state, decided, signal);
+    if (decided.isOut) yield { type: 'notice', text: degradedNotice(decided.who) };
+    return yield* this.#finish(state, 0, signal);
   }
 
   /** What is to be recorded of an output beside its text. */
@@ -89,7 +88,7 @@ class SupervisorTurn implements TurnMode {
   }
 
   #state(): SupervisedTurn {
-    return supervisedTurn(this.#turn.thread.own, this.#deps.settings().services);
+    return supervisedTurn(this.#turn.thread.own, this.#settings.services);
   }
 
   /** What needs nobody's decision. */
@@ -109,17 +108,18 @@ class SupervisorTurn implements TurnMode {
   }
 
   #asking(state: SupervisedTurn, maxSteps: number) {
-    const { settings, health } = this.#deps;
+    const { health } = this.#deps;
+    const settings = this.#settings;
     const { rights, toolbox } = this.#turn;
     const offered = toolbox.offered(rights.current).specs.map(({ name }) => name);
     const isOffered = (service: Service) => offered.includes(service);
-    const services = settings().services.filter(isOffered);
+    const services = settings.services.filter(isOffered);
     const resting = this.#agents
       .filter((agent) => health.isResting(this.#roleOf(agent)))
       .map(({ name }) => name);
     const roster = { agents: this.#agents, resting, services };
     const left = maxSteps - state.made.length;
-    return { state, roster, left, health, settings: settings(), orders: this.#roster.supervisor };
+    return { state, roster, left, health, settings, orders: this.#roster.supervisor };
   }
 
   #roleOf(agent: DeclaredAgent) {
@@ -140,6 +140,14 @@ class SupervisorTurn implements TurnMode {
     }
     const why = move.kind === 'finish' ? move.why : 'decided';
     if (why !== 'decided') this.#turn.log.warn('the supervisor ends its work', { why });
+    return yield* this.#finish(state, tokens, signal);
+  }
+
+  async *#finish(
+    state: SupervisedTurn,
+    tokens: number,
+    signal: AbortSignal,
+  ): AsyncGenerator<AgentEvent, Cue, void> {
     const exact = (place: number) => {
       const written = this.#written.get(place);
       return written?.kind === 'done' ? written.text : undefined;
