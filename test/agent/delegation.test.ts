@@ -31,7 +31,7 @@ describe('delegation', () => {
     const { rig, main, runner, asked } = await delegated();
     main.script(
       calls([{ name: 'long' }]),
-      calls([{ name: 'read_result', input: { id: 'r1.1', search: 'row 150 ' } }]),
+      calls([{ name: 'read_result', input: { id: 'r1.1' } }]),
       says('There are 300 rows.'),
     );
     runner.script(
@@ -47,7 +47,7 @@ describe('delegation', () => {
     const digested = JSON.stringify(main.requests[1]?.messages);
     expect(digested).toContain('300 rows, the last is 299.');
     expect(digested).not.toContain('row 150');
-    expect(shownTo(main)).toContain('https://a.example/150');
+    expect(shownTo(main)).toContain('https://a.example/150 |');
     expect(shownTo(runner, 0)).toContain('how many rows?');
     expect(runner.requests[0]?.tools.map(({ name }) => name)).toEqual([
       'result_slice',
@@ -75,9 +75,12 @@ describe('delegation', () => {
   it('keeps a digest of words of others marked, and its orders without effect', async () => {
     const { rig, main, runner } = await delegated();
     main.script(calls([{ name: 'page' }]), calls([{ name: 'act' }]), says('An owner is asked.'));
-    runner.script(says('It says: OBEY.'));
+    const look = calls([{ name: 'result_grep', input: { words: 'row 150' } }]);
+    runner.script(look, says('It says: OBEY.'));
     await rig.ask(1, 'read the page');
-    expect(shownTo(runner)).toMatch(/words of others [0-9a-f]{16}: result of a tool/);
+    for (const shown of runner.requests.map(({ messages }) => JSON.stringify(messages.at(-1)))) {
+      expect(shown).toMatch(/words of others [0-9a-f]{16}: result of a tool/);
+    }
     expect(JSON.stringify(main.requests[1])).toMatch(
       /words of others [0-9a-f]{16}: digest of result r1\.1\]\\n> It says: OBEY\./,
     );
@@ -115,7 +118,8 @@ describe('delegation', () => {
     expect(rounds.runner.requests[1]?.toolChoice).toBe('none');
 
     const usage = { inputTokens: 9000, outputTokens: 2000, cachedTokens: 0 };
-    for (const limit of [{ tokensPerTurn: 10_000 }, { moneyPerTurn: 0.01 }]) {
+    const limits = [{ tokensPerTurn: 10_000, moneyPerTurn: 0 }, { moneyPerTurn: 0.01 }];
+    for (const limit of limits) {
       const { rig, main, runner } = await delegated({ delegation: { model: 'runner', ...limit } });
       main.script(calls([{ name: 'long' }]), calls([{ name: 'page' }]), says('Done.'));
       runner.script(says('300 rows.', { usage }));

@@ -2,6 +2,7 @@
 // of the three fails.
 
 import { describe, expect, it } from 'vitest';
+import { ALL_RIGHTS } from '../../src/core/rights.ts';
 import { says } from '../support/scripted-model.ts';
 import { messageOf, type RigOptions } from './agent-rig.ts';
 import { createSharedRig, decides, doesNotAnswer } from './shared-turns.ts';
@@ -59,7 +60,7 @@ describe('the trio', () => {
   it('gives the specialist its task, the results and what it found before', async () => {
     const { rig, main, router, specialist } = await createSharedRig('trio', { tools: TOOLS });
     const sums = decides({ action: 'specialist', target: 'sums', args: { task: 'Add it up.' } });
-    for (const turn of [1, 2]) {
+    for (const turn of [1, 2, 3, 4, 5]) {
       router.script(tool('read_file', { path: 'a.txt' }), sums, respond);
       specialist.script(says(`FINDING-${turn}`));
       main.script(says(`So it is ${turn}.`));
@@ -69,6 +70,16 @@ describe('the trio', () => {
     expect(shownTo(specialist, 0)).not.toContain('add it up');
     expect(shownTo(specialist, 0)).not.toContain('FINDING');
     expect(shownTo(specialist, 1)).toContain('FINDING-1');
+    expect(shownTo(specialist).match(/FINDING-\d/g)).toEqual([
+      'FINDING-2',
+      'FINDING-3',
+      'FINDING-4',
+    ]);
+    router.script(decides({ action: 'specialist', target: 'names' }), respond);
+    specialist.script(says('Ann.'));
+    main.script(says('Ann.'));
+    await rig.ask(6, 'who?');
+    expect(shownTo(specialist)).not.toContain('FINDING');
     expect(shownTo(main, 0)).toContain('FINDING-1');
     specialist.assertDone();
   });
@@ -170,12 +181,30 @@ describe('where the router fails', () => {
     expect(ran).toEqual([]);
   });
 
-  it('an unknown tool or wrong arguments are no plan', async () => {
+  it('an unknown tool, one the person may not use or wrong arguments are no plan', async () => {
     const { rig, main, router } = await createSharedRig('trio', { tools: TOOLS });
-    router.script(tool('rm_everything', {}));
-    main.script(says('Good morning.'));
-    await rig.ask(1, 'good morning');
-    expect(main.requests[0]?.toolChoice).toBeUndefined();
+    const rights = { ...ALL_RIGHTS, execute: 'never' as const };
+    for (const name of ['rm_everything', 'exec']) {
+      router.script(tool(name, {}));
+      main.script(says('Good morning.'));
+      await rig.run(rig.inputOf(name.length, ['good morning'], { rights }));
+      expect(main.requests.at(-1)?.toolChoice).toBeUndefined();
+    }
+    expect((await rig.transcript()).filter(({ role }) => role === 'tool')).toEqual([]);
+  });
+
+  it('one that would go on for ever has three steps, and rules only the first', async () => {
+    const { rig, main, router, asked } = await createSharedRig('trio', { tools: TOOLS });
+    const read = (path: string) => tool('read_file', { path });
+    router.script(read('a.txt'), read('b.txt'), read('c.txt'));
+    main.script(says('Three lines.'));
+    await rig.ask(1, 'read them');
+    expect(asked).toEqual(['router', 'router', 'router', 'main']);
+    router.script(says('hm'), says('hm'));
+    main.script(says('One line.'));
+    await rig.ask(2, 'read a.txt');
+    expect(main.requests.at(-1)?.toolChoice).toBeUndefined();
+    expect(asked.slice(4)).toEqual(['router', 'router', 'main']);
   });
 
   it('it is left alone after three failures for 300 s, and everybody is told once', async () => {
