@@ -4,7 +4,7 @@
 import type { Config } from './config.ts';
 import { emailConflicts } from './config-conflicts-email.ts';
 import { larkConflicts } from './config-conflicts-lark.ts';
-import { limitConflicts } from './config-conflicts-limits.ts';
+import { compactionConflicts, limitConflicts } from './config-conflicts-limits.ts';
 import { modeConflicts } from './config-conflicts-modes.ts';
 import { telegramConflicts } from './config-conflicts-telegram.ts';
 import { toolConflicts } from './config-conflicts-tools.ts';
@@ -27,6 +27,7 @@ const CHECKS: readonly Check[] = [
   ({ channels: { whatsapp } }) => whatsappConflicts(whatsapp),
   ({ channels: { lark } }) => larkConflicts(lark),
   limitConflicts,
+  compactionConflicts,
   toolConflicts,
   toolServerConflicts,
   voiceConflicts,

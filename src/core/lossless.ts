@@ -15,6 +15,7 @@ import { firstSeqOf } from './turn-id.ts';
 /** Nodes that become one. */
 const FAN = 4;
 const MAX_NODES = 12;
+
 export type NodePlan = {
   /** What the session has to show at its head still when the node is there. */
   readonly covered: readonly TranscriptEntry[];
@@ -66,12 +67,22 @@ function seqOf(entry: TranscriptEntry | undefined): number | undefined {
   return turn === undefined ? undefined : firstSeqOf(turn);
 }
 
+/** Whether the first turn is shown from its beginning. */
+function isBegun(raw: readonly TranscriptEntry[]): boolean {
+  const opening = raw.find((entry) => turnOf(entry) !== undefined);
+  return opening?.role === 'user' && opening.seq !== undefined;
+}
+
 /** A new file opened without messages that no node stands for. */
 function gapPlan({ summary, nodes, raw, first }: View): NodePlan | undefined {
   if (summary?.omitted === undefined || raw.length === 0) return undefined;
-  const from = nodes.at(-1)?.before ?? 0;
-  if (from >= first) return undefined;
-  const node = { from, before: first, level: 0, messages: summary.omitted };
+  // What was brought back into view may stand in front of nodes that are newer.
+  const from = nodes.findLast((node) => node.before <= first)?.before ?? 0;
+  const next = nodes.find((node) => node.from >= first)?.from ?? Number.MAX_SAFE_INTEGER;
+  // Of a turn that was cut, the beginning stands nowhere else.
+  const before = Math.min(next, isBegun(raw) ? first : first + 1);
+  if (from >= before) return undefined;
+  const node = { from, before, level: 0, messages: summary.omitted };
   return {
     finds: 'left_out',
     covered: [summary],
@@ -215,7 +226,7 @@ const isMessage = ({ role }: TranscriptEntry) =>
 
 /** The summary that holds the new node among the others. */
 export function entryWithNode(
-  { covered, node, others, keepsFrom, omitted }: NodePlan,
+  { covered, made, node, others, keepsFrom, omitted }: NodePlan,
   { text, style }: Pick<SummaryNode, 'text' | 'style'>,
   at: number,
 ): SummaryEntry {
@@ -224,7 +235,7 @@ export function entryWithNode(
     text: '',
     ...(keepsFrom === undefined ? {} : { keepsFrom }),
     ...(omitted === undefined ? {} : { omitted }),
-    ...mediaOf(covered),
+    ...mediaOf([...covered, ...made]),
     at,
   };
   const kept = others.filter((other) => !isWithin(other, node));

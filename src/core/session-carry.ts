@@ -1,7 +1,7 @@
 // What of a conversation is in view, when a new file begins and what it opens with. Reading and
 // writing the files is left to sessions/.
 
-import type { TurnId } from './ids.ts';
+import { type TurnId, turnId } from './ids.ts';
 import { withNodes, withTurnsBefore } from './summary-nodes.ts';
 import type { SummaryEntry, TranscriptEntry } from './transcript.ts';
 import { firstSeqOf } from './turn-id.ts';
@@ -109,6 +109,8 @@ export function carryOver(
   ];
 }
 
+const NO_TURN = turnId('');
+
 /** It says how much stands neither in it nor behind it. */
 function carriedSummary(
   summary: SummaryEntry | undefined,
@@ -116,12 +118,13 @@ function carriedSummary(
 ): readonly SummaryEntry[] {
   const last = left.at(-1);
   if (last === undefined) return summary === undefined ? [] : [summary];
-  const omitted = (summary?.omitted ?? 0) + left.length;
   const before = summary ?? { role: 'summary' as const, text: '', at: last.at };
-  if (before.nodes === undefined) return [{ ...before, omitted }];
-  const turns = left.flatMap((entry) => {
-    const turn = turnOf(entry);
-    return turn === undefined ? [] : (firstSeqOf(turn) ?? []);
-  });
-  return [{ ...withNodes(before, withTurnsBefore(before.nodes, turns)), omitted }];
+  if (before.nodes === undefined) {
+    return [{ ...before, omitted: (before.omitted ?? 0) + left.length }];
+  }
+  const turns = left.map((entry) => firstSeqOf(turnOf(entry) ?? NO_TURN) ?? 0);
+  const nodes = withTurnsBefore(before.nodes, turns);
+  const behind = turns.filter((turn) => turn >= (nodes.at(-1)?.before ?? 0)).length;
+  const omitted = (before.omitted ?? 0) + behind;
+  return [{ ...withNodes(before, nodes), ...(omitted === 0 ? {} : { omitted }) }];
 }

@@ -229,6 +229,11 @@ describe('settings that cannot both be meant are found at load', () => {
       'fallbackModels',
     ],
     ['a zone that is nowhere', { sessions: { timeZone: 'Mars/Olympus' } }, 'timeZone'],
+    [
+      'a hard limit below the soft one',
+      { agents: { defaults: { compaction: { lossless: { softPercent: 90 } } } } },
+      'lossless.softPercent',
+    ],
     ['limits for nobody', { limits: { exceptions: [{ who: 'telegramm:7' }] } }, 'exceptions.0.who'],
     [
       'waits the wrong way round',

@@ -123,7 +123,7 @@ describe('nodes and what is shown as it was said', () => {
             before = [];
           }
           if (kind === 'rotate') {
-            record = carryOver(windowOf(record), { carry: 'recent', rotationCarryMessages: 6 });
+            record = carryOver(windowOf(record), { carry: 'recent', rotationCarryMessages: 5 });
           }
         }
         for (let left = 40; left > 0; left -= 1) {
