@@ -81,7 +81,7 @@ export function buildWorkflows(parts: WorkflowParts): BuiltWorkflows {
     say: (run, name, text) => tellHome(run, { name, text, now: clock.now() }, bus),
     async end(run, how, result) {
       if (how !== 'cancelled') {
-        const definition = await book.definition(run.id);
+        const definition = () => book.definition(run.id);
         await parts.experience.workflowEnded(run, how, { definition, most: settings() });
       }
       await runs.end(run, how, result);

@@ -43,7 +43,7 @@ export type Experience = {
   workflowEnded(
     run: WorkflowRun,
     how: Exclude<WorkflowEnding, 'cancelled'>,
-    about: { readonly definition: Definition | undefined; readonly most: WorkflowLimits },
+    about: { readonly most: WorkflowLimits; definition(): Promise<Definition | undefined> },
   ): Promise<void>;
 };
 
@@ -86,8 +86,10 @@ export function createExperience(deps: ExperienceDeps): Experience {
         };
       }),
 
-    workflowEnded: ({ id, workflow, state, starter, startedAt }, how, { definition, most }) =>
+    workflowEnded: ({ id, workflow, state, starter, startedAt }, how, about) =>
       noted(id, async () => {
+        const { most } = about;
+        const definition = await about.definition();
         const done = (definition?.workflow.steps ?? []).filter(({ id: step }) =>
           Object.hasOwn(state.steps, step),
         );

@@ -72,9 +72,9 @@ describe('hanoi', () => {
       if (calls % 3 === 0) return fail(500);
       return say(`Disk 1 is the smallest. The next move is to **${best(lastUserText)}**.`);
     });
-    const { code, result, stderr } = await rig.measure('hanoi', '--samples', '9');
+    const { code, result, stderr } = await rig.measure('hanoi', '--samples', '18');
     expect(code).toBe(0);
-    expect(result.score).toMatchObject({ right: 6, total: 6, rate: 1, errors: 3 });
+    expect(result.score).toMatchObject({ right: 12, total: 12, rate: 1, errors: 6 });
     expect(stderr).toContain('hanoi (calibrate) with openai/sim');
     const lines = (await readFile(rig.home.metrics, 'utf8')).trim().split('\n');
     expect(lines.map((line) => JSON.parse(line).role)).toContain('eval');
@@ -103,6 +103,13 @@ describe('hanoi', () => {
     expect(tied.score).toMatchObject({ right: 0, total: 15 });
     expect(tied.figures['undecided steps']).toBe(15);
     expect(tied.items[0]?.got).toContain('a tie: ');
+
+    rig.server.respond(({ lastUserText }) => say(best(lastUserText)));
+    const gated = (await rig.measure('hanoi', '--solve', '--disks', '3', '-k', '3', '--gate'))
+      .result;
+    expect(gated.figures).toMatchObject({
+      ...{ 'votes a step': 2, 'steps accepted by the pilot voters': 7 },
+    });
   });
 });
 
@@ -305,6 +312,14 @@ describe('an evaluation that is cut off', () => {
     const dear = await rig.measure('hanoi', '--samples', '5', '--max-cost', '0.01');
     expect(dear.code).toBe(1);
     expect(dear.result.because).toMatch(/no known price/);
+
+    const price = { model: 'openai/sim', input: 10, output: 20, cached: 1 };
+    await using paid = await createEvalRig({ models: { prices: [price] } });
+    paid.server.respond(() => ({ ...say('?'), usage: { input: 1000, output: 10 } }));
+    const spent = (await paid.measure('hanoi', '--samples', '50', '--max-cost', '0.1')).result;
+    expect(spent.because).toMatch(/could pass the limit of 0\.1 USD/);
+    expect(spent.cost.money).toBeGreaterThan(0.05);
+    expect(spent.cost.money).toBeLessThan(0.1);
 
     for (const name of ['sprint', 'haystack'] as const) {
       rig.server.respond(() => {

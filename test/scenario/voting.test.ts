@@ -67,7 +67,7 @@ function helper(text: string, { tool_choice: choice }: LlmRequest['body']): LlmR
     return { ...say(nth === 1 ? '**Blue**' : 'blue.'), gate: gate.promise };
   }
   if (text.includes(':\\nDO quarrel'))
-    return say(['red', 'green', 'grey'][asked(':\nDO quarrel').length - 1] ?? 'x');
+    return say(['red', 'green', 'grey'][asked(':\nDO quarrel').length - 1] ?? 'RESULT-peace');
   const rounds = Number(/DO dig (\d+)/.exec(text)?.[1] ?? 0);
   if (results < rounds && choice !== 'none') {
     return callTools({ name: 'read_file', arguments: { path: `hole-${results}.md` } });
@@ -146,12 +146,14 @@ it('asks pilot voters side by side, without tools, takes what they agree on, and
     /^Told: Step 1: undecided, a tie after 3 votes: 1 × "red", 1 × "green", 1 × "grey"/,
   );
   await answerTo('/agents', /\(pipeline\): undecided after/);
+  // The same again is that vote anew.
+  await answerTo(quarrel, /^Told: RESULT-peace$/);
   await answerTo(
     '/status',
-    /Votes on steps: 2 \(1 accepted by the pilot voters, 0 won by a lead, 1 undecided\); 2\.5 answers each/,
+    /Votes on steps: 3 \(2 accepted by the pilot voters, 0 won by a lead, 1 undecided\); 2\.3 answers each/,
   );
   const metrics = await readFile(join(home.path, 'metrics.jsonl'), 'utf8');
-  expect(metrics.match(/"role":"vote"/g)).toHaveLength(5);
+  expect(metrics.match(/"role":"vote"/g)).toHaveLength(7);
 }, 30_000);
 
 it('asks no voter of a workflow again whose answer was there before a kill', async () => {
