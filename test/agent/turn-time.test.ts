@@ -5,6 +5,7 @@ import { TurnTime } from '../../src/agent/turn-time.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
 import { breaksOff, type ScriptedCall, says } from '../support/scripted-model.ts';
 import { createRig } from './agent-rig.ts';
+import { createSharedRig } from './shared-turns.ts';
 
 it('counts what a turn takes, and nothing of what it waits for others', async () => {
   const clock = createMovableClock();
@@ -62,6 +63,23 @@ describe('a turn that waits for a place at a local server', () => {
     await rig.clock.advance(3_600_000);
     release();
     expect((await running).outcome).toMatchObject({ answers: ['Here I am.'] });
+  });
+
+  it('lets a model that shares its work wait as long', async () => {
+    const { rig, router, main } = await createSharedRig('trio', {});
+    const { promise: go, resolve: release } = Promise.withResolvers<void>();
+    const begun = Promise.withResolvers<void>();
+    router.script(async function* (request, signal) {
+      begun.resolve();
+      yield* waiting(go)(request, signal);
+    });
+    main.script(says('By myself.'));
+    const running = rig.run(rig.inputOf(1, ['hello']));
+    await begun.promise;
+    await rig.clock.advance(3_600_000);
+    release();
+    expect((await running).outcome).toMatchObject({ answers: ['By myself.'] });
+    router.assertDone();
   });
 
   it('keeps the deadline for what is left of it', async () => {

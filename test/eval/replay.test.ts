@@ -132,6 +132,17 @@ describe('replay', () => {
         text: 'Red.',
         at,
       },
+      {
+        ...said,
+        turnId: done,
+        text: '',
+        toolCalls: [{ ...call, id: callId('c2') }],
+        throughSeq: 1,
+      },
+      {
+        ...{ role: 'tool', turnId: done, callId: callId('c2'), name: call.name, status: 'ok', at },
+        text: 'Dusty.',
+      },
       asked(done, 2, 'In one word, please.'),
       { ...said, turnId: done, text: 'Red', toolCalls: [], throughSeq: 2 },
       { role: 'turn_end', turnId: done, outcome: 'answered', answers: ['Red'], throughSeq: 2, at },
@@ -149,15 +160,19 @@ describe('replay', () => {
     ]);
 
     const threads: string[] = [];
-    rig.server.respond(({ body, toolResults }) => {
+    rig.server.respond(({ body }) => {
       threads.push(JSON.stringify(body['messages']));
       const { id: _id, ...again } = call;
-      return toolResults.length === 0 ? callTools(again) : say('Red');
+      return threads.length < 3 ? callTools(again) : say('Red');
     });
     const asNow = await rig.cli('replay', session, '--turn', '1', '--model', 'openai/other');
     expect(asNow.stdout).toContain('the same');
-    expect(threads.map((thread) => thread.includes('In one word'))).toEqual([false, true]);
-    expect(threads[1]).toContain('Red.');
+    expect(threads.map((thread) => thread.includes('In one word'))).toEqual([false, false, true]);
+    expect(threads.map((thread) => [thread.includes('Red.'), thread.includes('Dusty.')])).toEqual([
+      [false, false],
+      [true, false],
+      [true, true],
+    ]);
   });
 
   it('says so when today the record ends otherwise, and when there is no such turn', async () => {
