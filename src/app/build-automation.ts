@@ -6,6 +6,7 @@ import { createAnnouncer } from '../automation/announcer.ts';
 import { createHeartbeat } from '../automation/heartbeat.ts';
 import { createJobAskers, type JobAskers } from '../automation/job-askers.ts';
 import { createJobCourier, type JobPlace } from '../automation/job-courier.ts';
+import { createJobForgetting } from '../automation/job-forgetting.ts';
 import { createJobStart, type JobStartDeps } from '../automation/job-start.ts';
 import { withJobs } from '../automation/job-turns.ts';
 import { createOwnerNotes } from '../automation/owner-notes.ts';
@@ -46,6 +47,7 @@ export type Automation = JobAskers & {
   tell(text: string): void;
   /** The run of a job is over; told twice, the second changes nothing. */
   readonly jobEnded: Scheduler['ended'];
+  readonly forgetting: ReturnType<typeof createJobForgetting>;
   with(dispatcher: Dispatcher): Dispatcher;
   readonly background: readonly BackgroundWork[];
 };
@@ -116,6 +118,7 @@ export function buildAutomation(parts: AutomationParts): Automation {
     }),
     tell,
     jobEnded: (id, run, how, detail) => scheduler.ended(id, run, how, detail),
+    forgetting: createJobForgetting(book, changed),
     with: (dispatcher) =>
       withJobs(dispatcher, {
         ...{ agent, scheduler },

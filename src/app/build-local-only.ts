@@ -17,7 +17,7 @@ import type { Models } from './models.ts';
 
 export type LocalOnlyParts = {
   readonly live: LiveConfig;
-  readonly store: Pick<EmbeddedStore, 'scope' | 'revision'>;
+  readonly store: Pick<EmbeddedStore, 'scope'>;
   readonly models: Models;
   /** Built later than this. */
   routes(): Pick<Routes, 'sessionOf'>;
@@ -26,9 +26,8 @@ export type LocalOnlyParts = {
 const SCOPE = 'local-only';
 
 export function buildLocalOnly({ live, store, models, routes }: LocalOnlyParts): LocalOnly {
-  const { revision } = store;
   const helpers = new HelperBook(store.scope(HELPERS_SCOPE));
-  const jobs = new JobBook({ state: store.scope(JOBS_SCOPE), revision });
+  const jobs = new JobBook({ state: store.scope(JOBS_SCOPE) });
   const runs = new WorkflowBook(store.scope(WORKFLOWS_SCOPE), (text) => text);
   const sessionOf = (chat: ChatRef) => routes().sessionOf(chat);
 

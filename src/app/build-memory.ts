@@ -5,6 +5,7 @@ import { HELPERS_SCOPE, HelperBook } from '../automation/helper-book.ts';
 import { createHelperForgetting } from '../automation/helper-forgetting.ts';
 import { JOBS_SCOPE, JobBook } from '../automation/job-book.ts';
 import { chatsOfJobs } from '../automation/job-chats.ts';
+import { jobsHolding } from '../automation/job-forgetting.ts';
 import { chatsOfNobody, createWorkLeftovers } from '../automation/work-leftovers.ts';
 import type { SessionKey } from '../core/ids.ts';
 import type { InboundMessage } from '../core/message.ts';
@@ -103,7 +104,7 @@ export function buildMemory(parts: MemoryParts): BuiltMemory {
   const helperBook = new HelperBook(store.scope(HELPERS_SCOPE));
   const helpers = createHelperForgetting(helperBook);
   const held = { reader, sessions: { folder, exclusively }, index, indexing, store };
-  const book = new JobBook({ state: store.scope(JOBS_SCOPE), revision: store.revision });
+  const book = new JobBook({ state: store.scope(JOBS_SCOPE) });
   const work = { helpers: helperBook, jobs: book };
   const onDisk = (channel: string) => chatsOfChannel(folder, channel);
   const ofJobs: ForgettingDeps['chatsOfJobs'] = async (chats, isOwner) => [
@@ -117,7 +118,9 @@ export function buildMemory(parts: MemoryParts): BuiltMemory {
   const { forgetful } = parts;
   const limit = parts.maxFileBytes;
   const handedOut = createHandedOut({ state: store.scope('exports'), media, reader });
-  const forgetting = { ...held, helpers, handedOut, chatsOf, chatsOfJobs: ofJobs, forgetful };
+  const inJobs: ForgettingDeps['inJobs'] = (chats, holds) => jobsHolding(book, chats, holds);
+  const others = { helpers, handedOut, inJobs, forgetful };
+  const forgetting = { ...held, ...others, chatsOf, chatsOfJobs: ofJobs };
   const handing = { handedOut, reader, memory, working, folder, media, bus, clock, chatsOf, limit };
   const personOf: TurnPersonOf = (message) => createTurnPersonOf(parts.persons())(message);
   const desk = createMemoryDesk({

@@ -89,7 +89,8 @@ async function build(
   const skills = buildSkills({ home, env, clock, workspace });
   const executor = buildExec({ live, clock, log, home, env });
   const schedules = () => automation.schedules;
-  const forgetful = () => [agent.plans, deciding.asks, own.workflows.runs, modes.traces];
+  const kept = () => [agent.plans, deciding.asks, own.workflows.runs, modes.traces];
+  const forgetful = () => [...kept(), automation.forgetting];
   const built = { maxFileBytes, persons: () => persons, questions: () => questions };
   const later = { ...built, forgetful, closedTo: local.only.closedTo.bind(local.only) };
   const remembering = buildMemory({ ...foundations, home, resources, ...later });

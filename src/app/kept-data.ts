@@ -4,8 +4,9 @@
 import type { HelperForgetting } from '../automation/helper-forgetting.ts';
 import { forgetSaid } from '../channels/door/forget-said.ts';
 import { forgetMails } from '../channels/email/forget-mails.ts';
-import { holdsWords } from '../core/forgetting.ts';
+import { type Holds, holdsWords } from '../core/forgetting.ts';
 import { placeOfWords } from '../core/index-text.ts';
+import type { Job } from '../core/job.ts';
 import { chatRefOf } from '../core/message.ts';
 import { isoTime } from '../core/session-file.ts';
 import { verbatim } from '../core/stranger-words.ts';
@@ -27,6 +28,8 @@ export type ForgettingDeps = {
   readonly store: EmbeddedStore;
   readonly helpers: HelperForgetting;
   readonly handedOut: Pick<HandedOut, 'forget'>;
+  /** Jobs of these chats that hold the words. */
+  inJobs(chats: readonly string[], holds: Holds): Promise<readonly Job[]>;
   /** What else keeps words of conversations. */
   forgetful(): readonly Pick<HelperForgetting, 'forget'>[];
   /** Whose conversations, without topics. */
@@ -56,6 +59,9 @@ export function createForgetting(
         where: `${path}:${line}`,
         text: around(text, words),
       }));
+      for (const { id, text } of await deps.inJobs(chats, holds)) {
+        places.push({ where: `job ${id}`, text: around(text, words) });
+      }
       let count = places.length;
       for await (const { session, at, text } of findToForget(sessions.folder, chats, holds)) {
         count += 1;

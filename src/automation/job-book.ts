@@ -12,8 +12,11 @@ const PREFIX = 'job:';
 
 export type JobBookDeps = {
   readonly state: KeyValueStore;
-  /** Another number once another process has written. */
-  revision(): number;
+  /**
+   * Another number once another process has written. Left out: what is on disk is read each time, as it
+   * must be beside another book of the same process.
+   */
+  readonly revision?: () => number;
 };
 
 const JOB = rowShape<Job>({
@@ -76,6 +79,7 @@ export class JobBook {
   }
 
   #jobs(): Promise<Map<string, Job>> {
+    if (this.#deps.revision === undefined) return this.#read();
     const revision = this.#deps.revision();
     if (this.#known?.revision === revision) return this.#known.jobs;
     const known = { revision, jobs: this.#read() };

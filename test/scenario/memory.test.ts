@@ -130,7 +130,11 @@ it('shows what is kept, hands it out, and forgets for good what a person names, 
   expect(handed).not.toContain('parrot');
 
   expect(await asks(OLGA, '/forget a', /Say what to forget/)).toContain('/forget');
+  expect(await asks(OLGA, '/forget zeppelin', /Nothing that I keep/)).toContain('Nothing');
+  await asks(OLGA, '/cron add say in 5h: phone Quasimodo', /^Made: j/);
+  await asks(OLGA, '/cron add say in 6h: phone the plumber', /^Made: j/);
   const list = await asks(OLGA, '/forget quasimodo', /MEMORY\.md:/);
+  expect(list).toMatch(/job j\w+: phone Quasimodo/);
   expect(list).toContain('my dentist is Doctor');
   expect(list).not.toContain('I read about');
   telegram.press(OLGA.id, OLGA.id, 'Forget');
@@ -140,13 +144,16 @@ it('shows what is kept, hands it out, and forgets for good what a person names, 
     const content = await readFile(path, 'latin1');
     // What was done is kept in a chain that shows tampering.
     if (/audit/.test(path)) continue;
-    if (/dentist is (?:called|Doctor)|Quasimodo called/i.test(content)) holding.push(path);
+    if (/dentist is (?:called|Doctor)|Quasimodo called|phone Q/i.test(content)) holding.push(path);
     if (path.includes(`${ANNA.id}_`)) expect(content).toContain('I read about Quasimodo');
   }
   expect(holding).toEqual([]);
   const gone = await asks(OLGA, 'call session_search {"query":"dentist"}', /^result:/);
   expect(gone).not.toContain('Doctor');
   expect(await asks(OLGA, '/forget quasimodo', /Nothing that I keep/)).toContain('Nothing');
+  const jobs = await asks(OLGA, '/cron', /phone/);
+  expect(jobs).toContain('phone the plumber');
+  expect(jobs).not.toContain('Quasimodo');
 });
 
 it('keeps what a conversation came to, also where the conversation itself is gone', async () => {
