@@ -112,7 +112,7 @@ class Cluster implements BuiltCluster {
   async #search(signal: AbortSignal): Promise<void> {
     const { addresses, ports, everySecs } = this.#settings.discovery;
     while (!signal.aborted) {
-      const known = this.#settings.peers.map(({ apiBase }) => new URL(apiBase).host);
+      const known = Object.values(this.#settings.peers).map(({ apiBase }) => new URL(apiBase).host);
       const places = discoveryPlaces(addresses, ports).filter((place) => !known.includes(place));
       const found = await findHosts(places, signal);
       for (const host of found) await this.#noteFound(host);

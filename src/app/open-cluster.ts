@@ -10,7 +10,7 @@ export function openCluster(store: StateStore, { cluster }: Config): ClusterDesk
   return createClusterDesk({
     book: new ClusterBook(store.scope(CLUSTER_SCOPE)),
     peers: () =>
-      cluster.peers.map(({ name, apiBase }) => ({
+      Object.entries(cluster.peers).map(([name, { apiBase }]) => ({
         ...{ name, apiBase, models: [], isUp: undefined, isConfigured: true },
       })),
     decided: async () => undefined,

@@ -12,7 +12,10 @@ export function peerSpecs(
   { peers }: Config['cluster'],
   hosts: readonly HostRow[],
 ): readonly PeerSpec[] {
-  const configured = peers.map((peer) => ({ ...peer, apiBase: peer.apiBase.replace(/\/+$/, '') }));
+  const configured = Object.entries(peers).map(([name, peer]) => ({
+    ...{ ...peer, name },
+    apiBase: peer.apiBase.replace(/\/+$/, ''),
+  }));
   const names = new Set(configured.map(({ name }) => name));
   const confirmed = hosts.filter(
     ({ state, address }) => state === 'confirmed' && !names.has(hostName(address)),

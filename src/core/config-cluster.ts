@@ -5,14 +5,12 @@ import { count, port, seconds, secret } from './config-fields.ts';
 import { discoveryHosts } from './discovery-places.ts';
 import { isHomeUrl } from './home-address.ts';
 
-const NAME = /^[a-z0-9][a-z0-9._-]{0,63}$/;
+/** No dot: it stands in the paths of settings. */
+const NAME = /^[a-z0-9][a-z0-9_-]{0,63}$/;
+const MAX_PEERS = 50;
 
 const peer = z
   .strictObject({
-    name: z
-      .string()
-      .regex(NAME, 'Name the peer with lower-case letters, digits, ".", "_" and "-"')
-      .describe('Its models are called peer:<name>/<model>.'),
     apiBase: z
       .url({ protocol: /^https?$/, error: 'Write the whole address, as http://studio.lan:1234/v1' })
       .max(2000)
@@ -44,12 +42,15 @@ export const clusterSchema = z
       .describe('Which is asked where both have exactly the model.'),
     everySecs: seconds(5, 3600).default(60).describe('How often peers are asked what they have.'),
     peers: z
-      .array(peer)
-      .max(50)
-      .default([])
-      .refine((peers) => new Set(peers.map(({ name }) => name)).size === peers.length, {
-        error: 'Each peer needs a name of its own',
-      }),
+      .record(
+        z.string().regex(NAME, 'Name the peer with lower-case letters, digits, "_" and "-"'),
+        peer,
+      )
+      .default({})
+      .refine((peers) => Object.keys(peers).length <= MAX_PEERS, {
+        error: `At most ${MAX_PEERS} peers`,
+      })
+      .describe('By name: the models of one are called peer:<name>/<model>.'),
     discovery: z
       .strictObject({
         enabled: z

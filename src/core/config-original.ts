@@ -2,6 +2,7 @@
 // Keys that meant nothing, or mean nothing any more, go, each with a note.
 
 import { isJsonObject, type JsonObject, type JsonValue } from './config-json.ts';
+import { takeCluster } from './config-original-cluster.ts';
 import { takeLossless } from './config-original-lossless.ts';
 import { takeCapabilities } from './config-original-models.ts';
 import { valueAt, withoutValue, withValue } from './json-paths.ts';
@@ -53,7 +54,7 @@ const MEMORY = [
   'compaction session hygiene',
 ];
 const SECTIONS = [
-  'toolDelegation provenance proprioception trio worker lcm cluster',
+  'toolDelegation provenance proprioception trio worker lcm',
   'reasoning monitoring perplexityGate',
 ];
 
@@ -94,6 +95,7 @@ export function upgradeOriginalConfig(original: JsonObject): Upgrade {
     takeFeishu,
     takeCapabilities,
     takeLossless,
+    takeCluster,
     dropKeys,
     dropOldDefaults,
     nameMailSecurity,

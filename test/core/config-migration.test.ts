@@ -1,7 +1,7 @@
 // An original program's file becomes ours without losing what still has a meaning.
 
 import { describe, expect, test } from 'vitest';
-import { CONFIG_VERSION } from '../../src/core/config.ts';
+import { CONFIG_VERSION, configSchema } from '../../src/core/config.ts';
 import { checkConfig } from '../../src/core/config-check.ts';
 import { MIGRATIONS, migrateConfig } from '../../src/core/config-migration.ts';
 
@@ -186,6 +186,21 @@ test('what models can do is taken over from the original, as far as it means som
   ]);
   expect(notes).toContain('modelCapabilities is a list now');
   expect(migrateConfig({ modelCapabilities: {} }).raw).not.toHaveProperty('modelCapabilities');
+});
+
+test('a cluster of the original is taken over, and what it would find by itself has to be confirmed', () => {
+  const on = { enabled: true, endpoints: ['http://10.0.0.5:52415/'], scanPorts: [52_415] };
+  const { raw, notes } = migrateConfig({ cluster: { ...on, scanIntervalSecs: 60 } });
+  expect(configSchema.parse(raw).cluster).toMatchObject({
+    ...{ enabled: true, prefer: 'peer' },
+    peers: { 'peer-1': { apiBase: 'http://10.0.0.5:52415/v1', apiKey: '' } },
+    discovery: { enabled: true, addresses: [], ports: [52_415] },
+  });
+  expect(notes.join()).toContain('have to be confirmed');
+  const off = migrateConfig({ cluster: { enabled: false, autoDiscover: true } });
+  expect(off.raw).not.toHaveProperty('cluster');
+  const ours = { enabled: true, peers: { a: { apiBase: 'http://10.0.0.5/v1' } } };
+  expect(migrateConfig({ cluster: ours }).raw).toMatchObject({ cluster: ours });
 });
 
 test('a file of a newer nanobot is not guessed at', () => {

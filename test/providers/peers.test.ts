@@ -6,6 +6,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import { type ConfigInput, configSchema } from '../../src/core/config.ts';
+import { maskSecrets } from '../../src/core/config-secrets.ts';
 import { discoveryHosts, discoveryPlaces } from '../../src/core/discovery-places.ts';
 import { isHomeAddress, isHomeUrl } from '../../src/core/home-address.ts';
 import { priceOf } from '../../src/core/model-prices.ts';
@@ -240,14 +241,20 @@ describe('plain http', () => {
   });
 
   it('is refused by the configuration for a public address, unless that is said', () => {
-    const peer = { name: 'far', apiBase: 'http://llm.example.com/v1' };
+    const peer = { apiBase: 'http://llm.example.com/v1' };
     const parsed = (more: object) =>
-      configSchema.safeParse({ cluster: { peers: [{ ...peer, ...more }] } }).success;
+      configSchema.safeParse({ cluster: { peers: { far: { ...peer, ...more } } } }).success;
     expect(parsed({})).toBe(false);
     expect(parsed({ plainHttp: true })).toBe(true);
     expect(parsed({ apiBase: 'https://llm.example.com/v1' })).toBe(true);
     expect(parsed({ apiBase: 'http://192.168.1.9:1234/v1' })).toBe(true);
     expect(parsed({ apiBase: 'ftp://192.168.1.9/v1' })).toBe(false);
+  });
+
+  it('carries keys that are masked wherever the configuration is shown', () => {
+    const peers = { far: { apiBase: 'https://llm.example.com/v1', apiKey: 'sk-peer-1234567' } };
+    const shown = JSON.stringify(maskSecrets({ cluster: { peers } }));
+    expect(shown).not.toContain('sk-peer-1234567');
   });
 
   it.each([

@@ -91,7 +91,7 @@ beforeAll(async () => {
     },
     cluster: {
       enabled: true,
-      peers: [{ name: 'studio', apiBase: studio.openaiBase, apiKey: 'sk-studio-77aa' }],
+      peers: { studio: { apiBase: studio.openaiBase, apiKey: 'sk-studio-77aa' } },
       discovery: { enabled: true, addresses: [placeOf(found), placeOf(redirects)], ports: [9] },
     },
     retry: { providerAttempts: 0 },
