@@ -9,6 +9,7 @@ import {
   calls,
   createScriptedModel,
   SCRIPTED_MODEL,
+  type ScriptedCall,
   says,
 } from '../support/scripted-model.ts';
 import { createRig, type RigOptions, textOf } from './agent-rig.ts';
