@@ -67,6 +67,20 @@ describe('the window of a local model', () => {
     server.assertDone();
   });
 
+  it('is asked anew after ten minutes, without a turn that waits for it', async () => {
+    const model = { ...QWEN };
+    const { side, server, clock, registry, handle } = await world('ollama', 'ollama', [model]);
+    await using _server = server;
+    side.loaded.add(QWEN.id);
+    await registry.ready(handle().name);
+    Object.assign(model, { loadedTokens: 4096 });
+    await clock.advance(599_999);
+    expect(registry.ready(handle().name)).toBeUndefined();
+    await clock.advance(1);
+    expect(registry.ready(handle().name)).toBeUndefined();
+    await expect.poll(() => handle().contextTokens, { interval: 5 }).toBe(4096);
+  });
+
   it('is what the configuration says before all', async () => {
     const modelCapabilities = [{ models: 'qwen3', contextTokens: 20_000 }];
     const more = { modelCapabilities };
@@ -337,6 +351,21 @@ describe('warming up', () => {
     await dead?.warmUp(QWEN.id, { meter: undefined }, SIGNAL);
     expect(dead?.report().models).toMatchObject([{ warmth: { kind: 'failed' } }]);
   });
+});
+
+it('a server is not taken for dead while a call runs on it, and after three failures else', async () => {
+  const { server, clock, registry, model } = await world('ollama', 'ollama');
+  const site = registry.localModel(model)?.site;
+  const place = await site?.enter(SIGNAL);
+  await server[Symbol.asyncDispose]();
+  const looks = async () => [await site?.look(1000, SIGNAL), await site?.look(1000, SIGNAL)];
+  expect([...(await looks()), ...(await looks()), site?.report().state]).not.toContain('down');
+  place?.[Symbol.dispose]();
+  await clock.advance(2000);
+  await looks();
+  expect(site?.report().state).toBe('up');
+  await looks();
+  expect(site?.report().state).toBe('down');
 });
 
 it('a fallback of a service is asked for its own longest answer, not for that of a small model', async () => {
