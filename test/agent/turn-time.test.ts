@@ -5,7 +5,7 @@ import { TurnTime } from '../../src/agent/turn-time.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
 import { breaksOff, type ScriptedCall, says } from '../support/scripted-model.ts';
 import { createRig } from './agent-rig.ts';
-import { createSharedRig } from './shared-turns.ts';
+import { createSharedRig, decides } from './shared-turns.ts';
 
 it('counts what a turn takes, and nothing of what it waits for others', async () => {
   const clock = createMovableClock();
@@ -43,12 +43,12 @@ it('ends nothing once it is disposed of', async () => {
 
 describe('a turn that waits for a place at a local server', () => {
   /** Waits until `go`, then answers. */
-  const waiting = (go: Promise<void>): ScriptedCall =>
+  const waiting = (go: Promise<void>, then = says('Here I am.')): ScriptedCall =>
     async function* (request, signal) {
       yield { type: 'waiting', server: 'Ollama', ahead: 2 };
       await go;
       yield { type: 'waiting', server: 'Ollama', ahead: 0 };
-      yield* says('Here I am.')(request, signal);
+      yield* then(request, signal);
     };
 
   it('is told how many are before it, and may wait longer than a turn may take', async () => {
@@ -71,15 +71,15 @@ describe('a turn that waits for a place at a local server', () => {
     const begun = Promise.withResolvers<void>();
     router.script(async function* (request, signal) {
       begun.resolve();
-      yield* waiting(go)(request, signal);
+      yield* waiting(go, decides({ action: 'respond' }))(request, signal);
     });
-    main.script(says('By myself.'));
+    main.script(says('Together.'));
     const running = rig.run(rig.inputOf(1, ['hello']));
     await begun.promise;
     await rig.clock.advance(3_600_000);
     release();
-    expect((await running).outcome).toMatchObject({ answers: ['By myself.'] });
-    router.assertDone();
+    expect((await running).outcome).toMatchObject({ answers: ['Together.'] });
+    expect(main.requests[0]?.toolChoice).toBe('none');
   });
 
   it('keeps the deadline for what is left of it', async () => {
