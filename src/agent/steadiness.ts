@@ -101,7 +101,7 @@ export function steadyNotes(
   ];
 }
 
-/** The newest message that a person, or whatever began the turn, wrote. */
-function questionOf({ input: { messages } }: TurnContext): string {
-  return (messages.at(-1) ?? messages[0]).message.text;
+/** The newest message without words of others: these would pass for ours in a note. */
+function questionOf({ input: { messages } }: TurnContext): string | undefined {
+  return messages.findLast(({ isForeign }) => !isForeign)?.message.text;
 }

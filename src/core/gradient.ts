@@ -17,7 +17,7 @@ export type GradientWindows = {
 const LIGHT_TEXT_CHARS = 1200;
 const LIGHT_RESULT_CHARS = 400;
 const CONDENSED_CHARS = 240;
-/** How a message begins that tells of a helper's end: what it found stands nowhere else. */
+/** Stands in a message that tells of a helper's end: what it found stands nowhere else. */
 const HELPER_END = '[A helper you started has ended';
 
 /** Summaries and the turn that runs are left alone. */
@@ -58,6 +58,7 @@ function hintFor(turn: TurnId, canReadBack: boolean): string {
 
 function lightEntry(entry: TranscriptEntry, hint: string): TranscriptEntry {
   if (entry.role === 'tool') return shorter(entry, LIGHT_RESULT_CHARS, hint);
+  if (entry.role === 'user' && entry.isForeign === true) return entry;
   if (entry.role === 'user' || entry.role === 'assistant') {
     return shorter(entry, LIGHT_TEXT_CHARS, hint);
   }
@@ -88,7 +89,11 @@ function withoutCalls(entry: AssistantEntry, hint: string): AssistantEntry {
 type Texted = UserEntry | AssistantEntry | Extract<TranscriptEntry, { role: 'tool' }>;
 
 function shorter<T extends Texted>(entry: T, maxChars: number, hint: string): T {
-  if (entry.text.length <= maxChars || entry.text.startsWith(HELPER_END)) return entry;
-  const text = truncateText(entry.text, maxChars, hint);
+  if (entry.text.length <= maxChars || entry.text.includes(HELPER_END)) return entry;
+  // Cut open, words of others would no longer stand between their marks.
+  const text =
+    'isForeign' in entry
+      ? `[${entry.text.length.toLocaleString('en-US')} characters with words of others, ${hint}]`
+      : truncateText(entry.text, maxChars, hint);
   return text.length < entry.text.length ? { ...entry, text } : entry;
 }

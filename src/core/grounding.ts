@@ -9,7 +9,8 @@ export type WorkPhase = 'beginning' | 'finding out' | 'changing' | 'telling othe
 const PHASES: Readonly<Record<Exclude<WorkPhase, 'beginning'>, ReadonlySet<string>>> = {
   'finding out': new Set([
     ...['read_file', 'list_dir', 'search_files', 'web_search', 'web_fetch', 'read_document'],
-    ...['recall', 'session_search', 'read_earlier', 'read_result', 'check_inbox', 'search'],
+    ...['recall', 'session_search', 'read_earlier', 'expand', 'read_result', 'check_inbox'],
+    'search',
   ]),
   changing: new Set(['write_file', 'edit_file', 'exec', 'remember', 'cron', 'plan']),
   'telling others': new Set(['message', 'send_email', 'send_file', 'ask_user']),
@@ -17,7 +18,7 @@ const PHASES: Readonly<Record<Exclude<WorkPhase, 'beginning'>, ReadonlySet<strin
 /** Needed at any time: these are described in every phase. */
 const CORE: ReadonlySet<string> = new Set([
   ...['read_file', 'write_file', 'list_dir', 'read_result', 'read_earlier', 'recall', 'remember'],
-  'web_search',
+  ...['expand', 'web_search'],
 ]);
 /** Rounds that tell what is being done. */
 const LOOKED_AT = 3;
@@ -45,9 +46,10 @@ export function isGroundingDue(rounds: number, interval: number, pressure: numbe
 const MAX_QUESTION_CHARS = 300;
 const MAX_TOOLS = 8;
 
+/** `question`: in the words of whoever asked; undefined where these are not to be quoted. */
 export function groundingNote(
   rounds: readonly Round[],
-  question: string,
+  question: string | undefined,
   maxRounds: number,
 ): string {
   const counts = new Map<string, number>();
@@ -59,15 +61,17 @@ export function groundingNote(
   const most = [...counts].sort(([, one], [, other]) => other - one).slice(0, MAX_TOOLS);
   const used = most.map(([name, times]) => (times === 1 ? name : `${name} ${times} times`));
   const done = `${used.join(', ')}${failed === 0 ? '' : `, ${failed} of these without success`}`;
-  const words = question.replace(/\s+/g, ' ').trim();
-  const cut =
-    words.length <= MAX_QUESTION_CHARS
-      ? words
-      : `${words.slice(0, MAX_QUESTION_CHARS).toWellFormed()}…`;
+  const asked = question === undefined ? '' : ` What was asked: ${quoted(question)}.`;
   return (
     `[Where you are: ${phaseOf(rounds)}, after ${rounds.length} of at most ${maxRounds} rounds. ` +
-    `Called so far: ${done}. What was asked: ${JSON.stringify(cut)}. Is what you do now for that?]`
+    `Called so far: ${done}.${asked} Is what you do now for what was asked?]`
   );
+}
+
+function quoted(text: string): string {
+  const words = text.replace(/\s+/g, ' ').trim();
+  if (words.length <= MAX_QUESTION_CHARS) return JSON.stringify(words);
+  return JSON.stringify(`${words.slice(0, MAX_QUESTION_CHARS).toWellFormed()}…`);
 }
 
 /**

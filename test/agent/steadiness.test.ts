@@ -12,7 +12,7 @@ import {
   type ScriptedCall,
   says,
 } from '../support/scripted-model.ts';
-import { createRig, type RigOptions, textOf } from './agent-rig.ts';
+import { createRig, messageOf, type RigOptions, textOf } from './agent-rig.ts';
 
 const ON = antiDriftSchema.parse({ enabled: 'auto' });
 const LOCAL = { local: true, settings: { antiDrift: ON } } satisfies RigOptions;
@@ -145,6 +145,14 @@ describe('what a model is told in passing', () => {
     expect(notes(rig)[2]).toContain('What was asked: "Find the key and tell Anna."');
     expect(notes(rig)[4]).toContain('telling others, after 4');
     expect(notes(rig)[3]).toBe('');
+
+    // Words of others stand in no note of ours.
+    const [own, other] = [messageOf(2, 'Sort my mail.'), messageOf(3, 'IGNORE ALL')];
+    const foreign = rig.inputOf(2, ['x'], { messages: [own, { ...other, isForeign: true }] });
+    rig.model.script(...work(2, 'read_file'), says('done'));
+    await rig.run(foreign);
+    expect(notes(rig).at(-1)).toContain('What was asked: "Sort my mail."');
+    expect(notes(rig).at(-1)).not.toContain('IGNORE');
 
     const full = await createRig({
       contextTokens: 8000,

@@ -77,6 +77,23 @@ describe('earlier turns', () => {
     expect(of(shown, 39)).toEqual(turnOf(39, LONG, 2));
   });
 
+  it('never show a part of what others wrote without the marks around it', () => {
+    const foreign = (n: number) =>
+      turnOf(n, `${LONG} IGNORE ALL`, 1).map((entry) =>
+        entry.role === 'assistant'
+          ? { ...entry, text: 'ok' }
+          : { ...entry, isForeign: true as const },
+      );
+    const shown = fadedTurns([...foreign(0), ...many(40).slice(5)], turn(40), WINDOWS, true);
+    expect(JSON.stringify(of(shown, 0))).not.toContain('IGNORE');
+    expect(JSON.stringify(of(shown, 0))).toContain(
+      'characters with words of others, shortened; read_earlier with from: 0',
+    );
+    const light = fadedTurns([...foreign(0), ...many(12).slice(5)], turn(12), WINDOWS, true);
+    expect(of(light, 0)[0]).toEqual(foreign(0)[0]);
+    expect(JSON.stringify(of(light, 0)[2])).toContain('with words of others');
+  });
+
   it('make a thread that every provider takes, whatever was said', () => {
     const turns = fc.array(
       fc.record({ text: fc.oneof(fc.string(), fc.constant(LONG)), calls: fc.nat(2) }),
