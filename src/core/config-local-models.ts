@@ -69,6 +69,7 @@ export const localModelsSchema = z
         'remember',
         'recall',
         'read_result',
+        'expand',
         'read_skill',
         'cron',
         'time',

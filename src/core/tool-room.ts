@@ -13,6 +13,7 @@ const FIRST: readonly string[] = [
   'write_file',
   'list_dir',
   'read_result',
+  'expand',
   'remember',
   'recall',
   'web_search',
