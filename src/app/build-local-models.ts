@@ -5,7 +5,7 @@ import { chargedMeter } from '../agent/charge.ts';
 import type { SpendingGuard } from '../agent/spending.ts';
 import type { ChatRef } from '../core/message.ts';
 import { prefixOf } from '../core/model-names.ts';
-import { localModelName, serverLabel } from '../core/peer-name.ts';
+import { localModelName, peerModelName, serverLabel } from '../core/peer-name.ts';
 import type { HealthChange } from '../core/server-health.ts';
 import type { StatusSource } from '../gateway/command.ts';
 import type { FoundServer, LocalModels } from '../gateway/local-models.ts';
@@ -115,7 +115,14 @@ class LocalCare implements BuiltLocalModels {
     const { models, live } = this.#parts;
     const named = [models.current().defaultModel, ...live.defaults.fallbackModels];
     const sites = named.flatMap((name) => this.#model(name)?.site ?? []);
-    return [...new Set([...sites, ...models.sites.all().filter(({ wasCalled }) => wasCalled)])];
+    const called = models.sites.all().filter((site) => site.wasCalled && this.#mayBeAsked(site));
+    return [...new Set([...sites, ...called])];
+  }
+
+  /** A peer that is none any more is left alone. */
+  #mayBeAsked(site: LocalSite): boolean {
+    const { peer } = site.report();
+    return peer === undefined || this.#model(peerModelName({ peer, model: '-' }))?.site === site;
   }
 
   #model(name: string): LocalModel | undefined {

@@ -49,7 +49,7 @@ async function stayHere({ session }: CommandOrigin, deps: CommandDeps): Promise<
   const model = chosen.model ?? deps.models().defaultModel;
   const refused = await deps.local.only.refusal(session, model);
   if (refused === undefined) return `${SAID} from now on. The model is ${model}.`;
-  return `${SAID} from now on. The model here, ${model}, is not asked any more: choose one with /local. /local off takes it back.`;
+  return `${SAID} from now on. The model here, ${model}, is not asked any more: choose one with /local, or one on a peer with /model. /local off takes it back.`;
 }
 
 async function letGo(origin: CommandOrigin, deps: CommandDeps): Promise<string> {
