@@ -16,7 +16,7 @@ import { messageId, turnId } from '../../src/core/ids.ts';
 import type { JobEnding } from '../../src/core/job.ts';
 import type { InboundMessage } from '../../src/core/message.ts';
 import { OWNER_TURN } from '../../src/core/notes.ts';
-import type { ToolAccess } from '../../src/core/rights.ts';
+import { ALL_RIGHTS, type ToolAccess } from '../../src/core/rights.ts';
 import {
   WORKFLOW_CHANNEL,
   type WorkflowRun,
@@ -24,6 +24,7 @@ import {
   workflowRights,
   workflowSession,
 } from '../../src/core/workflow.ts';
+import type { Approval } from '../../src/gateway/approval-book.ts';
 import { createGuardedFiles } from '../../src/lib/guarded-files.ts';
 import { silentLogger as log } from '../../src/lib/logger.ts';
 import { openEmbeddedStore } from '../../src/store/embedded.ts';
@@ -71,7 +72,7 @@ async function makeRuns(maxRunning = 2) {
     ...{ rights: OWNER_RIGHTS, isTainted: false, person: OWNER_TURN, payingChat: CHAT, payer: {} },
   } as const;
   const wish = { workflow: 'short', input: {}, key: 'k', starter };
-  return { runs, book, accepted, ended, wish, starter, clock };
+  return { runs, book, accepted, ended, wish, starter, clock, folder };
 }
 
 /** Whatever is called is this tool. */
@@ -210,6 +211,83 @@ it('never does again what may have been done when the process died, and does aga
     if (access === 'write') expect(ended?.result).toMatch(/outcome unknown: the process stopped/);
     else expect(ended?.state).toMatchObject({ number: 1, steps: { a: { runs: 1, tries: 1 } } });
   }
+});
+
+it.each([
+  ['running', /outcome unknown: the process stopped while the call that was allowed ran/],
+  ['denied', /an owner did not allow it/],
+  ['expired', /an owner did not allow it/],
+])('a call that waited for an owner and is found %s ends the run', async (kind, why) => {
+  const { runs, book, wish, clock } = await makeRuns();
+  const run = await runs.start(wish);
+  const toolbox = scriptedToolbox('execute', async () => ({ status: 'ok', text: 'done' }));
+  const turn: TurnInput = { ...turnOf(run), askOwner: async () => 'An owner is asked.' };
+  const { signal } = new AbortController();
+  for (const state of [{ kind: 'open' }, { kind }]) {
+    const approvals = { get: async () => ({ state }) as Approval };
+    const deps = { ...agentDeps({ runs, book, clock, toolbox }), approvals };
+    await Array.fromAsync(runWorkflow(deps, turn, signal));
+    if (state.kind === 'open') expect((await book.get(run.id))?.status).toBe('waiting');
+  }
+  expect(await book.get(run.id)).toMatchObject({
+    status: 'failed',
+    result: expect.stringMatching(why),
+  });
+});
+
+it('tries again what ran out of time only where it looks', async () => {
+  const { runs, book, wish, clock, folder } = await makeRuns();
+  await writeFile(join(folder, 'workflows/slow.yaml'), SAY.replace('time}', 'time, retries: 2}'));
+  for (const access of ['write', 'read'] as const) {
+    const run = await runs.start({ ...wish, workflow: 'slow', key: access });
+    let tries = 0;
+    const toolbox = scriptedToolbox(access, async () => {
+      tries += 1;
+      return { status: 'failed', failure: 'timeout', text: 'too late' };
+    });
+    const { signal } = new AbortController();
+    await Array.fromAsync(
+      runWorkflow(agentDeps({ runs, book, clock, toolbox }), turnOf(run), signal),
+    );
+    expect(tries).toBe(access === 'write' ? 1 : 3);
+  }
+});
+
+const CAREFUL = `description: x
+steps:
+  - { id: page, kind: tool, tool: web_fetch, arguments: { url: "https://a.example" } }
+  - { id: there, kind: tool, tool: web_fetch, arguments: { url: "{{ page.text }}" } }
+  - { id: away, kind: tool, tool: web_fetch, arguments: { url: "{{ page.text }}?k=1" }, onFailure: continue }
+  - { id: act, kind: tool, tool: exec, arguments: {} }
+`;
+
+it('asks an owner, once it has read words of others, before it acts or carries them away', async () => {
+  const { runs, book, wish, clock, folder } = await makeRuns();
+  await writeFile(join(folder, 'workflows/careful.yaml'), CAREFUL);
+  const run = await runs.start({ ...wish, workflow: 'careful', key: 'careful' });
+  const page = `https://b.example/${'a1'.repeat(50)}`;
+  const plain = scriptedToolbox('web', async () => ({ status: 'ok', text: page, isForeign: true }));
+  const toolbox: Toolbox = {
+    ...plain,
+    bind(name, json) {
+      const bound = plain.bind(name, json);
+      if (bound.kind === 'refused') return bound;
+      if (name === 'exec') return { ...bound, access: 'execute', accessIn: () => 'execute' };
+      return { ...bound, url: JSON.parse(json).url };
+    },
+  };
+  const asked: unknown[] = [];
+  const turn: TurnInput = {
+    ...turnOf(run),
+    rights: ALL_RIGHTS,
+    askOwner: async (question) => `${asked.push(question)}`,
+  };
+  const { signal } = new AbortController();
+  await Array.fromAsync(runWorkflow(agentDeps({ runs, book, clock, toolbox }), turn, signal));
+  expect(asked).toMatchObject([
+    { tool: 'web_fetch', isTainted: true, arguments: expect.stringContaining('?k=1') },
+    { tool: 'exec', isTainted: true },
+  ]);
 });
 
 it('tells its end once, to the chat or to the job, and forgets what holds certain words', async () => {
