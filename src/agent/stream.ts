@@ -101,15 +101,11 @@ async function* showOnce(
         if (watch !== undefined) watch.hasCalls = true;
         break;
       case 'waiting':
-        if (event.ahead === 0) break;
-        turn.time.standStill();
-        yield { type: 'notice', text: waitingNotice(event) };
+        yield* waits(turn, event);
         break;
       case 'retrying':
-        turn.log.warn('model call retried', { reason: event.reason, delayMs: event.delayMs });
         watch?.restart();
-        yield* shown.restart();
-        yield { type: 'notice', text: retryNotice(event) };
+        yield* retries(turn, shown, event);
         break;
       case 'finished':
         yield* shown.complete(event.text);
@@ -121,6 +117,25 @@ async function* showOnce(
     provider: handle.name,
     model: handle.name,
   });
+}
+
+function* waits(
+  { time }: TurnContext,
+  event: Extract<ModelEvent, { type: 'waiting' }>,
+): Iterable<AgentEvent> {
+  if (event.ahead === 0) return;
+  time.standStill();
+  yield { type: 'notice', text: waitingNotice(event) };
+}
+
+function* retries(
+  { log }: TurnContext,
+  shown: ShownText,
+  event: Extract<ModelEvent, { type: 'retrying' }>,
+): Iterable<AgentEvent> {
+  log.warn('model call retried', { reason: event.reason, delayMs: event.delayMs });
+  yield* shown.restart();
+  yield { type: 'notice', text: retryNotice(event) };
 }
 
 function waitingNotice({ server, ahead }: Extract<ModelEvent, { type: 'waiting' }>): string {

@@ -31,16 +31,6 @@ export type HelperSignals = {
 const NAME_CHARS = 16;
 
 export function createHelperSignals(deps: HelperSignalsDeps): HelperSignals {
-  const { bus, sessions, clock, log } = deps;
-
-  async function report(run: HelperRun, { session, turnId }: TurnInput, said: string) {
-    const name = createHash('sha256').update(said).digest('hex').slice(0, NAME_CHARS);
-    const isForeign = await isForeignTurn(sessions, session, turnId);
-    const message = signalMessage(run, { name, said, isForeign }, clock.now());
-    await bus.accept([{ kind: 'queue', message }]);
-    log.info('helper reported', { helper: run.id, parent: run.parent.session });
-  }
-
   async function* listen(input: TurnInput, run: HelperRun, turn: Turn): Turn {
     const told = new Set<string>();
     let text = '';
@@ -55,7 +45,7 @@ export function createHelperSignals(deps: HelperSignalsDeps): HelperSignals {
           const news = [...new Set(signalsIn(text))].filter((said) => !told.has(said));
           for (const said of news.slice(0, MAX_SIGNALS - told.size)) {
             told.add(said);
-            await report(run, input, said);
+            await report(deps, run, { input, said });
           }
           text = '';
         }
@@ -74,6 +64,18 @@ export function createHelperSignals(deps: HelperSignalsDeps): HelperSignals {
       return listen(told, run, begin(told));
     },
   };
+}
+
+async function report(
+  { bus, sessions, clock, log }: HelperSignalsDeps,
+  run: HelperRun,
+  { input, said }: { readonly input: TurnInput; readonly said: string },
+): Promise<void> {
+  const name = createHash('sha256').update(said).digest('hex').slice(0, NAME_CHARS);
+  const isForeign = await isForeignTurn(sessions, input.session, input.turnId);
+  const message = signalMessage(run, { name, said, isForeign }, clock.now());
+  await bus.accept([{ kind: 'queue', message }]);
+  log.info('helper reported', { helper: run.id, parent: run.parent.session });
 }
 
 function withNote(input: TurnInput): TurnInput {
