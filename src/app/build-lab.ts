@@ -79,7 +79,7 @@ export async function openLab(wish: LabWish, resources: AsyncDisposableStack): P
     persons: () => people.persons,
     questions: () => nobody(),
     forgetful: () => [],
-    closedTo: async () => [],
+    only: { closedTo: async () => [], holding: async () => undefined },
   });
   const side = createSideModel({ spending, clock, models: () => models });
   const agent = buildAgent(

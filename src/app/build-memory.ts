@@ -65,8 +65,8 @@ export type MemoryParts = Foundations & {
   readonly home: Home;
   readonly resources: AsyncDisposableStack;
   readonly maxFileBytes: HandOutDeps['limit'];
-  /** What past conversations must not be read from that one. */
-  readonly closedTo: LocalOnly['closedTo'];
+  /** Which conversations must not be read from others. */
+  readonly only: Pick<LocalOnly, 'closedTo' | 'holding'>;
   /** Built later, as is what follows. */
   persons(): Persons;
   questions(): Questions;
@@ -74,7 +74,7 @@ export type MemoryParts = Foundations & {
 };
 
 export function buildMemory(parts: MemoryParts): BuiltMemory {
-  const { live, clock, log, sessions, home, resources, store } = parts;
+  const { live, clock, log, sessions, home, resources, store, only } = parts;
   const workspace = () => live.defaults.workspace;
   const timeZone = () => live.config.sessions.timeZone;
   const files = createGuardedFiles({ forbidden: [home.root] });
@@ -90,13 +90,14 @@ export function buildMemory(parts: MemoryParts): BuiltMemory {
   };
   const indexing = createSessionIndexing({ folder, index, clock, log, forgetOthers });
   const isEnabled = () => live.config.memory.enabled;
-  const watch = resources.use(createSessionWatch({ memory, working, log, isEnabled }));
+  const staysIn = async (session: SessionKey) => (await only.holding(session)) === 'conversation';
+  const watch = resources.use(createSessionWatch({ memory, working, log, isEnabled, staysIn }));
   const ownDoorChats = async (channel: string) =>
     isOwnDoor(channel) ? chatsOfChannel(folder, channel) : [];
   const whose = { persons: parts.persons, ownDoorChats };
   const past = createPastSessions({
     ...{ index, indexing, sessions, clock, ...whose },
-    closedTo: parts.closedTo,
+    closedTo: (session) => only.closedTo(session),
   });
   const chatsOf = ({ message, session, person }: Asking) =>
     chatsOfTurn({ chat: message.chat, session, person }, whose);

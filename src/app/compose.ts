@@ -92,7 +92,7 @@ async function build(
   const kept = () => [agent.plans, deciding.asks, own.workflows.runs, modes.traces];
   const forgetful = () => [...kept(), automation.forgetting];
   const built = { maxFileBytes, persons: () => persons, questions: () => questions };
-  const later = { ...built, forgetful, closedTo: local.only.closedTo.bind(local.only) };
+  const later = { ...built, forgetful, only: local.only };
   const remembering = buildMemory({ ...foundations, home, resources, ...later });
   const { sessions, files } = remembering;
   const channelOf = (name: AccountName) => manager.channel(name);

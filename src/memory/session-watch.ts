@@ -16,6 +16,8 @@ export type SessionWatchDeps = {
   readonly working: WorkingMemories;
   readonly log: Logger;
   readonly isEnabled: () => boolean;
+  /** What it came to is not to be read in other conversations. */
+  staysIn(session: SessionKey): Promise<boolean>;
 };
 
 export interface SessionWatch extends AsyncDisposable {
@@ -56,7 +58,9 @@ export function createSessionWatch(deps: SessionWatchDeps): SessionWatch {
       const keepsFrom = entry.keepsFrom === undefined ? 0 : (firstSeqOf(entry.keepsFrom) ?? 0);
       const { text, isForeign = false } = entry;
       const summary = { text, throughTurn: Math.max(0, keepsFrom - 1), isForeign };
-      behind(notes, () => working.write(notes, session, summary));
+      behind(notes, async () => {
+        if (!(await deps.staysIn(session))) await working.write(notes, session, summary);
+      });
     }
     if (entry.role === 'turn_end') {
       failed.clear();

@@ -1,7 +1,7 @@
 // Whose past conversations a turn may look into.
 
 import { expect, it } from 'vitest';
-import { chatsOfTurn } from '../../src/app/past-sessions.ts';
+import { chatsOfTurn, createPastSessions } from '../../src/app/past-sessions.ts';
 import {
   channelName,
   chatId,
@@ -12,6 +12,7 @@ import {
 } from '../../src/core/ids.ts';
 import { sessionKeyOf } from '../../src/core/message.ts';
 import type { Person } from '../../src/core/person.ts';
+import { createMovableClock } from '../support/movable-clock.ts';
 
 const chat = (channel: string, id: string) => {
   return { channel: channelName(channel), account: DEFAULT_ACCOUNT, chat: chatId(id) };
@@ -56,4 +57,31 @@ it.each([
   ['somebody unknown: only this', chat('lark', 'q'), 'people/p-none/', ['lark:q']],
 ])('%s', async (_who, where, notes, chats) => {
   expect(await chatsFor(where, notes)).toEqual(chats);
+});
+
+it('a conversation that stays on one’s own machines is read from no other', async () => {
+  const here = sessionKeyOf(chat('telegram', '1'));
+  const kept = sessionKey(`${sessionKeyOf(chat('email', 'a@x'))}#topic`);
+  const asked: string[] = [];
+  const past = createPastSessions({
+    index: {
+      find: async (_words: string, { scopes }: { readonly scopes: readonly string[] }) => {
+        asked.push(...scopes);
+        return [];
+      },
+    } as unknown as Parameters<typeof createPastSessions>[0]['index'],
+    indexing: { flush: async () => undefined } as never,
+    sessions: { earlier: async () => ({ turns: [] }) as never },
+    clock: createMovableClock(),
+    closedTo: async (session) => (session === kept ? [] : [kept]),
+    ...{ persons: () => records, ownDoorChats },
+  });
+  const from = (session: typeof here) => ({
+    ...{ chat: chat('telegram', '1'), session, person: { notes: 'people/p-anna/' } },
+  });
+  await past.find('words', from(here), 1);
+  expect(asked).toEqual(['session:telegram:1']);
+  const question = {} as Parameters<typeof past.read>[2];
+  expect(await past.read(kept, from(here), question)).toBeUndefined();
+  expect(await past.read(kept, from(kept), question)).toBeDefined();
 });

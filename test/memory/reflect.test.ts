@@ -24,16 +24,23 @@ async function createNotes() {
   const reader = { files, workspace: () => workspace, log: silentLogger };
   const working = createWorkingMemories({ ...reader, clock });
   const reflection = createReflection({ ...reader, working });
+  const staying = new Set<string>();
   const read = (name: string) => readFile(join(workspace, 'memory', name), 'utf8');
   const write = (name: string, text: string) => writeFile(join(workspace, 'memory', name), text);
   async function record(session: typeof HERE, ...entries: readonly TranscriptEntry[]) {
     const isEnabled = () => true;
-    await using watch = createSessionWatch({ memory, working, log: silentLogger, isEnabled });
+    await using watch = createSessionWatch({
+      memory,
+      working,
+      log: silentLogger,
+      isEnabled,
+      staysIn: async (one) => staying.has(one),
+    });
     watch.opened(session, OWNER_TURN);
     watch.appended(session, entries);
   }
   const list = (folder: string) => readdir(join(workspace, 'memory', folder)).catch(() => []);
-  return { ...fixture, working, reflection, read, write, record, list };
+  return { ...fixture, working, reflection, read, write, record, list, staying };
 }
 
 const summary = (text: string, at: number, more: object = {}): TranscriptEntry => {
@@ -63,6 +70,16 @@ it('tells what a conversation came to where its history does not, for 15 turns w
   expect(await working.list('', 'completed')).toHaveLength(1);
   await record(HERE, summary('Task: something new.', clock.now()));
   expect((await standing())?.isForeign).toBe(false);
+});
+
+it('writes nothing of a conversation that others must not read', async () => {
+  const { record, clock, working, staying } = await createNotes();
+  staying.add(HERE);
+  await record(HERE, summary('Task: the secret.', clock.now()));
+  await record(ELSEWHERE, summary('Task: the trip.', clock.now()));
+  const written = await working.list('', 'active');
+  expect(JSON.stringify(written)).toContain('the trip');
+  expect(JSON.stringify(written)).not.toContain('the secret');
 });
 
 it('counts the turns since in the history, where the process is a new one', async () => {

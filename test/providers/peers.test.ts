@@ -5,6 +5,8 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, it } from 'vitest';
+import { homeOf } from '../../src/app/home.ts';
+import { proveConfigured, resolveConfigured } from '../../src/app/model-setup.ts';
 import { type ConfigInput, configSchema } from '../../src/core/config.ts';
 import { maskSecrets } from '../../src/core/config-secrets.ts';
 import { discoveryHosts, discoveryPlaces } from '../../src/core/discovery-places.ts';
@@ -140,6 +142,18 @@ describe('a model on a peer', () => {
     expect(priceOf('peer:studio/gpt-4o', priced)).toMatchObject({ input: 2 });
     expect(splitPeerName('peer:a/b/c')).toEqual({ peer: 'a', model: 'b/c' });
   });
+});
+
+it('the model that is configured is found on a peer by doctor as well', async () => {
+  await using studio = await startLlmServer({ models: ['big'], respond: () => say('here') });
+  const config = configSchema.parse({
+    agents: { defaults: { model: 'big' } },
+    cluster: { enabled: true, peers: { studio: { apiBase: `${studio.openaiBase}/` } } },
+  });
+  const home = homeOf({ NANOBOT_HOME: '/nonexistent/home' });
+  const clock = createMovableClock();
+  expect(await resolveConfigured(config, {}, clock, home)).toBe('peer:studio/big');
+  expect(await proveConfigured(config, {}, clock, SIGNAL, home)).toMatchObject({ ok: true });
 });
 
 describe('a host that was confirmed', () => {
