@@ -1,7 +1,6 @@
 // One question of a benchmark: what the model's service fails at is an item of its own kind, and the
 // rest goes on. A stop and an empty purse end the whole.
 
-import { SpendingRefusedError } from '../agent/spending.ts';
 import { ProviderError } from '../core/errors.ts';
 import type { EvalItem } from '../core/eval-result.ts';
 
@@ -19,8 +18,7 @@ export async function attempt(
     const made = await work();
     return { ...named, ...made, got: shown(made.got) };
   } catch (error) {
-    if (signal.aborted || error instanceof SpendingRefusedError) throw error;
-    if (!(error instanceof ProviderError)) throw error;
+    if (signal.aborted || !(error instanceof ProviderError)) throw error;
     const got = `${error.failure.kind}: ${shown(error.message)}`;
     return { ...named, state: 'error', got, ms: 0, counts: {} };
   }
