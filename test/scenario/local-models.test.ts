@@ -27,6 +27,7 @@ const route: SideRoute = (call) => {
   heard.push(`${call.method} ${call.path}`);
   return side.route(call);
 };
+const loads = () => side.asked.filter((asked) => asked.startsWith('/api/generate')).length;
 const startLocal = (port = 0) =>
   startLlmServer({ port, respond: echo, models: [MODEL.id], side: route });
 
@@ -121,7 +122,6 @@ it('is warmed up, knows its window, and offers a small model few tools', async (
 it('is the one of all after a kill too, and is warmed up again', async () => {
   await gateway.kill();
   side.loaded.clear();
-  const loads = () => side.asked.filter((asked) => asked.startsWith('/api/generate')).length;
   const before = loads();
   gateway = await home.start();
   expect(await asks(ANNA, '/status', /Model: /)).toContain('Model: ollama/llama3.2:3b');
@@ -136,7 +136,10 @@ it('goes back for all, and to the local one in one conversation only', async () 
   await asks(ANNA, 'please say nonce-again', /nonce-again/);
   expect(cloud.requests.at(-1)?.lastUserText).toContain('nonce-again');
   await asks(OLGA, '/local nothing-like-it', /No local server here has the model nothing-like-it/);
+  side.loaded.clear();
+  const before = loads();
   await asks(OLGA, '/local', /the model is ollama\/llama3\.2:3b/);
+  await expect.poll(loads, { interval: 10 }).toBe(before + 1);
   await asks(OLGA, 'please say nonce-olga', /nonce-olga/);
   expect(local.requests.at(-1)?.lastUserText).toContain('nonce-olga');
   await asks(ANNA, 'please say nonce-anna', /nonce-anna/);
