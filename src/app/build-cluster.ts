@@ -3,12 +3,15 @@
 // next start on.
 
 import { discoveryPlaces } from '../core/discovery-places.ts';
+import { LOCAL_VENDORS } from '../core/model-names.ts';
 import { CLUSTER_SCOPE, ClusterBook, hostName } from '../gateway/cluster-book.ts';
 import { type ClusterDesk, createClusterDesk, peerLines } from '../gateway/cluster-desk.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
+import { addressOf } from '../providers/local-site.ts';
 import { type FoundHost, findHosts } from '../providers/peer-probe.ts';
 import { PeerSet, type PeerSpec } from '../providers/peer-set.ts';
+import { vendorOf } from '../providers/vendors.ts';
 import type { StateStore } from '../store/store.ts';
 import type { BackgroundWork } from './gateway-service.ts';
 import type { LiveConfig } from './live-config.ts';
@@ -112,12 +115,24 @@ class Cluster implements BuiltCluster {
   async #search(signal: AbortSignal): Promise<void> {
     const { addresses, ports, everySecs } = this.#settings.discovery;
     while (!signal.aborted) {
-      const known = Object.values(this.#settings.peers).map(({ apiBase }) => new URL(apiBase).host);
+      const known = [...this.#ownServers(), ...this.#configured()];
       const places = discoveryPlaces(addresses, ports).filter((place) => !known.includes(place));
       const found = await findHosts(places, signal);
       for (const host of found) await this.#noteFound(host);
       await this.#parts.clock.sleep(everySecs * 1000, signal).catch(() => undefined);
     }
+  }
+
+  #configured(): readonly string[] {
+    return Object.values(this.#settings.peers).map(({ apiBase }) => new URL(apiBase).host);
+  }
+
+  /** They are local servers, which nobody has to confirm. */
+  #ownServers(): readonly string[] {
+    const { providers } = this.#parts.live.config;
+    return LOCAL_VENDORS.map((vendor) =>
+      addressOf(providers[vendor].apiBase || vendorOf(vendor).apiBase),
+    );
   }
 
   async #noteFound({ address, kind, models, mark }: FoundHost): Promise<void> {

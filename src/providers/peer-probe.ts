@@ -50,7 +50,8 @@ export async function askWhatItHas(
   const question = { path: '/models', below: 'apiBase', timeoutMs: TIMEOUT_MS } as const;
   const said = await askLocal(server, question, signal);
   const answer = modelList.safeParse(said !== undefined && isOk(said) ? said.body : undefined);
-  if (!answer.success) return undefined;
+  // Servers that are just starting have nothing yet: that is no other server.
+  if (!answer.success || answer.data.data.length === 0) return undefined;
   const { data } = answer.data;
   const kind = data.map(({ owned_by: owner = '' }) => KINDS[owner]).find((each) => each);
   const each = data.map(({ id, owned_by: owner = '' }) => `${id}\n${owner}`).sort();

@@ -206,6 +206,8 @@ describe('the search for hosts', () => {
     }));
     const places = [good.place, page.place, redirects.place, '127.0.0.1:9'];
     const found = await findHosts(places, SIGNAL);
+    await using starting = await rawServer(() => ({ status: 200, body: list() }));
+    expect(await askWhatItHas({ ...starting, apiKey: '' }, SIGNAL)).toBeUndefined();
     expect(found.map(({ address, models }) => [address, models])).toEqual([
       [good.place, ['b', 'a']],
     ]);
