@@ -10,6 +10,7 @@ import { isJsonObject, type JsonObject } from '../core/config-json.ts';
 import type { VotingConfig } from '../core/config-voting.ts';
 import { ProviderError } from '../core/errors.ts';
 import type { TurnId } from '../core/ids.ts';
+import { isObject, objectsIn, repaired, withoutThoughts } from '../core/lenient-json.ts';
 import { messagesTokens, textTokens } from '../core/tokens.ts';
 import type { ModelMessage, TokenUsage } from '../core/transcript.ts';
 import { wrapUntrusted } from '../core/untrusted.ts';
@@ -157,20 +158,20 @@ type Read =
   | { readonly kind: 'fits'; readonly value: JsonObject }
   | { readonly kind: 'no fit'; readonly problem: string };
 
+/** The last object in it that fits: what stands before is often a thought or a quotation. */
 export function readAnswer(text: string, schema: z.ZodType): Read {
-  const json = /\{[\s\S]*\}/.exec(text)?.[0];
-  if (json === undefined) return { kind: 'no fit', problem: 'there is no JSON object in it' };
-  try {
-    const parsed = schema.safeParse(JSON.parse(json));
-    if (parsed.success) return { kind: 'fits', value: parsed.data as JsonObject };
-    const issues = parsed.error.issues.slice(0, MAX_ISSUES);
-    const words = issues.map(
-      ({ path, message }) => `${path.join('.') || 'the object'}: ${message}`,
-    );
-    return { kind: 'no fit', problem: words.join('; ') };
-  } catch {
-    return { kind: 'no fit', problem: 'it is no JSON' };
+  const objects = objectsIn(withoutThoughts(text)).map(repaired);
+  const read = objects.map((object) => schema.safeParse(object));
+  const fitting = read.findLast(({ success }) => success);
+  if (fitting !== undefined) return { kind: 'fits', value: fitting.data as JsonObject };
+  const at = objects.findLastIndex(isObject);
+  const issues = read[at]?.error?.issues.slice(0, MAX_ISSUES);
+  if (issues === undefined) {
+    const problem = text.includes('{') ? 'it is no JSON' : 'there is no JSON object in it';
+    return { kind: 'no fit', problem };
   }
+  const words = issues.map(({ path, message }) => `${path.join('.') || 'the object'}: ${message}`);
+  return { kind: 'no fit', problem: words.join('; ') };
 }
 
 export const tooLong = ({ name }: ModelHandle) => `what ${name} is to read is too long for it`;
