@@ -4,6 +4,7 @@
 import { readFile } from 'node:fs/promises';
 import { Command, InvalidArgumentError } from 'commander';
 import { NanobotError } from '../core/errors.ts';
+import { parsed } from '../core/lenient-json.ts';
 import {
   type ModelMeasure,
   measureFileSchema,
@@ -139,14 +140,6 @@ async function readFigures(path: string): Promise<Measured> {
     EXIT.usage,
     `${path} holds no figures${at}; make such a file with: nanobot tune --json`,
   );
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 function show(terminal: Terminal, suitable: readonly Weighed[], out: TuneVerdict['rejected']) {

@@ -2,6 +2,7 @@
 // look, never words of others beyond their size. The specialist sees its task and the results, marked as
 // they are. The main model sees everything.
 
+import { isObject, parsed } from './lenient-json.ts';
 import { SPECIALIST } from './route-decision.ts';
 import type { ToolEntry, TranscriptEntry, UserEntry } from './transcript.ts';
 import { type Round, roundsOf } from './turn-rounds.ts';
@@ -166,12 +167,8 @@ export function specialistMemory(
 }
 
 function domainOf(json: string): unknown {
-  try {
-    const args: unknown = JSON.parse(json);
-    return typeof args === 'object' && args !== null && 'domain' in args ? args.domain : undefined;
-  } catch {
-    return undefined;
-  }
+  const args = parsed(json);
+  return isObject(args) ? args['domain'] : undefined;
 }
 
 /** `wrap` marks words of others as such. */

@@ -1,7 +1,7 @@
 // What a model is asked when `nanobot tune` measures it: short questions whose answers can be checked,
 // tasks that one call does, and a long text with a word to be found in its middle.
 
-import { z } from 'zod';
+import { isObject, parsed } from './lenient-json.ts';
 import { CHARS_PER_TOKEN } from './tokens.ts';
 
 /** `right`: found in a right answer and in no wrong one. */
@@ -101,22 +101,14 @@ export const TUNE_TASKS: readonly TuneTask[] = [
 
 /** Whether this call does the task. `given`: JSON, as the model wrote it. */
 export function doesTask({ tool, wanted }: TuneTask, name: string, given: string): boolean {
-  const parsed = argumentsOf(given);
-  if (name !== tool || parsed === undefined) return false;
+  const args = parsed(given);
+  if (name !== tool || !isObject(args)) return false;
   return Object.entries(wanted).every(([key, value]) => {
-    const said = parsed[key];
+    const said = args[key];
     if (typeof said !== 'string' && typeof said !== 'number') return false;
     const text = String(said).trim().toLowerCase();
     return /^\d+$/.test(value) ? text === value : text.includes(value);
   });
-}
-
-function argumentsOf(json: string): Readonly<Record<string, unknown>> | undefined {
-  try {
-    return z.record(z.string(), z.unknown()).safeParse(JSON.parse(json)).data;
-  } catch {
-    return undefined;
-  }
 }
 
 const CODE_WORD = 'heron-41';

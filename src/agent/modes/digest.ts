@@ -4,6 +4,7 @@
 import type { DelegationConfig } from '../../core/config-modes.ts';
 import { cut } from '../../core/context-pack.ts';
 import type { ResultId } from '../../core/ids.ts';
+import { isObject, parsed } from '../../core/lenient-json.ts';
 import { partOfResult, type WantedPart } from '../../core/result-part.ts';
 import { messagesTokens } from '../../core/tokens.ts';
 import type { ModelMessage, ToolCall } from '../../core/transcript.ts';
@@ -148,19 +149,10 @@ function partFor({ body }: StoredResult, { name, arguments: json }: ToolCall): s
 }
 
 function wantedBy(name: string, json: string): WantedPart | undefined {
-  const args = argsOf(json);
-  const { from, words } = args;
+  const args = parsed(json);
+  const { from, words } = isObject(args) ? args : {};
   if (name === 'result_slice') return { from: typeof from === 'number' ? Math.max(0, from) : 0 };
   return name === 'result_grep' && typeof words === 'string' && words !== ''
     ? { search: words }
     : undefined;
-}
-
-function argsOf(json: string): { readonly from?: unknown; readonly words?: unknown } {
-  try {
-    const value: unknown = JSON.parse(json);
-    return typeof value === 'object' && value !== null ? value : {};
-  } catch {
-    return {};
-  }
 }

@@ -9,6 +9,7 @@ import {
   specialistTask,
   type Wrap,
 } from '../../core/context-pack.ts';
+import { parsed } from '../../core/lenient-json.ts';
 import { SPECIALIST } from '../../core/route-decision.ts';
 import { wrapUntrusted } from '../../core/untrusted.ts';
 import { newBoundary } from '../../lib/boundary.ts';
@@ -54,11 +55,11 @@ export function specialistToolbox(turn: ModeTurn, deps: TrioDeps): Toolbox {
       timeoutMs: specialist.timeoutSecs * 1000,
     };
     const answer = await askRole(turn, { ...deps, who }, call, signal);
-    const text = answer.kind === 'answered' ? answer.answer.text.trim() : '';
+    const text = answer.kind === 'answered' ? writtenBy(answer.answer).trim() : '';
     trace(turn, deps, { ...asked, model: who.model, text, started });
     if (answer.kind === 'failed') return failed();
     if (text === '') {
-      deps.health.failed(who, payerOf(turn), 'useless');
+      if (answer.answer.stop !== 'refused') deps.health.failed(who, payerOf(turn), 'useless');
       return failed();
     }
     deps.health.succeeded(who, payerOf(turn));
@@ -96,14 +97,6 @@ function boundCall(asked: Input, run: (context: ToolContext) => Promise<ToolOutc
     seal: async () => undefined,
     run,
   };
-}
-
-function parsed(json: string): unknown {
-  try {
-    return JSON.parse(json);
-  } catch {
-    return undefined;
-  }
 }
 
 type Dispatched = Input & {
