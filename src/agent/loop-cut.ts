@@ -1,6 +1,7 @@
 // An answer that has begun to repeat itself is not waited for: the call is ended, asked once more, and
 // where that goes the same way the answer is cut off behind what it said once, and says so.
 
+import { withFenceClosed } from '../core/open-fence.ts';
 import type { ModelMessage } from '../core/transcript.ts';
 import type { LoopWatch } from './loop-watch.ts';
 import type { ModelCall } from './model-call.ts';
@@ -33,12 +34,6 @@ function withNote(messages: readonly ModelMessage[]): readonly ModelMessage[] {
 /** What is kept of it; nothing where it only thought. */
 export function cutAnswer({ handle }: ModelCall, { broken, text: all }: LoopWatch): Finished {
   const said = broken?.loop === undefined ? '' : all.slice(0, broken.loop.saidAt);
-  const text = said === '' ? '' : `${closed(said)}\n\n${CUT_OFF}`;
+  const text = said === '' ? '' : `${withFenceClosed(said)}\n\n${CUT_OFF}`;
   return { type: 'finished', model: handle.name, text, thinking: [], toolCalls: [], stop: 'end' };
-}
-
-/** A block of code that was open is closed. */
-function closed(text: string): string {
-  const fences = text.match(/^ {0,3}(?:`{3,}|~{3,})/gm) ?? [];
-  return fences.length % 2 === 1 ? `${text}\n${fences.at(-1)?.trim() ?? ''}` : text;
 }

@@ -190,6 +190,32 @@ it('asks no more than so many, and no specialist longer than it may work', async
   expect(warnings).toMatchObject([{ why: 'steps' }]);
 });
 
+it('says where an output was cut off, and takes a refusal for a failure', async () => {
+  const { rig, main, supervisor, guardian, scout, told } = await createSupervisedRig({ tools });
+  supervisor.script(
+    says(routes('scout', 'Find.')),
+    says(routes('guardian', 'Write.')),
+    says(routes('FINISH')),
+  );
+  scout.script(says('I cannot help with that.', { stop: 'refused' }));
+  guardian.script(says('The list:\n\n```\none\ntwo', { stop: 'length' }));
+  main.script(says('[[output 1]]\n\nThat is all.'));
+  const { answers } = await rig.ask(1, 'write it');
+  expect(answers).toEqual([
+    'The list:\n\n```\none\ntwo\n```\n\n' +
+      '[It ends here, because the limit of its length was reached.]\n\nThat is all.',
+  ]);
+  expect(shownTo(supervisor, 1)).toContain('<agent_response>\\nscout (failed)');
+  expect(shownTo(supervisor, 2)).toContain('limit of its length');
+
+  // Nor does a refused frame keep back what was found.
+  supervisor.script(says(routes('guardian', 'Again.')), says(routes('FINISH')));
+  guardian.script(says('Whole.'));
+  main.script(says('I cannot help with that.', { stop: 'refused' }));
+  expect((await rig.ask(2, 'once more')).answers).toEqual(['Whole.']);
+  expect(told).toEqual([]);
+});
+
 it('goes on where a killed process stood, and runs nothing twice', async () => {
   ran.length = 0;
   const { rig, main, supervisor, guardian } = await createSupervisedRig({ tools });

@@ -1,7 +1,9 @@
-// What people are told of the models that share the work.
+// What people are told of the models that share the work, and what these wrote.
 
 import { ProviderError } from '../../core/errors.ts';
+import { withFenceClosed } from '../../core/open-fence.ts';
 import type { ModelRegistry } from '../../providers/provider.ts';
+import type { RoleAnswer } from './ask-role.ts';
 import { type RoleModel, titleOf } from './role-health.ts';
 
 /** A sentence about a model that cannot be asked. */
@@ -24,3 +26,12 @@ export function missing(
 /** For the person whose turn finds out. */
 export const degradedNotice = (who: RoleModel) =>
   `The ${titleOf(who)} does not do its part now; I go on with the main model and its tools.`;
+
+const CUT_OFF = '[It ends here, because the limit of its length was reached.]';
+
+/** To the letter; what was cut off says so, and a refusal is no result. */
+export function writtenBy({ text: all, stop }: Pick<RoleAnswer, 'text' | 'stop'>): string {
+  const text = all.replace(/^(?:[^\S\n]*\n)+/, '').trimEnd();
+  if (text === '' || stop === 'refused') return '';
+  return stop === 'length' ? `${withFenceClosed(text)}\n\n${CUT_OFF}` : text;
+}

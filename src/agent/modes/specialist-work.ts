@@ -15,6 +15,7 @@ import { askRole, payerOf, type RoleCall } from './ask-role.ts';
 import type { CueCall, Speaker } from './mode.ts';
 import type { ModeTurn } from './modes.ts';
 import type { RoleHealth, RoleModel } from './role-health.ts';
+import { writtenBy } from './role-words.ts';
 import { NOT_OFFERED } from './supervisor-toolbox.ts';
 import { type MarkForeign, speakerOf } from './supervisor-words.ts';
 
@@ -65,9 +66,9 @@ export async function workOn(turn: ModeTurn, work: Work, signal: AbortSignal): P
     const checked = (each: ToolCall) => offeredCall(turn, specs, each);
     return { kind: 'calls', by: speaker, calls: [checked(first), ...rest.map(checked)] };
   }
-  const text = answer.text.replace(/^(?:[^\S\n]*\n)+/, '').trimEnd();
+  const text = writtenBy(answer);
   if (text === '') {
-    health.failed(who, payerOf(turn), 'useless');
+    if (answer.stop !== 'refused') health.failed(who, payerOf(turn), 'useless');
     return { kind: 'failed', by: speaker };
   }
   health.succeeded(who, payerOf(turn));

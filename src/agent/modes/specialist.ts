@@ -17,6 +17,7 @@ import type { BoundCall, Toolbox, ToolContext, ToolOutcome } from '../../tools/t
 import { askRole, payerOf } from './ask-role.ts';
 import type { TrioDeps } from './mode-deps.ts';
 import type { ModeTurn } from './modes.ts';
+import { writtenBy } from './role-words.ts';
 import { MAX_ASKED_CHARS, MAX_OUTCOME_CHARS } from './trace.ts';
 
 const input = z.strictObject({ domain: z.string().max(200), task: z.string().min(1).max(20_000) });

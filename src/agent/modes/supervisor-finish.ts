@@ -90,7 +90,8 @@ async function framed(
   if (asked?.kind !== 'answered')
     return { kind: 'answer', by: { model }, text: composedAnswer('', texts) };
   health.succeeded(who, payerOf(turn));
-  const text = composedAnswer(asked.answer.text, texts);
+  const { text: frame, stop } = asked.answer;
+  const text = composedAnswer(stop === 'refused' ? '' : frame, texts);
   return { kind: 'answer', by: speakerOf(asked.answer), text };
 }
 
