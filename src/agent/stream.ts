@@ -15,6 +15,7 @@ import { drifts } from './steadiness.ts';
 import { type Finished, isBehindScenes, takeAnswer } from './take-answer.ts';
 import type { TurnContext } from './turn-context.ts';
 import { untilAborted } from './until-aborted.ts';
+import { waitingNotice } from './waiting-notice.ts';
 
 type StreamSignal = SignalOf<'streaming'>;
 
@@ -136,10 +137,6 @@ function* retries(
   log.warn('model call retried', { reason: event.reason, delayMs: event.delayMs });
   yield* shown.restart();
   yield { type: 'notice', text: retryNotice(event) };
-}
-
-function waitingNotice({ server, ahead }: Extract<ModelEvent, { type: 'waiting' }>): string {
-  return `${server} answers one after the other: ${ahead} before you.`;
 }
 
 function retryNotice({ reason, delayMs }: Extract<ModelEvent, { type: 'retrying' }>): string {

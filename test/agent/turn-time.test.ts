@@ -68,14 +68,13 @@ describe('a turn that waits for a place at a local server', () => {
   it('lets a model that shares its work wait as long', async () => {
     const { rig, router, main } = await createSharedRig('trio', {});
     const { promise: go, resolve: release } = Promise.withResolvers<void>();
-    const begun = Promise.withResolvers<void>();
-    router.script(async function* (request, signal) {
-      begun.resolve();
-      yield* waiting(go, decides({ action: 'respond' }))(request, signal);
-    });
+    router.script(waiting(go, decides({ action: 'respond' })));
     main.script(says('Together.'));
-    const running = rig.run(rig.inputOf(1, ['hello']));
-    await begun.promise;
+    const told = Promise.withResolvers<string>();
+    const running = rig.run(rig.inputOf(1, ['hello']), undefined, (event) => {
+      if (event.type === 'notice') told.resolve(event.text);
+    });
+    expect(await told.promise).toBe('Ollama answers one after the other: 2 before you.');
     await rig.clock.advance(3_600_000);
     release();
     expect((await running).outcome).toMatchObject({ answers: ['Together.'] });

@@ -6,8 +6,10 @@ import { messagesTokens, textTokens } from '../../core/tokens.ts';
 import type { ModelMessage } from '../../core/transcript.ts';
 import type { ModelEvent, ToolSpec } from '../../providers/provider.ts';
 import { chargedMeter } from '../charge.ts';
+import { SpendingRefusedError } from '../spending.ts';
 import { TurnTime } from '../turn-time.ts';
 import { untilAborted } from '../until-aborted.ts';
+import { waitingNotice } from '../waiting-notice.ts';
 import type { ModeTurn } from './modes.ts';
 import type { RoleHealth, RoleModel } from './role-health.ts';
 
@@ -32,13 +34,21 @@ export type AskedRole =
   | { readonly kind: 'answered'; readonly answer: RoleAnswer }
   | { readonly kind: 'failed'; readonly isOut: boolean };
 
+type Asked = {
+  readonly health: RoleHealth;
+  readonly who: RoleModel;
+  /** Whoever the turn is for is told. */
+  readonly tell?: ((text: string) => void) | undefined;
+};
+
 /**
- * An answer counts as none for its health until whoever asked says so.
+ * An answer counts as none for its health until whoever asked says so. Where the conversation stays on
+ * one's own machines, a model elsewhere is not there, and says nothing of its health.
  * @throws SpendingRefusedError, or the reason of the signal
  */
 export async function askRole(
   turn: ModeTurn,
-  { health, who }: { readonly health: RoleHealth; readonly who: RoleModel },
+  { health, who, tell }: Asked,
   call: RoleCall,
   signal: AbortSignal,
 ): Promise<AskedRole> {
@@ -47,9 +57,10 @@ export async function askRole(
   const deadline = time.limit(call.timeoutMs, () => late.abort(new RoleLate()));
   try {
     const either = AbortSignal.any([signal, late.signal]);
-    return { kind: 'answered', answer: await answerOf(turn, { ...who, time }, call, either) };
+    return { kind: 'answered', answer: await answerOf(turn, { ...who, time, tell }, call, either) };
   } catch (error) {
     signal.throwIfAborted();
+    if (mustStayLocal(error)) return { kind: 'failed', isOut: false };
     if (!(error instanceof ProviderError || error instanceof RoleLate)) throw error;
     turn.log.warn('a model that shares the work failed', { ...who, error });
     return { kind: 'failed', isOut: health.failed(who, payerOf(turn), 'silent') };
@@ -59,11 +70,14 @@ export async function askRole(
   }
 }
 
+const mustStayLocal = (error: unknown) =>
+  error instanceof SpendingRefusedError && error.because === 'local_only';
+
 export const payerOf = ({ input }: ModeTurn) => input.messages[0].message;
 
 async function answerOf(
   turn: ModeTurn,
-  { role, model, time }: RoleModel & { readonly time: TurnTime },
+  { role, model, time, tell }: RoleModel & { readonly time: TurnTime } & Pick<Asked, 'tell'>,
   { system, timeoutMs: _, ...asked }: RoleCall,
   signal: AbortSignal,
 ): Promise<RoleAnswer> {
@@ -78,6 +92,7 @@ async function answerOf(
   for await (const event of untilAborted(handle.stream(request, signal, meter), signal)) {
     // A wait for a place at a local server is no part of the call, nor of the turn.
     const isWaiting = event.type === 'waiting' && event.ahead > 0;
+    if (isWaiting) tell?.(waitingNotice(event));
     for (const each of [time, turn.time]) isWaiting ? each.standStill() : each.goOn();
     if (event.type === 'finished') return event;
   }

@@ -27,6 +27,7 @@ type RouterDeps = {
   readonly who: RoleModel;
   readonly settings: TrioConfig;
   trace(record: TraceRecord): void;
+  tell(text: string): void;
 };
 
 type Usable = Exclude<ReadPlan, { readonly kind: 'invalid' }>;

@@ -12,6 +12,7 @@ import { isCued } from './record-cue.ts';
 import { degradedNotice } from './role-words.ts';
 import { askRouter, type Routed } from './router.ts';
 import { specialistToolbox } from './specialist.ts';
+import { withNotices } from './with-notices.ts';
 
 const ONLY_WRITE =
   '[Another model decides which tools are used; what they found stands above. Write the answer for the person from it. You have no tools: promise no further step, and say what is missing.]';
@@ -41,7 +42,9 @@ export function openTrio(
       if (next !== 'route') return next;
       const who = { role: 'router', model: settings.router.model } as const;
       if (deps.health.isResting(who)) return withTools;
-      const routed = await askRouter(withOwn, { ...deps, who, settings }, signal);
+      const routed = yield* withNotices((tell) =>
+        askRouter(withOwn, { ...deps, who, settings, tell }, signal),
+      );
       if (routed.kind === 'left') {
         if (routed.isOut) yield { type: 'notice', text: degradedNotice(who) };
         return { ...withTools, tokens: routed.tokens };
