@@ -12,7 +12,7 @@ import { withState } from './with-state.ts';
 export function traceCommand(terminal: Terminal): Command {
   return new Command('trace')
     .description('the life of a message: what happened to it, and when')
-    .argument('<message>', 'its id, or "last" for the newest one that came in')
+    .argument('<message>', 'its id, that of its turn, or "last" for the newest one that came in')
     .option('--json', 'as JSON')
     .action((id: string, { json }: { readonly json?: boolean }) =>
       trace(terminal, id, json === true),

@@ -1,7 +1,8 @@
 // The life story of one message, told from the columns of its row.
 
 import type { LastMessage, Trace, TraceStep } from '../bus/bus.ts';
-import type { MessageId, SessionKey, TurnId } from '../core/ids.ts';
+import { type MessageId, type SessionKey, type TurnId, turnId } from '../core/ids.ts';
+import { firstSeqOf } from '../core/turn-id.ts';
 import { MOVED } from './diversion.ts';
 import { all, first, type Operation } from './operation.ts';
 
@@ -36,7 +37,8 @@ function* inboundRow(wanted: MessageId | 'last' | LastMessage): Operation<Inboun
     return yield* first<InboundRow>(`SELECT ${INBOUND_COLUMNS} ORDER BY seq DESC LIMIT 1`);
   }
   if (typeof wanted === 'string') {
-    return yield* first<InboundRow>(`SELECT ${INBOUND_COLUMNS} WHERE id = ?`, wanted);
+    const named = yield* first<InboundRow>(`SELECT ${INBOUND_COLUMNS} WHERE id = ?`, wanted);
+    return named ?? (yield* firstOfTurn(turnId(wanted)));
   }
   const { session, besides, by } = wanted;
   // Of what went no further than the gate, or is long over, nothing says whose it was.
@@ -50,6 +52,14 @@ function* inboundRow(wanted: MessageId | 'last' | LastMessage): Operation<Inboun
      ORDER BY seq DESC LIMIT 1`,
     ...[session, besides, ...(by === undefined ? [] : [by])],
   );
+}
+
+/** Logs, figures and the audit name what they tell of by its turn. */
+function* firstOfTurn(turn: TurnId): Operation<InboundRow | undefined> {
+  const seq = firstSeqOf(turn);
+  if (seq === undefined) return undefined;
+  const sql = `SELECT ${INBOUND_COLUMNS} WHERE seq = ? AND turn = ?`;
+  return yield* first<InboundRow>(sql, seq, turn);
 }
 
 /** Answers are named after their turn, or after the message where no turn was needed. */

@@ -43,10 +43,11 @@ describe('trace', () => {
     expect(stdout).toContain('outbound terminal:memory#');
   });
 
-  test('as JSON, by id', async () => {
+  test('as JSON, by its id and by that of its turn', async () => {
     const last = JSON.parse((await run('trace', 'last', '--json')).stdout);
-    const same = JSON.parse((await run('trace', last.id, '--json')).stdout);
-    expect(same).toEqual(last);
+    for (const id of [last.id, last.turnId]) {
+      expect(JSON.parse((await run('trace', id, '--json')).stdout)).toEqual(last);
+    }
     expect(last.answers).toHaveLength(1);
   });
 
