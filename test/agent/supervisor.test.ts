@@ -4,10 +4,11 @@
 import { expect, it } from 'vitest';
 import { z } from 'zod';
 import { createAgentFiles } from '../../src/agent/modes/agent-files.ts';
+import { SpendingRefusedError } from '../../src/agent/spending.ts';
 import { TurnCancelled } from '../../src/bus/bus.ts';
 import { ALL_RIGHTS } from '../../src/core/rights.ts';
 import { createGuardedFiles } from '../../src/lib/guarded-files.ts';
-import { calls, says } from '../support/scripted-model.ts';
+import { calls, type ScriptedCall, says } from '../support/scripted-model.ts';
 import { messageOf, type RigOptions } from './agent-rig.ts';
 import { doesNotAnswer } from './shared-turns.ts';
 import { createSupervisedRig, routes, SHIPPED } from './supervised-rig.ts';
@@ -213,6 +214,27 @@ it('says where an output was cut off, and takes a refusal for a failure', async 
   guardian.script(says('Whole.'));
   main.script(says('I cannot help with that.', { stop: 'refused' }));
   expect((await rig.ask(2, 'once more')).answers).toEqual(['Whole.']);
+  expect(told).toEqual([]);
+});
+
+it('does without whoever may not be asked in a conversation that stays at home', async () => {
+  const { rig, main, supervisor, guardian, told } = await createSupervisedRig({ tools });
+  const because = 'local_only' as const;
+  const notHere: ScriptedCall = async function* () {
+    yield { type: 'thinking', delta: '' };
+    throw new SpendingRefusedError({ text: 'I asked nobody.', because });
+  };
+  for (const nth of [1, 2, 3, 4]) {
+    supervisor.script(notHere);
+    main.script(says(`At home, ${nth}.`));
+    expect((await rig.ask(nth, 'hello')).answers).toEqual([`At home, ${nth}.`]);
+  }
+  supervisor.script(says(routes('guardian', 'Check.')), says(routes('FINISH')));
+  guardian.script(notHere);
+  main.script(says('Without the guardian.'));
+  expect((await rig.ask(5, 'check')).answers.at(-1)).toBe('Without the guardian.');
+  // The main model has its tools, and nobody is taken for one that is down.
+  expect(main.requests.every(({ tools }) => tools.length > 0)).toBe(true);
   expect(told).toEqual([]);
 });
 
