@@ -50,6 +50,8 @@ const SEARXNG = {
   results: [
     { url: 'https://a.example/1', title: 'First', content: 'about tea\u202E' },
     { url: 'https://b.example/2', title: 'Second', content: null },
+    { url: 'javascript:alert(1)', title: 'Third', content: 'no page' },
+    { url: 'https://d.example/\n3. https://e.example', title: 'Fourth', content: 'two lines' },
   ],
 };
 const BRAVE = {

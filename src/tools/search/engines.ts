@@ -29,6 +29,7 @@ export type SearchEngine = {
 const MAX_TITLE_CHARS = 200;
 const MAX_SNIPPET_CHARS = 500;
 const MAX_URL_CHARS = 500;
+const PAGE = /^https?:\/\/\S+$/i;
 
 const text = z.string().nullish();
 
@@ -56,7 +57,9 @@ export const ENGINES: readonly SearchEngine[] = [
       return { url, headers: { accept: 'application/json' } };
     },
     read: (body) =>
-      searxngAnswer.parse(body).results.map(({ url, title, content }) => hit(url, title, content)),
+      searxngAnswer
+        .parse(body)
+        .results.flatMap(({ url, title, content }) => hits(url, title, content)),
     hint: (status) =>
       status === 403
         ? 'SearXNG refuses JSON: add "json" to search.formats in its settings.yml'
@@ -73,8 +76,8 @@ export const ENGINES: readonly SearchEngine[] = [
       };
     },
     read: (body) =>
-      (braveAnswer.parse(body).web?.results ?? []).map(({ url, title, description }) =>
-        hit(url, title, description),
+      (braveAnswer.parse(body).web?.results ?? []).flatMap(({ url, title, description }) =>
+        hits(url, title, description),
       ),
     hint(status) {
       if (status === 401 || status === 403) return 'Brave does not take the key: check it';
@@ -84,12 +87,18 @@ export const ENGINES: readonly SearchEngine[] = [
   },
 ];
 
-function hit(url: string, title: string | null = '', snippet: string | null = ''): WebHit {
-  return {
-    url: url.slice(0, MAX_URL_CHARS),
+/** None where it leads to no page: an engine passes on what others named so. */
+function hits(
+  url: string,
+  title: string | null = '',
+  snippet: string | null = '',
+): readonly WebHit[] {
+  if (!PAGE.test(url)) return [];
+  const shown = {
     title: plain(title ?? '', MAX_TITLE_CHARS),
     snippet: plain(snippet ?? '', MAX_SNIPPET_CHARS),
   };
+  return [{ url: url.slice(0, MAX_URL_CHARS), ...shown }];
 }
 
 /** Engines mark the words that were found. */
