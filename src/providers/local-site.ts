@@ -94,6 +94,14 @@ export class LocalSite {
     void this.ready(model);
   }
 
+  /** It found a question too long: its window may be another than it said before. */
+  overflowed(model: string): void {
+    const known = this.#learnt.get(model);
+    if (known === undefined) return;
+    this.#learnt.set(model, { ...known, until: Number.NEGATIVE_INFINITY });
+    void this.ready(model);
+  }
+
   /** Called in the last hour. */
   get wasCalled(): boolean {
     return this.#deps.clock.monotonic() - this.#calledAt < LASTS_IN_USE_MS;

@@ -149,6 +149,7 @@ class ResilientCall {
     } catch (error) {
       const failed = asProviderError(error, this.#candidate, this.#signal);
       health.noteFailure(failed.failure);
+      if (failed.failure.kind === 'context_overflow') site?.overflowed(this.#candidate.model);
       const level = failed.failure.kind === 'cancelled' ? 'info' : 'warn';
       log[level]('model call failed', { ...elapsed(), status: failed.failure.kind, error: failed });
       throw failed;

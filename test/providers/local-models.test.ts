@@ -81,6 +81,19 @@ describe('the window of a local model', () => {
     await expect.poll(() => handle().contextTokens, { interval: 5 }).toBe(4096);
   });
 
+  it('is asked anew at once where a question was too long', async () => {
+    const model = { ...QWEN };
+    const { side, server, registry, handle } = await world('ollama', 'ollama', [model]);
+    await using _server = server;
+    side.loaded.add(QWEN.id);
+    await registry.ready(handle().name);
+    Object.assign(model, { loadedTokens: 4096 });
+    const error = { message: 'the request exceeds the available context size', code: 400 };
+    server.script(fail(400, { body: { error } }));
+    await expect(finish(handle(), ask('x'))).rejects.toThrow('context size');
+    await expect.poll(() => handle().contextTokens, { interval: 5 }).toBe(4096);
+  });
+
   it('is what the configuration says before all', async () => {
     const modelCapabilities = [{ models: 'qwen3', contextTokens: 20_000 }];
     const more = { modelCapabilities };
