@@ -1,6 +1,6 @@
 // A passage that follows itself again and again at the end of a text, as small models write until
 // somebody stops them. Only what is the same to the letter counts: refrains, tables with like rows and
-// lists that count on are none. Code, tables and figures are given ten times as much.
+// lists that count on are none. Code, tables, forms to fill in and figures are given ten times as much.
 
 /** Longest passage, in characters. */
 const MAX_PERIOD = 600;
@@ -26,7 +26,7 @@ export function loopIn(text: string, repeats: number): AnswerLoop | undefined {
     const times = Math.floor(length / period);
     if (times < repeats || length < MIN_CHARS) continue;
     const passage = reversed.slice(0, period).reverse().join('');
-    const isData = inCode || !/\p{L}/u.test(passage) || /[|\t{}<>=;]/.test(passage);
+    const isData = inCode || isNoProse(passage);
     const least = isData ? DATA_FACTOR : 1;
     if (times < repeats * least || length < MIN_CHARS * least) continue;
     const looped = reversed.slice(0, length - period).join('').length;
@@ -47,6 +47,14 @@ function matchAt(text: readonly string[], start: number): number {
   let length = 0;
   while (start + length < text.length && text[start + length] === text[length]) length += 1;
   return length;
+}
+
+/** Marks of code and tables, blanks and boxes of a form; every line indented as code is. */
+function isNoProse(passage: string): boolean {
+  if (!/\p{L}/u.test(passage) || /[|\t{}<>=;]|_{3}|\.{4}|…{2}|\[ ?\]|[☐□]/.test(passage))
+    return true;
+  const lines = `${passage}${passage}`.split('\n').slice(1, -1);
+  return lines.length > 0 && lines.every((line) => /^(?: {4}.|\s*$)/.test(line));
 }
 
 function isInCode(text: string): boolean {

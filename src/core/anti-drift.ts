@@ -31,6 +31,8 @@ export type ReadAnswer = {
   /** All that is no prose, and every number: what makes two answers of like words different ones. */
   readonly facts: string;
   readonly hasFigures: boolean;
+  /** Words that may be names, in their order. */
+  readonly names: string;
 };
 
 export type DriftLimits = {
@@ -92,9 +94,9 @@ export const LOOPING: Drift = { score: TENTHS.loop / 10, signals: ['loop'] };
 
 const SIGNALS = Object.keys(TENTHS) as readonly DriftSignal[];
 
-/** Whether one says what the other said, in nearly the same words. */
+/** Whether one says what the other said, in nearly the same words; of somebody else it is another. */
 export const isNearlyTheSame = (one: ReadAnswer, other: ReadAnswer) =>
-  isLike(one, other, NEARLY_THE_SAME);
+  one.names === other.names && isLike(one, other, NEARLY_THE_SAME);
 
 function isLike(one: ReadAnswer, other: ReadAnswer, above: number): boolean {
   if (Math.min(one.trigrams.size, other.trigrams.size) < MIN_TRIGRAMS) return false;
@@ -105,7 +107,8 @@ function isLike(one: ReadAnswer, other: ReadAnswer, above: number): boolean {
 
 export function readAnswer(text: string, hasCalls: boolean): ReadAnswer {
   const prose = proseOf(text);
-  const said = prose.text.match(/\p{L}[\p{L}'’-]*/gu) ?? [];
+  const spoken = prose.text.toLowerCase();
+  const said = spoken.match(/\p{L}[\p{L}'’-]*/gu) ?? [];
   const trigrams = said.slice(2).map((word, index) => `${said[index]} ${said[index + 1]} ${word}`);
   return {
     text,
@@ -113,13 +116,16 @@ export function readAnswer(text: string, hasCalls: boolean): ReadAnswer {
     words: said.length,
     trigrams: new Set(trigrams),
     trigramsSaid: trigrams.length,
-    filler: fillerShare(prose.text, said.length),
+    filler: fillerShare(spoken, said.length),
     facts: [...prose.others, ...(prose.text.match(/\p{N}+/gu) ?? [])].join('\n'),
     hasFigures: prose.others.length >= MIN_FIGURES || FENCE.test(text),
+    names: (prose.text.match(NAME) ?? []).join('\n'),
   };
 }
 
 const FENCED = /^ {0,3}(`{3,}|~{3,})[^\n]*\n[\s\S]*?(?:^ {0,3}\1[^\n]*$|(?![\s\S]))/gm;
+/** Capitals within a sentence, and every word of a script that has none. */
+const NAME = /(?<=[\p{L}\p{M}\p{N},:’'–-]\s)\p{Lu}(?!['’])[\p{L}\p{M}'’-]+|\p{Lo}[\p{Lo}\p{M}]+/gu;
 const FENCE = /^ {0,3}(?:`{3,}|~{3,})/m;
 const SPAN = /`[^`\n]+`|https?:\/\/[^\s)>\]]+/g;
 /** Tables, lists, headings, quotes, indented code, data. */
@@ -140,5 +146,5 @@ function proseOf(text: string): { readonly text: string; readonly others: readon
     if (!isProse && line.trim() !== '') others.push(line);
     return isProse;
   });
-  return { text: prose.join('\n').toLowerCase(), others };
+  return { text: prose.join('\n'), others };
 }

@@ -78,6 +78,23 @@ describe('good answers', () => {
       `In the morning it will be ${n} degrees in the valley, with light wind from the west and no rain at all until the evening.`;
     expect(shownOf([11, 12, 13, 14, 15].map(weather))).toEqual([11, 12, 13, 14, 15].map(weather));
   });
+
+  it.each([
+    [
+      ['Anna', 'Bert', 'Carla'],
+      (who: string) =>
+        `I have written the invitation to ${who} for the party at the lake, asked for an answer by the end of the month, mentioned that children are welcome, and put a copy of the letter into the folder with the others.`,
+    ],
+    [
+      ['أحمد', 'سارة', 'ليلى'],
+      (who: string) =>
+        `كتبت الدعوة إلى ${who} من أجل الحفلة عند البحيرة وطلبت الجواب قبل نهاية الشهر وذكرت أن الأطفال مرحب بهم ووضعت نسخة من الرسالة في المجلد مع بقية الرسائل.`,
+    ],
+  ])('with the same words about other people are different ones: %j', (people, letter) => {
+    expect(shownOf(people.map(letter))).toEqual(people.map(letter));
+    const [first = ''] = people.map(letter);
+    expect(shownOf([first, first, first])[2]).toMatch(LINE);
+  });
 });
 
 const FILLER = {
