@@ -1,24 +1,13 @@
 // The agent asks and the turn waits for the answer, however long, over restarts: the whole program,
 // seen from Telegram.
 
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { type BotApi, startBotApi } from '../support/bot-api.ts';
-import { type GatewayProcess, makeTestHome, type TestHome } from '../support/gateway-process.ts';
-import {
-  type LlmReply,
-  type LlmRequest,
-  type LlmServer,
-  startLlmServer,
-} from '../support/llm-server.ts';
+import { afterAll, afterEach, describe, expect, it } from 'vitest';
+import type { LlmReply, LlmRequest } from '../support/llm-server.ts';
+import { startTelegramWorld } from '../support/telegram-world.ts';
 
 const PERSON = 700;
 const MEMBER = { id: 701, first_name: 'Mia' };
 const GROUP = -1_001_000_000_045;
-
-let telegram: BotApi;
-let model: LlmServer;
-let home: TestHome;
-let gateway: GatewayProcess;
 
 const CITIES = { question: 'Which *city*?', choices: ['Berlin', 'Rome', '/new'] };
 
@@ -39,51 +28,23 @@ function asking(request: LlmRequest): LlmReply {
   return { chunks: [`Told: ${lastUserText}`] };
 }
 
-const bot = (chat: number) => telegram.chat(chat).messages.filter(({ from }) => from === 'bot');
-const hears = (chat: number, pattern: RegExp, from = 0) =>
-  telegram.waitFor(
-    () =>
-      bot(chat)
-        .slice(from)
-        .find(({ text }) => pattern.test(text)),
-    20_000,
-  );
-beforeAll(async () => {
-  telegram = await startBotApi();
-  telegram.group(GROUP);
-  model = await startLlmServer({ respond: asking });
-  const { token, apiRoot } = telegram;
-  home = await makeTestHome({
-    agents: { defaults: { model: 'openai/sim-1' } },
-    providers: { openai: { apiKey: 'ask-key', apiBase: model.openaiBase } },
-    channels: {
-      telegram: {
-        ...{ enabled: true, token, apiRoot },
-        allowFrom: [`${PERSON}`, `${MEMBER.id}`],
-        groups: [String(GROUP)],
-      },
-    },
-    gateway: { port: 0 },
-    coalesce: { quietMs: 50 },
-  });
-  gateway = await home.start();
-}, 60_000);
+const world = await startTelegramWorld({
+  respond: asking,
+  channel: { allowFrom: [`${PERSON}`, `${MEMBER.id}`], groups: [String(GROUP)] },
+});
+const { telegram, model, bot, hears } = world;
+telegram.group(GROUP);
 
 afterEach(() => expect(telegram.violations).toEqual([]));
 
-afterAll(async () => {
-  await home[Symbol.asyncDispose]();
-  await telegram[Symbol.asyncDispose]();
-  await model[Symbol.asyncDispose]();
-});
+afterAll(() => world[Symbol.asyncDispose]());
 
 describe('a question to the person', () => {
   it('ends the turn without a further word, and its press is answered once, over a kill', async () => {
     telegram.say(PERSON, 'ASK me');
     await hears(PERSON, /Which city\?/);
     await model.received(2);
-    await gateway.kill();
-    gateway = await home.start();
+    await world.restart();
     expect(bot(PERSON)).toHaveLength(1);
     const press = telegram.press(PERSON, PERSON, 'Rome');
     const answer = await hears(PERSON, /^Told:/);

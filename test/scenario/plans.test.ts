@@ -1,22 +1,18 @@
 // A long task: its checklist changes in place, the model is reminded of it in later turns, and what it
 // marked survives a summary and a kill: the whole program, seen from Telegram and from the model.
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type BotApi, startBotApi } from '../support/bot-api.ts';
-import { type GatewayProcess, makeTestHome, type TestHome } from '../support/gateway-process.ts';
-import { echo, type LlmServer, startLlmServer } from '../support/llm-server.ts';
+import { afterAll, describe, expect, it } from 'vitest';
+import { echo } from '../support/llm-server.ts';
+import { startTelegramWorld } from '../support/telegram-world.ts';
 
 const PERSON = 820;
 
-let telegram: BotApi;
-let model: LlmServer;
-let home: TestHome;
-let gateway: GatewayProcess;
+const world = await startTelegramWorld({ respond: echo, channel: { allowFrom: [`${PERSON}`] } });
+const { telegram, model, lastBody } = world;
+afterAll(() => world[Symbol.asyncDispose]());
 
-const bot = () => telegram.chat(PERSON).messages.filter(({ from }) => from === 'bot');
-const hears = (pattern: RegExp) =>
-  telegram.waitFor(() => bot().find(({ text }) => pattern.test(text)), 15_000);
-const lastBody = () => JSON.stringify(model.requests.at(-1)?.body);
+const bot = () => world.bot(PERSON);
+const hears = (pattern: RegExp) => world.hears(PERSON, pattern);
 const planOf = (...states: readonly string[]) => ({
   name: 'plan',
   arguments: {
@@ -26,27 +22,6 @@ const planOf = (...states: readonly string[]) => ({
       ...(index === 0 ? {} : { after: [index] }),
     })),
   },
-});
-
-beforeAll(async () => {
-  telegram = await startBotApi();
-  model = await startLlmServer({ respond: echo });
-  const { token, apiRoot } = telegram;
-  home = await makeTestHome({
-    agents: { defaults: { model: 'openai/sim-1' } },
-    providers: { openai: { apiKey: 'plan-key', apiBase: model.openaiBase } },
-    channels: { telegram: { enabled: true, token, apiRoot, allowFrom: [`${PERSON}`] } },
-    gateway: { port: 0 },
-    coalesce: { quietMs: 30 },
-  });
-  gateway = await home.start();
-}, 60_000);
-
-afterAll(async () => {
-  await home[Symbol.asyncDispose]();
-  expect(telegram.violations).toEqual([]);
-  await telegram[Symbol.asyncDispose]();
-  await model[Symbol.asyncDispose]();
 });
 
 describe('a plan', () => {
@@ -81,8 +56,7 @@ describe('a plan', () => {
     );
     telegram.say(PERSON, 'remember how far we are');
     await hears(/nonce-marked/);
-    await gateway.kill();
-    gateway = await home.start();
+    await world.restart();
     telegram.say(PERSON, 'and? nonce-and');
     await hears(/nonce-and/);
     expect(lastBody()).toContain('Checkpoint. Done: Paint is blue RAL-5010 Open: the door');

@@ -1,0 +1,133 @@
+// The whole program as a child process between a strict Telegram and a scripted model server, and what
+// a test says and hears there. Who the people are and what the model does is the test's own.
+
+import { join } from 'node:path';
+import type { AdmittedRole } from '../../src/core/admission.ts';
+import type { ConfigInput } from '../../src/core/config.ts';
+import { runNanobot } from '../cli/run-nanobot.ts';
+import { type BotApi, startBotApi } from './bot-api.ts';
+import type { Person, SeenMessage } from './bot-api-ledger.ts';
+import { type GatewayProcess, makeTestHome, type TestHome } from './gateway-process.ts';
+import { type LlmServer, type Responder, startLlmServer } from './llm-server.ts';
+
+/** Below the limit of one test, so that what was not said is what fails. */
+const HEAR_MS = 15_000;
+/** The key of the model server, as the provider `openai`. */
+export const MODEL_KEY = 'sk-world-of-one-test';
+
+type TelegramInput = NonNullable<NonNullable<ConfigInput['channels']>['telegram']>;
+
+export type TelegramWorldOptions = {
+  readonly respond?: Responder;
+  /** Further fields of the channel; nobody is let in by it unless named here. */
+  readonly channel?: TelegramInput;
+  /** Takes the place of the ordinary sections; providers and channels are further ones. */
+  readonly config?: ConfigInput;
+  /** Before the first start. */
+  readonly prepare?: (home: TestHome) => Promise<void>;
+  /** Who is paired on the machine, by their id, once the program runs. */
+  readonly pair?: Readonly<Record<number, AdmittedRole>>;
+};
+
+/** Closing it fails where the program broke Telegram's rules. */
+export interface TelegramWorld extends AsyncDisposable {
+  readonly telegram: BotApi;
+  readonly model: LlmServer;
+  readonly home: TestHome;
+  /** The process of now. */
+  readonly gateway: GatewayProcess;
+  /** After `gateway.kill()`. */
+  start(): Promise<void>;
+  /** By kill -9. */
+  restart(): Promise<void>;
+  /** A command of the program, beside the gateway; what it printed. Fails where the command fails. */
+  nanobot(...args: readonly string[]): Promise<string>;
+  /** Where a file of the workspace is. */
+  file(path: string): string;
+  /** What the bot has said in the chat, as it stands there now. */
+  bot(chat: number): readonly SeenMessage[];
+  texts(chat: number): readonly string[];
+  /** The first like this, after so many. */
+  hears(chat: number, like: RegExp, after?: number): Promise<SeenMessage>;
+  /** What comes in the person's own chat, like this, after they said that. */
+  asks(person: number | Person, words: string, like: RegExp): Promise<string>;
+  /** What the model was asked last, as JSON. */
+  lastBody(): string;
+}
+
+export async function startTelegramWorld(options: TelegramWorldOptions): Promise<TelegramWorld> {
+  await using opened = new AsyncDisposableStack();
+  const { respond, prepare, pair = {} } = options;
+  const telegram = opened.use(await startBotApi());
+  const model = opened.use(await startLlmServer(respond === undefined ? {} : { respond }));
+  opened.defer(() => {
+    if (telegram.violations.length > 0) throw new Error(telegram.violations.join('\n'));
+  });
+  const home = opened.use(await makeTestHome(configOf(options, telegram, model)));
+  await prepare?.(home);
+  let gateway = await home.start();
+  const nanobot = async (...args: readonly string[]) => {
+    const { code, stdout, stderr } = await runNanobot(args, { home: home.path });
+    if (code !== 0) throw new Error(`nanobot ${args.join(' ')} left with ${code}:\n${stderr}`);
+    return stdout;
+  };
+  for (const [id, role] of Object.entries(pair)) {
+    await nanobot('pair', 'approve', 'telegram', id, '--role', role);
+  }
+  const stack = opened.move();
+  const start = async () => {
+    gateway = await home.start();
+  };
+  return {
+    telegram,
+    model,
+    home,
+    get gateway() {
+      return gateway;
+    },
+    start,
+    async restart() {
+      await gateway.kill();
+      await start();
+    },
+    nanobot,
+    file: (path) => join(home.path, 'workspace', path),
+    ...ears(telegram),
+    lastBody: () => JSON.stringify(model.requests.at(-1)?.body),
+    [Symbol.asyncDispose]: () => stack.disposeAsync(),
+  };
+}
+
+function configOf(
+  { config = {}, channel = {} }: TelegramWorldOptions,
+  { token, apiRoot }: BotApi,
+  { openaiBase }: LlmServer,
+): ConfigInput {
+  return {
+    agents: { defaults: { model: 'openai/sim-1' } },
+    gateway: { port: 0 },
+    coalesce: { quietMs: 0, continuationMs: 0 },
+    ...config,
+    providers: { openai: { apiKey: MODEL_KEY, apiBase: openaiBase }, ...config.providers },
+    channels: { ...config.channels, telegram: { enabled: true, token, apiRoot, ...channel } },
+  };
+}
+
+function ears(telegram: BotApi): Pick<TelegramWorld, 'bot' | 'texts' | 'hears' | 'asks'> {
+  const bot = (chat: number) => telegram.chat(chat).messages.filter(({ from }) => from === 'bot');
+  const hears = (chat: number, like: RegExp, after = 0) => {
+    const isLike = ({ text }: SeenMessage) => like.test(text);
+    return telegram.waitFor(() => bot(chat).slice(after).find(isLike), HEAR_MS);
+  };
+  return {
+    bot,
+    texts: (chat) => bot(chat).map(({ text }) => text),
+    hears,
+    async asks(person, words, like) {
+      const chat = typeof person === 'number' ? person : person.id;
+      const before = bot(chat).length;
+      telegram.say(person, words);
+      return (await hears(chat, like, before)).text;
+    },
+  };
+}
