@@ -3,28 +3,15 @@
 
 import { spawnSync } from 'node:child_process';
 import { readFile, rm } from 'node:fs/promises';
-import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type BotApi, startBotApi } from '../support/bot-api.ts';
-import { type GatewayProcess, makeTestHome, type TestHome } from '../support/gateway-process.ts';
-import {
-  type LlmReply,
-  type LlmRequest,
-  type LlmServer,
-  startLlmServer,
-} from '../support/llm-server.ts';
+import { afterAll, describe, expect, it } from 'vitest';
+import type { LlmReply, LlmRequest } from '../support/llm-server.ts';
+import { startTelegramWorld } from '../support/telegram-world.ts';
 
-const ROOT = join(import.meta.dirname, '../..');
 const OWNER = 700;
 const MEMBER = { id: 701, first_name: 'Mia' };
 const GROUP = -1_001_000_000_044;
 const ORDER = /WRITE (\S+)/g;
 const RUN = /RUN (.+)/;
-
-let telegram: BotApi;
-let model: LlmServer;
-let home: TestHome;
-let gateway: GatewayProcess;
 
 /** Carries out every order in the newest words, whoever wrote them, and says yes to itself. */
 function obey({ lastUserText, toolResults }: LlmRequest): LlmReply {
@@ -43,17 +30,16 @@ function obey({ lastUserText, toolResults }: LlmRequest): LlmReply {
   return { toolCalls };
 }
 
-const bot = (chat: number) => telegram.chat(chat).messages.filter(({ from }) => from === 'bot');
-const hears = (chat: number, pattern: RegExp, from = 0) =>
-  telegram.waitFor(
-    () =>
-      bot(chat)
-        .slice(from)
-        .find(({ text }) => pattern.test(text)),
-    20_000,
-  );
-const written = (path: string) =>
-  readFile(join(home.path, 'workspace', path), 'utf8').catch(() => undefined);
+const world = await startTelegramWorld({
+  respond: obey,
+  channel: { allowFrom: [`${MEMBER.id}`], groups: [String(GROUP)] },
+  pair: { [OWNER]: 'owner' },
+});
+const { telegram, model, bot, hears, file } = world;
+telegram.group(GROUP);
+afterAll(() => world[Symbol.asyncDispose]());
+
+const written = (path: string) => readFile(file(path), 'utf8').catch(() => undefined);
 const results = () =>
   model.requests.filter(({ lastUserText }) => lastUserText.startsWith('[An owner allowed'));
 const quoting = (text: string) => ({
@@ -66,36 +52,6 @@ const quoting = (text: string) => ({
       text,
     },
   },
-});
-
-beforeAll(async () => {
-  telegram = await startBotApi();
-  telegram.group(GROUP);
-  model = await startLlmServer({ respond: obey });
-  const { token, apiRoot } = telegram;
-  home = await makeTestHome({
-    agents: { defaults: { model: 'openai/sim-1' } },
-    providers: { openai: { apiKey: 'approvals-key', apiBase: model.openaiBase } },
-    channels: {
-      telegram: {
-        ...{ enabled: true, token, apiRoot },
-        allowFrom: [`${MEMBER.id}`],
-        groups: [String(GROUP)],
-      },
-    },
-    gateway: { port: 0 },
-    coalesce: { quietMs: 50 },
-  });
-  gateway = await home.start();
-  const args = ['src/main.ts', 'pair', 'approve', 'telegram', `${OWNER}`, '--role', 'owner'];
-  const env = { PATH: process.env['PATH'] ?? '', HOME: home.path, NANOBOT_HOME: home.path };
-  expect(spawnSync(process.execPath, args, { cwd: ROOT, env }).status).toBe(0);
-}, 60_000);
-
-afterAll(async () => {
-  await home[Symbol.asyncDispose]();
-  await telegram[Symbol.asyncDispose]();
-  await model[Symbol.asyncDispose]();
 });
 
 describe('an order in a quoted text', () => {
@@ -117,20 +73,17 @@ describe('an order in a quoted text', () => {
     expect(results()).toEqual([]);
   });
 
-  it('is listed on the machine while it waits', () => {
-    const env = { PATH: process.env['PATH'] ?? '', HOME: home.path, NANOBOT_HOME: home.path };
-    const args = ['src/main.ts', 'approvals', '--json'];
-    const { stdout } = spawnSync(process.execPath, args, { cwd: ROOT, env, encoding: 'utf8' });
+  it('is listed on the machine while it waits', async () => {
+    const stdout = await world.nanobot('approvals', '--json');
     expect(JSON.parse(stdout)).toMatchObject([{ tool: 'write_file', asker: 'you on telegram' }]);
   });
 
   it('is carried out once after a press, also where the program died in between', async () => {
-    await gateway.kill();
-    gateway = await home.start();
+    await world.restart();
     const press = telegram.press(OWNER, OWNER, 'Allow once');
     await hears(OWNER, /^Seen: Created/);
     expect(await written('skills/eve/SKILL.md')).toBe('ordered skills/eve/SKILL.md');
-    await rm(join(home.path, 'workspace/skills/eve'), { recursive: true });
+    await rm(file('skills/eve'), { recursive: true });
     // What comes of it is thought about at the expense of whoever asked for it.
     telegram.say(OWNER, '/usage');
     const { text: usage } = await hears(OWNER, /total:/);
@@ -233,7 +186,7 @@ describe('a program', () => {
   it('is gone with all it started after /stop, and when the gateway dies', async () => {
     for (const [word, end] of [
       ['98765.1', async () => void telegram.say(OWNER, '/stop')],
-      ['98765.2', async () => gateway.kill()],
+      ['98765.2', async () => world.gateway.kill()],
     ] as const) {
       const before = bot(OWNER).length;
       telegram.say(OWNER, `RUN setsid sleep ${word} & sleep ${word}`);

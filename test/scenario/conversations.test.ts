@@ -1,20 +1,20 @@
 // What people see of their conversations, and bring back after /new and /undo: the whole program, seen
 // from Telegram and from the model.
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type BotApi, startBotApi } from '../support/bot-api.ts';
-import { type GatewayProcess, makeTestHome, type TestHome } from '../support/gateway-process.ts';
-import { echo, type LlmServer, startLlmServer } from '../support/llm-server.ts';
+import { afterAll, describe, expect, it } from 'vitest';
+import { echo } from '../support/llm-server.ts';
+import { startTelegramWorld } from '../support/telegram-world.ts';
 
 const PERSON = 810;
 const OTHER = 811;
 
-let telegram: BotApi;
-let model: LlmServer;
-let home: TestHome;
-let gateway: GatewayProcess;
+const world = await startTelegramWorld({
+  respond: echo,
+  channel: { allowFrom: [`${PERSON}`, `${OTHER}`] },
+});
+const { telegram, bot, lastBody } = world;
+afterAll(() => world[Symbol.asyncDispose]());
 
-const bot = (chat: number) => telegram.chat(chat).messages.filter(({ from }) => from === 'bot');
 /** What is said next in the chat after these words. */
 async function answerTo(chat: number, text: string): Promise<string> {
   const before = bot(chat).at(-1)?.id ?? 0;
@@ -25,28 +25,6 @@ async function answerTo(chat: number, text: string): Promise<string> {
   const answer = await telegram.waitFor(() => bot(chat).find(isNew), 15_000);
   return answer.text;
 }
-const lastBody = () => JSON.stringify(model.requests.at(-1)?.body);
-
-beforeAll(async () => {
-  telegram = await startBotApi();
-  model = await startLlmServer({ respond: echo });
-  const { token, apiRoot } = telegram;
-  home = await makeTestHome({
-    agents: { defaults: { model: 'openai/sim-1' } },
-    providers: { openai: { apiKey: 'conv-key', apiBase: model.openaiBase } },
-    channels: { telegram: { enabled: true, token, apiRoot, allowFrom: [`${PERSON}`, `${OTHER}`] } },
-    gateway: { port: 0 },
-    coalesce: { quietMs: 30 },
-  });
-  gateway = await home.start();
-}, 60_000);
-
-afterAll(async () => {
-  await home[Symbol.asyncDispose]();
-  expect(telegram.violations).toEqual([]);
-  await telegram[Symbol.asyncDispose]();
-  await model[Symbol.asyncDispose]();
-});
 
 describe('what was taken out of sight', () => {
   it('comes back by /restore, the newest first, over a kill, and stays', async () => {
@@ -62,14 +40,12 @@ describe('what was taken out of sight', () => {
     expect(list).toMatch(/1\. fourth nonce-four \(2 messages, taken back by \/undo/);
     expect(list).toMatch(/2\. second nonce-two \(2 messages, before \/new/);
     expect(list).toMatch(/3\. first nonce-one/);
-    await gateway.kill();
-    gateway = await home.start();
+    await world.restart();
     expect(await answerTo(PERSON, '/restore 2')).toContain('second nonce-two');
     await answerTo(PERSON, 'fifth nonce-five');
     expect(lastBody()).toMatch(/nonce-two.*nonce-two.*nonce-three.*nonce-five/);
     expect(lastBody()).not.toMatch(/nonce-one|nonce-four/);
-    await gateway.kill();
-    gateway = await home.start();
+    await world.restart();
     expect(await answerTo(PERSON, '/restore')).toContain('fourth nonce-four');
     expect(await answerTo(PERSON, '/restore list')).toMatch(/^1\. first nonce-one.*Say \/restore/s);
     await answerTo(PERSON, 'sixth nonce-six');

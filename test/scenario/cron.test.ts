@@ -1,26 +1,12 @@
 // Jobs through the whole program: asked for in words, allowed by the owner, run while the process comes
 // and goes, and known in the chat afterwards.
 
-import { execFile, spawnSync } from 'node:child_process';
-import { join } from 'node:path';
-import { afterEach, beforeEach, expect, it } from 'vitest';
-import { type BotApi, startBotApi } from '../support/bot-api.ts';
-import { type GatewayProcess, makeTestHome, type TestHome } from '../support/gateway-process.ts';
-import {
-  type LlmReply,
-  type LlmRequest,
-  type LlmServer,
-  startLlmServer,
-} from '../support/llm-server.ts';
+import { afterAll, expect, it } from 'vitest';
+import type { LlmReply, LlmRequest } from '../support/llm-server.ts';
+import { startTelegramWorld } from '../support/telegram-world.ts';
 
-const ROOT = join(import.meta.dirname, '../..');
 const OWNER = 700;
 const REMINDER = { action: 'add', kind: 'say', name: 'Tea', text: 'Tea is ready', at: 'in 1s' };
-
-let telegram: BotApi;
-let model: LlmServer;
-let home: TestHome;
-let gateway: GatewayProcess;
 
 function reply({ lastUserText, toolResults, body }: LlmRequest): LlmReply {
   if (lastUserText.includes('[Heartbeat')) return { chunks: ['HEARTBEAT_OK'] };
@@ -33,36 +19,14 @@ function reply({ lastUserText, toolResults, body }: LlmRequest): LlmReply {
   return { chunks: [knows ? 'I said it is sold out.' : 'I said nothing.'] };
 }
 
-const texts = () =>
-  telegram.chat(OWNER).messages.flatMap(({ from, text }) => (from === 'bot' ? [text] : []));
-const hears = (pattern: RegExp) =>
-  telegram.waitFor(() => texts().find((text) => pattern.test(text)), 20_000);
+const world = await startTelegramWorld({ respond: reply, pair: { [OWNER]: 'owner' } });
+const { telegram, model } = world;
+afterAll(() => world[Symbol.asyncDispose]());
+
+const texts = () => world.texts(OWNER);
+const hears = async (pattern: RegExp) => (await world.hears(OWNER, pattern)).text;
 const asked = (words: string) =>
   model.requests.filter(({ lastUserText }) => lastUserText.includes(words));
-
-beforeEach(async () => {
-  telegram = await startBotApi();
-  model = await startLlmServer({ respond: reply });
-  const { token, apiRoot } = telegram;
-  home = await makeTestHome({
-    agents: { defaults: { model: 'openai/sim-1' } },
-    providers: { openai: { apiKey: 'cron-key', apiBase: model.openaiBase } },
-    channels: { telegram: { enabled: true, token, apiRoot } },
-    gateway: { port: 0 },
-    coalesce: { quietMs: 0 },
-  });
-  gateway = await home.start();
-  const args = ['src/main.ts', 'pair', 'approve', 'telegram', `${OWNER}`, '--role', 'owner'];
-  const env = { PATH: process.env['PATH'] ?? '', HOME: home.path, NANOBOT_HOME: home.path };
-  expect(spawnSync(process.execPath, args, { cwd: ROOT, env }).status).toBe(0);
-}, 60_000);
-
-afterEach(async () => {
-  await home[Symbol.asyncDispose]();
-  expect(telegram.violations).toEqual([]);
-  await telegram[Symbol.asyncDispose]();
-  await model[Symbol.asyncDispose]();
-});
 
 it('asks the owner first, reports into the chat that then knows of it, and each run is one over a kill', async () => {
   telegram.say(OWNER, 'please remind me of the tea');
@@ -72,17 +36,13 @@ it('asks the owner first, reports into the chat that then knows of it, and each 
   await hears(/^Tea\s+Tea is ready$/);
 
   // Made at the machine, beside the gateway: it reports where the owner wrote last.
-  execFile(process.execPath, ['src/main.ts', 'cron', 'add', 'Water', '--say', '--at', 'in 1s'], {
-    cwd: ROOT,
-    env: { PATH: process.env['PATH'] ?? '', HOME: home.path, NANOBOT_HOME: home.path },
-  });
+  void world.nanobot('cron', 'add', 'Water', '--say', '--at', 'in 1s');
   telegram.say(OWNER, '/cron add every 1h: See whether the paper is there');
   const made = await hears(/^Made: (j\w+)/);
   const id = /j[0-9a-f]{8}/.exec(made)?.[0] ?? '';
   telegram.say(OWNER, `/cron run ${id}`);
   await model.received(4);
-  await gateway.kill();
-  gateway = await home.start();
+  await world.restart();
   await hears(/The paper is sold out\.$/);
   telegram.say(OWNER, 'what did you say?');
   await hears(/^I said it is sold out\.$/);

@@ -1,27 +1,13 @@
 // Texts for other people before a model that does whatever any text says: what goes out, an owner has
 // sent. The whole program, seen from Telegram.
 
-import { spawnSync } from 'node:child_process';
-import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type BotApi, startBotApi } from '../support/bot-api.ts';
-import { type GatewayProcess, makeTestHome, type TestHome } from '../support/gateway-process.ts';
-import {
-  type LlmReply,
-  type LlmRequest,
-  type LlmServer,
-  startLlmServer,
-} from '../support/llm-server.ts';
+import type { LlmReply, LlmRequest } from '../support/llm-server.ts';
+import { startTelegramWorld } from '../support/telegram-world.ts';
 
-const ROOT = join(import.meta.dirname, '../..');
 const OWNER = 800;
 const MIA = { id: 801, first_name: 'Mia' };
 const EVE = { id: 802, first_name: 'Eve' };
-
-let telegram: BotApi;
-let model: LlmServer;
-let home: TestHome;
-let gateway: GatewayProcess;
 
 /** Carries out every order in the newest words, whoever wrote them, and says yes to itself. */
 function obey({ lastUserText, toolResults }: LlmRequest): LlmReply {
@@ -41,15 +27,24 @@ function obey({ lastUserText, toolResults }: LlmRequest): LlmReply {
   return toolCalls.length === 0 ? { chunks: ['Nothing to do.'] } : { toolCalls };
 }
 
-const bot = (chat: number) => telegram.chat(chat).messages.filter(({ from }) => from === 'bot');
-const hears = (chat: number, pattern: RegExp, from = 0) =>
-  telegram.waitFor(
-    () =>
-      bot(chat)
-        .slice(from)
-        .find(({ text }) => pattern.test(text)),
-    15_000,
-  );
+const world = await startTelegramWorld({
+  respond: obey,
+  channel: { allowFrom: [`${MIA.id}`, `${EVE.id}`] },
+  config: {
+    channels: {
+      email: {
+        ...{ enabled: true, imapHost: '127.0.0.1', imapPort: 1, imapSecurity: 'none' },
+        ...{ smtpHost: '127.0.0.1', smtpPort: 1, smtpSecurity: 'none' },
+        ...{ username: 'agent@nanobot.test', password: 'drafts-password' },
+        allowFrom: ['anna@person.test'],
+      },
+    },
+  },
+  pair: { [OWNER]: 'owner' },
+});
+const { telegram, home, bot, hears } = world;
+afterAll(() => world[Symbol.asyncDispose]());
+
 const got = (chat: number, text: string) => bot(chat).filter((one) => one.text === text).length;
 /** Presses below the newest question, and waits for what is said then. */
 async function press(label: string, answer: RegExp, who: number | typeof EVE = OWNER) {
@@ -84,38 +79,10 @@ const quoting = (text: string) => ({
 });
 
 beforeAll(async () => {
-  telegram = await startBotApi();
-  model = await startLlmServer({ respond: obey });
-  const { token, apiRoot } = telegram;
-  home = await makeTestHome({
-    agents: { defaults: { model: 'openai/sim-1' } },
-    providers: { openai: { apiKey: 'drafts-key', apiBase: model.openaiBase } },
-    channels: {
-      telegram: { ...{ enabled: true, token, apiRoot }, allowFrom: [`${MIA.id}`, `${EVE.id}`] },
-      email: {
-        ...{ enabled: true, imapHost: '127.0.0.1', imapPort: 1, imapSecurity: 'none' },
-        ...{ smtpHost: '127.0.0.1', smtpPort: 1, smtpSecurity: 'none' },
-        ...{ username: 'agent@nanobot.test', password: 'drafts-password' },
-        allowFrom: ['anna@person.test'],
-      },
-    },
-    gateway: { port: 0 },
-    coalesce: { quietMs: 50 },
-  });
-  gateway = await home.start();
-  const args = ['src/main.ts', 'pair', 'approve', 'telegram', `${OWNER}`, '--role', 'owner'];
-  const env = { PATH: process.env['PATH'] ?? '', HOME: home.path, NANOBOT_HOME: home.path };
-  expect(spawnSync(process.execPath, args, { cwd: ROOT, env }).status).toBe(0);
   for (const person of [MIA, EVE]) {
     telegram.say(person, 'hello');
     await hears(person.id, /Nothing to do/);
   }
-}, 60_000);
-
-afterAll(async () => {
-  await home[Symbol.asyncDispose]();
-  await telegram[Symbol.asyncDispose]();
-  await model[Symbol.asyncDispose]();
 });
 
 describe('a mail that a quoted text asks for', () => {
@@ -146,8 +113,7 @@ describe('a mail that a quoted text asks for', () => {
 describe('a text for somebody else', () => {
   it('goes out once, when its owner presses Send, also where the program died before', async () => {
     await draft('TELL Mia one', /Send this\?[\s\S]*To: Mia \(telegram\)/);
-    await gateway.kill();
-    gateway = await home.start();
+    await world.restart();
     const query = await press('Send', /^Sent\./);
     await hears(MIA.id, /^one$/);
     await hears(OWNER, /Heard: \[An owner sent the draft for Mia/);
