@@ -90,7 +90,7 @@ export async function openLab(wish: LabWish, resources: AsyncDisposableStack): P
       sessions: instead?.sessions ?? remembering.sessions,
       skills: buildSkills({ home, env, clock, workspace: () => workspace }),
       executor: buildExec({ live, clock, log, home, env }),
-      schedules: () => ({ add: refused, list: refused, change: refused }),
+      schedules: () => ({ add: refused, check: refused, list: refused, change: refused }),
       helpers: () => NO_HELPERS,
       workflows: () => NO_WORKFLOWS,
       inboxes: () => [],

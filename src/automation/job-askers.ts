@@ -30,6 +30,7 @@ export type JobAskers = {
   /** For the tool: all answers are texts for the model. */
   readonly schedules: {
     add(wish: JobWish, asking: Asking): Promise<string>;
+    check(wish: JobWish): Promise<void>;
     list(asking: Asking): Promise<string>;
     change(
       id: string,
@@ -82,6 +83,7 @@ export function createJobAskers({ desk, persons, origins, ownerAt }: JobAskersDe
       },
     },
     schedules: {
+      check: (wish) => desk.check(wish),
       async add(wish, asking) {
         const { line } = await desk.add(wish, await askerIn(asking));
         return `Made: ${line}`;

@@ -74,6 +74,10 @@ export function createJobDesk(deps: JobDeskDeps): JobDesk {
   }
 
   return {
+    async check(wish) {
+      const schedule = readSchedule(wish, wish.timeZone ?? '', now());
+      await firstSlot(next, schedule, now());
+    },
     async add(wish, asker) {
       const text = wish.text.trim();
       if (text === '') throw new JobError('Say what is to be done.');

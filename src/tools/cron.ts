@@ -14,6 +14,8 @@ export type ScheduleChange = 'remove' | 'enable' | 'disable' | 'run';
 export interface Schedules {
   /** @throws JobError */
   add(wish: JobWish, asker: ScheduleAsker): Promise<string>;
+  /** Whether its schedule comes to a run, whoever asks. @throws JobError */
+  check(wish: JobWish): Promise<void>;
   list(asker: ScheduleAsker): Promise<string>;
   /** @throws JobError */
   change(id: string, change: ScheduleChange, asker: ScheduleAsker): Promise<string>;
@@ -83,8 +85,9 @@ export function createCron(where: () => Schedules): Tool<Input> {
     input,
     // Nobody is asked to allow what could not be made anyway.
     async sealOf(asked) {
-      return explained(() => {
-        todoOf(asked);
+      return explained(async () => {
+        const todo = todoOf(asked);
+        if (todo.kind === 'add' && todo.wish.cron !== undefined) await where().check(todo.wish);
         return '';
       });
     },

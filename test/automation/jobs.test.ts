@@ -3,6 +3,8 @@
 
 import { describe, expect, test } from 'vitest';
 import { NO_RIGHTS } from '../../src/core/rights.ts';
+import { createCron } from '../../src/tools/cron.ts';
+import { noSchedules } from '../support/no-jobs.ts';
 import { asker, makeJobsRig } from './rig.ts';
 
 const say = (when: object, text = 'Drink water') => ({ kind: 'say' as const, text, ...when });
@@ -196,6 +198,16 @@ describe('a job for the agent', () => {
     await rig.until('2026-01-17T07:00:00Z');
     expect(rig.runs).toHaveLength(2);
   });
+});
+
+test('an owner is not asked to allow a job whose expression never comes to a run', async () => {
+  const { desk } = await makeJobsRig('2026-01-15T12:00:00Z');
+  const tool = createCron(() => ({ ...noSchedules(), check: (wish) => desk.check(wish) }));
+  const seal = (cron: string) =>
+    tool.sealOf?.({ action: 'add', text: 'tea', cron }, { workspace: '/none' });
+  await expect(seal('61 8 * * *')).rejects.toThrow(/no cron expression.*"0 8 \* \* 1-5"/s);
+  await expect(seal('0 0 30 2 *')).rejects.toThrow('never comes to a run');
+  await expect(seal('0 8 * * 1-5')).resolves.toBe('');
 });
 
 describe('quiet hours', () => {

@@ -7,14 +7,14 @@ import type { Schedules } from '../../src/tools/cron.ts';
 const refused = () => Promise.reject(new JobError('Nobody makes jobs here.'));
 
 export const noSchedules = (): Schedules => ({
-  add: refused,
+  ...{ add: refused, check: refused },
   list: async () => 'There are no jobs.',
   change: refused,
 });
 
 const desk: JobDesk = {
   list: async () => [],
-  ...{ add: refused, remove: refused, setEnabled: refused, runNow: refused },
+  ...{ add: refused, check: refused, remove: refused, setEnabled: refused, runNow: refused },
 };
 
 export const noJobs = () => ({ desk, askerOf: async () => undefined });
