@@ -1,19 +1,11 @@
 // Votes on steps and limits by experience, through the whole program: voters side by side, a gate, a tie
 // that is told, no voter asked twice over a kill, and limits of helpers that fall and rise again.
 
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type BotApi, startBotApi } from '../support/bot-api.ts';
-import { type GatewayProcess, makeTestHome, type TestHome } from '../support/gateway-process.ts';
-import {
-  callTools,
-  type LlmReply,
-  type LlmRequest,
-  type LlmServer,
-  say,
-  startLlmServer,
-} from '../support/llm-server.ts';
+import { afterAll, expect, it } from 'vitest';
+import { callTools, type LlmReply, type LlmRequest, say } from '../support/llm-server.ts';
+import { startTelegramWorld } from '../support/telegram-world.ts';
 
 const PERSON = 950;
 const TASK = '\\n[Task for a helper';
@@ -32,10 +24,6 @@ steps: [{ id: verdict, kind: llm_skill, capability: judge, votes: 2 }]
 result: "VERDICT {{ verdict.good }}"
 `;
 
-let telegram: BotApi;
-let model: LlmServer;
-let home: TestHome;
-let gateway: GatewayProcess;
 const gate = Promise.withResolvers<void>();
 const hanging = Promise.withResolvers<void>();
 
@@ -75,61 +63,32 @@ function helper(text: string, { tool_choice: choice }: LlmRequest['body']): LlmR
   return say(rounds > 0 && results < rounds ? 'not deep enough' : `RESULT-${rounds}`);
 }
 
-const texts = () =>
-  telegram.chat(PERSON).messages.flatMap(({ from, text }) => (from === 'bot' ? [text] : []));
-
-/** What comes in the chat, like this, after the person said that. */
-async function answerTo(words: string, like: RegExp): Promise<string> {
-  const before = texts().length;
-  telegram.say(PERSON, words);
-  const found = () =>
-    texts()
-      .slice(before)
-      .find((text) => like.test(text));
-  return telegram.waitFor(found, 15_000);
-}
-
-const spawn = (task: string, like: RegExp) =>
-  answerTo(`CALL ${JSON.stringify({ action: 'spawn', task })}`, like);
-const pipeline = (...steps: readonly object[]) =>
-  `CALL ${JSON.stringify({ action: 'pipeline', steps, id: JSON.stringify(steps).slice(0, 60) })}`;
-
-beforeAll(async () => {
-  telegram = await startBotApi();
-  model = await startLlmServer({ respond: reply });
-  const { token, apiRoot } = telegram;
-  home = await makeTestHome({
+const world = await startTelegramWorld({
+  respond: reply,
+  config: {
     agents: {
       defaults: { model: 'openai/sim-1', maxTokens: 500 },
       workflows: { enabled: true },
       voting: { gate: true },
       calibration: { enabled: true },
     },
-    providers: { openai: { apiKey: 'voting-key', apiBase: model.openaiBase } },
-    channels: {
-      telegram: {
-        ...{ enabled: true, token, apiRoot, streaming: false, allowFrom: [`${PERSON}`] },
-      },
-    },
-    gateway: { port: 0 },
-    coalesce: { quietMs: 0 },
-  });
-  const file = (name: string) => join(home.path, 'workspace', name);
-  await mkdir(file('workflows'), { recursive: true });
-  await mkdir(file('capabilities'));
-  await writeFile(file('capabilities/judge.yaml'), CAPABILITY);
-  await writeFile(file('workflows/judge.yaml'), WORKFLOW);
-  gateway = await home.start();
-}, 30_000);
-
+  },
+  channel: { streaming: false, allowFrom: [`${PERSON}`] },
+  files: { 'capabilities/judge.yaml': CAPABILITY, 'workflows/judge.yaml': WORKFLOW },
+});
+const { telegram, model, home } = world;
 afterAll(async () => {
   gate.resolve();
   hanging.resolve();
-  await home[Symbol.asyncDispose]();
-  expect(telegram.violations).toEqual([]);
-  await telegram[Symbol.asyncDispose]();
-  await model[Symbol.asyncDispose]();
+  await world[Symbol.asyncDispose]();
 });
+
+const texts = () => world.texts(PERSON);
+const answerTo = (words: string, like: RegExp) => world.asks(PERSON, words, like);
+const spawn = (task: string, like: RegExp) =>
+  answerTo(`CALL ${JSON.stringify({ action: 'spawn', task })}`, like);
+const pipeline = (...steps: readonly object[]) =>
+  `CALL ${JSON.stringify({ action: 'pipeline', steps, id: JSON.stringify(steps).slice(0, 60) })}`;
 
 it('asks pilot voters side by side, without tools, takes what they agree on, and tells a tie as one', async () => {
   telegram.say(PERSON, pipeline({ prompt: 'DO colour', ahead_by: 3 }, { prompt: 'DO dig 0' }));
@@ -162,8 +121,7 @@ it('asks no voter of a workflow again whose answer was there before a kill', asy
   let shown = '';
   while (!shown.includes('"voter": 1')) shown = await answerTo(`/workflow show ${id}`, /verdict/);
   expect(asked(`${SUM} cake`)).toHaveLength(2);
-  await gateway.kill();
-  gateway = await home.start();
+  await world.restart();
   await telegram.waitFor(() => texts().find((text) => /VERDICT Yes\.$/.test(text)), 15_000);
   expect(asked(`${SUM} cake`)).toHaveLength(3);
 

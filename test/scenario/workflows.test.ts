@@ -1,29 +1,16 @@
 // Workflows through the whole program: started from chat, by the model and by a job, held to the rights of
 // who started them, asked for where an owner has to allow something, and taken up after a kill.
 
-import { execFile } from 'node:child_process';
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type BotApi, startBotApi } from '../support/bot-api.ts';
-import { type GatewayProcess, makeTestHome, type TestHome } from '../support/gateway-process.ts';
-import {
-  type LlmReply,
-  type LlmRequest,
-  type LlmServer,
-  startLlmServer,
-} from '../support/llm-server.ts';
+import { afterAll, expect, it } from 'vitest';
+import type { LlmReply, LlmRequest } from '../support/llm-server.ts';
+import { MODEL_KEY, startTelegramWorld } from '../support/telegram-world.ts';
 
-const ROOT = join(import.meta.dirname, '../..');
 const OWNER = 800;
 const FRIEND = 801;
 const SUM = 'Sum this up:';
 
-let telegram: BotApi;
-let model: LlmServer;
-let home: TestHome;
-let gateway: GatewayProcess;
 let answer: (request: LlmRequest) => LlmReply;
 
 const SUMMED = { chunks: ['```json\n{"points":["milk","eggs"],"good":true}\n```'] };
@@ -60,65 +47,30 @@ steps:
 result: "made {{ input.name }}"
 `;
 
-const texts = (chat: number) =>
-  telegram.chat(chat).messages.flatMap(({ from, text }) => (from === 'bot' ? [text] : []));
+const world = await startTelegramWorld({
+  respond: (request) => answer(request),
+  config: {
+    agents: { defaults: { model: 'openai/sim-1', maxTokens: 500 }, workflows: { enabled: true } },
+  },
+  channel: { streaming: false, allowFrom: [`${FRIEND}`] },
+  files: {
+    'capabilities/sum.yaml': CAPABILITY,
+    'workflows/note.yaml': NOTE,
+    'workflows/runs.yaml': RUNS,
+    'workflows/broken.yaml': NOTE.replace('say:', 'tell:'),
+    'in.md': `Buy milk. Buy eggs. ${MODEL_KEY}`,
+  },
+  pair: { [OWNER]: 'owner' },
+});
+const { telegram, model, home, texts, file, nanobot } = world;
+afterAll(() => world[Symbol.asyncDispose]());
+
 const sums = () => model.requests.filter(({ lastUserText }) => lastUserText.includes(SUM));
 
 const sayings = () => texts(OWNER).filter((text) => text === 'Summing up in.md');
 
-/** What comes in the chat, like this, after the person said that. */
-async function answerTo(words: string, like: RegExp, chat = OWNER): Promise<string> {
-  const before = texts(chat).length;
-  telegram.say(chat, words);
-  const found = () =>
-    texts(chat)
-      .slice(before)
-      .find((text) => like.test(text));
-  return telegram.waitFor(found, 15_000);
-}
-
-const hears = (like: RegExp, chat = OWNER) =>
-  telegram.waitFor(() => texts(chat).find((text) => like.test(text)), 15_000);
-
-async function nanobot(...args: readonly string[]): Promise<string> {
-  const env = { PATH: process.env['PATH'] ?? '', HOME: home.path, NANOBOT_HOME: home.path };
-  const run = promisify(execFile)(process.execPath, ['src/main.ts', ...args], { cwd: ROOT, env });
-  run.child.stdin?.end();
-  return (await run).stdout;
-}
-
-const file = (name: string) => join(home.path, 'workspace', name);
-
-beforeAll(async () => {
-  telegram = await startBotApi();
-  model = await startLlmServer({ respond: (request) => answer(request) });
-  const { token, apiRoot } = telegram;
-  home = await makeTestHome({
-    agents: { defaults: { model: 'openai/sim-1', maxTokens: 500 }, workflows: { enabled: true } },
-    providers: { openai: { apiKey: 'workflow-key', apiBase: model.openaiBase } },
-    channels: {
-      telegram: { enabled: true, token, apiRoot, streaming: false, allowFrom: [`${FRIEND}`] },
-    },
-    gateway: { port: 0 },
-    coalesce: { quietMs: 0 },
-  });
-  await mkdir(file('workflows'), { recursive: true });
-  await mkdir(file('capabilities'));
-  await writeFile(file('capabilities/sum.yaml'), CAPABILITY);
-  await writeFile(file('workflows/note.yaml'), NOTE);
-  await writeFile(file('workflows/runs.yaml'), RUNS);
-  await writeFile(file('workflows/broken.yaml'), NOTE.replace('say:', 'tell:'));
-  await writeFile(file('in.md'), 'Buy milk. Buy eggs. workflow-key');
-  gateway = await home.start();
-  await nanobot('pair', 'approve', 'telegram', `${OWNER}`, '--role', 'owner');
-}, 30_000);
-
-afterAll(async () => {
-  await home[Symbol.asyncDispose]();
-  expect(telegram.violations).toEqual([]);
-  await telegram[Symbol.asyncDispose]();
-  await model[Symbol.asyncDispose]();
-});
+const answerTo = (words: string, like: RegExp, chat = OWNER) => world.asks(chat, words, like);
+const hears = (like: RegExp, chat = OWNER) => world.hears(chat, like);
 
 it('runs step by step from chat, tells how far it is and what came of it, and says what is wrong with a file', async () => {
   answer = () => (model.requests.length === 1 ? { chunks: ['Here you are: milk'] } : SUMMED);
@@ -159,10 +111,10 @@ it('goes on at the step under way after a kill, by the definition it began with,
   telegram.say(OWNER, '/workflow run note file=in.md to=late.md');
   await model.received(model.requests.length + 1);
   await telegram.waitFor(() => sayings()[1], 15_000);
-  await gateway.kill();
+  await world.gateway.kill();
   await writeFile(file('workflows/note.yaml'), NOTE.replace('FIRST', 'SECOND'));
   gate.resolve();
-  gateway = await home.start();
+  await world.start();
   await telegram.waitFor(
     () => texts(OWNER).filter((text) => /^note\s+FIRST/.test(text))[1],
     15_000,

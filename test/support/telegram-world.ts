@@ -1,7 +1,8 @@
 // The whole program as a child process between a strict Telegram and a scripted model server, and what
 // a test says and hears there. Who the people are and what the model does is the test's own.
 
-import { join } from 'node:path';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import type { AdmittedRole } from '../../src/core/admission.ts';
 import type { ConfigInput } from '../../src/core/config.ts';
 import { runNanobot } from '../cli/run-nanobot.ts';
@@ -23,8 +24,8 @@ export type TelegramWorldOptions = {
   readonly channel?: TelegramInput;
   /** Takes the place of the ordinary sections; providers and channels are further ones. */
   readonly config?: ConfigInput;
-  /** Before the first start. */
-  readonly prepare?: (home: TestHome) => Promise<void>;
+  /** Files of the workspace by path, there before the first start. */
+  readonly files?: Readonly<Record<string, string>>;
   /** Who is paired on the machine, by their id, once the program runs. */
   readonly pair?: Readonly<Record<number, AdmittedRole>>;
 };
@@ -36,6 +37,8 @@ export interface TelegramWorld extends AsyncDisposable {
   readonly home: TestHome;
   /** The process of now. */
   readonly gateway: GatewayProcess;
+  /** As `config` at the beginning, in place of it; counts from the next start. */
+  configure(config: ConfigInput): Promise<void>;
   /** After `gateway.kill()`. */
   start(): Promise<void>;
   /** By kill -9. */
@@ -57,14 +60,19 @@ export interface TelegramWorld extends AsyncDisposable {
 
 export async function startTelegramWorld(options: TelegramWorldOptions): Promise<TelegramWorld> {
   await using opened = new AsyncDisposableStack();
-  const { respond, prepare, pair = {} } = options;
+  const { respond, channel = {}, config = {}, files = {}, pair = {} } = options;
   const telegram = opened.use(await startBotApi());
   const model = opened.use(await startLlmServer(respond === undefined ? {} : { respond }));
   opened.defer(() => {
     if (telegram.violations.length > 0) throw new Error(telegram.violations.join('\n'));
   });
-  const home = opened.use(await makeTestHome(configOf(options, telegram, model)));
-  await prepare?.(home);
+  const whole = (sections: ConfigInput) => wholeConfig(sections, { channel, telegram, model });
+  const home = opened.use(await makeTestHome(whole(config)));
+  const file = (path: string) => join(home.path, 'workspace', path);
+  for (const [path, text] of Object.entries(files)) {
+    await mkdir(dirname(file(path)), { recursive: true });
+    await writeFile(file(path), text);
+  }
   let gateway = await home.start();
   const nanobot = async (...args: readonly string[]) => {
     const { code, stdout, stderr } = await runNanobot(args, { home: home.path });
@@ -85,31 +93,40 @@ export async function startTelegramWorld(options: TelegramWorldOptions): Promise
     get gateway() {
       return gateway;
     },
+    configure: (sections) => home.writeConfig({ ...whole(sections) }),
     start,
     async restart() {
       await gateway.kill();
       await start();
     },
     nanobot,
-    file: (path) => join(home.path, 'workspace', path),
+    file,
     ...ears(telegram),
     lastBody: () => JSON.stringify(model.requests.at(-1)?.body),
     [Symbol.asyncDispose]: () => stack.disposeAsync(),
   };
 }
 
-function configOf(
-  { config = {}, channel = {} }: TelegramWorldOptions,
-  { token, apiRoot }: BotApi,
-  { openaiBase }: LlmServer,
+type Around = {
+  readonly channel: TelegramInput;
+  readonly telegram: BotApi;
+  readonly model: LlmServer;
+};
+
+function wholeConfig(
+  sections: ConfigInput,
+  { channel, telegram: { token, apiRoot }, model }: Around,
 ): ConfigInput {
   return {
     agents: { defaults: { model: 'openai/sim-1' } },
     gateway: { port: 0 },
     coalesce: { quietMs: 0, continuationMs: 0 },
-    ...config,
-    providers: { openai: { apiKey: MODEL_KEY, apiBase: openaiBase }, ...config.providers },
-    channels: { ...config.channels, telegram: { enabled: true, token, apiRoot, ...channel } },
+    ...sections,
+    providers: {
+      openai: { apiKey: MODEL_KEY, apiBase: model.openaiBase },
+      ...sections.providers,
+    },
+    channels: { ...sections.channels, telegram: { enabled: true, token, apiRoot, ...channel } },
   };
 }
 
