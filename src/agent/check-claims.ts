@@ -13,7 +13,7 @@ const REPORTS: readonly SystemSender['source'][] = ['approval', 'draft', 'subage
 
 /** Asked once in a turn, and of an answer that ended by itself. */
 export function unsupportedIn(
-  turn: TurnContext,
+  turn: Omit<TurnContext, 'signal' | 'mode'>,
   ask: Ask,
   { stop }: Pick<Extract<ModelEvent, { type: 'finished' }>, 'stop'>,
   text: string,
@@ -30,13 +30,16 @@ export function unsupportedIn(
   return unsupported.map(({ sentence }) => sentence);
 }
 
-const passesOn = ({ input }: TurnContext) =>
+const passesOn = ({ input }: Pick<TurnContext, 'input'>) =>
   input.messages.some(({ message: { sender } }) => {
     return sender.kind === 'system' && REPORTS.includes(sender.source);
   });
 
 /** What was done, or is before an owner. */
-function evidenceOf({ thread, toolbox }: TurnContext): readonly Evidence[] {
+function evidenceOf({
+  thread,
+  toolbox,
+}: Pick<TurnContext, 'thread' | 'toolbox'>): readonly Evidence[] {
   return thread.rounds.flat().flatMap(({ call, result }) => {
     const isPending = result?.failure === 'permission' && result.text !== NOT_ALLOWED;
     const bound = toolbox.bind(call.name, call.arguments);

@@ -191,7 +191,7 @@ it('asks no more than so many, and no specialist longer than it may work', async
   expect(warnings).toMatchObject([{ why: 'steps' }]);
 });
 
-it('says where an output was cut off, and takes a refusal for a failure', async () => {
+it('says where an output was cut off, and takes refusals and false claims for nothing', async () => {
   const { rig, main, supervisor, guardian, scout, told } = await createSupervisedRig({ tools });
   supervisor.script(
     says(routes('scout', 'Find.')),
@@ -214,6 +214,12 @@ it('says where an output was cut off, and takes a refusal for a failure', async 
   guardian.script(says('Whole.'));
   main.script(says('I cannot help with that.', { stop: 'refused' }));
   expect((await rig.ask(2, 'once more')).answers).toEqual(['Whole.']);
+
+  // Nor one that tells of what nobody did.
+  supervisor.script(says(routes('guardian', 'Write to Bob.')), says(routes('FINISH')));
+  guardian.script(says('Dear Bob, ...'));
+  main.script(says('I have sent the email to Bob.\n\n[[output 1]]'));
+  expect((await rig.ask(3, 'a mail')).answers).toEqual(['Dear Bob, ...']);
   expect(told).toEqual([]);
 });
 

@@ -9,6 +9,7 @@ import type { AgentResponse, SupervisedTurn } from '../../core/supervised-turn.t
 import { framingQuestion, framingSystem, writingNote } from '../../core/supervisor-prompts.ts';
 import { firstSeqOf } from '../../core/turn-id.ts';
 import { unwrapped } from '../../core/untrusted.ts';
+import { unsupportedIn } from '../check-claims.ts';
 import type { AgentRoster } from './agent-files.ts';
 import { askRole, payerOf } from './ask-role.ts';
 import type { Cue } from './mode.ts';
@@ -86,13 +87,16 @@ async function framed(
   const asked = health.isResting(who)
     ? undefined
     : await askRole(turn, { health, who }, call, signal);
-  // Without a frame the outputs are the answer.
+  // Without a frame, or with one that tells of what nobody did, the outputs are the answer.
   if (asked?.kind !== 'answered')
     return { kind: 'answer', by: { model }, text: composedAnswer('', texts) };
   health.succeeded(who, payerOf(turn));
-  const { text: frame, stop } = asked.answer;
-  const text = composedAnswer(stop === 'refused' ? '' : frame, texts);
-  return { kind: 'answer', by: speakerOf(asked.answer), text };
+  const { answer } = asked;
+  const isUsable =
+    answer.stop !== 'refused' &&
+    unsupportedIn(turn, { kind: 'work' }, answer, answer.text).length === 0;
+  const text = composedAnswer(isUsable ? answer.text : '', texts);
+  return { kind: 'answer', by: speakerOf(answer), text };
 }
 
 /** From memory, or, in a process that took the turn up, from the record. */
