@@ -3,10 +3,7 @@
 
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import { runNanobot } from '../cli/run-nanobot.ts';
-import { type BotApi, startBotApi } from '../support/bot-api.ts';
-import { type GatewayProcess, makeTestHome, type TestHome } from '../support/gateway-process.ts';
+import { afterAll, expect, it } from 'vitest';
 import {
   callTools,
   echo,
@@ -15,18 +12,10 @@ import {
   type LlmServer,
   startLlmServer,
 } from '../support/llm-server.ts';
+import { startTelegramWorld } from '../support/telegram-world.ts';
 
 const OLGA = { id: 720, first_name: 'Olga' };
 const ANNA = { id: 721, first_name: 'Anna' };
-
-let telegram: BotApi;
-let cloud: LlmServer;
-let local: LlmServer;
-let studio: LlmServer;
-let found: LlmServer;
-let redirects: LlmServer;
-let home: TestHome;
-let gateway: GatewayProcess;
 
 const foundModels = ['tiny'];
 const heard: string[] = [];
@@ -39,77 +28,50 @@ function obeys(request: LlmRequest) {
   return callTools({ name: 'spawn', arguments: { action: 'spawn', task: `please say ${task}` } });
 }
 
-const toldTo = (chat: number) =>
-  telegram.chat(chat).messages.flatMap(({ from, text }) => (from === 'bot' ? [text] : []));
-const hears = (chat: number, pattern: RegExp, before = 0) =>
-  telegram.waitFor(
-    () =>
-      toldTo(chat)
-        .slice(before)
-        .find((text) => pattern.test(text)),
-    8000,
-  );
-function asks(person: typeof OLGA, text: string, answer: RegExp): Promise<string> {
-  const before = toldTo(person.id).length;
-  telegram.say(person, text);
-  return hears(person.id, answer, before);
-}
-
 const placeOf = ({ url }: LlmServer) => new URL(url).host;
 const peerOf = (server: LlmServer, model: string) =>
   `peer:${placeOf(server).replace(':', '-')}/${model}`;
 const sawCloud = (words: string) =>
   cloud.requests.some(({ body }) => JSON.stringify(body).includes(words));
 
-beforeAll(async () => {
-  telegram = await startBotApi();
-  cloud = await startLlmServer({ respond: obeys });
-  local = await startLlmServer({ respond: echo, models: ['shared:8b'] });
-  studio = await startLlmServer({
-    ...{ apiKey: 'sk-studio-77aa', models: ['shared:8b', 'big'], respond: obeys },
-  });
-  found = await startLlmServer({
-    ...{ models: foundModels, respond: echo },
-    side({ method, path }) {
-      heard.push(`${method} ${path}`);
-      return undefined;
-    },
-  });
-  redirects = await startLlmServer({
-    side: () => ({ status: 307, body: {}, headers: { location: `${found.url}/v1/models` } }),
-  });
-  const { token, apiRoot } = telegram;
-  home = await makeTestHome({
+const local = await startLlmServer({ respond: echo, models: ['shared:8b'] });
+const studio = await startLlmServer({
+  ...{ apiKey: 'sk-studio-77aa', models: ['shared:8b', 'big'], respond: obeys },
+});
+const found = await startLlmServer({
+  ...{ models: foundModels, respond: echo },
+  side({ method, path }) {
+    heard.push(`${method} ${path}`);
+    return undefined;
+  },
+});
+const redirects = await startLlmServer({
+  side: () => ({ status: 307, body: {}, headers: { location: `${found.url}/v1/models` } }),
+});
+const world = await startTelegramWorld({
+  respond: obeys,
+  config: {
     version: 1,
     agents: {
       defaults: { model: 'openai/sim-1', fallbackModels: ['openai/sim-2'] },
       subagents: { model: 'openai/sim-1' },
     },
-    providers: {
-      openai: { apiKey: 'sk-cloud-11bb', apiBase: cloud.openaiBase },
-      ollama: { apiBase: local.openaiBase },
-    },
+    providers: { ollama: { apiBase: local.openaiBase } },
     cluster: {
       enabled: true,
       peers: { studio: { apiBase: studio.openaiBase, apiKey: 'sk-studio-77aa' } },
       discovery: { enabled: true, addresses: [placeOf(found), placeOf(redirects)], ports: [9] },
     },
     retry: { providerAttempts: 0 },
-    channels: { telegram: { ...{ enabled: true, token, apiRoot }, allowFrom: [`${ANNA.id}`] } },
-    gateway: { port: 0 },
-    coalesce: { quietMs: 0, continuationMs: 0 },
-  });
-  gateway = await home.start();
-  const args = ['pair', 'approve', 'telegram', `${OLGA.id}`, '--role', 'owner'];
-  expect((await runNanobot(args, { home: home.path })).code).toBe(0);
-}, 60_000);
+  },
+  channel: { allowFrom: [`${ANNA.id}`] },
+  pair: { [OLGA.id]: 'owner' },
+});
+const { model: cloud, home, hears, asks } = world;
 
 afterAll(async () => {
-  await gateway.kill();
-  await home[Symbol.asyncDispose]();
-  for (const each of [telegram, cloud, local, studio, found, redirects]) {
-    await each[Symbol.asyncDispose]();
-  }
+  await world[Symbol.asyncDispose]();
+  for (const each of [local, studio, found, redirects]) await each[Symbol.asyncDispose]();
 });
 
 it('a peer answers by its name, or where it has exactly the model of a local server', async () => {
@@ -149,18 +111,17 @@ it('a confirmed host that changes gets nothing more, the owner is told, and it s
   // Instead of it a fallback answers, as of any model.
   await asks(OLGA, 'please say nonce-changed', /nonce-changed/);
   await hears(OLGA.id, /says something else of itself/);
-  await gateway.kill();
-  gateway = await home.start();
+  await world.restart();
   expect(await asks(OLGA, '/cluster list', /Peer studio/)).toMatch(
     /not confirmed any more.*tiny, newer/,
   );
   await asks(OLGA, 'please say nonce-after', /No peer that may be asked/);
   expect(found.requests).toHaveLength(before);
-  const run = (...args: string[]) => runNanobot(['cluster', ...args], { home: home.path });
-  expect((await run('confirm', placeOf(found))).stdout).toContain('Confirmed');
-  expect((await run('list')).stdout).toContain(`Host ${placeOf(found)}: confirmed`);
+  const run = (...args: string[]) => world.nanobot('cluster', ...args);
+  expect(await run('confirm', placeOf(found))).toContain('Confirmed');
+  expect(await run('list')).toContain(`Host ${placeOf(found)}: confirmed`);
   await asks(OLGA, '/cluster list', /: confirmed/);
-  expect((await run('forget', placeOf(found))).stdout).toContain('Forgotten');
+  expect(await run('forget', placeOf(found))).toContain('Forgotten');
   await asks(OLGA, 'please say nonce-forgotten', /No peer that may be asked|nonce-forgotten/);
   expect(found.requests).toHaveLength(before);
   await asks(OLGA, '/model default', /openai\/sim-1 again/);
@@ -189,8 +150,7 @@ it('a conversation that stays on your own machines reaches no service, by no way
       JSON.stringify(body).includes('I asked nobody: openai/sim-1'),
     );
   await expect.poll(isTold, { timeout: 8000, interval: 20 }).toBe(true);
-  await gateway.kill();
-  gateway = await home.start();
+  await world.restart();
   expect(await asks(ANNA, '/status', /Model: /)).toContain('Only models on your own machines');
   studio.script(fail(503));
   await asks(ANNA, 'secret-after-kill', /I asked nobody/);

@@ -1,30 +1,27 @@
 // One person on Telegram and on the web page: the conversation moves with them, with its context and
 // the turn under way, over a kill, and nothing is lost or answered twice.
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type BotApi, startBotApi } from '../support/bot-api.ts';
-import { type GatewayProcess, makeTestHome, type TestHome } from '../support/gateway-process.ts';
-import { echo, type LlmReply, type LlmServer, startLlmServer } from '../support/llm-server.ts';
+import { afterAll, describe, expect, it } from 'vitest';
+import { echo, type LlmReply } from '../support/llm-server.ts';
+import { startTelegramWorld } from '../support/telegram-world.ts';
 
 const OLGA = { id: 700, first_name: 'Olga' };
 const WEB_CHAT = 'desk';
 
-let telegram: BotApi;
-let model: LlmServer;
-let home: TestHome;
-let gateway: GatewayProcess;
+const world = await startTelegramWorld({ respond: echo });
+const { telegram, model } = world;
+afterAll(() => world[Symbol.asyncDispose]());
+
 let asked = 0;
 
-const onTelegram = () =>
-  telegram.chat(OLGA.id).messages.flatMap(({ from, text }) => (from === 'bot' ? [text] : []));
-const hearsOnTelegram = (pattern: RegExp) =>
-  telegram.waitFor(() => onTelegram().find((text) => pattern.test(text)), 20_000);
+const onTelegram = () => world.texts(OLGA.id);
+const hearsOnTelegram = (pattern: RegExp) => world.hears(OLGA.id, pattern);
 
 async function sayOnWeb(text: string) {
   asked += 1;
-  const response = await fetch(`${gateway.address}/api/web/chats/${WEB_CHAT}/messages`, {
+  const response = await fetch(`${world.gateway.address}/api/web/chats/${WEB_CHAT}/messages`, {
     method: 'POST',
-    headers: { ...gateway.credentials, 'content-type': 'application/json' },
+    headers: { ...world.gateway.credentials, 'content-type': 'application/json' },
     body: JSON.stringify({ clientId: `c${asked}`, text }),
   });
   expect(response.status).toBe(202);
@@ -33,8 +30,8 @@ async function sayOnWeb(text: string) {
 /** Everything the page has been told, until a text matches. */
 async function onWeb(pattern: RegExp): Promise<readonly string[]> {
   const hangUp = AbortSignal.timeout(20_000);
-  const address = `${gateway.address}/api/web/chats/${WEB_CHAT}/events?after=0`;
-  const response = await fetch(address, { headers: gateway.credentials, signal: hangUp });
+  const address = `${world.gateway.address}/api/web/chats/${WEB_CHAT}/events?after=0`;
+  const response = await fetch(address, { headers: world.gateway.credentials, signal: hangUp });
   const texts: string[] = [];
   let rest = '';
   for await (const piece of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
@@ -51,26 +48,6 @@ async function onWeb(pattern: RegExp): Promise<readonly string[]> {
 
 const countOf = (texts: readonly string[], part: string) =>
   texts.filter((text) => text.includes(part)).length;
-
-beforeAll(async () => {
-  telegram = await startBotApi();
-  model = await startLlmServer({ respond: echo });
-  home = await makeTestHome({
-    agents: { defaults: { model: 'openai/sim-1' } },
-    providers: { openai: { apiKey: 'sk-continue', apiBase: model.openaiBase } },
-    channels: { telegram: { enabled: true, token: telegram.token, apiRoot: telegram.apiRoot } },
-    gateway: { port: 0 },
-    coalesce: { quietMs: 50 },
-  });
-  gateway = await home.start();
-}, 60_000);
-
-afterAll(async () => {
-  await gateway.kill();
-  await home[Symbol.asyncDispose]();
-  await telegram[Symbol.asyncDispose]();
-  await model[Symbol.asyncDispose]();
-});
 
 describe('a person on two doors', () => {
   it('joins them by a code from the page, and is its owner on Telegram too', async () => {
@@ -130,8 +107,7 @@ describe('a person on two doors', () => {
     await model.received(before + 1);
     telegram.say(OLGA, '/continue web');
     await telegram.waitFor(() => countOf(onTelegram(), 'Continues on web') === 3);
-    await gateway.kill();
-    gateway = await home.start();
+    await world.restart();
     await sayOnWeb('please say nonce-after');
     const texts = await onWeb(/nonce-after/);
     expect(countOf(texts, 'nonce-killed')).toBe(1);

@@ -3,22 +3,14 @@
 
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import { runNanobot } from '../cli/run-nanobot.ts';
-import { type BotApi, startBotApi } from '../support/bot-api.ts';
-import { type GatewayProcess, makeTestHome, type TestHome } from '../support/gateway-process.ts';
-import { callTools, echo, type LlmServer, startLlmServer } from '../support/llm-server.ts';
+import { afterAll, expect, it } from 'vitest';
+import { callTools, echo, startLlmServer } from '../support/llm-server.ts';
 import { localDialect, type SideRoute } from '../support/local-dialects.ts';
+import { startTelegramWorld } from '../support/telegram-world.ts';
 
 const OLGA = { id: 710, first_name: 'Olga' };
 const ANNA = { id: 711, first_name: 'Anna' };
 const MODEL = { id: 'llama3.2:3b', loadedTokens: 16_384, trainedTokens: 131_072 };
-
-let telegram: BotApi;
-let cloud: LlmServer;
-let local: LlmServer;
-let home: TestHome;
-let gateway: GatewayProcess;
 
 const side = localDialect('ollama', [MODEL]);
 /** Everything that is asked of the local server. */
@@ -31,51 +23,21 @@ const loads = () => side.asked.filter((asked) => asked.startsWith('/api/generate
 const startLocal = (port = 0) =>
   startLlmServer({ port, respond: echo, models: [MODEL.id], side: route });
 
-const toldTo = (chat: number) =>
-  telegram.chat(chat).messages.flatMap(({ from, text }) => (from === 'bot' ? [text] : []));
-const hears = (chat: number, pattern: RegExp, before = 0) =>
-  telegram.waitFor(
-    () =>
-      toldTo(chat)
-        .slice(before)
-        .find((text) => pattern.test(text)),
-    8000,
-  );
-function asks(person: typeof OLGA, text: string, answer: RegExp): Promise<string> {
-  const before = toldTo(person.id).length;
-  telegram.say(person, text);
-  return hears(person.id, answer, before);
-}
-
-beforeAll(async () => {
-  telegram = await startBotApi();
-  cloud = await startLlmServer({ respond: echo });
-  local = await startLocal();
-  const { token, apiRoot } = telegram;
-  home = await makeTestHome({
-    agents: { defaults: { model: 'openai/sim-1' } },
-    providers: {
-      openai: { apiKey: 'sk-local', apiBase: cloud.openaiBase },
-      ollama: { apiBase: local.openaiBase },
-    },
+let local = await startLocal();
+const world = await startTelegramWorld({
+  respond: echo,
+  config: {
+    providers: { ollama: { apiBase: local.openaiBase } },
     localModels: { probeSecs: 0.2 },
     retry: { providerAttempts: 0 },
-    channels: {
-      telegram: { ...{ enabled: true, token, apiRoot }, allowFrom: [`${ANNA.id}`] },
-    },
-    gateway: { port: 0 },
-    coalesce: { quietMs: 0, continuationMs: 0 },
-  });
-  gateway = await home.start();
-  const args = ['pair', 'approve', 'telegram', `${OLGA.id}`, '--role', 'owner'];
-  expect((await runNanobot(args, { home: home.path })).code).toBe(0);
-}, 60_000);
+  },
+  channel: { allowFrom: [`${ANNA.id}`] },
+  pair: { [OLGA.id]: 'owner' },
+});
+const { telegram, model: cloud, home, nanobot, hears, asks, texts: toldTo } = world;
 
 afterAll(async () => {
-  await gateway.kill();
-  await home[Symbol.asyncDispose]();
-  await telegram[Symbol.asyncDispose]();
-  await cloud[Symbol.asyncDispose]();
+  await world[Symbol.asyncDispose]();
   await local[Symbol.asyncDispose]();
 });
 
@@ -120,10 +82,10 @@ it('is warmed up, knows its window, and offers a small model few tools', async (
 }, 30_000);
 
 it('is the one of all after a kill too, and is warmed up again', async () => {
-  await gateway.kill();
+  await world.gateway.kill();
   side.loaded.clear();
   const before = loads();
-  gateway = await home.start();
+  await world.start();
   expect(await asks(ANNA, '/status', /Model: /)).toContain('Model: ollama/llama3.2:3b');
   await asks(ANNA, 'please say nonce-awake', /nonce-awake/);
   await expect.poll(loads, { interval: 10 }).toBe(before + 1);
@@ -162,13 +124,13 @@ it('goes back with /local, and shows in the terminal what there is', async () =>
   await asks(OLGA, '/local', /the model is openai\/sim-1 again/);
   await asks(OLGA, 'please say nonce-back', /nonce-back/);
   expect(cloud.requests.at(-1)?.lastUserText).toContain('nonce-back');
-  const listed = await runNanobot(['agent', '-m', '/local list'], { home: home.path });
-  expect(listed.stdout).toMatch(/The model here is openai\/sim-1/);
-  expect(listed.stdout).toMatch(/Ollama.*answers[\s\S]*ollama\/llama3\.2:3b/);
-  const on = await runNanobot(['agent', '-m', '/local'], { home: home.path });
-  expect(on.stdout).toContain('ollama/llama3.2:3b');
-  const said = await runNanobot(['agent', '-m', 'please say nonce-term'], { home: home.path });
-  expect(said.stdout).toContain('nonce-term');
+  const listed = await nanobot('agent', '-m', '/local list');
+  expect(listed).toMatch(/The model here is openai\/sim-1/);
+  expect(listed).toMatch(/Ollama.*answers[\s\S]*ollama\/llama3\.2:3b/);
+  const on = await nanobot('agent', '-m', '/local');
+  expect(on).toContain('ollama/llama3.2:3b');
+  const said = await nanobot('agent', '-m', 'please say nonce-term');
+  expect(said).toContain('nonce-term');
   expect(local.requests.at(-1)?.lastUserText).toContain('nonce-term');
 }, 60_000);
 

@@ -1,23 +1,12 @@
 // A conversation that grows long, as the person in the chat sees it: nobody waits, nothing is forgotten,
 // not after a kill in the middle of a summary either, and /compact says what it did and how.
 
-import { afterEach, beforeEach, expect, it } from 'vitest';
-import { type BotApi, startBotApi } from '../support/bot-api.ts';
-import { makeTestHome, type TestHome } from '../support/gateway-process.ts';
-import {
-  type LlmReply,
-  type LlmRequest,
-  type LlmServer,
-  say,
-  startLlmServer,
-} from '../support/llm-server.ts';
+import { afterAll, expect, it } from 'vitest';
+import { type LlmReply, type LlmRequest, say } from '../support/llm-server.ts';
+import { startTelegramWorld } from '../support/telegram-world.ts';
 
 const PERSON = 800;
 const CHATTER = 'and then it rained again, all day long, '.repeat(90);
-
-let telegram: BotApi;
-let model: LlmServer;
-let home: TestHome;
 
 const isForSummary = ({ system }: LlmRequest) => system.startsWith('You keep the notes');
 const tokensOf = ({ body }: LlmRequest) => Math.ceil(JSON.stringify(body).length / 4);
@@ -38,37 +27,9 @@ const toolsOf = (request: LlmRequest | undefined) =>
     (tool) => tool.function.name,
   );
 
-const botTexts = () =>
-  telegram
-    .chat(PERSON)
-    .messages.filter(({ from }) => from === 'bot')
-    .map(({ text }) => text);
-
-/** What is said in answer; a kill may have had an earlier answer sent twice. */
-function asks(text: string, answer: RegExp): Promise<string> {
-  const before = botTexts().length;
-  telegram.say(PERSON, text);
-  const found = () =>
-    botTexts()
-      .slice(before)
-      .find((said) => answer.test(said));
-  return telegram.waitFor(found, 20_000);
-}
-
-beforeEach(async () => {
-  telegram = await startBotApi();
-  model = await startLlmServer({ respond: honest });
-});
-
-afterEach(async () => {
-  await home[Symbol.asyncDispose]();
-  expect(telegram.violations).toEqual([]);
-  await telegram[Symbol.asyncDispose]();
-  await model[Symbol.asyncDispose]();
-});
-
-it('is summed up behind the answers, over a kill, and what was said first is still known', async () => {
-  home = await makeTestHome({
+const world = await startTelegramWorld({
+  respond: honest,
+  config: {
     agents: {
       defaults: {
         model: 'openai/sim-1',
@@ -76,19 +37,15 @@ it('is summed up behind the answers, over a kill, and what was said first is sti
         compaction: { watermarkTokens: 8000, keepTokens: 2000, summaryTokens: 500 },
       },
     },
-    providers: { openai: { apiKey: 'scenario-key', apiBase: model.openaiBase } },
-    channels: {
-      telegram: {
-        enabled: true,
-        token: telegram.token,
-        apiRoot: telegram.apiRoot,
-        allowFrom: [`${PERSON}`],
-      },
-    },
-    gateway: { port: 0 },
-    coalesce: { quietMs: 0, continuationMs: 0 },
-  });
-  const first = await home.start();
+  },
+  channel: { allowFrom: [`${PERSON}`] },
+});
+const { telegram, model } = world;
+afterAll(() => world[Symbol.asyncDispose]());
+
+const asks = (text: string, answer: RegExp) => world.asks(PERSON, text, answer);
+
+it('is summed up behind the answers, over a kill, and what was said first is still known', async () => {
   const began = Promise.withResolvers<void>();
   model.respond((request) => {
     if (!isForSummary(request)) return honest(request);
@@ -100,9 +57,9 @@ it('is summed up behind the answers, over a kill, and what was said first is sti
   for (let turn = 0; turn < 12 && !isLate(); turn += 1) await asks(`${turn} ${CHATTER}`, /heard/);
   await began.promise;
   const killed = model.requests.length;
-  await first.kill();
+  await world.gateway.kill();
   model.respond(honest);
-  await home.start();
+  await world.start();
   telegram.say(PERSON, `again ${CHATTER}`);
   await asks('/compact', /messages? summed up|nothing to sum up/);
   expect(await asks('What is my locker code?', /^It is/)).toBe('It is KX-4711.');

@@ -1,31 +1,20 @@
 // Helpers through the whole program: started in words, bounded, ended, and reporting once each, whatever
 // becomes of the process.
 
-import { execFile } from 'node:child_process';
-import { cp, mkdir, readFile, writeFile } from 'node:fs/promises';
+import { readdirSync, readFileSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type BotApi, startBotApi } from '../support/bot-api.ts';
-import { type GatewayProcess, makeTestHome, type TestHome } from '../support/gateway-process.ts';
-import {
-  type LlmReply,
-  type LlmRequest,
-  type LlmServer,
-  startLlmServer,
-} from '../support/llm-server.ts';
+import { afterAll, expect, it } from 'vitest';
+import type { LlmReply, LlmRequest } from '../support/llm-server.ts';
+import { startTelegramWorld } from '../support/telegram-world.ts';
 
-const ROOT = join(import.meta.dirname, '../..');
+const PROFILES = join(import.meta.dirname, '../../workspace/profiles');
 const OWNER = 700;
 const POOR = 701;
 const GUEST = 702;
 const TASK = '[Task for a helper';
 const END = '[A helper you started has ended';
 
-let telegram: BotApi;
-let model: LlmServer;
-let home: TestHome;
-let gateway: GatewayProcess;
 const gates = new Map<string, PromiseWithResolvers<void>>();
 
 const gate = (name: string) => {
@@ -72,15 +61,38 @@ function helper(text: string): LlmReply {
 const call = (name: string, args: object): LlmReply => ({
   toolCalls: [{ name, arguments: { ...args } }],
 });
+const configOf = ({ maxDepth }: { readonly maxDepth: number }) => ({
+  agents: {
+    defaults: { model: 'openai/sim-1', maxTokens: 500 },
+    subagents: { maxPerParent: 3, maxDepth },
+  },
+  limits: { exceptions: [{ who: `telegram:${POOR}`, tokensPerDay: 80_000 }] },
+});
+const shipped = readdirSync(PROFILES).map((name) => [
+  `profiles/${name}`,
+  readFileSync(join(PROFILES, name), 'utf8'),
+]);
+
+const world = await startTelegramWorld({
+  respond: reply,
+  config: configOf({ maxDepth: 1 }),
+  channel: { streaming: false, allowFrom: [`${POOR}`] },
+  files: {
+    ...Object.fromEntries(shipped),
+    'profiles/broken.yaml': 'description: x\nprompt: y\nlimits: {rounds: many}\n',
+  },
+  pair: { [OWNER]: 'owner', [GUEST]: 'guest' },
+});
+const { telegram, model, texts, file, nanobot } = world;
+afterAll(() => world[Symbol.asyncDispose]());
+
+const hears = (pattern: RegExp, chat = OWNER) => world.hears(chat, pattern);
+const answerTo = (words: string, like: RegExp, chat = OWNER) => world.asks(chat, words, like);
 const asked = (words: string) =>
   model.requests.filter(({ lastUserText }) => lastUserText.includes(words));
 /** What helpers were told. */
 const tasks = (words: string) =>
   asked(words).filter(({ lastUserText }) => lastUserText.includes(TASK));
-const texts = (chat: number) =>
-  telegram.chat(chat).messages.flatMap(({ from, text }) => (from === 'bot' ? [text] : []));
-const hears = (pattern: RegExp, chat = OWNER) =>
-  telegram.waitFor(() => texts(chat).find((text) => pattern.test(text)), 20_000);
 const told = (name: string) =>
   texts(OWNER).filter((text) => new RegExp(`^Told:.*RESULT-${name}`).test(text));
 const calling = (args: object) => `CALL spawn ${JSON.stringify(args)}`;
@@ -95,64 +107,6 @@ async function until(fits: (request: LlmRequest) => boolean): Promise<LlmRequest
 }
 const asks = (words: string) =>
   until(({ lastUserText }) => lastUserText.includes(TASK) && lastUserText.includes(words));
-
-async function nanobot(...args: readonly string[]): Promise<string> {
-  const env = { PATH: process.env['PATH'] ?? '', HOME: home.path, NANOBOT_HOME: home.path };
-  const run = promisify(execFile)(process.execPath, ['src/main.ts', ...args], { cwd: ROOT, env });
-  run.child.stdin?.end();
-  return (await run).stdout;
-}
-
-/** What comes in the chat, like this, after the person said that. */
-async function answerTo(words: string, like: RegExp, chat = OWNER): Promise<string> {
-  const before = texts(chat).length;
-  telegram.say(chat, words);
-  const found = () =>
-    texts(chat)
-      .slice(before)
-      .find((text) => like.test(text));
-  return telegram.waitFor(found, 20_000);
-}
-
-function configOf({ maxDepth }: { readonly maxDepth: number }) {
-  const { token, apiRoot } = telegram;
-  return {
-    agents: {
-      defaults: { model: 'openai/sim-1', maxTokens: 500 },
-      subagents: { maxPerParent: 3, maxDepth },
-    },
-    providers: { openai: { apiKey: 'helper-key', apiBase: model.openaiBase } },
-    channels: {
-      telegram: { enabled: true, token, apiRoot, streaming: false, allowFrom: [`${POOR}`] },
-    },
-    limits: { exceptions: [{ who: `telegram:${POOR}`, tokensPerDay: 80_000 }] },
-    gateway: { port: 0 },
-    coalesce: { quietMs: 0 },
-  };
-}
-
-beforeAll(async () => {
-  telegram = await startBotApi();
-  model = await startLlmServer({ respond: reply });
-  home = await makeTestHome(configOf({ maxDepth: 1 }));
-  const profiles = join(home.path, 'workspace/profiles');
-  await mkdir(profiles, { recursive: true });
-  await cp(join(ROOT, 'workspace/profiles'), profiles, { recursive: true });
-  await writeFile(
-    join(profiles, 'broken.yaml'),
-    'description: x\nprompt: y\nlimits: {rounds: many}\n',
-  );
-  gateway = await home.start();
-  await nanobot('pair', 'approve', 'telegram', `${OWNER}`, '--role', 'owner');
-  await nanobot('pair', 'approve', 'telegram', `${GUEST}`, '--role', 'guest');
-}, 30_000);
-
-afterAll(async () => {
-  await home[Symbol.asyncDispose]();
-  expect(telegram.violations).toEqual([]);
-  await telegram[Symbol.asyncDispose]();
-  await model[Symbol.asyncDispose]();
-});
 
 it('work side by side while the person talks on, and what each found is told when it has ended', async () => {
   telegram.say(OWNER, ['one', 'two'].map((name) => calling(task(`DO hold ${name}`))).join('\n'));
@@ -192,7 +146,7 @@ it('are held to number, depth, profile and the rights of who asks, and are paid 
     expect(nesting?.tools).not.toContain(tool);
 
   await answerTo(calling(task('DO write free.txt')), /^Told: Created free.txt/);
-  expect(await readFile(join(home.path, 'workspace/free.txt'), 'utf8')).toBe('by a helper');
+  expect(await readFile(file('free.txt'), 'utf8')).toBe('by a helper');
   const tied = task('DO write tied.txt', { profile: 'reviewer' });
   await answerTo(calling(tied), /^Told: you have no tool write_file/);
   expect(tasks('tied.txt').at(-1)?.lastUserText).toContain('You check work');
@@ -209,7 +163,7 @@ it('are held to number, depth, profile and the rights of who asks, and are paid 
   await answerTo(calling(task('DO run asked.txt')), /Asked by a helper .*touch/s);
   telegram.press(OWNER, OWNER, 'Allow once');
   await hears(/^Told:.*RESULT-allowed/);
-  expect(await readFile(join(home.path, 'workspace/asked.txt'), 'utf8')).toBe('');
+  expect(await readFile(file('asked.txt'), 'utf8')).toBe('');
 
   await answerTo(calling(task('DO hold guest')), /permission/, GUEST);
   expect(tasks('DO hold guest')).toEqual([]);
@@ -253,11 +207,11 @@ it('a pipeline votes, a loop stops at its condition alone, and over a kill each 
   expect(tasks('DO loop')).toHaveLength(3);
   telegram.say(OWNER, calling(task('DO hold alone')));
   await Promise.all([asks('Your step, 2 of 2:\nDO hold late'), asks('DO hold alone')]);
-  await gateway.kill();
-  await home.writeConfig(configOf({ maxDepth: 2 }));
+  await world.gateway.kill();
+  await world.configure(configOf({ maxDepth: 2 }));
   open('late');
   open('alone');
-  gateway = await home.start();
+  await world.start();
   await hears(/^Told:.*RESULT-late/);
   await hears(/^Told:.*RESULT-alone/);
   const votes = tasks('Your step, 1 of 2');
