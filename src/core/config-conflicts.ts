@@ -100,18 +100,34 @@ const waits = (retry: Config['retry']) => ({
   most: retry.providerMaxSecs,
 });
 
-function urls({ providers, channels }: Config): readonly ConfigProblem[] {
-  const bases = Object.entries(providers).map(
-    ([name, { apiBase }]) => [`providers.${name}.apiBase`, apiBase] as const,
-  );
+function urls({ providers, channels, cluster }: Config): readonly ConfigProblem[] {
+  const basesOf = (section: string, entries: Readonly<Record<string, { apiBase: string }>>) =>
+    Object.entries(entries).map(
+      ([name, { apiBase }]) => [`${section}.${name}.apiBase`, apiBase] as const,
+    );
+  const bases = [...basesOf('providers', providers), ...basesOf('cluster.peers', cluster.peers)];
   const written = [...bases, ['channels.telegram.apiRoot', channels.telegram.apiRoot] as const];
-  return written
-    .filter(([, url]) => url !== '' && !/^https?:$/.test(protocolOf(url)))
+  const logins = written
+    .filter(([, url]) => hasLogin(url))
+    .map(([path]) => ({
+      path,
+      problem: 'a login stands in the address, where it would be seen',
+      remedy: 'Take it out; a key belongs in apiKey.',
+    }));
+  const others = written
+    .filter(([, url]) => url !== '' && !hasLogin(url) && !/^https?:$/.test(protocolOf(url)))
     .map(([path, url]) => ({
       path,
       problem: `"${url}" is no http or https address`,
       remedy: 'Write it like https://api.example.org/v1.',
     }));
+  return [...logins, ...others];
+}
+
+function hasLogin(url: string): boolean {
+  if (!URL.canParse(url)) return false;
+  const { username, password } = new URL(url);
+  return username !== '' || password !== '';
 }
 
 const protocolOf = (url: string) => (URL.canParse(url) ? new URL(url).protocol : '');

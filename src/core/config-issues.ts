@@ -34,9 +34,12 @@ function explain(issue: Issue, value: JsonValue, keys: readonly ConfigKey[]): Co
   const found = valueAt(value, path);
   if (found === undefined)
     return [{ path, problem: 'it is missing', remedy: wanted(issue, key, found) }];
-  const shown = key?.secret === true ? kindOf(found) : shorten(JSON.stringify(found));
+  const shown = key?.secret === true ? kindOf(found) : shorten(withoutLogin(JSON.stringify(found)));
   return [{ path, problem: `${shown} does not fit here`, remedy: wanted(issue, key, found) }];
 }
+
+/** Of an address. */
+const withoutLogin = (json: string) => json.replace(/\/\/[^/@\s"]*@/g, '//');
 
 function unknownKey(section: string, name: string, keys: readonly ConfigKey[]): ConfigProblem {
   const path = joinPath(section, name);

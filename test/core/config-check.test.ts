@@ -242,6 +242,21 @@ describe('settings that cannot both be meant are found at load', () => {
     ],
     ['an address without http', { providers: { vllm: { apiBase: 'box:8000' } } }, 'apiBase'],
     [
+      'a login in the address of a provider',
+      { providers: { vllm: { apiBase: 'http://me:hidden-pw@box:8000/v1' } } },
+      'vllm.apiBase',
+    ],
+    [
+      'a login in the address of a peer',
+      { cluster: { peers: { box: { apiBase: 'http://me:hidden-pw@box:8000/v1' } } } },
+      'peers.box.apiBase',
+    ],
+    [
+      'a login in an address that is refused anyway',
+      { cluster: { peers: { box: { apiBase: 'http://me:hidden-pw@box.example/v1' } } } },
+      'peers.box.apiBase',
+    ],
+    [
       'a mask where the secret was',
       { providers: { openai: { apiKey: 'sk-…abcd' } } },
       'openai.apiKey',
@@ -250,6 +265,7 @@ describe('settings that cannot both be meant are found at load', () => {
     const found = problemsOf({ ...V1, ...part });
     expect(found.map((problem) => problem.path).join(' ')).toContain(path);
     expect(found.every((problem) => problem.remedy !== '')).toBe(true);
+    expect(JSON.stringify(found)).not.toContain('hidden-pw');
   });
 
   test('a mailbox by OAuth2 needs no password, and no token address at a known provider', () => {
