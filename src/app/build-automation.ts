@@ -40,6 +40,8 @@ export type AutomationParts = Foundations & {
   /** Where an owner is reached by chat. */
   ownerChat(): Promise<ChatRef>;
   readonly startWorkflow: JobStartDeps['startWorkflow'];
+  /** @throws WorkflowError */
+  checkWorkflow(typed: string): Promise<void>;
 };
 
 export type Automation = JobAskers & {
@@ -64,7 +66,9 @@ export function buildAutomation(parts: AutomationParts): Automation {
   const { revision } = store;
   const timeZone = () => live.config.sessions.timeZone;
   const changed = () => scheduler.changed();
-  const { book, next, desk } = openJobs(store, bus, { now: () => clock.now(), timeZone, changed });
+  const { checkWorkflow } = parts;
+  const open = { now: () => clock.now(), timeZone, changed, checkWorkflow };
+  const { book, next, desk } = openJobs(store, bus, open);
   const announcer = createAnnouncer({
     ...{ state: store.scope('announcements'), bus, clock },
     sessionOf: (chat) => routes.sessionOf(chat),

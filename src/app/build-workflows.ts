@@ -13,6 +13,7 @@ import { tellHome } from '../automation/workflow-messages.ts';
 import { createWorkflowPeople } from '../automation/workflow-people.ts';
 import { WorkflowRuns, type WorkflowRunsDeps } from '../automation/workflow-runs.ts';
 import { withWorkflows, workflowAgent, workflowCourier } from '../automation/workflow-turns.ts';
+import { checkTyped } from '../automation/workflow-wish.ts';
 import type { SessionKey } from '../core/ids.ts';
 import { jobChat } from '../core/job.ts';
 import { OWNER_TURN } from '../core/notes.ts';
@@ -55,6 +56,8 @@ export type BuiltWorkflows = {
   readonly desk: WorkflowDesk;
   readonly runs: WorkflowRuns;
   readonly startWorkflow: JobStartDeps['startWorkflow'];
+  /** What a job that is made is to start. @throws WorkflowError */
+  checkWorkflow(typed: string): Promise<void>;
   /** `deps`: of the dispatcher for people's turns. */
   with(dispatcher: Dispatcher, deps: DispatcherDeps): Dispatcher;
   readonly background: readonly BackgroundWork[];
@@ -99,6 +102,7 @@ export function buildWorkflows(parts: WorkflowParts): BuiltWorkflows {
       modelOf: async (session: SessionKey) => (await parts.settings.get(session)).model,
     }),
     runs,
+    checkWorkflow: (typed) => checkTyped(files, enabled, typed),
     async startWorkflow({ job, id }, { rights, person = OWNER_TURN, isTainted, paidBy, limits }) {
       const payer = {
         ...(paidBy === undefined ? {} : { paidBy }),

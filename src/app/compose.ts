@@ -141,8 +141,9 @@ async function build(
   const deciding = buildDecisions({ ...decided, manager: () => manager });
   const { questions, approvals, origins, drafts, asks, mails, bridge } = deciding;
   const { ownerChat: reports } = deciding;
-  const { startWorkflow } = own.workflows;
-  const automated = { ...foundations, people, judge, origins, agent, alert, startWorkflow };
+  const { startWorkflow, checkWorkflow } = own.workflows;
+  const started = { startWorkflow, checkWorkflow };
+  const automated = { ...foundations, people, judge, origins, agent, alert, ...started };
   const automation: Automation = buildAutomation({ ...automated, ownerChat: reports });
   const announce = createOwnerNotices({ state, bus, questions, strangers, clock, ownerChat });
   const codes = { strangers, now: () => clock.now(), randomBytes };

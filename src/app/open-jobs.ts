@@ -7,7 +7,8 @@ import { createNextSlot } from '../automation/next-slot.ts';
 import { WORKFLOWS_SCOPE, WorkflowBook } from '../automation/workflow-book.ts';
 import { jobChat } from '../core/job.ts';
 import { type ChatRef, sessionKeyOf } from '../core/message.ts';
-import { workflowSession } from '../core/workflow.ts';
+import { JobError } from '../core/schedule.ts';
+import { WorkflowError, workflowSession } from '../core/workflow.ts';
 import type { JobDesk } from '../gateway/job-desk.ts';
 import type { EmbeddedStore } from '../store/store.ts';
 import { OWN_DOORS } from './own-doors.ts';
@@ -15,7 +16,13 @@ import { OWN_DOORS } from './own-doors.ts';
 export function openJobs(
   store: Pick<EmbeddedStore, 'scope' | 'revision'>,
   bus: Pick<EmbeddedStore, 'cancel'>,
-  parts: { now(): number; timeZone(): string; changed(): void },
+  parts: {
+    now(): number;
+    timeZone(): string;
+    changed(): void;
+    /** @throws WorkflowError */
+    checkWorkflow(typed: string): Promise<void>;
+  },
 ) {
   const { revision } = store;
   const book = new JobBook({ state: store.scope(JOBS_SCOPE), revision });
@@ -30,6 +37,14 @@ export function openJobs(
   };
   const desk: JobDesk = createJobDesk({
     ...{ ...parts, book, next, randomBytes, lasts },
+    async checkWorkflow(typed) {
+      try {
+        await parts.checkWorkflow(typed);
+      } catch (error) {
+        if (error instanceof WorkflowError) throw new JobError(error.message);
+        throw error;
+      }
+    },
     async stop(id) {
       await bus.cancel(sessionKeyOf(jobChat(id)), 'the job was stopped');
       for (const run of await workflowsOf(id)) {

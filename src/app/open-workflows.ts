@@ -3,7 +3,9 @@
 
 import { WORKFLOWS_SCOPE, WorkflowBook } from '../automation/workflow-book.ts';
 import { createWorkflowFiles } from '../automation/workflow-files.ts';
+import { checkTyped } from '../automation/workflow-wish.ts';
 import { definitionLine } from '../automation/workflow-words.ts';
+import type { Config } from '../core/config.ts';
 import { inspected, workflowLine } from '../core/workflow.ts';
 import type { Clock } from '../lib/clock.ts';
 import { createGuardedFiles } from '../lib/guarded-files.ts';
@@ -11,8 +13,7 @@ import type { StateStore } from '../store/store.ts';
 import type { Home } from './home.ts';
 
 export async function openWorkflowFiles(home: Home, workspace: string) {
-  const files = createGuardedFiles({ forbidden: [home.root] });
-  const book = createWorkflowFiles(files, () => workspace);
+  const book = workflowFiles(home, workspace);
   const [workflows, capabilities] = await Promise.all([book.workflows(), book.capabilities()]);
   const others = capabilities.map((each) =>
     each.kind === 'valid'
@@ -21,6 +22,16 @@ export async function openWorkflowFiles(home: Home, workspace: string) {
   );
   const own = workflows.map((each) => `workflow ${definitionLine(each)}`);
   return { workflows, capabilities, lines: [...own, ...others] };
+}
+
+/** For a job that is to start one. @throws WorkflowError where it could not run now */
+export function checkWorkflowOf(home: Home, { agents }: Config, typed: string) {
+  const files = workflowFiles(home, agents.defaults.workspace);
+  return checkTyped(files, agents.workflows.enabled, typed);
+}
+
+function workflowFiles(home: Home, workspace: string) {
+  return createWorkflowFiles(createGuardedFiles({ forbidden: [home.root] }), () => workspace);
 }
 
 export async function openWorkflowRuns(store: StateStore, clock: Clock) {

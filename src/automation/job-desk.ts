@@ -26,6 +26,8 @@ export type JobDeskDeps = {
   lasts(chat: ChatRef): boolean;
   /** A job was made or changed. */
   changed(): void;
+  /** The name of a workflow with its inputs behind it. @throws JobError where it could not run now */
+  checkWorkflow(typed: string): Promise<void>;
   /** Ends what runs of it. */
   stop(id: string): Promise<void>;
 };
@@ -75,6 +77,9 @@ export function createJobDesk(deps: JobDeskDeps): JobDesk {
 
   return {
     async check(wish) {
+      if (wish.kind === 'workflow') await deps.checkWorkflow(wish.text);
+      // A moment is read by the clock of whoever asks.
+      if (wish.cron === undefined) return;
       const schedule = readSchedule(wish, wish.timeZone ?? '', now());
       await firstSlot(next, schedule, now());
     },
@@ -86,6 +91,7 @@ export function createJobDesk(deps: JobDeskDeps): JobDesk {
           `That is longer than the ${MAX_JOB_CHARS} characters of a job; put it in a file.`,
         );
       }
+      if (wish.kind === 'workflow') await deps.checkWorkflow(text);
       const all = await book.all();
       const own = all.filter((job) => asker.kind === 'person' && isMadeBy(job.maker, asker));
       if (all.length >= MAX_JOBS || own.length >= MAX_JOBS_OF_ONE) {

@@ -3,7 +3,6 @@
 
 import { createHash } from 'node:crypto';
 import type { MessageBus } from '../bus/bus.ts';
-import type { JsonObject } from '../core/config-json.ts';
 import type { WorkflowsConfig } from '../core/config-workflows.ts';
 import type { Holds } from '../core/forgetting.ts';
 import type { MessageId } from '../core/ids.ts';
@@ -17,13 +16,13 @@ import {
   type WorkflowStarter,
   workflowSession,
 } from '../core/workflow.ts';
-import { readInputs, typedInputs } from '../core/workflow-inputs.ts';
 import { newState } from '../core/workflow-state.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { WorkflowBook } from './workflow-book.ts';
 import type { WorkflowFiles } from './workflow-files.ts';
 import { beginId, beginMessage, tellHome } from './workflow-messages.ts';
+import { demandEnabled, readWish, type WorkflowWish } from './workflow-wish.ts';
 
 export type WorkflowRunsDeps = {
   readonly book: WorkflowBook;
@@ -36,10 +35,8 @@ export type WorkflowRunsDeps = {
   jobEnded(job: string, run: MessageId, how: JobEnding, detail?: string): Promise<void>;
 };
 
-/** `input`: by name, or as somebody typed it. `key`: the same for the same wish. */
-export type WorkflowStart = {
-  readonly workflow: string;
-  readonly input: JsonObject | string;
+/** `key`: the same for the same wish. */
+export type WorkflowStart = WorkflowWish & {
   readonly key: string;
   readonly starter: WorkflowStarter;
   /** The message that is to begin it, where that has a name already. */
@@ -63,7 +60,7 @@ export class WorkflowRuns {
   async start(wish: WorkflowStart): Promise<WorkflowRun> {
     const { book, bus, clock, log, settings } = this.#deps;
     const { enabled, maxRunning } = settings();
-    if (!enabled) throw new WorkflowError('Workflows are switched off (agents.workflows.enabled).');
+    demandEnabled(enabled);
     const id = idOf(wish);
     const known = await book.get(id);
     const run = known ?? (await this.#begun(id, wish, maxRunning));
@@ -75,9 +72,8 @@ export class WorkflowRuns {
   }
 
   async #begun(id: string, wish: WorkflowStart, maxRunning: number): Promise<WorkflowRun> {
-    const { book, clock } = this.#deps;
-    const definition = await this.#definition(wish.workflow);
-    const input = this.#input(wish, definition.workflow);
+    const { book, clock, files } = this.#deps;
+    const { definition, input } = await readWish(files, wish);
     await book.forget(clock.now() - KEEP_MS);
     const open = await book.open();
     if (open.length >= maxRunning) {
@@ -95,31 +91,6 @@ export class WorkflowRuns {
     };
     await book.begin(run, definition);
     return run;
-  }
-
-  async #definition(name: string) {
-    const { files } = this.#deps;
-    const found = await files.workflow(name);
-    if (found?.kind === 'valid') return found.value;
-    if (found !== undefined) {
-      throw new WorkflowError(`The workflow ${name} cannot be used: ${found.problem}.`);
-    }
-    const all = await files.workflows();
-    const names = all.map((each) => (each.kind === 'valid' ? each.value.workflow : each).name);
-    const there = names.length === 0 ? 'there are none' : `there is ${names.join(', ')}`;
-    throw new WorkflowError(`There is no workflow "${name}"; ${there}.`);
-  }
-
-  #input({ input }: WorkflowStart, workflow: Parameters<typeof readInputs>[0]): JsonObject {
-    const given = typeof input === 'string' ? typedInputs(workflow, input) : input;
-    if (given === undefined) {
-      throw new WorkflowError(
-        'Write inputs as key=value, and key="two words" where there are blanks.',
-      );
-    }
-    const read = readInputs(workflow, given);
-    if (read.kind === 'broken') throw new WorkflowError(read.problem);
-    return read.input;
   }
 
   async end(run: WorkflowRun, how: WorkflowEnding, result: string): Promise<void> {

@@ -113,8 +113,13 @@ async function withDesk<Result>(
   return withState(terminal, async ({ store }) => {
     const now = () => terminal.clock.now();
     const timeZone = () => config.sessions.timeZone;
+    const changed = () => undefined;
+    async function checkWorkflow(typed: string) {
+      const { checkWorkflowOf } = await import('../app/open-workflows.ts');
+      await checkWorkflowOf(terminal.home, config, typed);
+    }
     try {
-      return await work(openJobs(store, store, { now, timeZone, changed: () => undefined }).desk);
+      return await work(openJobs(store, store, { now, timeZone, changed, checkWorkflow }).desk);
     } catch (error) {
       if (error instanceof JobError) throw new CommandFailure(EXIT.usage, error.message);
       throw error;

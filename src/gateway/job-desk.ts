@@ -24,7 +24,7 @@ export type JobAsker =
 export type ShownJob = { readonly job: Job; readonly line: string; readonly next: string };
 
 export interface JobDesk {
-  /** Whether its schedule comes to a run, whoever asks. @throws JobError */
+  /** Whether it comes to a run that can begin, whoever asks. @throws JobError */
   check(wish: JobWish): Promise<void>;
   /** @throws JobError */
   add(wish: JobWish, asker: JobAsker): Promise<ShownJob>;

@@ -14,7 +14,7 @@ export type ScheduleChange = 'remove' | 'enable' | 'disable' | 'run';
 export interface Schedules {
   /** @throws JobError */
   add(wish: JobWish, asker: ScheduleAsker): Promise<string>;
-  /** Whether its schedule comes to a run, whoever asks. @throws JobError */
+  /** Whether it comes to a run that can begin, whoever asks. @throws JobError */
   check(wish: JobWish): Promise<void>;
   list(asker: ScheduleAsker): Promise<string>;
   /** @throws JobError */
@@ -87,7 +87,7 @@ export function createCron(where: () => Schedules): Tool<Input> {
     async sealOf(asked) {
       return explained(async () => {
         const todo = todoOf(asked);
-        if (todo.kind === 'add' && todo.wish.cron !== undefined) await where().check(todo.wish);
+        if (todo.kind === 'add') await where().check(todo.wish);
         return '';
       });
     },

@@ -3,6 +3,7 @@
 
 import { describe, expect, test } from 'vitest';
 import { NO_RIGHTS } from '../../src/core/rights.ts';
+import { JobError } from '../../src/core/schedule.ts';
 import { createCron } from '../../src/tools/cron.ts';
 import { noSchedules } from '../support/no-jobs.ts';
 import { asker, makeJobsRig } from './rig.ts';
@@ -200,14 +201,20 @@ describe('a job for the agent', () => {
   });
 });
 
-test('an owner is not asked to allow a job whose expression never comes to a run', async () => {
-  const { desk } = await makeJobsRig('2026-01-15T12:00:00Z');
+test('an owner is not asked to allow a job that never comes to a run, or to none that can begin', async () => {
+  const { desk, edge } = await makeJobsRig('2026-01-15T12:00:00Z');
   const tool = createCron(() => ({ ...noSchedules(), check: (wish) => desk.check(wish) }));
-  const seal = (cron: string) =>
-    tool.sealOf?.({ action: 'add', text: 'tea', cron }, { workspace: '/none' });
+  const seal = (cron: string, kind: 'ask' | 'workflow' = 'ask') =>
+    tool.sealOf?.({ action: 'add', text: 'tea', kind, cron }, { workspace: '/none' });
   await expect(seal('61 8 * * *')).rejects.toThrow(/no cron expression.*"0 8 \* \* 1-5"/s);
   await expect(seal('0 0 30 2 *')).rejects.toThrow('never comes to a run');
   await expect(seal('0 8 * * 1-5')).resolves.toBe('');
+  edge.checkWorkflow = (typed) => Promise.reject(new JobError(`There is no workflow "${typed}".`));
+  const missing = 'There is no workflow "tea".';
+  await expect(seal('0 8 * * 1-5', 'workflow')).rejects.toThrow(missing);
+  const wish = { kind: 'workflow', text: 'tea', every: '1h' } as const;
+  await expect(desk.add(wish, asker())).rejects.toThrow(missing);
+  expect(await desk.list(asker())).toEqual([]);
 });
 
 describe('quiet hours', () => {

@@ -66,6 +66,7 @@ export async function makeJobsRig(startsAt: string) {
   const edge = {
     answer: (_text: string): Answer => 'done',
     verdict: { kind: 'admit', role: 'owner' } as Verdict,
+    checkWorkflow: async (_typed: string): Promise<void> => undefined,
     quiet: '',
     heartbeatFile: '',
     /** Of the turn that answers. */
@@ -141,6 +142,7 @@ export async function makeJobsRig(startsAt: string) {
     });
     const desk = createJobDesk({
       ...{ book, next, randomBytes, now: () => clock.now(), timeZone: () => ZONE },
+      checkWorkflow: (typed) => edge.checkWorkflow(typed),
       ...{ lasts: () => true, changed: () => scheduler.changed() },
       async stop(id) {
         await bus.cancel(sessionKeyOf(jobChat(id)), 'stopped');

@@ -38,6 +38,7 @@ test('what makes or names no job is refused with what to do', async () => {
   const cases = [
     [['add', 'x', '--at', 'tomorrow'], 'is no moment'],
     [['add', 'x', '--every', '1h', '--to', 'nowhere'], 'channel:chat'],
+    [['add', 'note', '--workflow', '--every', '1h'], 'agents.workflows.enabled'],
     [['remove', 'j123'], 'There is no job "j123"'],
   ] as const;
   const results = await Promise.all(cases.map(([args]) => run(...args)));

@@ -1,7 +1,7 @@
 // Workflows through the whole program: started from chat, by the model and by a job, held to the rights of
 // who started them, asked for where an owner has to allow something, and taken up after a kill.
 
-import { readFile, writeFile } from 'node:fs/promises';
+import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
 import type { LlmReply, LlmRequest } from '../support/llm-server.ts';
@@ -148,10 +148,18 @@ it('is started by the model and by a job, and may no more than who started it', 
   await hears(failed, FRIEND);
   await answerTo('sum it up', /^Started: w\w+ note/);
   await hears(/^note\s+SECOND/);
-  await answerTo('/cron add workflow in 1s: nothing', /^Made: j\w+/);
+  const names = /^There is no workflow "nothing"; there is broken, note, runs/;
+  await answerTo('/cron add workflow in 1s: nothing', names);
+  await answerTo('/cron add workflow in 1s: note to=x.md', /^The input "file" is missing/);
+  await writeFile(
+    file('workflows/gone.yaml'),
+    RUNS.replace('{ name: { type: string } }', '{}').replaceAll('{{ input.name }}', 'gone'),
+  );
+  await answerTo('/cron add workflow in 2s: gone', /^Made: j\w+/);
+  await rm(file('workflows/gone.yaml'));
   await answerTo('/cron add workflow in 1s: note file=in.md to=job.md', /^Made: j\w+/);
   await hears(/^note file in\.md[\s\S]*SECOND/);
-  await hears(/^nothing\s+Failed: There is no workflow "nothing"; there is broken, note, runs/);
+  await hears(/^gone\s+Failed: There is no workflow "gone"; there is broken, note, runs/);
   expect(await readFile(file('job.md'), 'utf8')).toBe('List:\n- milk\n- eggs');
   const metrics = await readFile(join(home.path, 'metrics.jsonl'), 'utf8');
   expect(metrics).toMatch(/"role":"workflow"/);
