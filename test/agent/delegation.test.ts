@@ -72,6 +72,20 @@ describe('delegation', () => {
     expect(results[1]).toContain(ROWS[150]);
   });
 
+  it('shows the result where the runner refuses, and says where a digest was cut off', async () => {
+    const { rig, main, runner } = await delegated();
+    const looks = () => main.script(calls([{ name: 'long' }]), says('Done.'));
+    looks();
+    runner.script(says('I cannot help with that.', { stop: 'refused' }));
+    await rig.ask(1, 'how many rows?');
+    expect(shownTo(main)).toContain('row 0 |');
+    expect(shownTo(main)).not.toContain('I cannot help');
+    looks();
+    runner.script(says('300 rows, the', { stop: 'length' }));
+    await rig.ask(2, 'once more');
+    expect(shownTo(main)).toContain('300 rows, the\\n\\n[It ends here');
+  });
+
   it('keeps a digest of words of others marked, and its orders without effect', async () => {
     const { rig, main, runner } = await delegated();
     main.script(calls([{ name: 'page' }]), calls([{ name: 'act' }]), says('An owner is asked.'));

@@ -14,6 +14,7 @@ import type { ToolSpec } from '../../providers/provider.ts';
 import { askRole, payerOf, type RoleAnswer } from './ask-role.ts';
 import type { ModeTurn } from './modes.ts';
 import type { RoleHealth, RoleModel } from './role-health.ts';
+import { writtenBy } from './role-words.ts';
 
 export type StoredResult = {
   readonly id: ResultId;
@@ -99,7 +100,8 @@ export async function digest(
     if (asked.kind === 'failed') return asked;
     const { answer } = asked;
     ask.charge(answer, messagesTokens(messages));
-    const text = answer.text.trim();
+    if (answer.stop === 'refused') return { kind: 'unfinished' };
+    const text = writtenBy(answer).trim();
     if (isLast || answer.toolCalls.length === 0) {
       if (text !== '') return { kind: 'digested', text };
       return { kind: 'failed', isOut: health.failed(who, payerOf(turn), 'useless') };
