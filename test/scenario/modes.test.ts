@@ -1,14 +1,9 @@
 // Several models share the work of a turn: a router, a specialist, a runner of results and the main model,
 // each on a server of its own, through the whole program and a real chat.
 
-import { execFile } from 'node:child_process';
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { promisify } from 'node:util';
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type BotApi, startBotApi } from '../support/bot-api.ts';
-import { COMPILE_CACHE } from '../support/compile-cache.ts';
-import { type GatewayProcess, makeTestHome, type TestHome } from '../support/gateway-process.ts';
+import { afterAll, expect, it } from 'vitest';
 import {
   callTools,
   fail,
@@ -18,6 +13,7 @@ import {
   say,
   startLlmServer,
 } from '../support/llm-server.ts';
+import { startTelegramWorld } from '../support/telegram-world.ts';
 
 const OWNER = 900;
 const SECRET = 'router-key-5f1c77';
@@ -30,13 +26,6 @@ const ROLES = [
   ...['supervisor', 'specialist:guardian', 'specialist:scout'],
 ];
 
-let telegram: BotApi;
-let home: TestHome;
-let gateway: GatewayProcess;
-let main: LlmServer;
-let router: LlmServer;
-let specialist: LlmServer;
-let runner: LlmServer;
 let isRouterDown = false;
 let isGuardianStuck = false;
 
@@ -102,51 +91,17 @@ function answer({ lastUserText: text, toolResults, tools, system }: LlmRequest):
   return say(`main(${tools.includes('list_dir') ? 'tools' : 'writes'}): ${seen || text}`);
 }
 
-const texts = () =>
-  telegram.chat(OWNER).messages.flatMap(({ from, text }) => (from === 'bot' ? [text] : []));
-
-async function says(words: string, like: RegExp): Promise<string> {
-  const before = texts().length;
-  telegram.say(OWNER, words);
-  const found = () =>
-    texts()
-      .slice(before)
-      .find((text) => like.test(text));
-  return telegram.waitFor(found, 20_000);
-}
-
+const router = await startLlmServer({ respond: route });
+const specialist = await startLlmServer({ respond: guard });
+const runner = await startLlmServer({
+  respond: ({ system }) =>
+    say(system.includes('scout') ? 'No change.' : '200 rows, each with an address.'),
+});
 const server = (base: LlmServer, apiKey: string) => ({ apiKey, apiBase: base.openaiBase });
 
-async function declare(files: Readonly<Record<string, string>>): Promise<void> {
-  for (const [path, text] of Object.entries(files)) {
-    const file = join(home.path, 'config', path);
-    await mkdir(dirname(file), { recursive: true });
-    await writeFile(file, text);
-  }
-}
-
-async function approveOwner(): Promise<void> {
-  const env = { PATH: process.env['PATH'] ?? '', HOME: home.path, NANOBOT_HOME: home.path };
-  const args = ['src/main.ts', 'pair', 'approve', 'telegram', `${OWNER}`, '--role', 'owner'];
-  const run = promisify(execFile)(process.execPath, args, {
-    cwd: join(import.meta.dirname, '../..'),
-    env: { ...COMPILE_CACHE, ...env },
-  });
-  run.child.stdin?.end();
-  await run;
-}
-
-beforeAll(async () => {
-  telegram = await startBotApi();
-  main = await startLlmServer({ respond: answer });
-  router = await startLlmServer({ respond: route });
-  specialist = await startLlmServer({ respond: guard });
-  runner = await startLlmServer({
-    respond: ({ system }) =>
-      say(system.includes('scout') ? 'No change.' : '200 rows, each with an address.'),
-  });
-  const { token, apiRoot } = telegram;
-  home = await makeTestHome({
+const world = await startTelegramWorld({
+  respond: answer,
+  config: {
     agents: {
       defaults: { model: 'openai/sim-main' },
       mode: 'trio',
@@ -160,37 +115,41 @@ beforeAll(async () => {
       circuit: { probeSecs: 1 },
     },
     providers: {
-      openai: server(main, 'main-key'),
       deepseek: server(router, SECRET),
       groq: server(specialist, 'specialist-key'),
       openrouter: server(runner, 'runner-key'),
     },
-    channels: {
-      telegram: { enabled: true, token, apiRoot, streaming: false },
-    },
-    gateway: { port: 0 },
-    coalesce: { quietMs: 0 },
-  });
-  gateway = await home.start();
-  await approveOwner();
-  await writeFile(join(home.path, 'workspace/hosts.md'), 'alpha, bêta');
-  await declare(SWITCHED_OFF);
-  await writeFile(join(home.path, 'workspace/note.md'), 'NOTE-7');
-  await writeFile(join(home.path, 'workspace/long.txt'), LONG);
+  },
+  channel: { streaming: false },
+  files: { 'hosts.md': 'alpha, bêta', 'note.md': 'NOTE-7', 'long.txt': LONG },
+  pair: { [OWNER]: 'owner' },
+});
+const { telegram, model: main, home } = world;
+afterAll(async () => {
+  await world[Symbol.asyncDispose]();
+  for (const each of [router, specialist, runner]) await each[Symbol.asyncDispose]();
 });
 
-afterAll(async () => {
-  await home[Symbol.asyncDispose]();
-  await telegram[Symbol.asyncDispose]();
-  for (const each of [main, router, specialist, runner]) await each[Symbol.asyncDispose]();
-});
+const texts = () => world.texts(OWNER);
+const says = (words: string, like: RegExp) => world.asks(OWNER, words, like);
+const hears = (like: RegExp) => world.hears(OWNER, like);
+
+async function declare(files: Readonly<Record<string, string>>): Promise<void> {
+  for (const [path, text] of Object.entries(files)) {
+    const file = join(home.path, 'config', path);
+    await mkdir(dirname(file), { recursive: true });
+    await writeFile(file, text);
+  }
+}
+
+await declare(SWITCHED_OFF);
 
 it('shares turns of a chat among the models, and says what it does', async () => {
   expect(await says('/mode', /The mode is/)).toMatch(/trio[\s\S]*router deepseek\/sim-router/);
   expect(await says('sum it up', /main/)).toBe('main(writes): The sum is 42.');
   expect(await says('what is in my note?', /main/)).toBe('main(writes): NOTE-7');
   expect(await says('start a helper', /main/)).toMatch(/^main\(writes\): /);
-  await telegram.waitFor(() => texts().find((text) => text.includes('HELPED')), 20_000);
+  await hears(/HELPED/);
   await says('which colour?', /Red or blue\?/);
 
   const [first] = router.requests;
@@ -203,16 +162,10 @@ it('shares turns of a chat among the models, and says what it does', async () =>
 it('goes on with the main model and its tools while the router is down, and tells so', async () => {
   isRouterDown = true;
   for (const turn of [1, 2, 3]) await says(`hello ${turn}`, /^main\(tools\)/);
-  await telegram.waitFor(
-    () => texts().find((text) => /router deepseek\/sim-router does not answer since/.test(text)),
-    20_000,
-  );
+  await hears(/router deepseek\/sim-router does not answer since/);
   expect(await says('/status', /Mode: trio/)).toMatch(/sim-router does not answer since .* UTC/);
   isRouterDown = false;
-  await telegram.waitFor(
-    () => texts().find((text) => /sim-router answers again/.test(text)),
-    20_000,
-  );
+  await hears(/sim-router answers again/);
   expect(await says('and my note?', /^main/)).toBe('main(writes): NOTE-7');
 }, 30_000);
 
@@ -240,10 +193,10 @@ it('has a supervisor hand out the work, and goes on with it where a killed proce
   const before = specialist.requests.length;
   telegram.say(OWNER, 'how are my hosts?');
   await telegram.waitFor(() => specialist.requests[before + 1], 20_000);
-  await gateway.kill();
+  await world.gateway.kill();
   isGuardianStuck = false;
   const shown = texts().length;
-  gateway = await home.start();
+  await world.start();
   const whole = () => texts().slice(shown).join('\n');
   await telegram.waitFor(() => whole().includes('Mind bêta.') || undefined, 20_000);
   expect(whole()).toContain(HEALTH);

@@ -3,11 +3,10 @@
 
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import { followEvents, type ServerEvent } from '../http/http-rig.ts';
-import { type BotApi, startBotApi } from '../support/bot-api.ts';
-import { type GatewayProcess, makeTestHome, type TestHome } from '../support/gateway-process.ts';
-import { echo, type LlmServer, startLlmServer } from '../support/llm-server.ts';
+import { echo } from '../support/llm-server.ts';
+import { startTelegramWorld, type TelegramWorld } from '../support/telegram-world.ts';
 
 type PageEvent = {
   readonly from?: string;
@@ -20,65 +19,39 @@ const OTHER = 801;
 const STRANGER = 802;
 const GROUP = -900;
 
-let telegram: BotApi;
-let model: LlmServer;
-let home: TestHome;
-let gateway: GatewayProcess;
+let world: TelegramWorld;
 
 async function start(
   extra: Readonly<Record<string, unknown>> = {},
   channel: Readonly<Record<string, unknown>> = {},
-) {
-  home = await makeTestHome({
-    agents: { defaults: { model: 'openai/sim-1' } },
-    providers: { openai: { apiKey: 'scenario-key', apiBase: model.openaiBase } },
-    channels: {
-      telegram: {
-        enabled: true,
-        token: telegram.token,
-        apiRoot: telegram.apiRoot,
-        allowFrom: [String(PERSON), String(OTHER)],
-        groups: [String(GROUP)],
-        ...channel,
-      },
+): Promise<TelegramWorld> {
+  world = await startTelegramWorld({
+    respond: echo,
+    config: { coalesce: { quietMs: 100 }, ...extra },
+    channel: {
+      allowFrom: [String(PERSON), String(OTHER)],
+      groups: [String(GROUP)],
+      ...channel,
     },
-    gateway: { port: 0 },
-    coalesce: { quietMs: 100 },
-    ...extra,
   });
-  gateway = await home.start();
+  return world;
 }
 
-const botTexts = (chat: number) =>
-  telegram
-    .chat(chat)
-    .messages.filter(({ from }) => from === 'bot')
-    .map(({ text }) => text);
-const botSays = (chat: number, pattern: RegExp) =>
-  telegram.waitFor(() => botTexts(chat).find((text) => pattern.test(text)), 20_000);
-const taken = () => telegram.waitFor(() => telegram.unconfirmed.length === 0);
-const lastBody = () => JSON.stringify(model.requests.at(-1)?.body);
+const botTexts = (chat: number) => world.texts(chat);
+const botSays = async (chat: number, like: RegExp) => (await world.hears(chat, like)).text;
+const taken = () => world.telegram.waitFor(() => world.telegram.unconfirmed.length === 0);
+const lastBody = () => world.lastBody();
 
 function gate() {
   const { promise, resolve } = Promise.withResolvers<void>();
   return { gate: promise, open: resolve };
 }
 
-beforeEach(async () => {
-  telegram = await startBotApi();
-  model = await startLlmServer({ respond: echo });
-});
-
-afterEach(async () => {
-  await home[Symbol.asyncDispose]();
-  expect(telegram.violations).toEqual([]);
-  await telegram[Symbol.asyncDispose]();
-  await model[Symbol.asyncDispose]();
-});
+afterEach(() => world[Symbol.asyncDispose]());
 
 describe('a message that is changed', () => {
   it('while it waits is answered as it is now', async () => {
-    await start({ queue: { mode: 'followup' } });
+    const { telegram, model } = await start({ queue: { mode: 'followup' } });
     const first = gate();
     model.script({ chunks: ['nonce-busy'], gate: first.gate }, echo);
     telegram.say(PERSON, 'busy nonce-busy');
@@ -93,7 +66,7 @@ describe('a message that is changed', () => {
   });
 
   it('before the model was asked is asked as it is now, and only so', async () => {
-    await start({ coalesce: { quietMs: 1500 } });
+    const { telegram, model } = await start({ coalesce: { quietMs: 1500 } });
     const said = telegram.say(PERSON, 'say nonce-old');
     await taken();
     telegram.edit(said, 'say nonce-new');
@@ -103,7 +76,7 @@ describe('a message that is changed', () => {
   });
 
   it('during its turn steers it and says what it replaces', async () => {
-    await start();
+    const { telegram, model } = await start();
     const held = gate();
     model.script({ toolCalls: [{ name: 'time', arguments: {} }], gate: held.gate }, echo);
     const said = telegram.say(PERSON, 'say nonce-old');
@@ -118,7 +91,7 @@ describe('a message that is changed', () => {
   });
 
   it('after its answer asks first, and is answered once, also when pressed twice', async () => {
-    await start();
+    const { telegram, model } = await start();
     const said = telegram.say(PERSON, 'say nonce-old');
     await botSays(PERSON, /nonce-old/);
     telegram.edit(said, 'say nonce-new');
@@ -134,7 +107,7 @@ describe('a message that is changed', () => {
   });
 
   it('is answered again only for who changed it, and others leave the button as it is', async () => {
-    await start();
+    const { telegram, model } = await start();
     telegram.group(GROUP);
     const said = telegram.say(PERSON, '@nano_sim_bot say nonce-old', { chatId: GROUP });
     await botSays(GROUP, /nonce-old/);
@@ -152,7 +125,7 @@ describe('a message that is changed', () => {
   });
 
   it('after its answer is left alone where the configuration says so', async () => {
-    await start({ edits: { afterAnswer: 'ignore' } });
+    const { telegram } = await start({ edits: { afterAnswer: 'ignore' } });
     const said = telegram.say(PERSON, 'say nonce-old');
     await botSays(PERSON, /nonce-old/);
     telegram.edit(said, 'say nonce-new');
@@ -162,7 +135,7 @@ describe('a message that is changed', () => {
   });
 
   it('into a command commands nothing', async () => {
-    await start();
+    const { telegram } = await start();
     const said = telegram.say(PERSON, 'say nonce-old');
     await botSays(PERSON, /nonce-old/);
     telegram.edit(said, '/new');
@@ -171,7 +144,7 @@ describe('a message that is changed', () => {
   });
 
   it('by somebody who may not speak here changes nothing', async () => {
-    await start();
+    const { telegram, model } = await start();
     const said = telegram.say(STRANGER, 'let me in nonce-a');
     telegram.edit(said, 'let me in nonce-b');
     await taken();
@@ -182,9 +155,9 @@ describe('a message that is changed', () => {
   });
 
   it('on the web page is swapped, withdrawn or asked about as at any other door', async () => {
-    await start({ queue: { mode: 'followup' } });
+    const { model } = await start({ queue: { mode: 'followup' } });
     const chat = '/api/web/chats/a';
-    const { address, credentials } = gateway;
+    const { address, credentials } = world.gateway;
     const post = async (clientId: string, text: string, also: object = {}) => {
       const headers = { ...credentials, 'content-type': 'application/json' };
       const body = JSON.stringify({ clientId, text, ...also });
@@ -236,15 +209,14 @@ describe('a message that is changed', () => {
   });
 
   it('is still asked about after the program was killed', async () => {
-    await start();
+    const { telegram, model } = await start();
     const said = telegram.say(PERSON, 'say nonce-old');
     await botSays(PERSON, /nonce-old/);
-    await gateway.kill();
+    await world.gateway.kill();
     telegram.edit(said, 'say nonce-new');
-    gateway = await home.start();
+    await world.start();
     await botSays(PERSON, /Shall I answer it as it is now/);
-    await gateway.kill();
-    gateway = await home.start();
+    await world.restart();
     telegram.press(PERSON, PERSON, 'Answer again');
     await botSays(PERSON, /^nonce-new/);
     expect(model.requests).toHaveLength(2);
@@ -253,7 +225,7 @@ describe('a message that is changed', () => {
 
 describe('/undo', () => {
   it('takes the answer with all its parts out of the chat and the exchange out of sight', async () => {
-    await start();
+    const { telegram, model } = await start();
     telegram.say(PERSON, 'first nonce-kept');
     await botSays(PERSON, /nonce-kept/);
     const long = Array.from({ length: 1200 }, (_, index) => `word${index}`).join(' ');
@@ -268,22 +240,21 @@ describe('/undo', () => {
     await botSays(PERSON, /nonce-third/);
     expect(lastBody()).toContain('nonce-kept');
     expect(lastBody()).not.toContain('nonce-gone');
-    const names = await readdir(join(home.path, 'sessions'));
+    const names = await readdir(join(world.home.path, 'sessions'));
     const file = names.find((name) => name.endsWith('.jsonl')) ?? '';
-    const kept = await readFile(join(home.path, 'sessions', file), 'utf8');
+    const kept = await readFile(join(world.home.path, 'sessions', file), 'utf8');
     expect(kept).toContain('nonce-gone');
   });
 
   it('again takes the one before, also over a restart, until there is none', async () => {
-    await start();
+    const { telegram } = await start();
     for (const nonce of ['nonce-1', 'nonce-2']) {
       telegram.say(PERSON, `say ${nonce}`);
       await botSays(PERSON, new RegExp(nonce));
     }
     telegram.say(PERSON, '/undo');
     await telegram.waitFor(() => !botTexts(PERSON).includes('nonce-2'));
-    await gateway.kill();
-    gateway = await home.start();
+    await world.restart();
     telegram.say(PERSON, '/undo');
     await telegram.waitFor(() => !botTexts(PERSON).includes('nonce-1'));
     telegram.say(PERSON, '/undo');
@@ -291,7 +262,7 @@ describe('/undo', () => {
   });
 
   it('says what it could not take away', async () => {
-    await start();
+    const { telegram } = await start();
     telegram.say(PERSON, 'say nonce-old');
     await botSays(PERSON, /nonce-old/);
     telegram.age(telegram.chat(PERSON).messages.at(-1)?.id ?? 0);
@@ -301,7 +272,7 @@ describe('/undo', () => {
   });
 
   it('in a group takes back only what one asked for oneself', async () => {
-    await start({}, { groupNames: ['nano'] });
+    const { telegram } = await start({}, { groupNames: ['nano'] });
     telegram.group(GROUP);
     telegram.say(PERSON, '@nano_sim_bot say nonce-mine', { chatId: GROUP });
     await botSays(GROUP, /nonce-mine/);
@@ -315,7 +286,7 @@ describe('/undo', () => {
 
 describe('a reaction', () => {
   it('reaches the model with the next message, once, and asks nothing by itself', async () => {
-    await start();
+    const { telegram, model } = await start();
     telegram.say(PERSON, 'say nonce-one');
     await botSays(PERSON, /nonce-one/);
     const answer = telegram.chat(PERSON).messages.at(-1)?.id ?? 0;
@@ -324,8 +295,7 @@ describe('a reaction', () => {
     telegram.react(STRANGER, PERSON, answer, '🔥');
     telegram.react(PERSON, PERSON, answer + 999, '🎉');
     await taken();
-    await gateway.kill();
-    gateway = await home.start();
+    await world.restart();
     expect(model.requests).toHaveLength(1);
     telegram.say(PERSON, 'say nonce-two');
     await botSays(PERSON, /nonce-two/);
@@ -336,7 +306,7 @@ describe('a reaction', () => {
   });
 
   it('is set on the question while it is worked on, and taken away with the answer', async () => {
-    await start({}, { ackReaction: '👀' });
+    const { telegram, model } = await start({}, { ackReaction: '👀' });
     const held = gate();
     model.script({ chunks: ['nonce-done'], gate: held.gate });
     telegram.say(PERSON, 'hello');

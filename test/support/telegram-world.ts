@@ -3,7 +3,6 @@
 
 import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import type { AdmittedRole } from '../../src/core/admission.ts';
 import type { ConfigInput } from '../../src/core/config.ts';
 import { runNanobot } from '../cli/run-nanobot.ts';
 import { type BotApi, startBotApi } from './bot-api.ts';
@@ -27,7 +26,7 @@ export type TelegramWorldOptions = {
   /** Files of the workspace by path, there before the first start. */
   readonly files?: Readonly<Record<string, string>>;
   /** Who is paired on the machine, by their id, once the program runs. */
-  readonly pair?: Readonly<Record<number, AdmittedRole>>;
+  readonly pair?: Readonly<Record<number, 'owner' | 'trusted' | 'guest'>>;
 };
 
 /** Closing it fails where the program broke Telegram's rules. */
