@@ -42,6 +42,7 @@ import { Thread } from './thread.ts';
 import { createTokenCorrection, type TokenCorrection } from './token-correction.ts';
 import type { TurnContext } from './turn-context.ts';
 import { TurnRights } from './turn-rights.ts';
+import { TurnNotices } from './turn-notices.ts';
 import { TurnTime } from './turn-time.ts';
 
 export type AgentDeps = NoteSources & {
@@ -173,6 +174,7 @@ async function openTurn(
     log: deps.log.child({ session, turnId }),
     zone: zoneName(timeZone),
     time,
+    notices: new TurnNotices(),
   };
 }
 

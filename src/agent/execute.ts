@@ -91,7 +91,7 @@ async function* runGroup(
     group.map((each) => [each, reportOf(turn, each).then((report) => ({ each, report }))]),
   );
   while (running.size > 0) {
-    const { each, report } = await Promise.race(running.values());
+    const { each, report } = yield* turn.notices.during(Promise.race(running.values()));
     running.delete(each);
     await recordReport(turn, each, report);
     const status = report.status === 'ok' ? 'ok' : 'failed';

@@ -18,6 +18,7 @@ import type { AgentSettings } from './settings.ts';
 import type { SpendingGuard } from './spending.ts';
 import type { Thread } from './thread.ts';
 import type { TokenCorrection } from './token-correction.ts';
+import type { TurnNotices } from './turn-notices.ts';
 import type { TurnRights } from './turn-rights.ts';
 import type { TurnTime } from './turn-time.ts';
 
@@ -49,4 +50,6 @@ export type TurnContext = {
   /** Aborted by the person, at shutdown, or when the turn's time is up. */
   readonly signal: AbortSignal;
   readonly time: TurnTime;
+  /** Of this turn. */
+  readonly notices: TurnNotices;
 };

@@ -2,10 +2,12 @@
 
 import { describe, expect, it } from 'vitest';
 import { TurnTime } from '../../src/agent/turn-time.ts';
+import type { AgentEvent } from '../../src/core/event.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
 import { breaksOff, type ScriptedCall, says } from '../support/scripted-model.ts';
 import { createRig } from './agent-rig.ts';
 import { createSharedRig, decides } from './shared-turns.ts';
+import { createSupervisedRig, routes } from './supervised-rig.ts';
 
 it('counts what a turn takes, and nothing of what it waits for others', async () => {
   const clock = createMovableClock();
@@ -79,6 +81,50 @@ describe('a turn that waits for a place at a local server', () => {
     release();
     expect((await running).outcome).toMatchObject({ answers: ['Together.'] });
     expect(main.requests[0]?.toolChoice).toBe('none');
+  });
+
+  const passed = (then: ScriptedCall, ahead: number): ScriptedCall =>
+    async function* (request, signal) {
+      yield { type: 'waiting', server: 'Ollama', ahead };
+      yield { type: 'waiting', server: 'Ollama', ahead: 0 };
+      yield* then(request, signal);
+    };
+  const aheadIn = (events: readonly AgentEvent[]) =>
+    events.flatMap((event) => {
+      const ahead = event.type === 'notice' && /(\d+) before you/.exec(event.text)?.[1];
+      return ahead ? [Number(ahead)] : [];
+    });
+
+  it('hears of the waits of specialist and runner while their work is under way', async () => {
+    const shared = await createSharedRig('trio', {
+      readsResults: true,
+      tools: [{ name: 'long', access: 'read', run: async () => 'words '.repeat(2000) }],
+      delegation: { model: 'runner' },
+    });
+    const { rig, main, router, specialist, runner } = shared;
+    router.script(
+      decides({ action: 'tool', target: 'long' }),
+      decides({ action: 'specialist', target: 'sums' }),
+      decides({ action: 'respond' }),
+    );
+    runner.script(passed(says('Many words.'), 3));
+    specialist.script(passed(says('It is 7.'), 4));
+    main.script(says('Seven.'));
+    const { events } = await rig.run(rig.inputOf(1, ['add it up']));
+    expect(aheadIn(events)).toEqual([3, 4]);
+    const kinds = events.map(({ type }) => type);
+    expect(kinds.indexOf('tool_started')).toBeLessThan(kinds.indexOf('notice'));
+    expect(kinds.indexOf('notice')).toBeLessThan(kinds.indexOf('tool_finished'));
+  });
+
+  it('hears of the waits of the supervisor, of who works for it and of who frames it', async () => {
+    const { rig, main, supervisor, guardian } = await createSupervisedRig();
+    supervisor.script(passed(says(routes('guardian')), 5), says(routes('FINISH')));
+    guardian.script(passed(says('All is well.'), 6));
+    main.script(passed(says('[[output 1]]'), 7));
+    const { events, outcome } = await rig.run(rig.inputOf(1, ['how are my hosts?']));
+    expect(outcome.answers).toEqual(['All is well.']);
+    expect(aheadIn(events)).toEqual([5, 6, 7]);
   });
 
   it('keeps the deadline for what is left of it', async () => {

@@ -37,8 +37,6 @@ export type AskedRole =
 type Asked = {
   readonly health: RoleHealth;
   readonly who: RoleModel;
-  /** Whoever the turn is for is told. */
-  readonly tell?: ((text: string) => void) | undefined;
 };
 
 /**
@@ -48,7 +46,7 @@ type Asked = {
  */
 export async function askRole(
   turn: ModeTurn,
-  { health, who, tell }: Asked,
+  { health, who }: Asked,
   call: RoleCall,
   signal: AbortSignal,
 ): Promise<AskedRole> {
@@ -57,7 +55,7 @@ export async function askRole(
   const deadline = time.limit(call.timeoutMs, () => late.abort(new RoleLate()));
   try {
     const either = AbortSignal.any([signal, late.signal]);
-    return { kind: 'answered', answer: await answerOf(turn, { ...who, time, tell }, call, either) };
+    return { kind: 'answered', answer: await answerOf(turn, { ...who, time }, call, either) };
   } catch (error) {
     signal.throwIfAborted();
     if (mustStayLocal(error)) return { kind: 'failed', isOut: false };
@@ -77,7 +75,7 @@ export const payerOf = ({ input }: ModeTurn) => input.messages[0].message;
 
 async function answerOf(
   turn: ModeTurn,
-  { role, model, time, tell }: RoleModel & { readonly time: TurnTime } & Pick<Asked, 'tell'>,
+  { role, model, time }: RoleModel & { readonly time: TurnTime },
   { system, timeoutMs: _, ...asked }: RoleCall,
   signal: AbortSignal,
 ): Promise<RoleAnswer> {
@@ -92,7 +90,7 @@ async function answerOf(
   for await (const event of untilAborted(handle.stream(request, signal, meter), signal)) {
     // A wait for a place at a local server is no part of the call, nor of the turn.
     const isWaiting = event.type === 'waiting' && event.ahead > 0;
-    if (isWaiting) tell?.(waitingNotice(event));
+    if (isWaiting) turn.notices.tell(waitingNotice(event));
     for (const each of [time, turn.time]) isWaiting ? each.standStill() : each.goOn();
     if (event.type === 'finished') return event;
   }

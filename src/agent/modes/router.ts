@@ -27,7 +27,6 @@ type RouterDeps = {
   readonly who: RoleModel;
   readonly settings: TrioConfig;
   trace(record: TraceRecord): void;
-  tell(text: string): void;
 };
 
 type Usable = Exclude<ReadPlan, { readonly kind: 'invalid' }>;

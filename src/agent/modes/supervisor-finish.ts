@@ -53,7 +53,7 @@ export async function* finishCue(
   }
   const outputs = state.responses.filter((response) => isKept(response, roster));
   if (outputs.length === 0) return { ...writingCue(roster), tokens };
-  return framed(turn, deps, { ...finishing, outputs }, signal);
+  return yield* turn.notices.during(framed(turn, deps, { ...finishing, outputs }, signal));
 }
 
 export const writingCue = ({ answer }: AgentRoster): Main => ({

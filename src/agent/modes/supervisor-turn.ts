@@ -67,12 +67,13 @@ class SupervisorTurn implements TurnMode {
     if (clear !== undefined) return clear;
     const { task } = state;
     const isLast = ask.kind === 'work' && (ask.remainingRounds ?? Infinity) <= LAST_ROUNDS;
-    if (task !== undefined) return this.#goOn(state, task, isLast, signal);
+    const { notices } = this.#turn;
+    if (task !== undefined) return yield* notices.during(this.#goOn(state, task, isLast, signal));
     const { maxSteps } = this.#settings;
     const decided: Decided =
       isLast || state.made.length >= maxSteps
         ? { kind: 'moved', move: { kind: 'finish', why: 'steps' }, tokens: 0 }
-        : await askSupervisor(this.#turn, this.#asking(state, maxSteps), signal);
+        : yield* notices.during(askSupervisor(this.#turn, this.#asking(state, maxSteps), signal));
     if (decided.kind === 'moved') return yield* this.#follow(state, decided, signal);
     if (decided.isOut) yield { type: 'notice', text: degradedNotice(decided.who) };
     return yield* this.#finish(state, 0, signal);

@@ -12,7 +12,6 @@ import { isCued } from './record-cue.ts';
 import { degradedNotice } from './role-words.ts';
 import { askRouter, type Routed } from './router.ts';
 import { specialistToolbox } from './specialist.ts';
-import { withNotices } from './with-notices.ts';
 
 const ONLY_WRITE =
   '[Another model decides which tools are used; what they found stands above. Write the answer for the person from it. You have no tools: promise no further step, and say what is missing.]';
@@ -42,8 +41,8 @@ export function openTrio(
       if (next !== 'route') return next;
       const who = { role: 'router', model: settings.router.model } as const;
       if (deps.health.isResting(who)) return withTools;
-      const routed = yield* withNotices((tell) =>
-        askRouter(withOwn, { ...deps, who, settings, tell }, signal),
+      const routed = yield* turn.notices.during(
+        askRouter(withOwn, { ...deps, who, settings }, signal),
       );
       if (routed.kind === 'left') {
         if (routed.isOut) yield { type: 'notice', text: degradedNotice(who) };
