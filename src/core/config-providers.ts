@@ -8,7 +8,8 @@ const providerEntry = z.strictObject({
   apiBase: z.string().default('').describe('Base URL; empty: the vendor’s own.'),
 });
 
-export const PROVIDER_NAMES = [
+/** In the order in which a key makes one the default. */
+export const CLOUD_ORDER = [
   'anthropic',
   'openai',
   'openrouter',
@@ -18,11 +19,11 @@ export const PROVIDER_NAMES = [
   'zhipu',
   'zhipuCoding',
   'huggingface',
-  'ollama',
-  'lmstudio',
-  'vllm',
-  'local',
 ] as const;
+/** Servers of the people themselves. */
+export const LOCAL_VENDORS = ['ollama', 'lmstudio', 'vllm', 'local'] as const;
+
+export const PROVIDER_NAMES = [...CLOUD_ORDER, ...LOCAL_VENDORS] as const;
 export type ProviderName = (typeof PROVIDER_NAMES)[number];
 
 export const providersSchema = z.strictObject(

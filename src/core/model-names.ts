@@ -1,30 +1,18 @@
 // Names of models: prefixes, what a bare name says of its vendor, and the tables of defaults, cheaper
 // siblings and context sizes. Names age; everything that knows one by heart is in this file.
 
-import { PROVIDER_NAMES, type ProviderName } from './config.ts';
+import {
+  CLOUD_ORDER,
+  LOCAL_VENDORS,
+  PROVIDER_NAMES,
+  type ProviderName,
+} from './config-providers.ts';
+
+export { CLOUD_ORDER, LOCAL_VENDORS };
 
 export const DEMO_MODEL = 'demo/demo';
 export const isDemo = (name: string) => name === 'demo' || name.startsWith('demo/');
 
-/** Vendors in the order in which a key makes one the default. */
-export const CLOUD_ORDER = [
-  'anthropic',
-  'openai',
-  'openrouter',
-  'deepseek',
-  'gemini',
-  'groq',
-  'zhipu',
-  'zhipuCoding',
-  'huggingface',
-] as const satisfies readonly ProviderName[];
-
-export const LOCAL_VENDORS = [
-  'ollama',
-  'lmstudio',
-  'vllm',
-  'local',
-] as const satisfies readonly ProviderName[];
 export type LocalVendor = (typeof LOCAL_VENDORS)[number];
 
 export const isLocalVendor = (vendor: ProviderName): vendor is LocalVendor =>
