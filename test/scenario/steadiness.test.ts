@@ -1,17 +1,12 @@
 // A small local model kept on its course in the whole program: an answer without end is broken off on
-// the wire and in the figures, and a helper at work reaches the turn that asked, and no other one.
+// the wire and in the figures, the same words of a service's model are let be, and a helper at work
+// reaches the turn that asked, and no other one.
 
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type BotApi, startBotApi } from '../support/bot-api.ts';
-import { makeTestHome, type TestHome } from '../support/gateway-process.ts';
-import {
-  type LlmReply,
-  type LlmRequest,
-  type LlmServer,
-  startLlmServer,
-} from '../support/llm-server.ts';
+import { afterAll, expect, it } from 'vitest';
+import { type LlmReply, type LlmRequest, say, startLlmServer } from '../support/llm-server.ts';
+import { startTelegramWorld } from '../support/telegram-world.ts';
 
 const PERSON = 920;
 const OTHER = 921;
@@ -20,16 +15,8 @@ const LOOP = 'Is there anything else that I can do for you today, my friend? ';
 const FILLER =
   'Well, okay, so, basically, I think, you know, it is actually just really very simple, honestly, of course, and I mean, sure, well, okay, that is it, you know.';
 
-let telegram: BotApi;
-let model: LlmServer;
-let home: TestHome;
 const reported = Promise.withResolvers<void>();
 const helperMayEnd = Promise.withResolvers<void>();
-
-const texts = (chat: number) =>
-  telegram.chat(chat).messages.flatMap(({ from, text }) => (from === 'bot' ? [text] : []));
-const hears = (pattern: RegExp, chat = PERSON) =>
-  telegram.waitFor(() => texts(chat).find((text) => pattern.test(text)), 15_000);
 
 const list = { name: 'list_dir', arguments: { path: '.' } };
 const REPORT = '[A helper of yours that is still at work';
@@ -55,37 +42,34 @@ function reply(request: LlmRequest): LlmReply {
   return { toolCalls: [{ name: 'spawn', arguments: { action: 'spawn', task: 'Count files.' } }] };
 }
 
-beforeAll(async () => {
-  telegram = await startBotApi();
-  model = await startLlmServer({ respond: reply, models: ['qwen3:8b'] });
-  const { token, apiRoot } = telegram;
-  const allowFrom = [`${PERSON}`, `${OTHER}`];
-  home = await makeTestHome({
+const TIMES = 50;
+const local = await startLlmServer({ respond: reply, models: ['qwen3:8b'] });
+const world = await startTelegramWorld({
+  respond: () => say(LOOP.repeat(TIMES)),
+  config: {
     agents: {
       defaults: { model: 'ollama/qwen3:8b' },
       antiDrift: { enabled: 'auto' },
       proprioception: { enabled: true },
     },
     localModels: { places: { ollama: 8 } },
-    providers: { ollama: { apiBase: model.openaiBase } },
-    channels: { telegram: { enabled: true, token, apiRoot, allowFrom } },
-    gateway: { port: 0 },
-    coalesce: { quietMs: 0 },
-  });
-  await home.start();
-}, 30_000);
-
-afterAll(async () => {
-  await home[Symbol.asyncDispose]();
-  await telegram[Symbol.asyncDispose]();
-  await model[Symbol.asyncDispose]();
+    providers: { ollama: { apiBase: local.openaiBase } },
+  },
+  channel: { allowFrom: [`${PERSON}`, `${OTHER}`] },
 });
+const { telegram, home, texts } = world;
+afterAll(async () => {
+  await world[Symbol.asyncDispose]();
+  await local[Symbol.asyncDispose]();
+});
+
+const hears = async (like: RegExp, chat = PERSON) => (await world.hears(chat, like)).text;
 
 it('an endless answer is broken off, asked for once more, cut, and measured; /status says what is on', async () => {
   telegram.say(PERSON, 'say it again and again');
   const answer = await hears(/broken off/);
   expect(answer.split(LOOP.trim()).length).toBeLessThan(4);
-  const calls = model.requests.filter(({ lastUserText }) =>
+  const calls = local.requests.filter(({ lastUserText }) =>
     lastUserText.includes('again and again'),
   );
   expect(calls).toHaveLength(2);
@@ -106,6 +90,12 @@ it('an endless answer is broken off, asked for once more, cut, and measured; /st
   const status = await hears(/Anti-drift/);
   expect(status).toContain('Anti-drift: small and medium local models');
   expect(status).toContain('Proprioception: a note every 8 rounds; critical reports of helpers');
+
+  await world.asks(OTHER, '/model openai/sim-1', /From the next message on/);
+  const whole = await world.asks(OTHER, 'say it again and again', /anything else/);
+  expect(whole.split(LOOP.trim())).toHaveLength(TIMES + 1);
+  expect(world.model.requests).toHaveLength(1);
+  await world.asks(OTHER, '/model default', /again\./);
 }, 30_000);
 
 it('what a helper at work holds for critical joins the running turn of whoever asked, once', async () => {
@@ -117,14 +107,14 @@ it('what a helper at work holds for critical joins the running turn of whoever a
   await hears(/nonce-ended/);
   // One answer to both: it joined the turn that ran.
   expect(texts(PERSON).slice(-2)).toEqual(['nonce-warned', 'nonce-ended']);
-  const told = model.requests.filter(({ body }) => JSON.stringify(body).includes(REPORT));
+  const told = local.requests.filter(({ body }) => JSON.stringify(body).includes(REPORT));
   const turns = told.filter(({ lastUserText }) => !lastUserText.includes('has ended'));
   expect(turns).toHaveLength(1);
   const [turn] = turns;
   expect(turn?.lastUserText).toContain('the disk is nearly full, stop writing');
   expect(turn?.lastUserText.split('nearly full')).toHaveLength(2);
-  const helper = model.requests.find(isHelper);
+  const helper = local.requests.find(isHelper);
   expect(helper?.lastUserText).toContain('begins with "CRITICAL: "');
-  const others = model.requests.filter(({ lastUserText }) => lastUserText.includes('hello'));
+  const others = local.requests.filter(({ lastUserText }) => lastUserText.includes('hello'));
   expect(JSON.stringify(others)).not.toContain('nearly full');
 }, 30_000);

@@ -1,10 +1,17 @@
-// Votes on steps and limits by experience, through the whole program: voters side by side, a gate, a tie
+// Votes on steps and limits by experience, through the whole program, with the model of a judge on a
+// server of its own: voters side by side, a gate, a tie
 // that is told, no voter asked twice over a kill, and limits of helpers that fall and rise again.
 
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
-import { callTools, type LlmReply, type LlmRequest, say } from '../support/llm-server.ts';
+import {
+  callTools,
+  type LlmReply,
+  type LlmRequest,
+  say,
+  startLlmServer,
+} from '../support/llm-server.ts';
 import { startTelegramWorld } from '../support/telegram-world.ts';
 
 const PERSON = 950;
@@ -14,6 +21,7 @@ const SUM = 'Judge this:';
 
 const CAPABILITY = `
 description: Judges.
+model: deepseek/judge-1
 prompt: "${SUM} {{ input.what }}"
 output: { type: object, required: [good], properties: { good: { type: string } } }
 `;
@@ -32,7 +40,6 @@ const asked = (words: string) =>
 
 function reply({ lastUserText: text, toolResults, body }: LlmRequest): LlmReply {
   if (text.includes(END)) return say(`Told: ${/(RESULT|Step|not deep)[^\n]*/.exec(text)?.[0]}`);
-  if (text.includes(SUM)) return judge(text);
   const all = JSON.stringify(body['messages']);
   if (all.includes(TASK)) return helper(all, body);
   if (toolResults.length > 0) return say(toolResults.at(-1)?.text ?? '');
@@ -41,9 +48,9 @@ function reply({ lastUserText: text, toolResults, body }: LlmRequest): LlmReply 
 }
 
 /** The second voter does not answer before the kill; whoever comes after it says the same as the first. */
-function judge(text: string): LlmReply {
-  if (text.includes('split')) return say(`{"good": "${asked('split').length}"}`);
-  const nth = asked(`${SUM} cake`).length;
+function judge({ lastUserText: text }: LlmRequest): LlmReply {
+  if (text.includes('split')) return say(`{"good": "${judged('split').length}"}`);
+  const nth = judged(`${SUM} cake`).length;
   if (nth === 2) return { ...say('{"good": "no"}'), gate: hanging.promise };
   return say(nth === 1 ? '{"good": "Yes."}' : '```json\n{"good": "yes"}\n```');
 }
@@ -63,9 +70,14 @@ function helper(text: string, { tool_choice: choice }: LlmRequest['body']): LlmR
   return say(rounds > 0 && results < rounds ? 'not deep enough' : `RESULT-${rounds}`);
 }
 
+const judges = await startLlmServer({ respond: judge, models: ['judge-1'] });
+const judged = (words: string) =>
+  judges.requests.filter(({ lastUserText }) => lastUserText.includes(words));
+
 const world = await startTelegramWorld({
   respond: reply,
   config: {
+    providers: { deepseek: { apiKey: 'sk-of-the-judge', apiBase: judges.openaiBase } },
     agents: {
       defaults: { model: 'openai/sim-1', maxTokens: 500 },
       workflows: { enabled: true },
@@ -81,6 +93,7 @@ afterAll(async () => {
   gate.resolve();
   hanging.resolve();
   await world[Symbol.asyncDispose]();
+  await judges[Symbol.asyncDispose]();
 });
 
 const texts = () => world.texts(PERSON);
@@ -120,15 +133,16 @@ it('asks no voter of a workflow again whose answer was there before a kill', asy
   const id = /w\w{10}/.exec(started)?.[0] ?? '';
   let shown = '';
   while (!shown.includes('"voter": 1')) shown = await answerTo(`/workflow show ${id}`, /verdict/);
-  expect(asked(`${SUM} cake`)).toHaveLength(2);
+  expect(judged(`${SUM} cake`)).toHaveLength(2);
   await world.restart();
   await telegram.waitFor(() => texts().find((text) => /VERDICT Yes\.$/.test(text)), 15_000);
-  expect(asked(`${SUM} cake`)).toHaveLength(3);
+  expect(judged(`${SUM} cake`)).toHaveLength(3);
 
   await answerTo(
     '/workflow run judge what=split',
     /came to nothing: the step verdict failed: undecided, a tie after \d votes/,
   );
+  expect(asked(SUM)).toEqual([]);
 }, 30_000);
 
 it('gives helpers the limits that helpers like them needed, and more again to one that needs it', async () => {

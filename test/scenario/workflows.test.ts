@@ -1,10 +1,11 @@
 // Workflows through the whole program: started from chat, by the model and by a job, held to the rights of
-// who started them, asked for where an owner has to allow something, and taken up after a kill.
+// who started them, asked for where an owner has to allow something, and taken up after a kill. The model
+// of a capability is on another server than that of the conversation.
 
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
-import type { LlmReply, LlmRequest } from '../support/llm-server.ts';
+import { type LlmReply, type LlmRequest, startLlmServer } from '../support/llm-server.ts';
 import { MODEL_KEY, startTelegramWorld } from '../support/telegram-world.ts';
 
 const OWNER = 800;
@@ -17,6 +18,7 @@ const SUMMED = { chunks: ['```json\n{"points":["milk","eggs"],"good":true}\n```'
 
 const CAPABILITY = `
 description: Sums up.
+model: groq/sums-1
 prompt: "${SUM} {{ text }}"
 output:
   type: object
@@ -47,9 +49,14 @@ steps:
 result: "made {{ input.name }}"
 `;
 
+const summer = await startLlmServer({
+  respond: (request) => answer(request),
+  models: ['sums-1'],
+});
 const world = await startTelegramWorld({
   respond: (request) => answer(request),
   config: {
+    providers: { groq: { apiKey: MODEL_KEY, apiBase: summer.openaiBase } },
     agents: { defaults: { model: 'openai/sim-1', maxTokens: 500 }, workflows: { enabled: true } },
   },
   channel: { streaming: false, allowFrom: [`${FRIEND}`] },
@@ -62,10 +69,13 @@ const world = await startTelegramWorld({
   },
   pair: { [OWNER]: 'owner' },
 });
-const { telegram, model, home, texts, file, nanobot } = world;
-afterAll(() => world[Symbol.asyncDispose]());
+const { telegram, home, texts, file, nanobot } = world;
+afterAll(async () => {
+  await world[Symbol.asyncDispose]();
+  await summer[Symbol.asyncDispose]();
+});
 
-const sums = () => model.requests.filter(({ lastUserText }) => lastUserText.includes(SUM));
+const sums = () => summer.requests.filter(({ lastUserText }) => lastUserText.includes(SUM));
 
 const sayings = () => texts(OWNER).filter((text) => text === 'Summing up in.md');
 
@@ -73,7 +83,7 @@ const answerTo = (words: string, like: RegExp, chat = OWNER) => world.asks(chat,
 const hears = (like: RegExp, chat = OWNER) => world.hears(chat, like);
 
 it('runs step by step from chat, tells how far it is and what came of it, and says what is wrong with a file', async () => {
-  answer = () => (model.requests.length === 1 ? { chunks: ['Here you are: milk'] } : SUMMED);
+  answer = () => (summer.requests.length === 1 ? { chunks: ['Here you are: milk'] } : SUMMED);
   const listed = await answerTo('/workflow', /note: Sums a file up\. \(inputs: file, \[to\]\)/);
   expect(listed).toMatch(
     /broken cannot be used: workflows\/broken.yaml: steps\.2\.tell: it is no field here/,
@@ -84,8 +94,8 @@ it('runs step by step from chat, tells how far it is and what came of it, and sa
   await hears(/^note\s+FIRST\s+• milk\s+• eggs$/);
   expect(await readFile(file('out.md'), 'utf8')).toBe('List:\n- milk\n- eggs');
   // The answer that was no JSON was asked for again with what was wrong.
-  expect(model.requests.at(-1)?.lastUserText).toMatch(/cannot be used: there is no JSON object/);
-  expect(model.requests[0]?.lastUserText).toMatch(
+  expect(summer.requests.at(-1)?.lastUserText).toMatch(/cannot be used: there is no JSON object/);
+  expect(summer.requests[0]?.lastUserText).toMatch(
     /Sum this up: \[words of others [0-9a-f]{16}: value of text\]\n> Buy milk/,
   );
   const id = /(w\w{10}) note: done/.exec(await answerTo('/workflow runs', /note: done/))?.[1] ?? '';
@@ -109,7 +119,7 @@ it('goes on at the step under way after a kill, by the definition it began with,
   answer = () => ({ ...SUMMED, gate: gate.promise });
   const before = sums().length;
   telegram.say(OWNER, '/workflow run note file=in.md to=late.md');
-  await model.received(model.requests.length + 1);
+  await summer.received(summer.requests.length + 1);
   await telegram.waitFor(() => sayings()[1], 15_000);
   await world.gateway.kill();
   await writeFile(file('workflows/note.yaml'), NOTE.replace('FIRST', 'SECOND'));
