@@ -113,7 +113,8 @@ class LocalCare implements BuiltLocalModels {
   /** The servers of models that are asked by themselves, and those that were called lately. */
   #inUse(): readonly LocalSite[] {
     const { models, live } = this.#parts;
-    const named = [models.current().defaultModel, ...live.defaults.fallbackModels];
+    const { fallbackModels, fastModel } = live.defaults;
+    const named = [models.current().defaultModel, ...fallbackModels, fastModel];
     const sites = named.flatMap((name) => this.#model(name)?.site ?? []);
     const called = models.sites.all().filter((site) => site.wasCalled && this.#mayBeAsked(site));
     return [...new Set([...sites, ...called])];

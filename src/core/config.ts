@@ -37,6 +37,13 @@ const agentDefaults = z.strictObject({
     .default('')
     .describe('e.g. anthropic/claude-opus-4-5; empty: found from keys and local servers.'),
   fallbackModels: z.array(z.string()).default([]).describe('Tried in order when the model fails.'),
+  fastModel: z
+    .string()
+    .default('')
+    .describe(
+      'For side work: summaries, checks, titles; empty: a cheaper one of the same vendor. What a model on ' +
+        'one’s own machine was told goes to no service.',
+    ),
   maxTokens: count(1, 1_000_000)
     .default(4096)
     .describe('Longest answer of one model call, tokens.'),

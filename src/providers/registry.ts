@@ -113,7 +113,15 @@ class Registry implements VendorRegistry {
   }
 
   fast(name: string): string {
-    return isDemo(name) ? name : this.#places.fast(name);
+    if (isDemo(name)) return name;
+    const { fastModel } = this.#config.agents.defaults;
+    return this.#isFastFor(name, fastModel) ? fastModel : this.#places.fast(name);
+  }
+
+  /** What a model at home was told stays there. */
+  #isFastFor(name: string, fast: string): boolean {
+    if (fast === '' || (this.isHome(name) && !this.isHome(fast))) return false;
+    return this.#canResolve(fast);
   }
 
   localModel(name: string): LocalModel | undefined {
@@ -173,7 +181,7 @@ class Registry implements VendorRegistry {
     return { candidate, contextTokens };
   }
 
-  /** A misspelt fallback must not take the answer of a model that works. */
+  /** A misspelt name must not take the answer of a model that works. */
   #fallbacks(first: Candidate): readonly Candidate[] {
     if (isDemo(first.name)) return [];
     return this.#config.agents.defaults.fallbackModels
@@ -184,7 +192,7 @@ class Registry implements VendorRegistry {
 
   #canResolve(name: string): boolean {
     const usable = isDemo(name) || this.#places.find(name)?.connection !== undefined;
-    if (!usable) this.#resilience.log.warn('fallback model cannot be used', { model: name });
+    if (!usable) this.#resilience.log.warn('configured model cannot be used', { model: name });
     return usable;
   }
 }

@@ -143,6 +143,15 @@ describe('what the agent must know of a model', () => {
     expect(built.fast('ollama/qwen3:8b')).toBe('ollama/qwen3:8b');
     expect(built.fast('demo/demo')).toBe('demo/demo');
   });
+
+  test('or to the configured one, but never from a machine of one’s own to a service', () => {
+    const fastModel = (name: string) =>
+      registry({ agents: { defaults: { fastModel: name } } }, ALL_KEYS, [OLLAMA]);
+    expect(fastModel('groq/sums').fast('claude-opus-5-5')).toBe('groq/sums');
+    expect(fastModel('groq/sums').fast('ollama/qwen3:8b')).toBe('ollama/qwen3:8b');
+    expect(fastModel('ollama/qwen3:8b').fast('claude-opus-5-5')).toBe('ollama/qwen3:8b');
+    expect(fastModel('nobody-knows').fast('claude-opus-5-5')).toMatch(/^anthropic\/claude-haiku/);
+  });
 });
 
 test('a configured base is used, with a key, without one, and for bare names', async () => {

@@ -1,8 +1,9 @@
 // A conversation that grows long, as the person in the chat sees it: nobody waits, nothing is forgotten,
-// not after a kill in the middle of a summary either, and /compact says what it did and how.
+// not after a kill in the middle of a summary either, and /compact says what it did and how. The model of
+// the summaries is on a server of its own.
 
 import { afterAll, expect, it } from 'vitest';
-import { type LlmReply, type LlmRequest, say } from '../support/llm-server.ts';
+import { type LlmReply, type LlmRequest, say, startLlmServer } from '../support/llm-server.ts';
 import { startTelegramWorld } from '../support/telegram-world.ts';
 
 const PERSON = 800;
@@ -27,12 +28,15 @@ const toolsOf = (request: LlmRequest | undefined) =>
     (tool) => tool.function.name,
   );
 
+const summer = await startLlmServer({ respond: honest, models: ['sums-1'] });
 const world = await startTelegramWorld({
   respond: honest,
   config: {
+    providers: { groq: { apiKey: 'sk-of-the-sums', apiBase: summer.openaiBase } },
     agents: {
       defaults: {
         model: 'openai/sim-1',
+        fastModel: 'groq/sums-1',
         maxContextTokens: 40_000,
         compaction: { watermarkTokens: 8000, keepTokens: 2000, summaryTokens: 500 },
       },
@@ -41,29 +45,32 @@ const world = await startTelegramWorld({
   channel: { allowFrom: [`${PERSON}`] },
 });
 const { telegram, model } = world;
-afterAll(() => world[Symbol.asyncDispose]());
+afterAll(async () => {
+  await world[Symbol.asyncDispose]();
+  await summer[Symbol.asyncDispose]();
+});
 
 const asks = (text: string, answer: RegExp) => world.asks(PERSON, text, answer);
 
 it('is summed up behind the answers, over a kill, and what was said first is still known', async () => {
   const began = Promise.withResolvers<void>();
-  model.respond((request) => {
-    if (!isForSummary(request)) return honest(request);
+  summer.respond(() => {
     began.resolve();
     return { fault: { kind: 'hang' } };
   });
   await asks('My locker code is KX-4711.', /heard/);
-  const isLate = () => model.requests.some(isForSummary);
+  const isLate = () => summer.requests.length > 0;
   for (let turn = 0; turn < 12 && !isLate(); turn += 1) await asks(`${turn} ${CHATTER}`, /heard/);
   await began.promise;
-  const killed = model.requests.length;
+  const killed = summer.requests.length;
   await world.gateway.kill();
-  model.respond(honest);
+  summer.respond(honest);
   await world.start();
   telegram.say(PERSON, `again ${CHATTER}`);
   await asks('/compact', /messages? summed up|nothing to sum up/);
   expect(await asks('What is my locker code?', /^It is/)).toBe('It is KX-4711.');
-  expect(model.requests.slice(killed).filter(isForSummary).length).toBeGreaterThan(0);
+  expect(summer.requests.slice(killed).filter(isForSummary).length).toBeGreaterThan(0);
+  expect(model.requests.some(isForSummary)).toBe(false);
   const [last] = model.requests.slice(-1);
   expect(JSON.stringify(last?.body)).toContain('Summary of the earlier conversation');
   expect(JSON.stringify(last?.body)).not.toContain('0 and then it rained');

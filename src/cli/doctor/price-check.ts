@@ -9,7 +9,8 @@ import { type Finding, ok, warn } from './finding.ts';
 export async function checkPrices({ env, clock }: Terminal, config: Config): Promise<Finding> {
   const { budget } = config.limits;
   const answering = await findDefaultModel(config, env, clock);
-  const models = [answering, ...config.agents.defaults.fallbackModels];
+  const { fallbackModels, fastModel } = config.agents.defaults;
+  const models = [answering, ...fallbackModels, ...(fastModel === '' ? [] : [fastModel])];
   const unknown = models.filter(
     (model) => priceOf(model, config.models.prices, budget.currency) === undefined,
   );
