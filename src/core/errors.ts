@@ -94,7 +94,11 @@ export type ProviderFailure =
     }
   | { readonly kind: 'network' }
   | { readonly kind: 'timeout'; readonly stage: 'first_token' | 'idle' | 'whole_call' }
-  | { readonly kind: 'context_overflow' }
+  | {
+      readonly kind: 'context_overflow';
+      /** Of the window, in tokens, where the words of the refusal name it. */
+      readonly contextTokens?: number;
+    }
   | { readonly kind: 'rejected'; readonly status?: number }
   | { readonly kind: 'malformed' }
   | { readonly kind: 'cancelled' };

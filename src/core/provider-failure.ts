@@ -2,6 +2,7 @@
 // us to wait, and the sentence the person is told. Knows vendors' wordings, never their libraries.
 
 import type { ProviderFailure } from './errors.ts';
+import { overflowSize } from './overflow-size.ts';
 
 /** What the adapters could make out of a vendor's error. */
 export type VendorProblem = {
@@ -11,11 +12,13 @@ export type VendorProblem = {
   /** Machine-readable code or type of the body, where it has one. */
   readonly code?: string;
   readonly message: string;
+  /** Of a question that was too long: what the body names beside the message. */
+  readonly windowSize?: unknown;
   readonly retryAfterMs?: number;
 };
 
 const OVERFLOW =
-  /context[ _-]?(length|window|size)|maximum context|prompt is too long|too many (input )?tokens|input is too long|reduce the length|exceeds? the (available|maximum).{0,30}tokens|token count.{0,40}exceeds|request_too_large/i;
+  /context[ _-]?(length|window|size)|maximum context|prompt is too long|too many (input )?tokens|input is too long|reduce the length|exceeds? the (available|maximum).{0,30}tokens|token count.{0,40}exceeds|maximum model length|\bn_ctx\b|request_too_large/i;
 const UNKNOWN_MODEL =
   /model_not_found|model.{0,80}(not found|does not exist|not exist|no longer available|is not supported for)|no such model|not a valid model|unknown model|invalid model/i;
 const BILLING =
@@ -38,7 +41,7 @@ export function classifyFailure(problem: VendorProblem): ProviderFailure {
   if (status === 429) return rateLimited(problem);
   if (LOADING.test(said)) return { ...server(problem), isLoading: true };
   if (status === 413 || (isClientError(status) && OVERFLOW.test(said))) {
-    return { kind: 'context_overflow' };
+    return overflow(problem);
   }
   if (status === 408 || status === 409 || status === 425) return server(problem);
   if (status !== undefined && status >= 500) return server(problem);
@@ -53,7 +56,7 @@ function classifyWords(problem: VendorProblem, said: string): ProviderFailure {
     return { kind: 'unknown_model' };
   }
   if (problem.status !== undefined) return { kind: 'rejected', status: problem.status };
-  if (OVERFLOW.test(said)) return { kind: 'context_overflow' };
+  if (OVERFLOW.test(said)) return overflow(problem);
   if (RATE.test(said)) return rateLimited(problem);
   if (OVERLOADED.test(said)) return server(problem);
   return /invalid_request/i.test(said) ? { kind: 'rejected' } : server(problem);
@@ -61,6 +64,11 @@ function classifyWords(problem: VendorProblem, said: string): ProviderFailure {
 
 const isClientError = (status: number | undefined) =>
   status === undefined || (status >= 400 && status < 500);
+
+function overflow({ message, windowSize }: VendorProblem): ProviderFailure {
+  const contextTokens = overflowSize(message, windowSize);
+  return { kind: 'context_overflow', ...(contextTokens === undefined ? {} : { contextTokens }) };
+}
 
 const server = ({ status, retryAfterMs }: VendorProblem) => ({
   kind: 'server' as const,

@@ -16,6 +16,7 @@ import { askLocal, isOk, type LocalAddress } from './local-http.ts';
 import { listModels } from './local-servers.ts';
 import { loadModel, type WarmUp } from './local-warm-up.ts';
 import { type ModelFacts, readModelFacts } from './model-facts.ts';
+import { RefusedWindows } from './refused-windows.ts';
 
 export type LocalServerAddress = LocalAddress & {
   readonly vendor: LocalVendor;
@@ -60,6 +61,7 @@ export class LocalSite {
   readonly #deps: SiteDeps;
   readonly #learnt = new Map<string, Learnt>();
   readonly #asking = new Map<string, Promise<ModelFacts | undefined>>();
+  readonly #windows: RefusedWindows;
   readonly #warmth = new Map<string, Warmth>();
   #server: LocalServerAddress;
   #health: ServerHealth = UNKNOWN_HEALTH;
@@ -70,6 +72,7 @@ export class LocalSite {
     this.#server = server;
     this.#deps = deps;
     this.gate = new LocalGate(deps.clock);
+    this.#windows = new RefusedWindows(deps.clock);
   }
 
   /** The key of a server may change while its address stays. */
@@ -94,11 +97,17 @@ export class LocalSite {
     void this.ready(model);
   }
 
-  /** It found a question too long: its window may be another than it said before. */
-  overflowed(model: string): void {
+  /**
+   * It found a question too long: its window may be another than it said before. `size`: the one that
+   * it named then; `assumed`: the one that the question was made for. Tokens.
+   */
+  overflowed(model: string, size: number | undefined, assumed: number): void {
     const known = this.#learnt.get(model);
-    if (known === undefined) return;
-    this.#learnt.set(model, { ...known, until: Number.NEGATIVE_INFINITY });
+    if (size !== undefined && size < assumed)
+      this.#windows.refused(model, size, known?.facts?.contextTokens);
+    else if (known === undefined) return;
+    const facts = this.#windows.bounded(model, known?.facts);
+    this.#learnt.set(model, { facts, until: Number.NEGATIVE_INFINITY });
     void this.ready(model);
   }
 
@@ -130,7 +139,8 @@ export class LocalSite {
   }
 
   async #ask(model: string, signal: AbortSignal): Promise<ModelFacts | undefined> {
-    const found = await readModelFacts(this.#server, model, signal);
+    const said = await readModelFacts(this.#server, model, signal);
+    const found = said && this.#windows.heard(model, said);
     const forMs = found === undefined ? SILENCE_FRESH_MS : FACTS_FRESH_MS;
     const facts = found ?? this.facts(model);
     this.#learnt.delete(model);
@@ -138,6 +148,7 @@ export class LocalSite {
     for (const oldest of this.#learnt.keys()) {
       if (this.#learnt.size <= MAX_MODELS) break;
       this.#learnt.delete(oldest);
+      this.#windows.forget(oldest);
       this.#warmth.delete(oldest);
     }
     return facts;

@@ -4,6 +4,7 @@
 import { z } from 'zod';
 import type { ServerSaid } from '../core/model-capabilities.ts';
 import type { LocalVendor } from '../core/model-names.ts';
+import { LEAST_CONTEXT_TOKENS, MOST_CONTEXT_TOKENS } from '../core/overflow-size.ts';
 import { askLocal, isOk, type LocalAddress, type LocalQuestion } from './local-http.ts';
 
 export type ModelFacts = ServerSaid & {
@@ -15,8 +16,6 @@ export type ModelFacts = ServerSaid & {
 
 /** Answers at once or is not asked again soon. */
 const TIMEOUT_MS = 2000;
-const MIN_CONTEXT_TOKENS = 256;
-const MAX_CONTEXT_TOKENS = 100_000_000;
 /** Servers that load a model with less than it could take, where they do not say with how much. */
 const USUAL_CONTEXT_TOKENS = 32_768;
 
@@ -41,7 +40,7 @@ export async function readModelFacts(
   return undefined;
 }
 
-const contextSize = z.int().min(MIN_CONTEXT_TOKENS).max(MAX_CONTEXT_TOKENS);
+const contextSize = z.int().min(LEAST_CONTEXT_TOKENS).max(MOST_CONTEXT_TOKENS);
 const maybeSize = contextSize.optional().catch(undefined);
 
 const shown = z.object({

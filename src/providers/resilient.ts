@@ -149,7 +149,10 @@ class ResilientCall {
     } catch (error) {
       const failed = asProviderError(error, this.#candidate, this.#signal);
       health.noteFailure(failed.failure);
-      if (failed.failure.kind === 'context_overflow') site?.overflowed(this.#candidate.model);
+      if (failed.failure.kind === 'context_overflow') {
+        const { model, contextTokens } = this.#candidate;
+        site?.overflowed(model, failed.failure.contextTokens, contextTokens);
+      }
       const level = failed.failure.kind === 'cancelled' ? 'info' : 'warn';
       log[level]('model call failed', { ...elapsed(), status: failed.failure.kind, error: failed });
       throw failed;

@@ -79,6 +79,7 @@ function readVendorError(error: unknown, nowMs: number): VendorProblem {
   return {
     source: 'response',
     message: textOf(body['message']) ?? message,
+    windowSize: body['n_ctx'],
     ...(status === undefined ? {} : { status }),
     ...(code === undefined ? {} : { code: [code, textOf(body['status'])].join(' ').trim() }),
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),

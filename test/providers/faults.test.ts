@@ -72,7 +72,7 @@ const FAULTS: readonly Row[] = [
         "This model's maximum context length is 8192 tokens",
       ),
     }),
-    { kind: 'context_overflow' },
+    { kind: 'context_overflow', contextTokens: 8192 },
   ],
   [
     'a prompt that is too long',
@@ -82,7 +82,12 @@ const FAULTS: readonly Row[] = [
         'prompt is too long: 209000 tokens > 200000 maximum',
       ),
     }),
-    { kind: 'context_overflow' },
+    { kind: 'context_overflow', contextTokens: 200_000 },
+  ],
+  [
+    'a full context named beside the words',
+    fail(400, { body: { error: { message: 'exceeds the available context size', n_ctx: 512 } } }),
+    { kind: 'context_overflow', contextTokens: 512 },
   ],
   ['413', fail(413), { kind: 'context_overflow' }],
   [

@@ -94,6 +94,34 @@ describe('the window of a local model', () => {
     await expect.poll(() => handle().contextTokens, { interval: 5 }).toBe(4096);
   });
 
+  it('is the one named in a refusal while the server goes on to speak of a larger one', async () => {
+    const model = { ...QWEN };
+    const { side, server, clock, registry, handle } = await world('ollama', 'ollama', [model]);
+    await using _server = server;
+    side.loaded.add(QWEN.id);
+    await registry.ready(handle().name);
+    const refuse = async (tokens: number) => {
+      const message = `the request exceeds the available context size (${tokens} tokens)`;
+      server.script(fail(400, { body: { error: { message, code: 400 } } }));
+      await expect(finish(handle(), ask('x'))).rejects.toThrow('context size');
+    };
+    const asked = async () => {
+      const before = side.asked.length;
+      await clock.advance(600_000);
+      registry.ready(handle().name);
+      await expect.poll(() => side.asked.length, { interval: 5 }).toBe(before + 2);
+    };
+    await refuse(9000);
+    expect(handle().contextTokens).toBe(8192);
+    await refuse(4096);
+    expect(handle().contextTokens).toBe(4096);
+    await asked();
+    expect(handle().contextTokens).toBe(4096);
+    Object.assign(model, { loadedTokens: 16_384 });
+    await asked();
+    await expect.poll(() => handle().contextTokens, { interval: 5 }).toBe(16_384);
+  });
+
   it('is what the configuration says before all', async () => {
     const modelCapabilities = [{ models: 'qwen3', contextTokens: 20_000 }];
     const more = { modelCapabilities };
