@@ -1,14 +1,11 @@
 // Budgets through the whole program: many chats at once, a budget running out, a process that dies in
 // the middle of a call.
 
-import { spawnSync } from 'node:child_process';
-import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type BotApi, startBotApi } from '../support/bot-api.ts';
-import { type GatewayProcess, makeTestHome, type TestHome } from '../support/gateway-process.ts';
-import { echo, type LlmRequest, type LlmServer, startLlmServer } from '../support/llm-server.ts';
+import { afterEach, describe, expect, it } from 'vitest';
+import type { ConfigInput } from '../../src/core/config.ts';
+import { echo, type LlmRequest } from '../support/llm-server.ts';
+import { startTelegramWorld, type TelegramWorld } from '../support/telegram-world.ts';
 
-const ROOT = join(import.meta.dirname, '../..');
 const OWNER = 700;
 const FIRST_CHAT = 10_000;
 /** More tokens than the worst case of one call. */
@@ -16,10 +13,7 @@ const UNIT = 10_000;
 const WAIT_MS = 30_000;
 const REFUSED = /(?:is used up|too little for an answer) .*I can answer again after midnight/;
 
-let telegram: BotApi;
-let model: LlmServer;
-let home: TestHome;
-let gateway: GatewayProcess;
+let world: TelegramWorld;
 
 /** What a tokenizer makes of English and JSON, and an answer as long as it may be. */
 const usageOf = ({ body }: LlmRequest) => ({
@@ -30,57 +24,31 @@ const answer = (request: LlmRequest) => ({ ...echo(request), usage: usageOf(requ
 const tokensOf = (requests: readonly LlmRequest[]) =>
   requests.map(usageOf).reduce((sum, { input, output }) => sum + input + output, 0);
 
-async function start(limits: object, models: object = {}) {
-  home = await makeTestHome({
-    agents: { defaults: { model: 'openai/sim-1', maxTokens: 500 } },
-    providers: { openai: { apiKey: 'budget-test-key', apiBase: model.openaiBase } },
-    channels: {
-      telegram: {
-        enabled: true,
-        token: telegram.token,
-        apiRoot: telegram.apiRoot,
-        allowFrom: ['*'],
-      },
+async function start(limits: ConfigInput['limits'], models: ConfigInput['models'] = {}) {
+  world = await startTelegramWorld({
+    respond: answer,
+    config: {
+      agents: { defaults: { model: 'openai/sim-1', maxTokens: 500 } },
+      limits,
+      models,
     },
-    gateway: { port: 0 },
-    coalesce: { quietMs: 0 },
-    limits,
-    models,
+    channel: { allowFrom: ['*'] },
+    pair: { [OWNER]: 'owner' },
   });
-  gateway = await home.start();
-  expect(nanobot('pair', 'approve', 'telegram', `${OWNER}`, '--role', 'owner').code).toBe(0);
-  telegram.say(OWNER, '/whoami');
+  world.telegram.say(OWNER, '/whoami');
   await hears(OWNER, /Role: owner/);
+  return world;
 }
 
-function nanobot(...args: readonly string[]) {
-  const env = { PATH: process.env['PATH'] ?? '', HOME: home.path, NANOBOT_HOME: home.path };
-  const result = spawnSync(process.execPath, ['src/main.ts', ...args], {
-    ...{ cwd: ROOT, env: { ...env, TZ: 'UTC' }, encoding: 'utf8' },
-  });
-  return { code: result.status, out: result.stdout, all: result.stdout + result.stderr };
-}
-
-const heardBy = (chat: number) =>
-  telegram.chat(chat).messages.flatMap(({ from, text }) => (from === 'bot' ? [text] : []));
+const heardBy = (chat: number) => world.texts(chat);
 const hears = (chat: number, pattern: RegExp) =>
-  telegram.waitFor(() => heardBy(chat).find((text) => pattern.test(text)), WAIT_MS);
+  world.telegram.waitFor(() => heardBy(chat).find((text) => pattern.test(text)), WAIT_MS);
 
-beforeEach(async () => {
-  telegram = await startBotApi();
-  model = await startLlmServer({ respond: answer });
-});
-
-afterEach(async () => {
-  await home[Symbol.asyncDispose]();
-  expect(telegram.violations).toEqual([]);
-  await telegram[Symbol.asyncDispose]();
-  await model[Symbol.asyncDispose]();
-});
+afterEach(() => world[Symbol.asyncDispose]());
 
 it('a hundred chats at once stay below the budget of all; who comes too late is told when', async () => {
   const cap = 100_000;
-  await start({ budget: { totalTokensPerDay: cap } });
+  const { telegram, model } = await start({ budget: { totalTokensPerDay: cap } });
   const chats = Array.from({ length: 100 }, (_, index) => FIRST_CHAT + index);
   for (const chat of chats) telegram.say(chat, `please say nonce-${chat}`);
   await telegram.waitFor(
@@ -106,7 +74,7 @@ it('a hundred chats at once stay below the budget of all; who comes too late is 
 
 describe('the budget of a person', () => {
   it('is told at 80 %, saved with the cheaper model at 95 %, refused at 100 %, raised by an owner', async () => {
-    await start({ budget: { perPersonTokensPerDay: 20 * UNIT } });
+    const { telegram, model } = await start({ budget: { perPersonTokensPerDay: 20 * UNIT } });
     const takes = (tokens: number) =>
       model.script((request) => ({ ...echo(request), usage: { input: tokens, output: 10 } }));
     takes(15 * UNIT);
@@ -154,24 +122,24 @@ describe('the budget of a person', () => {
 
 it('a call that was cut off by kill -9 counts at its worst, also in money', async () => {
   const prices = [{ model: 'openai/sim-1', input: 1, output: 10, cached: 1 }];
-  await start({ budget: { totalMoneyPerDay: 10 } }, { prices });
+  const { telegram, model } = await start({ budget: { totalMoneyPerDay: 10 } }, { prices });
   model.script({ chunks: ['it begins ', new Promise(() => undefined)] });
   telegram.say(FIRST_CHAT, 'please say nonce-lost');
   await model.received(1);
-  await gateway.kill();
-  const lost = JSON.parse(nanobot('usage', '--json').out)[0].rows.find(
+  await world.gateway.kill();
+  const lost = JSON.parse(await world.nanobot('usage', '--json'))[0].rows.find(
     ({ key }: { key: string }) => key === 'total',
   );
   expect(lost.ledger.spent.tokens).toBeGreaterThan(500);
   expect(lost.ledger.spent.micros).toBeGreaterThan(5000);
-  gateway = await home.start();
+  await world.start();
   await hears(FIRST_CHAT, /nonce-lost/);
-  await gateway.stop();
-  const { out } = nanobot('usage');
+  await world.gateway.stop();
+  const out = await world.nanobot('usage');
   expect(out).toMatch(
     /total: [\d,]+ tokens, about 0\.\d+ USD in 1 call — \d+ % of 10\.00 USD a day/,
   );
-  const after = JSON.parse(nanobot('usage', '--json', '--days', '3').out)[0].rows.find(
+  const after = JSON.parse(await world.nanobot('usage', '--json', '--days', '3'))[0].rows.find(
     ({ key }: { key: string }) => key === 'total',
   );
   expect(after.ledger.spent.tokens).toBe(

@@ -1,47 +1,23 @@
 // Files between a person and the agent, through the whole program.
 
 import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { type BotApi, startBotApi } from '../support/bot-api.ts';
-import { type GatewayProcess, makeTestHome, type TestHome } from '../support/gateway-process.ts';
-import { callTools, echo, type LlmServer, say, startLlmServer } from '../support/llm-server.ts';
+import { afterAll, afterEach, describe, expect, it } from 'vitest';
+import { callTools, echo, say } from '../support/llm-server.ts';
+import { startTelegramWorld } from '../support/telegram-world.ts';
 
 const ALICE = 700;
 const BOB = 701;
 
-let telegram: BotApi;
-let model: LlmServer;
-let home: TestHome;
-let gateway: GatewayProcess;
-
-beforeAll(async () => {
-  telegram = await startBotApi();
-  model = await startLlmServer({ respond: echo });
-  home = await makeTestHome({
-    agents: { defaults: { model: 'openai/sim-1' } },
-    providers: { openai: { apiKey: 'sk-files', apiBase: model.openaiBase } },
-    channels: {
-      telegram: {
-        enabled: true,
-        token: telegram.token,
-        apiRoot: telegram.apiRoot,
-        allowFrom: [String(ALICE), String(BOB)],
-      },
-    },
-    gateway: { port: 0 },
-    coalesce: { quietMs: 50 },
-  });
-  gateway = await home.start();
+const world = await startTelegramWorld({
+  respond: echo,
+  config: { coalesce: { quietMs: 50 } },
+  channel: { allowFrom: [String(ALICE), String(BOB)] },
 });
+const { telegram, model } = world;
 
 afterEach(() => expect(telegram.violations).toEqual([]));
 
-afterAll(async () => {
-  await home[Symbol.asyncDispose]();
-  await telegram[Symbol.asyncDispose]();
-  await model[Symbol.asyncDispose]();
-});
+afterAll(() => world[Symbol.asyncDispose]());
 
 const lastWords = () => model.requests.at(-1)?.lastUserText ?? '';
 
@@ -89,8 +65,7 @@ describe('files sent to the agent', () => {
       telegram.calls.slice(before).some(({ method }) => method === 'file'),
     );
     await telegram.waitFor(() => telegram.unconfirmed.length === 0);
-    await gateway.kill();
-    gateway = await home.start();
+    await world.restart();
     expect((await telegram.nextMessage(ALICE)).text).toBe('nonce-again');
     expect(lastWords()).toContain('[photo (6 bytes)');
   });
@@ -98,7 +73,7 @@ describe('files sent to the agent', () => {
 
 describe('files sent by the agent', () => {
   it('arrive once, with their caption, before the answer', async () => {
-    await writeFile(join(home.path, 'workspace', 'report.txt'), 'the report');
+    await writeFile(world.file('report.txt'), 'the report');
     model.respond((request) =>
       request.toolResults.length > 0
         ? say('done nonce-sent')
@@ -117,7 +92,7 @@ describe('files sent by the agent', () => {
 
 describe('a file that was being sent when the process died', () => {
   it('comes once more and says so, since nobody knows whether it arrived', async () => {
-    await writeFile(join(home.path, 'workspace', 'late.txt'), 'late');
+    await writeFile(world.file('late.txt'), 'late');
     model.respond((request) =>
       request.toolResults.length > 0
         ? say('done nonce-late')
@@ -126,8 +101,7 @@ describe('a file that was being sent when the process died', () => {
     telegram.fail({ method: 'sendDocument', fault: { kind: 'hang', stage: 'after' } });
     telegram.say(BOB, 'send it');
     expect(await telegram.nextMessage(BOB)).toMatchObject({ file: { name: 'late.txt' }, text: '' });
-    await gateway.kill();
-    gateway = await home.start();
+    await world.restart();
     expect(await telegram.nextMessage(BOB)).toMatchObject({
       file: { name: 'late.txt' },
       text: '(sent again: the first try was not confirmed)',

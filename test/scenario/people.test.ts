@@ -3,24 +3,23 @@
 
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import { runNanobot } from '../cli/run-nanobot.ts';
-import { type BotApi, startBotApi } from '../support/bot-api.ts';
-import { type GatewayProcess, makeTestHome, type TestHome } from '../support/gateway-process.ts';
-import { echo, type LlmServer, startLlmServer } from '../support/llm-server.ts';
+import { afterAll, expect, it } from 'vitest';
+import { echo } from '../support/llm-server.ts';
+import { startTelegramWorld } from '../support/telegram-world.ts';
 
 const OWNER = { id: 700, first_name: 'Olga' };
 const ANNA = { id: 701, first_name: 'Anna' };
 
-let telegram: BotApi;
-let model: LlmServer;
-let home: TestHome;
-let gateway: GatewayProcess;
+const world = await startTelegramWorld({
+  respond: echo,
+  channel: { allowFrom: [`${ANNA.id}`] },
+  files: { 'memory/MEMORY.md': '- secret-of-olga\n', 'USER.md': 'profile-of-olga\n' },
+  pair: { [OWNER.id]: 'owner' },
+});
+const { telegram, model, file, texts: heardBy } = world;
+afterAll(() => world[Symbol.asyncDispose]());
 
-const heardBy = (chat: number) =>
-  telegram.chat(chat).messages.flatMap(({ from, text }) => (from === 'bot' ? [text] : []));
-const hears = (chat: number, pattern: RegExp) =>
-  telegram.waitFor(() => heardBy(chat).find((text) => pattern.test(text)));
+const hears = async (chat: number, like: RegExp) => (await world.hears(chat, like)).text;
 
 /** What the model is shown when the person says this. */
 async function askedBy(person: typeof OWNER, text: string): Promise<string> {
@@ -28,39 +27,6 @@ async function askedBy(person: typeof OWNER, text: string): Promise<string> {
   await hears(person.id, new RegExp(text.replace('please say ', '')));
   return JSON.stringify(model.requests.at(-1));
 }
-
-beforeAll(async () => {
-  telegram = await startBotApi();
-  model = await startLlmServer({ respond: echo });
-  home = await makeTestHome({
-    agents: { defaults: { model: 'openai/sim-1' } },
-    providers: { openai: { apiKey: 'sk-people', apiBase: model.openaiBase } },
-    channels: {
-      telegram: {
-        enabled: true,
-        token: telegram.token,
-        apiRoot: telegram.apiRoot,
-        allowFrom: [`${ANNA.id}`],
-      },
-    },
-    gateway: { port: 0 },
-    coalesce: { quietMs: 50 },
-  });
-  gateway = await home.start();
-  const args = ['pair', 'approve', 'telegram', `${OWNER.id}`, '--role', 'owner'];
-  expect((await runNanobot(args, { home: home.path })).code).toBe(0);
-  const memory = join(home.path, 'workspace/memory');
-  await mkdir(memory, { recursive: true });
-  await writeFile(join(memory, 'MEMORY.md'), '- secret-of-olga\n');
-  await writeFile(join(home.path, 'workspace/USER.md'), 'profile-of-olga\n');
-}, 60_000);
-
-afterAll(async () => {
-  await gateway.kill();
-  await home[Symbol.asyncDispose]();
-  await telegram[Symbol.asyncDispose]();
-  await model[Symbol.asyncDispose]();
-});
 
 it("shows the owner's memory to the owner alone", async () => {
   const owners = await askedBy(OWNER, 'please say nonce-one');
@@ -74,14 +40,12 @@ it("shows the owner's memory to the owner alone", async () => {
 it('shows a person their own notes', async () => {
   telegram.say(ANNA, '/me');
   const id = /p[0-9a-f]{12}/.exec(await hears(ANNA.id, /Role: trusted/))?.[0] ?? '';
-  const notes = join(home.path, 'workspace/people', id, 'memory');
+  const notes = file(`people/${id}/memory`);
   await mkdir(notes, { recursive: true });
   await writeFile(join(notes, 'MEMORY.md'), '- note-of-anna\n');
   expect(await askedBy(ANNA, 'please say nonce-three')).toContain('note-of-anna');
   expect(await askedBy(OWNER, 'please say nonce-four')).not.toContain('note-of-anna');
-  expect(await readFile(join(home.path, 'workspace/memory/MEMORY.md'), 'utf8')).not.toContain(
-    'anna',
-  );
+  expect(await readFile(file('memory/MEMORY.md'), 'utf8')).not.toContain('anna');
 });
 
 it("answers in a person's language and time zone, also after a restart", async () => {
@@ -91,8 +55,7 @@ it("answers in a person's language and time zone, also after a restart", async (
   await hears(ANNA.id, /Asia\/Tokyo/);
   telegram.say(ANNA, '/timezone Mars');
   await hears(ANNA.id, /no time zone/);
-  await gateway.kill();
-  gateway = await home.start();
+  await world.restart();
   const annas = await askedBy(ANNA, 'please say nonce-five');
   expect(annas).toContain('Answer in German');
   expect(annas).toContain('(Asia/Tokyo)');
@@ -117,8 +80,7 @@ it('answers nothing more to whoever is blocked, also not what is on its way', as
   await hears(ANNA.id, /has begun/);
   telegram.say(ANNA, '/queue followup');
   telegram.say(ANNA, 'one more question');
-  const args = ['pair', 'block', 'telegram', `${ANNA.id}`];
-  expect((await runNanobot(args, { home: home.path })).code).toBe(0);
+  await world.nanobot('pair', 'block', 'telegram', `${ANNA.id}`);
   const [request] = model.requests.slice(before);
   await request?.abandoned;
   gate.resolve();

@@ -1,31 +1,16 @@
 // Who may have what done, on which door: in a group, over the configuration while the program runs, at
 // the machine itself. The whole program before a model that calls whatever it is told to.
 
-import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
-import { promisify } from 'node:util';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type BotApi, startBotApi } from '../support/bot-api.ts';
-import { type GatewayProcess, makeTestHome, type TestHome } from '../support/gateway-process.ts';
-import {
-  type LlmReply,
-  type LlmRequest,
-  type LlmServer,
-  startLlmServer,
-} from '../support/llm-server.ts';
+import { afterAll, describe, expect, it } from 'vitest';
+import type { LlmReply, LlmRequest } from '../support/llm-server.ts';
+import { startTelegramWorld } from '../support/telegram-world.ts';
 
-const ROOT = join(import.meta.dirname, '../..');
 const OWNER = { id: 700, first_name: 'Ann' };
 const MEMBER = { id: 701, first_name: 'Mia' };
 const PAIRED = { id: 702, first_name: 'Paul' };
 const GROUP = -1_001_000_000_045;
 const AT = '@nano_sim_bot';
-
-let telegram: BotApi;
-let model: LlmServer;
-let home: TestHome;
-let gateway: GatewayProcess;
 
 function obey({ lastUserText, toolResults }: LlmRequest): LlmReply {
   if (toolResults.length > 0) return { chunks: [`Result: ${toolResults.at(-1)?.text}`] };
@@ -34,60 +19,25 @@ function obey({ lastUserText, toolResults }: LlmRequest): LlmReply {
   return { toolCalls: [{ name: 'write_file', arguments: { path, content: 'ordered' } }] };
 }
 
-function configOf(tools: Readonly<Record<string, unknown>>) {
-  const { token, apiRoot } = telegram;
-  return {
-    agents: { defaults: { model: 'openai/sim-1' } },
-    providers: { openai: { apiKey: 'rights-key', apiBase: model.openaiBase } },
-    channels: {
-      telegram: {
-        ...{ enabled: true, token, apiRoot, allowFrom: [`${MEMBER.id}`], streaming: false },
-        ...{ groups: [String(GROUP)], groupAllow: 'members' as const },
-      },
-    },
-    tools,
-    gateway: { port: 0 },
-    coalesce: { quietMs: 50 },
-  };
-}
+const world = await startTelegramWorld({
+  respond: obey,
+  channel: {
+    ...{ allowFrom: [`${MEMBER.id}`], streaming: false },
+    ...{ groups: [String(GROUP)], groupAllow: 'members' },
+  },
+  pair: { [OWNER.id]: 'owner', [PAIRED.id]: 'trusted' },
+});
+const { telegram, file, nanobot, bot } = world;
+telegram.group(GROUP);
+afterAll(() => world[Symbol.asyncDispose]());
 
-/** Beside this process, which is the model and the platform. */
-async function nanobot(...args: readonly string[]): Promise<string> {
-  const env = { PATH: process.env['PATH'] ?? '', HOME: home.path, NANOBOT_HOME: home.path };
-  const run = promisify(execFile)(process.execPath, ['src/main.ts', ...args], { cwd: ROOT, env });
-  run.child.stdin?.end();
-  return (await run).stdout;
-}
-
-const bot = (chat: number) => telegram.chat(chat).messages.filter(({ from }) => from === 'bot');
-const written = (path: string) =>
-  readFile(join(home.path, 'workspace', path), 'utf8').catch(() => undefined);
+const written = (path: string) => readFile(file(path), 'utf8').catch(() => undefined);
 
 async function answerTo(who: typeof OWNER, text: string, chatId = who.id): Promise<string> {
   const before = bot(chatId).length;
   telegram.say(who, chatId === GROUP ? `${AT} ${text}` : text, { chatId });
   return (await telegram.waitFor(() => bot(chatId)[before], 20_000)).text;
 }
-
-beforeAll(async () => {
-  telegram = await startBotApi();
-  telegram.group(GROUP);
-  model = await startLlmServer({ respond: obey });
-  home = await makeTestHome(configOf({}));
-  gateway = await home.start();
-  for (const [id, role] of [
-    [OWNER.id, 'owner'],
-    [PAIRED.id, 'trusted'],
-  ]) {
-    await nanobot('pair', 'approve', 'telegram', `${id}`, '--role', `${role}`);
-  }
-}, 60_000);
-
-afterAll(async () => {
-  await home[Symbol.asyncDispose]();
-  await telegram[Symbol.asyncDispose]();
-  await model[Symbol.asyncDispose]();
-});
 
 describe('what may be done', () => {
   it('is the owner’s alone between two, and nobody’s in a group', async () => {
@@ -106,9 +56,9 @@ describe('what may be done', () => {
     const people = [
       { who: `telegram:${MEMBER.id}`, write: 'free' },
       { who: `telegram:${OWNER.id}`, write: 'never' },
-    ];
-    await home.writeConfig(configOf({ people }) as never);
-    await gateway.printed(/configuration is in force/);
+    ] as const;
+    await world.configure({ tools: { people: [...people] } });
+    await world.gateway.printed(/configuration is in force/);
     expect(await answerTo(MEMBER, 'WRITE now.txt')).toContain('Created');
     expect(await answerTo(OWNER, 'WRITE not.txt')).toContain('permission');
     expect(await answerTo(MEMBER, 'WRITE there.txt', GROUP)).toContain('permission');
