@@ -1,10 +1,9 @@
 // Groups through the whole program: a simulated Telegram and WhatsApp on one side, a model on the
 // other; what the people in the groups see, and what the model is shown.
 
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { type BotApi, startBotApi } from '../support/bot-api.ts';
-import { type GatewayProcess, makeTestHome, type TestHome } from '../support/gateway-process.ts';
-import { echo, type LlmServer, startLlmServer } from '../support/llm-server.ts';
+import { afterAll, afterEach, describe, expect, it } from 'vitest';
+import { echo } from '../support/llm-server.ts';
+import { startTelegramWorld } from '../support/telegram-world.ts';
 import { startWhatsAppWorld } from '../support/whatsapp-gateway.ts';
 
 const GROUP = -1_001_000_000_042;
@@ -13,48 +12,22 @@ const anna = { id: 700, first_name: 'Anna' };
 const ben = { id: 70_801, first_name: 'Ben' };
 const AT = '@nano_sim_bot';
 
-let telegram: BotApi;
-let model: LlmServer;
-let home: TestHome;
-let gateway: GatewayProcess;
-
-beforeAll(async () => {
-  telegram = await startBotApi();
-  telegram.group(GROUP, { isForum: true });
-  telegram.group(OTHER, { title: 'Elsewhere' });
-  model = await startLlmServer({ respond: echo });
-  const { token, apiRoot } = telegram;
-  home = await makeTestHome({
-    agents: { defaults: { model: 'openai/sim-1' } },
-    providers: { openai: { apiKey: 'groups-test-key', apiBase: model.openaiBase } },
-    channels: {
-      telegram: {
-        enabled: true,
-        token,
-        apiRoot,
-        allowFrom: ['700'],
-        groups: [String(GROUP)],
-        groupNames: ['nano'],
-      },
-    },
-    gateway: { port: 0 },
-    coalesce: { quietMs: 50 },
-  });
-  gateway = await home.start();
-}, 30_000);
+const world = await startTelegramWorld({
+  respond: echo,
+  config: { coalesce: { quietMs: 50 } },
+  channel: { allowFrom: ['700'], groups: [String(GROUP)], groupNames: ['nano'] },
+});
+const { telegram, model, home, bot: fromBot } = world;
+telegram.group(GROUP, { isForum: true });
+telegram.group(OTHER, { title: 'Elsewhere' });
 
 afterEach(() => expect(telegram.violations).toEqual([]));
 
-afterAll(async () => {
-  await home[Symbol.asyncDispose]();
-  await telegram[Symbol.asyncDispose]();
-  await model[Symbol.asyncDispose]();
-});
+afterAll(() => world[Symbol.asyncDispose]());
 
 const taken = () => telegram.waitFor(() => telegram.unconfirmed.length === 0);
 const says = (who: typeof anna, text: string, thread?: number) =>
   telegram.say(who, text, { chatId: GROUP, ...(thread === undefined ? {} : { thread }) });
-const fromBot = (chat: number) => telegram.chat(chat).messages.filter(({ from }) => from === 'bot');
 const answered = (nonce: string) =>
   telegram.waitFor(() => fromBot(GROUP).find(({ text }) => text.includes(nonce)));
 const lastQuestion = () => model.requests.at(-1)?.lastUserText ?? '';
@@ -79,8 +52,7 @@ describe('a Telegram group', () => {
   it('shows the talk once, keeps it over a crash, and is called by a configured name', async () => {
     says(ben, 'and back on Sunday');
     await taken();
-    await gateway.kill();
-    gateway = await home.start();
+    await world.restart();
     says(anna, 'Nano, please say nonce-two');
     await answered('nonce-two');
     expect(lastQuestion()).toContain('and back on Sunday');
@@ -143,9 +115,9 @@ describe('a Telegram group', () => {
 
 describe('a WhatsApp group', () => {
   it('is answered where the account is named, with the talk before and never else', async () => {
-    await using world = await startWhatsAppWorld();
-    await world.link();
-    const { server, phone } = world;
+    await using whatsApp = await startWhatsAppWorld();
+    await whatsApp.link();
+    const { server, phone } = whatsApp;
     const carl = await server.contact(phone, { name: 'Carl' });
     const dora = await server.contact(phone, { name: 'Dora' });
     const group = await server.group(phone, [carl, dora], 'Plans');
@@ -155,17 +127,17 @@ describe('a WhatsApp group', () => {
     await carl.writes('please say nonce-direct');
     await carl.sees(({ text }) => text.includes('nonce-direct'), 30_000);
     expect(group.seenBy(dora)).toEqual([]);
-    await world.configure({ groups: [group.jid], allowFrom: [`+${carl.number}`] });
-    await world.gateway.printed(/configuration is in force/);
+    await whatsApp.configure({ groups: [group.jid], allowFrom: [`+${carl.number}`] });
+    await whatsApp.gateway.printed(/configuration is in force/);
     await group.says(dora, 'we meet at noon');
     await group.says(dora, `@${phone.lid} nonce-dora`, call);
     const id = await group.says(carl, `@${phone.lid} please say nonce-noon`, call);
     await expect.poll(() => seen('nonce-noon'), { timeout: 30_000 }).toBe(true);
     await expect.poll(() => carl.readIds).toContain(id);
-    const question = world.model.requests.at(-1)?.lastUserText ?? '';
+    const question = whatsApp.model.requests.at(-1)?.lastUserText ?? '';
     expect(question).toMatch(/^\| Dora \(….{4}\): we meet at noon$/m);
     expect(question).toMatch(/^Carl \(….{4}\): please say nonce-noon$/m);
-    expect(world.model.requests).toHaveLength(2);
+    expect(whatsApp.model.requests).toHaveLength(2);
     expect(group.seenBy(dora)).toHaveLength(1);
   }, 90_000);
 });
