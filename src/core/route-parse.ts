@@ -18,6 +18,8 @@ type Words = {
 
 const MAX_CHARS = 8000;
 const USUAL_CONFIDENCE = 0.5;
+/** Nothing is done that it could be unsure of. */
+const RESPOND = { action: 'respond', confidence: 1 } as const;
 const KEYS = ['action', 'target', 'args', 'confidence'] as const;
 const ARG = /([A-Za-z_][\w-]*)\s*[=:]\s*("(?:[^"\\]|\\.)*"|'[^']*'|[^,;\n]+)/g;
 
@@ -48,7 +50,8 @@ function first(
 function strict(value: unknown): RouteDecision | undefined {
   if (!isObject(value)) return undefined;
   const { idempotencyKey: _, ...decision } = value;
-  return routeDecisionSchema.safeParse(decision).data;
+  const usual = decision['action'] === RESPOND.action ? RESPOND : {};
+  return routeDecisionSchema.safeParse({ ...usual, ...decision }).data;
 }
 
 /** Leaves out what nobody asked for, and understands numbers and objects written as text. */
@@ -61,7 +64,8 @@ function chosenKeys(value: unknown): RouteDecision | undefined {
   );
   const action = typeof known['action'] === 'string' ? actionOf(known['action']) : undefined;
   const args = typeof known['args'] === 'string' ? argsOf(known['args']) : known['args'];
-  const confidence = confidenceOf(known['confidence']);
+  const isBare = action === RESPOND.action && known['confidence'] === undefined;
+  const confidence = isBare ? RESPOND.confidence : confidenceOf(known['confidence']);
   const decision = { ...known, action, confidence, ...(args === undefined ? {} : { args }) };
   return routeDecisionSchema.safeParse(decision).data;
 }

@@ -99,9 +99,31 @@ export function comparisonLines(results: readonly StoredResult[]): readonly stri
   ]);
 }
 
+/** As people are told of what a benchmark was asked with. */
+const OPTIONS: Readonly<Record<string, string>> = {
+  disks: 'disks',
+  samples: 'moves asked for',
+  aheadBy: 'votes ahead',
+  maxVotes: 'votes at most',
+  gate: 'two who agree are enough',
+  sizes: 'characters of text',
+  depths: 'depths in %',
+  needles: 'facts at once',
+  aggregate: 'questions about the whole text',
+  tasks: 'tasks',
+  depth: 'files of a chain',
+  tries: 'answers to a task',
+};
+
+function optionText([name, value]: readonly [string, string | number | boolean]): string {
+  const words = OPTIONS[name] ?? name;
+  const said = typeof value === 'boolean' ? (value ? 'yes' : 'no') : value;
+  return `${words}: ${said}`;
+}
+
 /** Runs that may be compared: the same tasks. */
 export const kindOf = ({ benchmark, variant, seed, options }: EvalResult) => {
-  const set = Object.entries(options).map(([name, value]) => `${name} ${value}`);
+  const set = Object.entries(options).map(optionText);
   return `${benchmark} ${variant} (${[...set, `seed ${seed}`].join(', ')})`;
 };
 

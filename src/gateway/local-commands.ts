@@ -5,11 +5,13 @@ import type { Command, CommandDeps, CommandOrigin } from './command.ts';
 import { type FoundServer, firstOf, foundText, NOTHING_FOUND } from './local-models.ts';
 import type { SessionSettings } from './session-settings.ts';
 
+const USAGE = '/local [list | model | only | off | default [model | off]]';
+
 export const LOCAL_COMMANDS: readonly Command[] = [
   {
     name: 'local',
     summary: 'change to a model on this machine, and back',
-    usage: '/local [list | model | only | off | default [model | off]]',
+    usage: USAGE,
     timing: 'in_order',
     run: changeLocal,
   },
@@ -17,7 +19,11 @@ export const LOCAL_COMMANDS: readonly Command[] = [
 
 async function changeLocal(origin: CommandOrigin, argument: string, deps: CommandDeps) {
   const [word = '', ...rest] = argument.split(/\s+/).filter((part) => part !== '');
-  if (word === 'default') return changeForAll(origin, rest.join(' '), deps);
+  if (word === 'default') {
+    const [named = '', ...more] = rest;
+    return more.length > 0 ? notUnderstood(more) : changeForAll(origin, named, deps);
+  }
+  if (rest.length > 0) return notUnderstood(rest);
   const found = () => deps.local.look();
   if (word === 'only') return stayHere(origin, deps);
   if (word === 'off' && (await deps.local.only.holding(origin.session)) !== undefined) {
@@ -33,6 +39,9 @@ async function changeLocal(origin: CommandOrigin, argument: string, deps: Comman
   if (model === undefined) return notFound(there, wanted);
   return changeTo(origin, { chosen, model, isLocal }, deps);
 }
+
+const notUnderstood = (words: readonly string[]) =>
+  `I do not understand "${words.join(' ')}". Usage: ${USAGE}`;
 
 async function currentText({ session }: CommandOrigin, deps: CommandDeps): Promise<string> {
   const { model = deps.models().defaultModel } = await deps.settings.get(session);

@@ -57,6 +57,15 @@ describe('the ladder reads', () => {
   });
 
   test.each([
+    [{ calls: ['{"action":"respond"}'], text: '' }, 'call'],
+    [{ calls: [], text: '{"action":"respond"}' }, 'json'],
+    [{ calls: [], text: "{'action': 'Respond', confidence: null}" }, 'lenient'],
+  ] as const)('that the answer is to be written, however short it is said: %j', (words, by) => {
+    const decision = { action: 'respond', target: '', args: {}, confidence: 1 };
+    expect(readDecision(words)).toEqual({ decision, by });
+  });
+
+  test.each([
     'I think we should look at the page first.',
     '{"action":"delete_everything","confidence":1}',
     '{"action":"tool","confidence":7000}',

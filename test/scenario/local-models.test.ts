@@ -98,6 +98,12 @@ it('goes back for all, and to the local one in one conversation only', async () 
   await asks(ANNA, 'please say nonce-again', /nonce-again/);
   expect(cloud.requests.at(-1)?.lastUserText).toContain('nonce-again');
   await asks(OLGA, '/local nothing-like-it', /No local server here has the model nothing-like-it/);
+  await asks(
+    OLGA,
+    '/local llama3.2:3b right now',
+    /I do not understand "right now"\. Usage: \/local/,
+  );
+  await asks(OLGA, '/local default off please', /I do not understand "please"/);
   side.loaded.clear();
   const before = loads();
   await asks(OLGA, '/local', /the model is ollama\/llama3\.2:3b/);
