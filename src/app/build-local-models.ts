@@ -114,7 +114,8 @@ class LocalCare implements BuiltLocalModels {
   #inUse(): readonly LocalSite[] {
     const { models, live } = this.#parts;
     const { fallbackModels, fastModel } = live.defaults;
-    const named = [models.current().defaultModel, ...fallbackModels, fastModel];
+    const side = fastModel === '' ? [] : [fastModel];
+    const named = [models.current().defaultModel, ...fallbackModels, ...side];
     const sites = named.flatMap((name) => this.#model(name)?.site ?? []);
     const called = models.sites.all().filter((site) => site.wasCalled && this.#mayBeAsked(site));
     return [...new Set([...sites, ...called])];
