@@ -4,9 +4,8 @@
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type BotApi, startBotApi } from '../support/bot-api.ts';
-import { type GatewayProcess, makeTestHome, type TestHome } from '../support/gateway-process.ts';
-import { echo, type LlmServer, startLlmServer } from '../support/llm-server.ts';
+import { echo } from '../support/llm-server.ts';
+import { startTelegramWorld } from '../support/telegram-world.ts';
 import { startWhatsAppWorld, type WhatsAppWorld } from '../support/whatsapp-gateway.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
@@ -23,41 +22,14 @@ function nanobot(home: string, ...args: readonly string[]) {
   return { code: result.status, all: result.stdout + result.stderr };
 }
 
+const door = await startTelegramWorld({ respond: echo, pair: { [OWNER]: 'owner' } });
+const { telegram, model, home, texts: heardBy } = door;
+afterAll(() => door[Symbol.asyncDispose]());
+
+const hears = async (chat: number, like: RegExp) => (await door.hears(chat, like)).text;
+
 describe('a stranger on Telegram', () => {
-  let telegram: BotApi;
-  let model: LlmServer;
-  let home: TestHome;
-  let gateway: GatewayProcess;
-
-  const heardBy = (chat: number) =>
-    telegram.chat(chat).messages.flatMap(({ from, text }) => (from === 'bot' ? [text] : []));
-  const hears = (chat: number, pattern: RegExp) =>
-    telegram.waitFor(() => heardBy(chat).find((text) => pattern.test(text)));
-
-  beforeAll(async () => {
-    telegram = await startBotApi();
-    model = await startLlmServer({ respond: echo });
-    home = await makeTestHome({
-      agents: { defaults: { model: 'openai/sim-1' } },
-      providers: { openai: { apiKey: 'sk-strangers', apiBase: model.openaiBase } },
-      channels: {
-        telegram: { enabled: true, token: telegram.token, apiRoot: telegram.apiRoot },
-      },
-      gateway: { port: 0 },
-      coalesce: { quietMs: 50 },
-    });
-    gateway = await home.start();
-    const owner = nanobot(home.path, 'pair', 'approve', 'telegram', `${OWNER}`, '--role', 'owner');
-    expect(owner.code).toBe(0);
-    telegram.say(OWNER, '/whoami');
-    await hears(OWNER, /Role: owner/);
-  }, 60_000);
-
-  afterAll(async () => {
-    await home[Symbol.asyncDispose]();
-    await telegram[Symbol.asyncDispose]();
-    await model[Symbol.asyncDispose]();
-  });
+  beforeAll(() => door.asks(OWNER, '/whoami', /Role: owner/));
 
   it('sees nothing and costs nothing, while the owner is asked where they wrote last', async () => {
     telegram.say(EVE, 'please say nonce-held');
@@ -67,10 +39,10 @@ describe('a stranger on Telegram', () => {
   });
 
   it('is answered this once by a decision made while the gateway is down', async () => {
-    await gateway.kill();
+    await door.gateway.kill();
     const decided = nanobot(home.path, 'pair', 'approve', 'telegram', '701', '--once');
     expect(decided.all).toContain('1 message');
-    gateway = await home.start();
+    await door.start();
     expect(await hears(EVE.id, /nonce-held/)).toBe('nonce-held');
     await hears(OWNER, /nonce-held[\s\S]*Decided elsewhere: nothing is left to do here/);
     const closed = telegram.chat(OWNER).messages.find(({ text }) => text.includes('elsewhere'));
