@@ -49,7 +49,9 @@ export function createWorkflowFiles(files: GuardedFiles, workspace: () => string
     try {
       const bytes = await files.read(workspace(), path, { maxBytes: MAX_BYTES });
       const found = check(await parseYaml(bytes.toString('utf8')), name);
-      return found.kind === 'valid' ? found : { ...found, problem: `${path}: ${found.problem}` };
+      if (found.kind === 'valid') return found;
+      const more = found.more?.map((each) => `${path}: ${each}`) ?? [];
+      return { ...found, problem: `${path}: ${found.problem}`, more };
     } catch (error) {
       const isKnown = error instanceof YamlError || error instanceof GuardedFileError;
       if (isKnown) return { kind: 'broken', name, problem: `${path}: ${error.message}` };

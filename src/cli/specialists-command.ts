@@ -45,7 +45,9 @@ async function list(terminal: Terminal, json: boolean): Promise<void> {
 /** @throws CommandFailure where a file cannot be used. */
 async function validate(terminal: Terminal): Promise<void> {
   const { agents, problems } = await rosterOf(terminal);
-  const broken = agents.flatMap((each) => (each.kind === 'broken' ? [each.problem] : []));
+  const broken = agents.flatMap((each) =>
+    each.kind === 'broken' ? [each.problem, ...(each.more ?? [])] : [],
+  );
   const all = [...broken, ...problems];
   if (all.length > 0) throw new CommandFailure(EXIT.usage, all.map(printable).join('\n'));
   terminal.note(`All can be used: ${agents.length} specialists.`);

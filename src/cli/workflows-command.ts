@@ -51,7 +51,9 @@ async function list(terminal: Terminal, json: boolean): Promise<void> {
 async function validate(terminal: Terminal): Promise<void> {
   const { workflows, capabilities } = await filesOf(terminal);
   const all = [...workflows, ...capabilities];
-  const problems = new Set(all.flatMap((each) => (each.kind === 'broken' ? [each.problem] : [])));
+  const problems = new Set(
+    all.flatMap((each) => (each.kind === 'broken' ? [each.problem, ...(each.more ?? [])] : [])),
+  );
   if (problems.size > 0) {
     throw new CommandFailure(EXIT.usage, [...problems].map(printable).join('\n'));
   }

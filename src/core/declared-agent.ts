@@ -2,7 +2,7 @@
 
 import { z } from 'zod';
 import { mayBeTool } from './known-tool.ts';
-import { valueProblem } from './value-problem.ts';
+import { valueProblems } from './value-problem.ts';
 
 export const AGENTS_FOLDER = 'agents';
 export const PROMPTS_FOLDER = 'prompts';
@@ -57,7 +57,13 @@ export type DeclaredAgent = Omit<AgentFile, 'prompt' | 'enabled'> & {
 export type ReadAgent<T> =
   | { readonly kind: 'valid'; readonly value: T }
   /** `problem` names file, field, value and remedy. */
-  | { readonly kind: 'broken'; readonly name: string; readonly problem: string };
+  | {
+      readonly kind: 'broken';
+      readonly name: string;
+      readonly problem: string;
+      /** What else is wrong with it. */
+      readonly more?: readonly string[];
+    };
 
 const NAME = /^[a-z][a-z0-9]*(?:-[a-z0-9]+)*$/;
 const FIELDS = Object.keys(agentSchema.shape);
@@ -89,7 +95,10 @@ export function readAgentFile(values: unknown, name: string): ReadAgent<AgentFil
     return broken(`the name of the file: ${name} is a service; choose another`);
   }
   const parsed = agentSchema.safeParse(values);
-  if (!parsed.success) return broken(valueProblem(parsed.error, values, REMEDIES, FIELDS));
+  if (!parsed.success) {
+    const [problem = '', ...more] = valueProblems(parsed.error, values, REMEDIES, FIELDS);
+    return { ...broken(problem), more };
+  }
   const { prompt = `${name}/system.md`, ...rest } = parsed.data;
   return { kind: 'valid', value: { ...rest, prompt, name } };
 }

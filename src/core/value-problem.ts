@@ -4,14 +4,25 @@ import type { z } from 'zod';
 
 const MAX_VALUE_CHARS = 60;
 
-/** `remedies` by field, dotted, or by its first part; `fields`: what the file may hold. */
-export function valueProblem(
-  error: z.ZodError,
-  values: unknown,
+type Known = readonly [
+  /** By field, dotted, or by its first part. */
   remedies: Readonly<Record<string, string>>,
+  /** What the file may hold. */
   fields: readonly string[],
+];
+
+export const valueProblem = (error: z.ZodError, values: unknown, ...known: Known) =>
+  problemOf(error.issues[0], values, ...known);
+
+/** All of them, in the order in which they were found. */
+export const valueProblems = (error: z.ZodError, values: unknown, ...known: Known) =>
+  error.issues.map((issue) => problemOf(issue, values, ...known));
+
+function problemOf(
+  issue: z.core.$ZodIssue | undefined,
+  values: unknown,
+  ...[remedies, fields]: Known
 ): string {
-  const [issue] = error.issues;
   const path = pathOf(issue);
   const field = path.filter((part) => typeof part === 'string').join('.') || 'the file';
   const known = remedies[field] ?? remedies[field.split('.', 1).join()];

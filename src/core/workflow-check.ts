@@ -49,17 +49,16 @@ export function definitionProblem({ workflow, capabilities }: Definition): strin
   return undefined;
 }
 
-/** Undefined where every name that the file uses is set by something in it. */
-export function namesProblem(workflow: Workflow): string | undefined {
+/** Empty where every name that the file uses is set by something in it; else one a step at most. */
+export function namesProblems(workflow: Workflow): readonly string[] {
   const { steps, complete, result } = workflow;
   const names = { known: knownNames(workflow), ids: steps.map(({ id }) => id) };
-  for (const [index, step] of steps.entries()) {
-    const problem = stepProblem(step, index, names);
-    if (problem !== undefined) return problem;
-  }
-  return (
-    conditionProblem('complete', complete, names) ?? templateProblem('result', result ?? '', names)
-  );
+  const found = [
+    ...steps.map((step, index) => stepProblem(step, index, names)),
+    conditionProblem('complete', complete, names),
+    templateProblem('result', result ?? '', names),
+  ];
+  return found.filter((problem) => problem !== undefined);
 }
 
 type Names = { readonly known: readonly string[]; readonly ids: readonly string[] };

@@ -4,7 +4,7 @@
 
 import { z } from 'zod';
 import type { JsonObject } from './config-json.ts';
-import { namesProblem, placeholderProblem } from './workflow-check.ts';
+import { namesProblems, placeholderProblem } from './workflow-check.ts';
 import { conditionSchema } from './workflow-condition.ts';
 import type { Capability, Step, Workflow } from './workflow-definition.ts';
 import { STEP_NAME } from './workflow-path.ts';
@@ -16,7 +16,13 @@ export const WORKFLOW_ENDING = '.yaml';
 export type ReadFile<T> =
   | { readonly kind: 'valid'; readonly value: T }
   /** `problem` names field, value and remedy. */
-  | { readonly kind: 'broken'; readonly name: string; readonly problem: string };
+  | {
+      readonly kind: 'broken';
+      readonly name: string;
+      readonly problem: string;
+      /** What else is wrong with it. */
+      readonly more?: readonly string[];
+    };
 
 const FILE_NAME = /^[a-z0-9]+(?:-[a-z0-9]+)*$/;
 const MAX_TEXT = 20_000;
@@ -144,16 +150,16 @@ export function readWorkflow(values: unknown, called: string): ReadFile<Workflow
   const [first, ...more] = made;
   if (first === undefined) return broken(called, `steps: it is missing; ${REMEDIES['steps']}`);
   const workflow = withoutUndefined({ ...rest, name: called, steps: [first, ...more] }) as Workflow;
-  const problem = namesProblem(workflow) ?? inputsProblem(workflow);
-  return problem === undefined ? { kind: 'valid', value: workflow } : broken(called, problem);
+  const [problem, ...others] = [...namesProblems(workflow), ...inputsProblems(workflow)];
+  if (problem === undefined) return { kind: 'valid', value: workflow };
+  return { ...broken(called, problem), more: others };
 }
 
-function inputsProblem({ inputs }: Workflow): string | undefined {
-  for (const [input, schema] of Object.entries(inputs)) {
+function inputsProblems({ inputs }: Workflow): readonly string[] {
+  return Object.entries(inputs).flatMap(([input, schema]) => {
     const problem = schemaProblem(schema);
-    if (problem !== undefined) return `inputs.${input}: ${problem}; ${REMEDIES['inputs']}`;
-  }
-  return undefined;
+    return problem === undefined ? [] : [`inputs.${input}: ${problem}; ${REMEDIES['inputs']}`];
+  });
 }
 
 function schemaProblem(schema: JsonObject): string | undefined {
@@ -178,18 +184,20 @@ function checked<T>(
     return broken(called, `the file: nested deeper than ${MAX_DEPTH}; make it flatter`);
   const parsed = schema.safeParse(values);
   if (parsed.success) return { kind: 'valid', value: parsed.data };
-  const [issue] = parsed.error.issues;
+  const [problem = '', ...more] = parsed.error.issues.map((each) => told(each, values, fields));
+  return { ...broken(called, problem), more };
+}
+
+function told(issue: z.core.$ZodIssue, values: unknown, fields: string): string {
   const path =
-    issue?.code === 'unrecognized_keys'
-      ? [...issue.path, issue.keys[0] ?? '']
-      : (issue?.path ?? []);
+    issue.code === 'unrecognized_keys' ? [...issue.path, issue.keys[0] ?? ''] : issue.path;
   const field = path.map((part) => (typeof part === 'number' ? part + 1 : String(part))).join('.');
   const last = path.findLast((part) => typeof part === 'string' && Object.hasOwn(REMEDIES, part));
-  const isUnknown = issue?.code === 'unrecognized_keys';
+  const isUnknown = issue.code === 'unrecognized_keys';
   const known = last === undefined ? fields : REMEDIES[String(last)];
   const remedy = !isUnknown ? known : path.length > 1 ? 'take it away or correct its name' : fields;
   const own = isUnknown && path.length > 1 ? 'it is no field here' : shownValue(values, path);
-  return broken(called, `${field === '' ? 'the file' : field}: ${own}; ${remedy}`);
+  return `${field === '' ? 'the file' : field}: ${own}; ${remedy}`;
 }
 
 function shownValue(values: unknown, path: readonly PropertyKey[]): string {

@@ -21,7 +21,10 @@ it('lists the specialists of the program and of the home, and says what is wrong
   const folder = join(home.path, 'config/agents');
   await mkdir(folder, { recursive: true });
   await writeFile(join(folder, 'writer.yaml'), 'description: Mine.\nmodel: fast\n');
-  await writeFile(join(folder, 'gardener.yaml'), 'description: Plants.\ntools: [water]\n');
+  await writeFile(
+    join(folder, 'gardener.yaml'),
+    'description: Plants.\ntools: [water]\nhurry: 1\n',
+  );
   await run('list');
   expect(said).toEqual([
     expect.stringMatching(/^analyst \(main, verbatim; list_dir, read_file/),
@@ -29,5 +32,7 @@ it('lists the specialists of the program and of the home, and says what is wrong
     expect.stringMatching(/^researcher \(main, material; web_search/),
     'writer (fast, verbatim; no tools): Mine.',
   ]);
-  await expect(run('validate')).rejects.toThrow('agents/gardener.yaml: tools: "water"');
+  await expect(run('validate')).rejects.toThrow(
+    /agents\/gardener\.yaml: tools: "water"[^\n]*\nagents\/gardener\.yaml: hurry: /,
+  );
 });

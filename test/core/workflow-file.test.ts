@@ -176,3 +176,30 @@ describe('inputs', () => {
     else expect(given && readInputs(workflow, given)).toMatchObject(expected);
   });
 });
+
+it('names everything that is wrong with a file', () => {
+  const steps = [
+    { ...STEP, kind: 'code' },
+    { ...STEP, id: 'b', retries: 9 },
+  ];
+  expect(readWorkflow({ description: '', steps }, 'w')).toMatchObject({
+    problem: expect.stringMatching(/^description: /),
+    more: [
+      expect.stringMatching(/^steps\.1\.kind: "code"/),
+      expect.stringMatching(/^steps\.2\.retries: 9/),
+    ],
+  });
+  const unknown = [
+    { ...STEP, arguments: { path: '{{ no }}' } },
+    { ...STEP, id: 'b', tool: 'nothing' },
+  ];
+  const inputs = { thing: { type: 'thing' } };
+  expect(
+    readWorkflow({ ...WORKFLOW, inputs, steps: unknown, result: '{{ nor }}' }, 'w'),
+  ).toMatchObject({
+    problem: expect.stringMatching(/^steps\.1\.arguments: \{\{ no \}\}/),
+    more: [/^steps\.2\.tool/, /^result: /, /^inputs\.thing/].map((words) =>
+      expect.stringMatching(words),
+    ),
+  });
+});

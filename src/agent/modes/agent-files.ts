@@ -87,7 +87,9 @@ export function createAgentFiles(files: GuardedFiles, folders: readonly string[]
     if ('problem' in found) return broken(found.problem);
     try {
       const read = readAgentFile(await parseYaml(found.text), name);
-      return read.kind === 'valid' ? read : broken(`${path}: ${read.problem}`);
+      if (read.kind === 'valid') return read;
+      const { problem, more = [] } = read;
+      return { ...broken(`${path}: ${problem}`), more: more.map((each) => `${path}: ${each}`) };
     } catch (error) {
       if (error instanceof YamlError) return broken(`${path}: ${error.message}`);
       throw error;
