@@ -8,7 +8,7 @@ import {
   type ReadFile,
   readCapability,
   readWorkflow,
-  WORKFLOW_ENDING,
+  WORKFLOW_ENDINGS,
 } from '../core/workflow-file.ts';
 import { CAPABILITIES_FOLDER, WORKFLOWS_FOLDER } from '../core/workflow-folders.ts';
 import type { GuardedFiles } from '../lib/guarded-files.ts';
@@ -28,14 +28,21 @@ const MAX_BYTES = 65_536;
 
 export function createWorkflowFiles(files: GuardedFiles, workspace: () => string): WorkflowFiles {
   async function names(folder: string): Promise<readonly string[]> {
+    return [...(await paths(folder)).keys()];
+  }
+
+  /** By name, in their order. */
+  async function paths(folder: string): Promise<ReadonlyMap<string, string>> {
     try {
       const { entries } = await files.list(workspace(), folder, { maxEntries: MAX_FILES });
-      const found = entries.filter(
-        ({ name, kind }) => kind === 'file' && name.endsWith(WORKFLOW_ENDING),
+      const found = WORKFLOW_ENDINGS.toReversed().flatMap((ending) =>
+        entries
+          .filter(({ name, kind }) => kind === 'file' && name.endsWith(ending))
+          .map(({ name }) => [name.slice(0, -ending.length), `${folder}/${name}`] as const),
       );
-      return found.map(({ name }) => name.slice(0, -WORKFLOW_ENDING.length)).sort();
+      return new Map([...new Map(found)].sort(([one], [other]) => (one < other ? -1 : 1)));
     } catch (error) {
-      if (error instanceof GuardedFileError) return [];
+      if (error instanceof GuardedFileError) return new Map();
       throw error;
     }
   }
@@ -45,7 +52,7 @@ export function createWorkflowFiles(files: GuardedFiles, workspace: () => string
     name: string,
     check: (values: unknown, name: string) => ReadFile<T>,
   ): Promise<ReadFile<T>> {
-    const path = `${folder}/${name}${WORKFLOW_ENDING}`;
+    const path = (await paths(folder)).get(name) ?? `${folder}/${name}${WORKFLOW_ENDINGS[0]}`;
     try {
       const bytes = await files.read(workspace(), path, { maxBytes: MAX_BYTES });
       const found = check(await parseYaml(bytes.toString('utf8')), name);
@@ -72,11 +79,8 @@ export function createWorkflowFiles(files: GuardedFiles, workspace: () => string
     const value = { workflow, capabilities };
     const problem = definitionProblem(value);
     if (problem === undefined) return { kind: 'valid', value };
-    return {
-      kind: 'broken',
-      name,
-      problem: `${WORKFLOWS_FOLDER}/${name}${WORKFLOW_ENDING}: ${problem}`,
-    };
+    const path = (await paths(WORKFLOWS_FOLDER)).get(name) ?? name;
+    return { kind: 'broken', name, problem: `${path}: ${problem}` };
   }
 
   async function whole(name: string): Promise<ReadFile<Definition>> {

@@ -6,7 +6,8 @@ import { valueProblems } from './value-problem.ts';
 
 export const AGENTS_FOLDER = 'agents';
 export const PROMPTS_FOLDER = 'prompts';
-export const AGENT_ENDING = '.yaml';
+/** Where a file is there twice, the first counts. */
+export const AGENT_ENDINGS = ['.yaml', '.yml'] as const;
 /** What the supervisor says instead of a name. */
 export const FINISH = 'FINISH';
 

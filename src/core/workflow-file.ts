@@ -11,7 +11,8 @@ import { STEP_NAME } from './workflow-path.ts';
 import { INPUT } from './workflow-state.ts';
 import { badPlaceholder } from './workflow-template.ts';
 
-export const WORKFLOW_ENDING = '.yaml';
+/** Where a file is there twice, the first counts. */
+export const WORKFLOW_ENDINGS = ['.yaml', '.yml'] as const;
 
 export type ReadFile<T> =
   | { readonly kind: 'valid'; readonly value: T }

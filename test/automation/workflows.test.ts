@@ -45,7 +45,7 @@ async function makeWorkspace() {
 
 async function makeRuns(maxRunning = 2) {
   const { files, folder } = await makeWorkspace();
-  await writeFile(join(folder, 'workflows/short.yaml'), SAY);
+  await writeFile(join(folder, 'workflows/short.yml'), SAY);
   const clock = createMovableClock(0);
   const store = await openEmbeddedStore({ path: join(folder, 'state.db'), clock, log });
   onTestFinished(() => store[Symbol.asyncDispose]());

@@ -20,7 +20,7 @@ it('lists the specialists of the program and of the home, and says what is wrong
   expect(said.splice(0)).toEqual(['All can be used: 3 specialists.']);
   const folder = join(home.path, 'config/agents');
   await mkdir(folder, { recursive: true });
-  await writeFile(join(folder, 'writer.yaml'), 'description: Mine.\nmodel: fast\n');
+  await writeFile(join(folder, 'writer.yml'), 'description: Mine.\nmodel: fast\n');
   await writeFile(
     join(folder, 'gardener.yaml'),
     'description: Plants.\ntools: [water]\nhurry: 1\n',

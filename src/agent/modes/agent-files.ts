@@ -3,7 +3,7 @@
 // on. Links are not followed; a file that cannot be used says why.
 
 import {
-  AGENT_ENDING,
+  AGENT_ENDINGS,
   AGENTS_FOLDER,
   type AgentFile,
   type DeclaredAgent,
@@ -41,10 +41,11 @@ export function createAgentFiles(files: GuardedFiles, folders: readonly string[]
   async function namesIn(folder: string): Promise<readonly string[]> {
     try {
       const { entries } = await files.list(folder, AGENTS_FOLDER, { maxEntries: MAX_FILES });
-      const found = entries.filter(
-        ({ name, kind }) => kind === 'file' && name.endsWith(AGENT_ENDING),
+      return AGENT_ENDINGS.flatMap((ending) =>
+        entries
+          .filter(({ name, kind }) => kind === 'file' && name.endsWith(ending))
+          .map(({ name }) => name.slice(0, -ending.length)),
       );
-      return found.map(({ name }) => name.slice(0, -AGENT_ENDING.length));
     } catch (error) {
       if (error instanceof GuardedFileError) return [];
       throw error;
@@ -80,9 +81,11 @@ export function createAgentFiles(files: GuardedFiles, folders: readonly string[]
   }
 
   async function agentIn(folder: string, name: string): Promise<ReadAgent<AgentFile>> {
-    const path = `${AGENTS_FOLDER}/${name}${AGENT_ENDING}`;
     const broken = (problem: string) => ({ kind: 'broken', name, problem }) as const;
-    const found = await textIn(folder, path);
+    const [first, second] = AGENT_ENDINGS.map((ending) => `${AGENTS_FOLDER}/${name}${ending}`);
+    const own = first === undefined ? undefined : await textIn(folder, first);
+    const path = (own === undefined ? second : first) ?? name;
+    const found = own ?? (await textIn(folder, path));
     if (found === undefined) return broken(`${path}: it was taken away`);
     if ('problem' in found) return broken(found.problem);
     try {
