@@ -16,7 +16,15 @@ export const valueProblem = (error: z.ZodError, values: unknown, ...known: Known
 
 /** All of them, in the order in which they were found. */
 export const valueProblems = (error: z.ZodError, values: unknown, ...known: Known) =>
-  error.issues.map((issue) => problemOf(issue, values, ...known));
+  eachIssue(error).map((issue) => problemOf(issue, values, ...known));
+
+/** Fields that there are not, one by one. */
+export const eachIssue = ({ issues }: z.ZodError): readonly z.core.$ZodIssue[] =>
+  issues.flatMap((issue): readonly z.core.$ZodIssue[] =>
+    issue.code === 'unrecognized_keys'
+      ? issue.keys.map((key) => ({ ...issue, keys: [key] }))
+      : [issue],
+  );
 
 function problemOf(
   issue: z.core.$ZodIssue | undefined,

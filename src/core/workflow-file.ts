@@ -4,6 +4,7 @@
 
 import { z } from 'zod';
 import type { JsonObject } from './config-json.ts';
+import { eachIssue } from './value-problem.ts';
 import { namesProblems, placeholderProblem } from './workflow-check.ts';
 import { conditionSchema } from './workflow-condition.ts';
 import type { Capability, Step, Workflow } from './workflow-definition.ts';
@@ -185,7 +186,7 @@ function checked<T>(
     return broken(called, `the file: nested deeper than ${MAX_DEPTH}; make it flatter`);
   const parsed = schema.safeParse(values);
   if (parsed.success) return { kind: 'valid', value: parsed.data };
-  const [problem = '', ...more] = parsed.error.issues.map((each) => told(each, values, fields));
+  const [problem = '', ...more] = eachIssue(parsed.error).map((each) => told(each, values, fields));
   return { ...broken(called, problem), more };
 }
 

@@ -23,7 +23,7 @@ it('lists the specialists of the program and of the home, and says what is wrong
   await writeFile(join(folder, 'writer.yml'), 'description: Mine.\nmodel: fast\n');
   await writeFile(
     join(folder, 'gardener.yaml'),
-    'description: Plants.\ntools: [water]\nhurry: 1\n',
+    'description: Plants.\ntools: [water]\nhurry: 1\nslow: 2\n',
   );
   await run('list');
   expect(said).toEqual([
@@ -33,6 +33,6 @@ it('lists the specialists of the program and of the home, and says what is wrong
     'writer (fast, verbatim; no tools): Mine.',
   ]);
   await expect(run('validate')).rejects.toThrow(
-    /agents\/gardener\.yaml: tools: "water"[^\n]*\nagents\/gardener\.yaml: hurry: /,
+    /agents\/gardener\.yaml: tools: "water"[^\n]*\nagents\/gardener\.yaml: hurry: .*\nagents\/gardener\.yaml: slow: /,
   );
 });
