@@ -41,8 +41,8 @@ import { type SpendingGuard, SpendingRefusedError } from './spending.ts';
 import { Thread } from './thread.ts';
 import { createTokenCorrection, type TokenCorrection } from './token-correction.ts';
 import type { TurnContext } from './turn-context.ts';
-import { TurnRights } from './turn-rights.ts';
 import { TurnNotices } from './turn-notices.ts';
+import { TurnRights } from './turn-rights.ts';
 import { TurnTime } from './turn-time.ts';
 
 export type AgentDeps = NoteSources & {
