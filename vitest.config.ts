@@ -6,8 +6,8 @@ export default defineConfig({
     reporters: ['default', './test/support/closing-line.ts'],
     pool: 'forks',
     maxWorkers: 2,
-    testTimeout: 20_000,
-    hookTimeout: 30_000,
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
     env: { TZ: 'UTC' },
   },
 });
