@@ -100,7 +100,7 @@ describe('a program in a container', () => {
     await writeFile(join(workspace, '.env'), 'KEY=of the person');
     const ann = { person: { notes: 'people/ann/' } };
     const script = `cat people/*/*.md people/*/*/*.md memory/*.md .env; ls ${home}; echo x > people/ann/x;
-      echo x > .git/hooks/pre-commit; echo x > people/bob/x; echo x > /usr/x; echo x > /root/x; ls /etc; cat /proc/net/dev; true`;
+      echo x > .git/hooks/pre-commit; echo x > people/bob/x; echo x > /usr/x; echo x > /opt/x; ls /etc; cat /proc/net/dev; true`;
     const { text } = await call('exec', { script }, ann);
     expect(text).toContain('note of people/ann/memory');
     expect(text).not.toMatch(/note of people\/bob|note of memory|of the person|config\.json|eth0/);
