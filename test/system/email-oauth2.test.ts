@@ -96,8 +96,9 @@ describe.skipIf(absent !== undefined)('a mailbox by OAuth2', () => {
     await channel.send(answerTo(firstOf(host), 'Yes.'), sending());
     expect(tokens.requests).toHaveLength(before + 1);
     tokens.revoke();
-    const runs = host.statuses.length;
     await servers.restartImap();
+    await host.until(() => tokens.requests.length === before + 2, WAIT_MS);
+    const runs = host.statuses.length;
     await host.until(
       () => host.statuses.slice(runs).some(({ kind }) => kind === 'running'),
       WAIT_MS,
