@@ -2,6 +2,8 @@
 // other names of a parameter, numbers as text, lists for strings, JSON inside strings. It never
 // invents a value, and keys that reach into prototypes are dropped at every depth.
 
+import { type ReadJson, readJson } from './read-json.ts';
+
 /** The part of JSON Schema that decides on coercion. */
 export type ShapeSchema = {
   readonly type?: string;
@@ -19,20 +21,11 @@ const MAX_DEPTH = 50;
 const FENCED = /^```(?:json)?\s*\n([\s\S]*?)\n?```$/;
 const NUMBER = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i;
 
-export type ParsedArguments =
-  | { readonly kind: 'parsed'; readonly value: unknown }
-  | { readonly kind: 'unreadable'; readonly problem: string };
-
 /** Reads the model's argument text. No text at all means no arguments. */
-export function parseArguments(text: string): ParsedArguments {
+export function parseArguments(text: string): ReadJson {
   const trimmed = text.trim();
   if (trimmed === '') return { kind: 'parsed', value: {} };
-  const inner = FENCED.exec(trimmed)?.[1] ?? trimmed;
-  try {
-    return { kind: 'parsed', value: JSON.parse(inner) };
-  } catch (error) {
-    return { kind: 'unreadable', problem: error instanceof Error ? error.message : '' };
-  }
+  return readJson(FENCED.exec(trimmed)?.[1] ?? trimmed);
 }
 
 /**

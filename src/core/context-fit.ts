@@ -1,11 +1,12 @@
 // Keeps a thread below the hard limit: whole oldest turns go first, then the oldest tool results of
-// the turn that runs, then the middle of its longest texts. Every step leaves a marker. The
-// transcript on disk keeps everything.
+// the turn that runs and what its oldest calls were given, then the middle of its longest texts. Every
+// step leaves a marker. The transcript on disk keeps everything.
 
 import { clearedResult, isCleared } from './clear-results.ts';
 import type { TurnId } from './ids.ts';
+import { shortArguments } from './short-arguments.ts';
 import { entriesTokens, entryTokens } from './tokens.ts';
-import type { TranscriptEntry } from './transcript.ts';
+import type { AssistantEntry, TranscriptEntry } from './transcript.ts';
 import { truncateText } from './truncate.ts';
 
 export type FittedThread = {
@@ -31,7 +32,7 @@ export function fitEntries(
   const others = entries.filter(({ role }) => role !== 'summary');
   const dropped = dropOldestTurns(others, current, maxTokens - entriesTokens(summaries));
   const fitted = { ...dropped, entries: [...summaries, ...dropped.entries] };
-  const shrunk = shrinkToolResults(fitted.entries, maxTokens, canReadBack);
+  const shrunk = shrinkOldest(fitted.entries, maxTokens, canReadBack);
   return { entries: shortenTexts(shrunk, maxTokens), omitted: fitted.omitted };
 }
 
@@ -67,19 +68,34 @@ const turnOf = (entry: TranscriptEntry | undefined) =>
 const isMessage = ({ role }: TranscriptEntry) =>
   role === 'user' || role === 'assistant' || role === 'tool';
 
-function shrinkToolResults(
+/** From the oldest round on, because what was read and written last is needed most. */
+function shrinkOldest(
   entries: readonly TranscriptEntry[],
   maxTokens: number,
   canReadBack: boolean,
 ) {
   let excess = entriesTokens(entries) - maxTokens;
   return entries.map((entry): TranscriptEntry => {
-    if (excess <= 0 || entry.role !== 'tool' || isCleared(entry)) return entry;
-    const smaller = clearedResult(entry, undefined, canReadBack);
-    if (smaller.text.length >= entry.text.length) return entry;
-    excess -= entryTokens(entry) - entryTokens(smaller);
+    if (excess <= 0) return entry;
+    const smaller = smallerEntry(entry, canReadBack);
+    const freed = entryTokens(entry) - entryTokens(smaller);
+    if (freed <= 0) return entry;
+    excess -= freed;
     return smaller;
   });
+}
+
+function smallerEntry(entry: TranscriptEntry, canReadBack: boolean): TranscriptEntry {
+  if (entry.role === 'assistant') return withShortCalls(entry);
+  if (entry.role !== 'tool' || isCleared(entry)) return entry;
+  return clearedResult(entry, undefined, canReadBack);
+}
+
+function withShortCalls(entry: AssistantEntry): AssistantEntry {
+  const toolCalls = entry.toolCalls.map((call) => {
+    return { ...call, arguments: shortArguments(call.arguments) };
+  });
+  return { ...entry, toolCalls };
 }
 
 function shortenTexts(entries: readonly TranscriptEntry[], maxTokens: number) {

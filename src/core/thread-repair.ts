@@ -5,6 +5,7 @@
 import { type AttachedMedia, isImage } from './attached.ts';
 import { summaryText } from './context-marks.ts';
 import { type CallId, callId } from './ids.ts';
+import { readJson } from './read-json.ts';
 import type {
   AssistantEntry,
   ModelMessage,
@@ -217,10 +218,8 @@ function wellFormedArguments(json: string): string {
 }
 
 function parsesToObject(json: string): boolean {
-  try {
-    const value: unknown = JSON.parse(json);
-    return typeof value === 'object' && value !== null && !Array.isArray(value);
-  } catch {
-    return false;
-  }
+  const read = readJson(json);
+  if (read.kind === 'unreadable') return false;
+  const { value } = read;
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -54,6 +54,36 @@ describe('fitting a thread', () => {
     expect(kept.slice(2)).toEqual(entries.slice(2));
   });
 
+  it('shortens what the oldest calls of a long turn were given, and leaves their shape', () => {
+    const wrote = (id: string, given: string): TranscriptEntry => ({
+      role: 'assistant',
+      turnId: CURRENT,
+      text: '',
+      toolCalls: [{ id: callId(id), name: 'write_file', arguments: given }],
+      thinking: [],
+      model: 'm',
+      at: 99,
+    });
+    const file = (path: string) =>
+      JSON.stringify({ path, parts: [{ text: `start${'w'.repeat(8000)}end` }], size: 8008 });
+    const [oldest, cut, newest] = [file('a'), file('b').slice(0, -10), file('c')];
+    const entries = [question, wrote('a', oldest), wrote('b', cut), wrote('c', newest)];
+    const { entries: kept } = fitEntries(entries, CURRENT, 2600);
+    expect(entriesTokens(kept)).toBeLessThanOrEqual(2600);
+    const [first, second, third] = kept.slice(1).map((entry) => {
+      return entry.role === 'assistant' ? entry.toolCalls[0]?.arguments : undefined;
+    });
+    expect(JSON.parse(first ?? '')).toEqual({
+      path: 'a',
+      parts: [{ text: expect.stringMatching(/^startw+\n\[truncated, [^\]]+\]\nw+end$/) }],
+      size: 8008,
+    });
+    expect(JSON.parse(second ?? '')).toEqual({
+      unreadable: expect.stringMatching(/^\{"path":"b".+truncated/s),
+    });
+    expect(third).toBe(newest);
+  });
+
   it('cuts the middle out of a message that is too long by itself', () => {
     const huge: TranscriptEntry = { ...question, text: `start${'x'.repeat(100_000)}end` };
     const { entries: kept } = fitEntries([huge], CURRENT, 1000);

@@ -8,6 +8,7 @@ import type { TranscriptEntry } from '../../src/core/transcript.ts';
 import { threadFaults } from '../support/thread-faults.ts';
 
 const TURN = turnId('terminal:local#1');
+const DEEP = `{"a":${'['.repeat(20_000)}${']'.repeat(20_000)}}`;
 
 const user = (text: string, turn = TURN): TranscriptEntry => ({
   role: 'user',
@@ -98,6 +99,7 @@ describe('a repaired thread', () => {
       toolCalls: [
         { id: callId('functions.x:0'), name: 'read file', arguments: '{"path":"a' },
         { id: callId('b'), name: 'time', arguments: '' },
+        { id: callId('c'), name: 'plan', arguments: DEEP },
       ],
       thinking: [],
       model: 'm',
@@ -109,6 +111,8 @@ describe('a repaired thread', () => {
       toolCalls: [
         { name: 'read_file', arguments: '{"unreadable":"{\\"path\\":\\"a"}' },
         { name: 'time', arguments: '{}' },
+        // To write a thing nested like this again would overflow the stack.
+        { name: 'plan', arguments: JSON.stringify({ unreadable: DEEP }) },
       ],
     });
   });

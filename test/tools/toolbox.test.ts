@@ -119,6 +119,18 @@ describe('the toolbox', () => {
     }
   });
 
+  test('says of arguments that end in the middle that they were too much for one answer', async () => {
+    const { call } = await createWorkspace();
+    for (const input of ['{"path": ', '{"path": "a", "content": "so f', '{"path":"a"']) {
+      const { text } = await call('write_file', input);
+      expect(text).toContain('the length limit');
+    }
+    const { text } = await call('write_file', "{'path': 'a'}");
+    expect(text).not.toContain('the length limit');
+    const deep = `{"path":"a","content":${'['.repeat(20_000)}${']'.repeat(20_000)}}`;
+    expect((await call('write_file', deep)).text).toContain('nested too deep');
+  });
+
   test('success is a field: a result that reads like an error is still one', async () => {
     const { bound, context } = await createOneTool(async () => 'Error: this is the content');
     expect(await bound.run(context)).toEqual({ status: 'ok', text: 'Error: this is the content' });
