@@ -1,10 +1,12 @@
 // Whether what the file of a workflow names is there: values that templates and conditions ask for,
 // steps, and capabilities with what their prompts want to know.
 
+import { headOf } from './cut.ts';
 import { mayBeTool } from './known-tool.ts';
 import { type Condition, namedIn } from './workflow-condition.ts';
 import type { Definition, Step, Workflow } from './workflow-definition.ts';
 import { rootOf } from './workflow-path.ts';
+import { stepsNeverBegun } from './workflow-reach.ts';
 import { INPUT } from './workflow-state.ts';
 import { badPlaceholder, pathsIn } from './workflow-template.ts';
 
@@ -26,7 +28,7 @@ const NO_STEPS = [
 export const isStepTool = (tool: string) => !NO_STEPS.includes(tool);
 
 export const placeholderProblem = (field: string, inner: string) =>
-  `${field}: {{ ${inner.slice(0, MAX_SHOWN_CHARS)} }} is no path; write names with dots, like {{ input.topic }}`;
+  `${field}: {{ ${headOf(inner, MAX_SHOWN_CHARS)} }} is no path; write names with dots, like {{ input.topic }}`;
 
 /** Undefined where all fits together. */
 export function definitionProblem({ workflow, capabilities }: Definition): string | undefined {
@@ -57,8 +59,19 @@ export function namesProblems(workflow: Workflow): readonly string[] {
     ...steps.map((step, index) => stepProblem(step, index, names)),
     conditionProblem('complete', complete, names),
     templateProblem('result', result ?? '', names),
-  ];
-  return found.filter((problem) => problem !== undefined);
+  ].filter((problem) => problem !== undefined);
+  return found.length > 0 ? found : neverBegunProblems(steps);
+}
+
+function neverBegunProblems(steps: Workflow['steps']): readonly string[] {
+  const never = stepsNeverBegun(steps);
+  return steps.flatMap(({ id }, index) =>
+    never.includes(id)
+      ? [
+          `steps.${index + 1}.when: "${id}" can never begin, as what it waits for only comes behind it; let it wait for an earlier step or for input`,
+        ]
+      : [],
+  );
 }
 
 type Names = { readonly known: readonly string[]; readonly ids: readonly string[] };

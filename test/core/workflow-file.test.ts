@@ -58,6 +58,22 @@ describe('a file that is wrong names field, value and remedy', () => {
       /^complete: there is no step "z"; there is a, b$/,
     ],
     [
+      'steps that wait for each other',
+      {
+        ...WORKFLOW,
+        steps: [
+          { ...STEP, when: { or: [{ done: 'b' }, { and: [{ failed: 'c' }, { done: 'a' }] }] } },
+          { ...STEP, id: 'b', when: { present: 'a.text' } },
+          {
+            ...STEP,
+            id: 'c',
+            when: { or: [{ done: 'b' }, { equals: { path: 'input.x', value: 1 } }] },
+          },
+        ],
+      },
+      /^steps\.1\.when: "a" can never begin, as what it waits for only comes behind it/,
+    ],
+    [
       'a value that nothing sets',
       { ...WORKFLOW, result: '{{ z.text }}' },
       /^result: \{\{ z\.text \}\} is set by nothing; there is input, a, b$/,
