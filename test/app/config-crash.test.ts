@@ -33,4 +33,4 @@ test(`killed ${KILLS} times while saving, the file is always whole`, async () =>
   } finally {
     await rm(root, { recursive: true, force: true });
   }
-}, 40_000);
+});

@@ -8,7 +8,7 @@ import { type GatewayProcess, makeTestHome, type TestHome } from '../support/gat
 import { type LlmServer, startLlmServer } from '../support/llm-server.ts';
 import { runNanobot } from './run-nanobot.ts';
 
-const DEADLINE_MS = 10_000;
+const DEADLINE_MS = 45_000;
 
 let home: TestHome;
 let server: LlmServer;

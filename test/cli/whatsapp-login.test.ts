@@ -12,8 +12,8 @@ import { trustVariables } from '../support/whatsapp-server/trust.ts';
 import { runNanobot, type TemporaryHome, temporaryHome } from './run-nanobot.ts';
 
 /** Several processes, one after the other. */
-const LONG_MS = 60_000;
-const SOON = { timeout: 10_000 };
+const LONG_MS = 120_000;
+const SOON = { timeout: 45_000 };
 const LOGIN = ['channels', 'login', 'whatsapp'];
 
 let home: TemporaryHome;

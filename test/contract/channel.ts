@@ -31,7 +31,7 @@ export type ChannelRig = AsyncDisposable & {
   refuseNextSend?(): void;
 };
 
-const LONG_WAIT_MS = 10_000;
+const LONG_WAIT_MS = 45_000;
 
 export function channelContract(name: string, startRig: () => Promise<ChannelRig>): void {
   describe(`${name} keeps the channel contract`, () => {

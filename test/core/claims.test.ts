@@ -3,6 +3,7 @@
 
 import { describe, expect, it } from 'vitest';
 import { claimsOf, supports } from '../../src/core/claims.ts';
+import { cpuMs } from '../support/cpu-time.ts';
 
 const kindsOf = (text: string) => claimsOf(text).map(({ kind }) => kind);
 
@@ -138,11 +139,11 @@ describe('a claim', () => {
     const text = 'I have put it as the list says and we ich habe das so und so gehört. '.repeat(
       5000,
     );
-    const started = performance.now();
+    const started = cpuMs();
     claimsOf(text);
     claimsOf('a'.repeat(200_000));
     claimsOf('I '.repeat(100_000));
-    expect(performance.now() - started).toBeLessThan(1000);
+    expect(cpuMs() - started).toBeLessThan(1000);
   });
 });
 
@@ -165,9 +166,9 @@ it('what a tool can do is what it vouches for', () => {
 it('takes no time for an answer of blank lines', () => {
   const blank = '\n'.repeat(20_000);
   const took = [1, 2, 3].map(() => {
-    const started = performance.now();
+    const started = cpuMs();
     for (const before of ['', 'Dear Olga,\n', 'A draft:\n']) claimsOf(`${before}${blank}`);
-    return performance.now() - started;
+    return cpuMs() - started;
   });
   expect(Math.min(...took)).toBeLessThan(200);
 });

@@ -12,6 +12,7 @@ import {
 } from '../../src/core/group-talk.ts';
 import { channelName, chatId, DEFAULT_ACCOUNT, messageId, userId } from '../../src/core/ids.ts';
 import type { HeardLine, InboundMessage, PersonSender } from '../../src/core/message.ts';
+import { cpuMs } from '../support/cpu-time.ts';
 
 type Said = InboundMessage & { readonly sender: PersonSender };
 
@@ -61,10 +62,10 @@ describe('a name by which the agent is called', () => {
   });
 
   it('is looked for in bounded time, whatever the text and the name', () => {
-    const startedAt = performance.now();
+    const startedAt = cpuMs();
     expect(callsByName('a'.repeat(50_000), [`${'a*'.repeat(30)}b`])).toBe(false);
     expect(callsByName('a '.repeat(50_000), [`${'a* '.repeat(30)}b`])).toBe(false);
-    expect(performance.now() - startedAt).toBeLessThan(1000);
+    expect(cpuMs() - startedAt).toBeLessThan(1000);
   });
 });
 

@@ -13,7 +13,7 @@ import { AGENT, mailsIn, sendAsPerson } from '../support/mail-servers-host.ts';
 const absent = mailServersAbsent();
 if (absent !== undefined) console.log(`skipped: kill -9 with mail in flight (${absent})`);
 
-const TEST_TIMEOUT_MS = 90_000;
+const TEST_TIMEOUT_MS = 120_000;
 const CHAT = 901;
 
 describe.skipIf(absent !== undefined)('kill -9 with mail and Telegram in flight', () => {
@@ -71,7 +71,7 @@ describe.skipIf(absent !== undefined)('kill -9 with mail and Telegram in flight'
 
   /** Mail from before the first look at the mailbox is never answered. */
   async function mailboxFollowed() {
-    const late = AbortSignal.timeout(20_000);
+    const late = AbortSignal.timeout(45_000);
     for (;;) {
       const response = await fetch(`${gateway.address}/readyz`, {
         headers: gateway.credentials,

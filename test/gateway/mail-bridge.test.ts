@@ -170,7 +170,7 @@ async function makeRig() {
     /** The newest note of so many. */
     async shown(count: number): Promise<OutboundMessage> {
       const asked = async () => (await notes()).filter(({ choices }) => choices !== undefined);
-      await expect.poll(async () => (await asked()).length, { timeout: 5000 }).toBe(count);
+      await expect.poll(async () => (await asked()).length, { timeout: 45_000 }).toBe(count);
       const note = (await asked()).at(-1);
       if (note === undefined) throw new Error('nothing was asked');
       return note;
@@ -326,7 +326,7 @@ describe('a mail that the owner answers', () => {
     const gated = await Promise.all(both.map((each) => rig.bridge.dictated(each)));
     for (const each of gated) await each?.before?.();
     await expect
-      .poll(async () => (await rig.notes()).at(-1)?.markdown, { timeout: 5000 })
+      .poll(async () => (await rig.notes()).at(-1)?.markdown, { timeout: 45_000 })
       .toContain('> one\n> two');
     await rig.press((await rig.notes()).at(-1) as OutboundMessage, 'Send');
     expect((await rig.mails()).map(({ markdown }) => markdown)).toEqual(['one\ntwo']);

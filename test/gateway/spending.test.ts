@@ -4,7 +4,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Refusal, Reservation } from '../../src/agent/spending.ts';
 import { limitsSchema } from '../../src/core/config-limits.ts';
 import { channelName, chatId, DEFAULT_ACCOUNT, userId } from '../../src/core/ids.ts';
@@ -154,16 +154,14 @@ describe('a model whose price nobody knows', () => {
     expect(told).toEqual([]);
     await ask('7', 'x/y');
     await ask('7', 'x/y');
-    await vi.waitFor(() => expect(told).toHaveLength(1));
+    await expect.poll(() => told).toHaveLength(1);
     expect(told[0]).toMatchObject({ id: 'budget/2026-01-15/unpriced/x/y', chat: 'owner' });
     expect(told[0]?.markdown).toMatch(
       /^What `x\/y` costs is not known to me, .*30 USD .* and 150 .*`models\.prices`/,
     );
     await clock.advance(86_400_000);
     await ask('7', 'x/y');
-    await vi.waitFor(() =>
-      expect(told.map(({ id }) => id)).toContain('budget/2026-01-16/unpriced/x/y'),
-    );
+    await expect.poll(() => told.map(({ id }) => id)).toContain('budget/2026-01-16/unpriced/x/y');
     budget = { totalMoneyPerDay: 1 };
     finish(await ask('8', 'x/y'), 20_000, 3000);
     expect(await ask('7', 'x/y')).toMatchObject({
@@ -186,7 +184,7 @@ describe('a model whose price nobody knows', () => {
       });
       expect((await ask('7', 'ollama/y')).kind).toBe('reserved');
     }
-    await vi.waitFor(() => expect(told.at(-1)?.markdown).toContain('so I do not ask it'));
+    await expect.poll(() => told.at(-1)?.markdown).toContain('so I do not ask it');
     budget = { totalTokensPerDay: 1_000_000, unpriced: 'refuse' };
     expect((await ask('7', 'x/y')).kind).toBe('reserved');
   });

@@ -1,7 +1,7 @@
 // The decisions below the notice about a stranger: the same as the commands, by a number where there
 // are no buttons, and only an owner's.
 
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { makePeopleRig, OWNER } from './people-rig.ts';
 
 const EVE = '666';
@@ -66,7 +66,7 @@ describe('an owner who answers the notice', () => {
     await rig.restart();
     const stop = new AbortController();
     const running = rig.questions.run(stop.signal);
-    await vi.waitFor(async () => expect(await rig.queued()).toEqual(['hello', 'let me in']));
+    await expect.poll(() => rig.queued()).toEqual(['hello', 'let me in']);
     expect(await rig.people.pairing.roleOf('chat', [EVE])).toBe('trusted');
     stop.abort();
     await running;
@@ -85,8 +85,8 @@ describe('an owner who answers the notice', () => {
     await rig.restart();
     const stop = new AbortController();
     const running = rig.questions.run(stop.signal);
-    await vi.waitFor(async () => expect(await rig.questions.open()).toEqual([]));
-    await vi.waitFor(async () => expect(await rig.queued()).toEqual(['hello', 'let me in']));
+    await expect.poll(() => rig.questions.open()).toEqual([]);
+    await expect.poll(() => rig.queued()).toEqual(['hello', 'let me in']);
     stop.abort();
     await running;
     const told = await rig.sentTo(OWNER);

@@ -35,7 +35,7 @@ const MAX_GROWTH_BYTES = 600_000_000;
 const MAX_LEAK_BYTES = 150_000_000;
 /** The two cores of a test machine may be busy. */
 const MAX_BLOCKED_MS = 1500;
-const MAX_MAIL_MS = 12_000;
+const MAX_MAIL_MS = 30_000;
 
 const reader = new MailReader({ clock: systemClock, lookup: testLookup });
 const delay = monitorEventLoopDelay({ resolution: 10 });
@@ -116,7 +116,7 @@ describe('a bomb is read within its limits or named', () => {
       expect(performance.now() - began).toBeLessThan(MAX_MAIL_MS);
       expect(message.text.length).toBeLessThan(150_000);
     },
-    20_000,
+    60_000,
   );
 });
 
@@ -180,5 +180,5 @@ describe('after all of them', () => {
     expect(after - rssBefore).toBeLessThan(MAX_GROWTH_BYTES);
     for (const { raw } of bombSamples()) await arrive(raw);
     expect(process.memoryUsage.rss() - after).toBeLessThan(MAX_LEAK_BYTES);
-  }, 30_000);
+  });
 });

@@ -243,7 +243,8 @@ describe('a name that changes its mind', () => {
       rules: () => ({ ports: [port], allowPrivateHosts: [] }),
       resolver: async () => answers[asked++] ?? ['127.0.0.1'],
     });
-    const once = () => fetch(`http://rebind.test:${port}/`, { signal: AbortSignal.timeout(5000) });
+    const once = () =>
+      fetch(`http://rebind.test:${port}/`, { signal: AbortSignal.timeout(45_000) });
     expect(await reasonOf(once())).toBe('private_address');
     expect(await reasonOf(once())).toBe('private_address');
     expect([asked, hits]).toEqual([2, 0]);

@@ -39,7 +39,7 @@ beforeAll(async () => {
     coalesce: { quietMs: 50 },
   });
   gateway = await home.start();
-}, 60_000);
+});
 
 afterAll(async () => {
   await home[Symbol.asyncDispose]();
@@ -196,7 +196,7 @@ describe('a thousand malformed updates', () => {
       }
     }
     await telegram.waitFor(() => telegram.unconfirmed.length === 0, 60_000);
-    for (let n = 0; n < GOOD; n += 1) await telegram.waitFor(() => answered(FIRST + n), 20_000);
+    for (let n = 0; n < GOOD; n += 1) await telegram.waitFor(() => answered(FIRST + n));
     const asked = model.requests.map(({ lastUserText }) => lastUserText);
     expect(asked.filter((text) => text.includes('evil'))).toEqual([]);
     expect(asked).toHaveLength(GOOD);
@@ -210,5 +210,5 @@ describe('a thousand malformed updates', () => {
     }
     expect(telegram.violations).toEqual([]);
     expect(await gateway.stop()).toBe(0);
-  }, 120_000);
+  });
 });

@@ -7,7 +7,7 @@ import { off, type ScriptedControl, scriptedControl, unlinked } from './channel-
 import { type HttpRig, type ServerEvent, startHttp } from './http-rig.ts';
 
 const JSON_TYPE = { 'content-type': 'application/json' };
-const SOON = { timeout: 5000 };
+const SOON = { timeout: 45_000 };
 const LOGIN = '/api/channels/pigeon/login';
 
 /** Begins a login and reads what comes until the server ends it. */

@@ -121,7 +121,7 @@ test('a server at an address: called with its login, found again when it forgot 
       await rig.clock.advance(1000);
       return Promise.race([cut, undefined]);
     };
-    await expect.poll(later, { interval: 20, timeout: 10_000 }).toMatchObject({
+    await expect.poll(later, { interval: 20, timeout: 45_000 }).toMatchObject({
       status: 'failed',
       text: expect.stringContaining('whether it was done is not known'),
     });
@@ -152,7 +152,7 @@ test('a server at an address: called with its login, found again when it forgot 
         (await rig.call('mcp_remote_greet', { name: 'Di' })).text
       );
     },
-    { interval: 20, timeout: 10_000 },
+    { interval: 20, timeout: 45_000 },
   );
   await waiting.toMatch(/hello Di/);
 });

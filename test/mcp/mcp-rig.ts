@@ -101,7 +101,7 @@ export async function createMcpRig(
       return server !== undefined && 'reason' in server ? server.reason : '';
     },
     reaches: (name: string, kind: ToolServerState['kind']) =>
-      expect.poll(() => stateOf(name), { timeout: 10_000, interval: 10 }).toBe(kind),
+      expect.poll(() => stateOf(name), { timeout: 45_000, interval: 10 }).toBe(kind),
     async call(name: string, input: unknown = {}) {
       const bound = toolbox.bind(name, JSON.stringify(input));
       return bound.kind === 'refused' ? bound.outcome : bound.run(context);

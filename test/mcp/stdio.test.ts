@@ -67,7 +67,7 @@ test('a server on this machine: its tools are offered, called, bounded and marke
 
   await rig.call('mcp_calc_grow');
   await expect
-    .poll(() => rig.names(), { interval: 10, timeout: 10_000 })
+    .poll(() => rig.names(), { interval: 10, timeout: 45_000 })
     .toContain('mcp_calc_grown');
   expect(rig.toolbox.offered(rig.context.rights).specs[0]).toBe(add);
 
@@ -89,7 +89,7 @@ test('a server on this machine: its tools are offered, called, bounded and marke
   const ended = rig.end();
   await rig.clock.advance(5000);
   await ended;
-  await expect.poll(() => pids.filter(isAlive), { interval: 10, timeout: 10_000 }).toEqual([]);
+  await expect.poll(() => pids.filter(isAlive), { interval: 10, timeout: 45_000 }).toEqual([]);
 });
 
 test('a changed configuration connects, ends and leaves alone what it is about', async () => {

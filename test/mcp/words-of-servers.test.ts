@@ -7,6 +7,7 @@ import { literalSecrets, maskSecrets, secretValues } from '../../src/core/config
 import { foreignSchema } from '../../src/mcp/foreign-schema.ts';
 import { LineReader } from '../../src/mcp/line-reader.ts';
 import { isMeant, toolNames } from '../../src/mcp/names.ts';
+import { cpuMs } from '../support/cpu-time.ts';
 
 const asIs = (text: string) => text;
 
@@ -67,10 +68,10 @@ describe('the schema of a tool', () => {
     const { shown, input } = foreignSchema(schema, asIs);
     expect(shown['type']).toBe('object');
     expect(JSON.stringify(shown).length).toBeLessThan(24_001);
-    const begun = performance.now();
+    const begun = cpuMs();
     input.safeParse({ a: `${'a'.repeat(40)}!` });
     input.safeParse(nested(14));
-    expect(performance.now() - begun).toBeLessThan(500);
+    expect(cpuMs() - begun).toBeLessThan(500);
   });
 
   test('is checked as far as that is cheap, and shown without what cannot be seen', () => {

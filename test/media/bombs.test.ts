@@ -5,6 +5,7 @@ import { deflateSync, gzipSync } from 'node:zlib';
 import { expect, it } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
 import { extract } from '../../src/media/extract/extract.ts';
+import { cpuMs } from '../support/cpu-time.ts';
 import { bytesOf, docx, epub, odf, pdf, pdfOf, xlsx, zerosDeflated, zip } from './documents.ts';
 
 /** The thread's own limits, and how far it comes until it is looked at. */
@@ -138,21 +139,21 @@ it('ends every bomb in words, without a crash, within memory, and blocks nobody'
     const { longestPauseMs, highest } = watch.stop();
     expect(highest - start, name).toBeLessThan(MAX_GROWTH_BYTES);
     expect(longestPauseMs, name).toBeLessThan(MAX_PAUSE_MS);
-    expect(performance.now() - begun, name).toBeLessThan(30_000);
+    expect(performance.now() - begun, name).toBeLessThan(90_000);
     if (reading.kind !== 'text') continue;
     const chars = reading.sections.reduce((sum, section) => sum + section.text.length, 0);
     expect(chars, name).toBeLessThanOrEqual(2_000_000);
   }
 }, 400_000);
 
-/** Looks every few milliseconds at the memory, and at how late it comes to look. */
+/** Looks every few milliseconds at the memory, and at how busy this thread was in between. */
 function watching() {
-  let last = performance.now();
+  let last = cpuMs();
   let longestPauseMs = 0;
   let highest = 0;
   const look = () => {
-    const now = performance.now();
-    longestPauseMs = Math.max(longestPauseMs, now - last - 10);
+    const now = cpuMs();
+    longestPauseMs = Math.max(longestPauseMs, now - last);
     last = now;
     highest = Math.max(highest, process.memoryUsage().rss);
   };

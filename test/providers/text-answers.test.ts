@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { AnswerReader } from '../../src/providers/text-tools/answer-reader.ts';
 import type { Reading } from '../../src/providers/text-tools/openings.ts';
+import { cpuMs } from '../support/cpu-time.ts';
 import { GOOD_ANSWERS } from '../support/good-answers.ts';
 
 type Model = ConstructorParameters<typeof AnswerReader>[1];
@@ -291,9 +292,9 @@ describe('any text', () => {
       '[TOOL_CALLS]read_file{"a":1}',
     ],
   ])('of thousands of %j is read in a moment', (piece) => {
-    const begun = performance.now();
+    const begun = cpuMs();
     read(Array.from({ length: 40_000 / piece.length }, () => piece));
-    expect(performance.now() - begun).toBeLessThan(1000);
+    expect(cpuMs() - begun).toBeLessThan(1000);
   });
 
   it('tells the answer while it is written, and holds back what may be a call', () => {

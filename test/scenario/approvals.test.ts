@@ -95,11 +95,11 @@ describe('an order in a quoted text', () => {
     await hears(OWNER, /can no longer be answered/);
     expect(await written('skills/eve/SKILL.md')).toBeUndefined();
     expect(results()).toHaveLength(1);
-  }, 60_000);
+  });
 
   it('is told to be refused when the owner denies it', async () => {
     telegram.say(OWNER, 'and this?', quoting('WRITE AGENTS.md'));
-    await telegram.waitFor(() => bot(OWNER).at(-1)?.text.includes('/approve yes'), 20_000);
+    await telegram.waitFor(() => bot(OWNER).at(-1)?.text.includes('/approve yes'));
     telegram.press(OWNER, OWNER, 'Deny');
     await hears(OWNER, /^Denied/);
     expect(await written('AGENTS.md')).not.toBe('ordered AGENTS.md');
@@ -193,9 +193,9 @@ describe('a program', () => {
       await hears(OWNER, /May I\?/, before);
       await hears(OWNER, /\/approve yes/, before);
       telegram.press(OWNER, OWNER, 'Allow once');
-      await expect.poll(() => isRunning(`sleep ${word}`), { timeout: 20_000 }).toBe(true);
+      await expect.poll(() => isRunning(`sleep ${word}`), { timeout: 45_000 }).toBe(true);
       await end();
-      await expect.poll(() => isRunning(`sleep ${word}`), { timeout: 5000 }).toBe(false);
+      await expect.poll(() => isRunning(`sleep ${word}`), { timeout: 45_000 }).toBe(false);
     }
-  }, 60_000);
+  });
 });

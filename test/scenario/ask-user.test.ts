@@ -64,7 +64,7 @@ describe('a question to the person', () => {
     const rounds = JSON.stringify(model.requests.at(-1)?.body).split('My choice: Rome');
     // Once as it was said, once as the model repeated it.
     expect(rounds).toHaveLength(3);
-  }, 60_000);
+  });
 
   it('is answered in words as well, which leave nothing to press', async () => {
     const before = bot(PERSON).length;

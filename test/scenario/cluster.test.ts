@@ -125,7 +125,7 @@ it('a confirmed host that changes gets nothing more, the owner is told, and it s
   await asks(OLGA, 'please say nonce-forgotten', /No peer that may be asked|nonce-forgotten/);
   expect(found.requests).toHaveLength(before);
   await asks(OLGA, '/model default', /openai\/sim-1 again/);
-}, 30_000);
+});
 
 it('where a peer dies in the midst of its answer, it is as with any other, and only a configured fallback goes on', async () => {
   await asks(ANNA, '/model peer:studio/big', /the model is/);
@@ -149,7 +149,7 @@ it('a conversation that stays on your own machines reaches no service, by no way
     studio.requests.some(({ body }) =>
       JSON.stringify(body).includes('I asked nobody: openai/sim-1'),
     );
-  await expect.poll(isTold, { timeout: 8000, interval: 20 }).toBe(true);
+  await expect.poll(isTold, { timeout: 45_000, interval: 20 }).toBe(true);
   await world.restart();
   expect(await asks(ANNA, '/status', /Model: /)).toContain('Only models on your own machines');
   studio.script(fail(503));
@@ -162,7 +162,7 @@ it('a conversation that stays on your own machines reaches no service, by no way
   await asks(ANNA, '/model default', /openai\/sim-1/);
   await asks(ANNA, 'please say nonce-freed', /nonce-freed/);
   expect(sawCloud('nonce-freed')).toBe(true);
-}, 40_000);
+});
 
 it('refuses what is paid for by such a conversation with the model of all, too', async () => {
   await asks(ANNA, '/local only', /is not asked any more/);

@@ -61,4 +61,4 @@ it('asks the owner first, reports into the chat that then knows of it, and each 
   // The template of HEARTBEAT.md asks for nothing.
   expect(asked('[Heartbeat')).toEqual([]);
   await hears(/^Water$/);
-}, 90_000);
+});

@@ -120,7 +120,7 @@ describe('a text for somebody else', () => {
     telegram.offer({ callback_query: { ...query, id: '4712' } });
     await hears(OWNER, /can no longer be answered/);
     expect(got(MIA.id, 'one')).toBe(1);
-  }, 60_000);
+  });
 
   it('goes out at once where the owner asks for it and something was sent there before', async () => {
     await anew();
@@ -154,7 +154,7 @@ describe('a text for somebody else', () => {
     await hears(EVE.id, /^Dear Eve, see you\.$/);
     await hears(OWNER, /Heard: \[An owner sent the draft for Eve, after/);
     expect(got(EVE.id, 'rough')).toBe(0);
-  }, 60_000);
+  });
 
   it('takes no earlier message for the new text that Telegram hands over once more', async () => {
     await anew();
@@ -169,7 +169,7 @@ describe('a text for somebody else', () => {
     expect((await hears(OWNER, /Send this\?/, before)).text).toContain('Dear Anna, later.');
     await press('Drop', /^Dropped/);
     await hears(OWNER, /Heard: \[An owner dropped the draft for new@/);
-  }, 60_000);
+  });
 
   it('reaches only people who are known, and says who they are', async () => {
     const before = bot(OWNER).length;

@@ -63,7 +63,7 @@ it('a turn under way ends on the model it began with, the next one has the new o
   await asks(ANNA, 'please say nonce-local', /nonce-local/);
   expect(cloud.requests).toHaveLength(3);
   expect(local.requests).toHaveLength(1);
-}, 30_000);
+});
 
 it('is warmed up, knows its window, and offers a small model few tools', async () => {
   expect(side.asked).toContain('/api/generate llama3.2:3b');
@@ -79,7 +79,7 @@ it('is warmed up, knows its window, and offers a small model few tools', async (
   expect(tools.length).toBeLessThan(13);
   expect(cloud.requests.at(-1)?.tools.length).toBeGreaterThan(tools.length);
   expect(body?.['max_tokens']).toBe(2048);
-}, 30_000);
+});
 
 it('is the one of all after a kill too, and is warmed up again', async () => {
   await world.gateway.kill();
@@ -90,7 +90,7 @@ it('is the one of all after a kill too, and is warmed up again', async () => {
   await asks(ANNA, 'please say nonce-awake', /nonce-awake/);
   await expect.poll(loads, { interval: 10 }).toBe(before + 1);
   expect(await asks(ANNA, '/local off', /The model of all is/)).toContain('a local one');
-}, 30_000);
+});
 
 it('goes back for all, and to the local one in one conversation only', async () => {
   expect(await asks(ANNA, '/local default off', /owner/)).toContain('Only my owner');
@@ -112,7 +112,7 @@ it('goes back for all, and to the local one in one conversation only', async () 
   expect(local.requests.at(-1)?.lastUserText).toContain('nonce-olga');
   await asks(ANNA, 'please say nonce-anna', /nonce-anna/);
   expect(cloud.requests.at(-1)?.lastUserText).toContain('nonce-anna');
-}, 30_000);
+});
 
 it('tells the owner once that the server is gone, and once that it is back', async () => {
   const port = Number(new URL(local.url).port);
@@ -124,7 +124,7 @@ it('tells the owner once that the server is gone, and once that it is back', asy
   expect(toldTo(OLGA.id).filter((text) => /does not answer any more/.test(text))).toHaveLength(1);
   expect(toldTo(OLGA.id).filter((text) => /answers again/.test(text))).toHaveLength(1);
   expect(toldTo(ANNA.id).join(' ')).not.toMatch(/does not answer any more|answers again/);
-}, 30_000);
+});
 
 it('goes back with /local, and shows in the terminal what there is', async () => {
   await asks(OLGA, '/local', /the model is openai\/sim-1 again/);
@@ -138,7 +138,7 @@ it('goes back with /local, and shows in the terminal what there is', async () =>
   const said = await nanobot('agent', '-m', 'please say nonce-term');
   expect(said).toContain('nonce-term');
   expect(local.requests.at(-1)?.lastUserText).toContain('nonce-term');
-}, 60_000);
+});
 
 it('accounts for what it did: local calls cost nothing, and their wait is a figure of its own', async () => {
   expect(await asks(OLGA, '/cost', /.+/)).not.toMatch(/unknown price/i);

@@ -183,7 +183,7 @@ it('forgets for good what was begun to be forgotten when the process was killed'
   await writeFile(join(home.path, 'workspace/memory', `.nanobot-${torn}`), 'zeppelin');
   await world.start();
   const said = () => heardBy(OLGA.id).filter((text) => /^Forgotten: /.test(text)).length >= 2;
-  await telegram.waitFor(said, 20_000);
+  await telegram.waitFor(said);
   expect(await holding()).toEqual([]);
 });
 
@@ -232,6 +232,6 @@ it('thinks over what was noted, and changes what it remembers only with a yes', 
   await nanobot('memory', 'reflect');
   model.respond(() => say(`${changed}- [2026-11-22] Has a garden.`));
   await world.start();
-  await telegram.waitFor(() => heardBy(OLGA.id).find((text) => /Has a garden/.test(text)), 20_000);
+  await telegram.waitFor(() => heardBy(OLGA.id).find((text) => /Has a garden/.test(text)));
   expect(await readFile(path, 'utf8')).toBe(changed);
 });

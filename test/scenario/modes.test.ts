@@ -157,7 +157,7 @@ it('shares turns of a chat among the models, and says what it does', async () =>
   expect(first?.system).toContain('- read_file');
   expect(JSON.stringify(specialist.requests[0]?.body)).toContain('Add: ');
   expect(main.requests[0]?.tools).toEqual(['called_by_another_model']);
-}, 30_000);
+});
 
 it('goes on with the main model and its tools while the router is down, and tells so', async () => {
   isRouterDown = true;
@@ -167,7 +167,7 @@ it('goes on with the main model and its tools while the router is down, and tell
   isRouterDown = false;
   await hears(/sim-router answers again/);
   expect(await says('and my note?', /^main/)).toBe('main(writes): NOTE-7');
-}, 30_000);
+});
 
 it('digests long results for the main model, by choice of the conversation', async () => {
   expect(await says('/mode delegated', /From the next message on/)).toMatch(
@@ -179,7 +179,7 @@ it('digests long results for the main model, by choice of the conversation', asy
   expect(JSON.stringify(runner.requests[0]?.body)).toContain('row 199');
   expect(await says('/mode none', /There are these modes/)).toContain('trio');
   expect(await says('/mode default', /Again as configured/)).toContain('trio');
-}, 30_000);
+});
 
 it('has a supervisor hand out the work, and goes on with it where a killed process stood', async () => {
   expect(await says('/mode supervisor', /cannot work yet/)).toContain('no specialist');
@@ -192,13 +192,13 @@ it('has a supervisor hand out the work, and goes on with it where a killed proce
   isGuardianStuck = true;
   const before = specialist.requests.length;
   telegram.say(OWNER, 'how are my hosts?');
-  await telegram.waitFor(() => specialist.requests[before + 1], 20_000);
+  await telegram.waitFor(() => specialist.requests[before + 1]);
   await world.gateway.kill();
   isGuardianStuck = false;
   const shown = texts().length;
   await world.start();
   const whole = () => texts().slice(shown).join('\n');
-  await telegram.waitFor(() => whole().includes('Mind bêta.') || undefined, 20_000);
+  await telegram.waitFor(() => whole().includes('Mind bêta.') || undefined);
   expect(whole()).toContain(HEALTH);
   // Whoever was asked before the kill was not asked again.
   const asked = specialist.requests.slice(before).map(({ toolResults }) => toolResults.length);
@@ -219,7 +219,7 @@ it('has a supervisor hand out the work, and goes on with it where a killed proce
   );
   const cost = await says('/cost', /This conversation/);
   expect(cost).toMatch(/supervisor: .* model calls[\s\S]*specialist:guardian: .* model calls/);
-}, 60_000);
+});
 
 it('counts every call by its role, and traces without secrets', async () => {
   const metrics = await readFile(join(home.path, 'metrics.jsonl'), 'utf8');

@@ -23,7 +23,7 @@ it('a stranger who is let in on the page is answered, and known from then on', a
   const view = async () => (await fetch(`${gateway.address}/api/people`, { headers })).json();
   telegram.say(EVE, 'please say nonce-in');
   await expect
-    .poll(async () => (await view()).strangers, { timeout: 10_000 })
+    .poll(async () => (await view()).strangers, { timeout: 45_000 })
     .toMatchObject([{ channel: 'telegram', userId: '701', excerpt: 'please say nonce-in' }]);
   expect(model.requests).toEqual([]);
 

@@ -44,7 +44,7 @@ const botTexts = () =>
     .messages.filter(({ from }) => from === 'bot')
     .map(({ text }) => text);
 const botSays = (pattern: RegExp) =>
-  telegram.waitFor(() => botTexts().find((text) => pattern.test(text)), 20_000);
+  telegram.waitFor(() => botTexts().find((text) => pattern.test(text)));
 const taken = () => telegram.waitFor(() => telegram.unconfirmed.length === 0);
 const lastBody = () => JSON.stringify(model.requests.at(-1)?.body);
 

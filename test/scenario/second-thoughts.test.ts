@@ -220,7 +220,7 @@ describe('a message that is changed', () => {
     telegram.press(PERSON, PERSON, 'Answer again');
     await botSays(PERSON, /^nonce-new/);
     expect(model.requests).toHaveLength(2);
-  }, 60_000);
+  });
 });
 
 describe('/undo', () => {

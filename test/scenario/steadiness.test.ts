@@ -96,7 +96,7 @@ it('an endless answer is broken off, asked for once more, cut, and measured; /st
   expect(whole.split(LOOP.trim())).toHaveLength(TIMES + 1);
   expect(world.model.requests).toHaveLength(1);
   await world.asks(OTHER, '/model default', /again\./);
-}, 30_000);
+});
 
 it('what a helper at work holds for critical joins the running turn of whoever asked, once', async () => {
   telegram.say(PERSON, 'tidy up');
@@ -117,4 +117,4 @@ it('what a helper at work holds for critical joins the running turn of whoever a
   expect(helper?.lastUserText).toContain('begins with "CRITICAL: "');
   const others = local.requests.filter(({ lastUserText }) => lastUserText.includes('hello'));
   expect(JSON.stringify(others)).not.toContain('nearly full');
-}, 30_000);
+});

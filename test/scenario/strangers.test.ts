@@ -11,7 +11,7 @@ import { startWhatsAppWorld, type WhatsAppWorld } from '../support/whatsapp-gate
 const ROOT = join(import.meta.dirname, '../..');
 const OWNER = 700;
 const EVE = { id: 701, first_name: 'Eve' };
-const ANSWER_TIMEOUT_MS = 30_000;
+const ANSWER_TIMEOUT_MS = 45_000;
 
 function nanobot(home: string, ...args: readonly string[]) {
   const result = spawnSync(process.execPath, ['src/main.ts', ...args], {
@@ -50,7 +50,7 @@ describe('a stranger on Telegram', () => {
     telegram.say(EVE, 'please say nonce-again');
     await hears(OWNER, /nonce-again/);
     expect(heardBy(EVE.id)).toEqual(['nonce-held']);
-  }, 60_000);
+  });
 
   it('is listed to whoever sits at the machine, and let in by the owner in the chat', async () => {
     expect(nanobot(home.path, 'agent', '-m', '/strangers').all).toContain('701');
@@ -86,14 +86,14 @@ describe('a stranger on WhatsApp', () => {
   beforeAll(async () => {
     world = await startWhatsAppWorld({ allowFrom: [] });
     await world.link();
-  }, 60_000);
+  });
   afterAll(() => world[Symbol.asyncDispose]());
 
   it('gets no byte until allowed by number, and their words are answered then', async () => {
     const anna = await world.server.contact(world.phone, { name: 'Anna' });
     await anna.writes('please say nonce-anna', { addressing: { by: 'lid', withAlt: true } });
     const pending = () => nanobot(world.home.path, 'pair', 'list').all;
-    await expect.poll(pending, { timeout: 20_000, interval: 200 }).toContain('nonce-anna');
+    await expect.poll(pending, { timeout: 45_000, interval: 200 }).toContain('nonce-anna');
     expect(anna.seen).toEqual([]);
     expect(anna.typing).toEqual([]);
     expect(world.model.requests).toEqual([]);
@@ -103,5 +103,5 @@ describe('a stranger on WhatsApp', () => {
     expect(answer.text).toBe('nonce-anna');
     await anna.writes('please say nonce-more', { addressing: { by: 'number', withAlt: true } });
     await anna.sees(({ text }) => text === 'nonce-more', ANSWER_TIMEOUT_MS);
-  }, 60_000);
+  });
 });

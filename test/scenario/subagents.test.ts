@@ -127,7 +127,7 @@ it('work side by side while the person talks on, and what each found is told whe
   open('waited');
   await hears(/RESULT-waited/);
   await answerTo(calling({ action: 'wait' }), /No helper of this conversation is at work/);
-}, 30_000);
+});
 
 it('are held to number, depth, profile and the rights of who asks, and are paid by them', async () => {
   for (const name of ['a', 'b', 'c']) await answerTo(calling(task(`DO hold x${name}`)), /^Started/);
@@ -176,7 +176,7 @@ it('are held to number, depth, profile and the rights of who asks, and are paid 
   expect(listed).toMatch(/profile broken: cannot be used: limits.rounds/);
   expect(listed).toMatch(/DO hold poor \(task\): failed after .*\[telegram:701\]/);
   expect(await answerTo('/agents', /DO hold poor/, POOR)).not.toContain('hold one');
-}, 30_000);
+});
 
 it('end when the agent, the person or /stop says so, and are not heard of after that', async () => {
   const names = ['ka', 'kb', 'kc'];
@@ -196,7 +196,7 @@ it('end when the agent, the person or /stop says so, and are not heard of after 
   for (const name of names) open(name);
   await answerTo(calling({ action: 'list' }), /kc \(task\): cancelled/);
   for (const name of names) expect(told(name)).toEqual([]);
-}, 30_000);
+});
 
 it('a pipeline votes, a loop stops at its condition alone, and over a kill each part is asked once', async () => {
   const steps = [{ prompt: 'DO vote', ahead_by: 2 }, { prompt: 'DO hold late' }];
@@ -225,4 +225,4 @@ it('a pipeline votes, a loop stops at its condition alone, and over a kill each 
   await answerTo(calling(task('DO nest')), /^Told: it ends when you do/);
   await answerTo('/agents', /DO hold deep \(task\): cancelled .*\[subagent:h/);
   expect(texts(OWNER).filter((text) => text.includes('RESULT-deep'))).toEqual([]);
-}, 30_000);
+});

@@ -19,8 +19,7 @@ const bot = () => {
   const { messages, deleted } = telegram.chat(PERSON);
   return [...messages, ...deleted].filter(({ from }) => from === 'bot').map(({ text }) => text);
 };
-const hears = (pattern: RegExp) =>
-  telegram.waitFor(() => bot().find((text) => pattern.test(text)), 15_000);
+const hears = (pattern: RegExp) => telegram.waitFor(() => bot().find((text) => pattern.test(text)));
 const json = (value: unknown) => say(JSON.stringify(value));
 
 beforeAll(async () => {
@@ -39,7 +38,7 @@ beforeAll(async () => {
     coalesce: { quietMs: 30 },
   });
   await home.start();
-}, 60_000);
+});
 
 afterAll(async () => {
   await home[Symbol.asyncDispose]();

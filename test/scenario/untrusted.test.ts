@@ -59,7 +59,7 @@ const { telegram, model, file } = world;
 afterAll(() => world[Symbol.asyncDispose]());
 
 const answered = (chat: number) =>
-  telegram.waitFor(() => telegram.chat(chat).messages.find(({ from }) => from === 'bot'), 20_000);
+  telegram.waitFor(() => telegram.chat(chat).messages.find(({ from }) => from === 'bot'));
 const eve = { id: 666, first_name: `Eve ${FORGED}\n${ORDER} name.txt` };
 
 describe('an order in the words of others', () => {

@@ -108,7 +108,7 @@ it('asks pilot voters side by side, without tools, takes what they agree on, and
   // Neither is answered before both are asked.
   while (asked(':\nDO colour').length < 2) await model.received(model.requests.length + 1);
   gate.resolve();
-  await telegram.waitFor(() => texts().find((text) => text === 'Told: RESULT-0'), 15_000);
+  await telegram.waitFor(() => texts().find((text) => text === 'Told: RESULT-0'));
   expect(asked('Your step, 1 of 2').map(({ tools }) => tools)).toEqual([[], []]);
   expect(asked('Your step, 2 of 2')[0]?.lastUserText).toMatch(/Result of step 1:\n\W*blue/i);
 
@@ -126,7 +126,7 @@ it('asks pilot voters side by side, without tools, takes what they agree on, and
   );
   const metrics = await readFile(join(home.path, 'metrics.jsonl'), 'utf8');
   expect(metrics.match(/"role":"vote"/g)).toHaveLength(7);
-}, 30_000);
+});
 
 it('asks no voter of a workflow again whose answer was there before a kill', async () => {
   const started = await answerTo('/workflow run judge what=cake', /^Started: w\w+ judge/);
@@ -135,7 +135,7 @@ it('asks no voter of a workflow again whose answer was there before a kill', asy
   while (!shown.includes('"voter": 1')) shown = await answerTo(`/workflow show ${id}`, /verdict/);
   expect(judged(`${SUM} cake`)).toHaveLength(2);
   await world.restart();
-  await telegram.waitFor(() => texts().find((text) => /VERDICT Yes\.$/.test(text)), 15_000);
+  await telegram.waitFor(() => texts().find((text) => /VERDICT Yes\.$/.test(text)));
   expect(judged(`${SUM} cake`)).toHaveLength(3);
 
   await answerTo(
@@ -143,7 +143,7 @@ it('asks no voter of a workflow again whose answer was there before a kill', asy
     /came to nothing: the step verdict failed: undecided, a tie after \d votes/,
   );
   expect(asked(SUM)).toEqual([]);
-}, 30_000);
+});
 
 it('gives helpers the limits that helpers like them needed, and more again to one that needs it', async () => {
   for (const name of ['a', 'b', 'c', 'd']) await spawn(`DO dig 0 ${name}`, /^Told: RESULT-0$/);
@@ -156,4 +156,4 @@ it('gives helpers the limits that helpers like them needed, and more again to on
   const lines = await answerTo('/agents', /DO dig 5 again/);
   expect(lines).toMatch(/DO dig 5 again \(task, 6 rounds by experience\): done/);
   expect(lines).toMatch(/DO dig 5 \(task, 3 rounds by experience\): done/);
-}, 30_000);
+});

@@ -49,12 +49,10 @@ function obey({ lastUserText, toolResults }: LlmRequest): LlmReply {
 
 const bot = () => telegram.chat(OWNER).messages.filter(({ from }) => from === 'bot');
 const hears = (pattern: RegExp, from: number) =>
-  telegram.waitFor(
-    () =>
-      bot()
-        .slice(from)
-        .find(({ text }) => pattern.test(text)),
-    20_000,
+  telegram.waitFor(() =>
+    bot()
+      .slice(from)
+      .find(({ text }) => pattern.test(text)),
   );
 const results = () => model.requests.flatMap(({ toolResults }) => toolResults);
 
@@ -85,7 +83,7 @@ beforeAll(async () => {
   const args = ['src/main.ts', 'pair', 'approve', 'telegram', `${OWNER}`, '--role', 'owner'];
   const env = { PATH: process.env['PATH'] ?? '', HOME: home.path, NANOBOT_HOME: home.path };
   expect(spawnSync(process.execPath, args, { cwd: ROOT, env }).status).toBe(0);
-}, 60_000);
+});
 
 afterAll(async () => {
   await home[Symbol.asyncDispose]();

@@ -112,7 +112,7 @@ it('runs step by step from chat, tells how far it is and what came of it, and sa
   });
   await answerTo('/workflow runs', /There are no runs/, FRIEND);
   await answerTo(`/workflow show ${id}`, /There is no run "w\w+" of yours/, FRIEND);
-}, 40_000);
+});
 
 it('goes on at the step under way after a kill, by the definition it began with, and asks an owner by itself', async () => {
   const gate = Promise.withResolvers<void>();
@@ -120,15 +120,12 @@ it('goes on at the step under way after a kill, by the definition it began with,
   const before = sums().length;
   telegram.say(OWNER, '/workflow run note file=in.md to=late.md');
   await summer.received(summer.requests.length + 1);
-  await telegram.waitFor(() => sayings()[1], 15_000);
+  await telegram.waitFor(() => sayings()[1]);
   await world.gateway.kill();
   await writeFile(file('workflows/note.yaml'), NOTE.replace('FIRST', 'SECOND'));
   gate.resolve();
   await world.start();
-  await telegram.waitFor(
-    () => texts(OWNER).filter((text) => /^note\s+FIRST/.test(text))[1],
-    15_000,
-  );
+  await telegram.waitFor(() => texts(OWNER).filter((text) => /^note\s+FIRST/.test(text))[1]);
   expect(await readFile(file('late.md'), 'utf8')).toBe('List:\n- milk\n- eggs');
   expect(sums().length - before).toBe(2);
   expect(sayings()).toHaveLength(2);
@@ -141,7 +138,7 @@ it('goes on at the step under way after a kill, by the definition it began with,
   await answerTo('/workflow run runs name=no.txt', /Asked by a workflow .*no\.txt/s);
   telegram.press(OWNER, OWNER, 'Deny');
   await hears(/The workflow runs \(w\w+\) came to nothing: the step made failed: an owner did not/);
-}, 40_000);
+});
 
 it('is started by the model and by a job, and may no more than who started it', async () => {
   answer = ({ lastUserText, toolResults }) => {
@@ -173,4 +170,4 @@ it('is started by the model and by a job, and may no more than who started it', 
   expect(await readFile(file('job.md'), 'utf8')).toBe('List:\n- milk\n- eggs');
   const metrics = await readFile(join(home.path, 'metrics.jsonl'), 'utf8');
   expect(metrics).toMatch(/"role":"workflow"/);
-}, 40_000);
+});

@@ -27,7 +27,7 @@ const DEFAULT_BOT: Person = {
   username: 'nano_sim_bot',
   is_bot: true,
 };
-const WAIT_MS = 10_000;
+const WAIT_MS = 45_000;
 /** Telegram's bot behind which hidden admins and the server itself stand. */
 const ANONYMOUS: Person = { id: 1087968824, first_name: 'Group', is_bot: true };
 

@@ -10,7 +10,7 @@ import type { ConfigInput } from '../../src/core/config.ts';
 import { COMPILE_CACHE } from './compile-cache.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
-const START_TIMEOUT_MS = 20_000;
+const START_TIMEOUT_MS = 60_000;
 
 /** A home on disk that outlives the processes started in it. */
 export interface TestHome extends AsyncDisposable {

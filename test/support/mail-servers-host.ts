@@ -15,7 +15,7 @@ import type { MemoryHost } from './memory-host.ts';
 
 export const AGENT = 'agent@nanobot.test';
 const SIGNED_DOMAIN = 'person.test';
-const WAIT_MS = 15_000;
+const WAIT_MS = 45_000;
 const MAX_HASTY_WAIT_MS = 200;
 
 const keys = generateKeyPairSync('rsa', {

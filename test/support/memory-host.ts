@@ -142,7 +142,7 @@ class Host implements MemoryHost {
     return this.entries.flatMap((entry) => (entry.kind === 'record' ? [entry.gate] : []));
   }
 
-  until<T>(look: (host: MemoryHost) => T | undefined | false, timeoutMs = 10_000): Promise<T> {
+  until<T>(look: (host: MemoryHost) => T | undefined | false, timeoutMs = 45_000): Promise<T> {
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
         this.#listeners.delete(check);

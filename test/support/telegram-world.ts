@@ -11,7 +11,7 @@ import { type GatewayProcess, makeTestHome, type TestHome } from './gateway-proc
 import { type LlmServer, type Responder, startLlmServer } from './llm-server.ts';
 
 /** Below the limit of one test, so that what was not said is what fails. */
-const HEAR_MS = 15_000;
+const HEAR_MS = 45_000;
 /** The key of the model server, as the provider `openai`. */
 export const MODEL_KEY = 'sk-world-of-one-test';
 

@@ -52,7 +52,7 @@ export type PageOptions = {
   readonly prepare?: (http: HttpRig) => Promise<void>;
 };
 
-const WAIT_MS = 10_000;
+const WAIT_MS = 45_000;
 const MESSAGE_BODIES = '.said .message .body';
 
 export async function openPage(options: PageOptions): Promise<PageRig> {

@@ -9,7 +9,7 @@ import type { Phone, WhatsAppServer } from './whatsapp-server/contract.ts';
 import { startWhatsAppServer } from './whatsapp-server/server.ts';
 import { trustVariables } from './whatsapp-server/trust.ts';
 
-const LOGIN_TIMEOUT_MS = 30_000;
+const LOGIN_TIMEOUT_MS = 60_000;
 
 type WhatsAppInput = NonNullable<NonNullable<ConfigInput['channels']>['whatsapp']>;
 

@@ -11,7 +11,7 @@ import { type MailServers, mailServersAbsent, startMailServers } from '../suppor
 import { AGENT, mailsIn } from '../support/mail-servers-host.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
-const WAIT_MS = 20_000;
+const WAIT_MS = 45_000;
 const OWNER = 900;
 const ANNA = 'draft-anna@person.test';
 const absent = mailServersAbsent();
@@ -66,7 +66,7 @@ describe.skipIf(absent !== undefined)('a mail that an owner asks for by Telegram
     const args = ['src/main.ts', 'pair', 'approve', 'telegram', `${OWNER}`, '--role', 'owner'];
     const env = { PATH: process.env['PATH'] ?? '', HOME: home.path, NANOBOT_HOME: home.path };
     expect(spawnSync(process.execPath, args, { cwd: ROOT, env }).status).toBe(0);
-  }, 60_000);
+  });
 
   afterAll(async () => {
     await home?.[Symbol.asyncDispose]();
@@ -97,5 +97,5 @@ describe.skipIf(absent !== undefined)('a mail that an owner asks for by Telegram
     expect(mail).toMatch(/^Subject: =\?UTF-8\?Q\?Lunch_on_Friday/im);
     expect(mail).toMatch(new RegExp(`^To: ${ANNA}\r$`, 'm'));
     expect(mail).toContain('<strong>Noon</strong>');
-  }, 90_000);
+  });
 });

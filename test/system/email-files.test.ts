@@ -11,7 +11,7 @@ import { callTools, type LlmServer, say, startLlmServer } from '../support/llm-s
 import { type MailServers, mailServersAbsent, startMailServers } from '../support/mail-servers.ts';
 import { AGENT, sendAsPerson, withMailbox } from '../support/mail-servers-host.ts';
 
-const WAIT_MS = 20_000;
+const WAIT_MS = 45_000;
 const ANNA = 'anna@person.test';
 const PROVEN = { 'Authentication-Results': 'mx.test; dmarc=pass header.from=person.test' };
 const absent = mailServersAbsent();

@@ -23,7 +23,7 @@ import {
 import { createMemoryHost, type MemoryHost } from '../support/memory-host.ts';
 import { startTokenServer, type TokenServer } from '../support/token-server.ts';
 
-const WAIT_MS = 15_000;
+const WAIT_MS = 45_000;
 const REFRESH_TOKEN = 'first-refresh-token';
 const absent = mailServersAbsent();
 if (absent !== undefined) console.log(`skipped: OAuth2 against Dovecot and Postfix (${absent})`);

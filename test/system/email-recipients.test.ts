@@ -22,7 +22,7 @@ import {
 import { createMemoryHost, type MemoryHost } from '../support/memory-host.ts';
 import { createWorkspace } from '../tools/workspace-fixture.ts';
 
-const WAIT_MS = 15_000;
+const WAIT_MS = 45_000;
 const absent = mailServersAbsent();
 if (absent !== undefined) console.log(`skipped: several recipients of a mail (${absent})`);
 

@@ -27,7 +27,7 @@ import {
 } from '../support/mail-servers-host.ts';
 import { createMemoryHost, type MemoryHost } from '../support/memory-host.ts';
 
-const WAIT_MS = 15_000;
+const WAIT_MS = 45_000;
 const absent = mailServersAbsent();
 if (absent !== undefined)
   console.log(`skipped: mail trouble against Dovecot and Postfix (${absent})`);

@@ -11,7 +11,7 @@ import { type ForeignSite, openPage, startForeignSite } from '../support/web-pag
 const absent = chromiumAbsent();
 if (absent !== undefined) console.log(`skipped: attacks on the web page (${absent})`);
 
-const LONG_MS = 60_000;
+const LONG_MS = 120_000;
 
 /** Each would set `pwned` or ask `site` for something if anything in it came to life. */
 function payloads(site: string): readonly string[] {
@@ -139,7 +139,7 @@ describe.skipIf(absent !== undefined)('a hostile text in the web page', () => {
       }
       const bodies = rig.page.locator('.said .message');
       await expect
-        .poll(() => bodies.count(), { timeout: 20_000 })
+        .poll(() => bodies.count(), { timeout: 45_000 })
         .toBeGreaterThanOrEqual(all.length);
       await rig.page.waitForSelector('.live .tools');
       for (const link of await rig.page.locator('#conversation a').all()) {

@@ -83,7 +83,7 @@ describe.skipIf(absent !== undefined)('choices on the web page', () => {
     await using rig = await openPage({ browser });
     await ask(rig);
     await rig.page.getByRole('button', { name: 'Block' }).waitFor();
-    const signal = AbortSignal.timeout(5000);
+    const signal = AbortSignal.timeout(45_000);
     const now = 'Somebody new writes.\n\n**Decided elsewhere:** they are let in.';
     await rig.http.door.closeChoices?.(chatRef('a'), nativeId('1'), signal, now);
     for (const time of ['before', 'after'] as const) {
@@ -99,7 +99,7 @@ describe.skipIf(absent !== undefined)('choices on the web page', () => {
     await rig.answer('one', 'First answer.');
     await rig.answer('two', 'Second answer.');
     await rig.showsMessages('First answer.', 'Second answer.');
-    const signal = AbortSignal.timeout(5000);
+    const signal = AbortSignal.timeout(45_000);
     await rig.http.door.retracting?.retract(chatRef('a'), [nativeId('2')], signal);
     await rig.showsMessages('First answer.');
     await rig.page.reload();

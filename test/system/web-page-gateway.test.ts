@@ -10,7 +10,7 @@ import { eventually } from '../support/web-page.ts';
 const absent = chromiumAbsent();
 if (absent !== undefined) console.log(`skipped: the web page before the whole program (${absent})`);
 
-const LONG_MS = 60_000;
+const LONG_MS = 120_000;
 
 const configWith = (model: LlmServer, port: number) => ({
   agents: { defaults: { model: 'openai/sim-1' } },

@@ -11,7 +11,7 @@ const absent = chromiumAbsent();
 if (absent !== undefined) console.log(`skipped: logging in to the web page (${absent})`);
 
 const TOKEN = 'a-long-and-random-token';
-const LONG_MS = 60_000;
+const LONG_MS = 120_000;
 const QUESTION = 'dialog.login-dialog';
 
 const linkTo = ({ address, http }: PageRig) => `${address}/#login=${http.access.makeCode().code}`;

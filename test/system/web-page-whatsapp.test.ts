@@ -14,7 +14,7 @@ import { trustVariables } from '../support/whatsapp-server/trust.ts';
 const absent = chromiumAbsent();
 if (absent !== undefined) console.log(`skipped: linking WhatsApp on the web page (${absent})`);
 
-const LONG_MS = 60_000;
+const LONG_MS = 120_000;
 const LINK = '[data-action="link whatsapp"]';
 
 describe.skipIf(absent !== undefined)('linking WhatsApp on the web page', () => {

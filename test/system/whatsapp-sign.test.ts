@@ -4,14 +4,14 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { startWhatsAppWorld, type WhatsAppWorld } from '../support/whatsapp-gateway.ts';
 import type { SeenMessage } from '../support/whatsapp-server/contract.ts';
 
-const TIMEOUT_MS = 30_000;
+const TIMEOUT_MS = 45_000;
 
 let world: WhatsAppWorld;
 
 beforeAll(async () => {
   world = await startWhatsAppWorld({ ackReaction: '👀' });
   await world.link();
-}, 60_000);
+});
 
 afterAll(async () => {
   await world[Symbol.asyncDispose]();
@@ -36,4 +36,4 @@ it('stands there until the answer does, once, also over a crash', async () => {
   expect(anna.seen).toHaveLength(3);
   const next = await anna.writes('and now');
   await anna.sees(isSign('', next), TIMEOUT_MS);
-}, 90_000);
+});

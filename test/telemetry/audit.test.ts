@@ -2,7 +2,7 @@
 
 import { appendFile, mkdir, readFile, rm, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { openAuditFile } from '../../src/telemetry/audit-file.ts';
 import { verifyAudit } from '../../src/telemetry/audit-verify.ts';
@@ -170,12 +170,12 @@ describe('the audit file', () => {
     const note = (tool: string) => audit.note({ kind: 'tool_call', fields: { tool } });
     await mkdir(path);
     note('exec');
-    await vi.waitFor(() => expect(clock.pending).toBe(1));
+    await expect.poll(() => clock.pending).toBe(1);
     note('cron');
     await rm(path, { recursive: true });
     isStoreDown = true;
     await clock.advance(10_000);
-    await vi.waitFor(() => expect(clock.pending).toBe(1));
+    await expect.poll(() => clock.pending).toBe(1);
     note('send_email');
     isStoreDown = false;
     await audit[Symbol.asyncDispose]();

@@ -148,7 +148,7 @@ describe('nothing is left of a program in a container', () => {
     const late = first.call('exec', { script, timeout_secs: 1 });
     const stop = new AbortController();
     const stopped = second.call('exec', { argv: ['sleep', '1000'] }, { signal: stop.signal });
-    await expect.poll(() => engine.names().length, { timeout: 5000 }).toBe(2);
+    await expect.poll(() => engine.names().length, { timeout: 45_000 }).toBe(2);
     stop.abort();
     expect(await stopped).toMatchObject({ failure: 'cancelled' });
     expect(await late).toMatchObject({ failure: 'timeout' });
@@ -165,14 +165,14 @@ describe('nothing is left of a program in a container', () => {
       stdio: 'ignore',
       env: {},
     });
-    await expect.poll(() => engine.names().length, { timeout: 5000 }).toBe(1);
+    await expect.poll(() => engine.names().length, { timeout: 45_000 }).toBe(1);
     client.kill('SIGKILL');
     const config = execSchema.parse({ sandbox: 'container', container: { image: IMAGE } });
     const system = { ...thisSystem({}), path: engine.path };
     const deps = { system, clock: systemClock, log: silentLogger, config: () => config };
     const mine = createKnownSandbox({ ...deps, owner: 'me' });
     expect(mine()).toMatchObject({ kind: 'missing' });
-    await expect.poll(() => mine().kind, { timeout: 5000 }).toBe('found');
+    await expect.poll(() => mine().kind, { timeout: 45_000 }).toBe('found');
     expect(engine.names()).toEqual([]);
   });
 });

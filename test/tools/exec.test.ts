@@ -169,7 +169,7 @@ describe('a program that is over', () => {
     });
     for (const { left, seconds } of await Promise.all(runs)) {
       expect(left).toEqual([]);
-      expect(seconds).toBeLessThan(6);
+      expect(seconds).toBeLessThan(40);
     }
   });
 
@@ -191,7 +191,7 @@ describe('a program that is over', () => {
       home,
       second,
     ]);
-    await expect.poll(() => running(second).length, { timeout: 10_000 }).toBeGreaterThan(2);
+    await expect.poll(() => running(second).length, { timeout: 45_000 }).toBeGreaterThan(2);
     child.kill('SIGKILL');
     await expect.poll(() => running(second)).toEqual([]);
     const begun = await verifyAudit(join(home, 'audit.jsonl'), createMemoryStore());

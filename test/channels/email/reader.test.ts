@@ -239,6 +239,6 @@ it('a mail’s files that the temporary folder has no room for are fetched again
       'Content-Disposition: attachment; filename=a.txt\r\n\r\nhello\r\n--b--\r\n',
   );
   await using full = await open('/dev/full', 'r+');
-  const given = extractFiles(raw, systemClock, AbortSignal.timeout(10_000), async () => full);
+  const given = extractFiles(raw, systemClock, AbortSignal.timeout(45_000), async () => full);
   await expect(given).rejects.toMatchObject({ code: 'attachment_no_room', isFinal: false });
 });

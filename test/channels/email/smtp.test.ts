@@ -75,7 +75,7 @@ async function listenUntil(cut: 'DATA' | 'dot', replyTo = ''): Promise<number> {
 }
 
 const send = (account: MailAccount, attempt = 1) =>
-  sendBySmtp(account, ANNA, RAW, AbortSignal.timeout(10_000), attempt).then(
+  sendBySmtp(account, ANNA, RAW, AbortSignal.timeout(45_000), attempt).then(
     () => 'sent',
     (error) => error,
   );

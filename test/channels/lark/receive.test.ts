@@ -152,12 +152,12 @@ test('a file that came with a message is fetched by its reference', async () => 
   expect(file).toMatchObject({ kind: 'document', name: 'report.pdf' });
   const ref = file?.content.kind === 'remote' ? file.content.ref : '';
   const pieces: Uint8Array[] = [];
-  const fetched = rig.channel.attachments?.fetch(ref, AbortSignal.timeout(5000)) ?? [];
+  const fetched = rig.channel.attachments?.fetch(ref, AbortSignal.timeout(45_000)) ?? [];
   for await (const piece of fetched) pieces.push(piece);
   expect(Buffer.concat(pieces).toString()).toBe('the report');
   const missing = rig.channel.attachments?.fetch(
     `${ref.split('/')[0]}/file_x/file`,
-    AbortSignal.timeout(5000),
+    AbortSignal.timeout(45_000),
   );
   await expect(missing?.[Symbol.asyncIterator]().next()).rejects.toMatchObject({ isFinal: true });
 });
@@ -247,7 +247,7 @@ test('who presses sees that it was taken, and the buttons can be closed', async 
   });
   const [part = '' as never] = nativeIds;
   const now = 'May I **go**?\n\n**Decided elsewhere:** yes.';
-  await rig.channel.closeChoices?.(refOf(chat), part, AbortSignal.timeout(5000), now);
+  await rig.channel.closeChoices?.(refOf(chat), part, AbortSignal.timeout(45_000), now);
   await expect(rig.lark.press(anna, chat, 'Yes')).rejects.toThrow('nothing to press');
   expect(rig.lark.textOf(rig.lark.message(part))).toMatch(/May I go\?\s+Decided elsewhere: yes/);
 });

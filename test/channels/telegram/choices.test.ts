@@ -32,7 +32,7 @@ describe('messages of ours on Telegram', () => {
     await rig.channel.send(answer('One.'), context);
     await rig.channel.send(answer('Two.'), context);
     rig.api.age(Number(context.parts[0]));
-    const signal = AbortSignal.timeout(5000);
+    const signal = AbortSignal.timeout(45_000);
     const retracted = rig.channel.retracting?.retract(chatOf(ALICE), context.parts, signal);
     await expect(retracted).rejects.toMatchObject({ remedy: { kind: 'never' } });
     expect(seenBy(rig.api, ALICE)).toEqual(['May I?', 'One.']);
@@ -47,9 +47,9 @@ describe('messages of ours on Telegram', () => {
     const sign = () => rig.api.chat(ALICE).messages[0]?.reaction;
     const { reactions } = rig.channel;
     expect(reactions?.acknowledgement).toBe('👀');
-    await reactions?.react(message.id, '👀', AbortSignal.timeout(5000));
+    await reactions?.react(message.id, '👀', AbortSignal.timeout(45_000));
     expect(sign()).toBe('👀');
-    await reactions?.react(message.id, undefined, AbortSignal.timeout(5000));
+    await reactions?.react(message.id, undefined, AbortSignal.timeout(45_000));
     expect(sign()).toBeUndefined();
   });
 });
@@ -150,7 +150,7 @@ describe('choices on Telegram', () => {
     const { rig, receipt } = await asked();
     await using _ = rig;
     const [part] = receipt.nativeIds;
-    const signal = AbortSignal.timeout(5000);
+    const signal = AbortSignal.timeout(45_000);
     for (let time = 0; time < 2 && part !== undefined; time += 1) {
       await rig.channel.closeChoices?.(chatOf(ALICE), part, signal);
     }
@@ -162,7 +162,7 @@ describe('choices on Telegram', () => {
     const { rig, receipt } = await asked();
     await using _ = rig;
     const [part = nativeId('')] = receipt.nativeIds;
-    const signal = AbortSignal.timeout(5000);
+    const signal = AbortSignal.timeout(45_000);
     const now = 'May I?\n\n**Decided elsewhere:** yes.';
     for (let time = 0; time < 2; time += 1) {
       await rig.channel.closeChoices?.(chatOf(ALICE), part, signal, now);

@@ -8,7 +8,7 @@ import { configSchema } from '../../../src/core/config.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { startBotApi } from '../../support/bot-api.ts';
 
-const signal = () => AbortSignal.timeout(5000);
+const signal = () => AbortSignal.timeout(45_000);
 
 describe('setting Telegram up', () => {
   test('a good token tells whose it is', async () => {

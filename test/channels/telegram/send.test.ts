@@ -139,7 +139,7 @@ describe('an answer in parts', () => {
     const clock = createMovableClock();
     await using rig = await open({ clock });
     const pump = setInterval(() => void clock.advance(1000), 2);
-    const signal = AbortSignal.timeout(5000);
+    const signal = AbortSignal.timeout(45_000);
     const draft = await place(rig, 'The draft', signal);
     const receipt = await rig.channel.send(answer(long), sending({ draft }));
     clearInterval(pump);
@@ -178,7 +178,7 @@ describe('markup', () => {
 });
 
 describe('drafts', () => {
-  const signal = () => AbortSignal.timeout(5000);
+  const signal = () => AbortSignal.timeout(45_000);
 
   test('show unfinished Markdown and the beginning of what is too long', async () => {
     await using rig = await open();
@@ -256,7 +256,7 @@ describe('quoting and typing', () => {
 
   test('typing is shown', async () => {
     await using rig = await open();
-    await rig.channel.typing?.show(chatOf(ALICE), AbortSignal.timeout(5000));
+    await rig.channel.typing?.show(chatOf(ALICE), AbortSignal.timeout(45_000));
     expect(rig.api.chat(ALICE).actions).toHaveLength(1);
   });
 });

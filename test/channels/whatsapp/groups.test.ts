@@ -47,7 +47,7 @@ const answerIn = (group: Group, id: string, markdown: string): OutboundMessage =
 });
 
 async function seen({ group }: World, member: Contact, text: string) {
-  await expect.poll(() => group.seenBy(member).at(-1)?.text, { timeout: 10_000 }).toBe(text);
+  await expect.poll(() => group.seenBy(member).at(-1)?.text, { timeout: 45_000 }).toBe(text);
   return group.seenBy(member).at(-1)?.id ?? '';
 }
 

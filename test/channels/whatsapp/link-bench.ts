@@ -11,7 +11,7 @@ import { createMovableClock, type MovableClock } from '../../support/movable-clo
 import type { Phone, WhatsAppServer } from '../../support/whatsapp-server/contract.ts';
 
 const QUIET_STEP_MS = 30_000;
-const STEP_TIMEOUT_MS = 8000;
+const STEP_TIMEOUT_MS = 45_000;
 const ping = () => ({
   tag: 'iq',
   attrs: { to: S_WHATSAPP_NET, type: 'get', xmlns: 'w:p' },

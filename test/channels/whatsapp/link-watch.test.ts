@@ -120,7 +120,7 @@ describe('messages from before', () => {
     const login = bench.begin();
     await bench.phone.scan((await login.step('show_qr')).qr);
     await login.step('done');
-    await bench.link.caughtUp(AbortSignal.timeout(5000));
+    await bench.link.caughtUp(AbortSignal.timeout(45_000));
     expect(bench.link.isCatchingUp).toBe(false);
   });
 
@@ -129,7 +129,7 @@ describe('messages from before', () => {
     bench.phone.withholdsOfflineMarker(true);
     await bench.linked();
     let isOver = false;
-    const over = bench.link.caughtUp(AbortSignal.timeout(5000)).then(() => {
+    const over = bench.link.caughtUp(AbortSignal.timeout(45_000)).then(() => {
       isOver = true;
     });
     await bench.clock.advance(34_000);
@@ -147,14 +147,14 @@ describe('messages from before', () => {
     await bench.linked();
     expect(bench.link.isCatchingUp).toBe(true);
     await bench.phone.end({ kind: 'drop' });
-    await bench.link.caughtUp(AbortSignal.timeout(5000));
+    await bench.link.caughtUp(AbortSignal.timeout(45_000));
   });
 });
 
 describe('who waits for the connection', () => {
   it('gets it when it opens', async () => {
     await using bench = await createLinkBench(server);
-    const socket = bench.link.open(AbortSignal.timeout(5000));
+    const socket = bench.link.open(AbortSignal.timeout(45_000));
     await bench.linked();
     expect(await socket).toBe(bench.link.socket);
   });

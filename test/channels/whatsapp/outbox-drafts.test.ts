@@ -21,7 +21,7 @@ afterAll(async () => {
 });
 
 const signal = new AbortController().signal;
-const eventually = (look: () => void) => vi.waitFor(look, { timeout: 8000, interval: 5 });
+const eventually = (look: () => void) => vi.waitFor(look, { timeout: 45_000, interval: 5 });
 const MINUTE = 60_000;
 
 async function drafting(): Promise<{

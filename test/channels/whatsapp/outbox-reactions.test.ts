@@ -20,7 +20,7 @@ afterAll(async () => {
 });
 
 const signal = new AbortController().signal;
-const eventually = (look: () => void) => vi.waitFor(look, { timeout: 8000, interval: 5 });
+const eventually = (look: () => void) => vi.waitFor(look, { timeout: 45_000, interval: 5 });
 const signsOf = ({ seen }: Contact) =>
   seen.map(({ message }) => message.reactionMessage?.text ?? 'no reaction');
 

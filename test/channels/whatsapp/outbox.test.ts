@@ -19,7 +19,7 @@ afterAll(async () => {
   await server[Symbol.asyncDispose]();
 });
 
-const eventually = (look: () => void) => vi.waitFor(look, { timeout: 8000, interval: 5 });
+const eventually = (look: () => void) => vi.waitFor(look, { timeout: 45_000, interval: 5 });
 
 describe('an answer', () => {
   test('is read by the person, in WhatsApp’s marks, and on the owner’s phone', async () => {

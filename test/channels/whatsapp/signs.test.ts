@@ -135,7 +135,7 @@ describe('over a real session', () => {
       { id: first.id, kind: 'withdrawn' },
       { to: context.parts[0], emoji: '👍' },
     ]);
-    const signal = AbortSignal.timeout(20_000);
+    const signal = AbortSignal.timeout(45_000);
     await rig.channel.retracting?.retract(first.chat, context.parts, signal);
     await anna.sees(({ id: seen, revoked }) => seen === ours.id && revoked);
   });

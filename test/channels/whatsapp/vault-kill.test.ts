@@ -128,4 +128,4 @@ it('loses no message, breaks no session and gives no pre-key twice', async () =>
   expect(new Set(outside.givenPreKeys).size).toBe(outside.givenPreKeys.length);
   expect(rig.vault.health()).toMatchObject({ damagedRecords: 0 });
   expect(rig.vault.account?.number).toBe('15550001');
-}, 120_000);
+});

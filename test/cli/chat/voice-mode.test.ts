@@ -83,7 +83,7 @@ function conversation(asked: string[]): Conversation {
   };
 }
 
-const until = (text: string) => expect.poll(() => shown, { timeout: 8000 }).toContain(text);
+const until = (text: string) => expect.poll(() => shown, { timeout: 45_000 }).toContain(text);
 const engine = () => ({ engine: 'openai', apiBase: server.base, apiKey: VOICE_KEY });
 
 it('a question is recorded until Enter, and its answer is played', async () => {
@@ -100,14 +100,14 @@ it('a question is recorded until Enter, and its answer is played', async () => {
   await expect.poll(() => readFile(join(folder, 'recording')).catch(() => undefined)).toBeDefined();
   input.write('\r');
   await expect
-    .poll(() => readFile(join(folder, 'played'), 'utf8').catch(() => ''), { timeout: 8000 })
+    .poll(() => readFile(join(folder, 'played'), 'utf8').catch(() => ''), { timeout: 45_000 })
     .toContain('Certainly.');
   expect(asked).toEqual(['[voice message, en]: Tell me more']);
   expect(server.heard.at(-1)).toMatchObject({ name: 'sound.wav', type: 'audio/wav' });
   expect(server.spoken.at(-1)).toMatchObject({ input: 'Certainly.', format: 'wav' });
   // While the answer is played, a key stops it and is no question.
   await expect
-    .poll(() => shown.lastIndexOf('> ') > shown.lastIndexOf('Certainly.'), { timeout: 8000 })
+    .poll(() => shown.lastIndexOf('> ') > shown.lastIndexOf('Certainly.'), { timeout: 45_000 })
     .toBe(true);
   input.write('/exit\r');
   await talking;

@@ -216,7 +216,7 @@ class Server implements LarkServer {
     this.#tokens.clear();
   }
 
-  until<T>(look: () => T | undefined | false, timeoutMs = 10_000): Promise<T> {
+  until<T>(look: () => T | undefined | false, timeoutMs = 45_000): Promise<T> {
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
         this.#listeners.delete(check);

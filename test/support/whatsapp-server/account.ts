@@ -7,7 +7,7 @@ import type { Connection } from './connection.ts';
 import type { Ending, Phone } from './contract.ts';
 import type { Account, DeviceConnection, LinkedDevice, Plumbing } from './seams.ts';
 
-const WAIT_MS = 10_000;
+const WAIT_MS = 45_000;
 // Fewer than this, and the server asks the device for more.
 const FEW_PRE_KEYS = 5;
 

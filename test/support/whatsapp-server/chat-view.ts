@@ -4,7 +4,7 @@
 import type { SeenMessage } from './contract.ts';
 import type { Content } from './message-content.ts';
 
-const WAIT_MS = 10_000;
+const WAIT_MS = 45_000;
 
 export class ChatView {
   readonly #seen: SeenMessage[] = [];

@@ -48,7 +48,7 @@ export class Listener extends BaileysClient {
 
   async hears(text: string, times = 1): Promise<WAMessage> {
     const all = () => this.heard.filter(({ message }) => textOf(message) === text);
-    await vi.waitFor(() => expect(all()).toHaveLength(times), { timeout: 8000, interval: 5 });
+    await vi.waitFor(() => expect(all()).toHaveLength(times), { timeout: 45_000, interval: 5 });
     const last = all().at(-1);
     if (last === undefined) throw new Error('unreachable');
     return last;
@@ -93,4 +93,4 @@ export function silenceConsole(): Disposable {
 }
 
 export const chatWith = ({ lid }: Contact) => `${lid}@lid`;
-export const eventually = (look: () => void) => vi.waitFor(look, { timeout: 8000, interval: 5 });
+export const eventually = (look: () => void) => vi.waitFor(look, { timeout: 45_000, interval: 5 });
