@@ -23,7 +23,7 @@ import { findCommand, runCommand } from './commands.ts';
 import type { Judge } from './judge.ts';
 import { isAnsweredIn, type Routes } from './routes.ts';
 import { type SessionSettings, turnSettingsOf } from './session-settings.ts';
-import { answered, resultOf, sendSaid } from './turn-answers.ts';
+import { answered, poisonAnswer, resultOf, sendSaid } from './turn-answers.ts';
 import type { TurnPersonOf } from './turn-person.ts';
 import { TurnShow } from './turn-show.ts';
 import { createTurnView, type TurnView } from './turn-view.ts';
@@ -53,10 +53,6 @@ export type DispatcherDeps = BatchOriginsDeps & {
 /** How a turn is answered: as the session is set, and as its person wants it. */
 type TurnTerms = { readonly chosen: SessionSettings; readonly person: TurnPerson };
 
-const POISON_TEXT =
-  'I could not deal with your last message: it failed several times. It is set aside, and I go ' +
-  'on with what comes next.';
-
 /** A follower came before anything was shown: the speculative answer starts again with it. */
 class Superseded extends Error {
   override readonly name = 'Superseded';
@@ -85,9 +81,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
       }
       return new TurnRun(turn, deps).run();
     },
-    onPoison: (turn) => [
-      { chat: turn.chat, markdown: POISON_TEXT, replyTo: turn.messages[0].message.id },
-    ],
+    onPoison: poisonAnswer,
   };
 }
 

@@ -1,6 +1,7 @@
 // A turn's answers as what is to be sent: where its conversation is answered now, and only there.
 
 import type { MessageBus, Turn, TurnResult } from '../bus/bus.ts';
+import { excerptOf } from '../core/excerpt.ts';
 import { type MessageId, messageId } from '../core/ids.ts';
 import { questionOf } from '../core/late.ts';
 import type { InboundMessage, OutboundDraft } from '../core/message.ts';
@@ -41,6 +42,17 @@ export async function resultOf(
     ...(index === 0 && isShownThere ? { finalizes: turn.id } : {}),
   }));
   return { throughSeq, outbound };
+}
+
+/** Said of a message that is given up; others of the chat may be waiting behind it. */
+export function poisonAnswer({ chat, messages }: Turn): readonly OutboundDraft[] {
+  const [{ message }] = messages;
+  const words = excerptOf(message.text);
+  const which = words === '' ? 'your last message' : `your message “${words}”`;
+  const markdown =
+    `I could not deal with ${which}: it failed several times. ` +
+    'It is set aside, and I go on with what comes next.';
+  return [{ chat, markdown, replyTo: message.id }];
 }
 
 /** A text on the way to the answer. */
