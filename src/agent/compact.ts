@@ -4,6 +4,7 @@
 
 import { keptTokens } from '../core/compaction.ts';
 import type { AgentEvent } from '../core/event.ts';
+import { takenUp } from '../core/thread-view.ts';
 import type { SignalOf, StateOf } from '../core/turn-state.ts';
 import { requestOf } from './compact-session.ts';
 import type { CompactionRequest } from './compaction.ts';
@@ -77,7 +78,7 @@ async function sumUp(turn: TurnContext, request: CompactionRequest): Promise<voi
   try {
     const either = AbortSignal.any([signal, late.signal]);
     const report = await compactor.now(request, either);
-    if (report.kind === 'compacted') thread.reopen(await sessions.load(input.session));
+    if (report.kind === 'compacted') thread.reopen(takenUp(await sessions.load(input.session)));
   } catch (error) {
     signal.throwIfAborted();
     if (!(error instanceof SummaryLate)) throw error;

@@ -5,6 +5,7 @@ import type { SessionKey } from '../core/ids.ts';
 import type { ChatRef } from '../core/message.ts';
 import type { TurnPerson } from '../core/notes.ts';
 import type { StandingNote } from '../core/plan.ts';
+import { takenUp } from '../core/thread-view.ts';
 import type { TranscriptEntry } from '../core/transcript.ts';
 import type { WorkingNote } from '../core/working-memory.ts';
 import type { SessionStore } from '../sessions/store.ts';
@@ -49,11 +50,12 @@ export class PreparedContexts {
   }
 
   async prepare(session: SessionKey, chat: ChatRef, person: TurnPerson): Promise<Prepared> {
-    const [history, material, standing] = await Promise.all([
+    const [window, material, standing] = await Promise.all([
       this.#sessions.load(session),
       this.#sources.read(chat.channel, person.notes),
       this.#notes.standing(session),
     ]);
+    const history = takenUp(window);
     const working = await this.#notes.working(session, person, history);
     const prepared = { session, person, history, material, standing, working };
     this.#fresh.delete(session);

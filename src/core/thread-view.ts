@@ -14,7 +14,27 @@ export function shownThrough(own: readonly TranscriptEntry[]): number {
 }
 
 /**
- * `history` may hold entries of this turn; `own` is what the store recorded of it, maybe with
+ * A conversation without the messages that no turn took up: recorded, but the process died before
+ * the model had answered. The bus gives them to another turn, or has set them aside; either way
+ * they are not this turn's to answer. An entry without its place is of an older program, and kept.
+ */
+export function takenUp(window: readonly TranscriptEntry[]): readonly TranscriptEntry[] {
+  const through = new Map<TurnId, number>();
+  for (const entry of window) {
+    if (!('throughSeq' in entry) || entry.throughSeq === undefined) continue;
+    through.set(entry.turnId, Math.max(entry.throughSeq, through.get(entry.turnId) ?? 0));
+  }
+  return window.filter(
+    (entry) =>
+      entry.role !== 'user' ||
+      entry.messageId === undefined ||
+      entry.seq === undefined ||
+      entry.seq <= (through.get(entry.turnId) ?? 0),
+  );
+}
+
+/**
+ * `history` is what was taken up so far and may hold entries of this turn; `own` is what the store recorded of it, maybe with
  * messages that an earlier try had and this one leaves to the next turn. `asked`: what this try has.
  */
 export function threadView(

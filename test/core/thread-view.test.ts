@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from 'vitest';
 import { messageId, turnId } from '../../src/core/ids.ts';
-import { shownThrough, threadView } from '../../src/core/thread-view.ts';
+import { shownThrough, takenUp, threadView } from '../../src/core/thread-view.ts';
 import type { TranscriptEntry } from '../../src/core/transcript.ts';
 
 const T1 = turnId('s#1');
@@ -83,5 +83,33 @@ describe('a turn tried again with its first message alone', () => {
     const own = [asks(T1, 'one', 1), asks(T1, 'two', 2), answers(T1, 'a', 2)];
     const history = [asks(earlier, 'two', 2), answers(earlier, 'to none', 0), ...own];
     expect(textsOf(threadView(history, own, onlyOne))).toEqual(['to none', 'one', 'two', 'a']);
+  });
+});
+
+describe('a conversation whose process died', () => {
+  it('is without the messages that no answer of their turn took up', () => {
+    const dead = [asks(T1, 'one', 1), asks(T1, 'two', 2)];
+    const answered = [asks(T2, 'two', 2), answers(T2, 'to two', 2), asks(T2, 'three', 3)];
+    expect(textsOf(takenUp([...dead, ...answered]))).toEqual(['two', 'to two']);
+  });
+
+  it('keeps what a turn ended with, though the model never answered', () => {
+    const failed = [
+      asks(T1, 'one', 1),
+      {
+        role: 'turn_end',
+        turnId: T1,
+        outcome: 'failed',
+        answers: [],
+        throughSeq: 1,
+        at: 0,
+      } as const,
+    ];
+    expect(takenUp(failed)).toEqual(failed);
+  });
+
+  it('keeps what an older program recorded without its place', () => {
+    const old = [asks(T1, 'one'), answers(T1, 'to one')];
+    expect(takenUp(old)).toEqual(old);
   });
 });
