@@ -8,7 +8,7 @@ const MAX_FILE_LINES = 250;
 
 /** Each goes to addresses of the configuration or of this machine, never to one from a text. */
 const OWN_WAYS_OUT =
-  /^src\/(app\/running-gateway|channels\/email\/access-tokens|channels\/telegram\/[\w-]+|channels\/whatsapp\/(carrier|media-download)|channels\/lark\/[\w-]+|cli\/chat\/attached|cli\/login\/remote-login|lib\/address-rules|lib\/guarded-fetch|lib\/safe-fetch|providers\/[\w-]+|voice\/engine-call)\.ts$/;
+  /^src\/(app\/running-gateway|channels\/email\/access-tokens|channels\/telegram\/[\w-]+|channels\/whatsapp\/(carrier|media-download)|channels\/lark\/[\w-]+|cli\/chat\/attached|cli\/doctor\/address-check|cli\/login\/remote-login|lib\/address-rules|lib\/guarded-fetch|lib\/safe-fetch|providers\/[\w-]+|voice\/engine-call)\.ts$/;
 
 type SourceFile = { readonly path: string; readonly text: string; readonly code: string };
 

@@ -54,12 +54,14 @@ async function look(
   const base = [
     machine.checkNode(process.versions.node),
     ...(await machine.checkPermissions(home)),
+    ...(await machine.checkHome(home)),
     await machine.checkDisk(home),
     ...file.findings,
     ...store.findings,
     ...(await gateway.checkGateway(terminal, file.loaded?.config.gateway.token ?? '')),
   ];
   if (file.loaded === undefined) return base;
+  const address = await import('./doctor/address-check.ts');
   const outside = await import('./doctor/outside-checks.ts');
   const prices = await import('./doctor/price-check.ts');
   const voice = await import('./doctor/voice-check.ts');
@@ -82,7 +84,7 @@ async function look(
   ]);
   return [
     ...base,
-    config.checkExposure(loaded),
+    await address.checkAddress(terminal, loaded),
     config.checkSecrets(file.loaded),
     ...config.checkWeb(loaded),
     ...(await accounts.checkAccounts(home, loaded, store.state)),

@@ -5,6 +5,7 @@ import type { Home } from '../app/home.ts';
 import type { Environment } from '../core/environment.ts';
 import { ConfigError, type ConfigProblem, NanobotError, ProviderError } from '../core/errors.ts';
 import { HomeLockedError } from '../store/store.ts';
+import { explainSystemError } from './explain-system-error.ts';
 
 export function explainError(error: unknown, env: Environment, home: Home): readonly string[] {
   const debug = (env['NANOBOT_DEBUG'] ?? '') !== '';
@@ -15,6 +16,8 @@ export function explainError(error: unknown, env: Environment, home: Home): read
   if (error instanceof ProviderError) return [`nanobot: ${error.userText ?? error.message}`];
   if (error instanceof NanobotError)
     return error.message === '' ? [] : [`nanobot: ${error.message}`];
+  const refused = explainSystemError(error, home);
+  if (refused !== undefined) return [`nanobot: ${refused}`];
   const message = error instanceof Error ? error.message : String(error);
   return [`nanobot: ${oneLine(message)} (NANOBOT_DEBUG=1 shows where)`];
 }

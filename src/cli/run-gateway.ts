@@ -3,6 +3,8 @@
 import type { ChannelReport, Gateway } from '../app/compose.ts';
 import type { OpenedHome } from '../app/first-run.ts';
 import type { ConfigOverrides } from '../core/config-check.ts';
+import { ProviderError } from '../core/errors.ts';
+import { isDemo } from '../core/model-names.ts';
 import { untilStopped } from './stop-signals.ts';
 import type { Terminal } from './terminal.ts';
 
@@ -31,9 +33,10 @@ export async function runGateway(terminal: Terminal, options: ForegroundOptions)
     http: options.http,
     foreground: (line) => terminal.tell(line),
   });
+  const problem = await modelProblem(terminal, opened, gateway.model);
   try {
     await untilStopped(onStop, async (signal) => {
-      for (const line of greeting(terminal, opened, gateway)) terminal.tell(line);
+      for (const line of greeting(terminal, opened, gateway, problem)) terminal.tell(line);
       await gateway.run(signal);
     });
   } finally {
@@ -41,7 +44,29 @@ export async function runGateway(terminal: Terminal, options: ForegroundOptions)
   }
 }
 
-function greeting(terminal: Terminal, opened: OpenedHome, gateway: Gateway): readonly string[] {
+/** Why the model that was chosen cannot be asked at all; it is not asked here. */
+async function modelProblem(
+  { env, clock, home }: Terminal,
+  { loaded }: OpenedHome,
+  model: string,
+): Promise<string | undefined> {
+  if (isDemo(model)) return undefined;
+  const { resolveConfigured } = await import('../app/model-setup.ts');
+  try {
+    await resolveConfigured(loaded.config, env, clock, home);
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof ProviderError)) throw error;
+    return error.userText ?? error.message;
+  }
+}
+
+function greeting(
+  terminal: Terminal,
+  opened: OpenedHome,
+  gateway: Gateway,
+  problem: string | undefined,
+): readonly string[] {
   const reports = gateway.channels();
   const columns = Math.max(NAME_COLUMNS, ...reports.map(({ name }) => name.length + 1));
   const row = (name: string, text: string) =>
@@ -51,6 +76,7 @@ function greeting(terminal: Terminal, opened: OpenedHome, gateway: Gateway): rea
     ...opened.notes.map((note) => terminal.style('dim', note)),
     row('home', terminal.home.root),
     row('model', modelLine(gateway.model)),
+    ...(problem === undefined ? [] : [row('', terminal.style('yellow', problem))]),
     ...(link === undefined ? [] : [row('web page', link), row('', LINK_NOTE)]),
     ...reports.map((report) => row(report.name, channelLine(report))),
     terminal.style('dim', 'Ctrl+C stops it.'),
@@ -58,7 +84,7 @@ function greeting(terminal: Terminal, opened: OpenedHome, gateway: Gateway): rea
 }
 
 function modelLine(model: string): string {
-  if (!model.startsWith('demo/')) return model;
+  if (!isDemo(model)) return model;
   return `${model}, a demo without intelligence. "nanobot onboard" connects a real model.`;
 }
 

@@ -3,8 +3,14 @@
 import type { Environment } from '../core/environment.ts';
 
 const NPM_SCRIPTS = ['start', 'nanobot'];
-const NAMED =
-  /\bnanobot (?=(?:onboard|gateway|agent|telegram|email|whatsapp|lark|status|doctor|channels|pair|people|approvals|usage|selftest|link|sessions|skills|trace|dead|audit|config|--help)\b)/g;
+const COMMANDS = [
+  'onboard gateway agent link telegram email whatsapp lark status usage doctor selftest channels pair',
+  'approvals people cron memory sessions skills agents cluster workflows specialists trace dead audit',
+  'eval replay tune mcp config --help',
+]
+  .join(' ')
+  .replaceAll(' ', '|');
+const NAMED = new RegExp(`\\bnanobot (?=(?:${COMMANDS})\\b)`, 'g');
 
 /** @see https://docs.npmjs.com/cli/using-npm/scripts for `npm_lifecycle_event` */
 export function asTyped(text: string, env: Environment): string {

@@ -2,8 +2,12 @@
 
 import type { ProviderName } from '../core/config.ts';
 import { ProviderError } from '../core/errors.ts';
+import { CLOUD_ORDER, LOCAL_VENDORS, prefixOf } from '../core/model-names.ts';
+import { nearestName } from '../core/nearest.ts';
 import { namesPeer } from '../core/peer-name.ts';
 import { vendorOf } from './vendors.ts';
+
+const PREFIXES = [...CLOUD_ORDER, ...LOCAL_VENDORS].map(prefixOf);
 
 export function unknownModel(name: string): ProviderError {
   if (namesPeer(name)) return unknownPeer(name);
@@ -11,8 +15,16 @@ export function unknownModel(name: string): ProviderError {
     failure: { kind: 'unknown_model' },
     provider: 'none',
     model: name,
-    userText: `I do not know which vendor serves the model "${name}". Write it with its vendor, e.g. anthropic/${name} or ollama/${name}.`,
+    userText: `I do not know which vendor serves the model "${name}". ${howToName(name)}`,
   });
+}
+
+function howToName(name: string): string {
+  const slash = name.indexOf('/');
+  if (slash <= 0) return `Write it with its vendor, e.g. anthropic/${name} or ollama/${name}.`;
+  const near = nearestName(name.slice(0, slash), PREFIXES);
+  const guess = near === undefined ? '' : `Did you mean ${near}${name.slice(slash)}? `;
+  return `${guess}Before the slash stands the vendor: ${PREFIXES.join(', ')}.`;
 }
 
 function unknownPeer(name: string): ProviderError {

@@ -103,7 +103,7 @@ const isUnreadable = (error: unknown) => error instanceof SyntaxError;
 function withCause(error: unknown): string {
   const texts: string[] = [];
   for (let at: unknown = error; at instanceof Error && texts.length < 4; at = at.cause) {
-    texts.push(at.message);
+    texts.push(at.message.replace(/\.$/, ''));
   }
   return texts.join(': ');
 }

@@ -65,10 +65,13 @@ function versionOf(database: DatabaseSync): number {
 }
 
 /** SQLite's primary result codes, https://sqlite.org/rescode.html */
+const SQLITE_PERM = 3;
 const SQLITE_BUSY = 5;
 const SQLITE_LOCKED = 6;
+const SQLITE_READONLY = 8;
 const SQLITE_CORRUPT = 11;
 const SQLITE_FULL = 13;
+const SQLITE_CANTOPEN = 14;
 const SQLITE_NOTADB = 26;
 const PRIMARY_CODE_MASK = 0xff;
 
@@ -84,7 +87,11 @@ export function storeErrorOf(error: unknown, path: string): StoreError {
         error,
       );
     case SQLITE_FULL:
-      return new StoreError('store_full', `The disk that holds ${path} is full.`, error);
+      return new StoreError(
+        'store_full',
+        `The disk that holds ${path} is full. Make room and try again.`,
+        error,
+      );
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
       return new StoreError(
@@ -92,9 +99,27 @@ export function storeErrorOf(error: unknown, path: string): StoreError {
         `${path} was held by another process for more than ${BUSY_TIMEOUT_MS / 1000} s.`,
         error,
       );
+    case SQLITE_PERM:
+    case SQLITE_READONLY:
+    case SQLITE_CANTOPEN:
+      return new StoreError(
+        'store_forbidden',
+        `${path} may not be written. Let the user who runs nanobot write it and its folder.`,
+        error,
+      );
     default:
-      return new StoreError('store_failed', `${path} could not be read or written.`, error);
+      return new StoreError(
+        'store_failed',
+        `${path} could not be read or written${reasonOf(error)}.`,
+        error,
+      );
   }
+}
+
+/** The number alone: SQLite's own words may quote what it was asked. */
+function reasonOf(error: unknown): string {
+  const code = primaryCodeOf(error);
+  return code === undefined ? '' : ` (SQLite error ${code}, https://sqlite.org/rescode.html)`;
 }
 
 function primaryCodeOf(error: unknown): number | undefined {

@@ -195,6 +195,7 @@ export type StoreFailure =
   | 'store_damaged'
   | 'store_newer'
   | 'store_full'
+  | 'store_forbidden'
   | 'store_busy'
   | 'store_closed'
   | 'store_failed';

@@ -42,6 +42,18 @@ test('says what is on, what is not and how to turn it on', async () => {
   expect(await gateway.stop()).toBe(0);
 });
 
+test('says at the start what the model lacks, and goes on', async () => {
+  await home.writeConfig({
+    version: 1,
+    agents: { defaults: { model: 'openai/gpt-6-sol' } },
+    gateway: { port: 0 },
+  });
+  const gateway = await home.start();
+  expect(gateway.output()).toMatch(
+    /openai\/gpt-6-sol\n +There is no API key for OpenAI.*OPENAI_API_KEY/,
+  );
+});
+
 test('status tells the model of the gateway, whose environment may hold other keys', async () => {
   await home.writeConfig({ version: 1, gateway: { port: 0 } });
   const gateway = await home.start({ OPENAI_API_KEY: 'a-key-of-the-gateway' });

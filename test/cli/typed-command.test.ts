@@ -22,6 +22,12 @@ test('a status asked through npm names commands that work there', async () => {
   await using home = await temporaryHome();
   const installed = await runNanobot(['status'], { home: home.path });
   const checkout = await runNanobot(['status'], { home: home.path, env: IN_CHECKOUT });
+  const help = await runNanobot(['--help'], { home: home.path });
+  const commands = [...help.stdout.matchAll(/^ {2}([a-z]+)(?: \[| {2})/gm)].map(([, name]) => name);
+  expect(commands.length).toBeGreaterThan(30);
+  for (const command of commands.filter((name) => name !== 'help')) {
+    expect(asTyped(`see "nanobot ${command} x"`, IN_CHECKOUT)).toContain('npm run nanobot -- ');
+  }
   expect(installed.stdout).toContain('start it with: nanobot gateway');
   expect(checkout.stdout).toContain('start it with: npm run nanobot -- gateway');
 });

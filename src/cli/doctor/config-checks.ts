@@ -10,8 +10,8 @@ import { EVERYBODY } from '../../core/admission.ts';
 import type { Config } from '../../core/config.ts';
 import { literalSecrets } from '../../core/config-secrets.ts';
 import { ConfigError } from '../../core/errors.ts';
-import { isLoopbackHost } from '../../core/loopback.ts';
 import { problemLine } from '../explain-error.ts';
+import { explainSystemError } from '../explain-system-error.ts';
 import type { Terminal } from '../terminal.ts';
 import { type Finding, fail, ok, warn } from './finding.ts';
 
@@ -24,8 +24,13 @@ export type CheckedFile = {
 export async function checkConfigFile({ home, env }: Terminal): Promise<CheckedFile> {
   try {
     const loaded = await loadConfig(home, env);
-    return { findings: [ok('config', `${home.config} loads`)], loaded };
+    const text = existsSync(home.config) ? `${home.config} loads` : 'none yet: the defaults count';
+    return { findings: [ok('config', text)], loaded };
   } catch (error) {
+    const refused = explainSystemError(error, home);
+    if (refused !== undefined) {
+      return { findings: [fail('config', refused, 'Then look again.')], loaded: undefined };
+    }
     if (!(error instanceof ConfigError)) throw error;
     const remedy = existsSync(home.lastGoodConfig)
       ? `The last one that loaded is ${home.lastGoodConfig}.`
@@ -33,15 +38,6 @@ export async function checkConfigFile({ home, env }: Terminal): Promise<CheckedF
     const findings = error.problems.map((one) => fail('config', problemLine(one).trim(), remedy));
     return { findings, loaded: undefined };
   }
-}
-
-/** Problems of an open address are found at load; what is left is to know that it is open. */
-export function checkExposure({ gateway }: Config): Finding {
-  if (isLoopbackHost(gateway.host)) {
-    return ok('address', `${gateway.host}: reachable from this machine only`);
-  }
-  const remedy = 'Put a TLS proxy in front, or set gateway.host to 127.0.0.1.';
-  return warn('address', `${gateway.host}: other machines can reach it, by token`, remedy);
 }
 
 /** Secrets that whoever reads the file reads with it; copies and backups of it too. */

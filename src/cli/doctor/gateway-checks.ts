@@ -53,9 +53,17 @@ export async function checkState(
     return { findings: await storeFindings(state, clock.now()), state };
   } catch (error) {
     if (!(error instanceof NanobotError)) throw error;
-    const remedy = 'Stop the gateway, move state.db away and keep it; a new one is made.';
-    return { findings: [fail('store', error.message, remedy)], state: undefined };
+    const findings = [fail('store', error.message, storeRemedy(error.code))];
+    return { findings, state: undefined };
   }
+}
+
+/** Moving a file away that is whole would lose the messages that wait in it. */
+function storeRemedy(code: string): string {
+  if (code === 'store_damaged') {
+    return 'Stop the gateway, move state.db away and keep it; a new one is made.';
+  }
+  return 'Nothing in it is lost: leave the file where it is.';
 }
 
 async function storeFindings({ store }: OpenedState, now: number): Promise<readonly Finding[]> {

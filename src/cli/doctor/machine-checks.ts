@@ -1,6 +1,8 @@
 // What the doctor asks of the machine: Node, the home's permissions, room on the disk.
 
-import { chmod, stat, statfs } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { access, chmod, constants, stat, statfs } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import type { Home } from '../../app/home.ts';
 import { type Finding, fail, ok, warn } from './finding.ts';
 
@@ -27,8 +29,10 @@ export async function checkPermissions(home: Home): Promise<readonly Finding[]> 
     ...(await Promise.all(folders.map((path) => checkPrivate(path, PRIVATE_FOLDER)))),
     ...(await Promise.all(files.map((path) => checkPrivate(path, PRIVATE_FILE)))),
   ].flat();
-  return findings.length > 0 ? findings : [ok('permissions', `${home.root} is private`)];
+  return findings.length > 0 ? findings : [ok('permissions', privacyText(home))];
 }
+
+const privacyText = ({ root }: Home) => `${root} ${existsSync(root) ? 'is' : 'will be'} private`;
 
 async function checkPrivate(path: string, mode: number): Promise<readonly Finding[]> {
   const found = await stat(path).catch(() => undefined);
@@ -36,6 +40,28 @@ async function checkPrivate(path: string, mode: number): Promise<readonly Findin
   const remedy = `nanobot doctor --fix, or chmod ${mode.toString(8)} ${path}`;
   const finding = fail('permissions', `other users can reach ${path}`, remedy);
   return [{ ...finding, fix: () => chmod(path, mode) }];
+}
+
+/** Whether this user can keep anything there; the nearest folder above a home that is still to be made. */
+export async function checkHome({ root }: Home): Promise<readonly Finding[]> {
+  const isThere = existsSync(root);
+  const base = isThere ? root : nearestAbove(root);
+  const remedy = 'Give it to the user who runs nanobot, or choose another home with NANOBOT_HOME.';
+  if (!(await stat(base)).isDirectory()) {
+    return [fail('home', `${base} is a file, and a folder is needed`, remedy)];
+  }
+  const isWritable = await access(base, constants.W_OK | constants.X_OK).then(
+    () => true,
+    () => false,
+  );
+  if (isWritable) return [];
+  const text = isThere ? `${root} cannot be written` : `${root} cannot be made below ${base}`;
+  return [fail('home', text, remedy)];
+}
+
+function nearestAbove(path: string): string {
+  const above = dirname(path);
+  return existsSync(above) || above === path ? above : nearestAbove(above);
 }
 
 export async function checkDisk(home: Home): Promise<Finding> {

@@ -4,7 +4,7 @@ import { checkMailLogins, proveLark, proveTelegram } from '../../app/channel-set
 import { proveConfigured, resolveConfigured } from '../../app/model-setup.ts';
 import { accountName } from '../../core/account.ts';
 import type { Config, EmailConfig } from '../../core/config.ts';
-import { NanobotError } from '../../core/errors.ts';
+import { ChannelError, NanobotError } from '../../core/errors.ts';
 import { channelName } from '../../core/ids.ts';
 import { mailboxesOf } from '../../core/mail-accounts.ts';
 import { DEMO_MODEL } from '../../core/model-names.ts';
@@ -14,6 +14,11 @@ import { type Finding, fail, ok, warn } from './finding.ts';
 const MODEL_TIMEOUT_MS = 60_000;
 const CHANNEL_TIMEOUT_MS = 30_000;
 const SET_UP = 'Connect one: nanobot onboard';
+const MODEL_REMEDIES: Readonly<Record<string, string>> = {
+  provider_network:
+    'Check the network of this machine, and providers.<vendor>.apiBase if it is set.',
+  provider_unknown_model: SET_UP,
+};
 
 export async function checkModel(
   { env, clock, home }: Terminal,
@@ -30,8 +35,14 @@ export async function checkModel(
     return ok('model', `${proof.model} answered in ${proof.latencyMs} ms`);
   } catch (error) {
     if (!(error instanceof NanobotError)) throw error;
-    return fail('model', error.message, error.userText ?? SET_UP);
+    return fail('model', error.message, modelRemedy(error));
   }
+}
+
+/** What the person in a chat would read, and what only whoever sits at the machine can do. */
+function modelRemedy({ code, userText = SET_UP }: NanobotError): string {
+  const more = MODEL_REMEDIES[code];
+  return more === undefined ? userText : `${userText} ${more}`;
 }
 
 export async function checkTelegram({
@@ -44,7 +55,7 @@ export async function checkTelegram({
     return [ok('telegram', `the token is @${bot.username}'s`)];
   } catch (error) {
     if (!(error instanceof NanobotError)) throw error;
-    return [fail('telegram', error.message, 'A new token: nanobot channels login telegram')];
+    return [fail('telegram', error.message, remedyFor(error, 'A new token', 'telegram'))];
   }
 }
 
@@ -55,8 +66,15 @@ export async function checkLark({ channels: { lark } }: Config): Promise<readonl
     return [ok('lark', `the app's bot is ${bot.name}`)];
   } catch (error) {
     if (!(error instanceof NanobotError)) throw error;
-    return [fail('lark', error.message, 'Id and secret: nanobot channels login lark')];
+    return [fail('lark', error.message, remedyFor(error, 'Id and secret', 'lark'))];
   }
+}
+
+/** A platform that does not answer says nothing about what it would be told. */
+function remedyFor(error: NanobotError, what: string, channel: 'telegram' | 'lark'): string {
+  const isAway = error instanceof ChannelError && error.remedy.kind === 'backoff';
+  if (isAway) return 'Check the network of this machine; the gateway tries again by itself.';
+  return `${what}: nanobot channels login ${channel}`;
 }
 
 export async function checkMailboxes({ channels }: Config): Promise<readonly Finding[]> {

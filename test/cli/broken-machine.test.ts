@@ -1,0 +1,113 @@
+// What a person reads whose machine does not play along: the home, the port, the disk, the key.
+
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { openHome } from '../../src/app/first-run.ts';
+import { homeOf } from '../../src/app/home.ts';
+import { checkAddress } from '../../src/cli/doctor/address-check.ts';
+import { checkConfigFile } from '../../src/cli/doctor/config-checks.ts';
+import { checkState } from '../../src/cli/doctor/gateway-checks.ts';
+import { checkHome } from '../../src/cli/doctor/machine-checks.ts';
+import { checkModel, checkTelegram } from '../../src/cli/doctor/outside-checks.ts';
+import { explainError } from '../../src/cli/explain-error.ts';
+import { createTerminal } from '../../src/cli/terminal.ts';
+import { configSchema } from '../../src/core/config.ts';
+import { openDatabase } from '../../src/store/database.ts';
+
+let folder: string;
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'nanobot-broken-'));
+});
+afterEach(() => rm(folder, { recursive: true, force: true }));
+
+const terminalOf = (root: string) => ({
+  ...createTerminal(process),
+  env: {},
+  home: homeOf({ NANOBOT_HOME: root }),
+});
+
+test('a home that is a file, or lies below one, is said in words by every command and by the doctor', async () => {
+  const file = join(folder, 'file');
+  await writeFile(file, '');
+  for (const root of [file, join(file, 'below')]) {
+    const terminal = terminalOf(root);
+    const error = await openHome(terminal.home, {}).catch((thrown: unknown) => thrown);
+    const [line = ''] = explainError(error, {}, terminal.home);
+    expect(line).toContain('NANOBOT_HOME');
+    expect(line).not.toMatch(/ENOTDIR|EEXIST|NANOBOT_DEBUG/);
+    expect((await checkHome(terminal.home)).map(({ level }) => level)).toEqual(['fail']);
+    expect((await checkConfigFile(terminal)).findings[0]?.level).toBe('fail');
+  }
+});
+
+test('a home that is still to be made is no fault', async () => {
+  const terminal = terminalOf(join(folder, 'new', 'home'));
+  expect(await checkHome(terminal.home)).toEqual([]);
+  expect((await checkConfigFile(terminal)).findings).toMatchObject([
+    { level: 'ok', text: 'none yet: the defaults count' },
+  ]);
+});
+
+test.each([
+  ['EACCES', 'may not be read or written'],
+  ['EROFS', 'can only be read'],
+  ['ENOSPC', 'no room is left'],
+])('%s is explained with what to do', (code, words) => {
+  const error = Object.assign(new Error(`${code}: x, open '/h/state'`), { code, path: '/h/state' });
+  const [line] = explainError(error, {}, homeOf({ NANOBOT_HOME: '/h' }));
+  expect(line).toContain(words);
+  expect(line).not.toContain(code);
+});
+
+test('the doctor finds a port that another program holds', async () => {
+  const terminal = terminalOf(folder);
+  const other = createServer().listen(0, '127.0.0.1');
+  await new Promise((resolve) => other.once('listening', resolve));
+  const { port } = other.address() as AddressInfo;
+  const config = configSchema.parse({ gateway: { port } });
+  expect(await checkAddress(terminal, config)).toMatchObject({
+    level: 'fail',
+    text: `127.0.0.1:${port} is taken by another program`,
+  });
+  await new Promise((resolve) => other.close(resolve));
+  expect(await checkAddress(terminal, config)).toMatchObject({ level: 'ok' });
+});
+
+test('nobody is told to move away a store that only a newer version reads', async () => {
+  const terminal = terminalOf(folder);
+  await mkdir(folder, { recursive: true });
+  const database = openDatabase(terminal.home.state);
+  database.exec('PRAGMA user_version = 999');
+  database.close();
+  await using stack = new AsyncDisposableStack();
+  const { findings } = await checkState(terminal, stack);
+  expect(findings).toMatchObject([{ level: 'fail', text: expect.stringContaining('newer') }]);
+  expect(findings[0]?.remedy).not.toContain('move state.db');
+});
+
+test('what cannot be reached is a matter of the network, not of a token or a key', async () => {
+  const apiRoot = 'http://127.0.0.1:9';
+  const token = '42:a-token-that-may-be-right';
+  const config = configSchema.parse({
+    agents: { defaults: { model: 'openai/sim' } },
+    providers: { openai: { apiKey: 'sk-x', apiBase: `${apiRoot}/v1` } },
+    channels: { telegram: { enabled: true, token, apiRoot } },
+  });
+  const [telegram] = await checkTelegram(config);
+  expect(telegram).toMatchObject({ level: 'fail', remedy: expect.stringContaining('network') });
+  const model = await checkModel(terminalOf(folder), config, true);
+  expect(model).toMatchObject({ level: 'fail', remedy: expect.stringContaining('network') });
+  expect(model.text).not.toContain('.:');
+});
+
+test('a vendor that is misspelt is guessed, and one that is none is answered with the list', async () => {
+  const ask = (model: string) =>
+    checkModel(terminalOf(folder), configSchema.parse({ agents: { defaults: { model } } }), false);
+  expect((await ask('antropic/claude-x')).remedy).toContain('Did you mean anthropic/claude-x?');
+  expect((await ask('foo/bar')).remedy).toContain('anthropic, openai, openrouter');
+});
