@@ -1,6 +1,7 @@
 // Executing: runs the tools a model called. Neighbouring reads run side by side, everything else
 // alone and in order; the result of a call with effects is on disk before the next call begins.
 
+import { headOf } from '../core/cut.ts';
 import type { AgentEvent } from '../core/event.ts';
 import { isRepeatable } from '../core/rights.ts';
 import type { ToolCall } from '../core/transcript.ts';
@@ -95,7 +96,7 @@ async function* runGroup(
     running.delete(each);
     await recordReport(turn, each, report);
     const status = report.status === 'ok' ? 'ok' : 'failed';
-    const preview = report.text.split('\n', 1).join('').slice(0, MAX_PREVIEW_CHARS).toWellFormed();
+    const preview = headOf(report.text.split('\n', 1).join(''), MAX_PREVIEW_CHARS);
     const failure = report.failure === undefined ? {} : { failure: report.failure };
     yield { type: 'tool_finished', callId: each.call.id, status, ...failure, preview };
   }

@@ -4,6 +4,7 @@
 import { type AttachedMedia, isImage, shortIdOf } from '../core/attached.ts';
 import type { Attachment } from '../core/attachment.ts';
 import { attachmentTitle } from '../core/attachment-words.ts';
+import { headOf } from '../core/cut.ts';
 import { documentSize, documentText } from '../core/document-text.ts';
 import { wrapUntrusted } from '../core/untrusted.ts';
 import { newBoundary } from '../lib/boundary.ts';
@@ -83,7 +84,7 @@ function worded(
     return { text: `[${title} was not read: ${reading.reason}]`, shownChars: 0 };
   }
   const whole = documentText(reading.sections);
-  const shown = whole.slice(0, mostChars).toWellFormed();
+  const shown = headOf(whole, mostChars);
   const more = shown.length < whole.length || reading.isCut;
   const first = `the first ${shown.length.toLocaleString('en-US')} characters follow`;
   const how = more

@@ -4,6 +4,7 @@
 import type { HelperForgetting } from '../automation/helper-forgetting.ts';
 import { forgetSaid } from '../channels/door/forget-said.ts';
 import { forgetMails } from '../channels/email/forget-mails.ts';
+import { partOf } from '../core/cut.ts';
 import { type Holds, holdsWords } from '../core/forgetting.ts';
 import { placeOfWords } from '../core/index-text.ts';
 import type { Job } from '../core/job.ts';
@@ -108,6 +109,6 @@ async function inChannels(
 function around(text: string, words: string): string {
   const flat = text.replace(/\s+/g, ' ').trim();
   const start = Math.max(0, placeOfWords(flat, words) - SNIPPET_CHARS / 2);
-  const cut = flat.slice(start, start + SNIPPET_CHARS).toWellFormed();
+  const cut = partOf(flat, start, start + SNIPPET_CHARS);
   return verbatim(`${start > 0 ? '…' : ''}${cut}${start + SNIPPET_CHARS < flat.length ? '…' : ''}`);
 }

@@ -1,6 +1,7 @@
 // The messages by which helpers begin and their parents hear of their end. Each has an id that is the
 // same every time, so that one that is sent again after a crash is a duplicate.
 
+import { shortened } from '../core/cut.ts';
 import { signalText } from '../core/helper-signal.ts';
 import { type MessageId, messageId } from '../core/ids.ts';
 import type { InboundMessage, SystemSender } from '../core/message.ts';
@@ -69,8 +70,7 @@ export function killMessage(run: HelperRun, now: number): InboundMessage {
 /** A report, not an order: whatever stands in it. */
 export function resultText({ result = '' }: Pick<HelperRun, 'result'>): string {
   const whole = result.trim() === '' ? 'It gave no answer.' : result;
-  const isCut = whole.length > MAX_TOLD_CHARS;
-  const text = isCut ? `${whole.slice(0, MAX_TOLD_CHARS).toWellFormed()}\n[cut here]` : whole;
+  const text = shortened(whole, MAX_TOLD_CHARS, '\n[cut here]');
   return wrapUntrusted('result of a helper', [{ text }], newBoundary());
 }
 

@@ -4,6 +4,7 @@
 
 import type { Revisions } from '../agent/revise.ts';
 import type { Turn, TurnResult } from '../bus/bus.ts';
+import { headOf } from '../core/cut.ts';
 import type { SessionKey } from '../core/ids.ts';
 import { HEARTBEAT, JOB_CHANNEL, type JobEnding } from '../core/job.ts';
 import type { ChatRef, InboundMessage } from '../core/message.ts';
@@ -55,8 +56,8 @@ export function withJobs(dispatcher: Dispatcher, deps: JobTurnsDeps): Dispatcher
     if (!isJob) return withoutFailure(result);
     const how = ENDINGS[result.ending ?? 'stopped'];
     const [first] = result.outbound;
-    const detail = first?.markdown.slice(0, MAX_DETAIL_CHARS).toWellFormed();
-    const why = how === 'done' || detail === undefined ? [] : [detail];
+    const isFine = how === 'done' || first === undefined;
+    const why = isFine ? [] : [headOf(first.markdown, MAX_DETAIL_CHARS)];
     await scheduler.ended(turn.chat.chat, message.id, how, ...why);
     return withoutFailure(result);
   }

@@ -2,6 +2,7 @@
 // a stranger sent. Names are the sender's own, so nothing in them can look like a line of ours.
 
 import type { Attachment, AttachmentKind } from './attachment.ts';
+import { headOf } from './cut.ts';
 import { neutralLines } from './untrusted.ts';
 
 const MAX_NAME_CHARS = 100;
@@ -53,10 +54,7 @@ function spokenTitle({ kind, durationMs }: Attachment, { language }: { language?
 
 /** `file "report.pdf" (1.2 MB)` */
 export function attachmentTitle({ kind, name, sizeBytes, durationMs }: Attachment): string {
-  const shown = plain(name ?? '')
-    .slice(0, MAX_NAME_CHARS)
-    .trim()
-    .toWellFormed();
+  const shown = headOf(plain(name ?? ''), MAX_NAME_CHARS).trim();
   const details = [
     ...(durationMs === undefined ? [] : [durationWords(durationMs)]),
     ...(sizeBytes === undefined ? [] : [sizeWords(sizeBytes)]),

@@ -1,6 +1,8 @@
 // JSON that is too long to be shown: its shape, with keys, types and sizes, one sample of each list, and
 // what can be counted in lists of records.
 
+import { headOf } from './cut.ts';
+
 const MAX_DEPTH = 4;
 const MAX_KEYS = 40;
 const MAX_VALUE_CHARS = 80;
@@ -73,7 +75,7 @@ const isStructure = (value: unknown): value is object =>
 export function shortValue(value: unknown): string {
   const text = JSON.stringify(value) ?? 'null';
   if (text.length <= MAX_VALUE_CHARS) return text;
-  return `${text.slice(0, MAX_VALUE_CHARS).toWellFormed()}… (${text.length.toLocaleString('en-US')} characters)`;
+  return `${headOf(text, MAX_VALUE_CHARS)}… (${text.length.toLocaleString('en-US')} characters)`;
 }
 
 /** Of the longest list of records: for numbers the range and the sum, for words with few values each. */

@@ -1,6 +1,7 @@
 // Prose, code and logs that are too long to be shown: an outline with line numbers where the text has
 // one, its first and last lines. What nobody reads (encoded data, endless lines) is cut in them.
 
+import { headOf } from './cut.ts';
 import { keepFirstLines, keepLastLines } from './truncate.ts';
 
 const HEADING = /^(?:#{1,6} \S|(?:={3,}|-{3,}) \S.* (?:={3,}|-{3,})$)/;
@@ -33,7 +34,7 @@ export function outlineLines(text: string): Outline {
 function numbered(lines: readonly string[], belongs: (line: string) => boolean): readonly string[] {
   const found = lines.flatMap((line, index) => {
     if (line.length > MAX_LINE_CHARS || !belongs(line)) return [];
-    return [`  ${index + 1}: ${line.trim().slice(0, MAX_OUTLINE_CHARS).toWellFormed()}`];
+    return [`  ${index + 1}: ${headOf(line.trim(), MAX_OUTLINE_CHARS)}`];
   });
   const left = found.length - MAX_OUTLINE;
   return left > 0 ? [...found.slice(0, MAX_OUTLINE), `  and ${left} more`] : found;
@@ -63,7 +64,7 @@ function readable(text: string): string {
     .map((line) =>
       line.length <= MAX_LINE_CHARS
         ? line
-        : `${line.slice(0, MAX_LINE_CHARS).toWellFormed()}… [${line.length.toLocaleString('en-US')} characters]`,
+        : `${headOf(line, MAX_LINE_CHARS)}… [${line.length.toLocaleString('en-US')} characters]`,
     )
     .join('\n');
 }

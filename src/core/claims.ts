@@ -5,6 +5,7 @@
 import { type ClaimKind, NOT_ABOUT_NOW, NOT_SAID_AS_DONE } from './claim-pattern.ts';
 import { ENGLISH, GERMAN } from './claims-germanic.ts';
 import { FRENCH, ITALIAN, PORTUGUESE, SPANISH } from './claims-romance.ts';
+import { headOf } from './cut.ts';
 import type { ToolAccess } from './rights.ts';
 
 export type Claim = {
@@ -60,7 +61,7 @@ export function claimsOf(markdown: string): readonly Claim[] {
   return [...found.values()];
 }
 
-const cut = (sentence: string) => sentence.slice(0, MAX_SENTENCE_CHARS).toWellFormed();
+const cut = (sentence: string) => headOf(sentence, MAX_SENTENCE_CHARS);
 
 function kindsIn(sentence: string): readonly ClaimKind[] {
   if (/[?？]\s*$/.test(sentence) || NOT_ABOUT_NOW.test(sentence)) return [];

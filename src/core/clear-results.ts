@@ -2,6 +2,7 @@
 // and then nothing for many calls, because each time the vendor's prompt cache is lost from there on.
 // Every result that goes leaves a line that says how to get it back; the record keeps all.
 
+import { shortened } from './cut.ts';
 import { entryTokens } from './tokens.ts';
 import type { ToolCall, ToolEntry, TranscriptEntry } from './transcript.ts';
 
@@ -111,7 +112,5 @@ export function clearedResult(
 function aboutOf(json: string): string {
   const plain = json.replace(/\s+/g, ' ').trim();
   if (plain === '' || plain === '{}') return '';
-  return plain.length <= MAX_ABOUT_CHARS
-    ? plain.toWellFormed()
-    : `${plain.slice(0, MAX_ABOUT_CHARS).toWellFormed()}…`;
+  return shortened(plain, MAX_ABOUT_CHARS);
 }

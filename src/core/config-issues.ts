@@ -5,6 +5,7 @@ import type { z } from 'zod';
 import { configSchema } from './config.ts';
 import { isJsonObject, type JsonValue, joinPath } from './config-json.ts';
 import { type ConfigKey, configKeys } from './config-keys.ts';
+import { shortened } from './cut.ts';
 import type { ConfigProblem } from './errors.ts';
 import { ANY_NAME, isPathOf, valueAt } from './json-paths.ts';
 import { nearestName } from './nearest.ts';
@@ -110,7 +111,7 @@ function kindOf(value: JsonValue | undefined): string {
 }
 
 function shorten(text: string): string {
-  return text.length > MAX_SHOWN_CHARS ? `${text.slice(0, MAX_SHOWN_CHARS)}…` : text;
+  return shortened(text, MAX_SHOWN_CHARS);
 }
 
 const lastOf = (path: string) => path.slice(path.lastIndexOf('.') + 1);

@@ -1,5 +1,7 @@
 // The text of a document as one, with a mark before each of its sections, and what of it is asked for.
 
+import { cutBefore } from './cut.ts';
+
 type Section = { readonly title: string; readonly text: string };
 
 /** A mark line per section that has a title. */
@@ -36,7 +38,7 @@ export function documentPart(text: string, from: number, maxChars: number): Docu
   const start = Math.min(Math.max(0, from), text.length);
   const most = Math.min(text.length, start + maxChars);
   const lineEnd = most === text.length ? most : text.lastIndexOf('\n', most);
-  const end = lineEnd > start + maxChars / 2 ? lineEnd : most;
+  const end = lineEnd > start + maxChars / 2 ? lineEnd : Math.max(start + 1, cutBefore(text, most));
   return {
     text: text.slice(start, end).toWellFormed(),
     nextFrom: end < text.length ? end : undefined,

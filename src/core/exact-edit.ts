@@ -1,6 +1,8 @@
 // Replacing one exact passage of a text. Anything but a single match is refused with the places, so
 // that the next try can be right.
 
+import { headOf } from './cut.ts';
+
 export type EditResult =
   | { readonly kind: 'edited'; readonly text: string; readonly line: number }
   | { readonly kind: 'refused'; readonly reason: string };
@@ -76,4 +78,4 @@ function describeAbsence(text: string, oldText: string): string {
 }
 
 const squeeze = (line: string) => line.replace(/\s+/g, '');
-const excerpt = (line: string) => line.trimEnd().slice(0, MAX_EXCERPT_CHARS).toWellFormed();
+const excerpt = (line: string) => headOf(line.trimEnd(), MAX_EXCERPT_CHARS);

@@ -1,6 +1,7 @@
 // What a model is told of its own work from time to time, and which of its tools the work at hand
 // needs: told by the tools it used last.
 
+import { shortened } from './cut.ts';
 import { type DescribedTool, sized } from './tool-room.ts';
 import type { Round } from './turn-rounds.ts';
 
@@ -70,8 +71,7 @@ export function groundingNote(
 
 function quoted(text: string): string {
   const words = text.replace(/\s+/g, ' ').trim();
-  if (words.length <= MAX_QUESTION_CHARS) return JSON.stringify(words);
-  return JSON.stringify(`${words.slice(0, MAX_QUESTION_CHARS).toWellFormed()}…`);
+  return JSON.stringify(shortened(words, MAX_QUESTION_CHARS));
 }
 
 /**

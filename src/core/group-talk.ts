@@ -2,6 +2,7 @@
 // for somebody else's or for the end of the block it stands in. How long it is kept is the gateway's.
 
 import { textWithAttachments } from './attachment-words.ts';
+import { headOf } from './cut.ts';
 import type { HeardLine, InboundMessage, Sender } from './message.ts';
 import { neutralLines } from './untrusted.ts';
 
@@ -15,7 +16,7 @@ const ID_TAIL_CHARS = 4;
 export function authorOf(sender: Sender): string {
   if (sender.kind === 'system') return sender.source;
   const name = (sender.name ?? '').replace(/[\p{C}\p{Z}():|<>[\]]+/gu, ' ').trim();
-  const shown = name.slice(0, MAX_NAME_CHARS).trim().toWellFormed();
+  const shown = headOf(name, MAX_NAME_CHARS).trim();
   return `${shown === '' ? 'somebody' : shown} (…${sender.id.slice(-ID_TAIL_CHARS)})`;
 }
 
@@ -48,5 +49,5 @@ export function heardBlock(lines: readonly HeardLine[]): string {
 function shortened(text: string): string {
   if (text.length <= MAX_LINE_CHARS) return text;
   const omitted = text.length - MAX_LINE_CHARS;
-  return `${text.slice(0, MAX_LINE_CHARS).toWellFormed()} [${omitted} characters omitted]`;
+  return `${headOf(text, MAX_LINE_CHARS)} [${omitted} characters omitted]`;
 }

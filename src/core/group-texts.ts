@@ -1,5 +1,6 @@
 // What the owner is told about groups.
 
+import { headOf } from './cut.ts';
 import type { ChannelName } from './ids.ts';
 import type { InboundMessage } from './message.ts';
 
@@ -20,8 +21,5 @@ const MAX_TITLE_CHARS = 60;
 
 /** A title is written by strangers: no Markdown, no lines. */
 export function plain(title: string): string {
-  return title
-    .replace(/[\p{C}\p{Z}`*_~[\]()<>#|\\]+/gu, ' ')
-    .slice(0, MAX_TITLE_CHARS)
-    .trim();
+  return headOf(title.replace(/[\p{C}\p{Z}`*_~[\]()<>#|\\]+/gu, ' '), MAX_TITLE_CHARS).trim();
 }

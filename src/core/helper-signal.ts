@@ -1,6 +1,7 @@
 // What a helper at work says that whoever asked has to know before it is done: a line of its own that
 // it marks itself. Nothing is guessed from words like "error" or "found".
 
+import { headOf } from './cut.ts';
 import type { HelperRun } from './subagent.ts';
 
 /** Of one helper; more are left to its result. */
@@ -16,10 +17,7 @@ export const SIGNAL_NOTE =
 
 export function signalsIn(text: string): readonly string[] {
   return [...text.matchAll(MARKED)].map(([, said = '']) =>
-    said
-      .replace(/\**\s*$/, '')
-      .slice(0, MAX_CHARS)
-      .toWellFormed(),
+    headOf(said.replace(/\**\s*$/, ''), MAX_CHARS),
   );
 }
 

@@ -1,6 +1,7 @@
 // What is kept of a scheduled job, and what becomes of it when it was fired and when its run is over.
 // Pure rules; waiting, storing and telling people are src/automation's.
 
+import { headOf } from './cut.ts';
 import { channelName, chatId, DEFAULT_ACCOUNT, type MessageId, type PersonId } from './ids.ts';
 import type { ChatRef, PersonSender } from './message.ts';
 import type { Rights } from './rights.ts';
@@ -107,14 +108,14 @@ export function jobName(typed: string | undefined, text: string): string {
 }
 
 /** What a job is called that nobody named; empty where the text has no letters. */
-export const nameAfter = (text: string) => plainName(text.slice(0, MAX_NAME_CHARS));
+export const nameAfter = (text: string) => plainName(headOf(text, MAX_NAME_CHARS));
 
 function plainName(text: string): string {
   const plain = text
     .replace(/[^\p{L}\p{M}\p{N}\p{Emoji_Presentation} .,:;!?'()/+-]+/gu, ' ')
     .replace(/\s+/g, ' ')
     .trim();
-  return plain.slice(0, MAX_NAME_CHARS).trim().toWellFormed();
+  return headOf(plain, MAX_NAME_CHARS).trim();
 }
 
 /** The wait before another run after so many failed ones. */

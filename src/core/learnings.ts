@@ -2,6 +2,7 @@
 // people corrected. Names and kinds only where others may have had a say in the words.
 
 import { z } from 'zod';
+import { headOf } from './cut.ts';
 
 const learning = z.object({
   timestamp: z.string(),
@@ -41,8 +42,8 @@ export function addLearnings(text: string, added: readonly LearningLine[], now: 
 
 const shortened = ({ context, error, ...rest }: LearningLine): LearningLine => ({
   ...rest,
-  context: context.replace(/\s+/g, ' ').trim().slice(0, MAX_CONTEXT_CHARS).toWellFormed(),
-  ...(error === undefined ? {} : { error: error.slice(0, MAX_ERROR_CHARS).toWellFormed() }),
+  context: headOf(context.replace(/\s+/g, ' ').trim(), MAX_CONTEXT_CHARS),
+  ...(error === undefined ? {} : { error: headOf(error, MAX_ERROR_CHARS) }),
 });
 
 /** Empty where there is no pattern. */

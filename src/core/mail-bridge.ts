@@ -5,6 +5,7 @@
 import { accountName } from './account.ts';
 import type { SettledVerdict } from './admission.ts';
 import { attachmentTitle } from './attachment-words.ts';
+import { headOf, shortened } from './cut.ts';
 import { DEFAULT_ACCOUNT } from './ids.ts';
 import { type MailSummary, SHORT_MAIL_CHARS } from './mail-summary.ts';
 import { visibleText } from './mail-text.ts';
@@ -85,7 +86,7 @@ function excerptOf(text: string, subject: string): Pick<MailNote, 'lines' | 'isC
 }
 
 function oneLine(text: string, maxChars: number): string {
-  return visibleText(text).replace(/\s+/g, ' ').trim().slice(0, maxChars).toWellFormed();
+  return headOf(visibleText(text).replace(/\s+/g, ' ').trim(), maxChars);
 }
 
 const PROOF: Readonly<Record<Verification, string>> = {
@@ -142,8 +143,7 @@ export const DRAFT_CHOICES = [
 /** The owner's own words, whole as far as a chat shows them, before they go out. */
 export function mailDraftText(note: MailNote, text: string, hasFiles: boolean): string {
   const from = note.mailbox === undefined ? '' : ` from ${note.mailbox}`;
-  const cut = text.length > MAX_SHOWN_DRAFT_CHARS;
-  const shown = cut ? `${text.slice(0, MAX_SHOWN_DRAFT_CHARS).toWellFormed()} …` : text;
+  const shown = shortened(text, MAX_SHOWN_DRAFT_CHARS, ' …');
   return [
     `This goes${from} to ${verbatim(note.address)}, in answer to ${subjectOf(note)}:`,
     '',

@@ -1,6 +1,7 @@
 // Calendar entries of a mail (RFC 5545) as text the model can read: what, when with its zone, where,
 // by whom, for whom. Nothing is entered anywhere, times are told as they were written.
 
+import { shortened } from './cut.ts';
 import { visibleText } from './mail-text.ts';
 
 const MAX_CHARS = 64 * 1024;
@@ -96,9 +97,7 @@ function wordsOf(value: string): string {
     mark.toLowerCase() === 'n' ? ' ' : mark,
   );
   const line = visibleText(plain).replace(/\s+/g, ' ').trim();
-  return line.length <= MAX_FIELD_CHARS
-    ? line
-    : `${line.slice(0, MAX_FIELD_CHARS).replace(/[\uD800-\uDBFF]$/, '')}…`;
+  return shortened(line, MAX_FIELD_CHARS);
 }
 
 function personOf({ parameters, value }: Property): string {

@@ -2,6 +2,7 @@
 // asked, and what of its answer may be shown. The mail may try to write the summary itself: what comes
 // back is cut to plain words, and nobody obeys it.
 
+import { headOf, shortened } from './cut.ts';
 import { visibleText } from './mail-text.ts';
 import type { Sender } from './message.ts';
 import { wrapUntrusted } from './untrusted.ts';
@@ -30,7 +31,7 @@ export type SummaryOutcome = Extract<MailSummary, { readonly kind: 'made' | 'mis
 export function dueSummary(body: string, sender: Sender): MailSummary | undefined {
   const text = visibleText(body).trim();
   if (text.length < SHORT_MAIL_CHARS) return undefined;
-  return { kind: 'due', text: text.slice(0, MAX_READ_CHARS).toWellFormed(), sender };
+  return { kind: 'due', text: headOf(text, MAX_READ_CHARS), sender };
 }
 
 export type SummaryAsk = {
@@ -76,8 +77,7 @@ export function cleanSummary(answer: string, mail: string): string | undefined {
   const kept = sentences.slice(0, MAX_SENTENCES).map(({ segment }) => segment);
   const text = kept.join('').trim();
   if (text === '') return undefined;
-  if (text.length <= MAX_SUMMARY_CHARS) return text;
-  return `${text.slice(0, MAX_SUMMARY_CHARS).toWellFormed().trimEnd()} …`;
+  return shortened(text, MAX_SUMMARY_CHARS, ' …');
 }
 
 /** Also where a sentence ends with it. */

@@ -1,6 +1,7 @@
 // The text of a mail as the model sees it: visible characters only, bounded, and honest about what
 // was left out (cases E22, E23, J04).
 
+import { cutBefore, headOf } from './cut.ts';
 import type { StrippedMail } from './mail-quotes.ts';
 
 /** What is looked at of a mail's text before quotes are cut, characters. */
@@ -14,6 +15,7 @@ const MAX_CALENDAR_CHARS = 8_000;
 const MAX_NAMED_ATTACHMENTS = 10;
 /** For the most part logos of signatures. */
 const MAX_NAMED_INLINE = 3;
+const MAX_LABEL_CHARS = 100;
 
 /** Zero-width, bidirectional and tag characters, and controls; joiners of scripts and emoji stay. */
 const INVISIBLE = /(?![\n\t\u200C\u200D])[\p{Cc}\p{Cf}]/gu;
@@ -27,7 +29,7 @@ export function visibleText(text: string): string {
 
 export function boundedText(text: string, maxChars: number): string {
   if (text.length <= maxChars) return text;
-  const end = /[\uD800-\uDBFF]/.test(text.charAt(maxChars - 1)) ? maxChars - 1 : maxChars;
+  const end = cutBefore(text, maxChars);
   const omitted = (text.length - end).toLocaleString('en-US');
   return `${text.slice(0, end)}\n[truncated, ${omitted} characters omitted]`;
 }
@@ -52,7 +54,7 @@ function attachmentNotes(parts: readonly AttachedPart[]): readonly string[] {
 
 function notesOf(parts: readonly AttachedPart[], maximum: number, kind: string): readonly string[] {
   const named = parts.slice(0, maximum).map(({ name, type, bytes }) => {
-    const label = visibleText(name).replace(/\s+/g, ' ').slice(0, 100);
+    const label = headOf(visibleText(name).replace(/\s+/g, ' '), MAX_LABEL_CHARS);
     const size = bytes.toLocaleString('en-US');
     const what = kind === 'inline part' && type.startsWith('image/') ? 'inline image' : kind;
     return `[${what}, not read: ${label} (${type}, ${size} bytes)]`;

@@ -1,6 +1,7 @@
 // Threads of mail (case table D2): which conversation a mail continues, and what an answer's
 // headers say so that every mail program shows it in place (RFC 5322 section 3.6.4).
 
+import { headOf } from './cut.ts';
 import { domainOf } from './mail-address.ts';
 import { messageIdsIn } from './mail-headers.ts';
 import type { Verification } from './message.ts';
@@ -55,14 +56,8 @@ export function replySubject(subject: string): string {
 }
 
 function cleanSubject(subject: string): string {
-  return Array.from(
-    subject
-      .replace(/[\p{Cc}\p{Cf}]+/gu, ' ')
-      .replace(/ +/g, ' ')
-      .trim(),
-  )
-    .slice(0, MAX_SUBJECT_CHARS)
-    .join('');
+  const line = subject.replace(/[\p{Cc}\p{Cf}]+/gu, ' ').replace(/ +/g, ' ');
+  return headOf(line.trim(), MAX_SUBJECT_CHARS);
 }
 
 /** What a Message-ID of ours says: the send, the thread, and the tag that proves both. */

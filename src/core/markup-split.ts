@@ -2,6 +2,7 @@
 // never inside what a reader sees as one character. Styles end and begin again at a cut; every
 // character arrives.
 
+import { cutBefore, pointAt } from './cut.ts';
 import { parseMarkup } from './markup.ts';
 import type { Markup, Run, Style } from './markup-writer.ts';
 import { runsText } from './markup-writer.ts';
@@ -46,7 +47,7 @@ export function splitMarkup(
     let room = maxUnits - repeatedUnits;
     let part: Slice;
     for (;;) {
-      const end = cutBefore(text, start, start + room, markup.borders, border);
+      const end = partEnd(text, start, start + room, markup.borders, border);
       part = slicer.peek(end, repeated);
       const units = unitsOf(part.runs);
       const taken = end - start;
@@ -65,13 +66,13 @@ export function splitMarkup(
 export function truncateMarkup(markup: Markup, maxUnits: number): readonly Run[] {
   const text = runsText(markup.runs);
   if (text.length <= maxUnits) return markup.runs;
-  const end = graphemeCut(text, 0, maxUnits - ELLIPSIS.length);
+  const end = signCut(text, 0, maxUnits - ELLIPSIS.length);
   const kept = new Slicer(markup.runs).peek(end, undefined);
   return [...kept.runs, { text: ELLIPSIS, styles: [] }];
 }
 
 /** Where a part that begins at `start` ends, at most at `limit`. */
-function cutBefore(
+function partEnd(
   text: string,
   start: number,
   limit: number,
@@ -85,7 +86,7 @@ function cutBefore(
   const line = text.lastIndexOf('\n', limit - 1) + 1;
   if (line >= enough) return line;
   const word = lastWordEnd(text, limit);
-  return word >= enough ? word : graphemeCut(text, start, limit);
+  return word >= enough ? word : signCut(text, start, limit);
 }
 
 /** Behind a space, or behind a sentence of a script that has none. */
@@ -101,14 +102,10 @@ function lastBorder(borders: readonly number[], from: number, limit: number): nu
   return found;
 }
 
-/** The last border between graphemes at or before `limit`; inside a monstrous one, between code points. */
-function graphemeCut(text: string, start: number, limit: number): number {
-  const window = text.slice(start, limit + 64);
-  const segmenter = new Intl.Segmenter(undefined, { granularity: 'grapheme' });
-  const cut = segmenter.segment(window).containing(limit - start)?.index ?? limit - start;
-  if (cut > 0) return start + cut;
-  const isPair = /^[\udc00-\udfff]/.test(text.slice(limit, limit + 1));
-  return Math.max(start + 1, isPair ? limit - 1 : limit);
+/** Behind the last whole sign; a sign that is longer than a part is cut between code points. */
+function signCut(text: string, start: number, limit: number): number {
+  const cut = cutBefore(text, limit);
+  return cut > start ? cut : Math.max(start + 1, pointAt(text, limit));
 }
 
 /** Where a slice ends: the run, the run's offset in the whole text, and how much of it is taken. */

@@ -2,6 +2,7 @@
 
 import type { AttachmentKind, OutboundAttachment } from './attachment.ts';
 import { attachmentTitle } from './attachment-words.ts';
+import { tailOf } from './cut.ts';
 import type { OutboundMessage } from './message.ts';
 
 const KINDS: readonly (readonly [RegExp, AttachmentKind])[] = [
@@ -21,7 +22,7 @@ const MAX_NAME_CHARS = 120;
 export function fileNameOf(text: string): string {
   const last = text.toWellFormed().split(/[/\\]/).at(-1) ?? '';
   const name = last.replace(/[\p{C}<>:"|?*]/gu, '_').replace(/^[.\s]+|[.\s]+$/g, '');
-  return name === '' ? 'file' : Array.from(name).slice(-MAX_NAME_CHARS).join('');
+  return name === '' ? 'file' : tailOf(name, MAX_NAME_CHARS);
 }
 
 /** The message with its files as lines that say they stayed behind. */

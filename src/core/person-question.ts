@@ -1,6 +1,8 @@
 // A question that the agent asks the person of the chat, and the words with which the model is told
 // what came of it. Asking and waiting are left to gateway/asks.ts.
 
+import { shortened } from './cut.ts';
+
 /** What the model asks; `choices` may be empty where words are allowed. */
 export type PersonQuestion = {
   /** Markdown. */
@@ -38,6 +40,5 @@ export const expiredNote = (question: PersonQuestion) =>
 
 function named({ text }: PersonQuestion): string {
   const line = text.replace(/\s+/g, ' ').trim();
-  const cut = line.slice(0, MAX_NAMED_CHARS).toWellFormed();
-  return `"${cut}${cut.length < line.length ? ' …' : ''}"`;
+  return `"${shortened(line, MAX_NAMED_CHARS, ' …')}"`;
 }

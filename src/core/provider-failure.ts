@@ -1,6 +1,7 @@
 // Reads what a vendor said when a call failed and names it: which class of failure, how long it asks
 // us to wait, and the sentence the person is told. Knows vendors' wordings, never their libraries.
 
+import { shortened } from './cut.ts';
 import type { ProviderFailure } from './errors.ts';
 import { overflowSize } from './overflow-size.ts';
 
@@ -123,7 +124,7 @@ export function safeDetail(message: string, secrets: readonly string[]): string 
     if (secret.length >= 4) text = text.replaceAll(secret, '[key]');
   }
   const oneLine = text.replace(KEY_SHAPES, '[key]').replace(/\s+/g, ' ').trim();
-  return oneLine.length <= MAX_DETAIL_CHARS ? oneLine : `${oneLine.slice(0, MAX_DETAIL_CHARS)}…`;
+  return shortened(oneLine, MAX_DETAIL_CHARS);
 }
 
 /** How long the vendor asks to wait before the next call, milliseconds. */

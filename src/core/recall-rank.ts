@@ -1,6 +1,8 @@
 // Finding notes by words: texts are cut into passages, passages ranked by how many of the words
 // they hold and how rare these are. No query syntax, so no query can be wrong.
 
+import { shortened } from './cut.ts';
+
 export type NoteFile = { readonly source: string; readonly text: string };
 
 export type Passage = {
@@ -75,10 +77,9 @@ export function withinLimits(
   { maxHits, maxChars }: RecallLimits,
 ): readonly Passage[] {
   const perHit = Math.floor(maxChars / maxHits);
-  return passages.slice(0, maxHits).map((passage) => {
-    if (passage.text.length <= perHit) return passage;
-    return { ...passage, text: `${passage.text.slice(0, perHit - 1).toWellFormed()}…` };
-  });
+  return passages
+    .slice(0, maxHits)
+    .map((passage) => ({ ...passage, text: shortened(passage.text, perHit) }));
 }
 
 /** Bullets and headings one by one, other text by paragraph. */

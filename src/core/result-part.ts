@@ -2,6 +2,7 @@
 // the places that hold some words. Every answer is bounded; the result itself never changes.
 
 import { jsonLines, jsonParsed, ownValue, shortValue, stepOf } from './briefing-json.ts';
+import { partOf } from './cut.ts';
 import { documentPart } from './document-text.ts';
 import { linesOf, parseLineRange } from './line-range.ts';
 
@@ -89,7 +90,7 @@ function aroundHit(line: string, at: number, length: number): string {
   if (line.length <= LONG_LINE_CHARS) return line;
   const start = Math.max(0, at - AROUND_CHARS);
   const end = Math.min(line.length, at + length + AROUND_CHARS);
-  return `(character ${number(start)} of the line) …${line.slice(start, end).toWellFormed()}…`;
+  return `(character ${number(start)} of the line) …${partOf(line, start, end)}…`;
 }
 
 function atPath(

@@ -1,5 +1,6 @@
 // The extract of a conversation that memory search reads: front matter, then a bullet per message.
 
+import { headOf } from './cut.ts';
 import type { SessionKey } from './ids.ts';
 import type { TranscriptEntry } from './transcript.ts';
 
@@ -15,6 +16,6 @@ export function extractLine(entry: TranscriptEntry): string | undefined {
   if (entry.role !== 'user' && entry.role !== 'assistant') return undefined;
   const text = entry.text.replace(/\s+/g, ' ').trim();
   if (text === '') return undefined;
-  const cut = text.slice(0, MAX_MESSAGE_CHARS).toWellFormed();
+  const cut = headOf(text, MAX_MESSAGE_CHARS);
   return `- ${entry.role}: ${cut}${cut.length < text.length ? '…' : ''}`;
 }

@@ -3,6 +3,7 @@
 // `requires` are read from `metadata` of other agents too.
 
 import { z } from 'zod';
+import { shortened } from './cut.ts';
 
 const FRONT_MATTER = /^\uFEFF?---[ \t]*\r?\n([\s\S]*?)\r?\n---[ \t]*(?:\r?\n|$)/;
 const MAX_NAME_CHARS = 64;
@@ -128,10 +129,7 @@ export function skillLine(
   { name, description }: Pick<SkillManifest, 'name' | 'description'>,
   missing: readonly string[] = [],
 ): string {
-  const purpose =
-    description.length <= MAX_LISTED_CHARS
-      ? description
-      : `${description.slice(0, MAX_LISTED_CHARS).toWellFormed()} ...`;
+  const purpose = shortened(description, MAX_LISTED_CHARS, ' ...');
   const lacks = missing.length === 0 ? '' : ` (cannot be used now, missing: ${missing.join(', ')})`;
   return `- ${name}: ${purpose}${lacks}`;
 }

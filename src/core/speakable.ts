@@ -2,6 +2,7 @@
 // it is said that they stand in the text. A long one ends at a sentence.
 
 import type { MarkedToken, Tokens } from 'marked';
+import { headOf } from './cut.ts';
 import { lexMarkdown, strictTokens } from './markup-lex.ts';
 import { renderPlain } from './markup-plain.ts';
 
@@ -89,7 +90,7 @@ function spokenInline(token: MarkedToken): string {
 
 function shortened(text: string, maxChars: number): string {
   if (text.length <= maxChars) return text;
-  const head = text.slice(0, maxChars - REST.length - 1).toWellFormed();
+  const head = headOf(text, maxChars - REST.length - 1);
   const end = Math.max(...['. ', '! ', '? ', '\n', '。'].map((mark) => head.lastIndexOf(mark)));
   const cut = end > maxChars / 3 ? head.slice(0, end + 1) : head.replace(/\s+\S*$/, '');
   return `${cut.trimEnd()} ${REST}`;

@@ -1,6 +1,7 @@
 // What the owner and a stranger are told about each other. A stranger's name and words are shown as
 // they are, never as markup: nothing in them can be tapped, loaded or mistaken for our own text.
 
+import { headOf, shortened } from './cut.ts';
 import { visibleText } from './mail-text.ts';
 
 const MAX_EXCERPT_CHARS = 160;
@@ -8,15 +9,14 @@ const MAX_NAME_CHARS = 64;
 
 /** Names and first words on one line, without what is invisible or moves text about. */
 export function shortName(name = ''): string {
-  return name.replace(/\p{C}/gu, '').slice(0, MAX_NAME_CHARS).toWellFormed();
+  return headOf(name.replace(/\p{C}/gu, ''), MAX_NAME_CHARS);
 }
 
 export function firstWords(text: string): string {
   const line = visibleText(text.slice(0, 4 * MAX_EXCERPT_CHARS))
     .replace(/\s+/g, ' ')
     .trim();
-  if (line.length <= MAX_EXCERPT_CHARS) return line.toWellFormed();
-  return `${line.slice(0, MAX_EXCERPT_CHARS).toWellFormed()} …`;
+  return shortened(line, MAX_EXCERPT_CHARS, ' …');
 }
 
 /** As a code span: the one form every channel shows without reading it. */

@@ -2,6 +2,7 @@
 // up after a crash goes on where it was.
 
 import type { VotingConfig } from './config-voting.ts';
+import { headOf, shortened } from './cut.ts';
 import type { HelperRun, PartAnswer, Plan, Step, Until } from './subagent.ts';
 import {
   type Ballot,
@@ -122,17 +123,14 @@ function untilText(until: Until): string {
   return `Only if the whole task is finished, ${how}`;
 }
 
-const carried = (text: string) =>
-  text.length <= MAX_CARRIED_CHARS
-    ? text
-    : `${text.slice(0, MAX_CARRIED_CHARS).toWellFormed()}\n[cut here]`;
+const carried = (text: string) => shortened(text, MAX_CARRIED_CHARS, '\n[cut here]');
 
 /** The answers with how often they were given, for people. */
 function counted(votes: readonly string[]): string {
   const counts = [...Map.groupBy(votes, normalised)].map(([key, { length }]) => ({ key, length }));
   const told = counts
     .sort((one, other) => other.length - one.length)
-    .map(({ key, length }) => `${length} × "${key.slice(0, MAX_COUNTED_CHARS).toWellFormed()}"`);
+    .map(({ key, length }) => `${length} × "${headOf(key, MAX_COUNTED_CHARS)}"`);
   return `: ${told.join(', ')}`;
 }
 

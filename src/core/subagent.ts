@@ -1,6 +1,7 @@
 // What is kept of a helper: a turn in a conversation of its own, or a series of such turns, that a turn
 // of the agent started. Pure rules; starting, storing and telling are src/automation's.
 
+import { headOf } from './cut.ts';
 import { NanobotError } from './errors.ts';
 import { channelName, chatId, DEFAULT_ACCOUNT, type SessionKey } from './ids.ts';
 import { type ChatRef, type SystemSender, sessionKeyOf } from './message.ts';
@@ -174,7 +175,7 @@ export const leftMs = ({ startedAt, terms }: HelperRun, now: number) =>
 export function helperLabel(typed: string | undefined, plan: Plan): string {
   const text = typed ?? (plan.kind === 'pipeline' ? plan.steps[0].prompt : plan.task);
   const plain = text.replace(/[^\p{L}\p{M}\p{N} .,:;!?'()/+-]+/gu, ' ').replace(/\s+/g, ' ');
-  return plain.trim().slice(0, MAX_LABEL_CHARS).trim().toWellFormed() || plan.kind;
+  return headOf(plain.trim(), MAX_LABEL_CHARS).trim() || plan.kind;
 }
 
 /** A line for people and for the model; no two looks at a running one give the same. */

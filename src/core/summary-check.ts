@@ -1,6 +1,7 @@
 // Whether a summary holds what must not get lost: addresses, paths, ids, numbers, names and promises
 // that the person or the agent wrote down. What is missing is quoted with the words around it.
 
+import { partOf } from './cut.ts';
 import type { TranscriptEntry } from './transcript.ts';
 
 const HEADING = 'Also said, word for word:';
@@ -164,6 +165,6 @@ function around(line: string, term: string): string {
   const before = Math.max(0, Math.floor((MAX_LINE_CHARS - term.length) / 2));
   const start = Math.max(0, Math.min(at - before, line.length - MAX_LINE_CHARS));
   const end = Math.max(start + MAX_LINE_CHARS, Math.min(line.length, at + term.length));
-  const cut = line.slice(start, end).trim().toWellFormed();
+  const cut = partOf(line, start, end).trim();
   return `${start > 0 ? '…' : ''}${cut}${end < line.length ? '…' : ''}`;
 }

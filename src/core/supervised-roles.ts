@@ -1,7 +1,7 @@
 // Who of several worked on a turn, told from what it recorded: which answers were a supervisor's or a
 // specialist's, and what was asked of whom.
 
-import { cut } from './context-pack.ts';
+import { shortened } from './cut.ts';
 import { isObject, parsed } from './lenient-json.ts';
 import { REPORT, TASK } from './supervised-turn.ts';
 import type { AssistantEntry, TranscriptEntry } from './transcript.ts';
@@ -41,9 +41,9 @@ export function supervisedSteps(own: readonly TranscriptEntry[]): readonly strin
   return roundsOf(own).flatMap(([first]) => {
     if (first?.call.name === TASK) {
       const { instructions, reasoning } = textsIn(first.call.arguments);
-      const why = reasoning === '' ? '' : ` (${cut(reasoning, WORDS_CHARS)})`;
+      const why = reasoning === '' ? '' : ` (${shortened(reasoning, WORDS_CHARS)})`;
       const agent = agentIn(first.call.arguments);
-      return [`the supervisor asked ${agent}: ${cut(instructions, WORDS_CHARS)}${why}`];
+      return [`the supervisor asked ${agent}: ${shortened(instructions, WORDS_CHARS)}${why}`];
     }
     if (first?.call.name !== REPORT) return [];
     const how = first.result?.status === 'ok' ? 'handed its work back' : 'gave no result';

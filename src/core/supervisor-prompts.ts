@@ -2,7 +2,8 @@
 // instruction and what was found stand in tags of their own, and words of others stay marked as such.
 
 import { placeOf } from './composed-answer.ts';
-import { cut, historyLines, type Wrap } from './context-pack.ts';
+import { historyLines, type Wrap } from './context-pack.ts';
+import { shortened } from './cut.ts';
 import { type DeclaredAgent, FINISH, type Service } from './declared-agent.ts';
 import type { AgentResponse, ServiceMessage, SupervisedTurn } from './supervised-turn.ts';
 import type { TranscriptEntry } from './transcript.ts';
@@ -67,7 +68,7 @@ export function supervisorQuestion(
   ];
   return [
     ...(before.length === 0 ? [] : [tagged('before', before.join('\n'))]),
-    tagged('user_question', cut(state.question, QUESTION_CHARS)),
+    tagged('user_question', shortened(state.question, QUESTION_CHARS)),
     ...(found.length === 0 ? ['Nobody was asked yet.'] : found),
     `What happens next? ${steps.left} steps are left.`,
   ].join('\n\n');
@@ -96,7 +97,7 @@ export function specialistQuestion(state: SupervisedTurn, wrap: Wrap): string {
     return left >= 0;
   });
   return [
-    tagged('user_question', cut(question, QUESTION_CHARS)),
+    tagged('user_question', shortened(question, QUESTION_CHARS)),
     ...fitting.toReversed(),
     tagged('supervisor_instruction', task?.instruction ?? ''),
   ].join('\n\n');
@@ -124,7 +125,7 @@ export function framingQuestion(
 ): string {
   const others = responses.filter((response) => !outputs.includes(response));
   return [
-    tagged('user_question', cut(question, QUESTION_CHARS)),
+    tagged('user_question', shortened(question, QUESTION_CHARS)),
     ...messages.map((message) => messageBlock(message, SHOWN_CHARS, wrap)),
     ...others.map((response) => responseBlock(response, SHOWN_CHARS, wrap)),
     ...outputs.map((output, at) => {
@@ -142,14 +143,17 @@ export const writingNote = (orders: string) =>
 function responseBlock(response: AgentResponse, most: number, wrap: Wrap): string {
   const { agent, status, instruction } = response;
   const text = shownText(response, `output of ${agent}`, most, wrap);
-  const about = `${agent} (${status}), asked: ${cut(instruction, 300)}`;
+  const about = `${agent} (${status}), asked: ${shortened(instruction, 300)}`;
   return tagged('agent_response', `${about}\n${text}`);
 }
 
 function messageBlock(message: ServiceMessage, most: number, wrap: Wrap): string {
   const { service, status, query } = message;
   const text = shownText(message, `result of ${service}`, most, wrap);
-  return tagged('service_message', `${service} (${status}), asked: ${cut(query, 300)}\n${text}`);
+  return tagged(
+    'service_message',
+    `${service} (${status}), asked: ${shortened(query, 300)}\n${text}`,
+  );
 }
 
 function shownText(
@@ -158,5 +162,5 @@ function shownText(
   most: number,
   wrap: Wrap,
 ): string {
-  return isForeign ? wrap(what, cut(unwrapped(text), most)) : cut(text, most);
+  return isForeign ? wrap(what, shortened(unwrapped(text), most)) : shortened(text, most);
 }

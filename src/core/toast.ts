@@ -1,5 +1,6 @@
 // What came of a press, in the few words that fit beside the button. The whole text stands in the chat.
 
+import { shortened } from './cut.ts';
 import { renderPlain } from './markup-plain.ts';
 
 /** UTF-16 units; Telegram shows no more (Bot API, answerCallbackQuery). */
@@ -11,9 +12,5 @@ export function toastOf(markdown: string): string {
     .trim()
     .split(/\n{2,}/);
   const line = first.replace(/\s+/gu, ' ').trim();
-  if (line.length <= MAX_UNITS) return line.toWellFormed();
-  return `${line
-    .slice(0, MAX_UNITS - 1)
-    .toWellFormed()
-    .trimEnd()}…`;
+  return shortened(line, MAX_UNITS);
 }

@@ -1,19 +1,21 @@
 // Cuts long texts so that the cut announces itself. The beginning and the end stay, because errors
 // and totals tend to stand last.
 
+import { cutBefore, cutBehind } from './cut.ts';
+
 /** Share of the kept characters that the beginning gets. */
 const HEAD_SHARE = 0.7;
 
 /**
  * At most `maxChars` UTF-16 units, the marker included: `[truncated, 12,345 characters omitted: hint]`.
- * A surrogate pair is never cut. A limit too small for the marker keeps the marker alone.
+ * No sign is halved. A limit too small for the marker keeps the marker alone.
  */
 export function truncateText(text: string, maxChars: number, hint: string): string {
   if (text.length <= maxChars) return text;
   // The count cannot have more digits than the whole text's length.
   const room = Math.max(0, maxChars - markerOf(text.length, hint).length);
-  const headEnd = backOffPair(text, Math.ceil(room * HEAD_SHARE));
-  const tailStart = forwardPastPair(text, text.length - (room - headEnd));
+  const headEnd = cutBefore(text, Math.ceil(room * HEAD_SHARE));
+  const tailStart = cutBehind(text, text.length - (room - headEnd));
   const marker = markerOf(tailStart - headEnd, hint);
   return `${text.slice(0, headEnd)}${marker}${text.slice(tailStart)}`;
 }
@@ -36,14 +38,3 @@ export function keepLastLines(text: string, maxChars: number): string {
   const start = text.indexOf('\n', text.length - maxChars - 1);
   return start < 0 ? '' : text.slice(start + 1);
 }
-
-function splitsPair(text: string, index: number): boolean {
-  if (index <= 0 || index >= text.length) return false;
-  const before = text.charCodeAt(index - 1);
-  const behind = text.charCodeAt(index);
-  return before >= 0xd800 && before <= 0xdbff && behind >= 0xdc00 && behind <= 0xdfff;
-}
-
-const backOffPair = (text: string, index: number) => (splitsPair(text, index) ? index - 1 : index);
-const forwardPastPair = (text: string, index: number) =>
-  splitsPair(text, index) ? index + 1 : index;

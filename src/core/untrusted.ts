@@ -2,6 +2,7 @@
 // line of it marked, nothing in it that a model or its host takes for a sign of their own. What the
 // person in the chat writes never passes here. Cases J03 and J04 say what has to hold.
 
+import { headOf } from './cut.ts';
 import { HIDDEN_TAGS } from './hidden-text.ts';
 
 export type ForeignText = {
@@ -99,5 +100,5 @@ function nameOf({ author = '' }: ForeignText, boundary: string): string {
     .replaceAll(boundary, ' ')
     .replace(/[[\]<>:|\s]+/g, ' ')
     .trim();
-  return name === '' ? 'somebody' : name.slice(0, MAX_AUTHOR_CHARS).trim().toWellFormed();
+  return name === '' ? 'somebody' : headOf(name, MAX_AUTHOR_CHARS).trim();
 }

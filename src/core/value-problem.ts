@@ -1,6 +1,7 @@
 // What is wrong with a value in a file that a person wrote: field, value and remedy, in one line.
 
 import type { z } from 'zod';
+import { headOf } from './cut.ts';
 
 const MAX_VALUE_CHARS = 60;
 
@@ -51,6 +52,6 @@ function shownValue(values: unknown, path: readonly PropertyKey[]): string {
         : undefined;
   }
   if (value === undefined) return 'it is missing';
-  const text = JSON.stringify(value).slice(0, MAX_VALUE_CHARS).toWellFormed();
+  const text = headOf(JSON.stringify(value), MAX_VALUE_CHARS);
   return `${text} does not fit`;
 }

@@ -1,6 +1,7 @@
 // Everything in a WhatsApp message that is not plain text, put into words, so that nothing a person
 // sent is silently lost. What was written beside it (a caption) is its text.
 
+import { headOf } from './cut.ts';
 import { isMediaKind } from './whatsapp-media.ts';
 import type { WhatsAppContent } from './whatsapp-message.ts';
 
@@ -131,7 +132,7 @@ const lines = (...texts: readonly (string | null | undefined)[]) =>
 
 /** A short text for one line. */
 function field(text: string | null | undefined): string {
-  return (text ?? '').replace(/\s+/g, ' ').trim().slice(0, MAX_FIELD_CHARS).toWellFormed();
+  return headOf((text ?? '').replace(/\s+/g, ' ').trim(), MAX_FIELD_CHARS);
 }
 
 function point(place: NonNullable<WhatsAppContent['liveLocationMessage']>): string {

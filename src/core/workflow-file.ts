@@ -4,6 +4,7 @@
 
 import { z } from 'zod';
 import type { JsonObject } from './config-json.ts';
+import { headOf } from './cut.ts';
 import { eachIssue } from './value-problem.ts';
 import { namesProblems, placeholderProblem } from './workflow-check.ts';
 import { conditionSchema } from './workflow-condition.ts';
@@ -30,6 +31,7 @@ const FILE_NAME = /^[a-z0-9]+(?:-[a-z0-9]+)*$/;
 const MAX_TEXT = 20_000;
 const MAX_STEPS = 50;
 const MAX_VALUE_CHARS = 60;
+const MAX_PROBLEM_CHARS = 200;
 const MAX_DEPTH = 24;
 
 const text = (most: number) => z.string().trim().min(1).max(most);
@@ -169,7 +171,7 @@ function schemaProblem(schema: JsonObject): string | undefined {
     z.fromJSONSchema(schema);
     return undefined;
   } catch (error) {
-    return error instanceof Error ? error.message.slice(0, 200) : 'it does not fit';
+    return error instanceof Error ? headOf(error.message, MAX_PROBLEM_CHARS) : 'it does not fit';
   }
 }
 
@@ -211,7 +213,7 @@ function shownValue(values: unknown, path: readonly PropertyKey[]): string {
     values,
   );
   if (value === undefined) return 'it is missing';
-  return `${JSON.stringify(value).slice(0, MAX_VALUE_CHARS).toWellFormed()} does not fit`;
+  return `${headOf(JSON.stringify(value), MAX_VALUE_CHARS)} does not fit`;
 }
 
 function isTooDeep(values: unknown): boolean {

@@ -3,6 +3,7 @@
 
 import { canonicalJson } from './canonical-json.ts';
 import type { JsonObject, JsonValue } from './config-json.ts';
+import { headOf } from './cut.ts';
 import type { Step } from './workflow-definition.ts';
 import type { Cast, Spent, StepResult } from './workflow-result.ts';
 
@@ -136,7 +137,7 @@ const HANDLERS: Handlers = {
     const failed: StepRecord = {
       ...record,
       status: mayRetry && record.tries <= retries ? 'again' : 'failed',
-      error: error.slice(0, MAX_ERROR_CHARS).toWellFormed(),
+      error: headOf(error, MAX_ERROR_CHARS),
     };
     const isTainted = state.isTainted || isForeign === true;
     return over({ ...withRecord(charged(state, spent), id, failed), isTainted });

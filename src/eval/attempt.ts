@@ -1,6 +1,7 @@
 // One question of a benchmark: what the model's service fails at is an item of its own kind, and the
 // rest goes on. A stop and an empty purse end the whole.
 
+import { shortened } from '../core/cut.ts';
 import { ProviderError } from '../core/errors.ts';
 import type { EvalItem } from '../core/eval-result.ts';
 
@@ -30,7 +31,5 @@ export function skipped(named: Named, why: string): EvalItem {
 
 function shown(text: string): string {
   const flat = text.replace(/\s+/g, ' ').trim();
-  return flat.length <= MAX_SHOWN_CHARS
-    ? flat
-    : `${flat.slice(0, MAX_SHOWN_CHARS).toWellFormed()} [...]`;
+  return shortened(flat, MAX_SHOWN_CHARS, ' [...]');
 }

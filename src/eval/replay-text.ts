@@ -1,5 +1,6 @@
 // A turn that was played again, as lines for a terminal: the same, or what is different.
 
+import { shortened } from '../core/cut.ts';
 import type { DiffLine } from '../core/line-diff.ts';
 import type { Pricing, TurnOutline } from '../core/replay.ts';
 import type { PlayedTurn } from './replay.ts';
@@ -49,5 +50,4 @@ function section(title: string, lines: readonly DiffLine[]): readonly string[] {
   return [`  ${title}:`, ...shown];
 }
 
-const cut = (text: string) =>
-  text.length <= MAX_LINE_CHARS ? text : `${text.slice(0, MAX_LINE_CHARS).toWellFormed()} [...]`;
+const cut = (text: string) => shortened(text, MAX_LINE_CHARS, ' [...]');

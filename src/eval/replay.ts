@@ -2,6 +2,9 @@
 // does anything, and nobody is written to.
 
 import type { Agent, TurnInput, TurnMessage } from '../agent/agent.ts';
+import { type AskedTexts, askedLines, type RecordedAsk } from '../core/asked.ts';
+import { headOf } from '../core/cut.ts';
+import { ProviderError } from '../core/errors.ts';
 import { chatId, DEFAULT_ACCOUNT, messageId, type SessionKey } from '../core/ids.ts';
 import { type ChatRef, chatRefOf } from '../core/message.ts';
 import type { TurnPerson } from '../core/notes.ts';
@@ -58,7 +61,7 @@ export async function replayTurn(
     .map(({ text }) => text)
     .join(' ')
     .replace(/\s+/g, ' ');
-  const named = { id, place, about: words.slice(0, ABOUT_CHARS).toWellFormed() };
+  const named = { id, place, about: headOf(words, ABOUT_CHARS) };
   const [first] = turn.asked;
   if (first === undefined) return { ...named, kind: 'skipped', why: unrepeatable(turn) ?? '' };
   const why = model === 'record' ? unrepeatable(turn) : undefined;

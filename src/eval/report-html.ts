@@ -1,6 +1,7 @@
 // All results as one page that needs nothing else: a comparison of the runs of the same tasks, then each
 // run with its figures, its plots and what went wrong in it.
 
+import { shortened } from '../core/cut.ts';
 import type { EvalResult } from '../core/eval-result.ts';
 import { barsSvg, escaped, plotSvg } from './plot-svg.ts';
 import { costText, figureText, kindOf, scoreText } from './report-text.ts';
@@ -87,5 +88,4 @@ function faults({ items }: EvalResult): string {
   return `<details><summary>${wrong.length} not right</summary><table><tr><th>item</th><th></th><th>wanted</th><th>given</th></tr>${rows.join('')}</table>${more}</details>`;
 }
 
-const cut = (text: string) =>
-  text.length <= MAX_FAULT_CHARS ? text : `${text.slice(0, MAX_FAULT_CHARS).toWellFormed()} [...]`;
+const cut = (text: string) => shortened(text, MAX_FAULT_CHARS, ' [...]');

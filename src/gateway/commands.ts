@@ -3,6 +3,7 @@
 
 import { type ParsedCommand, parseCommand } from '../core/command.ts';
 import { accountedFor, type CommandVerdict, mayGive } from '../core/command-access.ts';
+import { headOf } from '../core/cut.ts';
 import { NanobotError } from '../core/errors.ts';
 import { type InboundMessage, sessionOf } from '../core/message.ts';
 import { AGENTS_COMMANDS } from './agents-commands.ts';
@@ -138,7 +139,7 @@ function note(name: string, message: InboundMessage, { audit }: CommandDeps): vo
   const extent = accountedFor(name);
   if (extent === 'not') return;
   const by = sender.kind === 'person' ? sender.id : sender.source;
-  const given = extent === 'whole' ? text.slice(0, MAX_NOTED_CHARS).toWellFormed() : `/${name}`;
+  const given = extent === 'whole' ? headOf(text, MAX_NOTED_CHARS) : `/${name}`;
   audit.note({ kind: 'command', fields: { command: given, by, session: sessionOf(message) } });
 }
 

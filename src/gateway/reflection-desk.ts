@@ -4,6 +4,7 @@
 import type { SideModel } from '../agent/side-model.ts';
 import { SpendingRefusedError } from '../agent/spending.ts';
 import type { Payer } from '../core/budget-limits.ts';
+import { headOf } from '../core/cut.ts';
 import { ProviderError } from '../core/errors.ts';
 import { type ChatRef, type InboundMessage, idsOf } from '../core/message.ts';
 import { OWNER_TURN } from '../core/notes.ts';
@@ -151,7 +152,7 @@ async function proposed(propose: () => Promise<Reflected>) {
 function shown(changes: readonly string[]): string {
   const lines = changes.slice(0, SHOWN_LINES).join('\n').replaceAll('```', 'ˋˋˋ');
   const more = changes.length - SHOWN_LINES;
-  const text = `\`\`\`diff\n${lines.slice(0, SHOWN_CHARS).toWellFormed()}\n\`\`\``;
+  const text = `\`\`\`diff\n${headOf(lines, SHOWN_CHARS)}\n\`\`\``;
   const isCut = more > 0 || lines.length > SHOWN_CHARS;
   return isCut ? `${text}\n\nThere is more that does not fit here.` : text;
 }

@@ -1,6 +1,7 @@
 // `/why`: what became of a message, told from its trace in plain words, with the gate that stopped it.
 
 import type { Trace, TraceStep } from '../bus/bus.ts';
+import { headOf } from '../core/cut.ts';
 import { spanWords } from '../core/fair-use.ts';
 import { sessionKeyOf } from '../core/message.ts';
 import { verbatim } from '../core/stranger-words.ts';
@@ -59,7 +60,7 @@ function lifeOf(trace: Trace, now: number): readonly string[] {
   ];
 }
 
-const reason = (detail: string) => verbatim(detail.slice(0, MAX_REASON_CHARS).toWellFormed());
+const reason = (detail: string) => verbatim(headOf(detail, MAX_REASON_CHARS));
 
 /** Whole seconds are shown from a minute on. */
 function after(ms: number): string {

@@ -1,6 +1,7 @@
 // `/workflow`: starts workflows of the workspace and shows how far they are. Everybody has their own runs;
 // an owner who is alone with the agent sees and ends those of all.
 
+import { headOf } from '../core/cut.ts';
 import type { SessionKey } from '../core/ids.ts';
 import type { Command, CommandOrigin } from './command.ts';
 import type { WorkflowAsker, WorkflowDesk } from './workflow-desk.ts';
@@ -43,7 +44,7 @@ function listed(lines: readonly string[], none: string): string {
 }
 
 function shown(text: string): string {
-  const cut = text.slice(0, MAX_SHOWN_CHARS).toWellFormed();
+  const cut = headOf(text, MAX_SHOWN_CHARS);
   const rest = cut.length < text.length ? '\n[cut here; `nanobot workflows show` shows all]' : '';
   return text.startsWith('{')
     ? `\`\`\`json\n${cut.replaceAll('```', "'''")}${rest}\n\`\`\``

@@ -1,6 +1,7 @@
 // Why a call of a server's tool failed, by kind. What the server says of it is bounded here and marked
 // as words of others by the toolbox.
 
+import { headOf } from '../core/cut.ts';
 import { ToolError, type ToolFailureKind } from '../core/errors.ts';
 import { SafeFetchError } from '../lib/safe-fetch-error.ts';
 
@@ -44,7 +45,7 @@ function toldBy(
   code: number | undefined,
   server: string,
 ): readonly [ToolFailureKind, string] {
-  const words = (error instanceof Error ? error.message : '').slice(0, MAX_CHARS).toWellFormed();
+  const words = headOf(error instanceof Error ? error.message : '', MAX_CHARS);
   if (isUnreadable(error)) return ['execution', `${server} answered in a form that cannot be read`];
   switch (code) {
     case METHOD_NOT_FOUND:

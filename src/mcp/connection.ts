@@ -5,6 +5,7 @@ import type { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import type { CallToolResult, JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js';
 import { z } from 'zod';
 import type { ToolServerConfig } from '../core/config-mcp.ts';
+import { headOf } from '../core/cut.ts';
 import { neutralLines } from '../core/untrusted.ts';
 import { orAborted } from '../lib/aborted.ts';
 import type { HostResolver } from '../lib/checked-address.ts';
@@ -153,7 +154,7 @@ async function listTools(client: Client, signal: AbortSignal): Promise<readonly 
 /** Of what the vendor or the server says only the beginning, which is about the failure itself. */
 function wordsOf(error: unknown): string {
   if (!(error instanceof Error)) return 'it does not answer';
-  const words = neutralLines(error.message).join(' ').slice(0, MAX_WORDS_CHARS).toWellFormed();
+  const words = headOf(neutralLines(error.message).join(' '), MAX_WORDS_CHARS);
   const { cause } = error;
   const code = cause instanceof Error && 'code' in cause ? ` (${String(cause.code)})` : '';
   return `${words}${code}`;

@@ -4,6 +4,7 @@
 
 import { createHash } from 'node:crypto';
 import type { ToolServerConfig } from '../core/config-mcp.ts';
+import { headOf, shortened } from '../core/cut.ts';
 import { ToolError } from '../core/errors.ts';
 import { neutralLines } from '../core/untrusted.ts';
 import type { MediaStore } from '../media/media.ts';
@@ -86,7 +87,7 @@ function toolOf(deps: RemoteToolDeps, name: string, foreign: ForeignTool): Tool<
     isAvailable: () => deps.isAvailable(),
     unavailableBecause: () => deps.unavailableBecause(),
     timeoutMs: () => timeoutMs,
-    describe: (given) => JSON.stringify(given).slice(0, MAX_DETAIL_CHARS).toWellFormed(),
+    describe: (given) => headOf(JSON.stringify(given), MAX_DETAIL_CHARS),
     async run(given, context) {
       const options = { signal: context.signal, timeoutMs };
       const result = await deps.call(foreign.name, given, options);
@@ -100,8 +101,7 @@ function accessOf({ access, toolAccess }: ToolServerConfig, tool: string): Tool[
 }
 
 function bounded(words: string): string {
-  if (words.length <= MAX_DESCRIPTION_CHARS) return words;
-  return `${words.slice(0, MAX_DESCRIPTION_CHARS).toWellFormed()} [...]`;
+  return shortened(words, MAX_DESCRIPTION_CHARS, ' [...]');
 }
 
 function toldBy({ text, images, isError }: ReadResult, show: Parameters<Tool['run']>[1]['show']) {

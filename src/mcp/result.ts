@@ -3,6 +3,7 @@
 
 import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js';
 import { type AttachedMedia, isImage } from '../core/attached.ts';
+import { headOf } from '../core/cut.ts';
 import { neutralLines } from '../core/untrusted.ts';
 import type { MediaStore } from '../media/media.ts';
 
@@ -39,7 +40,7 @@ export async function readResult(
   if (structuredContent !== undefined && parts.join('') === '') {
     parts.push(JSON.stringify(structuredContent));
   }
-  const text = parts.join('\n').slice(0, MAX_TEXT_CHARS).toWellFormed();
+  const text = headOf(parts.join('\n'), MAX_TEXT_CHARS);
   return { text: text === '' ? '(no output)' : text, isError: isError === true, images };
 }
 
@@ -59,8 +60,7 @@ function textOf(block: Block): string {
   }
 }
 
-const plain = (text: string) =>
-  neutralLines(text).join(' ').slice(0, MAX_NAME_CHARS).toWellFormed();
+const plain = (text: string) => headOf(neutralLines(text).join(' '), MAX_NAME_CHARS);
 const sizeOf = (base64: string) =>
   Math.floor(base64.length * BYTES_PER_BASE64_CHAR).toLocaleString('en-US');
 

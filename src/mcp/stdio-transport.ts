@@ -5,6 +5,7 @@
 import type { ChildProcess } from 'node:child_process';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import type { JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js';
+import { headOf } from '../core/cut.ts';
 import { neutralLines } from '../core/untrusted.ts';
 import type { Clock } from '../lib/clock.ts';
 import { isOver, killGroup, signalProcess, spawnGroup } from '../lib/process-group.ts';
@@ -152,6 +153,6 @@ export class StdioTransport implements Transport {
     const words = neutralLines(this.#stderr)
       .map((line) => line.trim())
       .findLast((line) => line !== '');
-    return words === undefined ? undefined : `it said: ${words.slice(0, MAX_WORDS_CHARS)}`;
+    return words === undefined ? undefined : `it said: ${headOf(words, MAX_WORDS_CHARS)}`;
   }
 }

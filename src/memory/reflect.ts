@@ -4,6 +4,7 @@
 
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
+import { headOf } from '../core/cut.ts';
 import { learningPatterns, readLearnings } from '../core/learnings.ts';
 import { MEMORY_FILE } from '../core/prompt.ts';
 import {
@@ -80,7 +81,7 @@ export function createReflection(deps: ReflectionDeps): Reflection {
       { name: 'learnings', text: learningPatterns(readLearnings(learnt)) },
       ...used.map(({ updated, body }) => ({
         name: `a conversation, ${updated.slice(0, 10)}`,
-        text: body.slice(0, MAX_SESSION_CHARS).toWellFormed(),
+        text: headOf(body, MAX_SESSION_CHARS),
       })),
     ];
     const told = found.filter(({ text }) => text.trim() !== '');

@@ -1,6 +1,7 @@
 // A skill as it came from elsewhere, before any of it is written: what is refused (cases X10, X17),
 // and what a person should look at. Nothing of it is run.
 
+import { headOf } from '../core/cut.ts';
 import { hiddenCharactersIn } from '../core/hidden-characters.ts';
 import { isSkillName } from '../core/skill.ts';
 import { foldName, isProtected } from '../lib/guarded-path.ts';
@@ -26,6 +27,7 @@ export type SkillReview = {
 export const MAX_SKILL_FILES = 200;
 export const MAX_FILE_BYTES = 1_000_000;
 export const MAX_PACKAGE_BYTES = 5_000_000;
+const MAX_SHOWN_CHARS = 80;
 const MAX_PATH_CHARS = 200;
 const MAX_DEPTH = 5;
 const MAX_HOSTS = 10;
@@ -40,7 +42,7 @@ const HOST = /\bhttps?:\/\/([a-z0-9.-]+\.[a-z]{2,}|localhost|\d+(?:\.\d+){3})/gi
 export async function reviewPackage({ name, files }: SkillPackage): Promise<SkillReview> {
   if (!isSkillName(name)) {
     throw refused(
-      `"${name.slice(0, 80)}" is no name for a skill: small letters, digits, single hyphens`,
+      `"${headOf(name, MAX_SHOWN_CHARS)}" is no name for a skill: small letters, digits, single hyphens`,
     );
   }
   checkFiles(files);
@@ -97,7 +99,7 @@ function checkFiles(files: readonly PackedFile[]): void {
 /** @throws SkillError refused */
 export function checkPath(path: string): void {
   const names = path.split('/');
-  const shown = JSON.stringify(path.slice(0, MAX_PATH_CHARS));
+  const shown = JSON.stringify(headOf(path, MAX_PATH_CHARS));
   if (path.length > MAX_PATH_CHARS || names.length > MAX_DEPTH) {
     throw refused(`the path ${shown} is too long or too deep`);
   }

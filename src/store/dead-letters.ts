@@ -3,6 +3,7 @@
 // that nothing an earlier try left behind is taken for its own.
 
 import type { DeadLetter } from '../bus/bus.ts';
+import { headOf } from '../core/cut.ts';
 import type { MessageId, SessionKey } from '../core/ids.ts';
 import { ring } from './inbound.ts';
 import { all, change, first, type Operation } from './operation.ts';
@@ -37,7 +38,7 @@ export function* listDead(): Operation<readonly DeadLetter[]> {
 }
 
 function excerptOf(message: { readonly text?: string; readonly markdown?: string }): string {
-  return (message.text ?? message.markdown ?? '').slice(0, EXCERPT_CHARS).toWellFormed();
+  return headOf(message.text ?? message.markdown ?? '', EXCERPT_CHARS);
 }
 
 export function* retryDead(ids: readonly MessageId[], now: number): Operation<number> {

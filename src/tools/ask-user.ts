@@ -2,6 +2,7 @@
 // another one; who waits and how is the gateway's.
 
 import { z } from 'zod';
+import { headOf } from '../core/cut.ts';
 import { ToolError } from '../core/errors.ts';
 import { readDescription } from './description.ts';
 import type { Tool } from './tool.ts';
@@ -52,7 +53,7 @@ export function createAskUser(): Tool<Input> {
     ...readDescription('ask_user'),
     access: 'say',
     input,
-    describe: ({ question }) => question.slice(0, DETAIL_CHARS).toWellFormed(),
+    describe: ({ question }) => headOf(question, DETAIL_CHARS),
     async run({ question, choices, free_text }, context) {
       if (context.ask === undefined) throw new ToolError('blocked', 'only within a turn');
       return context.ask({ text: question, choices, allowsWords: free_text });

@@ -2,6 +2,7 @@
 // before it begins, and how it ended. Arguments stand there as their hash, what they are about in short.
 
 import { createHash, randomUUID } from 'node:crypto';
+import { headOf } from '../core/cut.ts';
 import type { ToolAccess } from '../core/rights.ts';
 import { BEGUN, type EffectLog } from '../telemetry/telemetry.ts';
 import type { BoundCall, Toolbox } from './tool.ts';
@@ -34,7 +35,7 @@ function audited(bound: Ready, audit: EffectLog, redact: (text: string) => strin
       const fields = {
         ...{ call: randomUUID(), tool: bound.name, access },
         ...{ session: context.session, turn: context.turnId, wasTainted: context.isTainted },
-        about: redact(bound.detail).slice(0, MAX_DETAIL_CHARS).toWellFormed(),
+        about: headOf(redact(bound.detail), MAX_DETAIL_CHARS),
         argumentsSha256: createHash('sha256').update(bound.arguments).digest('hex'),
       };
       await audit.enter({ kind: 'tool_call', fields: { ...fields, status: BEGUN } });

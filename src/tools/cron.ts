@@ -1,6 +1,7 @@
 // Tool: makes, shows and changes scheduled jobs of whoever asks.
 
 import { z } from 'zod';
+import { headOf } from '../core/cut.ts';
 import { ToolError } from '../core/errors.ts';
 import type { JobWish } from '../core/job.ts';
 import { JobError, readSchedule } from '../core/schedule.ts';
@@ -92,7 +93,7 @@ export function createCron(where: () => Schedules): Tool<Input> {
       });
     },
     describe: ({ action, id, name, text = '' }) =>
-      `${action} ${id ?? name ?? text.slice(0, DETAIL_CHARS).toWellFormed()}`.trim(),
+      `${action} ${id ?? name ?? headOf(text, DETAIL_CHARS)}`.trim(),
     run: (asked, context) => explained(() => run(asked, context)),
   };
 }

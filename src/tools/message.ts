@@ -2,6 +2,7 @@
 // which the gateway sends or shows to an owner first.
 
 import { z } from 'zod';
+import { headOf } from '../core/cut.ts';
 import { ToolError } from '../core/errors.ts';
 import { readDescription } from './description.ts';
 import type { Tool } from './tool.ts';
@@ -36,8 +37,8 @@ export function createMessage(): Tool<Input> {
     isPosted: ({ to }) => to !== undefined,
     input,
     describe: ({ content, to }) => {
-      const text = content.slice(0, DETAIL_CHARS).toWellFormed();
-      return to === undefined ? text : `${to.slice(0, DETAIL_CHARS).toWellFormed()}: ${text}`;
+      const text = headOf(content, DETAIL_CHARS);
+      return to === undefined ? text : `${headOf(to, DETAIL_CHARS)}: ${text}`;
     },
     async run({ content, to }, context) {
       if (to !== undefined) {

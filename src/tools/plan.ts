@@ -2,6 +2,7 @@
 // Where they are kept and shown is the gateway's.
 
 import { z } from 'zod';
+import { headOf } from '../core/cut.ts';
 import { ToolError } from '../core/errors.ts';
 import {
   type Checkpoint,
@@ -61,7 +62,7 @@ export function createPlan(where: () => Plans): Tool<z.infer<typeof planInput>> 
     ...readDescription('plan'),
     access: 'say',
     input: planInput,
-    describe: ({ goal }) => goal.slice(0, DETAIL_CHARS).toWellFormed(),
+    describe: ({ goal }) => headOf(goal, DETAIL_CHARS),
     async run(plan, context) {
       const problem = planProblem(plan);
       if (problem !== undefined) throw new ToolError('invalid_arguments', problem);
@@ -86,7 +87,7 @@ export function createCheckpoint(where: () => Plans): Tool<z.infer<typeof checkp
     ...readDescription('checkpoint'),
     access: 'say',
     input: checkpointInput,
-    describe: ({ done }) => done.slice(0, DETAIL_CHARS).toWellFormed(),
+    describe: ({ done }) => headOf(done, DETAIL_CHARS),
     async run(checkpoint, context) {
       await where().mark(checkpoint, context);
       return 'Marked: you are told of it at the beginning of every turn until the conversation begins anew.';
@@ -112,7 +113,7 @@ export function createBacktrack(where: () => Plans): Tool<z.infer<typeof backtra
     ...readDescription('backtrack'),
     access: 'say',
     input: backtrackInput,
-    describe: ({ reason }) => reason.slice(0, DETAIL_CHARS).toWellFormed(),
+    describe: ({ reason }) => headOf(reason, DETAIL_CHARS),
     async run(way, context) {
       const point = await where().goBack(way, context);
       if (point === undefined) {

@@ -2,6 +2,7 @@
 // correction taught.
 
 import { z } from 'zod';
+import { headOf } from '../core/cut.ts';
 import type { MemoryStore } from '../memory/memory.ts';
 import { readDescription } from './description.ts';
 import type { Tool } from './tool.ts';
@@ -36,7 +37,7 @@ export function createRemember(memory: MemoryStore): Tool<Input> {
     // What is kept is in the prompt of later turns.
     accessOf: (_input, isTainted) => (isTainted ? 'rules' : 'write'),
     input,
-    describe: ({ fact }) => fact.slice(0, DETAIL_CHARS).toWellFormed(),
+    describe: ({ fact }) => headOf(fact, DETAIL_CHARS),
     async run({ fact, kind }, { person }) {
       if (kind === 'learning') {
         await memory.learn([{ kind: 'correction', succeeded: false, context: fact }], person);

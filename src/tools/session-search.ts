@@ -3,6 +3,7 @@
 // owner, is shown those of others here.
 
 import { z } from 'zod';
+import { partOf } from '../core/cut.ts';
 import {
   type EarlierQuestion,
   type EarlierTurns,
@@ -120,6 +121,6 @@ function around(text: string, query: string): string {
   const middle = placeOfWords(text, query);
   const start = Math.max(0, middle - CHARS_BEFORE);
   const end = Math.min(text.length, middle + CHARS_BEHIND);
-  const cut = text.slice(start, end).replace(/\s+/g, ' ').trim().toWellFormed();
+  const cut = partOf(text, start, end).replace(/\s+/g, ' ').trim();
   return `${start > 0 ? '…' : ''}${cut}${end < text.length ? '…' : ''}`;
 }

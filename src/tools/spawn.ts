@@ -2,6 +2,7 @@
 // nothing itself: every call of a helper is held to what the turn that asked might do.
 
 import { z } from 'zod';
+import { headOf } from '../core/cut.ts';
 import { ToolError } from '../core/errors.ts';
 import {
   type HelperAnswer,
@@ -154,9 +155,7 @@ export function createSpawn(where: () => Helpers): Tool<Input> {
     timeoutMs: ({ action, seconds = USUAL_WAIT_SECS }) =>
       (action === 'wait' ? seconds * 1000 : 0) + WAIT_SLACK_MS,
     describe: ({ action, id, label, profile, task = '' }) =>
-      [action, id ?? label ?? profile ?? task.slice(0, DETAIL_CHARS).toWellFormed()]
-        .join(' ')
-        .trim(),
+      [action, id ?? label ?? profile ?? headOf(task, DETAIL_CHARS)].join(' ').trim(),
     async run(asked, context) {
       try {
         const answer = await run(asked, context);

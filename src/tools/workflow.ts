@@ -2,6 +2,7 @@
 // of a run is held to what the turn that started it might do.
 
 import { z } from 'zod';
+import { headOf } from '../core/cut.ts';
 import { ToolError } from '../core/errors.ts';
 import { type WorkflowAnswer, WorkflowError, type WorkflowWish } from '../core/workflow.ts';
 import { readDescription } from './description.ts';
@@ -65,7 +66,7 @@ export function createWorkflow(where: () => Workflows): Tool<Input> {
     isAvailable: () => where().isEnabled(),
     unavailableBecause: () => 'agents.workflows.enabled is false',
     input,
-    describe: ({ action, name = '' }) => `${action} ${name.slice(0, DETAIL_CHARS)}`.trim(),
+    describe: ({ action, name = '' }) => `${action} ${headOf(name, DETAIL_CHARS)}`.trim(),
     async run(asked, context) {
       try {
         const answer = await run(asked, context);

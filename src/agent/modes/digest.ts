@@ -2,7 +2,7 @@
 // own, which read the stored text and nothing else.
 
 import type { DelegationConfig } from '../../core/config-modes.ts';
-import { cut } from '../../core/context-pack.ts';
+import { headOf, shortened, tailOf } from '../../core/cut.ts';
 import type { ResultId } from '../../core/ids.ts';
 import { isObject, parsed } from '../../core/lenient-json.ts';
 import { partOfResult, type WantedPart } from '../../core/result-part.ts';
@@ -121,10 +121,10 @@ function questionOf({ call, body, isForeign }: StoredResult, task: string): stri
   const between = body.length - HEAD_CHARS - TAIL_CHARS;
   const shown = isWhole
     ? body
-    : `${body.slice(0, HEAD_CHARS).toWellFormed()}\n[... ${between} characters are left out here ...]\n${body.slice(-TAIL_CHARS).toWellFormed()}`;
+    : `${headOf(body, HEAD_CHARS)}\n[... ${between} characters are left out here ...]\n${tailOf(body, TAIL_CHARS)}`;
   return [
-    `The person asked: ${cut(task, TASK_CHARS)}`,
-    `The tool ${cut(call.name, ARGUMENT_CHARS)} was called with ${cut(call.arguments, ARGUMENT_CHARS)}.`,
+    `The person asked: ${shortened(task, TASK_CHARS)}`,
+    `The tool ${shortened(call.name, ARGUMENT_CHARS)} was called with ${shortened(call.arguments, ARGUMENT_CHARS)}.`,
     `Its result has ${body.length} characters:`,
     isForeign ? wrapped(shown) : shown,
   ].join('\n\n');

@@ -2,7 +2,8 @@
 // has; where nothing usable is said, plain rules stand in.
 
 import type { TrioConfig } from '../../core/config-modes.ts';
-import { cut, ownWords, routerDirective, routerQuestion } from '../../core/context-pack.ts';
+import { ownWords, routerDirective, routerQuestion } from '../../core/context-pack.ts';
+import { shortened } from '../../core/cut.ts';
 import {
   type PlannedCall,
   type ReadPlan,
@@ -171,7 +172,7 @@ function note(
     model: who.model,
     durationMs,
     by: chosen?.by ?? 'none',
-    asked: cut(ownWords(thread.own), MAX_ASKED_CHARS),
+    asked: shortened(ownWords(thread.own), MAX_ASKED_CHARS),
     ...(chosen === undefined ? {} : { plan: chosen.plan }),
     outcome,
   });

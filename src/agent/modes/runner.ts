@@ -1,7 +1,8 @@
 // The runner in one turn: which results it digests, within its own budget, and what becomes of them. What
 // it does not manage, the main model is shown as ever.
 
-import { cut, ownWords } from '../../core/context-pack.ts';
+import { ownWords } from '../../core/context-pack.ts';
+import { shortened } from '../../core/cut.ts';
 import { resultIdOf } from '../../core/kept-result.ts';
 import { amountOf } from '../../core/spending.ts';
 import { textTokens } from '../../core/tokens.ts';
@@ -91,7 +92,7 @@ function storedResult(
 function digested(stored: StoredResult, report: CallReport, text: string): CallReport {
   const { id, call, body, isForeign } = stored;
   const size = body.length.toLocaleString('en-US');
-  const head = `[digest by another model of result ${id} of ${cut(call.name, 60)}, ${size} characters; read_result reads it as it is]`;
+  const head = `[digest by another model of result ${id} of ${shortened(call.name, 60)}, ${size} characters; read_result reads it as it is]`;
   const shown = isForeign
     ? wrapUntrusted(`digest of result ${id}`, [{ text }], newBoundary())
     : text;

@@ -3,12 +3,12 @@
 
 import { z } from 'zod';
 import {
-  cut,
   specialistDirective,
   specialistMemory,
   specialistTask,
   type Wrap,
 } from '../../core/context-pack.ts';
+import { shortened } from '../../core/cut.ts';
 import { parsed } from '../../core/lenient-json.ts';
 import { SPECIALIST } from '../../core/route-decision.ts';
 import { wrapUntrusted } from '../../core/untrusted.ts';
@@ -64,7 +64,7 @@ export function specialistToolbox(turn: ModeTurn, deps: TrioDeps): Toolbox {
       return failed();
     }
     deps.health.succeeded(who, payerOf(turn));
-    const shown = cut(text, settings.maxResultChars);
+    const shown = shortened(text, settings.maxResultChars);
     const whole = shown === text ? {} : { whole: text };
     if (!thread.isTainted) return { status: 'ok', text: shown, ...whole };
     const wrapped = wrap('from the specialist, who read words of others', shown);
@@ -94,7 +94,7 @@ function boundCall(asked: Input, run: (context: ToolContext) => Promise<ToolOutc
     isPosted: false,
     url: undefined,
     arguments: JSON.stringify(asked),
-    detail: `${asked.domain}: ${cut(asked.task, DETAIL_CHARS)}`,
+    detail: `${asked.domain}: ${shortened(asked.task, DETAIL_CHARS)}`,
     seal: async () => undefined,
     run,
   };
@@ -116,7 +116,7 @@ function trace(turn: ModeTurn, deps: TrioDeps, done: Dispatched): void {
     model: done.model,
     durationMs: Math.round(clock.monotonic() - done.started),
     domain: done.domain,
-    asked: cut(done.task, MAX_ASKED_CHARS),
-    outcome: cut(done.text, MAX_OUTCOME_CHARS),
+    asked: shortened(done.task, MAX_ASKED_CHARS),
+    outcome: shortened(done.text, MAX_OUTCOME_CHARS),
   });
 }

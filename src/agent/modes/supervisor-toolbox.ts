@@ -2,7 +2,7 @@
 // a specialist, its work handed back, and a tool that it was not given.
 
 import { z } from 'zod';
-import { cut } from '../../core/context-pack.ts';
+import { shortened } from '../../core/cut.ts';
 import { isObject, parsed } from '../../core/lenient-json.ts';
 import { REPORT, TASK } from '../../core/supervised-turn.ts';
 import type { BoundCall, Toolbox, ToolContext, ToolOutcome } from '../../tools/tool.ts';
@@ -27,7 +27,7 @@ export function supervisorToolbox(toolbox: Toolbox, reporting: Reporting): Toolb
         if (!read.success) return refused(name, name);
         const { agent, instructions } = read.data;
         const text = `The task was handed to ${agent}, whose work follows.`;
-        const detail = `${agent}: ${cut(instructions, DETAIL_CHARS)}`;
+        const detail = `${agent}: ${shortened(instructions, DETAIL_CHARS)}`;
         return bound(name, json, { detail, run: async () => ({ status: 'ok', text }) });
       }
       if (name !== REPORT) return toolbox.bind(name, json);

@@ -2,7 +2,7 @@
 // a specialist at work goes on, else the supervisor decides, until it finishes.
 
 import type { SupervisorConfig } from '../../core/config-modes.ts';
-import { cut } from '../../core/context-pack.ts';
+import { shortened } from '../../core/cut.ts';
 import type { DeclaredAgent, Service } from '../../core/declared-agent.ts';
 import type { AgentEvent } from '../../core/event.ts';
 import {
@@ -167,7 +167,7 @@ class SupervisorTurn implements TurnMode {
     const worked = await this.#work(state, task, mustWrite, signal);
     if (worked.kind === 'calls') return worked;
     this.#written.set(task.place, worked);
-    const json = JSON.stringify({ agent: cut(task.agent, 100), task: task.place });
+    const json = JSON.stringify({ agent: shortened(task.agent, 100), task: task.place });
     return { kind: 'calls', by: worked.by, calls: [{ name: REPORT, arguments: json }] };
   }
 
@@ -198,7 +198,7 @@ class SupervisorTurn implements TurnMode {
     if (worked.kind !== 'done') return { status: 'failed', text: NO_RESULT, failure: 'execution' };
     this.#written.set(task.place, worked);
     const { settings, thread } = this.#turn;
-    const text = cut(worked.text, settings.maxResultChars);
+    const text = shortened(worked.text, settings.maxResultChars);
     if (!thread.isTainted) return { status: 'ok', text };
     const about = `from ${task.agent}, who read words of others`;
     return { status: 'ok', text: markForeign(about, text), isForeign: true };

@@ -3,6 +3,7 @@
 
 import { createHash } from 'node:crypto';
 import type { AccountRef } from '../../core/account.ts';
+import { headOf } from '../../core/cut.ts';
 import { chatId, type MessageId, userId } from '../../core/ids.ts';
 import { headerValue, type MailHeaders, messageIdsIn } from '../../core/mail-headers.ts';
 import { type SortedParts, sortParts } from '../../core/mail-parts.ts';
@@ -116,7 +117,7 @@ export function quoteFor(
 }
 
 const displayName = (text: string) =>
-  visibleText(text).replace(/\s+/g, ' ').trim().slice(0, MAX_NAME_CHARS);
+  headOf(visibleText(text).replace(/\s+/g, ' ').trim(), MAX_NAME_CHARS);
 
 /** The message without its text: all that is kept of a refused mail. */
 export function blankMessage(

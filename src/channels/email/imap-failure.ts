@@ -1,11 +1,13 @@
 // Translates what the IMAP library throws into our own errors: the account refused for good, or the
 // server not reachable or not working just now.
 
+import { headOf } from '../../core/cut.ts';
 import { BACKOFF, ChannelError } from '../../core/errors.ts';
 
 export const AUTH_REFUSED = 'mail_auth_refused';
 
 /** Response codes (RFC 5530) of a login that may work later. */
+const MAX_DETAIL_CHARS = 200;
 const TEMPORARY_LOGIN = new Set(['UNAVAILABLE', 'INUSE', 'LIMIT', 'SERVERBUG', 'CONTACTADMIN']);
 
 export function imapFailure(doing: string, error: unknown): ChannelError {
@@ -23,7 +25,9 @@ export function imapFailure(doing: string, error: unknown): ChannelError {
 function detailOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const words = 'responseText' in error ? error.responseText : undefined;
-  return typeof words === 'string' && words !== '' ? words.slice(0, 200) : error.message;
+  return typeof words === 'string' && words !== ''
+    ? headOf(words, MAX_DETAIL_CHARS)
+    : error.message;
 }
 
 /** Silence or a wrong answer of the server: nothing was learned, so nothing may be assumed. */

@@ -1,6 +1,7 @@
 // Looks into the mailbox for the agent, over a connection of its own that changes nothing there: what was
 // unread stays unread.
 
+import { headOf } from '../../core/cut.ts';
 import type { InboxMail, InboxQuestion, InboxText } from '../../core/inbox.ts';
 import { visibleText } from '../../core/mail-text.ts';
 import type { Clock } from '../../lib/clock.ts';
@@ -103,4 +104,4 @@ function mailOf({ uid, from, subject, arrivedAtMs, isSeen }: Head, uidValidity: 
 }
 
 const shown = (text: string) =>
-  visibleText(text).replace(/\s+/g, ' ').trim().slice(0, MAX_SHOWN_CHARS).toWellFormed();
+  headOf(visibleText(text).replace(/\s+/g, ' ').trim(), MAX_SHOWN_CHARS);

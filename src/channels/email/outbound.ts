@@ -3,6 +3,7 @@
 
 import { createHash } from 'node:crypto';
 import MailComposer from 'nodemailer/lib/mail-composer';
+import { shortened } from '../../core/cut.ts';
 import { type MailQuote, quoteAsHtml, quoteAsText } from '../../core/mail-quoting.ts';
 import { OWN_MARK_HEADER } from '../../core/mail-rules.ts';
 import {
@@ -89,7 +90,7 @@ function openingOf({ markdown, attachments = [] }: OutboundMessage): string {
     renderPlain(markdown === '' ? (attachments[0]?.name ?? '') : markdown)
       .trim()
       .split('\n', 1)[0] ?? '';
-  return line.length <= MAX_OPENING_CHARS ? line : `${line.slice(0, MAX_OPENING_CHARS - 1)}…`;
+  return shortened(line, MAX_OPENING_CHARS);
 }
 
 /** RFC 3834 section 5.1: how a machine's mail says that it is one. */

@@ -4,6 +4,7 @@
 
 import { writeSync } from 'node:fs';
 import { type MessagePort, parentPort } from 'node:worker_threads';
+import { headOf } from '../../core/cut.ts';
 import { type ReportPart, readBounce } from '../../core/mail-bounce.ts';
 import { calendarMethod, describeCalendar } from '../../core/mail-calendar.ts';
 import { stripQuotes } from '../../core/mail-quotes.ts';
@@ -125,13 +126,13 @@ async function parse(raw: RawMail, shape: MimeShape): Promise<ParseResult> {
   const plain = visibleText(found.text.slice(0, MAX_PLAIN_CHARS));
   const html = found.html === '' ? '' : visibleText(htmlToVisibleText(found.html));
   const hasPlain = plain.trim() !== '';
-  const text = (hasPlain ? plain : html).slice(0, MAX_WHOLE_TEXT_CHARS);
+  const text = headOf(hasPlain ? plain : html, MAX_WHOLE_TEXT_CHARS);
   const calendars = found.parts
     .filter(({ type }) => isCalendar(type))
     .slice(0, MAX_CALENDARS)
     .map(({ head }) => head.toString('utf8'));
   const mail: ParsedMail = {
-    subject: (found.subject ?? '').slice(0, MAX_SUBJECT_CHARS),
+    subject: headOf(found.subject ?? '', MAX_SUBJECT_CHARS),
     fromName: found.fromName,
     text,
     stripped: stripQuotes(text),

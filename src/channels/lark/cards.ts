@@ -1,6 +1,7 @@
 // The cards our texts go out in (JSON 2.0): Markdown, and buttons whose press comes back as an event.
 // open.feishu.cn/document/feishu-cards/card-json-v2-structure
 
+import { headOf } from '../../core/cut.ts';
 import { renderLark } from '../../core/markup-lark.ts';
 import { type Run, runsText } from '../../core/markup-writer.ts';
 import type { Choice } from '../../core/message.ts';
@@ -23,7 +24,7 @@ export function cardJson({ runs, choices = [], thread }: Card, isPlain = false):
   const text = isPlain
     ? { tag: 'div', text: { tag: 'plain_text', content: runsText(runs) } }
     : { tag: 'markdown', content: renderLark(runs) };
-  const summary = runsText(runs).trim().slice(0, SUMMARY_CHARS).toWellFormed();
+  const summary = headOf(runsText(runs).trim(), SUMMARY_CHARS);
   return JSON.stringify({
     schema: '2.0',
     // Only a card that is the same for all can be changed later.

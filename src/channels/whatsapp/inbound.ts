@@ -2,6 +2,7 @@
 // for the agent where it is none. Pure; a row of any shape gets an answer.
 
 import type { InboundEntry } from '../../bus/bus.ts';
+import { headOf } from '../../core/cut.ts';
 import {
   type ChatId,
   chatId,
@@ -214,5 +215,5 @@ export function nameOf({
 }): string | undefined {
   if (key.fromMe) return undefined;
   const name = (pushName ?? '').replace(/[\p{Cc}\s]+/gu, ' ').trim();
-  return name === '' ? undefined : name.slice(0, MAX_NAME_CHARS).toWellFormed();
+  return name === '' ? undefined : headOf(name, MAX_NAME_CHARS);
 }

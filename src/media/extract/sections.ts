@@ -1,5 +1,6 @@
 // Collects the sections of a document up to the limit of what is read of one.
 
+import { headOf } from '../../core/cut.ts';
 import type { DocumentReading, DocumentSection } from '../reader.ts';
 import { DocumentProblem, MAX_SECTIONS, MAX_TEXT_CHARS } from './problem.ts';
 
@@ -21,7 +22,7 @@ export class Sections {
     if (this.#room === 0 || this.#sections.length >= MAX_SECTIONS) this.#isCut = true;
     if (this.#isCut) return;
     const tidy = tidied(text);
-    const kept = tidy.slice(0, this.#room).toWellFormed();
+    const kept = headOf(tidy, this.#room);
     this.#isCut = kept.length < tidy.length;
     this.#room -= kept.length;
     this.#sections.push({ title, text: kept });

@@ -3,6 +3,7 @@
 
 import { z } from 'zod';
 import { MAX_EXEC_SECS } from '../../core/config-exec.ts';
+import { headOf } from '../../core/cut.ts';
 import { ToolError } from '../../core/errors.ts';
 import { readDescription } from '../description.ts';
 import type { Tool } from '../tool.ts';
@@ -76,8 +77,7 @@ export function createExec(executor: Executor): Tool<Input> {
     isAvailable: () => executor.isAvailable(),
     unavailableBecause: () => executor.unavailableBecause(),
     timeoutMs: (wanted) => requestedMs(wanted, executor) + MAX_WAIT_MS + END_MS,
-    describe: ({ argv, script }) =>
-      (argv?.join(' ') ?? script ?? '').slice(0, MAX_DETAIL_CHARS).toWellFormed(),
+    describe: ({ argv, script }) => headOf(argv?.join(' ') ?? script ?? '', MAX_DETAIL_CHARS),
     sealOf: async (wanted, { workspace }) => executor.seal(requestOf(wanted, executor), workspace),
     run: async (wanted, context) => executor.run(requestOf(wanted, executor), context),
   };

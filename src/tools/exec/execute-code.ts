@@ -3,6 +3,7 @@
 
 import { z } from 'zod';
 import { MAX_EXEC_SECS } from '../../core/config-exec.ts';
+import { headOf } from '../../core/cut.ts';
 import { readDescription } from '../description.ts';
 import type { Tool } from '../tool.ts';
 import { END_MS, MAX_CODE_CHARS, wasRefused } from './exec.ts';
@@ -17,6 +18,8 @@ const BY_LANGUAGE = {
   shell: 'bash',
 } as const satisfies Readonly<Record<string, Interpreter>>;
 type Language = keyof typeof BY_LANGUAGE;
+
+const MAX_DETAIL_CHARS = 200;
 
 const input = z.object({
   language: z
@@ -50,7 +53,7 @@ export function createExecuteCode(executor: Executor): Tool<Input> {
     unavailableBecause: () => executor.unavailableBecause(),
     timeoutMs: (wanted) => requestOf(wanted, executor).timeoutMs + MAX_WAIT_MS + END_MS,
     describe: ({ language, code }) =>
-      `${language}: ${code.trim().split('\n', 1)[0] ?? ''}`.slice(0, 200).toWellFormed(),
+      headOf(`${language}: ${code.trim().split('\n', 1)[0] ?? ''}`, MAX_DETAIL_CHARS),
     sealOf: (wanted, { workspace }) => executor.seal(requestOf(wanted, executor), workspace),
     run: (wanted, context) => executor.run(requestOf(wanted, executor), context),
   };

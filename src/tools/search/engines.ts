@@ -2,6 +2,7 @@
 
 import { z } from 'zod';
 import type { SearchConfig, SearchEngineName } from '../../core/config-search.ts';
+import { headOf } from '../../core/cut.ts';
 import { visibleText } from '../../core/mail-text.ts';
 
 export type WebHit = { readonly title: string; readonly url: string; readonly snippet: string };
@@ -104,5 +105,5 @@ function hits(
 /** Engines mark the words that were found. */
 function plain(html: string, maxChars: number): string {
   const bare = html.replace(/<\/?(?:strong|b|em|mark)>/gi, '');
-  return visibleText(bare).replace(/\s+/g, ' ').trim().slice(0, maxChars).toWellFormed();
+  return headOf(visibleText(bare).replace(/\s+/g, ' ').trim(), maxChars);
 }

@@ -3,6 +3,7 @@
 // or cannot do is said, and the others answer all the same.
 
 import { z } from 'zod';
+import { headOf } from '../../core/cut.ts';
 import { ToolError } from '../../core/errors.ts';
 import type { ToolAccess } from '../../core/rights.ts';
 import { readDescription } from '../description.ts';
@@ -146,7 +147,7 @@ function textOf(answers: readonly Answer[], maxChars: number, absent: readonly s
 function shortened(text: string, maxChars: number): string {
   if (text.length <= maxChars) return text;
   const omitted = (text.length - maxChars).toLocaleString('en-US');
-  return `${text.slice(0, maxChars).toWellFormed()}\n[truncated, ${omitted} characters omitted: ask this source by its own tool]`;
+  return `${headOf(text, maxChars)}\n[truncated, ${omitted} characters omitted: ask this source by its own tool]`;
 }
 
 function nothingToAsk(known: readonly string[], absent: readonly string[]): ToolError {

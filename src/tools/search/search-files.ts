@@ -2,6 +2,7 @@
 
 import { posix } from 'node:path';
 import { z } from 'zod';
+import { headOf } from '../../core/cut.ts';
 import { ToolError } from '../../core/errors.ts';
 import { leadsToOthers } from '../../core/notes.ts';
 import { GuardedFileError } from '../../lib/guarded-path.ts';
@@ -145,7 +146,7 @@ class FileSearch {
     for (const [index, line] of text.split('\n').entries()) {
       if (this.#hits.length >= this.#asked.count) return;
       if (!pattern.test(line)) continue;
-      const shown = line.trim().slice(0, MAX_LINE_CHARS).toWellFormed();
+      const shown = headOf(line.trim(), MAX_LINE_CHARS);
       this.#hits.push(`${path}:${index + 1}: ${shown}`);
     }
   }

@@ -3,6 +3,7 @@
 
 import { isProbablyReaderable, Readability } from '@mozilla/readability';
 import { JSDOM, VirtualConsole } from 'jsdom';
+import { headOf } from '../../core/cut.ts';
 import { visibleText } from '../../core/mail-text.ts';
 import type { PageSource, ReadPage } from './page.ts';
 import { pageMarkdown, resolveLinks } from './page-markdown.ts';
@@ -24,8 +25,8 @@ export function readablePage({ bytes, contentType, url }: PageSource): ReadPage 
   });
   try {
     const { document } = dom.window;
-    const title = visibleText(document.title).replace(/\s+/g, ' ').trim().slice(0, MAX_TITLE_CHARS);
-    return { title: title.toWellFormed(), ...textOf(document) };
+    const title = visibleText(document.title).replace(/\s+/g, ' ').trim();
+    return { title: headOf(title, MAX_TITLE_CHARS), ...textOf(document) };
   } finally {
     dom.window.close();
   }
@@ -58,7 +59,7 @@ function articleOf(document: Document): string | undefined {
 }
 
 function bounded(text: string, note?: string): Omit<ReadPage, 'title'> {
-  const cut = visibleText(text.slice(0, MAX_TEXT_CHARS).toWellFormed());
+  const cut = visibleText(headOf(text, MAX_TEXT_CHARS));
   const isCut = text.length > MAX_TEXT_CHARS;
   const notes = [note, isCut ? 'the page is longer than what is kept of it' : undefined];
   const said = notes.filter((one) => one !== undefined).join('; ');

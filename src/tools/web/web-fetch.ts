@@ -2,6 +2,7 @@
 // may go is the business of lib/safe-fetch.ts; who has to be asked first, of the agent.
 
 import { z } from 'zod';
+import { cutBefore, headOf } from '../../core/cut.ts';
 import { ToolError } from '../../core/errors.ts';
 import { visibleText } from '../../core/mail-text.ts';
 import type { SafeFetch, SafeFetched } from '../../lib/safe-fetch.ts';
@@ -82,7 +83,7 @@ export function createWebFetch(deps: WebFetchDeps): Tool<Input> {
     taints: true,
     input,
     urlOf: ({ url }) => withScheme(url),
-    describe: ({ url }) => withScheme(url).slice(0, MAX_SHOWN_URL_CHARS).toWellFormed(),
+    describe: ({ url }) => headOf(withScheme(url), MAX_SHOWN_URL_CHARS),
     async run({ url, offset = 0 }, context) {
       const address = withScheme(url);
       if (deps.redact(address) !== address) {
@@ -137,7 +138,7 @@ async function textOf(
       return { url, about, text: page.text === '' ? '(the page shows no text)' : page.text };
     }
     case 'text':
-      return { url, about: [], text: visibleText(found.text.slice(0, MAX_TEXT_CHARS)) };
+      return { url, about: [], text: visibleText(headOf(found.text, MAX_TEXT_CHARS)) };
     case 'other': {
       const size = body.length.toLocaleString('en-US');
       return { url, about: [], text: `(${found.label}, ${size} bytes: not text, not read)` };
@@ -150,18 +151,13 @@ function partOf({ url, about, text }: WebText, offset: number, maxResultChars: n
     throw new ToolError('invalid_arguments', `the text has only ${text.length} characters`);
   }
   const room = Math.max(MIN_PART_CHARS, maxResultChars - FRAME_CHARS);
-  const end = wholeEnd(text, offset + room);
+  const end = Math.max(offset + 1, cutBefore(text, offset + room));
   const part = text.slice(offset, end).toWellFormed();
-  const head = [`Address: ${url.slice(0, MAX_SHOWN_URL_CHARS)}`, ...(offset === 0 ? about : [])];
+  const head = [`Address: ${headOf(url, MAX_SHOWN_URL_CHARS)}`, ...(offset === 0 ? about : [])];
   const total = text.length.toLocaleString('en-US');
   const more =
     end < text.length
       ? `\n\n[characters ${offset} to ${end} of ${total}; read on with offset ${end}]`
       : '';
   return `${head.join('\n')}\n\n${part}${more}`;
-}
-
-/** Not between the halves of a character. */
-function wholeEnd(text: string, end: number): number {
-  return /[\uD800-\uDBFF]/.test(text.charAt(end - 1)) ? end - 1 : end;
 }

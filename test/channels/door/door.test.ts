@@ -299,7 +299,7 @@ describe('the list of chats', () => {
     ['  several\n\n  lines\tof text ', 'several lines of text'],
     ['x'.repeat(80), `${'x'.repeat(59)}…`],
     [`${'word '.repeat(20)}`, `${'word '.repeat(11).trim()}…`],
-    ['😀'.repeat(70), `${'😀'.repeat(59)}…`],
+    ['👩‍👩‍👧'.repeat(9), `${'👩‍👩‍👧'.repeat(7)}…`],
     ['**email:** run `nanobot doctor`, 2 ** 3', 'email: run nanobot doctor, 2 ** 3'],
     ['', ''],
   ])('titles %j as %j', (text, title) => {
