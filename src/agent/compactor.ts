@@ -14,6 +14,7 @@ import { audienceOf } from '../core/compaction-audience.ts';
 import { compactionPrompt, compactionText } from '../core/compaction-prompt.ts';
 import { NanobotError, ProviderError } from '../core/errors.ts';
 import type { SessionKey } from '../core/ids.ts';
+import { takenUp } from '../core/thread-view.ts';
 import { entriesTokens } from '../core/tokens.ts';
 import type { TranscriptEntry } from '../core/transcript.ts';
 import { newBoundary } from '../lib/boundary.ts';
@@ -145,7 +146,7 @@ async function compactOnce(
       payer,
       besides: model,
       system,
-      text: compactionText(plan.covered, readTokens, newBoundary()),
+      text: compactionText(takenUp(plan.covered), readTokens, newBoundary()),
       maxTokens: maxTokens * 2,
     },
     signal,
