@@ -32,7 +32,10 @@ function withNote(messages: readonly ModelMessage[]): readonly ModelMessage[] {
 }
 
 /** What is kept of it; nothing where it only thought. */
-export function cutAnswer({ handle }: ModelCall, { broken, text: all }: LoopWatch): Finished {
+export function cutAnswer(
+  { handle }: Pick<ModelCall, 'handle'>,
+  { broken, text: all }: LoopWatch,
+): Finished {
   const said = broken?.loop === undefined ? '' : all.slice(0, broken.loop.saidAt);
   const text = said === '' ? '' : `${withFenceClosed(said)}\n\n${CUT_OFF}`;
   return { type: 'finished', model: handle.name, text, thinking: [], toolCalls: [], stop: 'end' };

@@ -10,14 +10,16 @@ type Stream = { text: string; lookedAt: number };
 /** Looks at what one call writes, as it comes. */
 export class LoopWatch {
   readonly #repeats: number;
+  readonly #asked: string;
   readonly #streams = { text: newStream(), thinking: newStream() };
   /** The call is to be ended; `loop`: where its text, not its thinking, began to repeat itself. */
   broken: { readonly loop?: AnswerLoop } | undefined;
   hasCalls = false;
 
-  /** `repeats`: 0: nothing is broken off. */
-  constructor(repeats: number) {
+  /** `repeats`: 0: nothing is broken off; `asked`: what the person said, who may want it so. */
+  constructor(repeats: number, asked: string) {
     this.#repeats = repeats;
+    this.#asked = asked;
   }
 
   get text(): string {
@@ -30,7 +32,7 @@ export class LoopWatch {
     stream.text += delta;
     if (this.#repeats === 0 || stream.text.length - stream.lookedAt < STEP_CHARS) return false;
     stream.lookedAt = stream.text.length;
-    const loop = loopIn(stream.text, this.#repeats);
+    const loop = loopIn(stream.text, this.#repeats, this.#asked);
     if (loop !== undefined) this.broken = kind === 'text' ? { loop } : {};
     return loop !== undefined;
   }

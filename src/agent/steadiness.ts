@@ -3,6 +3,7 @@
 
 import { type Drift, driftOf, LOOPING, readAnswer } from '../core/anti-drift.ts';
 import type { AntiDriftConfig } from '../core/config-steadiness.ts';
+import { ownWords } from '../core/context-pack.ts';
 import { fadedTurns } from '../core/gradient.ts';
 import { groundingNote, isGroundingDue, toolsInPhase } from '../core/grounding.ts';
 import { revealAll } from '../core/hidden-text.ts';
@@ -10,7 +11,7 @@ import { steadied } from '../core/steady-view.ts';
 import type { ModelMessage, TranscriptEntry } from '../core/transcript.ts';
 import type { ModelHandle } from '../providers/provider.ts';
 import type { OfferedTool } from '../tools/tool.ts';
-import type { LoopWatch } from './loop-watch.ts';
+import { LoopWatch } from './loop-watch.ts';
 import type { TurnContext } from './turn-context.ts';
 
 const READER = 'read_earlier';
@@ -22,6 +23,16 @@ export function drifts(
 ): boolean {
   if (enabled === 'off' || !local) return false;
   return enabled === 'on' || capabilities.sizeClass !== 'large';
+}
+
+/** Undefined for a model that is left as it is. */
+export function loopWatch(
+  { settings, thread }: Pick<TurnContext, 'settings' | 'thread'>,
+  handle: Pick<ModelHandle, 'local' | 'capabilities'>,
+): LoopWatch | undefined {
+  const { antiDrift } = settings;
+  if (!drifts(antiDrift, handle)) return undefined;
+  return new LoopWatch(antiDrift.loopRepeats, ownWords(thread.own));
 }
 
 export type ShownThread = {
@@ -70,7 +81,7 @@ export const isScoped = (
 export function driftIn({ thread, settings }: TurnContext, watch: LoopWatch): Drift {
   if (watch.broken !== undefined) return LOOPING;
   const earlier = thread.shown.flatMap((entry) => (entry.role === 'assistant' ? [entry] : []));
-  const answer = readAnswer(revealAll(watch.text), watch.hasCalls);
+  const answer = readAnswer(revealAll(watch.text), watch.hasCalls, ownWords(thread.own));
   const before = earlier
     .slice(-3)
     .map(({ text, toolCalls }) => readAnswer(text, toolCalls.length > 0));

@@ -11,7 +11,7 @@ import { ASKED_AGAIN, askedAgain, cutAnswer } from './loop-cut.ts';
 import { LoopWatch } from './loop-watch.ts';
 import { expectedTokens, type ModelCall, planCall } from './model-call.ts';
 import { ShownText } from './shown-text.ts';
-import { drifts } from './steadiness.ts';
+import { loopWatch } from './steadiness.ts';
 import { type Finished, isBehindScenes, takeAnswer } from './take-answer.ts';
 import type { TurnContext } from './turn-context.ts';
 import { untilAborted } from './until-aborted.ts';
@@ -84,8 +84,7 @@ async function* showOnce(
   shown: ShownText,
 ): AsyncGenerator<AgentEvent, Finished | LoopWatch, void> {
   const { handle, request } = call;
-  const { antiDrift } = turn.settings;
-  const watch = drifts(antiDrift, handle) ? new LoopWatch(antiDrift.loopRepeats) : undefined;
+  const watch = loopWatch(turn, handle);
   const events = handle.stream(request, turn.signal, meterOf(turn, call, watch));
   for await (const event of untilAborted(events, turn.signal)) {
     turn.time.goOn();

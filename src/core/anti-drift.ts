@@ -21,6 +21,8 @@ export type Drift = {
 /** An answer taken apart, to be compared with others. */
 export type ReadAnswer = {
   readonly text: string;
+  /** What the person said before it. */
+  readonly asked: string;
   readonly hasCalls: boolean;
   /** Of its prose. */
   readonly words: number;
@@ -73,7 +75,7 @@ export function driftOf(
   earlier: readonly ReadAnswer[],
   limits: DriftLimits,
 ): Drift {
-  const { text, words, filler, hasCalls, hasFigures, trigrams, trigramsSaid } = answer;
+  const { text, asked, words, filler, hasCalls, hasFigures, trigrams, trigramsSaid } = answer;
   const isLong = words > limits.babbleWords && !hasCalls && !hasFigures;
   const saysLittle = trigrams.size < trigramsSaid * LITTLE_NEW || filler > BABBLE_FILLER;
   const isFound: Readonly<Record<DriftSignal, boolean>> = {
@@ -82,7 +84,7 @@ export function driftOf(
     babble: isLong && saysLittle,
     hallucinated_output: !hasCalls && FAKED.test(withoutCode(text)),
     already_condensed: CONDENSED.test(text),
-    loop: limits.loopRepeats > 0 && loopIn(text, limits.loopRepeats) !== undefined,
+    loop: limits.loopRepeats > 0 && loopIn(text, limits.loopRepeats, asked) !== undefined,
   };
   const signals = SIGNALS.filter((signal) => isFound[signal]);
   const tenths = signals.reduce((sum, signal) => sum + TENTHS[signal], 0);
@@ -105,13 +107,14 @@ function isLike(one: ReadAnswer, other: ReadAnswer, above: number): boolean {
   return shared / (one.trigrams.size + other.trigrams.size - shared) > above;
 }
 
-export function readAnswer(text: string, hasCalls: boolean): ReadAnswer {
+export function readAnswer(text: string, hasCalls: boolean, asked = ''): ReadAnswer {
   const prose = proseOf(text);
   const spoken = prose.text.toLowerCase();
   const said = spoken.match(/\p{L}[\p{L}'’-]*/gu) ?? [];
   const trigrams = said.slice(2).map((word, index) => `${said[index]} ${said[index + 1]} ${word}`);
   return {
     text,
+    asked,
     hasCalls,
     words: said.length,
     trigrams: new Set(trigrams),

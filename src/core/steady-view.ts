@@ -9,6 +9,7 @@ import {
   type ReadAnswer,
   readAnswer,
 } from './anti-drift.ts';
+import { ownWords } from './context-pack.ts';
 import { revealAll } from './hidden-text.ts';
 import type { AssistantEntry, TranscriptEntry } from './transcript.ts';
 import { firstSeqOf } from './turn-id.ts';
@@ -33,7 +34,10 @@ export function steadied(
   const places = entries.flatMap(({ role }, place) => (role === 'assistant' ? [place] : []));
   const answers = places.flatMap((place) => answerAt(entries, place));
   const old = answers.slice(0, Math.max(0, answers.length - NEWEST));
-  const read = answers.map((entry) => readAnswer(entry.text, entry.toolCalls.length > 0));
+  const said = Map.groupBy(entries, (entry) => (entry.role === 'user' ? entry.turnId : undefined));
+  const read = answers.map(({ text, toolCalls, turnId }) =>
+    readAnswer(text, toolCalls.length > 0, ownWords(said.get(turnId) ?? [])),
+  );
   const polluted = old.map(
     ({ text }, nth) => !isPlaceholder(text) && isPolluted(read, nth, policy),
   );

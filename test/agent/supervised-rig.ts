@@ -36,6 +36,8 @@ const AGENTS = {
 export async function createSupervisedRig(
   options: RigOptions & {
     readonly supervisor?: Supervisor;
+    /** What the guardian's model is. */
+    readonly guardian?: Parameters<typeof createScriptedModel>[0];
     /** Beside or instead of those there are; by path. */
     readonly files?: Readonly<Record<string, string>>;
   } = {},
@@ -54,7 +56,7 @@ export async function createSupervisedRig(
   const scripted = {
     main: createScriptedModel(),
     supervisor: createScriptedModel(),
-    guardian: createScriptedModel(),
+    guardian: createScriptedModel(options.guardian),
     scout: createScriptedModel(),
   };
   const asked: string[] = [];

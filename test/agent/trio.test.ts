@@ -3,7 +3,7 @@
 
 import { describe, expect, it } from 'vitest';
 import { ALL_RIGHTS } from '../../src/core/rights.ts';
-import { says } from '../support/scripted-model.ts';
+import { calls, says } from '../support/scripted-model.ts';
 import { messageOf, type RigOptions } from './agent-rig.ts';
 import { createSharedRig, decides, doesNotAnswer } from './shared-turns.ts';
 
@@ -232,6 +232,25 @@ describe('where the router fails', () => {
     expect(main.requests.at(-1)?.toolChoice).toBe('none');
   });
 
+  it('one that fails again after its rest rests again at once', async () => {
+    const { rig, main, router, clock, asked } = await createSharedRig('trio', { tools: TOOLS });
+    router.script(doesNotAnswer, doesNotAnswer, doesNotAnswer, doesNotAnswer);
+    for (const turn of [1, 2, 3, 4, 5]) {
+      if (turn === 4) await clock.advance(300_000);
+      main.script(says('By myself.'));
+      await rig.ask(turn, 'hello');
+    }
+    expect(asked.filter((name) => name === 'router')).toHaveLength(4);
+  });
+
+  it('the main model goes on with what it has begun, and nobody decides over it', async () => {
+    const { rig, main, router, asked } = await createSharedRig('trio', { tools: TOOLS });
+    router.script(decides({ action: 'respond', confidence: 0.1 }));
+    main.script(calls([{ name: 'read_file' }]), says('One line.'));
+    expect((await rig.ask(1, 'hello')).answers).toEqual(['One line.']);
+    expect(asked).toEqual(['router', 'main', 'main']);
+  });
+
   it('one that answers nonsense rests as long, and that it answers a probe does not call it back', async () => {
     const { rig, main, router, told, health, asked } = await createSharedRig('trio', {});
     router.script(says('hm'), says('hm'), says('hm'));
@@ -251,6 +270,16 @@ describe('where the router fails', () => {
     main.script(says('I did it myself.'));
     expect((await rig.ask(1, 'add')).answers).toEqual(['I did it myself.']);
     expect(main.requests[0]?.tools.length).toBeGreaterThan(1);
+    for (const turn of [2, 3, 4]) {
+      if (turn < 4) specialist.script(doesNotAnswer);
+      router.script(decides({ action: 'specialist', target: 'sums' }));
+      main.script(says('I did it myself.'));
+      expect((await rig.ask(turn, 'good morning')).answers).toEqual(['I did it myself.']);
+    }
+    // It rests: the router is not told of it, and is not followed where it names it all the same.
+    expect(specialist.requests).toHaveLength(3);
+    const told = router.requests.map((request) => JSON.stringify(request.system));
+    expect(told.map((text) => text.includes('- specialist:'))).toEqual([true, true, true, false]);
   });
 
   it('a main model that only writes is asked to take back what nobody did', async () => {

@@ -65,7 +65,7 @@ describe('good answers', () => {
 
   it('are not broken off while they come', () => {
     const broken = GOOD_CORPUS.filter((text) => {
-      const watch = new LoopWatch(POLICY.loopRepeats);
+      const watch = new LoopWatch(POLICY.loopRepeats, '');
       for (let at = 0; at < text.length; at += 97) {
         if (watch.isLooping('text', text.slice(at, at + 97))) return true;
       }
@@ -147,6 +147,9 @@ describe('junk', () => {
   });
 
   it('nothing is compared with itself, and length alone is no fault', () => {
+    expect(driftOf(readAnswer('Well, okay, sure, of course.', false), [], POLICY).signals).toEqual(
+      [],
+    );
     const long = Object.keys(FILLER).map(essayIn).join('\n\n');
     expect(driftOf(readAnswer(long, false), [], POLICY)).toEqual({ score: 0, signals: [] });
   });
@@ -182,6 +185,25 @@ describe('a loop', () => {
     expect(loopIn(`\`\`\`\n${'print("x")  # again and again\n'.repeat(700)}`, 40)).toBeDefined();
   });
 
+  it('is none where the person wants it said so often, and is one where it only echoes them', () => {
+    const line = 'I will not talk in class.\n';
+    const wish = 'Please write "I will not talk in class" a hundred times.';
+    const asWanted = (times: number, asked: string) => {
+      const watch = new LoopWatch(40, asked);
+      return [...line.repeat(times)].every((sign) => !watch.isLooping('text', sign));
+    };
+    expect([asWanted(100, wish), asWanted(100, 'Why?'), asWanted(600, wish)]).toEqual([
+      ...[true, false, false],
+    ]);
+    expect(asWanted(100, 'I will not talk in class.')).toBe(false);
+    const said = [line.repeat(100), 'One.', 'Two.', 'Three.', 'Four.'].flatMap((text, n) => [
+      user(n, wish),
+      answer(n, text),
+    ]);
+    expect(steadied(said, POLICY, true)).toBe(said);
+    expect(loopIn('我不说谎。'.repeat(300), 40, '请写“我不说谎”一百遍')).toBeUndefined();
+  });
+
   it('is cut off behind what was said once', () => {
     const text = `Hello. ${sentence.repeat(60)}`;
     const kept = text.slice(0, loopIn(text, 40)?.saidAt);
@@ -191,7 +213,7 @@ describe('a loop', () => {
 
   it('is broken off while it comes, in every one of the endless answers, and left out later', () => {
     for (const text of ENDLESS) {
-      const watch = new LoopWatch(POLICY.loopRepeats);
+      const watch = new LoopWatch(POLICY.loopRepeats, '');
       const pieces = text.match(/[\s\S]{1,37}/g) ?? [];
       const at = pieces.findIndex((piece) => watch.isLooping('text', piece));
       expect([text.slice(0, 80), at > 0]).toEqual([text.slice(0, 80), true]);
@@ -203,7 +225,7 @@ describe('a loop', () => {
 
   it('is found within milliseconds, also in a long text', () => {
     const text = GOOD_CORPUS.join('\n').slice(0, 200_000);
-    const watch = new LoopWatch(40);
+    const watch = new LoopWatch(40, '');
     const began = cpuMs();
     for (let at = 0; at < text.length; at += 50) watch.isLooping('text', text.slice(at, at + 50));
     expect(cpuMs() - began).toBeLessThan(1000);

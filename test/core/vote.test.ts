@@ -49,6 +49,8 @@ describe('who is first ahead by k', () => {
     ['abc', 1, 'tie'],
     ['a!', 1, 'a by lead'],
     ['a!', 2, 'ask 1'],
+    // The gate is for the pilot voters alone, however well the rest agree.
+    [`b${'a'.repeat(19)}`, 20, 'ask 2'],
   ] as const)('with the gate, of %j, ahead by %i: %s', (letters, k, wanted) => {
     expect(shown(letters, terms(k, { gate }))).toBe(wanted);
   });

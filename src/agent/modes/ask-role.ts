@@ -6,7 +6,9 @@ import { messagesTokens, textTokens } from '../../core/tokens.ts';
 import type { ModelMessage } from '../../core/transcript.ts';
 import type { ModelEvent, ToolSpec } from '../../providers/provider.ts';
 import { chargedMeter } from '../charge.ts';
+import { cutAnswer } from '../loop-cut.ts';
 import { SpendingRefusedError } from '../spending.ts';
+import { loopWatch } from '../steadiness.ts';
 import { TurnTime } from '../turn-time.ts';
 import { untilAborted } from '../until-aborted.ts';
 import { waitingNotice } from '../waiting-notice.ts';
@@ -87,12 +89,18 @@ async function answerOf(
   const metered = { role, turnId, maxTokens, inputTokens };
   const meter = chargedMeter(turn.spending, payerOf(turn), metered);
   const handle = turn.models.resolve(model, 'once');
+  const watch = loopWatch(turn, handle);
   for await (const event of untilAborted(handle.stream(request, signal, meter), signal)) {
     // A wait for a place at a local server is no part of the call, nor of the turn.
     const isWaiting = event.type === 'waiting' && event.ahead > 0;
     if (isWaiting) turn.notices.tell(waitingNotice(event));
     for (const each of [time, turn.time]) isWaiting ? each.standStill() : each.goOn();
     if (event.type === 'finished') return event;
+    if (event.type === 'retrying') watch?.restart();
+    const isPiece = event.type === 'text' || event.type === 'thinking';
+    // What it wrote until then is what there is; asking once more is left to whoever asked.
+    if (isPiece && watch?.isLooping(event.type, event.delta) === true)
+      return cutAnswer({ handle }, watch);
   }
   throw new ProviderError('the answer did not end', {
     failure: { kind: 'malformed' },

@@ -31,6 +31,9 @@ export type Decided =
   /** It does not answer; `isOut`: from now on it is left alone for a while. */
   | { readonly kind: 'left'; readonly isOut: boolean; readonly who: RoleModel };
 
+/** What a supervisor that understands its orders does not say. */
+const USELESS: readonly string[] = ['unreadable', 'unknown'];
+
 /** @throws SpendingRefusedError, or the reason of the signal */
 export async function askSupervisor(
   turn: ModeTurn,
@@ -58,8 +61,8 @@ export async function askSupervisor(
   const { answer } = asked;
   const agents = roster.agents.map(({ name }) => name);
   const move = readMove(answer.text, state, { agents, services: roster.services });
-  const isReadable = move.kind !== 'finish' || move.why !== 'unreadable';
-  if (isReadable) health.succeeded(who, payerOf(turn));
+  const isUsable = move.kind !== 'finish' || !USELESS.includes(move.why);
+  if (isUsable) health.succeeded(who, payerOf(turn));
   else health.failed(who, payerOf(turn), 'useless');
   const { usage } = answer;
   const tokens =
