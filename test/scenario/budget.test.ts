@@ -3,6 +3,7 @@
 
 import { afterEach, describe, expect, it } from 'vitest';
 import type { ConfigInput } from '../../src/core/config.ts';
+import { awayFromMidnight } from '../support/away-from-midnight.ts';
 import { echo, type LlmRequest } from '../support/llm-server.ts';
 import { startTelegramWorld, type TelegramWorld } from '../support/telegram-world.ts';
 
@@ -25,6 +26,7 @@ const tokensOf = (requests: readonly LlmRequest[]) =>
   requests.map(usageOf).reduce((sum, { input, output }) => sum + input + output, 0);
 
 async function start(limits: ConfigInput['limits'], models: ConfigInput['models'] = {}) {
+  await awayFromMidnight();
   world = await startTelegramWorld({
     respond: answer,
     config: {

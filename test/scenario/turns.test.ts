@@ -9,6 +9,7 @@ import { echo } from '../support/llm-server.ts';
 import { startTelegramWorld, type TelegramWorld } from '../support/telegram-world.ts';
 
 const PERSON = 800;
+const DAY_MS = 86_400_000;
 const OTHER = 801;
 
 let world: TelegramWorld;
@@ -30,9 +31,12 @@ afterEach(() => world[Symbol.asyncDispose]());
 describe('a message that fails every time', () => {
   it('is set aside, the chat is told, and it can be tried again', async () => {
     const { telegram } = await start();
-    const day = new Date().toISOString().slice(0, 10);
-    const blocked = join(world.home.path, 'sessions', `telegram%3A${PERSON}_${day}.jsonl`);
-    await mkdir(blocked, { recursive: true });
+    // Tomorrow's too: midnight may come before the message.
+    const blocked = [0, DAY_MS].map((ms) => {
+      const day = new Date(Date.now() + ms).toISOString().slice(0, 10);
+      return join(world.home.path, 'sessions', `telegram%3A${PERSON}_${day}.jsonl`);
+    });
+    for (const path of blocked) await mkdir(path, { recursive: true });
     telegram.say(PERSON, 'hello nonce-poison');
     telegram.say(OTHER, 'hello nonce-fine');
     expect(await botSays(OTHER, /nonce-fine/)).toBe('nonce-fine');
@@ -40,7 +44,7 @@ describe('a message that fails every time', () => {
     const listed = await world.nanobot('dead', 'list', '--json');
     const [letter] = JSON.parse(listed) as { id: string; state: string }[];
     expect(letter?.state).toBe('dead');
-    await rm(blocked, { recursive: true });
+    for (const path of blocked) await rm(path, { recursive: true });
     await world.nanobot('dead', 'retry', letter?.id ?? '');
     expect(await botSays(PERSON, /^nonce-poison/)).toBe('nonce-poison');
     expect(botTexts(PERSON)).toHaveLength(2);

@@ -126,7 +126,7 @@ describe.skipIf(absent !== undefined)('mails in the owner’s chat', () => {
     await hears(/I archive Keep/);
     const archived = () => inbox(AGENT, 'Kept');
     await expect.poll(archived, { timeout: WAIT_MS, interval: 200 }).toBe(1);
-    expect(await inbox(AGENT)).toBe(before);
+    await expect.poll(() => inbox(AGENT), { timeout: WAIT_MS, interval: 200 }).toBe(before);
   });
 
   it('are not shown where a machine wrote them', async () => {
