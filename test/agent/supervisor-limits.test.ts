@@ -40,7 +40,7 @@ it.each([
   const usage = {
     inputTokens: what === 'tokens' ? 990 : 9,
     outputTokens: 10,
-    cachedInputTokens: 0,
+    cachedTokens: 0,
   };
   supervisor.script(says(routes('guardian', 'Look.')), says(routes('FINISH')));
   guardian.script(calls([read], '', { usage }), says('It is well.'));
