@@ -147,9 +147,13 @@ describe('junk', () => {
   });
 
   it('nothing is compared with itself, and length alone is no fault', () => {
-    expect(driftOf(readAnswer('Well, okay, sure, of course.', false), [], POLICY).signals).toEqual(
-      [],
-    );
+    expect(
+      driftOf(
+        readAnswer('Sure, it is really very simple, and of course I think so.', false),
+        [],
+        POLICY,
+      ).signals,
+    ).toEqual([]);
     const long = Object.keys(FILLER).map(essayIn).join('\n\n');
     expect(driftOf(readAnswer(long, false), [], POLICY)).toEqual({ score: 0, signals: [] });
   });
@@ -202,6 +206,13 @@ describe('a loop', () => {
     ]);
     expect(steadied(said, POLICY, true)).toBe(said);
     expect(loopIn('我不说谎。'.repeat(300), 40, '请写“我不说谎”一百遍')).toBeUndefined();
+  });
+
+  it('of thinking says nothing of where the answer is to be cut', () => {
+    const watch = new LoopWatch(40, '');
+    expect(watch.isLooping('text', `It is 42. ${'So it is. '.repeat(3)}`)).toBe(false);
+    expect(watch.isLooping('thinking', sentence.repeat(60))).toBe(true);
+    expect(watch.broken).toEqual({});
   });
 
   it('is cut off behind what was said once', () => {

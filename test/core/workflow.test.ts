@@ -193,6 +193,15 @@ describe('a state', () => {
     });
   });
 
+  it('counts a voter once, and what it cost', () => {
+    const ballot = { kind: 'vote', key: 'yes' } as const;
+    const spent = { tokens: 7, micros: 0 };
+    const cast = (state: WorkflowState, voter: number) =>
+      updated(state, a, { kind: 'cast', cast: { voter, ballot }, spent });
+    const twice = cast(cast(cast(begin(newState({}, false), false), 0), 0), 1);
+    expect([twice.vote?.casts.map(({ voter }) => voter), twice.tokens]).toEqual([[0, 1], 14]);
+  });
+
   it('waits for an owner under the number of the call', () => {
     const waiting = updated(begin(newState({}, false), true), a, {
       kind: 'waiting',
