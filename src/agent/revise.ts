@@ -1,6 +1,7 @@
 // What is added to a conversation between turns: that its last exchange was taken back, and what people
 // thought of an answer. Nothing that was written is changed.
 
+import type { TurnOutcome } from '../core/event.ts';
 import type { MessageId, SessionKey, TurnId } from '../core/ids.ts';
 import type { RestorePoint } from '../core/session-restore.ts';
 import type { Clock } from '../lib/clock.ts';
@@ -32,6 +33,8 @@ export interface Revisions {
   lastTurn(session: SessionKey, by: MessageId): Promise<LastTurn | undefined>;
   /** What the turn answered, in order; also of one that was taken back. */
   asked(session: SessionKey, turnId: TurnId): Promise<readonly Asked[]>;
+  /** How the turn ended; undefined where it has not, or its record is gone. */
+  outcome(session: SessionKey, turnId: TurnId): Promise<TurnOutcome['kind'] | undefined>;
   /** From now on the model is shown nothing of the turn. Durable when resolved. */
   takeBack(session: SessionKey, turnId: TurnId, by: MessageId): Promise<void>;
   /** What `/new` and `/undo` took out of view, the newest first. */
@@ -78,6 +81,11 @@ export function createRevisions({ sessions, clock, outdated }: RevisionDeps): Re
         }
       }
       return [...places].map(([id, seq]) => ({ id, seq }));
+    },
+
+    async outcome(session, turnId) {
+      const entries = await sessions.turn(session, turnId);
+      return entries.find((entry) => entry.role === 'turn_end')?.outcome;
     },
 
     async takeBack(session, turnId, by) {

@@ -91,6 +91,7 @@ export function buildConversations(parts: ConversationParts): ConversationDesk {
     },
     sessions: (which) =>
       'newest' in which ? care().list({ limit: which.newest }) : care().of(which),
+    outcome: (session, turn) => agent.outcome(session, turn),
     restorable: (session) => agent.restorable(session),
     restore: (session, index, by) => agent.restore(session, index, by),
   };

@@ -13,7 +13,7 @@ export type ConversationInfo = {
   readonly updatedAt: number;
 };
 
-export interface ConversationDesk extends Pick<Revisions, 'restorable' | 'restore'> {
+export interface ConversationDesk extends Pick<Revisions, 'restorable' | 'restore' | 'outcome'> {
   /** What the next call of this conversation would take, for whoever asks. */
   context(message: InboundMessage): Promise<ContextReport>;
   /** Newest first; of those that are named, or the newest of all. */

@@ -2,6 +2,7 @@
 
 import type { Trace, TraceStep } from '../bus/bus.ts';
 import { headOf } from '../core/cut.ts';
+import type { TurnOutcome } from '../core/event.ts';
 import { spanWords } from '../core/fair-use.ts';
 import { sessionKeyOf } from '../core/message.ts';
 import { verbatim } from '../core/stranger-words.ts';
@@ -22,7 +23,15 @@ const MAX_REASON_CHARS = 300;
 async function tellWhy(origin: CommandOrigin, _argument: string, deps: CommandDeps) {
   const trace = await meant(origin, deps);
   if (trace === undefined) return UNKNOWN;
-  return [...lifeOf(trace, origin.message.receivedAt), ...(await workOf(trace, deps))].join('\n');
+  const ended = await endOf(trace, deps);
+  const life = lifeOf(trace, origin.message.receivedAt, ended);
+  return [...life, ...(await workOf(trace, deps))].join('\n');
+}
+
+/** For delivery, a turn that failed is answered as well: by what the person was told of it. */
+async function endOf({ session, turnId, state }: Trace, { conversations }: CommandDeps) {
+  if (session === undefined || turnId === undefined || state !== 'done') return undefined;
+  return conversations.outcome(session, turnId);
 }
 
 /** Where several models shared the work. */
@@ -44,7 +53,9 @@ async function meant(
   return bus.trace({ session, besides: id, ...(group === undefined ? {} : { by: sender.id }) });
 }
 
-function lifeOf(trace: Trace, now: number): readonly string[] {
+type Ended = TurnOutcome['kind'] | undefined;
+
+function lifeOf(trace: Trace, now: number, ended: Ended): readonly string[] {
   const begin = trace.steps.at(0)?.at ?? now;
   const line = (step: TraceStep) => {
     const detail = step.detail === undefined ? '' : `: ${reason(step.detail)}`;
@@ -53,7 +64,7 @@ function lifeOf(trace: Trace, now: number): readonly string[] {
   const what = trace.direction === 'inbound' ? 'Your message' : 'What I said';
   const steps = trace.steps.map(line);
   return [
-    `${what} of ${spanWords(now - begin)} ago: ${summary(trace)}`,
+    `${what} of ${spanWords(now - begin)} ago: ${summary(trace, ended)}`,
     ...steps,
     ...trace.answers.flatMap((answer) => ['My answer:', ...answer.steps.map(line)]),
     ...(trace.turnId === undefined ? [] : [`Turn ${verbatim(trace.turnId)}`]),
@@ -90,13 +101,15 @@ const WORDS: Readonly<Record<string, string>> = {
 
 const words = ({ what }: TraceStep) => WORDS[what] ?? what;
 
-function summary({ state, direction, answers }: Trace): string {
+function summary({ state, direction, answers }: Trace, ended: Ended): string {
   if (direction === 'outbound') return DELIVERY[state] ?? state;
   if (state === 'recorded') return 'it was not given to the model.';
   if (state === 'pending') return 'it waits, or I work on it.';
   if (state === 'cancelled') return 'it was withdrawn before it was answered.';
   if (state === 'dead') return 'I could not answer it; my owner can have it tried again.';
   if (state !== 'done') return `${state}.`;
+  if (ended === 'stopped') return 'I was stopped while I worked on it.';
+  if (ended === 'failed') return 'I worked on it and got no further than what I told you then.';
   if (answers.length === 0) return 'I worked on it and had nothing to say.';
   const open = answers.find((answer) => answer.state !== 'sent');
   return open === undefined

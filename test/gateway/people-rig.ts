@@ -214,6 +214,7 @@ export async function makePeopleRig(
         conversations: {
           context: () => Promise.reject(new Error('broken')),
           sessions: async () => [],
+          outcome: async () => undefined,
           restorable: async () => [],
           restore: async () => undefined,
         },

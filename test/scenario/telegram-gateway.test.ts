@@ -131,6 +131,10 @@ describe('a conversation by Telegram', () => {
         .chat(705)
         .messages.find(({ from, text }) => from === 'bot' && /^nonce-alive/.test(text)),
     );
+    const question = telegram.chat(705).messages.find(({ text }) => text === 'go on for ever');
+    telegram.say(705, '/why', question === undefined ? {} : { replyTo: question });
+    const why = /^Your message of .*: I was stopped while I worked on it\./;
+    await telegram.waitFor(() => telegram.chat(705).messages.find(({ text }) => why.test(text)));
   });
 
   it('lets a message that comes during an answer join it', async () => {
@@ -179,6 +183,9 @@ describe('a conversation by Telegram', () => {
     const notice = await telegram.nextMessage(707);
     expect(notice.text).toMatch(/key/i);
     expect(notice.text).not.toContain('sk-scenario');
+    telegram.say(707, '/why');
+    const why = await telegram.nextMessage(707);
+    expect(why.text).toMatch(/: I worked on it and got no further than what I told you then\./);
   });
 
   it('keeps Markdown readable and every character of it', async () => {
