@@ -39,6 +39,8 @@ export type CallToApprove = {
   readonly isTainted: boolean;
   /** The place of the call in its turn, the same on every retry. */
   readonly ordinal: number;
+  /** What a yes that is not for once would be bound to; left out: there is none for it, now. */
+  readonly pattern?: string;
 };
 
 /** A text for somebody outside the conversation. */
@@ -59,7 +61,7 @@ export type Say = (
 ) => Promise<void>;
 
 /** A call that an owner has allowed. */
-export type ApprovedCall = Omit<CallToApprove, 'access' | 'ordinal'> & {
+export type ApprovedCall = Omit<CallToApprove, 'access' | 'ordinal' | 'pattern'> & {
   readonly session: SessionKey;
   readonly turnId: TurnId;
   readonly chat: ChatRef;
@@ -102,6 +104,11 @@ export type TurnInput = {
   /** Messages that came meanwhile and steer the turn, taken before each model call. */
   steer(): Promise<readonly TurnMessage[]>;
   readonly say: Say;
+  /**
+   * Whether an owner has allowed just this for longer than once; then it is entered as begun. Left
+   * out: they are asked each time.
+   */
+  isAllowed?(call: CallToApprove): Promise<boolean>;
   /** Asks an owner, durably; what to tell the model. The same `ordinal` asks once. */
   askOwner(call: CallToApprove): Promise<string>;
   /**

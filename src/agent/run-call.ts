@@ -4,7 +4,8 @@ import type { AttachedMedia } from '../core/attached.ts';
 import { ToolError } from '../core/errors.ts';
 import type { Letter } from '../core/letter.ts';
 import type { ToolCall } from '../core/transcript.ts';
-import type { BoundCall, ToolContext } from '../tools/tool.ts';
+import type { BoundCall, ToolContext, ToolOutcome } from '../tools/tool.ts';
+import type { CallToApprove } from './agent.ts';
 import type { CallReport } from './call-report.ts';
 import type { CallTurn } from './call-turn.ts';
 import { gated } from './gate.ts';
@@ -24,13 +25,24 @@ export async function runCall(
   if (bound.kind === 'refused') return bound.outcome;
   const permission = permissionFor(turn, bound);
   if (permission === 'never') return notAllowed(NOT_ALLOWED);
-  if (permission === 'ask') return askOwner(turn, call, bound);
+  if (permission === 'free') return run(turn, call, bound);
+  const wanted = await toApprove(turn, call, bound);
+  if ('status' in wanted) return wanted;
+  const { input } = turn;
+  // Run as it stood then, or not at all: the seal is compared once more where it is run.
+  if ((await input.isAllowed?.(wanted)) === true) return run(turn, call, bound, wanted.seal);
+  return notAllowed(await input.askOwner(wanted));
+}
+
+async function run(
+  turn: CallTurn,
+  call: ToolCall,
+  bound: ReadyCall,
+  seal?: string,
+): Promise<CallReport> {
   const shown: AttachedMedia[] = [];
-  const outcome = gated(
-    turn,
-    call,
-    await bound.run(contextOf(turn, call, (image) => shown.push(image))),
-  );
+  const context = contextOf(turn, call, (image) => shown.push(image));
+  const outcome = gated(turn, call, await bound.run({ ...context, seal }));
   return shown.length === 0 ? outcome : { ...outcome, media: shown };
 }
 
@@ -40,15 +52,18 @@ const notAllowed = (text: string): CallReport => ({
   failure: 'permission',
 });
 
-async function askOwner(
-  { input, thread, rights, settings }: CallTurn,
+/** The call as an owner is asked for it; an outcome where it could not be run anyway. */
+async function toApprove(
+  { thread, rights, settings }: CallTurn,
   call: ToolCall,
   bound: ReadyCall,
-): Promise<CallReport> {
+): Promise<CallToApprove | ToolOutcome> {
   const { isTainted } = thread;
   const seal = await bound.seal(settings);
   if (typeof seal === 'object') return seal;
-  const text = await input.askOwner({
+  const standing = bound.standing?.();
+  const mayStand = standing !== undefined && (!isTainted || standing.evenTainted);
+  return {
     tool: bound.name,
     access: bound.accessIn({ isTainted }),
     arguments: bound.arguments,
@@ -56,8 +71,8 @@ async function askOwner(
     rights: rights.current,
     isTainted,
     ordinal: thread.ordinalOf(call),
-  });
-  return notAllowed(text);
+    ...(mayStand ? { pattern: standing.pattern } : {}),
+  };
 }
 
 async function post(

@@ -72,6 +72,10 @@ export function buildCommands(parts: CommandParts): CommandDeps {
       open: () => deciding().drafts.open(),
       askAgain: (chat) => deciding().drafts.askAgain(chat),
     },
+    standing: {
+      list: () => deciding().standing.list(),
+      takeBack: (typed) => deciding().standing.takeBack(typed),
+    },
     compacting: createCompactNow(agent, remembering, live),
     conversations: buildConversations(parts),
     resetSession: createBeginAnew({ agent, remembering, asks: () => deciding().asks }),

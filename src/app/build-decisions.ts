@@ -26,6 +26,8 @@ import { createQuestions, type Questions } from '../gateway/questions.ts';
 import { REFLECTION_SUBJECT, type ReflectionDesk } from '../gateway/reflection-desk.ts';
 import type { SpendingDesk } from '../gateway/spending-desk.ts';
 import { createSpentButtons, type SpentButtons } from '../gateway/spent-buttons.ts';
+import { createStanding, type Standing } from '../gateway/standing.ts';
+import { StandingBook } from '../gateway/standing-book.ts';
 import { createStrangerAnswers } from '../gateway/stranger-answers.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
@@ -38,7 +40,7 @@ import type { Measuring } from './build-telemetry.ts';
 import { policyOf } from './doors.ts';
 import type { BackgroundWork } from './gateway-service.ts';
 import type { LiveConfig } from './live-config.ts';
-import type { OwnerDoor } from './owner-door.ts';
+import { NOTICES, type OwnerDoor } from './owner-door.ts';
 
 export type DecisionParts = {
   readonly live: LiveConfig;
@@ -60,6 +62,7 @@ export type DecisionParts = {
 export type Deciding = {
   readonly questions: Questions;
   readonly approvals: Approvals;
+  readonly standing: Standing;
   readonly origins: Origins;
   readonly drafts: Drafts;
   readonly asks: Asks;
@@ -107,11 +110,33 @@ export function buildDecisions(parts: DecisionParts): Deciding {
     parts.ownerDoor.chat((name) => isThere(name) && mediumOf(name) === 'chat');
   const mails = buildMailBridge({ ...parts, questions: () => questions, ownerChat });
   const { persons } = people;
-  const letters = { live, clock, log, store, bus, persons, questions, ownerChat, isThere };
+  const origins = createOrigins({
+    judge: parts.judge,
+    knownAs: createKnownAs(persons),
+    mediumOf,
+    policies: () => live.config.tools,
+  });
+  const standing = createStanding({
+    book: new StandingBook(store.scope(APPROVALS_SCOPE)),
+    ...{ clock, log, origins, audit: parts.measuring.audit, outsideChats: NOTICES },
+    days: () => live.config.tools.approvals.alwaysDays,
+  });
+  const letters = {
+    live,
+    clock,
+    log,
+    store,
+    bus,
+    persons,
+    questions,
+    standing,
+    ownerChat,
+    isThere,
+  };
   const drafts: Drafts = buildDrafts(letters);
   const approvals: Approvals = createApprovals({
     book: new ApprovalBook(store.scope(APPROVALS_SCOPE)),
-    ...{ bus, questions, clock, log, ownerChat },
+    ...{ bus, questions, standing, clock, log, ownerChat },
     run: (call, signal) => agent.runApproved(call, signal),
   });
   const asks = createAsks({
@@ -124,15 +149,10 @@ export function buildDecisions(parts: DecisionParts): Deciding {
     questions: () => questions,
     ownerChat,
   });
-  const origins = createOrigins({
-    judge: parts.judge,
-    knownAs: createKnownAs(persons),
-    mediumOf,
-    policies: () => live.config.tools,
-  });
   return {
     questions: takingUp(questions, [drafts, asks], buttons),
     approvals,
+    standing,
     origins,
     drafts,
     asks,

@@ -11,6 +11,7 @@ import { createDrafts, type Drafts } from '../gateway/drafts.ts';
 import { createTargets } from '../gateway/letter-target.ts';
 import type { Persons } from '../gateway/persons.ts';
 import type { Questions } from '../gateway/questions.ts';
+import type { Standing } from '../gateway/standing.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { BusStore, StateStore } from '../store/store.ts';
@@ -25,13 +26,14 @@ export type DraftParts = {
   readonly bus: MessageBus;
   readonly persons: Persons;
   readonly questions: Questions;
+  readonly standing: Standing;
   ownerChat(): Promise<ChatRef>;
   /** Whether the account carries messages, now or soon. */
   isThere(account: AccountName): boolean;
 };
 
 export function buildDrafts(parts: DraftParts): Drafts {
-  const { live, clock, log, store, bus, persons, questions, ownerChat, isThere } = parts;
+  const { live, clock, log, store, bus, persons, questions, standing, ownerChat, isThere } = parts;
   const minuteText = createMinuteText();
   const minuteIn = (timeZone: string) => {
     const [hour = 0, minute = 0] = minuteText(clock.now(), timeZone)
@@ -42,7 +44,7 @@ export function buildDrafts(parts: DraftParts): Drafts {
   };
   const isChat = (account: AccountName) => policyOf(account, live.config).medium === 'chat';
   return createDrafts({
-    ...{ bus, questions, clock, log, ownerChat },
+    ...{ bus, questions, standing, clock, log, ownerChat },
     hasWrittenTo: (chat) => store.hasWrittenTo(chat),
     book: new DraftBook(store.scope(DRAFTS_SCOPE)),
     targets: createTargets({

@@ -10,7 +10,7 @@ import { jsonRow, place, type RowShape } from '../lib/json-row.ts';
 import type { KeyValueStore } from '../store/store.ts';
 
 /** The chat of the web page that holds notices for which no other door is known. */
-const NOTICES: ChatRef = {
+export const NOTICES: ChatRef = {
   channel: channelName('web'),
   account: DEFAULT_ACCOUNT,
   chat: chatId('notices'),

@@ -18,6 +18,8 @@ export type CallToShow = {
   readonly asker: string;
   readonly isTainted: boolean;
   readonly minutes: number;
+  /** Days for which a standing yes would hold; left out or 0: none can be given. */
+  readonly alwaysDays?: number;
 };
 
 const DOES: Readonly<Record<ToolAccess, string>> = {
@@ -45,8 +47,27 @@ export function approvalText(call: CallToShow): string | undefined {
     fenced(shown),
     '',
     `Good once, for ${call.minutes} minutes. No answer is a no.`,
+    ...alwaysText(call),
   ].join('\n');
 }
+
+function alwaysText({ alwaysDays = 0, isTainted }: CallToShow): readonly string[] {
+  if (alwaysDays === 0) return [];
+  const when = isTainted ? 'also after words of others' : 'while it holds no words of others';
+  return [
+    `“Always” holds for exactly this, in this conversation, ${when}, for ${days(alwaysDays)}; /approvals takes it back.`,
+  ];
+}
+
+/** What is said of a yes that was given for longer than once. */
+export function alwaysGiven(alwaysDays: number, isTainted: boolean): string {
+  const until = `Allowed, and exactly this in this conversation for ${days(alwaysDays)}`;
+  return isTainted
+    ? `${until}, also after words of others. /approvals takes it back.`
+    : `${until}, while it holds no words of others: after such, also what a program prints, I ask again. /approvals takes it back.`;
+}
+
+const days = (count: number) => (count === 1 ? 'one day' : `${count} days`);
 
 /** One argument per line; JSON escapes what is not printed, we what is not seen or not what it seems. */
 function shownArguments({ arguments: json, access }: CallToShow): string {

@@ -83,6 +83,15 @@ const send = z.strictObject({
     .describe('For outside_hours, in the time zone of the owner who asks.'),
 });
 
+const approvals = z.strictObject({
+  alwaysDays: count(0, 365)
+    .default(30)
+    .describe(
+      'For how many days "Always allow" holds: exactly that call, in that conversation, for whoever ' +
+        'asked there. 0: an owner is asked each time.',
+    ),
+});
+
 const permission = z.enum(PERMISSIONS).optional();
 const policyEntry = z.strictObject({
   who: z.string().describe('channel:id, with the stable id of a person or a group there.'),
@@ -114,5 +123,6 @@ export const toolsSchema = z
     web: web.prefault({}),
     finance: financeSection.prefault({}),
     send: send.prefault({}),
+    approvals: approvals.prefault({}),
   })
   .prefault({});

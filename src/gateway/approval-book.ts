@@ -19,6 +19,10 @@ export type Approval = {
   readonly arguments: string;
   /** What the call stands on beside them. */
   readonly seal?: string;
+  /** What a yes that is not for once is bound to. */
+  readonly pattern?: string;
+  /** Who alone asked, by a stable name. */
+  readonly whose?: string | undefined;
   readonly session: SessionKey;
   readonly turnId: TurnId;
   readonly chat: ChatRef;
@@ -56,9 +60,10 @@ const KEPT_MS = 86_400_000;
 
 /** What a yes is bound to. */
 export function hashOf(
-  call: Pick<Approval, 'tool' | 'arguments' | 'seal' | 'session' | 'id'>,
+  call: Pick<Approval, 'tool' | 'arguments' | 'seal' | 'session' | 'id' | 'pattern' | 'whose'>,
 ): string {
-  const parts = [call.id, call.session, call.tool, call.arguments, call.seal];
+  const always = call.pattern === undefined ? [] : [call.pattern, call.whose];
+  const parts = [call.id, call.session, call.tool, call.arguments, call.seal, ...always];
   return createHash('sha256').update(JSON.stringify(parts)).digest('hex');
 }
 

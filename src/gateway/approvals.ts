@@ -4,7 +4,7 @@
 
 import type { ApprovedCall, CallToApprove } from '../agent/agent.ts';
 import type { MessageBus } from '../bus/bus.ts';
-import { approvalText, MAX_SHOWN_CHARS } from '../core/approval-text.ts';
+import { alwaysGiven, approvalText, MAX_SHOWN_CHARS } from '../core/approval-text.ts';
 import { type MessageId, messageId, type SessionKey, type TurnId } from '../core/ids.ts';
 import type { ChatRef, InboundMessage, SystemSender } from '../core/message.ts';
 import type { TurnPerson } from '../core/notes.ts';
@@ -14,12 +14,16 @@ import { createLanes } from '../lib/lanes.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { ToolOutcome } from '../tools/tool.ts';
 import { type Approval, type ApprovalBook, type ApprovalState, hashOf } from './approval-book.ts';
-import type { QuestionHandler, Questions } from './questions.ts';
+import { LOST, resultMessage, resultText } from './approval-result.ts';
+import type { Chooser, QuestionHandler } from './question.ts';
+import type { Questions } from './questions.ts';
+import type { Standing } from './standing.ts';
 
 export type ApprovalsDeps = {
   readonly book: ApprovalBook;
   readonly bus: Pick<MessageBus, 'accept' | 'send'>;
   readonly questions: Questions;
+  readonly standing: Standing;
   readonly clock: Clock;
   readonly log: Logger;
   /** Where an owner is asked who is not in the chat that asks. */
@@ -38,11 +42,15 @@ export type AskingTurn = {
   readonly paidBy?: SystemSender['paidBy'];
   /** Who asks, in words fit for Markdown. */
   readonly asker: string;
+  /** Whose messages alone it answers, by a stable name. */
+  readonly whose?: string | undefined;
   /** The turn is an owner's, alone with the agent: they are asked right there. */
   readonly isOwnerHere: boolean;
 };
 
 export interface Approvals {
+  /** Whether an owner allowed this for longer than once, and it was not asked about before. */
+  allows(call: CallToApprove, turn: AskingTurn): Promise<boolean>;
   /** Asks an owner to allow the call; what to tell the model. */
   request(call: CallToApprove, turn: AskingTurn): Promise<string>;
   /** The message with what came of its call, which is run now if it was not begun before. */
@@ -72,18 +80,18 @@ const TOO_MANY =
 const NOT_ALLOWED = 'Error (permission): an owner did not allow this call. Nothing was done.';
 
 export function createApprovals(deps: ApprovalsDeps): Approvals {
-  const { book, bus, questions, clock, log } = deps;
+  const { book, bus, questions, clock, log, standing } = deps;
   const lanes = createLanes();
   const oneByOne = <T>(task: () => Promise<T>) => lanes.run('approvals', task);
 
   async function request(call: CallToApprove, turn: AskingTurn): Promise<string> {
-    const { ordinal, ...wanted } = call;
+    const { ordinal: _place, ...wanted } = call;
     const { isOwnerHere, ...from } = turn;
     const state: ApprovalState = { kind: 'open' };
     const approval = {
       ...wanted,
       ...from,
-      id: `${turn.turnId}/${ordinal}`,
+      id: idOf(call, turn),
       at: clock.now(),
       state,
     };
@@ -106,7 +114,10 @@ export function createApprovals(deps: ApprovalsDeps): Approvals {
     const isFull = open.length >= MAX_OPEN || here.length >= MAX_OPEN_IN_SESSION;
     if (known === undefined && isFull) return TOO_MANY;
     const stored = known ?? approval;
-    const markdown = approvalText({ ...stored, minutes: APPROVAL_MINUTES });
+    const markdown = approvalText({
+      ...{ ...stored, minutes: APPROVAL_MINUTES },
+      alwaysDays: mayStand(stored) ? standing.days() : 0,
+    });
     if (markdown === undefined) return TOO_LONG;
     // What is known may be decided at this moment: it is never written here again.
     if (known === undefined) await book.put(stored);
@@ -124,6 +135,7 @@ export function createApprovals(deps: ApprovalsDeps): Approvals {
       choices: [
         { label: 'Allow once', action: 'allow' },
         { label: 'Deny', action: 'deny' },
+        ...(mayStand(approval) && standing.days() > 0 ? [ALWAYS] : []),
       ],
       approvers: 'owners',
       subject: `approval:${hashOf(approval)}:${approval.id}`,
@@ -140,13 +152,17 @@ export function createApprovals(deps: ApprovalsDeps): Approvals {
       : undefined;
   }
 
-  async function answer(rest: string, action: string): Promise<string> {
+  async function answer(rest: string, action: string, ...[who, at]: Chooser): Promise<string> {
     const approval = await asked(rest);
     if (approval === undefined) return 'This call is not known any more; nothing is done.';
-    const isAllowed = action === 'allow';
+    const isAlways = action === ALWAYS.action && mayStand(approval);
+    const isAllowed = action === 'allow' || isAlways;
     const { kind } = approval.state;
     if (kind !== 'open' && kind !== 'granted' && kind !== 'denied') return 'It was decided before.';
     const state: ApprovalState = { kind: isAllowed ? 'granted' : 'denied' };
+    const { isTainted } = approval;
+    if (isAlways && kind === 'open')
+      await standing.give({ ...approval, about: approval.arguments }, who, at);
     await book.put({ ...approval, state });
     log.info('owner decided about a call', { tool: approval.tool, decision: state.kind });
     if (!isAllowed) {
@@ -154,7 +170,7 @@ export function createApprovals(deps: ApprovalsDeps): Approvals {
       return 'Denied: nothing is done.';
     }
     await bus.accept([{ kind: 'queue', message: resultMessage(approval, clock.now()) }]);
-    return 'Allowed, this once.';
+    return isAlways ? alwaysGiven(standing.days(), isTainted) : 'Allowed, this once.';
   }
 
   async function expired(rest: string): Promise<void> {
@@ -188,6 +204,13 @@ export function createApprovals(deps: ApprovalsDeps): Approvals {
   }
 
   return {
+    async allows(call, turn) {
+      const wanted = { ...call, ...turn };
+      if (!mayStand(wanted)) return false;
+      // What they were asked about is answered by what they said then.
+      const isAsked = (await book.get(idOf(call, turn))) !== undefined;
+      return !isAsked && standing.covers(wanted);
+    },
     request: (call, turn) => oneByOne(() => request(call, turn)),
     async resolve(message, signal) {
       const { sender } = message;
@@ -209,34 +232,15 @@ export function createApprovals(deps: ApprovalsDeps): Approvals {
   };
 }
 
-/** Its text is the name of the call, until the turn that takes it up asks for the result. */
-function resultMessage(approval: Approval, now: number): InboundMessage {
-  const { id, chat, session, rights, person, paidBy, replyTo, isTainted } = approval;
-  return {
-    id: messageId(`approval/${id}`),
-    chat,
-    session,
-    sender: {
-      ...{ kind: 'system', source: 'approval', rights, person },
-      ...(paidBy === undefined ? {} : { paidBy }),
-      ...(isTainted ? { isTainted } : {}),
-    },
-    addressing: 'direct',
-    ...(replyTo === undefined ? {} : { replyTo }),
-    text: id,
-    sentAt: now,
-    receivedAt: now,
-  };
-}
+const idOf = ({ ordinal }: CallToApprove, { turnId }: AskingTurn) => `${turnId}/${ordinal}`;
 
-const LOST = '[A call that an owner allowed is not known any more. Nothing was done.]';
+const ALWAYS = { label: 'Always allow', action: 'always', hasNoThumb: true } as const;
 
-function resultText(tool: string, state: ApprovalState): string {
-  if (state.kind !== 'done') {
-    return `[An owner allowed ${tool}. The process stopped while it ran: outcome unknown. It is not run again; find out how far it came.]`;
-  }
-  const how = state.status === 'ok' ? 'It was run once' : 'It was run once and failed';
-  return `[An owner allowed ${tool}. ${how}; this is its result. Go on with what you were asked.]\n${state.text}`;
+/** There is somebody who would ask for the same again, and something to hold them to. */
+function mayStand<T extends { readonly pattern?: string; readonly whose?: string | undefined }>(
+  call: T,
+): call is T & { readonly pattern: string; readonly whose: string } {
+  return call.pattern !== undefined && call.whose !== undefined;
 }
 
 function told({ kind }: ApprovalState): string {

@@ -20,8 +20,8 @@ export function auditedHandlers(handlers: Handlers, audit: AuditLog): Handlers {
   const wrapped = Object.entries(handlers).map(([subject, handler]) => {
     const kind = KINDS[subject];
     if (kind === undefined) return [subject, handler] as const;
-    const answer: QuestionHandler['answer'] = async (rest, action, who) => {
-      const words = await handler.answer(rest, action, who);
+    const answer: QuestionHandler['answer'] = async (rest, action, who, at) => {
+      const words = await handler.answer(rest, action, who, at);
       audit.note({ kind, fields: { subject, about: rest, action, by: who.id } });
       return words;
     };

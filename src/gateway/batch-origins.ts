@@ -14,11 +14,12 @@ import type { Approvals, AskingTurn } from './approvals.ts';
 import type { Asks } from './asks.ts';
 import type { Drafts } from './drafts.ts';
 import type { Origin, Origins } from './origins.ts';
+import { askerKey } from './standing.ts';
 import { answered } from './turn-answers.ts';
 
 export type BatchOriginsDeps = {
   readonly origins: Origins;
-  readonly approvals: Pick<Approvals, 'request' | 'resolve'>;
+  readonly approvals: Pick<Approvals, 'allows' | 'request' | 'resolve'>;
   readonly drafts: Pick<Drafts, 'post'>;
   readonly asks: Pick<Asks, 'ask' | 'bind'>;
 };
@@ -44,6 +45,15 @@ export class BatchOrigins {
     const known = this.#told.get(queued.seq) ?? this.#tell(queued);
     this.#told.set(queued.seq, known);
     return known;
+  }
+
+  /** Whether an owner allowed it before, for longer than once. */
+  async isAllowed(
+    call: CallToApprove,
+    messages: readonly QueuedMessage[],
+    person: TurnPerson,
+  ): Promise<boolean> {
+    return this.#deps.approvals.allows(call, await this.#asking(messages, person));
   }
 
   /** Asks an owner, in this chat where they are alone with the agent. */
@@ -84,6 +94,7 @@ export class BatchOrigins {
       replyTo: answered(newest),
       asker: isOwnerHere ? `you on ${chat.channel}` : askerOf(newest),
       isOwnerHere,
+      whose: askerKey(messages.map(({ message }) => message)),
     };
   }
 

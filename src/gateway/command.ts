@@ -23,6 +23,7 @@ import type { People } from './people.ts';
 import type { ReflectionDesk } from './reflection-desk.ts';
 import type { SessionSettingsStore } from './session-settings.ts';
 import type { SpendingDesk } from './spending-desk.ts';
+import type { Standing } from './standing.ts';
 import type { WorkflowDesk } from './workflow-desk.ts';
 
 /** Lines of Markdown; none where there is nothing to say. */
@@ -34,6 +35,7 @@ export type CommandDeps = {
   readonly people: People;
   readonly approvals: Pick<Approvals, 'open' | 'askAgain'>;
   readonly drafts: Pick<Drafts, 'open' | 'askAgain'>;
+  readonly standing: Pick<Standing, 'list' | 'takeBack'>;
   readonly spending: SpendingDesk;
   /** Built later than the commands. */
   jobs(): {

@@ -226,6 +226,7 @@ class TurnRun {
         mode === 'steer' && this.#turn.attempt === 1
           ? Promise.all((await this.#batch.join()).map(told))
           : [],
+      isAllowed: (call) => this.#origins.isAllowed(call, this.#batch.messages, person),
       askOwner: (call) => this.#origins.askOwner(call, this.#batch.messages, person),
       post: (letter) => this.#origins.post(letter, this.#batch.messages, person),
       ask: (question) => this.#origins.ask(question, this.#batch.messages),

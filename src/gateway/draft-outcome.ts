@@ -23,10 +23,14 @@ export const DRAFT_TEXTS = {
     `Nobody answered within ${hours} hours: the draft for ${verbatim(name)} is dropped, nothing was sent.`,
 } as const;
 
-function whoGets({ name, letter }: Draft): string {
+/** In words. */
+export function whoGets({ name, letter }: Draft): string {
   const [, ...cc] = recipientsOf(letter);
   return cc.length === 0 ? name : `${name}, with copies to ${cc.join(', ')}`;
 }
+
+export const alwaysSent = (to: string, days: number) =>
+  `Sent. What goes to ${verbatim(to)}, and to nobody else, goes out from this conversation without you seeing it first, for ${days === 1 ? 'one day' : `${days} days`}, while it holds no words of others. /approvals takes it back.`;
 
 /** For the model, at once. */
 export function toldOf(draft: Draft): string {

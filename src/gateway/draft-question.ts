@@ -13,7 +13,7 @@ const LIFETIME_MS = DRAFT_HOURS * 3_600_000;
 export const questionId = ({ id, version }: Draft) => `draft/${id}/${version}`;
 
 /** Undefined where the text is too long to be shown whole. */
-export function questionOf(draft: Draft, now: number): Question | undefined {
+export function questionOf(draft: Draft, now: number, alwaysDays: number): Question | undefined {
   const { letter, chat, name, turn, isTainted, shownIn, state, at } = draft;
   const subject = letter.kind === 'mail' ? letter.subject : undefined;
   const { asker } = turn;
@@ -35,11 +35,13 @@ export function questionOf(draft: Draft, now: number): Question | undefined {
           { label: 'Send', action: 'send' },
           { label: 'Edit', action: 'edit' },
         ];
+  const mayStand = alwaysDays > 0 && !isTainted && turn.whose !== undefined && state === 'open';
+  const always = mayStand ? [{ label: 'Send, always to them', action: 'always' }] : [];
   return {
     id: questionId(draft),
     chat: shownIn,
     markdown: state === 'editing' ? editText(name) : shown,
-    choices: [...first, { label: 'Drop', action: 'drop' }],
+    choices: [...first, { label: 'Drop', action: 'drop' }, ...always],
     approvers: 'owners',
     subject: `draft:${hashOfDraft(draft)}:${draft.id}`,
     expiresInMs: Math.max(0, at + LIFETIME_MS - now),

@@ -6,7 +6,7 @@ import type { LetterToPost } from '../agent/agent.ts';
 import type { MessageBus } from '../bus/bus.ts';
 import { accountName } from '../core/account.ts';
 import type { AdmittedRole } from '../core/admission.ts';
-import { chatId, messageId } from '../core/ids.ts';
+import { messageId } from '../core/ids.ts';
 import { type Letter, mustAsk, recipientsOf, type SendMoment } from '../core/letter.ts';
 import type { ChatRef, InboundMessage } from '../core/message.ts';
 import type { Clock } from '../lib/clock.ts';
@@ -15,11 +15,14 @@ import type { Logger } from '../lib/logger.ts';
 import type { ToolOutcome } from '../tools/tool.ts';
 import type { AskingTurn } from './approvals.ts';
 import { type Draft, type DraftBook, hashOfDraft, isWaiting } from './draft-book.ts';
+import { isSameLetter, placesOf, redactedLetter, standingOf } from './draft-letter.ts';
 import { fullness } from './draft-limits.ts';
-import { DRAFT_TEXTS, outcomeOf, toldOf } from './draft-outcome.ts';
+import { alwaysSent, DRAFT_TEXTS, outcomeOf, toldOf, whoGets } from './draft-outcome.ts';
 import { DRAFT_HOURS, questionId, questionOf } from './draft-question.ts';
 import type { Targets } from './letter-target.ts';
-import type { Answered, Question, QuestionHandler, Questions } from './questions.ts';
+import type { Answered, Chooser, Question, QuestionHandler } from './question.ts';
+import type { Questions } from './questions.ts';
+import type { Standing } from './standing.ts';
 
 export type DraftsDeps = {
   readonly book: DraftBook;
@@ -28,6 +31,7 @@ export type DraftsDeps = {
   readonly clock: Clock;
   readonly log: Logger;
   readonly targets: Targets;
+  readonly standing: Standing;
   /** Whether anything of ours arrived there, in whichever topic and of whatever kind. */
   hasWrittenTo(chat: ChatRef): Promise<boolean>;
   /** Where an owner is asked who is not in the chat that asks. */
@@ -61,7 +65,7 @@ const ok = (text: string): ToolOutcome => ({ status: 'ok', text });
 const failed = (text: string): ToolOutcome => ({ status: 'failed', text });
 
 export function createDrafts(deps: DraftsDeps): Drafts {
-  const { book, bus, questions, clock, log } = deps;
+  const { book, bus, questions, clock, log, standing } = deps;
   const lanes = createLanes();
   const oneByOne = <T>(task: () => Promise<T>) => lanes.run('drafts', task);
 
@@ -70,7 +74,7 @@ export function createDrafts(deps: DraftsDeps): Drafts {
     const id = `${turn.turnId}/${ordinal}`;
     const known = await book.get(id);
     if (known !== undefined) return ok(toldOf(known));
-    const letter = redacted(posted.letter, deps.redact);
+    const letter = redactedLetter(posted.letter, deps.redact);
     const { isOwnerHere, ...from } = turn;
     const all = await book.all();
     const same = all.find((one) => isWaiting(one) && isSameLetter(one, letter, turn));
@@ -90,17 +94,23 @@ export function createDrafts(deps: DraftsDeps): Drafts {
     await book.forgetOld(now);
     const isKnown = newTo.length === 0;
     const moment = { ...deps.policy(letter.kind, turn), isOwners: isOwnerHere, isTainted, isKnown };
-    if (!mustAsk(moment)) {
+    if (!mustAsk(moment) || (await isCovered(draft))) {
       await send(draft);
       log.info('letter sent', { to: accountName(chat), session: turn.session });
       return ok(toldOf({ ...draft, state: 'sent' }));
     }
-    const question = questionOf(draft, now);
+    const question = questionOf(draft, now, standing.days());
     if (question === undefined) return failed(DRAFT_TEXTS.TOO_LONG);
     await book.put(draft);
     await questions.ask(question);
     log.info('owner shown a draft', { to: accountName(chat), session: turn.session });
     return ok(toldOf(draft));
+  }
+
+  /** An owner allowed letters to these people for longer than once; never where others had their say. */
+  async function isCovered(draft: Draft): Promise<boolean> {
+    const call = draft.isTainted ? undefined : standingOf(draft);
+    return call !== undefined && standing.covers(call);
   }
 
   /** Those it goes to whom nothing was sent before, by a letter or in any other way. */
@@ -139,13 +149,17 @@ export function createDrafts(deps: DraftsDeps): Drafts {
     return draft !== undefined && hashOfDraft(draft) === rest.slice(0, colon) ? draft : undefined;
   }
 
-  async function answer(rest: string, action: string): Promise<Answered> {
+  async function answer(rest: string, action: string, ...[who, at]: Chooser): Promise<Answered> {
     const draft = await asked(rest);
     if (draft === undefined) return NOT_KNOWN;
     const { state } = draft;
-    if (action === 'send' && (state === 'open' || state === 'sent')) {
+    const call = action === 'always' && !draft.isTainted ? standingOf(draft) : undefined;
+    if ((action === 'send' || call !== undefined) && (state === 'open' || state === 'sent')) {
+      const { asker } = draft.turn;
+      const isNew = call !== undefined && state === 'open';
+      if (isNew) await standing.give({ ...call, about: whoGets(draft), asker }, who, at);
       await end(draft, 'sent');
-      return 'Sent.';
+      return call === undefined ? 'Sent.' : alwaysSent(whoGets(draft), standing.days());
     }
     if (action === 'drop' && (isWaiting(draft) || state === 'dropped')) {
       await end(draft, 'dropped');
@@ -165,7 +179,7 @@ export function createDrafts(deps: DraftsDeps): Drafts {
     const now = clock.now();
     const version = draft.version + 1;
     const next: Draft = { ...draft, ...change, version, changedAt: now, state };
-    const question = questionOf(next, now);
+    const question = questionOf(next, now, standing.days());
     if (question !== undefined) await book.put(next);
     return question;
   }
@@ -175,7 +189,7 @@ export function createDrafts(deps: DraftsDeps): Drafts {
     const draft = await book.editedBy(chat, id);
     if (draft === undefined) return;
     if (draft.editedBy === id) {
-      const question = questionOf(draft, clock.now());
+      const question = questionOf(draft, clock.now(), standing.days());
       if (draft.state === 'open' && question !== undefined) await questions.ask(question);
       return;
     }
@@ -223,26 +237,10 @@ export function createDrafts(deps: DraftsDeps): Drafts {
       return open.length;
     },
     async takeUp() {
-      const open = (await waiting()).flatMap((draft) => questionOf(draft, clock.now()) ?? []);
+      const asking = (draft: Draft) => questionOf(draft, clock.now(), standing.days()) ?? [];
+      const open = (await waiting()).flatMap(asking);
       for (const question of open) await questions.ask(question);
     },
     handler: { answer, expired },
   };
-}
-
-/** Everybody a letter goes to, and where that is. */
-function placesOf(letter: Letter, chat: ChatRef): readonly (readonly [string, ChatRef])[] {
-  const [to, ...copies] = recipientsOf(letter);
-  return [[to, chat], ...copies.map((copy) => [copy, { ...chat, chat: chatId(copy) }] as const)];
-}
-
-function isSameLetter(one: Draft, letter: Letter, { session }: AskingTurn): boolean {
-  return one.turn.session === session && JSON.stringify(one.letter) === JSON.stringify(letter);
-}
-
-function redacted(letter: Letter, redact: (text: string) => string): Letter {
-  const markdown = redact(letter.markdown);
-  return letter.kind === 'mail'
-    ? { ...letter, subject: redact(letter.subject), markdown }
-    : { ...letter, markdown };
 }

@@ -19,6 +19,7 @@ export type OpenQuestion = {
     readonly label: string;
     readonly action: string;
     readonly token: string;
+    readonly hasNoThumb?: true;
   }[];
   readonly approvers: 'owners' | readonly UserId[];
   readonly subject: string;
@@ -33,6 +34,8 @@ export type OpenQuestion = {
     readonly by: PersonSender;
     /** The press, whose reply tells what came of it. */
     readonly message?: MessageId;
+    /** It was chosen outside of any chat. */
+    readonly isOutside?: true;
   };
 };
 

@@ -12,7 +12,12 @@ export type Question = {
   /** The only chat in which it can be answered. */
   readonly chat: ChatRef;
   readonly markdown: string;
-  readonly choices: readonly { readonly label: string; readonly action: string }[];
+  readonly choices: readonly {
+    readonly label: string;
+    readonly action: string;
+    /** Beside a yes and a no: no thumb means it. */
+    readonly hasNoThumb?: true;
+  }[];
   readonly approvers: 'owners' | readonly UserId[];
   /** `kind:rest`; the handler of the kind gets the rest. */
   readonly subject: string;
@@ -22,10 +27,13 @@ export type Question = {
 /** The words for the person, and what they are asked next. */
 export type Answered = string | { readonly words: string; readonly next: Question };
 
+/** Who chose, and where; no place outside of any chat. */
+export type Chooser = readonly [who: PersonSender, at?: ChatRef | undefined];
+
 /** Every step may be repeated after a crash. */
 export type QuestionHandler = {
   /** Carries out the choice. */
-  answer(rest: string, action: string, who: PersonSender): Promise<Answered>;
+  answer(rest: string, action: string, ...chooser: Chooser): Promise<Answered>;
   /** Nobody answered in time. */
   expired?(rest: string): Promise<void>;
 };
@@ -45,7 +53,7 @@ export interface Questions {
    * numbers too.
    */
   numbered(message: InboundMessage): Promise<string | undefined>;
-  /** Of the open question that this text asks where there are no buttons; else none. */
+  /** Of what a thumb can mean below this text, a question where there are no buttons; else none. */
   tokensOf(text: MessageId): Promise<readonly string[]>;
   /** What waits for an answer, oldest first. */
   open(): Promise<readonly OpenQuestion[]>;

@@ -51,7 +51,7 @@ export function createQuestions(deps: QuestionsDeps): Questions {
   }
 
   async function pose(question: Omit<OpenQuestion, 'choices' | 'isNumbered'>, choices: Choices) {
-    const withTokens = choices.map(({ label, action }) => ({ label, action, token: newToken() }));
+    const withTokens = choices.map((choice) => ({ ...choice, token: newToken() }));
     const open = { ...question, choices: withTokens, isNumbered: true };
     await book.put(open);
     await send(open);
@@ -76,7 +76,8 @@ export function createQuestions(deps: QuestionsDeps): Questions {
     const { chosen } = open;
     if (chosen === undefined) return NO_LONGER;
     const { handler, rest } = handlerOf(open);
-    const answered = (await handler?.answer(rest, chosen.action, chosen.by)) ?? NO_LONGER;
+    const at = chosen.isOutside === true ? undefined : open.chat;
+    const answered = (await handler?.answer(rest, chosen.action, chosen.by, at)) ?? NO_LONGER;
     if (typeof answered !== 'string') await ask(answered.next);
     await close(open);
     log.info('question answered', { question: open.id, action: chosen.action });
@@ -129,10 +130,8 @@ export function createQuestions(deps: QuestionsDeps): Questions {
     } catch (error) {
       log.error('answer not carried out yet', { question: open.id, error });
       // The press gets its words now; those of the outcome follow as a message of their own.
-      const { action, by } = open.chosen ?? {};
-      if (action !== undefined && by !== undefined) {
-        await book.put({ ...open, chosen: { action, by } });
-      }
+      const { message: _press, ...chosen } = open.chosen ?? {};
+      if ('action' in chosen) await book.put({ ...open, chosen });
       changed.resolve();
       return NOT_YET;
     }
@@ -215,11 +214,14 @@ export function createQuestions(deps: QuestionsDeps): Questions {
     async tokensOf(text) {
       const open = (await book.all()).find((one) => textOf(one) === text);
       if (open === undefined || deps.hasButtons(accountName(open.chat))) return [];
-      return open.choices.map(({ token }) => token);
+      const meant = open.choices.filter(({ hasNoThumb }) => hasNoThumb !== true);
+      return meant.map(({ token }) => token);
     },
     open: async () => (await book.all()).filter(({ chosen }) => chosen === undefined),
     answer: (token, owner) =>
-      oneByOne(() => decide(token, { by: owner }, (open) => open.approvers === 'owners')),
+      oneByOne(() =>
+        decide(token, { by: owner, isOutside: true }, (open) => open.approvers === 'owners'),
+      ),
     withdraw: (id, outcome) =>
       oneByOne(async () => {
         const open = await book.get(id);

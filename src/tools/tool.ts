@@ -96,6 +96,8 @@ export type Tool<Input = unknown> = {
   unavailableBecause?(): string;
   /** Longest run of this call, milliseconds, where it is not the configured one of all tools. */
   timeoutMs?(input: Input): number;
+  /** What an owner's standing yes to this call is bound to; left out: to all its arguments. */
+  standing?(input: Input): StandingTerms;
   /**
    * What the call stands on beside its arguments, e.g. the content of a program, a line each. An owner
    * who is asked says yes to that as well, and `run` compares it as late as it can. @throws ToolError
@@ -105,6 +107,14 @@ export type Tool<Input = unknown> = {
   describe(input: Input): string;
   /** The result text for the model. @throws ToolError */
   run(input: Input, context: ToolContext): Promise<string>;
+};
+
+/** What a yes that is not for once holds for, beside the tool and what it stands on. */
+export type StandingTerms = {
+  /** Equal for calls that an owner would take for the same one. */
+  readonly pattern: string;
+  /** Words of others can make no more of it than it is: it may hold where they were read too. */
+  readonly evenTainted: boolean;
 };
 
 /** `text` is no longer than the toolbox's limit, the lines around words of others not counted. */
@@ -142,6 +152,8 @@ export type BoundCall =
       readonly detail: string;
       /** What a yes is bound to beside the arguments; an outcome where it could not be run anyway. */
       seal(context: Pick<ToolContext, 'workspace'>): Promise<string | undefined | ToolOutcome>;
+      /** Left out: an owner is asked each time. To be asked for after `seal`. */
+      standing?(): StandingTerms;
       run(context: ToolContext): Promise<ToolOutcome>;
     }
   /** Unknown tool or bad input; `outcome` explains the valid shape to the model. */

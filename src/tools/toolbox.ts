@@ -3,6 +3,7 @@
 // to the limit here. One of the three places where errors are caught.
 
 import { z } from 'zod';
+import { canonicalJson } from '../core/canonical-json.ts';
 import { coerceArguments, parseArguments, type ShapeSchema } from '../core/coerce.ts';
 import type { ToolFailureKind } from '../core/errors.ts';
 import { isRepeatable } from '../core/rights.ts';
@@ -87,7 +88,8 @@ function bindCall(
   };
   if (argumentsJson.length > MAX_ARGUMENT_CHARS) return explain('the arguments are too long');
   const parsed = parseArguments(argumentsJson);
-  if (parsed.kind === 'unreadable') return explain(`this is not JSON: ${parsed.problem}`);
+  if (parsed.kind === 'unreadable')
+    return explain(`the arguments cannot be read: ${parsed.problem}`);
   const coerced = coerceArguments(
     parsed.value,
     spec.schema as ShapeSchema,
@@ -113,6 +115,11 @@ function bindCall(
         return failed(describeFailure(error), deps);
       }
     },
+    standing: () =>
+      tool.standing?.(input) ?? {
+        pattern: canonicalJson(JSON.stringify(input)),
+        evenTainted: false,
+      },
     run: (context) => runTool(tool, input, context, deps),
   };
 }

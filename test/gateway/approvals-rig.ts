@@ -25,10 +25,12 @@ import {
   sessionKeyOf,
 } from '../../src/core/message.ts';
 import { OWNER_TURN } from '../../src/core/notes.ts';
-import { NO_RIGHTS, rightsOf } from '../../src/core/rights.ts';
+import { NO_RIGHTS, type Rights, rightsOf } from '../../src/core/rights.ts';
 import { ApprovalBook } from '../../src/gateway/approval-book.ts';
 import { type Approvals, createApprovals } from '../../src/gateway/approvals.ts';
 import { createQuestions, type Questions } from '../../src/gateway/questions.ts';
+import { createStanding, type Standing } from '../../src/gateway/standing.ts';
+import { StandingBook } from '../../src/gateway/standing-book.ts';
 import { thumbed } from '../../src/gateway/thumbs.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { supervise } from '../../src/lib/supervise.ts';
@@ -58,6 +60,7 @@ type Opened = {
   readonly bus: MessageBus;
   readonly questions: Questions;
   readonly approvals: Approvals;
+  readonly standing: Standing;
   readonly stop: AbortController;
   readonly running: Promise<void>;
 };
@@ -65,12 +68,60 @@ type Opened = {
 /** How the platform names the text. */
 const sentAs = ({ id }: Pick<OutboundMessage, 'id'>) => nativeId(`sent-${id}`);
 
+export type Asked = {
+  readonly from?: string;
+  readonly ordinal?: number;
+  readonly turn?: number;
+  readonly isTainted?: boolean;
+  /** Stands for what a tool says of the call; undefined: it is asked for each time. */
+  readonly pattern?: string | undefined;
+  readonly seal?: string;
+  readonly session?: string;
+  readonly whose?: string | undefined;
+};
+
+function callOf(command: string, options: Asked) {
+  const { from = OWNER, ordinal = 0, turn: number = 1, isTainted = false } = options;
+  const chat = placeOf(options.session ?? from);
+  const session = sessionKeyOf(chat);
+  const { pattern, whose } = { pattern: command, whose: `chat:${from}`, ...options };
+  const call = {
+    ...({ tool: 'runner', access: 'execute' } as const),
+    arguments: JSON.stringify({ command }),
+    rights: from === OWNER ? OWNER_RIGHTS : { ...NO_RIGHTS, execute: 'ask' as const },
+    ...{ isTainted, ordinal },
+    ...(pattern === undefined ? {} : { pattern }),
+    ...(options.seal === undefined ? {} : { seal: options.seal }),
+  };
+  const turn = {
+    ...{ session, turnId: turnId(`${session}#${number}`), chat, person: OWNER_TURN },
+    ...{
+      replyTo: undefined,
+      asker: `\`Name ${from}\` on chat`,
+      isOwnerHere: from === OWNER,
+      whose,
+    },
+  };
+  return { call, turn };
+}
+
 export async function makeApprovalsRig() {
   const clock = createMovableClock();
   const folder = await mkdtemp(join(tmpdir(), 'nanobot-approvals-'));
   const ran: string[] = [];
-  const edge: { hasButtons: boolean; run: (input: string) => Promise<string> } = {
+  const uses: Readonly<Record<string, unknown>>[] = [];
+  const edge: {
+    hasButtons: boolean;
+    /** What the owner may have done, who owners are, and for how long "always" holds. */
+    rights: Rights;
+    owners: readonly string[];
+    days: number;
+    run: (input: string) => Promise<string>;
+  } = {
     hasButtons: true,
+    rights: OWNER_RIGHTS,
+    owners: [OWNER],
+    days: 30,
     run: async (input) => `ran ${input}`,
   };
   const tool: Tool<{ command: string }> = {
@@ -105,9 +156,19 @@ export async function makeApprovalsRig() {
       handlers: () => ({ approval: approvals.handler }),
       hasButtons: () => edge.hasButtons,
     });
+    const standing = createStanding({
+      book: new StandingBook(store.scope('approvals')),
+      ...{ clock, log: silentLogger, outsideChats: placeOf(OWNER), days: () => edge.days },
+      audit: { note: () => undefined, enter: async ({ fields }) => void uses.push(fields) },
+      origins: async ({ sender }) => ({
+        rights: edge.rights,
+        isForeign: false,
+        isOwnerHere: sender.kind === 'person' && edge.owners.includes(sender.id),
+      }),
+    });
     const approvals = createApprovals({
       book: new ApprovalBook(store.scope('approvals')),
-      ...{ bus, questions, clock, log: silentLogger },
+      ...{ bus, questions, standing, clock, log: silentLogger },
       ownerChat: async () => placeOf(OWNER),
       run: (call, signal) =>
         runApproved(
@@ -122,7 +183,7 @@ export async function makeApprovalsRig() {
       ...{ name: 'questions', signal: stop.signal, clock, log: silentLogger },
       ...{ ...restarts, onFailure: () => 'restart' },
     });
-    return { store, bus, questions, approvals, stop, running };
+    return { store, bus, questions, approvals, standing, stop, running };
   }
 
   async function close({ bus, store, stop, running }: Opened) {
@@ -200,35 +261,21 @@ export async function makeApprovalsRig() {
       return opened.approvals;
     },
     /** A turn in the chat asks to run a command; what the model is told. */
-    asks(
-      command: string,
-      options: { readonly from?: string; readonly ordinal?: number; readonly turn?: number } = {},
-    ) {
-      const { from = OWNER, ordinal = asked, turn = 1 } = options;
+    asks(command: string, options: Asked = {}) {
+      const { ordinal = asked } = options;
       asked = Math.max(asked, ordinal) + 1;
-      const chat = placeOf(from);
-      const session = sessionKeyOf(chat);
-      return opened.approvals.request(
-        {
-          tool: 'runner',
-          access: 'execute',
-          arguments: JSON.stringify({ command }),
-          rights: from === OWNER ? OWNER_RIGHTS : { ...NO_RIGHTS, execute: 'ask' },
-          isTainted: false,
-          ordinal,
-        },
-        {
-          ...{
-            session,
-            turnId: turnId(`${session}#${turn}`),
-            chat,
-            person: OWNER_TURN,
-            replyTo: undefined,
-          },
-          asker: `\`Name ${from}\` on chat`,
-          isOwnerHere: from === OWNER,
-        },
-      );
+      const { call, turn } = callOf(command, { ...options, ordinal });
+      return opened.approvals.request(call, turn);
+    },
+    /** Whether the same is allowed already, without anybody being asked. */
+    allows(command: string, options: Asked = {}) {
+      const { call, turn } = callOf(command, { turn: 9, ...options });
+      return opened.approvals.allows(call, turn);
+    },
+    /** The audit of each use. */
+    uses,
+    get standing() {
+      return opened.standing;
     },
     press: async (
       token: string,

@@ -16,9 +16,12 @@ import {
   sessionKeyOf,
 } from '../../src/core/message.ts';
 import { OWNER_TURN } from '../../src/core/notes.ts';
+import { ALL_RIGHTS } from '../../src/core/rights.ts';
 import { DraftBook } from '../../src/gateway/draft-book.ts';
 import { createDrafts } from '../../src/gateway/drafts.ts';
 import { createQuestions } from '../../src/gateway/questions.ts';
+import { createStanding } from '../../src/gateway/standing.ts';
+import { StandingBook } from '../../src/gateway/standing-book.ts';
 import { silentLogger as log } from '../../src/lib/logger.ts';
 import { openEmbeddedStore } from '../../src/store/embedded.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
@@ -50,8 +53,14 @@ async function makeRig(policy: SendPolicy = 'first_contact') {
       handlers: () => ({ draft: drafts.handler }),
       hasButtons: () => true,
     });
+    const standing = createStanding({
+      ...{ book: new StandingBook(store.scope('approvals')), clock, log, days: () => 30 },
+      audit: { note: () => undefined, enter: async () => undefined },
+      origins: async () => ({ rights: ALL_RIGHTS, isForeign: false, isOwnerHere: true }),
+      outsideChats: placeOf(OWNER),
+    });
     const drafts = createDrafts({
-      ...{ book: new DraftBook(store.scope('drafts')), bus, questions, clock, log },
+      ...{ book: new DraftBook(store.scope('drafts')), bus, questions, standing, clock, log },
       hasWrittenTo: (chat) => store.hasWrittenTo(chat),
       targets: async ({ to }) => ({
         ...{ kind: 'found', name: to },
@@ -109,14 +118,20 @@ async function makeRig(policy: SendPolicy = 'first_contact') {
     },
     post(
       letter: Letter,
-      changes: { isTainted?: boolean; isOwnerHere?: boolean; at?: number } = {},
+      changes: {
+        isTainted?: boolean;
+        isOwnerHere?: boolean;
+        at?: number;
+        session?: string;
+        whose?: string;
+      } = {},
     ) {
-      const { isTainted = false, isOwnerHere = true, at = calls++ } = changes;
-      const chat = placeOf(OWNER);
+      const { isTainted = false, isOwnerHere = true, at = calls++, whose = 'chat:1' } = changes;
+      const chat = placeOf(changes.session ?? OWNER);
       const turn = { session: sessionKeyOf(chat), turnId: turnId(`t${at}`), chat };
       return opened.drafts.post(
         { letter, rights: OWNER_RIGHTS, isTainted, ordinal: 0 },
-        { ...turn, person: OWNER_TURN, replyTo: undefined, asker: 'you', isOwnerHere },
+        { ...turn, person: OWNER_TURN, replyTo: undefined, asker: 'you', isOwnerHere, whose },
       );
     },
     /** The newest question that says so. */
@@ -307,5 +322,39 @@ describe('a draft', () => {
     const role = name === 'somebody else' ? 'trusted' : 'owner';
     const { said } = { said: { ...(await rig.says({ text: '' })).said, text: 'mine', ...extra } };
     expect(await rig.drafts.taking(said, role)).toBeUndefined();
+  });
+});
+
+describe('letters that an owner always allows', () => {
+  const seen = async (rig: Awaited<ReturnType<typeof makeRig>>) =>
+    (await rig.sent()).filter(({ choices }) => choices !== undefined).length;
+
+  test('go out unseen to just those people, from that conversation and for that person', async () => {
+    await using rig = await makeRig('always');
+    await rig.post(mail('anna@x.org'));
+    expect(await rig.press('Send, always to them')).toMatch(/^Sent\. .*30 days.*\/approvals/);
+    await rig.restart();
+    const before = await seen(rig);
+    const sent = await rig.post(mail('anna@x.org', 'Another text.'));
+    expect(sent).toEqual({ status: 'ok', text: 'Sent to anna@x.org. Do not send it again.' });
+    expect(await rig.mails()).toHaveLength(2);
+    expect(await seen(rig)).toBe(before);
+    for (const [letter, changes] of [
+      [mail('bert@x.org'), {}],
+      [mail('anna@x.org', 'Hi.', ['bert@x.org']), {}],
+      [mail('anna@x.org', 'Copy this', undefined), { isTainted: true }],
+      [mail('anna@x.org', 'Elsewhere'), { session: '5' }],
+      [mail('anna@x.org', 'Somebody'), { whose: 'chat:2' }],
+    ] as const) {
+      expect((await rig.post(letter, changes)).text, JSON.stringify(letter)).toMatch(/^Not sent/);
+    }
+    expect(await rig.mails()).toHaveLength(2);
+  });
+
+  test('are not to be had where words of others were read', async () => {
+    await using rig = await makeRig('always');
+    await rig.post(mail('anna@x.org'), { isTainted: true });
+    const labels = (await rig.question())?.choices?.map(({ label }) => label);
+    expect(labels).toEqual(['Send', 'Edit', 'Drop']);
   });
 });

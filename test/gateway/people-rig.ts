@@ -211,6 +211,7 @@ export async function makePeopleRig(
         // What nobody foresaw.
         approvals: { open: () => Promise.reject(new Error('broken')), askAgain: async () => 0 },
         drafts: { open: async () => [], askAgain: async () => 0 },
+        standing: { list: async () => [], takeBack: async () => 0 },
         conversations: {
           context: () => Promise.reject(new Error('broken')),
           sessions: async () => [],

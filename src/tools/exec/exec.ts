@@ -79,6 +79,7 @@ export function createExec(executor: Executor): Tool<Input> {
     timeoutMs: (wanted) => requestedMs(wanted, executor) + MAX_WAIT_MS + END_MS,
     describe: ({ argv, script }) => headOf(argv?.join(' ') ?? script ?? '', MAX_DETAIL_CHARS),
     sealOf: async (wanted, { workspace }) => executor.seal(requestOf(wanted, executor), workspace),
+    standing: (wanted) => executor.standing(requestOf(wanted, executor)),
     run: async (wanted, context) => executor.run(requestOf(wanted, executor), context),
   };
 }

@@ -55,6 +55,7 @@ export function createExecuteCode(executor: Executor): Tool<Input> {
     describe: ({ language, code }) =>
       headOf(`${language}: ${code.trim().split('\n', 1)[0] ?? ''}`, MAX_DETAIL_CHARS),
     sealOf: (wanted, { workspace }) => executor.seal(requestOf(wanted, executor), workspace),
+    standing: (wanted) => executor.standing(requestOf(wanted, executor)),
     run: (wanted, context) => executor.run(requestOf(wanted, executor), context),
   };
 }

@@ -5,7 +5,7 @@
 import { ToolError } from '../../core/errors.ts';
 import { aborted } from '../../lib/aborted.ts';
 import { createLanes, type Lanes } from '../../lib/lanes.ts';
-import type { ToolContext } from '../tool.ts';
+import type { StandingTerms, ToolContext } from '../tool.ts';
 import type { ExecDeps, ExecRequest } from './exec-request.ts';
 import { toldOutcome } from './outcome.ts';
 import { planRun, sealOfRequest } from './plan-run.ts';
@@ -22,6 +22,12 @@ export interface Executor {
   defaultTimeoutMs(): number;
   /** What the command stands on beside its words, as a text. @throws ToolError */
   seal(request: ExecRequest, workspace: string): Promise<string>;
+  /**
+   * What a standing yes is bound to: what is run, where and how long, and how it is confined. Confined
+   * without the net, a program can do nothing that a conversation with words of others may not do
+   * anyway.
+   */
+  standing(request: ExecRequest): StandingTerms;
   /** What it wrote. @throws ToolError */
   run(request: ExecRequest, context: ToolContext): Promise<string>;
 }
@@ -50,20 +56,27 @@ export function createExecutor(deps: ExecDeps): Executor {
       return toldOutcome({ report, limits: plan.run.limits, notes });
     });
   }
+  const isIsolated = () => {
+    const found = deps.sandbox();
+    const isConfined = found.kind === 'found' && found.sandbox.kind !== 'off';
+    return isConfined && !deps.settings().hasNetwork;
+  };
   return {
     isAvailable: () => deps.settings().isEnabled && deps.sandbox().kind === 'found',
     unavailableBecause() {
       const found = deps.sandbox();
       return found.kind === 'missing' ? `${found.reason}. ${found.remedy}` : 'it is switched off';
     },
-    isIsolated() {
-      const found = deps.sandbox();
-      const isConfined = found.kind === 'found' && found.sandbox.kind !== 'off';
-      return isConfined && !deps.settings().hasNetwork;
-    },
+    isIsolated,
     defaultTimeoutMs: () => deps.settings().limits.timeoutMs,
     seal: (request, workspace) =>
       sealOfRequest(request, workspace, { ...deps, sandbox: sandboxOf(deps) }),
+    standing({ work, folder, timeoutMs }) {
+      const { hasNetwork, readOnly, passedOn } = deps.settings();
+      const confined = [sandboxOf(deps).kind, hasNetwork, readOnly, passedOn];
+      const pattern = JSON.stringify([work, folder, timeoutMs, confined]);
+      return { pattern, evenTainted: isIsolated() };
+    },
     run: (request, context) =>
       request.folder === undefined
         ? run(request, context)

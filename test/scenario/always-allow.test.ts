@@ -1,0 +1,173 @@
+// An owner's "Always allow", from the first press on: silent for exactly that call, in that conversation;
+// asked about again for everything else. The whole program, seen from Telegram and the web page.
+
+import { readFile, rm, symlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import { followEvents, type ServerEvent } from '../http/http-rig.ts';
+import type { LlmReply, LlmRequest } from '../support/llm-server.ts';
+import { startTelegramWorld } from '../support/telegram-world.ts';
+
+const OWNER = 700;
+const RUN = /RUN (\{.*\})/;
+const COMMAND = { argv: ['./tool', 'a', 'b'] };
+
+/** Runs what the newest words say, whoever wrote them. */
+function obey({ lastUserText, toolResults }: LlmRequest): LlmReply {
+  const result = toolResults.at(-1)?.text;
+  if (lastUserText.startsWith('[An owner allowed')) return { chunks: [`Seen: ${lastUserText}`] };
+  if (result !== undefined) return { chunks: [`Result: ${result}`] };
+  const order = RUN.exec(lastUserText)?.[1];
+  if (order === undefined) return { chunks: ['Nothing to do.'] };
+  return { toolCalls: [{ name: 'exec', arguments: JSON.parse(order) }] };
+}
+
+const world = await startTelegramWorld({
+  respond: obey,
+  pair: { [OWNER]: 'owner' },
+  files: { 'sub/keep': '', 'sub/tool': '' },
+});
+const { telegram, bot, hears, file } = world;
+afterAll(() => world[Symbol.asyncDispose]());
+await symlink('/usr/bin/printf', file('tool'));
+await rm(file('sub/tool'));
+await symlink('/usr/bin/printf', file('sub/tool'));
+
+const run = (call: object) => `RUN ${JSON.stringify(call)}`;
+const ask = (words: string, like: RegExp) => world.asks(OWNER, words, like);
+const questions = () => bot(OWNER).filter(({ text }) => text.includes('May I?')).length;
+
+async function press(label: string, like: RegExp): Promise<string> {
+  const before = bot(OWNER).length;
+  telegram.press(OWNER, OWNER, label);
+  return (await hears(OWNER, like, before)).text;
+}
+
+/** The call is asked about; then it is said no to. */
+async function isAsked(call: object, extra: Parameters<typeof telegram.say>[2] = {}) {
+  const before = bot(OWNER).length;
+  telegram.say(OWNER, run(call), extra);
+  await hears(OWNER, /May I\?/, before);
+  await hears(OWNER, /^Result: Not run yet/, before);
+  return () => press('Deny', /^Denied/);
+}
+
+describe('a call that is always allowed', () => {
+  it('outlives a kill between the press and its first use, and runs unasked from then on', async () => {
+    const question = await ask(run(COMMAND), /May I\?/);
+    expect(question).toContain('while it holds no words of others, for 30 days');
+    await hears(OWNER, /^Result: Not run yet/);
+    await press('Always allow', /^Allowed, and exactly this/);
+    await hears(OWNER, /^Seen: .*It was run once/s);
+    await world.restart();
+    await ask('/new', /new conversation/);
+    const before = questions();
+    expect(await ask(run(COMMAND), /^Result: /)).not.toContain('Not run yet');
+    expect(questions()).toBe(before);
+  }, 60_000);
+
+  it('is asked about again after words of others, as a program’s are, until that is allowed too', async () => {
+    await isAsked(COMMAND);
+    const asked = bot(OWNER).length;
+    await press('Always allow', /also after words of others/);
+    await hears(OWNER, /^Seen: /, asked);
+    const before = questions();
+    expect(await ask(run(COMMAND), /^Result: /)).not.toContain('Not run yet');
+    expect(questions()).toBe(before);
+  });
+
+  it('covers nothing that is only like it, whoever orders that', async () => {
+    for (const other of [
+      { argv: ['./tool', 'b', 'a'] },
+      { argv: ['./tool', 'a', 'b', '--', 'c'] },
+      { argv: ['env', 'LD_PRELOAD=x.so', './tool', 'a', 'b'] },
+      { ...COMMAND, cwd: 'sub' },
+      { script: './tool a b' },
+    ]) {
+      const deny = await isAsked(other);
+      await deny();
+    }
+    await rm(file('tool'));
+    await symlink('/usr/bin/echo', file('tool'));
+    const deny = await isAsked(COMMAND);
+    await deny();
+    await rm(file('tool'));
+    await symlink('/usr/bin/printf', file('tool'));
+    expect(await ask(run(COMMAND), /^Result: /)).not.toContain('Not run yet');
+  }, 60_000);
+
+  it('is listed in the chat and on the machine, stands in the audit, and ends when taken back', async () => {
+    const listed = await ask('/approvals', /Always allowed/);
+    expect(listed).toContain('"argv":["./tool","a","b"]');
+    const [always] = JSON.parse(await world.nanobot('approvals', 'list', '--json'));
+    expect(always).toMatchObject({ state: 'always', tool: 'exec', evenTainted: true, uses: 3 });
+    expect(listed).toContain(always.id.slice(0, 8));
+    await world.nanobot('approvals', 'revoke', always.id.slice(0, 8));
+    const deny = await isAsked(COMMAND);
+    await deny();
+    expect(await ask('/approvals', /Nothing waits/)).not.toContain('Always allowed');
+    const audit = (await readFile(join(world.home.path, 'audit.jsonl'), 'utf8')).split('\n');
+    const entries = audit.filter((line) => line.includes('"subject":"standing"'));
+    const of = (action: string) => entries.filter((line) => line.includes(`"action":"${action}"`));
+    expect([of('given').length, of('used').length]).toEqual([2, 3]);
+  });
+});
+
+describe('on the web page', () => {
+  it('the third button allows for good what is asked in that chat, and no other', async () => {
+    const { address, credentials } = world.gateway;
+    const post = async (chat: string, clientId: string, text: string, also: object = {}) => {
+      const headers = { ...credentials, 'content-type': 'application/json' };
+      const body = JSON.stringify({ clientId, text, ...also });
+      const path = `${address}/api/web/chats/${chat}/messages`;
+      expect((await fetch(path, { method: 'POST', headers, body })).status).toBe(202);
+    };
+    const says = async (chat: string, like: RegExp) => {
+      const isLike = ({ data }: ServerEvent) => {
+        const { from, text } = data as PageEvent;
+        return from === 'agent' && like.test(text ?? '');
+      };
+      const path = `/api/web/chats/${chat}/events`;
+      const events = await followEvents(address, path, (all) => all.some(isLike), credentials);
+      return events.findLast(isLike)?.data as PageEvent;
+    };
+    await post('a', 'c1', run({ argv: ['echo', 'page-one'] }));
+    const { choices = [] } = await says('a', /May I\?/);
+    expect(choices.map(({ label }) => label)).toEqual(['Allow once', 'Deny', 'Always allow']);
+    await says('a', /^Result: Not run yet/);
+    await post('a', 'c2', 'Always allow', { press: choices[2]?.token });
+    await says('a', /^Allowed, and exactly this/);
+    await says('a', /^Seen: .*page-one/s);
+    await post('a', 'c3', '/new');
+    await says('a', /new conversation/);
+    await post('a', 'c4', run({ argv: ['echo', 'page-one'] }));
+    await says('a', /^Result: (?!Not run).*page-one/s);
+    await post('b', 'c5', run({ argv: ['echo', 'page-one'] }));
+    await says('b', /May I\?/);
+  }, 60_000);
+
+  it('the panel of people allows for good what was asked at another door', async () => {
+    const call = { argv: ['echo', 'from-the-panel'] };
+    const { address, credentials } = world.gateway;
+    await ask('/new', /new conversation/);
+    await isAsked(call);
+    const view = await fetch(`${address}/api/people`, { headers: credentials });
+    const { questions: open } = (await view.json()) as { questions: readonly PageEvent[] };
+    const [question] = open.filter(({ markdown }) => markdown?.includes('from-the-panel'));
+    const token = question?.choices?.find(({ label }) => label === 'Always allow')?.token;
+    const headers = { ...credentials, 'content-type': 'application/json' };
+    const body = JSON.stringify({ token });
+    const before = bot(OWNER).length;
+    await fetch(`${address}/api/people/answers`, { method: 'POST', headers, body });
+    await hears(OWNER, /^Seen: .*from-the-panel/s, before);
+    await ask('/new', /new conversation/);
+    expect(await ask(run(call), /^Result: /)).toContain('from-the-panel');
+  }, 60_000);
+});
+
+type PageEvent = {
+  readonly from?: string;
+  readonly text?: string;
+  readonly markdown?: string;
+  readonly choices?: readonly { readonly label: string; readonly token: string }[];
+};
