@@ -58,9 +58,25 @@ describe.skipIf(absent !== undefined)('the web page', () => {
     await rig.answer('web:a#1', 'It says *two*,');
     await rig.showsMessages('question', 'It says two,');
     await rig.page.waitForSelector('.said .tools .done');
+    await rig.page.waitForSelector('.said .agent >> text=Stopped.');
     expect(await rig.page.locator('.live').count()).toBe(0);
     expect(await rig.page.isHidden('.stop')).toBe(true);
     expect(rig.problems).toEqual([]);
+  });
+
+  it('writes each paragraph in the direction of its script, and code from the left', async () => {
+    await using rig = await openPage({ browser });
+    await rig.say('مرحبا');
+    await rig.answer('web:a#1', 'שלום\n\n- אחד\n\n> ציטוט\n\nEnglish\n\n```\nשלום\n```');
+    await rig.page.waitForSelector('.agent pre');
+    const directionOf = (selector: string) =>
+      rig.page.locator(selector).evaluate((node: Element) => getComputedStyle(node).direction);
+    for (const part of ['p >> text=שלום', 'ul', 'blockquote']) {
+      expect(await directionOf(`.agent .body > ${part}`)).toBe('rtl');
+    }
+    expect(await directionOf('.agent p >> text=English')).toBe('ltr');
+    expect(await directionOf('.agent pre')).toBe('ltr');
+    expect(await directionOf('.person .body')).toBe('rtl');
   });
 
   it('shows what an answer was when it is withdrawn and begun again', async () => {

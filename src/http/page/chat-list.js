@@ -24,7 +24,7 @@ export function createChatList(api, list, { onOpen }) {
     const link = element(
       'a',
       { href: `#${chat}`, className: hasNews ? 'news' : '', on: { click: onOpen } },
-      element('span', { className: 'chat-title' }, title === '' ? 'Untitled' : title),
+      element('span', { className: 'chat-title', dir: 'auto' }, title === '' ? 'Untitled' : title),
       element('time', { dateTime: new Date(updatedAt).toISOString() }, momentText(updatedAt)),
     );
     if (isCurrent) link.setAttribute('aria-current', 'page');

@@ -13,6 +13,7 @@ export function createLiveTurn(onChange) {
   const node = element('article', { className: 'message agent live' }, tools, body, activity);
   const view = createMarkdownView(body);
   let markdown = '';
+  let isStopped = false;
   let drawing;
 
   /** At most once per frame, whatever comes. */
@@ -30,12 +31,19 @@ export function createLiveTurn(onChange) {
 
   function showActivity({ phase, notice, result }) {
     const isOver = phase === 'ended';
+    isStopped = isOver && result?.kind === 'stopped';
     if (isOver && result === undefined) return activity.replaceChildren('Interrupted. It goes on.');
     if (isOver && result.kind === 'moved') return activity.replaceChildren('Continues elsewhere.');
     if (isOver && result.answers === 0) return activity.replaceChildren('Stopped.');
     const isWriting = phase === 'writing' && notice === undefined;
     activity.hidden = isWriting || isOver;
     activity.replaceChildren(dots(), notice ?? '');
+  }
+
+  /** Half a sentence that a person cut off must not pass for the whole. */
+  function showStopped() {
+    activity.hidden = false;
+    activity.replaceChildren('Stopped.');
   }
 
   function cancelDrawing() {
@@ -60,7 +68,8 @@ export function createLiveTurn(onChange) {
     finish(text, at) {
       cancelDrawing();
       view.finish(text);
-      activity.remove();
+      if (isStopped) showStopped();
+      else activity.remove();
       node.classList.remove('live');
       node.append(messageFoot(at, () => text, body));
     },

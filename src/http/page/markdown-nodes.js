@@ -23,9 +23,15 @@ const NAMED = {
   copy: '©',
 };
 
-/** Nodes of the block tokens, one per block. */
+/** Nodes of the block tokens, one per block. Each is written in the direction of its own script. */
 export function blockNodes(tokens) {
-  return tokens.filter(({ type }) => type !== 'space').map(blockNode);
+  return withoutSpace(tokens).map(directed);
+}
+
+const withoutSpace = (tokens) => tokens.filter(({ type }) => type !== 'space');
+
+function directed(token) {
+  return Object.assign(blockNode(token), { dir: token.type === 'code' ? 'ltr' : 'auto' });
 }
 
 function blockNode(token) {
@@ -36,7 +42,7 @@ function blockNode(token) {
     case 'code':
       return codeBlock(token.text, /^[\w+#.-]+/.exec(token.lang ?? '')?.[0]);
     case 'blockquote':
-      return element('blockquote', {}, ...blockNodes(token.tokens));
+      return element('blockquote', {}, ...withoutSpace(token.tokens).map(blockNode));
     case 'list':
       return listNode(token);
     case 'table':

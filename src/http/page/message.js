@@ -18,7 +18,7 @@ export function agentMessage(markdown, at, files) {
 /** A message the gateway has not confirmed. */
 export function unsentMessage(text, files) {
   const state = element('p', { className: 'state' }, 'Sending…');
-  const body = element('div', { className: 'body' }, text);
+  const body = element('div', { className: 'body', dir: 'auto' }, text);
   const node = element('article', { className: 'message person unsent' }, files, body, state);
   return {
     node,

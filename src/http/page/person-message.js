@@ -8,7 +8,7 @@ const MAX_CHARS = 200_000;
 
 /** `onChange(kind, text)` is left out where nothing can be changed. */
 export function createPersonMessage({ text, at, files, onChange }) {
-  const body = element('div', { className: 'body' }, text);
+  const body = element('div', { className: 'body', dir: 'auto' }, text);
   const edited = element('span', { className: 'edited', hidden: true }, 'edited');
   const state = element('p', { className: 'state', hidden: true, role: 'status' });
   const edit = iconButton('edit', 'Edit message', () => openEditor(body.textContent), 'small');
@@ -45,7 +45,7 @@ export function createPersonMessage({ text, at, files, onChange }) {
   }
 
   function openEditor(draft) {
-    const field = element('textarea', { rows: 1, value: draft, maxLength: MAX_CHARS });
+    const field = element('textarea', { rows: 1, dir: 'auto', value: draft, maxLength: MAX_CHARS });
     field.setAttribute('aria-label', 'New text of the message');
     const leave = () => close(edit);
     const form = element(
