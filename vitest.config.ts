@@ -1,11 +1,14 @@
 import { defineConfig } from 'vitest/config';
+import { SlowestFirst } from './test/support/slowest-first.ts';
 
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     reporters: ['default', './test/support/closing-line.ts'],
     pool: 'forks',
-    maxWorkers: 2,
+    // One more than two cores have: many tests wait for other processes most of their time.
+    maxWorkers: 3,
+    sequence: { sequencer: SlowestFirst },
     testTimeout: 120_000,
     hookTimeout: 120_000,
     // A wait ends when its event came; only a fault on a busy machine gets near this.

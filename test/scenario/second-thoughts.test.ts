@@ -66,7 +66,7 @@ describe('a message that is changed', () => {
   });
 
   it('before the model was asked is asked as it is now, and only so', async () => {
-    const { telegram, model } = await start({ coalesce: { quietMs: 1500 } });
+    const { telegram, model } = await start({ coalesce: { quietMs: 3000 } });
     const said = telegram.say(PERSON, 'say nonce-old');
     await taken();
     telegram.edit(said, 'say nonce-new');

@@ -53,7 +53,7 @@ describe('a message that fails every time', () => {
 
 describe('a speculative answer', () => {
   it('is begun at once and begun again with what follows', async () => {
-    const { telegram, model } = await start({ coalesce: { mode: 'speculative', quietMs: 400 } });
+    const { telegram, model } = await start({ coalesce: { mode: 'speculative', quietMs: 3000 } });
     const held = new Promise(() => undefined);
     model.script({ gate: held }, echo);
     telegram.say(PERSON, 'one nonce-s1');
