@@ -1,7 +1,6 @@
 // Watches per session whether a call begins as the one before it did, as prompt caches need it, and
 // says in the log which part broke that. What is kept is a few hashes for each of the newest sessions.
 
-import { hash } from 'node:crypto';
 import {
   type CallPrints,
   CONVERSATION,
@@ -14,6 +13,7 @@ import type { Rights } from '../core/rights.ts';
 import type { ModelMessage, TokenUsage } from '../core/transcript.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { ToolSpec } from '../providers/provider.ts';
+import { type Prints, printOf } from './prints.ts';
 
 export type WatchedCall = {
   readonly session: SessionKey;
@@ -34,29 +34,18 @@ export interface CacheAlarm {
 
 const MAX_SESSIONS = 1000;
 const MAX_REPORTED = 1000;
-const PRINT_CHARS = 16;
 
 type Seen = CallPrints & { readonly cache: string };
 
-export function createCacheAlarm(): CacheAlarm {
+export function createCacheAlarm(prints: Prints): CacheAlarm {
   const sessions = new Map<SessionKey, Seen>();
   /** One edit of a file changes the prompt of every session, and is said once. */
   const reported = new Set<string>();
-  const toolPrints = new WeakMap<ToolSpec, string>();
-
-  /** What is told of one stays the same for as long as it is there. */
-  function printOfTool(tool: ToolSpec): string {
-    const print = toolPrints.get(tool) ?? printOf(tool);
-    toolPrints.set(tool, print);
-    return print;
-  }
 
   /** One print for each tool would tell no more than which one: the list is sent as one. */
   const partsOf = ({ tools, system }: WatchedCall): readonly NamedPrint[] => [
-    { name: 'tools', print: printOf(tools.map(printOfTool)) },
-    ...system
-      .filter(({ stable }) => stable)
-      .flatMap(({ parts }) => parts.map(({ name, text }) => ({ name, print: printOf(text) }))),
+    { name: 'tools', print: printOf(tools.map(prints.ofTool)) },
+    ...system.filter(({ stable }) => stable).flatMap(prints.ofParts),
   ];
 
   function isNews({ name, print }: NamedPrint): boolean {
@@ -96,9 +85,4 @@ export function createCacheAlarm(): CacheAlarm {
 function threadOf(messages: readonly ModelMessage[], count: number): CallPrints['thread'] {
   const text = JSON.stringify(messages.slice(0, Math.max(0, count)));
   return { messages: Math.max(0, count), chars: text.length, print: printOf(text) };
-}
-
-function printOf(value: unknown): string {
-  const text = typeof value === 'string' ? value : JSON.stringify(value);
-  return hash('sha256', text, 'base64').slice(0, PRINT_CHARS);
 }

@@ -17,6 +17,7 @@ import type { ModelRegistry } from '../providers/provider.ts';
 import type { SessionStore } from '../sessions/store.ts';
 import type { Toolbox } from '../tools/tool.ts';
 import type { Agent, PreparedContext, TurnInput } from './agent.ts';
+import type { AskedNotes } from './asked-notes.ts';
 import { type CacheAlarm, createCacheAlarm } from './cache-alarm.ts';
 import { ClearedResults } from './cleared-results.ts';
 import { createCompacting } from './compact-session.ts';
@@ -32,6 +33,7 @@ import { LastCall } from './last-call.ts';
 import type { Modes, ModeTurn } from './modes/modes.ts';
 import { perform } from './perform.ts';
 import { type NoteSources, PreparedContexts } from './prepared.ts';
+import { createPrints, type Prints } from './prints.ts';
 import type { PromptSources } from './prompt-sources.ts';
 import { createRevisions } from './revise.ts';
 import { runApproved } from './run-approved.ts';
@@ -56,6 +58,8 @@ export type AgentDeps = NoteSources & {
   readonly log: Logger;
   /** Left out: the main model alone does the work. */
   readonly modes?: Modes;
+  /** Left out: what models are asked with is not kept. */
+  readonly asked?: () => Omit<AskedNotes, 'prints'> | undefined;
   /** Read once per turn, so that a changed configuration holds from the next one on. */
   models(): ModelRegistry;
   toolbox(): Toolbox;
@@ -73,6 +77,7 @@ type Lasting = {
   readonly cleared: ClearedResults;
   readonly compactor: Compactor;
   readonly cacheAlarm: CacheAlarm;
+  readonly prints: Prints;
   readonly stampsIn: (timeZone: string) => TimeStamp;
   readonly zoneName: (timeZone: string) => string;
 };
@@ -87,8 +92,9 @@ export function createAgent(deps: AgentDeps): Agent & AsyncDisposable {
   const compacting = createCompacting(compactor, deps);
   const cleared = new ClearedResults();
   const times = { stampsIn: createTimeStamps(), zoneName: createZoneNames() };
-  const cacheAlarm = createCacheAlarm();
-  const lasting = { cleared, contexts, correction, compactor, cacheAlarm, ...times };
+  const prints = createPrints();
+  const cacheAlarm = createCacheAlarm(prints);
+  const lasting = { cleared, contexts, correction, compactor, cacheAlarm, prints, ...times };
 
   return {
     ...createRevisions({ sessions, clock, outdated }),
@@ -132,7 +138,7 @@ export function createAgent(deps: AgentDeps): Agent & AsyncDisposable {
 
 async function openTurn(
   deps: AgentDeps,
-  { cleared, contexts, correction, compactor, cacheAlarm, stampsIn, zoneName }: Lasting,
+  { cleared, contexts, correction, compactor, cacheAlarm, prints, stampsIn, zoneName }: Lasting,
   input: TurnInput,
   context: PreparedContext,
 ): Promise<ModeTurn> {
@@ -153,6 +159,7 @@ async function openTurn(
   };
   const timeZone = input.person.timeZone ?? settings.timeZone;
   const stampOf = stampsIn(timeZone);
+  const asked = deps.asked?.();
   const reading = { cleared, stampOf, canReadBack: () => canReadBack(means) };
   return {
     ...means,
@@ -164,6 +171,7 @@ async function openTurn(
     correction,
     compactor,
     cacheAlarm,
+    asked: asked && { ...asked, prints },
     lastCall: new LastCall(),
     clock,
     limits: limitsOf(settings, input.confines),

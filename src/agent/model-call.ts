@@ -3,7 +3,7 @@
 
 import { type CallBudget, callBudget } from '../core/budget.ts';
 import { imagesShownBy } from '../core/model-vision.ts';
-import { buildPrompt, type PromptSection } from '../core/prompt.ts';
+import { buildPrompt, type PromptSection, promptOf } from '../core/prompt.ts';
 import { ALL_RIGHTS } from '../core/rights.ts';
 import { imagesTokens, messagesTokens, textTokens } from '../core/tokens.ts';
 import { sized, toolsFor, toolsTokens, toolsWithRoom } from '../core/tool-room.ts';
@@ -146,6 +146,8 @@ function systemPrompt(
   model: Parameters<typeof buildPrompt>[1],
   described: readonly OfferedTool[],
 ) {
+  const { whole } = prepared.material;
+  if (whole !== undefined) return promptOf(whole);
   const isDescribed = (tool: string) => described.some(({ name }) => name === tool);
   return buildPrompt(
     {

@@ -6,7 +6,12 @@ import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { OWNER_FILES } from '../core/notes.ts';
-import { MEMORY_FILE, type PromptFile, WORKSPACE_FILES } from '../core/prompt.ts';
+import {
+  MEMORY_FILE,
+  type PromptFile,
+  type PromptSection,
+  WORKSPACE_FILES,
+} from '../core/prompt.ts';
 import { skillLine } from '../core/skill.ts';
 import { fileStamp } from '../lib/file-stamp.ts';
 import type { Skill, Skills } from '../skills/skills.ts';
@@ -21,6 +26,8 @@ export type PromptMaterial = {
   readonly skills: string;
   /** The whole of those that are always in use. */
   readonly activeSkills: string;
+  /** Where a turn is played again: what the prompt was made of then, in place of all that. */
+  readonly whole?: PromptSection['parts'];
 };
 
 export interface PromptSources {

@@ -8,6 +8,7 @@ import { textTokens } from '../core/tokens.ts';
 import type { AssistantEntry, ToolCall } from '../core/transcript.ts';
 import type { SignalOf, StateOf } from '../core/turn-state.ts';
 import type { ModelEvent } from '../providers/provider.ts';
+import { askedMain } from './asked-with.ts';
 import { unsupportedIn } from './check-claims.ts';
 import { type Asked, type ModelCall, mayAct } from './model-call.ts';
 import type { TurnContext } from './turn-context.ts';
@@ -37,7 +38,8 @@ export async function takeAnswer(
   const sentences = isFinal ? unsupportedIn(turn, ask, finished, text) : [];
   const doubt = sentences.length === 0 ? {} : { unsupported: sentences };
   const isDraft = isHidden || sentences.length > 0;
-  const said = { text, toolCalls, ...(isDraft ? { isDraft } : {}), ...doubt };
+  const asking = askedMain(turn, call, asked.cue?.tools === 'none');
+  const said = { text, toolCalls, ...(isDraft ? { isDraft } : {}), ...doubt, ...asking };
   if (isWritten || toolCalls.length > 0) await recordAnswer(turn, finished, said);
   thread.partial = undefined;
   if (usage !== undefined) {
@@ -76,7 +78,7 @@ export const isBehindScenes = (turn: TurnContext, asked: Asked) =>
 async function recordAnswer(
   turn: TurnContext,
   { thinking, model, usage }: Finished,
-  said: Pick<AssistantEntry, 'text' | 'toolCalls' | 'isDraft' | 'unsupported'>,
+  said: Pick<AssistantEntry, 'text' | 'toolCalls' | 'isDraft' | 'unsupported' | 'asked'>,
 ): Promise<void> {
   const entry = {
     role: 'assistant' as const,

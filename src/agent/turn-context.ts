@@ -8,6 +8,7 @@ import type { ModelRegistry } from '../providers/provider.ts';
 import type { SessionStore } from '../sessions/store.ts';
 import type { Toolbox } from '../tools/tool.ts';
 import type { TurnInput } from './agent.ts';
+import type { AskedNotes } from './asked-notes.ts';
 import type { CacheAlarm } from './cache-alarm.ts';
 import type { Compactor } from './compaction.ts';
 import type { Expansion } from './expansion.ts';
@@ -39,6 +40,8 @@ export type TurnContext = {
   readonly spending: SpendingGuard;
   readonly compactor: Compactor;
   readonly cacheAlarm: CacheAlarm;
+  /** Undefined: what models are asked with is not kept. */
+  readonly asked: AskedNotes | undefined;
   /** Of this turn. */
   readonly expansion: Expansion;
   /** Of this turn. */

@@ -16,7 +16,7 @@ import type { MediaStore } from '../media/media.ts';
 import type { MediaReader } from '../media/reader.ts';
 import type { ModelRegistry } from '../providers/provider.ts';
 import { findResult } from '../sessions/find-result.ts';
-import type { SessionStore } from '../sessions/store.ts';
+import type { AskedBook, SessionStore } from '../sessions/store.ts';
 import type { Skills } from '../skills/skills.ts';
 import { auditedToolbox } from '../tools/audited-toolbox.ts';
 import type { OpenInbox } from '../tools/check-inbox.ts';
@@ -31,6 +31,7 @@ import type { MissingTool, Toolbox } from '../tools/tool.ts';
 import { toolboxSettings } from '../tools/tool-settings.ts';
 import { createToolbox } from '../tools/toolbox.ts';
 import type { Workflows } from '../tools/workflow.ts';
+import { createAskedConfig } from './asked-config.ts';
 import type { BuiltMemory } from './build-memory.ts';
 import { buildPlans, type PlanParts } from './build-plans.ts';
 import { buildSearch } from './build-search.ts';
@@ -46,6 +47,7 @@ export type AgentParts = {
   readonly clock: Clock;
   readonly log: Logger;
   readonly sessions: SessionStore;
+  readonly asked: AskedBook;
   readonly remembering: BuiltMemory;
   readonly resources: AsyncDisposableStack;
   readonly media: MediaStore;
@@ -81,6 +83,7 @@ export function buildAgent(
     clock,
     log,
     sessions,
+    asked,
     remembering,
     resources,
     media,
@@ -138,6 +141,7 @@ export function buildAgent(
   const audited = auditedToolbox(redactedToolbox(toolbox, redact), measuring.audit, redact);
   const shown = instead?.toolbox(audited) ?? audited;
   const prompt = redactedPrompt(sources, redact);
+  const configPiece = createAskedConfig();
   const agent = createAgent({
     models,
     sessions,
@@ -153,6 +157,10 @@ export function buildAgent(
       const note = await remembering.working.standing(notes, session, history);
       return note === undefined ? undefined : { ...note, body: redact(note.body) };
     },
+    asked: () =>
+      live.config.sessions.recordPrompts
+        ? { book: asked, config: configPiece(live.config) }
+        : undefined,
     spending,
     side,
     modes,

@@ -26,7 +26,7 @@ import type { LoadedConfig } from './config.ts';
 import type { Home } from './home.ts';
 import { LiveConfig } from './live-config.ts';
 import { openModelForAll } from './model-for-all.ts';
-import { createModels } from './models.ts';
+import { createModels, type ModelsDeps } from './models.ts';
 import { observedSpending } from './observed-spending.ts';
 
 export type PurseWish = {
@@ -35,6 +35,8 @@ export type PurseWish = {
   readonly loaded: LoadedConfig;
   /** In the currency of the budgets; undefined: no limit of its own. */
   readonly maxCost: number | undefined;
+  /** Left out: none is shown. */
+  readonly loadImage?: ModelsDeps['loadImage'];
 };
 
 export type Purse = {
@@ -56,7 +58,7 @@ const MICROS = 1_000_000;
 
 /** @throws HomeLockedError where a gateway runs in this home, StoreError */
 export async function openPurse(
-  { home, env, loaded, maxCost }: PurseWish,
+  { home, env, loaded, maxCost, loadImage = noImage }: PurseWish,
   resources: AsyncDisposableStack,
 ): Promise<Purse> {
   const clock = systemClock;
@@ -70,8 +72,6 @@ export async function openPurse(
   const log = createLogger({ level, destination, redact: (text) => live.redact(text) });
   const store = resources.use(await openEmbeddedStore({ path: home.state, clock, log }));
   const inner = await openSpending({ home, live, clock, log, store }, resources);
-  const loadImage = async () =>
-    ({ kind: 'unreadable', reason: 'images are not shown here' }) as const;
   const forAll = await openModelForAll(store.scope(LOCAL_MODELS_SCOPE), live);
   const cluster = await clusterOf({ live, clock, log, store, tell: () => undefined });
   resources.defer(async () => cluster?.peers.replace([]));
@@ -85,6 +85,11 @@ export async function openPurse(
   const cost = createCostCounter({ inner: only.guard(inner), prices, currency, maxMicros });
   return { models: models.current(), cost, clock };
 }
+
+const noImage: ModelsDeps['loadImage'] = async () => ({
+  kind: 'unreadable',
+  reason: 'images are not shown here',
+});
 
 /** What another model says in place of the one that is measured is no measure of it. */
 function withoutFallbacks(loaded: LoadedConfig): LoadedConfig {

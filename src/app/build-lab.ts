@@ -16,7 +16,8 @@ import { NanobotError } from '../core/errors.ts';
 import { createPeople, type People } from '../gateway/people.ts';
 import { createSessionSettings } from '../gateway/session-settings.ts';
 import type { ModelRegistry } from '../providers/provider.ts';
-import type { SessionStore } from '../sessions/store.ts';
+import type { AskedBook, SessionStore } from '../sessions/store.ts';
+import type { Executor } from '../tools/exec/executor.ts';
 import type { Toolbox } from '../tools/tool.ts';
 import { buildAgent } from './build-agent.ts';
 import { buildExec } from './build-exec.ts';
@@ -42,6 +43,8 @@ export type LabWish = {
     /** What every model said is on record, whoever it was. */
     readonly isRecorded: boolean;
     readonly sessions: SessionStore;
+    /** What models are asked with. */
+    readonly asked: AskedBook;
     toolbox(real: Toolbox): Toolbox;
     prompt(real: PromptSources): PromptSources;
   };
@@ -51,6 +54,8 @@ export type Lab = {
   readonly agent: Pick<Agent, 'prepare' | 'run'>;
   readonly workspace: string;
   readonly redact: (text: string) => string;
+  /** From the next turn on it works with these settings. */
+  configure(config: Config): void;
 };
 
 const FOLDER_MODE = 0o700;
@@ -65,10 +70,9 @@ export async function openLab(wish: LabWish, resources: AsyncDisposableStack): P
   const made = wish.workspace === undefined ? [home.root, workspace] : [home.root];
   for (const folder of made) await mkdir(folder, { recursive: true, mode: FOLDER_MODE });
   const { env, models, spending, instead } = wish;
-  const live = new LiveConfig(
-    { ...wish.loaded, config: quiet(wish.loaded.config, workspace) },
-    env,
-  );
+  const keepsAsked = instead !== undefined;
+  const quietly = (config: Config) => quiet(config, { workspace, keepsAsked });
+  const live = new LiveConfig({ ...wish.loaded, config: quietly(wish.loaded.config) }, env);
   const nothing = { channels: [], http: false, foreground: () => undefined };
   const foundations = await layFoundations(live, { home, env, ...nothing }, resources);
   const { clock, log } = foundations;
@@ -88,11 +92,10 @@ export async function openLab(wish: LabWish, resources: AsyncDisposableStack): P
       remembering,
       modes: modesOf(foundations, wish, home.traces),
       sessions: instead?.sessions ?? remembering.sessions,
+      asked: instead?.asked ?? foundations.asked,
       skills: buildSkills({ home, env, clock, workspace: () => workspace }),
-      executor: buildExec({ live, clock, log, home, env }),
+      ...labTools(live, instead !== undefined, buildExec({ live, clock, log, home, env })),
       schedules: () => ({ add: refused, check: refused, list: refused, change: refused }),
-      helpers: () => NO_HELPERS,
-      workflows: () => NO_WORKFLOWS,
       inboxes: () => [],
       toolServers: { tools: () => [] },
       channelOf: () => undefined,
@@ -101,14 +104,23 @@ export async function openLab(wish: LabWish, resources: AsyncDisposableStack): P
     () => models,
     spending,
   );
-  return { agent, workspace, redact: (text) => live.redact(text) };
+  return {
+    agent,
+    workspace,
+    redact: (text) => live.redact(text),
+    configure: (config) => live.replace({ ...wish.loaded, config: quietly(config) }),
+  };
 }
 
 /** Nothing is measured elsewhere and nothing runs behind the turns; what a turn does stays as it is. */
-function quiet(config: Config, workspace: string): Config {
+function quiet(
+  config: Config,
+  { workspace, keepsAsked }: { readonly workspace: string; readonly keepsAsked: boolean },
+): Config {
   const { agents, telemetry } = config;
   return {
     ...config,
+    sessions: { ...config.sessions, recordPrompts: keepsAsked },
     agents: { ...agents, defaults: { ...agents.defaults, workspace } },
     telemetry: {
       ...telemetry,
@@ -132,6 +144,19 @@ function peopleOf({ store, clock }: Foundations): People {
   });
 }
 
+/** Where turns are played again nothing is really done: what is switched on is described as it ever was. */
+function labTools(live: LiveConfig, isReplayed: boolean, executor: Executor) {
+  const { agents, tools } = live.config;
+  const helpers = { ...NO_HELPERS, isEnabled: () => isReplayed && agents.subagents.enabled };
+  const workflows = { ...NO_WORKFLOWS, isEnabled: () => isReplayed && agents.workflows.enabled };
+  const isAvailable = () => (isReplayed ? tools.exec.enabled : executor.isAvailable());
+  return {
+    executor: { ...executor, isAvailable },
+    helpers: () => helpers,
+    workflows: () => workflows,
+  };
+}
+
 /** On record, what other models of a turn said stands like the words of the main one. */
 function modesOf(foundations: Foundations, wish: LabWish, traces: string) {
   const { models, spending, instead, env } = wish;
@@ -150,11 +175,9 @@ function nobody(): never {
 const refused = () => Promise.reject(new NanobotError('not_in_lab', NOT_HERE));
 
 const NO_HELPERS = {
-  isEnabled: () => false,
   ...{ start: refused, list: refused, check: refused, wait: refused, cancel: refused },
 };
 
 const NO_WORKFLOWS = {
-  isEnabled: () => false,
   ...{ list: refused, start: refused, runs: refused, show: refused, cancel: refused },
 };

@@ -9,38 +9,44 @@ import type { Environment } from '../core/environment.ts';
 import { messageId, type SessionKey } from '../core/ids.ts';
 import { chatRefOf, type InboundMessage } from '../core/message.ts';
 import { OWNER_TURN, type TurnPerson } from '../core/notes.ts';
-import { type PromptFile, WORKSPACE_FILES } from '../core/prompt.ts';
+import type { PromptFile } from '../core/prompt.ts';
 import { type RecordedTurn, recordedTurns } from '../core/replay.ts';
 import type { TranscriptEntry } from '../core/transcript.ts';
 import type { CostCounter } from '../eval/cost.ts';
-import type { ReplayDeps } from '../eval/replay.ts';
+import type { ReplayDeps, ReplayModel } from '../eval/replay.ts';
 import { ReplayStage } from '../eval/replay-stage.ts';
 import { createPeople } from '../gateway/people.ts';
 import { createTurnPersonOf } from '../gateway/turn-person.ts';
 import { systemClock } from '../lib/clock.ts';
 import { silentLogger } from '../lib/logger.ts';
 import type { ModelRegistry } from '../providers/provider.ts';
+import { readAsked } from '../sessions/asked-lines.ts';
 import { readSession } from '../sessions/catalog.ts';
 import { stemOf } from '../sessions/stem.ts';
 import { openEmbeddedStore } from '../store/embedded.ts';
 import { openPurse } from './build-eval.ts';
 import { openLab } from './build-lab.ts';
-import { type LoadedConfig, loadConfig } from './config.ts';
+import { type LoadedConfig, loadConfig, readConfig } from './config.ts';
 import { gateOf } from './doors.ts';
 import type { Home } from './home.ts';
 import { LiveConfig } from './live-config.ts';
+import type { ModelsDeps } from './models.ts';
 import { OWN_DOORS } from './own-doors.ts';
+import { keptImages } from './replay-images.ts';
+import { replayedPrompt } from './replay-prompt.ts';
+import { settleFor } from './replay-settings.ts';
 import { hasState, PAIRING_SCOPE } from './state.ts';
 
 export type ReplayWish = {
   readonly home: Home;
   readonly env: Environment;
   readonly session: SessionKey;
-  /** `record`: the models say what they said then; else this model, or the one in force. */
-  readonly model: 'record' | { readonly name: string | undefined };
+  readonly model: ReplayModel;
   readonly overrides: ConfigOverrides;
-  /** Stands in for the file of that name in the prompt. */
-  readonly prompt: PromptFile | undefined;
+  /** A file stands in for the one of that name in the prompt of then. */
+  readonly prompt: 'recorded' | 'today' | PromptFile;
+  /** `file`: a configuration in place of that of the home. */
+  readonly config: 'recorded' | 'today' | { readonly file: string };
   readonly maxCost: number | undefined;
 };
 
@@ -70,75 +76,77 @@ export async function openReplay(
   wish: ReplayWish,
   resources: AsyncDisposableStack,
 ): Promise<OpenedReplay> {
-  const { home, env, session, model } = wish;
-  const loaded = unsummed(await loadConfig(home, env, wish.overrides));
+  const { home, env, session, model, overrides } = wish;
+  const loaded = await configOf(wish);
   const stage = new ReplayStage();
-  const { maxContextTokens, thinkingBudget, workspace } = loaded.config.agents.defaults;
+  const { maxContextTokens, workspace } = loaded.config.agents.defaults;
   const person = await personOf(wish, new LiveConfig(loaded, env));
   const isRecorded = model === 'record';
+  const images = await keptImages(home, resources);
   const { models, spending, cost }: Voices = isRecorded
     ? { models: stage.recordedModels(maxContextTokens), spending: NO_MONEY }
-    : await livingModels(wish, loaded, resources);
-  const name = isRecorded ? models.defaultModel : (model.name ?? models.defaultModel);
-  models.resolve(name);
+    : await livingModels(wish, loaded, images.load, resources);
+  if (!isRecorded && model.kind === 'named') models.resolve(model.name);
   const instead = {
     isRecorded,
     sessions: stage.sessions,
+    asked: stage.book,
     toolbox: stage.toolbox.bind(stage),
-    prompt: (real: PromptSources) => withPrompt(real, wish.prompt),
+    prompt: (real: PromptSources) => replayedPrompt(real, stage, wish.prompt),
   };
-  const { agent } = await openLab({ loaded, env, models, spending, workspace, instead }, resources);
+  const opened = { loaded, env, models, spending, workspace, instead };
+  const { agent, configure } = await openLab(opened, resources);
   const { prices } = loaded.config.models;
   const { currency } = loaded.config.limits.budget;
   return {
     turns: await readTurns(home, session),
     cost,
-    modelName: isRecorded ? 'what was recorded' : name,
+    modelName: nameOf(model, models),
     deps: {
       ...{ agent, stage, session, person, clock: systemClock, pricing: { prices, currency } },
-      model: isRecorded ? 'record' : { name, thinkingBudget },
+      ...{ models, model },
+      texts: await readAsked(home.sessions, session),
+      prompt: wish.prompt === 'today' ? 'today' : 'recorded',
+      settle: settleFor({
+        ...{ config: loaded.config, overrides, configure },
+        isRecorded: wish.config === 'recorded',
+      }),
+      missingImages: images.missing,
     },
   };
+}
+
+/** The budgets are those of the home, whatever another file says. @throws ConfigError */
+async function configOf({ home, env, overrides, config }: ReplayWish): Promise<LoadedConfig> {
+  const loaded = await loadConfig(home, env, overrides);
+  if (typeof config === 'string') return loaded;
+  const { limits } = loaded.config;
+  return {
+    ...loaded,
+    config: { ...(await readConfig(config.file, env, home, overrides)), limits },
+  };
+}
+
+function nameOf(model: ReplayModel, { defaultModel }: ModelRegistry): string {
+  if (model === 'record') return 'what was recorded';
+  if (model.kind === 'recorded') return 'the models of then';
+  return model.kind === 'named' ? model.name : defaultModel;
 }
 
 async function livingModels(
   { home, env, maxCost }: ReplayWish,
   loaded: LoadedConfig,
+  loadImage: ModelsDeps['loadImage'],
   resources: AsyncDisposableStack,
 ): Promise<Voices> {
-  const { models, cost } = await openPurse({ home, env, loaded, maxCost }, resources);
+  const { models, cost } = await openPurse({ home, env, loaded, maxCost, loadImage }, resources);
   return { models, spending: cost.guard, cost };
-}
-
-/** What the record leaves out is not summed up anew. */
-function unsummed(loaded: LoadedConfig): LoadedConfig {
-  const { agents } = loaded.config;
-  const compaction = { ...agents.defaults.compaction, enabled: false };
-  const defaults = { ...agents.defaults, compaction };
-  return { ...loaded, config: { ...loaded.config, agents: { ...agents, defaults } } };
 }
 
 const NO_MONEY: SpendingGuard = {
   modelFor: (_payer, model) => model,
   reserve: async () => ({ kind: 'refused', text: 'Nothing is asked of a model here.' }),
 };
-
-/** A file of the workspace is replaced, any other stands where the agent's instructions do. */
-function withPrompt(real: PromptSources, prompt: PromptFile | undefined): PromptSources {
-  if (prompt === undefined) return real;
-  const name = WORKSPACE_FILES.find((each) => each === prompt.name) ?? WORKSPACE_FILES[0] ?? '';
-  const file = { name, text: prompt.text };
-  return {
-    async read(channel, notes) {
-      const material = await real.read(channel, notes);
-      const others = material.files.filter((each) => each.name !== name);
-      const files = WORKSPACE_FILES.flatMap((each) =>
-        each === name ? file : others.filter((other) => other.name === each),
-      );
-      return { ...material, files };
-    },
-  };
-}
 
 /** Whose notes the prompt holds: those of whoever the chat is with, and never the owner's by mistake. */
 async function personOf({ home, session }: ReplayWish, live: LiveConfig): Promise<TurnPerson> {

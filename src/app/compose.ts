@@ -15,6 +15,7 @@ import { createOwnerNotices } from '../gateway/owner-notices.ts';
 import { createReceiver } from '../gateway/receive.ts';
 import { createSessionSettings } from '../gateway/session-settings.ts';
 import { withoutBlocked } from '../gateway/shut-out.ts';
+import { stopByButton } from '../gateway/stop-command.ts';
 import { createTurnPersonOf } from '../gateway/turn-person.ts';
 import { createPermits } from '../lib/permits.ts';
 import { holdHome } from '../store/home-lock.ts';
@@ -89,7 +90,13 @@ async function build(
   const skills = buildSkills({ home, env, clock, workspace });
   const executor = buildExec({ live, clock, log, home, env });
   const schedules = () => automation.schedules;
-  const kept = () => [agent.plans, deciding.asks, own.workflows.runs, modes.traces];
+  const kept = () => [
+    agent.plans,
+    foundations.asked,
+    deciding.asks,
+    own.workflows.runs,
+    modes.traces,
+  ];
   const forgetful = () => [...kept(), automation.forgetting];
   const built = { maxFileBytes, persons: () => persons, questions: () => questions };
   const later = { ...built, forgetful, only: local.only };
@@ -201,6 +208,7 @@ async function build(
       dispatcher: own.with(automation.with(aside), dispatching),
       permits,
       people,
+      stopIn: (chat) => stopByButton(chat, { ...commands, routes: people.routes, clock }),
       doors: createDoors(clock, () => live.config.media.maxFileBytes),
       groupTalk: buffer,
       questions,

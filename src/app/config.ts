@@ -59,6 +59,21 @@ export async function readConfigText(home: Home): Promise<string | undefined> {
   }
 }
 
+/**
+ * The configuration in a file, wherever it lies, for the workspace of this home; nothing is written.
+ * @throws ConfigError, or the error of the file system
+ */
+export async function readConfig(
+  path: string,
+  env: Environment,
+  home: Home,
+  overrides: ConfigOverrides,
+): Promise<Config> {
+  const text = await readFile(path, 'utf8');
+  const checked = checkConfig(text, env, overrides, await findSecretsIn(text, env, home));
+  return (await loaded(home, checked, overrides)).config;
+}
+
 /** What is wrong with a file, wherever it lies; undefined where nothing is. Writes nothing. */
 export async function validateConfigFile(
   path: string,

@@ -8,6 +8,7 @@ import { openLogFile } from '../lib/log-file.ts';
 import { createLogger, type Logger } from '../lib/logger.ts';
 import type { MediaStore } from '../media/media.ts';
 import type { MediaReader } from '../media/reader.ts';
+import { type AskedFiles, createAskedFiles } from '../sessions/asked-book.ts';
 import type { SessionForgetting } from '../sessions/forget.ts';
 import { createJsonlSessionStore } from '../sessions/jsonl.ts';
 import type { SessionStore } from '../sessions/store.ts';
@@ -28,6 +29,8 @@ export type Foundations = {
   readonly store: EmbeddedStore;
   readonly bus: MessageBus;
   readonly sessions: SessionStore;
+  /** What models were asked with. */
+  readonly asked: AskedFiles;
   readonly exclusively: SessionForgetting['exclusively'];
   readonly media: MediaStore;
   readonly reader: MediaReader;
@@ -58,8 +61,9 @@ export async function layFoundations(
   const policy = () => live.config.sessions;
   const jsonl = createJsonlSessionStore({ folder: home.sessions, clock, log, policy });
   const sessions = resources.use(redactedSessions(jsonl, redact));
+  const asked = resources.use(createAskedFiles({ folder: home.sessions, clock, log, redact }));
   const media = await buildMedia({ live, clock, store }, home);
   const reader = buildReader(media, clock, home);
   const exclusively = jsonl.exclusively.bind(jsonl);
-  return { live, clock, log, store, bus, sessions, exclusively, media, reader, measuring };
+  return { live, clock, log, store, bus, sessions, asked, exclusively, media, reader, measuring };
 }

@@ -24,6 +24,7 @@ const NO_WORDS = [
   'status',
   'outcome',
   'model',
+  'asked',
   'signature',
 ];
 

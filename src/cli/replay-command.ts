@@ -20,6 +20,7 @@ type Flags = {
   readonly recorded?: boolean;
   readonly model?: string;
   readonly prompt?: string;
+  readonly config?: string;
   readonly set?: readonly string[];
   readonly maxCost?: number;
   readonly json?: boolean;
@@ -36,8 +37,12 @@ export function replayCommand(terminal: Terminal): Command {
         'prompt',
       ]),
     )
-    .option('--model <name>', 'ask this model; tools answer from the record')
-    .option('--prompt <file>', 'its text in place of the file of that name, else of AGENTS.md')
+    .option('--model <name>', 'ask this model, "recorded" (that of then) or "today"')
+    .option(
+      '--prompt <which>',
+      '"recorded" (the default), "today", or a file in place of its namesake',
+    )
+    .option('--config <which>', 'settings: "recorded" (the default), "today", or a file')
     .option('--set <key=value>', 'another setting, e.g. agents.defaults.temperature=0', collected)
     .option('--max-cost <money>', 'what all of it may cost', parseMoney)
     .option('--json', 'as JSON')
@@ -89,21 +94,33 @@ function chosenTurns(
   return known.filter((turn) => wanted.some((which) => isMeant(turn, which)));
 }
 
-async function wishOf({
-  model,
-  prompt,
-  set,
-  maxCost,
-  recorded,
-}: Flags): Promise<Pick<ReplayWish, 'model' | 'overrides' | 'prompt' | 'maxCost'>> {
-  const isNew =
-    model !== undefined || prompt !== undefined || (set !== undefined && recorded !== true);
+type Wish = Pick<ReplayWish, 'model' | 'overrides' | 'prompt' | 'config' | 'maxCost'>;
+
+async function wishOf(flags: Flags): Promise<Wish> {
+  const { model = 'recorded', prompt = 'recorded', config = 'recorded', set, maxCost } = flags;
+  const isSet = (set !== undefined || flags.config !== undefined) && flags.recorded !== true;
+  const isNew = flags.model !== undefined || flags.prompt !== undefined || isSet;
   return {
-    model: isNew ? { name: model } : 'record',
+    model: isNew
+      ? isOfRecord(model)
+        ? { kind: model }
+        : { kind: 'named', name: model }
+      : 'record',
     overrides: await overridesOf(set ?? []),
-    prompt: prompt === undefined ? undefined : await promptIn(prompt),
+    prompt: isOfRecord(prompt) ? prompt : await promptIn(prompt),
+    config: isOfRecord(config) ? config : { file: await readable(config) },
     maxCost,
   };
+}
+
+/** A file of such a name is written with its folder: ./today */
+const isOfRecord = (which: string): which is 'recorded' | 'today' =>
+  which === 'recorded' || which === 'today';
+
+/** @throws CommandFailure where it cannot be read */
+async function readable(path: string): Promise<string> {
+  await promptIn(path);
+  return path;
 }
 
 /** @throws CommandFailure where it cannot be read */

@@ -14,6 +14,10 @@ export const sessionsSchema = z.strictObject({
   keepWorkDays: count(1, 3650)
     .default(30)
     .describe('Days that files of conversations of helpers and jobs are kept.'),
+  recordPrompts: z
+    .boolean()
+    .default(true)
+    .describe('Keeps what models were asked with, so that turns can be played again as they were.'),
   timeZone: z
     .string()
     .default('')

@@ -88,15 +88,22 @@ export function buildPrompt(parts: PromptParts, model: ModelSize): readonly Prom
   );
   const stable = [
     { name: 'identity', text: identity },
-    ...inOrder(drafts).map(({ title, text }) => ({
-      name: title,
-      text: `# ${title}\n\n${text.trim()}`,
-    })),
+    ...inOrder(drafts).map(({ title, text }) => titledPart(title, text)),
     ...omissionNote(drafts).map((text) => ({ name: 'left out', text })),
     { name: 'person', text: person },
   ];
-  return [{ text: stable.map(({ text }) => text).join('\n\n'), stable: true, parts: stable }];
+  return promptOf(stable);
 }
+
+/** A whole prompt of parts as they are. */
+export function promptOf(parts: PromptSection['parts']): readonly PromptSection[] {
+  return [{ text: parts.map(({ text }) => text).join('\n\n'), stable: true, parts }];
+}
+
+export const titledPart = (title: string, text: string) => ({
+  name: title,
+  text: `# ${title}\n\n${text.trim()}`,
+});
 
 /** How this person is answered; that of another one stands in another conversation. */
 function personText({ timeZone, language }: PromptParts): string {

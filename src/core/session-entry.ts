@@ -94,6 +94,7 @@ function fromAssistant(disk: Extract<DiskEntry, { role: 'assistant' }>): Assista
     model: disk.model,
     ...(usage === undefined ? {} : { usage }),
     ...(disk.through_seq === undefined ? {} : { throughSeq: disk.through_seq }),
+    ...(disk.asked === undefined ? {} : { asked: disk.asked }),
     at: disk.timestamp,
   };
 }

@@ -81,6 +81,7 @@ function toDisk(entry: TranscriptEntry): Readonly<Record<string, unknown>> {
         timestamp,
         turn_id: entry.turnId,
         through_seq: entry.throughSeq,
+        asked: entry.asked,
       };
     case 'tool':
       return {

@@ -69,6 +69,7 @@ const assistant = z.object({
   timestamp: time,
   turn_id: turn,
   through_seq: place,
+  asked: z.string().optional().catch(undefined),
 });
 const tool = z.object({
   role: z.literal('tool'),

@@ -54,6 +54,8 @@ export type AssistantEntry = {
   readonly usage?: TokenUsage;
   /** Highest bus sequence number among the turn's messages that the model was shown for it. */
   readonly throughSeq?: number;
+  /** Names what the model was asked with, which is kept beside the conversation; core/asked.ts. */
+  readonly asked?: string;
   readonly at: number;
 };
 

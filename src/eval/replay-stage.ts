@@ -2,15 +2,17 @@
 // tools that answer from the record and do nothing, and, where it is wanted, a model that says what it
 // said then.
 
+import type { AskedTexts, RecordedAsk } from '../core/asked.ts';
 import { canonicalJson } from '../core/canonical-json.ts';
 import { ProviderError } from '../core/errors.ts';
 import type { TurnId } from '../core/ids.ts';
 import type { ModelCapabilities } from '../core/model-capabilities.ts';
 import type { RecordedTurn } from '../core/replay.ts';
+import { sized } from '../core/tool-room.ts';
 import type { ToolEntry, TranscriptEntry } from '../core/transcript.ts';
 import type { ModelHandle, ModelRegistry } from '../providers/provider.ts';
-import type { SessionStore } from '../sessions/store.ts';
-import type { BoundCall, Toolbox, ToolOutcome } from '../tools/tool.ts';
+import type { AskedBook, SessionStore } from '../sessions/store.ts';
+import type { BoundCall, OfferedTool, Toolbox, ToolOutcome } from '../tools/tool.ts';
 
 const RECORDED_MODEL = 'record/record';
 const CAPABILITIES: ModelCapabilities = {
@@ -26,6 +28,9 @@ const NOT_RECORDED: ToolOutcome = {
   text: 'Error (not recorded): this turn is played again from its record, nothing is really done, and the record holds no such call. Go on without it.',
 };
 
+/** Left out: as it is today. */
+export type Told = Partial<Pick<RecordedAsk, 'prompt' | 'tools' | 'contextTokens'>>;
+
 /** One turn at a time is on it. */
 export class ReplayStage {
   #turn: RecordedTurn | undefined;
@@ -33,19 +38,41 @@ export class ReplayStage {
   #own: TranscriptEntry[] = [];
   #left: ToolEntry[] = [];
   #spoken = 0;
+  #told: Told = {};
+  #specs: readonly OfferedTool[] | undefined;
+  readonly #texts = new Map<string, string>();
 
-  put(turn: RecordedTurn): void {
+  /** `told`: what the model is asked with as it was then; the rest is that of today. */
+  put(turn: RecordedTurn, told: Told): void {
     this.#turn = turn;
     this.#before = turn.before();
     this.#own = [];
     this.#left = [...turn.results];
     this.#spoken = 0;
+    this.#told = told;
+    this.#specs = told.tools?.map(sized);
+    this.#texts.clear();
   }
 
   /** What the turn recorded this time. */
   get own(): readonly TranscriptEntry[] {
     return this.#own;
   }
+
+  get prompt(): RecordedAsk['prompt'] {
+    return this.#told.prompt;
+  }
+
+  /** What the model was asked with this time, by its prints. */
+  get asked(): AskedTexts {
+    return this.#texts;
+  }
+
+  readonly book: AskedBook = {
+    keep: (_session, ask, pieces) => {
+      for (const { print, text } of [ask, ...pieces()]) this.#texts.set(print, text);
+    },
+  };
 
   /** Appends to memory alone. */
   readonly sessions: SessionStore = {
@@ -62,7 +89,11 @@ export class ReplayStage {
 
   toolbox(real: Toolbox): Toolbox {
     return {
-      offered: (rights, mayUse) => real.offered(rights, mayUse),
+      offered: (rights, mayUse = () => true) => {
+        const today = real.offered(rights, mayUse);
+        const specs = this.#specs?.filter(({ name }) => mayUse(name));
+        return specs === undefined ? today : { ...today, specs };
+      },
       missing: () => real.missing(),
       bind: (name, args) => this.#bound(real.bind(name, args), name, args),
     };
@@ -78,20 +109,18 @@ export class ReplayStage {
       const [entry] = at < 0 ? [] : this.#left.splice(at, 1);
       return entry === undefined ? NOT_RECORDED : outcomeOf(entry);
     };
-    const harmless = {
-      accessIn: () => 'read' as const,
-      url: undefined,
-      seal: async () => undefined,
-      run,
-    } as const;
-    if (real.kind === 'ready') return { ...real, ...harmless, isPosted: false };
-    if (!this.#left.some(isSuch)) return real;
+    const isRecorded = this.#left.some(isSuch);
+    const nothing = { isPosted: false, url: undefined, seal: async () => undefined, run } as const;
+    const harmless = { ...nothing, accessIn: () => 'read' as const };
+    // What was not done then is held to the rights of the turn, like any call.
+    if (real.kind === 'ready') return { ...real, ...(isRecorded ? harmless : nothing) };
+    const isKnown = isRecorded || this.#specs?.some((spec) => spec.name === name) === true;
+    if (!isKnown) return real;
     // A tool that is not there any more, or takes other arguments now.
     return {
       kind: 'ready',
       name,
       access: 'read',
-      isPosted: false,
       arguments: args,
       detail: '',
       ...harmless,
@@ -106,9 +135,9 @@ export class ReplayStage {
   /** Says what the models said then, one after the other. */
   recordedModels(contextTokens: number): ModelRegistry {
     const stage = this;
-    const handle: ModelHandle = {
-      name: RECORDED_MODEL,
-      contextTokens,
+    const handleOf = (name: string): ModelHandle => ({
+      name,
+      contextTokens: stage.#told.contextTokens ?? contextTokens,
       local: false,
       vision: false,
       capabilities: CAPABILITIES,
@@ -125,8 +154,8 @@ export class ReplayStage {
           ...(usage === undefined ? {} : { usage }),
         };
       },
-    };
-    return { resolve: () => handle, defaultModel: RECORDED_MODEL, fast: (model) => model };
+    });
+    return { resolve: handleOf, defaultModel: RECORDED_MODEL, fast: (model) => model };
   }
 
   /** Whether the models said more then than they were asked for this time. */

@@ -14,17 +14,24 @@ const MICROS = 1_000_000;
 export function replayLines(turn: PlayedTurn, { currency }: Pricing): readonly string[] {
   const head = `turn ${turn.place}  ${turn.id}  "${turn.about}"`;
   if (turn.kind === 'skipped') return [`${head}  left out: ${turn.why}`];
-  const { recorded, played, comparison } = turn;
+  const { recorded, played, comparison, notes, asked } = turn;
   const { isSame, calls, answer } = comparison;
   const took = `  ${modelsOf(recorded)} -> ${modelsOf(played)}: ${tookText(recorded, currency)} -> ${tookText(played, currency)}`;
-  if (isSame)
-    return [`${head}  the same`, ...(modelsOf(recorded) === modelsOf(played) ? [] : [took])];
+  const circumstances = [
+    ...notes.map((note) => `  ${note}`),
+    ...(asked.every(({ kind }) => kind === 'same') ? [] : section('asked with', asked)),
+  ];
+  if (isSame) {
+    const isByOthers = modelsOf(recorded) !== modelsOf(played);
+    return [`${head}  the same`, ...circumstances, ...(isByOthers ? [took] : [])];
+  }
   const ended =
     recorded.outcome === played.outcome
       ? []
       : [`  ended: ${recorded.outcome} -> ${played.outcome}`];
   return [
     `${head}  DIFFERENT`,
+    ...circumstances,
     ...ended,
     ...section('calls', calls),
     ...section('answer', answer),

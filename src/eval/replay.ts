@@ -6,6 +6,7 @@ import { type AskedTexts, askedLines, type RecordedAsk } from '../core/asked.ts'
 import { headOf } from '../core/cut.ts';
 import { ProviderError } from '../core/errors.ts';
 import { chatId, DEFAULT_ACCOUNT, messageId, type SessionKey } from '../core/ids.ts';
+import { type DiffLine, lineDiff } from '../core/line-diff.ts';
 import { type ChatRef, chatRefOf } from '../core/message.ts';
 import type { TurnPerson } from '../core/notes.ts';
 import {
@@ -17,10 +18,11 @@ import {
   type TurnOutline,
   unrepeatable,
 } from '../core/replay.ts';
-import { ALL_RIGHTS } from '../core/rights.ts';
 import type { UserEntry } from '../core/transcript.ts';
 import type { Clock } from '../lib/clock.ts';
-import type { ReplayStage } from './replay-stage.ts';
+import type { ModelRegistry } from '../providers/provider.ts';
+import type { ReplayStage, Told } from './replay-stage.ts';
+import { missingOf, playedAsk, type ReplayAsk, replayAsk } from './replay-with.ts';
 import { EVAL_CHANNEL } from './workbench.ts';
 
 export type ReplayDeps = {
@@ -30,8 +32,28 @@ export type ReplayDeps = {
   readonly person: TurnPerson;
   readonly clock: Clock;
   readonly pricing: Pricing;
-  /** `record`: what the models said then; else the model that is asked now. */
-  readonly model: 'record' | { readonly name: string; readonly thinkingBudget: number };
+  /** What is kept of what models were asked with in this conversation. */
+  readonly texts: AskedTexts;
+  readonly models: Pick<ModelRegistry, 'resolve' | 'defaultModel'>;
+  readonly model: ReplayModel;
+  /** Whether prompt and tools are those of then. */
+  readonly prompt: 'recorded' | 'today';
+  /** Has the agent work with the settings of then, where that is wanted. */
+  settle(ask: RecordedAsk | undefined): Settled;
+  /** Images that the newest turn could not be shown any more. */
+  missingImages(): number;
+};
+
+/** `record`: what the models said then; else the one that is asked now, `recorded`: that of then. */
+export type ReplayModel =
+  | 'record'
+  | { readonly kind: 'recorded' | 'today' }
+  | { readonly kind: 'named'; readonly name: string };
+
+export type Settled = {
+  /** What could not be as it was, a sentence each. */
+  readonly notes: readonly string[];
+  readonly settings: TurnInput['settings'];
 };
 
 export type PlayedTurn = Pick<RecordedTurn, 'id' | 'place'> & {
@@ -44,6 +66,10 @@ export type PlayedTurn = Pick<RecordedTurn, 'id' | 'place'> & {
         readonly recorded: TurnOutline;
         readonly played: TurnOutline;
         readonly comparison: TurnComparison;
+        /** What could not be as it was, a sentence each. */
+        readonly notes: readonly string[];
+        /** What it was asked with then, and this time; empty where that is not on record. */
+        readonly asked: readonly DiffLine[];
       }
   );
 
@@ -55,7 +81,7 @@ export async function replayTurn(
   turn: RecordedTurn,
   signal: AbortSignal,
 ): Promise<PlayedTurn> {
-  const { stage, agent, pricing, model, session, person } = deps;
+  const { stage, agent, pricing, model, session, person, texts } = deps;
   const { id, place } = turn;
   const words = turn.asked
     .map(({ text }) => text)
@@ -66,8 +92,12 @@ export async function replayTurn(
   if (first === undefined) return { ...named, kind: 'skipped', why: unrepeatable(turn) ?? '' };
   const why = model === 'record' ? unrepeatable(turn) : undefined;
   if (why !== undefined) return { ...named, kind: 'skipped', why };
-  stage.put(turn);
-  const input = inputOf(deps, turn, first);
+  const ask = replayAsk(turn, texts);
+  const name = modelFor(deps, turn, ask);
+  if (name === undefined) return { ...named, kind: 'skipped', why: NOT_SERVED };
+  const { notes, settings } = deps.settle(ask.first);
+  stage.put(turn, toldTo(deps, ask));
+  const input = inputOf(deps, { turn, ask, settings: { ...settings, model: name } }, first);
   const context = await agent.prepare(session, input.chat, person);
   const events = agent.run(input, context, signal);
   let next = await events.next();
@@ -78,15 +108,69 @@ export async function replayTurn(
   const played = outlineOf({ answers, end }, pricing);
   const comparison = compareTurns(recorded, played);
   const isSame = comparison.isSame && (model !== 'record' || stage.unspoken === 0);
-  return { ...named, kind: 'played', recorded, played, comparison: { ...comparison, isSame } };
+  return {
+    ...{ ...named, kind: 'played', recorded, played, comparison: { ...comparison, isSame } },
+    notes: [...missingOf(ask.first), ...notes, ...imagesNote(deps)],
+    asked: askedDifference(ask.first, playedAsk(answers, stage.asked)),
+  };
 }
 
-function inputOf(deps: ReplayDeps, turn: RecordedTurn, first: UserEntry): TurnInput {
-  const { session, person, stage, model } = deps;
+const NOT_SERVED = 'nobody serves its model any more; --model names another';
+
+/** Undefined where nobody serves it. */
+function modelFor(
+  { model, models }: ReplayDeps,
+  { answers }: RecordedTurn,
+  { first }: ReplayAsk,
+): string | undefined {
+  if (model !== 'record' && model.kind === 'named') return model.name;
+  const then = first?.model ?? answers[0]?.model;
+  if (model === 'record') return then ?? models.defaultModel;
+  if (model.kind === 'today' || then === undefined) return models.defaultModel;
+  try {
+    return models.resolve(then).name;
+  } catch (error) {
+    if (error instanceof ProviderError) return undefined;
+    throw error;
+  }
+}
+
+function toldTo({ model, prompt: wish }: ReplayDeps, { first }: ReplayAsk): Told {
+  if (first === undefined) return {};
+  const { prompt, tools, contextTokens } = first;
+  return {
+    ...(wish === 'recorded' && prompt !== undefined ? { prompt } : {}),
+    ...(wish === 'recorded' && tools !== undefined ? { tools } : {}),
+    ...(model === 'record' && contextTokens !== undefined ? { contextTokens } : {}),
+  };
+}
+
+function imagesNote(deps: ReplayDeps): readonly string[] {
+  const count = deps.missingImages();
+  return count === 0 ? [] : [`images that are not kept any more: ${count}`];
+}
+
+function askedDifference(
+  then: RecordedAsk | undefined,
+  now: RecordedAsk | undefined,
+): readonly DiffLine[] {
+  if (then === undefined || now === undefined) return [];
+  return lineDiff(askedLines(then), askedLines(now));
+}
+
+type Played = {
+  readonly turn: RecordedTurn;
+  readonly ask: ReplayAsk;
+  readonly settings: TurnInput['settings'];
+};
+
+function inputOf(deps: ReplayDeps, { turn, ask, settings }: Played, first: UserEntry): TurnInput {
+  const { session, person, stage } = deps;
+  const rights = ask.rightsAfter(0);
   const chat = chatOf(session);
-  const messageOf = (entry: UserEntry, at: number): TurnMessage => ({
+  const messageOf = (entry: UserEntry, at: number, after = 0): TurnMessage => ({
     seq: entry.seq ?? at,
-    rights: ALL_RIGHTS,
+    rights: ask.rightsAfter(after),
     isForeign: entry.isForeign === true,
     message: {
       id: entry.messageId ?? messageId(`${turn.id}/asked/${at}`),
@@ -103,17 +187,13 @@ function inputOf(deps: ReplayDeps, turn: RecordedTurn, first: UserEntry): TurnIn
   const notRecorded = async () => 'Nobody is asked while a turn is played again.';
   return {
     turnId: turn.id,
-    ...{ session, chat, person, rights: ALL_RIGHTS },
+    ...{ session, chat, person, rights, settings },
     messages: [messageOf(first, 0), ...rest.map((entry, at) => messageOf(entry, at + 1))],
-    settings:
-      model === 'record'
-        ? { thinkingBudget: 0 }
-        : { model: model.name, thinkingBudget: model.thinkingBudget },
     async steer() {
       const said = stage.own.filter(({ role }) => role === 'assistant').length;
       const due = steering.filter(({ after }) => after <= said);
       steering.splice(0, due.length);
-      return due.map(({ entry, at }) => messageOf(entry, at));
+      return due.map(({ entry, at, after }) => messageOf(entry, at, after));
     },
     say: async () => undefined,
     askOwner: notRecorded,

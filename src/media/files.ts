@@ -176,9 +176,15 @@ class MediaFiles implements MediaStore {
   }
 
   #pathOf(id: MediaId): string {
-    return join(this.#options.folder, id.slice(0, 2), id);
+    return pathIn(this.#options.folder, id);
   }
 }
+
+const pathIn = (folder: string, id: MediaId) => join(folder, id.slice(0, 2), id);
+
+/** Where a content lies in the folder of a store; undefined for what is no id. */
+export const mediaPath = (folder: string, id: MediaId) =>
+  NAME.test(id) ? pathIn(folder, id) : undefined;
 
 async function writeContent(
   path: string,

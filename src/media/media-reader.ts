@@ -12,7 +12,7 @@ import { modelImage } from './model-image.ts';
 import type { DocumentReading, ImageReading, MediaReader } from './reader.ts';
 
 export type MediaReaderOptions = {
-  readonly store: MediaStore;
+  readonly store: Pick<MediaStore, 'read' | 'stat'>;
   /** For what is made of the contents; made when needed. */
   readonly folder: string;
   readonly clock: Clock;

@@ -148,7 +148,10 @@ async function removeTorn(folder: string, chats: readonly string[]): Promise<voi
   }
 }
 
-function ofChats(chats: readonly string[]): (name: SessionFileName) => boolean {
+/** By the name of a file: whether it is of one of these chats, topics included. */
+export function ofChats(
+  chats: readonly string[],
+): (name: Pick<SessionFileName, 'stem'>) => boolean {
   const stems = chats.map((chat) => stemOf(sessionKey(chat)));
   return ({ stem }) => stems.some((own) => stem === own || stem.startsWith(own + THREAD_MARK));
 }

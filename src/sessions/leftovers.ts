@@ -5,6 +5,7 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type SessionKey, sessionKey } from '../core/ids.ts';
 import { encodeKey } from '../core/session-name.ts';
+import { removeAsked } from './asked-upkeep.ts';
 import { ARCHIVE_FOLDER, byStem, keyOfFile, type StoredFile, storedFiles } from './catalog.ts';
 import type { SessionForgetting } from './forget.ts';
 import { DAMAGED_SUFFIX } from './repair.ts';
@@ -38,6 +39,7 @@ export async function deleteLeftovers(
     if (old.length > 0) await exclusively(key, () => removeAll(old));
     deleted += old.length;
     if (old.length < files.length) left.add(key);
+    else await removeAsked(folder, first.name.stem);
   }
   return { deleted, left };
 }

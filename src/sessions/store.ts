@@ -1,10 +1,20 @@
 // CONTRACT of conversation storage: append-only entries per session, loaded at a cost that depends
 // on the carried window and never on the age of the session. Passes test/contract/session-store.ts.
 
+import type { AskedPiece } from '../core/asked.ts';
 import type { EarlierQuestion, EarlierTurns } from '../core/earlier.ts';
 import type { MessageId, SessionKey, TurnId } from '../core/ids.ts';
 import type { RestorePoint } from '../core/session-restore.ts';
 import type { TranscriptEntry } from '../core/transcript.ts';
+
+/** Keeps what models were asked with, beside the conversations. */
+export interface AskedBook {
+  /**
+   * Keeps `ask` and the pieces it names, each once for a conversation, behind the turn: it returns at
+   * once and never throws, and what cannot be written is only missing when a turn is played again.
+   */
+  keep(session: SessionKey, ask: AskedPiece, pieces: () => readonly AskedPiece[]): void;
+}
 
 export interface SessionStore extends AsyncDisposable {
   /**

@@ -5,6 +5,7 @@ import { mkdir, open, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { decodeLine } from '../core/session-file.ts';
 import { formatName } from '../core/session-name.ts';
+import { purgeAsked, removeAllAsked } from './asked-upkeep.ts';
 import { ARCHIVE_FOLDER, byStem, type StoredFile, storedFiles } from './catalog.ts';
 import { removeAllExtracts, removeExtract } from './extracts.ts';
 import { orUndefined } from './file-errors.ts';
@@ -26,6 +27,7 @@ export async function purgeFiles(
     await removeExtract(workspace, name);
     await removeFile(path);
   }
+  await purgeAsked(folder, new Set(old.map(({ name }) => name.stem)), before);
   return count(old);
 }
 
@@ -60,6 +62,7 @@ export async function nukeFiles(
   await removeAllExtracts(workspace);
   await rm(join(folder, ARCHIVE_FOLDER), { recursive: true, force: true });
   await rm(join(folder, INDEX_FOLDER), { recursive: true, force: true });
+  await removeAllAsked(folder);
   return { ...count(files), sessions: byStem(files).size };
 }
 

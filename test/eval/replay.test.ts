@@ -3,12 +3,14 @@
 
 import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import sharp from 'sharp';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { configSchema } from '../../src/core/config.ts';
-import { callId, messageId, sessionKey, type TurnId, turnId } from '../../src/core/ids.ts';
+import { callId, mediaId, messageId, sessionKey, type TurnId, turnId } from '../../src/core/ids.ts';
 import type { TranscriptEntry, UserEntry } from '../../src/core/transcript.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
+import { openMediaFiles } from '../../src/media/files.ts';
 import { createJsonlSessionStore } from '../../src/sessions/jsonl.ts';
 import { callTools, type LlmRequest, say } from '../support/llm-server.ts';
 import { createEvalRig, type EvalRig } from './eval-rig.ts';
@@ -46,6 +48,12 @@ async function written(): Promise<readonly string[]> {
   }
   return found.sort();
 }
+
+const openStore = () =>
+  createJsonlSessionStore({
+    ...{ folder: rig.home.sessions, clock: systemClock, log: silentLogger },
+    policy: () => sessionPolicy,
+  });
 
 const otherwise = (requests: LlmRequest[] = []) => {
   return (request: LlmRequest) => {
@@ -101,10 +109,7 @@ describe('replay', () => {
   });
 
   it('takes up what came while a turn ran, tools that are gone, and leaves out what was broken off', async () => {
-    const store = createJsonlSessionStore({
-      ...{ folder: rig.home.sessions, clock: systemClock, log: silentLogger },
-      policy: () => sessionPolicy,
-    });
+    const store = openStore();
     const session = sessionKey('terminal:long');
     const [done, stopped] = [turnId('terminal:long#1'), turnId('terminal:long#3')];
     const at = Date.UTC(2026, 0, 15);
@@ -153,7 +158,9 @@ describe('replay', () => {
     await store[Symbol.asyncDispose]();
 
     const recorded = await rig.cli('replay', session);
-    expect(recorded.stdout).toMatch(/^turn 1 .* the same\nturn 2 .* left out: it was stopped$/);
+    expect(recorded.stdout).toMatch(
+      /^turn 1 .* the same\n {2}what it was asked with is not on record: .* all rights\nturn 2 .* left out: it was stopped$/,
+    );
     expect([recorded.code, recorded.stderr]).toEqual([
       0,
       expect.stringContaining('1 of 1 turns the same, 1 left out'),
@@ -173,6 +180,116 @@ describe('replay', () => {
       [true, false],
       [true, true],
     ]);
+  });
+
+  it('asks as it was asked then, or with a prompt, settings and images of today, and shows what differs', async () => {
+    const requests: LlmRequest[] = [];
+    rig.server.respond((request) => {
+      requests.push(request);
+      const isFirst = request.toolResults.length === 0;
+      const rules = { path: 'AGENTS.md', content: 'Obey.' };
+      return isFirst ? callTools({ name: 'write_file', arguments: rules }) : say('The code is 7.');
+    });
+    const soul = join(rig.home.workspace, 'SOUL.md');
+    await writeFile(soul, 'Speak like a monarch.');
+    const last = ['replay', SESSION, '--turn', 'last'] as const;
+    const asked = () => requests.splice(0).at(0);
+
+    const asThen = await rig.cli(...last, '--model', 'recorded');
+    expect(asThen.stdout).not.toContain('asked with');
+    // Then an owner would have been asked before rules are written.
+    expect(requests.at(-1)?.toolResults.at(-1)?.text).toContain('Nobody is asked');
+    const then = asked();
+    expect(then?.system).not.toContain('monarch');
+
+    const other = await rig.cli(...last, '--model', 'openai/other');
+    expect(other.stdout).toMatch(/- model: openai\/sim\n\s+\+ model: openai\/other/);
+    const byOther = asked();
+    expect([byOther?.system, byOther?.tools]).toEqual([then?.system, then?.tools]);
+
+    const today = await rig.cli(...last, '--prompt', 'today');
+    expect(today.stdout).toContain('    +   Speak like a monarch.\n');
+    expect(today.stdout).not.toMatch(/[-+] tool /);
+    expect(asked()?.system).toContain('Speak like a monarch.');
+
+    const file = join(rig.home.root, 'SOUL.md');
+    await writeFile(file, 'Speak like a poet.');
+    await rig.cli(...last, '--prompt', file);
+    const poetic = asked()?.system ?? '';
+    expect([poetic.includes('poet'), poetic.includes('monarch')]).toEqual([true, false]);
+
+    const written = JSON.parse(await readFile(rig.home.config, 'utf8'));
+    const path = join(rig.home.root, 'other.json');
+    const { agents } = written;
+    const defaults = { ...agents.defaults, temperature: 0.9 };
+    await writeFile(path, JSON.stringify({ ...written, agents: { ...agents, defaults } }));
+    const configured = await rig.cli(
+      ...last,
+      '--config',
+      path,
+      '--set',
+      'agents.defaults.maxTokens=77',
+    );
+    expect(configured.stdout).toContain(
+      '    - temperature: 0.7\n    + maxTokens: 77\n    + temperature: 0.9\n',
+    );
+    expect(configured.stdout).toContain('    + agents.defaults.temperature = 0.9\n');
+    const { temperature, max_tokens, max_completion_tokens } = asked()?.body ?? {};
+    expect([temperature, max_completion_tokens ?? max_tokens]).toEqual([0.9, 77]);
+
+    await rm(join(rig.home.sessions, 'asked'), { recursive: true });
+    const unknown = await rig.cli(...last, '--model', 'openai/other');
+    expect(unknown.stdout).toContain('what it was asked with is not on record');
+  });
+
+  it('shows the images of then where they are kept, and says where they are not', async () => {
+    const media = await openMediaFiles({
+      ...{ folder: rig.home.media, clock: systemClock, maxBytes: () => 1_000_000 },
+      needed: async () => new Set(),
+    });
+    const red = sharp({ create: { width: 8, height: 8, channels: 3, background: '#c00' } });
+    const pixel = await red.png().toBuffer();
+    const { id } = await media.put(pixel, { maxBytes: 1_000_000 });
+    const turn = turnId('terminal:photos#1');
+    const at = Date.UTC(2026, 0, 15);
+    const image = (of: typeof id) => ({ media: of, kind: 'image', mimeType: 'image/png' }) as const;
+    const gone = mediaId('0'.repeat(64));
+    const entries: readonly TranscriptEntry[] = [
+      {
+        role: 'user',
+        turnId: turn,
+        seq: 1,
+        text: 'What is this?',
+        media: [image(id), image(gone)],
+        at,
+      },
+      {
+        role: 'assistant',
+        turnId: turn,
+        text: 'Red',
+        toolCalls: [],
+        thinking: [],
+        model: 'openai/gpt-5',
+        at,
+      },
+      { role: 'turn_end', turnId: turn, outcome: 'answered', answers: ['Red'], throughSeq: 1, at },
+    ];
+    const store = openStore();
+    await store.append(sessionKey('terminal:photos'), entries, { durable: true });
+    await store[Symbol.asyncDispose]();
+    let shown = 0;
+    rig.server.respond(({ images }) => {
+      shown += images.length;
+      return say('Red');
+    });
+    const { stdout, stderr } = await rig.cli(
+      'replay',
+      'terminal:photos',
+      '--model',
+      'openai/gpt-5',
+    );
+    expect(stdout, stderr).toContain('images that are not kept any more: 1');
+    expect(shown).toBe(1);
   });
 
   it('says so when today the record ends otherwise, and when there is no such turn', async () => {

@@ -89,6 +89,13 @@ it('shows what is kept, hands it out, and forgets for good what a person names, 
   expect(list).toMatch(/job j\w+: phone Quasimodo/);
   expect(list).toContain('my dentist is Doctor');
   expect(list).not.toContain('I read about');
+  const asked = join(
+    home.path,
+    'sessions/asked',
+    `${encodeKey(sessionKey(`telegram:${OLGA.id}`))}.jsonl`,
+  );
+  // What a model was asked with held what is remembered.
+  expect(await readFile(asked, 'utf8')).toContain('dentist is called');
   telegram.press(OLGA.id, OLGA.id, 'Forget');
   await telegram.waitFor(() => heardBy(OLGA.id).find((text) => /^Forgotten: 2 lines/.test(text)));
   const holding: string[] = [];

@@ -7,6 +7,7 @@ import { resultIdOf } from '../../core/kept-result.ts';
 import type { AssistantEntry, ToolCall } from '../../core/transcript.ts';
 import { tokensSpent } from '../../core/turn-rounds.ts';
 import type { SignalOf } from '../../core/turn-state.ts';
+import { askedOther } from '../asked-with.ts';
 import { hasEffects } from '../take-answer.ts';
 import type { TurnContext } from '../turn-context.ts';
 import type { Cue, CueCall, Speaker } from './mode.ts';
@@ -54,6 +55,7 @@ async function record(
     throughSeq: turn.thread.throughSeq,
     at: turn.clock.now(),
     ...(usage === undefined ? {} : { usage }),
+    ...askedOther(turn, model),
   };
   await turn.thread.record([entry], { durable: hasEffects(turn, toolCalls) });
   return entry;
