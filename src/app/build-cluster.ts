@@ -9,6 +9,7 @@ import { type ClusterDesk, createClusterDesk, peerLines } from '../gateway/clust
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import { addressOf } from '../providers/local-site.ts';
+import { searchByMdns } from '../providers/mdns-search.ts';
 import { type FoundHost, findHosts } from '../providers/peer-probe.ts';
 import { PeerSet, type PeerSpec } from '../providers/peer-set.ts';
 import { vendorOf } from '../providers/vendors.ts';
@@ -51,6 +52,9 @@ async function rememberedOf({ live, store }: ClusterParts) {
   );
   return new Map([...hosts, ...had]);
 }
+
+/** For who answers a question by mDNS. */
+const LISTEN_MS = 5000;
 
 class Cluster implements BuiltCluster {
   readonly peers: PeerSet;
@@ -116,11 +120,26 @@ class Cluster implements BuiltCluster {
     const { addresses, ports, everySecs } = this.#settings.discovery;
     while (!signal.aborted) {
       const known = [...this.#ownServers(), ...this.#configured()];
-      const places = discoveryPlaces(addresses, ports).filter((place) => !known.includes(place));
+      const announced = await this.#announced(signal);
+      const all = new Set([...discoveryPlaces(addresses, ports), ...announced]);
+      const places = [...all].filter((place) => !known.includes(place));
       const found = await findHosts(places, signal);
       for (const host of found) await this.#noteFound(host);
       await this.#parts.clock.sleep(everySecs * 1000, signal).catch(() => undefined);
     }
+  }
+
+  async #announced(signal: AbortSignal): Promise<readonly string[]> {
+    const { mdns: services, ports } = this.#settings.discovery;
+    if (services.length === 0) return [];
+    const places: string[] = [];
+    const heard = new AbortController();
+    const found = (place: string) => void places.push(place);
+    const deadline = this.#parts.clock.timer(LISTEN_MS, () => heard.abort());
+    const either = AbortSignal.any([signal, heard.signal]);
+    await searchByMdns({ services, ports, found }, either);
+    deadline[Symbol.dispose]();
+    return places;
   }
 
   #configured(): readonly string[] {

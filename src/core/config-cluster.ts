@@ -8,6 +8,8 @@ import { isHomeUrl } from './home-address.ts';
 /** No dot: it stands in the paths of settings. */
 const NAME = /^[a-z0-9][a-z0-9_-]{0,63}$/;
 const MAX_PEERS = 50;
+/** RFC 6763; model servers are asked over TCP. */
+const SERVICE = /^_[a-z0-9](?:[a-z0-9-]{0,13}[a-z0-9])?\._tcp$/;
 
 const peer = z
   .strictObject({
@@ -70,6 +72,11 @@ export const clusterSchema = z
           .max(20)
           .default([])
           .describe('Besides this machine: 192.168.1.20, 192.168.1.20:8000, 192.168.1.0/24.'),
+        mdns: z
+          .array(z.string().regex(SERVICE, 'Write a type of service, like _exo._tcp'))
+          .max(5)
+          .default([])
+          .describe('Types of services that machines of one’s own nets are asked for by mDNS.'),
         ports: z.array(port).min(1).max(10).default([52_415, 1234, 8080, 1337]),
         everySecs: count(10, 86_400).default(60).describe('Wait between two rounds.'),
       })

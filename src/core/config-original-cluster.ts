@@ -26,7 +26,10 @@ export function takeCluster(original: JsonObject): {
     enabled: true,
     peers,
     ...(preferCluster === false ? { prefer: 'local' } : {}),
-    discovery: { enabled: autoDiscover !== false, ...ports },
+    discovery:
+      autoDiscover === false
+        ? { enabled: false, ...ports }
+        : { enabled: true, mdns: ['_exo._tcp'], ...ports },
   };
   return {
     raw: { ...rest, [KEY]: cluster },

@@ -194,7 +194,7 @@ test('a cluster of the original is taken over, and what it would find by itself 
   expect(configSchema.parse(raw).cluster).toMatchObject({
     ...{ enabled: true, prefer: 'peer' },
     peers: { 'peer-1': { apiBase: 'http://10.0.0.5:52415/v1', apiKey: '' } },
-    discovery: { enabled: true, addresses: [], ports: [52_415] },
+    discovery: { enabled: true, addresses: [], mdns: ['_exo._tcp'], ports: [52_415] },
   });
   expect(notes.join()).toContain('have to be confirmed');
   const off = migrateConfig({ cluster: { enabled: false, autoDiscover: true } });
