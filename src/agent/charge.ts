@@ -46,11 +46,10 @@ export function chargedMeter(
   const whatFor = { role, ...(turnId === undefined ? {} : { turnId }) };
   return {
     about: whatFor,
-    async begin(model, signal, waitedMs) {
+    async begin(model, signal, at = {}) {
       const outputTokens = maxTokens + thinkingBudget;
-      const waited = waitedMs === undefined ? {} : { waitedMs };
       const tokens = { inputTokens: inputTokens(), outputTokens };
-      const planned = { payer, model, ...whatFor, ...tokens, ...waited };
+      const planned = { payer, model, ...whatFor, ...tokens, ...at };
       const reserved = await spending.reserve(planned, signal);
       if (reserved.kind === 'refused') throw new SpendingRefusedError(reserved);
       return {

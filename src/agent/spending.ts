@@ -7,6 +7,7 @@ import type { ProviderFailure } from '../core/errors.ts';
 import { NanobotError } from '../core/errors.ts';
 import type { TurnId } from '../core/ids.ts';
 import type { TokenUsage } from '../core/transcript.ts';
+import type { TryPlace } from '../providers/provider.ts';
 
 export type PlannedCall = {
   readonly payer: Payer;
@@ -19,9 +20,7 @@ export type PlannedCall = {
   /** Estimates: the question, and the longest answer that was asked for. */
   readonly inputTokens: number;
   readonly outputTokens: number;
-  /** For a place at a local server, before the try; left out where none is needed. */
-  readonly waitedMs?: number;
-};
+} & TryPlace;
 
 export type CallEnd = (
   | { readonly kind: 'finished'; readonly usage?: TokenUsage; readonly answerTokens: number }

@@ -47,7 +47,11 @@ export async function takeAnswer(
     turn.correction.observe(call.handle.name, estimated, usage.inputTokens);
   }
   if (!call.isUnsteady) watchCache(turn, call, finished);
-  const event = { type: 'model_called' as const, model, ...(usage === undefined ? {} : { usage }) };
+  const event = {
+    ...({ type: 'model_called', model, calls: finished.toolCalls.length } as const),
+    ...(usage === undefined ? {} : { usage }),
+    ...(sentences.length === 0 ? {} : ({ isDoubted: true } as const)),
+  };
   const tokens = tokensOf(call, finished);
   const [first, ...rest] = toolCalls;
   if (first !== undefined) {

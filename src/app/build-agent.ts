@@ -61,7 +61,7 @@ export type AgentParts = {
   readonly side: SideModel;
   readonly modes: Modes;
   readonly toolServers: Pick<ToolServers, 'tools'>;
-  readonly measuring: Pick<Measuring, 'telemetry' | 'audit'>;
+  readonly measuring: Pick<Measuring, 'telemetry' | 'calls' | 'audit'>;
   maxFileBytes: SendFileDeps['limit'];
   /** Where turns are played again: what stands in for the agent's own, and no notes are drawn. */
   readonly instead?: {
@@ -168,7 +168,7 @@ export function buildAgent(
     log,
     settings: () => agentSettingsOf(live.config, workspace()),
   });
-  const observed = observedAgent(resources.use(agent), measuring.telemetry, clock);
+  const observed = observedAgent(resources.use(agent), measuring, clock);
   return {
     ...observed,
     prepare(session, chat, person) {

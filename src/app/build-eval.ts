@@ -128,7 +128,7 @@ async function openSpending(
   await spending.today();
   if (!live.config.telemetry.metricsFile) return spending;
   const metrics = openMetricsFile({ path: home.metrics, log });
-  return observedSpending(spending, metrics, clock);
+  return observedSpending(spending, (call) => metrics.record(call), clock);
 }
 
 /** @throws as `openPurse`; ProviderError where nobody serves the model */

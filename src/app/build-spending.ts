@@ -30,7 +30,7 @@ export type SpendingParts = {
   readonly store: StateStore;
   readonly bus: Pick<MessageBus, 'send'>;
   readonly sessions: Pick<SessionStore, 'load'>;
-  readonly measuring: Pick<Measuring, 'telemetry'>;
+  readonly measuring: Pick<Measuring, 'calls'>;
 };
 
 /** Where an owner is told, and by whom asked. */
@@ -74,7 +74,7 @@ export async function buildSpending(
   );
   await spending.today();
   const observed = {
-    ...observedSpending(spending, measuring.telemetry, clock),
+    ...observedSpending(spending, measuring.calls.called, clock),
     reservePaid: (...call: Parameters<PaidCalls['reservePaid']>) => spending.reservePaid(...call),
   };
   return { counted: observed, desk: createSpendingDesk(spending, settings, ownerOf, sessions) };

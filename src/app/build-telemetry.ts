@@ -10,6 +10,7 @@ import { openSpans } from '../telemetry/spans.ts';
 import type { EffectLog, MetricsPage, Telemetry } from '../telemetry/telemetry.ts';
 import type { Home } from './home.ts';
 import type { LiveConfig } from './live-config.ts';
+import { createTurnCalls, type TurnCalls } from './turn-calls.ts';
 
 /** Where the end of the audit file is kept in the store. */
 export const AUDIT_SCOPE = 'audit';
@@ -23,6 +24,8 @@ export type TelemetryParts = {
 
 export type Measuring = {
   readonly telemetry: Telemetry;
+  /** Where model calls are told of. */
+  readonly calls: TurnCalls;
   readonly audit: EffectLog;
   /** Left out where it is switched off. */
   readonly metrics?: MetricsPage;
@@ -39,12 +42,14 @@ export async function buildTelemetry(
   if (metricsFile) sinks.push(openMetricsFile({ path: home.metrics, log }));
   if (otel.endpoint !== '') sinks.push(resources.use(await openSpans(otel, { clock, log })));
   const state = store.scope(AUDIT_SCOPE);
-  return {
-    telemetry: {
-      record(record) {
-        for (const sink of sinks) sink.record(record);
-      },
+  const telemetry: Telemetry = {
+    record(record) {
+      for (const sink of sinks) sink.record(record);
     },
+  };
+  return {
+    telemetry,
+    calls: createTurnCalls(telemetry),
     audit: audit ? resources.use(openAuditFile({ path: home.audit, state, clock, log })) : SILENT,
     ...(page === undefined ? {} : { metrics: page }),
   };

@@ -116,7 +116,7 @@ export function buildWorkflows(parts: WorkflowParts): BuiltWorkflows {
     with(dispatcher, deps) {
       const own = createDispatcher({
         ...deps,
-        agent: observedAgent(workflowAgent(agent, turns), parts.measuring.telemetry, clock),
+        agent: observedAgent(workflowAgent(agent, turns), parts.measuring, clock),
         permits: createPermits(PLACES),
         settings() {
           const usual = deps.settings();

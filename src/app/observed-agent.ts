@@ -6,21 +6,31 @@ import type { AgentEvent, TurnOutcome } from '../core/event.ts';
 import type { CallId } from '../core/ids.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Telemetry, TurnRecord } from '../telemetry/telemetry.ts';
+import type { Measuring } from './build-telemetry.ts';
 
-export function observedAgent<T extends Agent>(agent: T, telemetry: Telemetry, clock: Clock): T {
+export function observedAgent<T extends Agent>(
+  agent: T,
+  { telemetry, calls }: Pick<Measuring, 'telemetry' | 'calls'>,
+  clock: Clock,
+): T {
   return {
     ...agent,
     async *run(input, context, signal) {
       const { session, turnId, chat } = input;
       const from = { at: clock.now(), started: clock.monotonic() };
       const tools = new ToolTimes({ session, turnId }, telemetry, clock);
+      const models = calls.follow(turnId);
       let outcome: TurnRecord['outcome'] = 'interrupted';
       try {
         const events = agent.run(input, context, signal);
-        const ended = yield* watched(events, (event) => tools.see(event));
+        const ended = yield* watched(events, (event) => {
+          models.see(event);
+          tools.see(event);
+        });
         outcome = ended.kind;
         return ended;
       } finally {
+        models[Symbol.dispose]();
         const durationMs = Math.round(clock.monotonic() - from.started);
         const account = accountName(chat);
         const turn = { at: from.at, durationMs, session, turnId, account, outcome };

@@ -2,13 +2,14 @@
 // side work too.
 
 import type { CallEnd, PlannedCall, SpendingGuard } from '../agent/spending.ts';
+import type { ProviderFailure } from '../core/errors.ts';
 import { sessionKeyOf } from '../core/message.ts';
 import type { Clock } from '../lib/clock.ts';
-import type { ModelCallRecord, Telemetry } from '../telemetry/telemetry.ts';
+import type { ModelCallRecord } from '../telemetry/telemetry.ts';
 
 export function observedSpending(
   spending: SpendingGuard,
-  telemetry: Telemetry,
+  called: (record: ModelCallRecord) => void,
   clock: Clock,
 ): SpendingGuard {
   return {
@@ -25,7 +26,7 @@ export function observedSpending(
           if (isOver) return;
           isOver = true;
           const durationMs = Math.round(clock.monotonic() - from.started);
-          telemetry.record({ ...recordOf(call, end), at: from.at, durationMs });
+          called({ ...recordOf(call, end), at: from.at, durationMs });
         },
       };
     },
@@ -33,12 +34,13 @@ export function observedSpending(
 }
 
 function recordOf(call: PlannedCall, end: CallEnd): Omit<ModelCallRecord, 'at' | 'durationMs'> {
-  const { payer, model, role, turnId, waitedMs } = call;
+  const { payer, model, base, role, turnId, waitedMs } = call;
   const { answerTokens, drift } = end;
   const known = {
     ...({ kind: 'model_call', role, model, answerTokens } as const),
     session: sessionKeyOf(payer.chat),
     ...(turnId === undefined ? {} : { turnId }),
+    ...(base === undefined ? {} : { base }),
     ...(waitedMs === undefined ? {} : { waitedMs }),
     ...(drift === undefined ? {} : { drift }),
   };
@@ -47,9 +49,29 @@ function recordOf(call: PlannedCall, end: CallEnd): Omit<ModelCallRecord, 'at' |
   }
   const { failure } = end;
   const httpStatus = 'status' in failure ? failure.status : undefined;
+  const detail = detailOf(failure);
   return {
     ...known,
     status: failure.kind,
     ...(httpStatus === undefined ? {} : { httpStatus }),
+    ...(detail === undefined ? {} : { detail }),
   };
+}
+
+/** Never a vendor's words: they may hold what was asked. */
+function detailOf(failure: ProviderFailure): string | undefined {
+  switch (failure.kind) {
+    case 'timeout':
+      return failure.stage;
+    case 'auth':
+      return failure.reason;
+    case 'server':
+      return failure.isLoading === true ? 'loading' : undefined;
+    case 'rate_limited':
+      return failure.retryAfterMs === undefined ? undefined : `retry in ${failure.retryAfterMs} ms`;
+    case 'context_overflow':
+      return failure.contextTokens === undefined ? undefined : `of ${failure.contextTokens} tokens`;
+    default:
+      return undefined;
+  }
 }

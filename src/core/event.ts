@@ -25,7 +25,15 @@ export type AgentEvent =
       readonly failure?: ToolFailureKind;
       readonly preview: string;
     }
-  | { readonly type: 'model_called'; readonly model: string; readonly usage?: TokenUsage }
+  | {
+      readonly type: 'model_called';
+      readonly model: string;
+      readonly usage?: TokenUsage;
+      /** Tool calls it asked for, run or not. */
+      readonly calls: number;
+      /** It says that something was done which no tool did. */
+      readonly isDoubted?: true;
+    }
   /** A sentence for the person about the turn itself, e.g. that the model is being retried. */
   | { readonly type: 'notice'; readonly text: string };
 

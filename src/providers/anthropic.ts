@@ -12,6 +12,7 @@ import type { CallDeadline } from './call-deadline.ts';
 import type { LLMProvider, ModelRequest } from './provider.ts';
 import type { ProviderDeps } from './provider-deps.ts';
 import { openShowing, type ShownImages } from './seen-images.ts';
+import { basedAt } from './shown-address.ts';
 import { LIBRARY_TIMEOUT_MS, streamCall } from './stream-call.ts';
 
 type MessageStream = AsyncIterable<RawMessageStreamEvent>;
@@ -80,6 +81,7 @@ export function createAnthropicProvider(deps: ProviderDeps): LLMProvider {
 
   return {
     name: vendor.name,
+    ...basedAt(apiBase),
     stream(request, signal) {
       const reader = new AnthropicReader(request);
       return streamCall(deps, {

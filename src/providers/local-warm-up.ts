@@ -8,6 +8,7 @@ import type { Clock } from '../lib/clock.ts';
 import type { Place } from './local-gate.ts';
 import { askLocal, isOk, type LocalAddress, type LocalAnswer } from './local-http.ts';
 import type { CallMeter, MeteredTry } from './provider.ts';
+import { basedAt } from './shown-address.ts';
 
 export type WarmUp = {
   /** Undefined: nobody is there to account for it, and it costs nothing. */
@@ -50,7 +51,10 @@ async function tryOnce(
   let attempt: MeteredTry | undefined;
   try {
     const name = localModelName(server, model);
-    attempt = await meter?.begin(name, signal, place.waitedMs);
+    attempt = await meter?.begin(name, signal, {
+      ...basedAt(server.apiBase),
+      waitedMs: place.waitedMs,
+    });
     const answer = await askLocal(server, { ...askFor(server.vendor, model) }, signal);
     attempt?.end(endOf(answer));
     return answer;

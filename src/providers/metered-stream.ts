@@ -20,7 +20,10 @@ export async function* meteredStream(
   signal: AbortSignal,
 ): AsyncGenerator<ModelEvent, void, void> {
   if (meter === undefined) return yield* provider.stream(request, signal);
-  const attempt = await meter.begin(name, signal, waitedMs);
+  const attempt = await meter.begin(name, signal, {
+    ...(provider.base === undefined ? {} : { base: provider.base }),
+    ...(waitedMs === undefined ? {} : { waitedMs }),
+  });
   let answerChars = 0;
   let end: TryEnd = { kind: 'failed', failure: { kind: 'cancelled' }, answerChars };
   try {

@@ -10,6 +10,7 @@ import { OpenaiReader } from './openai-stream.ts';
 import type { LLMProvider, ModelRequest } from './provider.ts';
 import type { ProviderDeps } from './provider-deps.ts';
 import { openShowing } from './seen-images.ts';
+import { basedAt } from './shown-address.ts';
 import { LIBRARY_TIMEOUT_MS, streamCall } from './stream-call.ts';
 
 export function createOpenaiProvider(deps: ProviderDeps): LLMProvider {
@@ -54,6 +55,7 @@ export function createOpenaiProvider(deps: ProviderDeps): LLMProvider {
 
   return {
     name: vendor.name,
+    ...basedAt(apiBase),
     stream(request, signal) {
       const reader = new OpenaiReader(request, vendor.quirks);
       return streamCall(deps, {

@@ -54,6 +54,8 @@ export type ModelEvent =
 
 export interface LLMProvider {
   readonly name: string;
+  /** Address of the server, without credentials; left out where none is asked. */
+  readonly base?: string;
   /** Streams one completion; ends with exactly one `finished` or throws ProviderError. */
   stream(request: ModelRequest, signal: AbortSignal): AsyncIterable<ModelEvent>;
 }
@@ -63,11 +65,17 @@ export interface CallMeter {
   /** What the log calls each try by: what it is for, and in which turn. */
   readonly about: { readonly role: string; readonly turnId?: TurnId };
   /**
-   * Before a try of this model, by its name with prefix; `waitedMs`: for a place at a local server,
-   * before the try began. @throws where it must not be made
+   * Before a try of this model, by its name with prefix. @throws where it must not be made
    */
-  begin(model: string, signal: AbortSignal, waitedMs?: number): Promise<MeteredTry>;
+  begin(model: string, signal: AbortSignal, at?: TryPlace): Promise<MeteredTry>;
 }
+
+export type TryPlace = {
+  /** As of the provider. */
+  readonly base?: string;
+  /** For a place at a local server, before the try began; left out where none was needed. */
+  readonly waitedMs?: number;
+};
 
 export interface MeteredTry {
   /** The longest answer this try may ask for. */

@@ -67,16 +67,19 @@ class MetricsFile implements Telemetry {
 /** Names as others have them in such files. */
 function lineOf(record: ModelCallRecord) {
   const { at, durationMs, role, session, turnId, model, status, httpStatus, usage } = record;
+  const { base, detail, answer } = record;
   return {
     timestamp: new Date(at).toISOString(),
     ...(turnId === undefined ? {} : { request_id: turnId }),
     session,
     role,
     model,
+    ...(base === undefined ? {} : { provider_base: base }),
     elapsed_ms: durationMs,
     ...(record.waitedMs === undefined ? {} : { waited_ms: record.waitedMs }),
     status,
     ...(httpStatus === undefined ? {} : { http_status: httpStatus }),
+    ...(detail === undefined ? {} : { error_detail: detail }),
     ...(usage === undefined
       ? { completion_tokens_estimated: record.answerTokens }
       : {
@@ -89,6 +92,13 @@ function lineOf(record: ModelCallRecord) {
       : {
           anti_drift_score: record.drift.score,
           anti_drift_signals: record.drift.signals,
+        }),
+    ...(answer === undefined
+      ? {}
+      : {
+          tool_calls_requested: answer.requested,
+          tool_calls_executed: answer.executed,
+          validation_result: answer.isDoubted ? 'unsupported_claim' : 'ok',
         }),
   };
 }

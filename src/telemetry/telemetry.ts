@@ -23,10 +23,14 @@ export type ModelCallRecord = Timed & {
   readonly turnId?: TurnId;
   /** With its prefix. */
   readonly model: string;
+  /** Address of the server that was asked, without credentials; left out where none is. */
+  readonly base?: string;
   /** `ok`, or the kind of failure. */
   readonly status: string;
   /** As the vendor's service said. */
   readonly httpStatus?: number;
+  /** What more is known of the failure, in words of ours. */
+  readonly detail?: string;
   readonly usage?: TokenUsage;
   /** For a place at a local server, before it began; no part of `durationMs`. */
   readonly waitedMs?: number;
@@ -34,6 +38,14 @@ export type ModelCallRecord = Timed & {
   readonly answerTokens: number;
   /** Of a model that is watched for it. */
   readonly drift?: Drift;
+  /** Of a call that went on with a turn. */
+  readonly answer?: {
+    /** Tool calls that were asked for, and those of them that were run, not refused. */
+    readonly requested: number;
+    readonly executed: number;
+    /** It said that something was done which no tool did. */
+    readonly isDoubted: boolean;
+  };
 };
 
 export type ToolCallRecord = Timed & {

@@ -23,7 +23,7 @@ it('leaves out the wait for a place, counts the speed behind the first piece, an
     capabilities: capabilitiesOf({ name: 'ollama/slow', local: true, overrides: [] }),
     async *stream({ tools }, signal, meter) {
       await clock.advance(WAIT_MS);
-      await meter?.begin('ollama/slow', signal, WAIT_MS);
+      await meter?.begin('ollama/slow', signal, { waitedMs: WAIT_MS });
       await clock.advance(FIRST_MS);
       yield { type: 'text', delta: 'So' };
       await clock.advance(REST_MS);

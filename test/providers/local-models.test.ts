@@ -249,8 +249,8 @@ describe('a call of a local model', () => {
 function watchingMeter(seen: unknown[]): CallMeter {
   return {
     about: { role: 'test' },
-    async begin(_model, _signal, waitedMs) {
-      seen.push(waitedMs);
+    async begin(_model, _signal, at) {
+      seen.push(at?.waitedMs);
       return { maxTokens: 100, end: () => undefined };
     },
   };

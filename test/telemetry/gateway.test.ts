@@ -61,6 +61,7 @@ it('one turn is found by one id wherever the gateway keeps account of it', async
     callTools(
       { name: 'write_file', arguments: { path: 'list.txt', content: 'milk' } },
       { name: 'read_file', arguments: { path: 'nothing.txt' } },
+      { name: 'no_such_tool', arguments: {} },
     ),
     say('It is in list.txt.'),
   );
@@ -115,6 +116,9 @@ it('one turn is found by one id wherever the gateway keeps account of it', async
   expect(turn).toMatch(/^terminal:list#\d+$/);
   expect(calls.every((call) => call.request_id === turn && call.role === 'turn')).toBe(true);
   expect(calls[0].http_status).toBe(503);
+  expect(calls.every(({ provider_base: base }) => base === model.openaiBase)).toBe(true);
+  expect(calls[1]).toMatchObject({ tool_calls_requested: 3, tool_calls_executed: 2 });
+  expect(calls[2]).toMatchObject({ tool_calls_requested: 0, validation_result: 'ok' });
 
   const audit = await jsonLines(home.audit);
   expect(

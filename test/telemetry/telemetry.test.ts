@@ -23,6 +23,8 @@ const TURN = { session: sessionKey('telegram:42'), turnId: turnId('telegram:42#7
 const CALL: ModelCallRecord = {
   ...{ kind: 'model_call', at: AT, durationMs: 1500, role: 'turn', ...TURN },
   ...{ model: 'anthropic/sim', status: 'ok', answerTokens: 9 },
+  base: 'https://models.test/v1',
+  answer: { requested: 3, executed: 2, isDoubted: false },
   usage: { inputTokens: 100, outputTokens: 10, cachedTokens: 60 },
 };
 const ACCOUNT = accountName({ channel: 'telegram', account: 'default' } as never);
@@ -63,6 +65,8 @@ describe('metrics.jsonl', () => {
         ...{ timestamp: '2026-01-15T12:00:00.000Z', request_id: 'telegram:42#7', role: 'turn' },
         ...{ session: 'telegram:42', model: 'anthropic/sim', elapsed_ms: 1500, status: 'ok' },
         ...{ prompt_tokens: 100, cached_tokens: 60, completion_tokens: 10 },
+        ...{ tool_calls_requested: 3, tool_calls_executed: 2, validation_result: 'ok' },
+        provider_base: 'https://models.test/v1',
       },
       expect.objectContaining({ role: 'compaction', status: 'rate_limited', http_status: 429 }),
     ]);

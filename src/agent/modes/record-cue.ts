@@ -21,12 +21,13 @@ export async function* recordCue(
   cue: Exclude<Cue, { readonly kind: 'main' }>,
 ): AsyncGenerator<AgentEvent, Decided, void> {
   const { usage, model } = cue.by;
+  const used = usage === undefined ? {} : { usage };
   if (cue.kind === 'answer') {
     // Without words the turn simply ends, e.g. behind a question to the person.
     if (cue.text === '') return { type: 'spoken', tokens: 0 };
     const entry = await record(turn, cue.by, cue.text, []);
     yield { type: 'text_delta', text: cue.text };
-    yield { type: 'model_called', model, ...(usage === undefined ? {} : { usage }) };
+    yield { type: 'model_called', model, calls: 0, ...used };
     return { type: 'spoken', tokens: tokensSpent([entry]) };
   }
   const [first, ...rest] = cue.calls;
@@ -35,7 +36,7 @@ export async function* recordCue(
     ...rest.map((call, at) => named(turn, call, at + 1)),
   ] as const;
   const entry = await record(turn, cue.by, '', calls);
-  yield { type: 'model_called', model, ...(usage === undefined ? {} : { usage }) };
+  yield { type: 'model_called', model, calls: calls.length, ...used };
   return { type: 'decided', calls, tokens: tokensSpent([entry]) };
 }
 
