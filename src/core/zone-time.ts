@@ -57,6 +57,7 @@ export function describeTime(atMs: number, timeZone: string): string | undefined
 }
 
 export function isTimeZone(name: string): boolean {
+  if (name === '') return true;
   try {
     formatterOf(DAY, name);
     return true;

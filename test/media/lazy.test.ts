@@ -1,5 +1,5 @@
 // What a gateway loads before anybody sent a file: its start must not wait for readers of documents
-// and images, and while it sees none it must not pay for them in memory.
+// and images or for Node's own fetch, and while it needs none it must not pay for them in memory.
 
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
@@ -9,6 +9,7 @@ const ROOT = join(import.meta.dirname, '../..');
 const LOADED_LATER = [
   ...['sharp', 'unpdf', 'mammoth', 'read-excel-file', 'fflate', 'file-type'],
   ...['undici', 'jsdom', 'openai', '@anthropic-ai/sdk'],
+  'internal/deps/undici/undici',
 ];
 const LIST_LOADED = `
   const loaded = new Set();
@@ -21,10 +22,12 @@ const LIST_LOADED = `
     },
   });
   await import('./src/app/compose.ts');
+  await import('./src/channels/telegram/telegram.ts');
+  for (const builtin of process.moduleLoadList) loaded.add(builtin.split(' ').at(-1));
   console.log(JSON.stringify([...loaded]));
 `;
 
-it('loads no reader of documents, images or pages with the gateway', () => {
+it('loads no reader of documents, images or pages and no fetch with the gateway', () => {
   const output = execFileSync(process.execPath, ['--input-type=module', '-e', LIST_LOADED], {
     cwd: ROOT,
     encoding: 'utf8',

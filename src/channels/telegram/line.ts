@@ -1,15 +1,11 @@
 // The connection to a Bot API server: requests that know whether they can have arrived, kept alive,
 // each held to a deadline. The bot's token is part of every address, so none gets into an error.
 
-import {
-  type ClientRequest,
-  Agent as HttpAgent,
-  request as httpRequest,
-  type IncomingMessage,
-} from 'node:http';
+import type { ClientRequest, IncomingMessage } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import { ChannelError, NEVER } from '../../core/errors.ts';
 import type { Clock } from '../../lib/clock.ts';
+import { nodeHttp } from '../../lib/node-http.ts';
 import { BotCallError } from './failures.ts';
 import { fieldsOf, integerOf, parseJson } from './fields.ts';
 
@@ -46,8 +42,8 @@ export function openLine({ token, apiRoot, clock }: LineOptions): Line {
   const root = parseRoot(apiRoot);
   const isTls = root.protocol === 'https:';
   const agentOptions = { keepAlive: true, timeout: IDLE_SOCKET_MS };
-  const agent = isTls ? new HttpsAgent(agentOptions) : new HttpAgent(agentOptions);
-  const request = isTls ? httpsRequest : httpRequest;
+  const agent = isTls ? new HttpsAgent(agentOptions) : new nodeHttp.Agent(agentOptions);
+  const request = isTls ? httpsRequest : nodeHttp.request;
   const hostname = root.hostname.replace(/^\[|\]$/g, '');
   const target = { hostname, port: root.port, agent };
   const base = root.pathname.replace(/\/+$/, '');
