@@ -14,12 +14,13 @@ import {
   ASKED_FOLDER,
   ASKED_SUFFIX,
   type AskedLine,
+  askedLine,
   askedPath,
   encodeAsked,
   readAskedLines,
   writeAskedLines,
 } from './asked-lines.ts';
-import { orUndefined } from './file-errors.ts';
+import { hasErrorCode, orUndefined } from './file-errors.ts';
 import { ofChats } from './forget.ts';
 import { stemOf } from './stem.ts';
 import type { AskedBook } from './store.ts';
@@ -42,6 +43,8 @@ export interface AskedFiles extends AskedBook, AsyncDisposable {
 type Known = {
   /** Kept whole, the newest first. */
   readonly asks: readonly string[];
+  /** All that the file holds, in one text: a list of them would take several times the memory. */
+  readonly prints: string;
   readonly checkedAt: number;
   /** Of the file, bytes. */
   readonly size: number;
@@ -52,6 +55,7 @@ const MAX_KNOWN = 2000;
 const MAX_ASKS = 4;
 /** Nobody purges what is younger. */
 const CHECK_MS = 60_000;
+const MAX_MASKED = 200;
 /** What a process that was killed while rewriting left beside a file. */
 const TORN = /^\.(.+)\.jsonl\.[0-9a-f-]{36}\.tmp$/;
 
@@ -62,6 +66,9 @@ class AskedFilesBook implements AskedFiles {
   readonly #lanes = createLanes();
   readonly #known = new Map<SessionKey, Known>();
   readonly #running = new Set<Promise<void>>();
+  /** JSON of texts, by their prints. */
+  readonly #masked = new Map<string, string>();
+  #maskedAt = 0;
 
   constructor(deps: AskedFilesDeps) {
     this.#deps = deps;
@@ -109,38 +116,65 @@ class AskedFilesBook implements AskedFiles {
     const path = askedPath(folder, stem);
     const before = (await stat(path).catch(orUndefined('ENOENT')))?.size ?? 0;
     const known = this.#known.get(session);
-    const asks = known?.size === before ? known.asks : [];
-    if (asks.includes(ask.print)) return this.#note(session, asks, before);
-    const lines = (await readAskedLines(path)) ?? [];
-    const there = new Set(lines.map(({ print }) => print));
-    const at = clock.now();
+    const isAsLeft = known !== undefined && known.size === before;
+    const asks = isAsLeft ? known.asks : [];
+    if (isAsLeft && asks.includes(ask.print)) return this.#note(session, known);
+    const there = isAsLeft ? known.prints : printsOf(await linesIn(path, before));
     const wanted = new Map([...pieces(), ask].map((piece) => [piece.print, piece]));
-    const missing = [...wanted.values()]
-      .filter(({ print }) => !there.has(print))
-      .map(({ print, text }) => ({ print, at, text: redact(text) }));
+    const missing = [...wanted.values()].filter(({ print }) => !there.includes(print));
     // A line that was torn ends where this one begins.
-    const data = missing.length === 0 ? '' : `\n${missing.map(encodeAsked).join('')}`;
+    const data = missing.length === 0 ? '' : `\n${this.#encoded(missing)}`;
     const size = before + Buffer.byteLength(data);
     if (size > maxBytes) {
-      await writeAskedLines(path, halved([...lines, ...missing], wanted, maxBytes / 2));
+      const at = clock.now();
+      const now = missing.map(({ print, text }) => ({ print, at, text: redact(text) }));
+      const all = [...(await linesIn(path, before)), ...now];
+      await writeAskedLines(path, halved(all, wanted, maxBytes / 2));
       this.#known.delete(session);
       return;
     }
     if (data !== '') await appendTo(path, data);
-    this.#note(session, [ask.print, ...asks].slice(0, MAX_ASKS), size);
+    const prints = [there, printsOf(missing)].join(' ');
+    this.#note(session, { asks: [ask.print, ...asks].slice(0, MAX_ASKS), prints, size });
   }
 
-  #note(session: SessionKey, asks: readonly string[], size: number): void {
+  /** What many conversations are asked with is masked once, or again after a while: secrets change. */
+  #encoded(pieces: readonly AskedPiece[]): string {
+    const { clock, redact } = this.#deps;
+    const at = clock.now();
+    if (at - this.#maskedAt > CHECK_MS || this.#masked.size > MAX_MASKED) {
+      this.#masked.clear();
+      this.#maskedAt = at;
+    }
+    const lines = pieces.map(({ print, text }) => {
+      const json = this.#masked.get(print) ?? JSON.stringify(redact(text));
+      this.#masked.set(print, json);
+      return askedLine({ print, at }, json);
+    });
+    return lines.join('');
+  }
+
+  #note(session: SessionKey, known: Omit<Known, 'checkedAt'>): void {
     this.#known.delete(session);
-    this.#known.set(session, { asks, size, checkedAt: this.#deps.clock.now() });
+    this.#known.set(session, { ...known, checkedAt: this.#deps.clock.now() });
     const [oldest] = this.#known.keys();
     if (this.#known.size > MAX_KNOWN && oldest !== undefined) this.#known.delete(oldest);
   }
 }
 
+const printsOf = (pieces: readonly Pick<AskedPiece, 'print'>[]) =>
+  pieces.map(({ print }) => print).join(' ');
+
+const linesIn = async (path: string, size: number) =>
+  size === 0 ? [] : ((await readAskedLines(path)) ?? []);
+
 async function appendTo(path: string, data: string): Promise<void> {
-  await mkdir(dirname(path), { recursive: true, mode: 0o700 });
-  await appendFile(path, data, { mode: 0o600 });
+  const write = () => appendFile(path, data, { mode: 0o600 });
+  await write().catch(async (error: unknown) => {
+    if (!hasErrorCode(error, 'ENOENT')) throw error;
+    await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+    await write();
+  });
 }
 
 /** What is wanted now, behind the newest of the others. */

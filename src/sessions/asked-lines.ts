@@ -21,8 +21,11 @@ export type AskedLine = AskedPiece & { readonly at: number };
 export const askedPath = (sessions: string, stem: string) =>
   join(sessions, ASKED_FOLDER, `${stem}${ASKED_SUFFIX}`);
 
-export const encodeAsked = ({ print, at, text }: AskedLine) =>
-  `${JSON.stringify({ print, at: isoTime(at), text })}\n`;
+export const encodeAsked = (line: AskedLine) => askedLine(line, JSON.stringify(line.text));
+
+/** `json`: the text, encoded already. */
+export const askedLine = ({ print, at }: Omit<AskedLine, 'text'>, json: string) =>
+  `{"print":${JSON.stringify(print)},"at":"${isoTime(at)}","text":${json}}\n`;
 
 /** Undefined where there is no such file. */
 export async function readAskedLines(path: string): Promise<readonly AskedLine[] | undefined> {
