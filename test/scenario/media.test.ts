@@ -5,46 +5,24 @@ import { join } from 'node:path';
 import sharp from 'sharp';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { docx, pdf } from '../media/documents.ts';
-import { type BotApi, startBotApi } from '../support/bot-api.ts';
-import { makeTestHome, type TestHome } from '../support/gateway-process.ts';
-import { callTools, type LlmServer, say, startLlmServer } from '../support/llm-server.ts';
+import { callTools, say } from '../support/llm-server.ts';
+import { startTelegramWorld } from '../support/telegram-world.ts';
 
 const ALICE = 700;
 
-let telegram: BotApi;
-let model: LlmServer;
-let home: TestHome;
-
-beforeAll(async () => {
-  telegram = await startBotApi();
-  model = await startLlmServer({ respond: () => say('Seen.') });
-  home = await makeTestHome({
+const world = await startTelegramWorld({
+  respond: () => say('Seen.'),
+  channel: { allowFrom: ['*'] },
+  config: {
     agents: { defaults: { model: 'openai/gpt-5' } },
-    providers: { openai: { apiKey: 'sk-media', apiBase: model.openaiBase } },
-    channels: {
-      telegram: {
-        enabled: true,
-        token: telegram.token,
-        apiRoot: telegram.apiRoot,
-        allowFrom: ['*'],
-      },
-    },
-    gateway: { port: 0 },
-    coalesce: { quietMs: 50 },
     media: { maxInlineChars: 80, blindModels: ['openai/blind-1'] },
-  });
-  await home.start();
+  },
 });
+const { telegram, model, home } = world;
+afterAll(() => world[Symbol.asyncDispose]());
 
 afterEach(() => {
-  expect(telegram.violations).toEqual([]);
   expect(model.complaints).toEqual([]);
-});
-
-afterAll(async () => {
-  await home[Symbol.asyncDispose]();
-  await telegram[Symbol.asyncDispose]();
-  await model[Symbol.asyncDispose]();
 });
 
 const photoOf = (background: string) =>
@@ -197,7 +175,7 @@ describe('a file that is too long to be shown', () => {
 
   beforeAll(async () => {
     const orders = Array.from({ length: 2000 }, (_, id) => ({ id, note: `order ${id}` }));
-    await writeFile(join(home.path, 'workspace', 'orders.json'), JSON.stringify({ orders }));
+    await writeFile(world.file('orders.json'), JSON.stringify({ orders }));
   });
 
   it('is summed up, read on where it matters, and only in its own conversation', async () => {

@@ -2,23 +2,14 @@
 // Telegram gets of it.
 
 import { expect, it } from 'vitest';
-import { startBotApi } from '../support/bot-api.ts';
-import { makeTestHome } from '../support/gateway-process.ts';
-import { echo, startLlmServer } from '../support/llm-server.ts';
+import { echo } from '../support/llm-server.ts';
+import { startTelegramWorld } from '../support/telegram-world.ts';
 
 const EVE = 701;
 
 it('a stranger who is let in on the page is answered, and known from then on', async () => {
-  await using telegram = await startBotApi();
-  await using model = await startLlmServer({ respond: echo });
-  await using home = await makeTestHome({
-    agents: { defaults: { model: 'openai/sim-1' } },
-    providers: { openai: { apiKey: 'sk-scenario-secret-key', apiBase: model.openaiBase } },
-    channels: { telegram: { enabled: true, token: telegram.token, apiRoot: telegram.apiRoot } },
-    gateway: { port: 0 },
-    coalesce: { quietMs: 50 },
-  });
-  await using gateway = await home.start();
+  await using world = await startTelegramWorld({ respond: echo });
+  const { telegram, model, gateway } = world;
   const headers = { ...gateway.credentials, 'content-type': 'application/json' };
   const view = async () => (await fetch(`${gateway.address}/api/people`, { headers })).json();
   telegram.say(EVE, 'please say nonce-in');

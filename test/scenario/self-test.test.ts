@@ -1,58 +1,29 @@
 // `nanobot selftest --live` beside the whole program and a simulated Telegram: what is said, what the
 // chat sees, and with what the command leaves.
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { runNanobot } from '../cli/run-nanobot.ts';
-import { type BotApi, startBotApi } from '../support/bot-api.ts';
-import { makeTestHome, type TestHome } from '../support/gateway-process.ts';
-import { echo, type LlmServer, startLlmServer } from '../support/llm-server.ts';
+import { echo } from '../support/llm-server.ts';
+import { startTelegramWorld } from '../support/telegram-world.ts';
 
 const OWNER = 700;
 
-let telegram: BotApi;
-let model: LlmServer;
-let home: TestHome;
+const world = await startTelegramWorld({ respond: echo });
+const { telegram, model, home } = world;
+afterAll(() => world[Symbol.asyncDispose]());
 
 const selfTest = (...flags: readonly string[]) =>
   runNanobot(['selftest', '--live', ...flags], { home: home.path });
 
-beforeAll(async () => {
-  telegram = await startBotApi();
-  model = await startLlmServer({ respond: echo });
-  home = await makeTestHome({
-    agents: { defaults: { model: 'openai/sim-1' } },
-    providers: { openai: { apiKey: 'sk-scenario-secret-key', apiBase: model.openaiBase } },
-    channels: {
-      telegram: { enabled: true, token: telegram.token, apiRoot: telegram.apiRoot },
-    },
-    gateway: { port: 0 },
-    coalesce: { quietMs: 150 },
-  });
-});
-
-afterAll(async () => {
-  await home[Symbol.asyncDispose]();
-  await telegram[Symbol.asyncDispose]();
-  await model[Symbol.asyncDispose]();
-});
-
 describe('the live self-test', () => {
-  it('says how to start a gateway where none runs, and does nothing without --live', async () => {
-    const { code, stderr } = await selfTest();
-    expect([code, stderr]).toEqual([6, expect.stringContaining('nanobot gateway')]);
-    expect((await runNanobot(['selftest'], { home: home.path })).code).toBe(2);
-  });
-
   it('needs an owner’s chat, then sends a message there and takes it away, and no model hears of it', async () => {
-    await using gateway = await home.start();
     const alone = await selfTest();
     expect(alone.code).toBe(1);
     expect(alone.stdout).toMatch(/^web +passed +answered \d+ ms$/m);
     expect(alone.stdout).toMatch(/^telegram +FAILED/m);
     expect(alone.stdout).toContain('Write to the agent there once');
 
-    const approve = ['pair', 'approve', 'telegram', String(OWNER), '--role', 'owner'];
-    expect((await runNanobot(approve, { home: home.path })).code).toBe(0);
+    await world.nanobot('pair', 'approve', 'telegram', String(OWNER), '--role', 'owner');
     telegram.say(OWNER, 'please say nonce-hello');
     expect((await telegram.nextMessage(OWNER)).text).toBe('nonce-hello');
     const asked = model.requests.length;
@@ -85,7 +56,12 @@ describe('the live self-test', () => {
     expect(refused.stdout).toContain('nanobot channels restart telegram');
     expect(refused.stderr).toContain('failed: telegram');
     expect(model.requests.length).toBe(asked);
-    expect(telegram.violations).toEqual([]);
-    expect(await gateway.stop()).toBe(0);
+    expect(await world.gateway.stop()).toBe(0);
+  });
+
+  it('says how to start a gateway where none runs, and does nothing without --live', async () => {
+    const { code, stderr } = await selfTest();
+    expect([code, stderr]).toEqual([6, expect.stringContaining('nanobot gateway')]);
+    expect((await runNanobot(['selftest'], { home: home.path })).code).toBe(2);
   });
 });

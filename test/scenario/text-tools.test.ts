@@ -3,17 +3,30 @@
 
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type BotApi, startBotApi } from '../support/bot-api.ts';
-import { makeTestHome, type TestHome } from '../support/gateway-process.ts';
-import { type LlmServer, say, startLlmServer } from '../support/llm-server.ts';
+import { afterAll, describe, expect, it } from 'vitest';
+import { say, startLlmServer } from '../support/llm-server.ts';
+import { startTelegramWorld } from '../support/telegram-world.ts';
 
 const PERSON = 910;
 
-let telegram: BotApi;
-let inText: LlmServer;
-let printing: LlmServer;
-let home: TestHome;
+const inText = await startLlmServer({ template: 'no tools', models: ['gemma3:4b'] });
+const printing = await startLlmServer({ models: ['qwen3-8b'] });
+const world = await startTelegramWorld({
+  channel: { allowFrom: [`${PERSON}`] },
+  config: {
+    agents: { defaults: { model: 'ollama/gemma3:4b' } },
+    providers: {
+      ollama: { apiBase: inText.openaiBase },
+      lmstudio: { apiBase: printing.openaiBase },
+    },
+  },
+});
+const { telegram, home } = world;
+afterAll(async () => {
+  await world[Symbol.asyncDispose]();
+  await inText[Symbol.asyncDispose]();
+  await printing[Symbol.asyncDispose]();
+});
 
 const bot = () => {
   const { messages, deleted } = telegram.chat(PERSON);
@@ -21,31 +34,6 @@ const bot = () => {
 };
 const hears = (pattern: RegExp) => telegram.waitFor(() => bot().find((text) => pattern.test(text)));
 const json = (value: unknown) => say(JSON.stringify(value));
-
-beforeAll(async () => {
-  telegram = await startBotApi();
-  inText = await startLlmServer({ template: 'no tools', models: ['gemma3:4b'] });
-  printing = await startLlmServer({ models: ['qwen3-8b'] });
-  const { token, apiRoot } = telegram;
-  home = await makeTestHome({
-    agents: { defaults: { model: 'ollama/gemma3:4b' } },
-    providers: {
-      ollama: { apiBase: inText.openaiBase },
-      lmstudio: { apiBase: printing.openaiBase },
-    },
-    channels: { telegram: { enabled: true, token, apiRoot, allowFrom: [`${PERSON}`] } },
-    gateway: { port: 0 },
-    coalesce: { quietMs: 30 },
-  });
-  await home.start();
-});
-
-afterAll(async () => {
-  await home[Symbol.asyncDispose]();
-  await telegram[Symbol.asyncDispose]();
-  await inText[Symbol.asyncDispose]();
-  await printing[Symbol.asyncDispose]();
-});
 
 describe('tools in text', () => {
   it('a model without tool calling makes a plan, is corrected, and answers', async () => {
