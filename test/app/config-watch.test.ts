@@ -1,6 +1,6 @@
 // A running gateway notices what becomes of its configuration file.
 
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
@@ -22,7 +22,7 @@ let next: () => Promise<Seen>;
 
 beforeEach(async () => {
   home = homeOf({ NANOBOT_HOME: await mkdtemp(join(tmpdir(), 'nanobot-watch-')) });
-  await writeFile(home.config, '{"version":1}');
+  await put('{"version":1}');
   stop = new AbortController();
   const seen: Seen[] = [];
   let wake = () => {};
@@ -52,6 +52,12 @@ beforeEach(async () => {
   );
 });
 
+/** In one step: a look between two steps would see a file that is empty. */
+async function put(text: string): Promise<void> {
+  await writeFile(`${home.config}.new`, text);
+  await rename(`${home.config}.new`, home.config);
+}
+
 afterEach(async () => {
   stop.abort();
   await watching;
@@ -65,11 +71,11 @@ test('a change is told once, with what it asks for, and an invalid or missing fi
     channels: [],
     gateway: [],
   });
-  await writeFile(home.config, '{"version":1,');
+  await put('{"version":1,');
   expect((await next()).error?.problems[0]).toMatchObject({ line: 1 });
   await rm(home.config);
   expect((await next()).error?.problems[0]?.problem).toContain('gone');
-  await writeFile(home.config, '{"version":1,"channels":{"telegram":{"streaming":false}}}');
+  await put('{"version":1,"channels":{"telegram":{"streaming":false}}}');
   // Compared with the last file that loaded, not with the broken one.
   expect((await next()).change).toEqual({
     nextTurn: ['channels.telegram.allowFrom'],

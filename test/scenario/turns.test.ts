@@ -51,6 +51,18 @@ describe('a message that fails every time', () => {
   });
 });
 
+describe('rapid messages', () => {
+  it('are one question that says when each part came', async () => {
+    const { telegram, model } = await start({ coalesce: { quietMs: 3000 } });
+    for (const text of ['first nonce-a', 'second nonce-b', 'third nonce-c']) {
+      telegram.say(PERSON, text);
+    }
+    expect(await botSays(PERSON, /nonce-/)).toBe('nonce-a nonce-b nonce-c');
+    expect(model.requests).toHaveLength(1);
+    expect(model.requests[0]?.lastUserText).toMatch(/first nonce-a\s+\[\+\d+ms\] second nonce-b/);
+  });
+});
+
 describe('a speculative answer', () => {
   it('is begun at once and begun again with what follows', async () => {
     const { telegram, model } = await start({ coalesce: { mode: 'speculative', quietMs: 3000 } });
