@@ -114,8 +114,7 @@ function innerPlan({ summary, nodes, raw }: View, limits: LosslessLimits): NodeP
   const isTooMuch = textTokens(textOfNodes(nodes)) > limits.nodesTokens;
   if (summary === undefined || nodes.length < 2) return undefined;
   if (!isTooMuch && nodes.length <= MAX_NODES) return undefined;
-  const at = nodes.findIndex((_, index) => isRun(nodes.slice(index, index + FAN)));
-  const run = nodes.slice(Math.max(0, at), Math.max(0, at) + FAN);
+  const run = lowestRun(nodes);
   return {
     ...staysOmitted(summary),
     covered: [summary],
@@ -126,8 +125,15 @@ function innerPlan({ summary, nodes, raw }: View, limits: LosslessLimits): NodeP
   };
 }
 
-const isRun = (run: readonly SummaryNode[]) =>
-  run.length === FAN && run.every(({ level }) => level === run[0]?.level);
+/** Neighbours whose highest is the lowest: old words are not summed up again with each new node. */
+function lowestRun(nodes: readonly SummaryNode[]): readonly SummaryNode[] {
+  const runs = nodes.flatMap((_, at) =>
+    at === 0 || at + FAN <= nodes.length ? [nodes.slice(at, at + FAN)] : [],
+  );
+  return runs.reduce((best, run) => (highest(run) < highest(best) ? run : best));
+}
+
+const highest = (run: readonly SummaryNode[]) => Math.max(...run.map(({ level }) => level));
 
 function parentOf(run: readonly SummaryNode[]): NodePlan['node'] {
   const counts = run.map(({ messages }) => messages);
@@ -135,7 +141,7 @@ function parentOf(run: readonly SummaryNode[]): NodePlan['node'] {
   return {
     from: run[0]?.from ?? 0,
     before: run.at(-1)?.before ?? 0,
-    level: Math.max(...run.map(({ level }) => level)) + 1,
+    level: highest(run) + 1,
     ...(isCounted ? { messages: counts.reduce<number>((a, b) => a + (b ?? 0), 0) } : {}),
     children: run.map(nodeId),
     ...markOf(run),

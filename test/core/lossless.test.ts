@@ -146,7 +146,7 @@ describe('nodes and what is shown as it was said', () => {
     let record: readonly TranscriptEntry[] = [];
     const parents: (readonly string[])[] = [];
     for (let seq = 1; seq <= 400; seq += 1) {
-      record = [...record, ...turn(seq)];
+      record = [...record, ...turn(seq, 20, seq === 3)];
       for (let after = step(record); after !== undefined; after = step(record)) {
         if (after.plan.node.children !== undefined) parents.push(after.plan.node.children);
         record = after.record;
@@ -163,13 +163,30 @@ describe('nodes and what is shown as it was said', () => {
     expect(nodes.length).toBeLessThanOrEqual(12);
     expect(textTokens(nodes.map(({ text }) => text).join('\n\n'))).toBeLessThanOrEqual(300);
     expect(seqs(window).slice(-2)).toEqual([399, 400]);
-    expect(Math.max(...nodes.map(({ level }) => level))).toBeGreaterThan(1);
+    const levels = nodes.map(({ level }) => level);
+    expect(Math.max(...levels)).toBeGreaterThan(1);
+    // As a tree, not as a chain in which the oldest words are summed up again each time.
+    expect(Math.max(...levels)).toBeLessThan(7);
+    for (const { from, before, isForeign } of nodes)
+      expect(isForeign === true).toBe(from <= 3 && 3 < before);
     for (const children of parents) {
       const ranges = children.map((id) => rangeOfNode(id));
       for (const [index, range] of ranges.entries()) {
         expect(range?.from).toBe(ranges[index - 1]?.before ?? range?.from);
       }
     }
+  });
+
+  it('stay few where they are short as well', () => {
+    let record: readonly TranscriptEntry[] = [];
+    for (let seq = 1; seq <= 150; seq += 1) {
+      record = windowOf([...record, ...turn(seq)]);
+      const roomy = { ...LIMITS, nodesTokens: 1_000_000 };
+      for (let after = step(record, roomy); after !== undefined; after = step(record, roomy))
+        record = after.record;
+    }
+    const count = nodesInView(windowOf(record)).length;
+    expect([count > 4, count <= 12]).toEqual([true, true]);
   });
 });
 
