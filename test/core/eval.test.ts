@@ -2,7 +2,7 @@
 
 import { describe, expect, it, test } from 'vitest';
 import { aggregateQuestions } from '../../src/core/eval-aggregates.ts';
-import { choiceSaid, listSaid, numberSaid } from '../../src/core/eval-grade.ts';
+import { choiceSaid, isExact, listSaid, numberSaid } from '../../src/core/eval-grade.ts';
 import {
   bestMove,
   hanoiPrompt,
@@ -79,6 +79,11 @@ describe('a choice in an answer', () => {
       ...{ right: 2, named: 2, wanted: 2 },
     });
     expect(listSaid('baker', ['baker', 'notary'], options)).toMatchObject({ right: 1, named: 1 });
+    const whole = (answer: string) => isExact(listSaid(answer, ['baker', 'notary'], options));
+    expect(whole('notary and baker')).toBe(true);
+    expect(whole('notary')).toBe(false);
+    // Whoever names everybody has found nobody.
+    expect(whole(options.join(', '))).toBe(false);
   });
 });
 
@@ -143,7 +148,9 @@ describe('the figures', () => {
   it('tells what was learnt and what was a surprise', () => {
     expect(forwardTransfer([true, false, true, true])).toBe(2);
     expect(forwardTransfer([false, true])).toBeUndefined();
+    expect(forwardTransfer([true, false, true])).toBe(0.5);
     expect(surpriseRate([1, 1, 1, 1, 6])).toBe(0.2);
+    expect(surpriseRate([1, 1, 4])).toBe(0);
     expect(windows([0, 1, 1], 2)).toEqual([0.5, 1]);
     expect([median([3, 1, 2]), median([4, 1]), median([])]).toEqual([2, 2.5, undefined]);
   });

@@ -9,7 +9,7 @@ import { compactionPrompt } from '../../src/core/compaction-prompt.ts';
 import { configSchema } from '../../src/core/config.ts';
 import { proprioceptionSchema } from '../../src/core/config-steadiness.ts';
 import { fadedTurns } from '../../src/core/gradient.ts';
-import { isGroundingDue, phaseOf } from '../../src/core/grounding.ts';
+import { groundingNote, isGroundingDue, phaseOf } from '../../src/core/grounding.ts';
 import { signalsIn } from '../../src/core/helper-signal.ts';
 import { callId, turnId } from '../../src/core/ids.ts';
 import { steadinessLines } from '../../src/core/steadiness-words.ts';
@@ -75,6 +75,16 @@ describe('earlier turns', () => {
     const shown = fadedTurns([summary, helper, ...many(40)], turn(39), WINDOWS, true);
     expect(shown.slice(0, 2)).toEqual([summary, helper]);
     expect(of(shown, 39)).toEqual(turnOf(39, LONG, 2));
+  });
+
+  it('leave what was begun and not said out of what is old', () => {
+    const draft = { ...turnOf(2, 'BEGUN', 0).at(-1), isDraft: true } as TranscriptEntry;
+    const [asked, ...answered] = turnOf(2, LONG, 0);
+    if (asked === undefined) throw new Error('a turn begins with what was asked');
+    const all = [...many(2), asked, draft, ...answered, ...many(40).slice(15)];
+    const shown = fadedTurns(all, turn(39), WINDOWS, true);
+    expect(JSON.stringify(of(shown, 2))).not.toContain('BEGUN');
+    expect(of(shown, 2)).toHaveLength(2);
   });
 
   it('never show a part of what others wrote without the marks around it', () => {
@@ -146,6 +156,16 @@ describe('notes on the work', () => {
     expect(phaseOf([round('exec'), round('mcp_x_y')])).toBe('changing');
     expect(phaseOf([round('exec'), round('send_email')])).toBe('telling others');
     expect(phaseOf([round('exec'), round('a'), round('b'), round('c')])).toBe('beginning');
+    const done = { role: 'tool', turnId: turn(1), callId: callId('c'), at: 0, text: '' } as const;
+    const worked = [round('exec', 'exec', 'recall')].map((calls) =>
+      calls.map(({ call }, at) => {
+        const status = at === 0 ? ('ok' as const) : ('failed' as const);
+        return { call, result: { ...done, name: call.name, status } };
+      }),
+    );
+    expect(groundingNote(worked, 'Is it up?', 20)).toContain(
+      'Called so far: exec 2 times, recall, 2 of these without success. What was asked: "Is it up?".',
+    );
   });
 });
 

@@ -174,6 +174,27 @@ describe('a host that was confirmed', () => {
     expect(peers.named('host')).toBeUndefined();
   });
 
+  it('gets no word where it does not say what it has, or says it is somebody else’s', async () => {
+    let body: object = list('tiny');
+    await using host = await rawServer((path) => ({
+      status: path === '/v1/models' ? 200 : 500,
+      body,
+    }));
+    const said = await askWhatItHas({ ...host, apiKey: '' }, SIGNAL);
+    for (const odd of [
+      { hello: 'world' },
+      { object: 'list', data: [{ id: 'tiny', owned_by: 'x' }] },
+    ]) {
+      body = list('tiny');
+      const { peers } = peerSet();
+      await peers.replace([spec('host', host.apiBase, { mark: said?.mark ?? '' })]);
+      const handle = registryOf(peers).resolve('peer:host/tiny');
+      body = odd;
+      await expect(collect(handle.stream(ask('secret'), SIGNAL))).rejects.toThrow();
+    }
+    expect(new Set(host.heard.map(({ call }) => call))).toEqual(new Set(['GET /v1/models']));
+  });
+
   it('gets no word once it was forgotten, also by a call that began before', async () => {
     let isConfirmed = true;
     await using host = await startLlmServer({ models: ['tiny'], respond: () => say('fine') });
