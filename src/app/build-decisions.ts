@@ -32,6 +32,7 @@ import { createStrangerAnswers } from '../gateway/stranger-answers.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { BusStore, EmbeddedStore, StateStore } from '../store/store.ts';
+import { createIsAwaited } from './awaited.ts';
 import { buildDrafts } from './build-drafts.ts';
 import { type BuiltMailBridge, buildMailBridge } from './build-mail-bridge.ts';
 import type { BuiltMemory } from './build-memory.ts';
@@ -136,7 +137,7 @@ export function buildDecisions(parts: DecisionParts): Deciding {
   const drafts: Drafts = buildDrafts(letters);
   const approvals: Approvals = createApprovals({
     book: new ApprovalBook(store.scope(APPROVALS_SCOPE)),
-    ...{ bus, questions, standing, clock, log, ownerChat },
+    ...{ bus, questions, standing, clock, log, ownerChat, isAwaited: createIsAwaited(store) },
     run: (call, signal) => agent.runApproved(call, signal),
   });
   const asks = createAsks({

@@ -9,6 +9,7 @@ import type { Door } from '../channels/door.ts';
 import { CHANNELS } from '../channels/index.ts';
 import { type AccountName, accountName, accountOf } from '../core/account.ts';
 import { type ChannelName, channelName, chatId, DEFAULT_ACCOUNT } from '../core/ids.ts';
+import type { ChatRef } from '../core/message.ts';
 import type { Dispatcher } from '../gateway/dispatcher.ts';
 import type { GroupBuffer } from '../gateway/group-buffer.ts';
 import type { ChannelManager } from '../gateway/manager.ts';
@@ -48,6 +49,8 @@ export type GatewayParts = {
   readonly manager: ChannelManager;
   readonly dispatcher: Dispatcher;
   readonly permits: Permits;
+  /** Ends the answer there and what belongs to it. */
+  stopIn(chat: ChatRef): Promise<void>;
   readonly doors: Doors;
   readonly people: People;
   readonly groupTalk: Pick<GroupBuffer, 'expire'>;
@@ -148,9 +151,7 @@ export class GatewayService implements Gateway {
   }
 
   async stopChat(channel: ChannelName, chat: string): Promise<void> {
-    const ref = { channel, account: DEFAULT_ACCOUNT, chat: chatId(chat) };
-    const session = await this.#parts.people.routes.sessionOf(ref);
-    await this.#parts.bus.cancel(session, 'stopped by a person');
+    await this.#parts.stopIn({ channel, account: DEFAULT_ACCOUNT, chat: chatId(chat) });
   }
 
   async run(signal: AbortSignal): Promise<void> {

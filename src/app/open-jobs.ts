@@ -15,7 +15,7 @@ import { OWN_DOORS } from './own-doors.ts';
 
 export function openJobs(
   store: Pick<EmbeddedStore, 'scope' | 'revision'>,
-  bus: Pick<EmbeddedStore, 'cancel'>,
+  bus: Pick<EmbeddedStore, 'cancel' | 'trace'>,
   parts: {
     now(): number;
     timeZone(): string;
@@ -45,6 +45,8 @@ export function openJobs(
         throw error;
       }
     },
+    isPending: async (id) => (await bus.trace(id))?.state === 'pending',
+    hasWorkflow: async (id) => (await workflowsOf(id)).length > 0,
     async stop(id) {
       await bus.cancel(sessionKeyOf(jobChat(id)), 'the job was stopped');
       for (const run of await workflowsOf(id)) {

@@ -1,5 +1,6 @@
 // Makes and changes jobs for whoever may. Others than an owner see and touch only their own.
 
+import type { MessageId } from '../core/ids.ts';
 import {
   type Job,
   type JobMaker,
@@ -9,7 +10,7 @@ import {
   MAX_JOB_CHARS,
 } from '../core/job.ts';
 import { type ChatRef, chatRefOf } from '../core/message.ts';
-import { doorOf } from '../core/person.ts';
+import { doorOf, isSameChat } from '../core/person.ts';
 import { JobError, readSchedule, scheduleText, slotText, zoneOf } from '../core/schedule.ts';
 import type { JobAsker, JobDesk, ShownJob } from '../gateway/job-desk.ts';
 import type { JobBook } from './job-book.ts';
@@ -30,6 +31,10 @@ export type JobDeskDeps = {
   checkWorkflow(typed: string): Promise<void>;
   /** Ends what runs of it. */
   stop(id: string): Promise<void>;
+  /** Whether the message waits or is answered just now. */
+  isPending(id: MessageId): Promise<boolean>;
+  /** Whether a workflow runs for the job. */
+  hasWorkflow(id: string): Promise<boolean>;
 };
 
 const MAX_JOBS = 500;
@@ -57,6 +62,9 @@ export function createJobDesk(deps: JobDeskDeps): JobDesk {
     const jobs = (await book.all()).filter((job) => job.finishedAt === undefined);
     return jobs.filter((job) => isTheirs(job, asker));
   }
+
+  const isUnderWay = async ({ id, running }: Job) =>
+    running !== undefined && ((await deps.isPending(running)) || (await deps.hasWorkflow(id)));
 
   /** @throws JobError where there is none, or none of theirs. */
   async function found(id: string, asker: JobAsker): Promise<Job> {
@@ -137,6 +145,18 @@ export function createJobDesk(deps: JobDeskDeps): JobDesk {
         enabled ? { ...each, enabled, nextAt, failures: 0 } : { ...each, enabled },
       );
     },
+    find: async (id, asker) => shown(await found(id, asker), asker),
+    async atWork(chat) {
+      const jobs = (await book.all()).filter(({ maker }) => isMadeIn(maker, chat));
+      const isOne = await Promise.all(jobs.map(isUnderWay));
+      return jobs.filter((_job, at) => isOne[at]).map(({ id, name }) => ({ id, name }));
+    },
+    async endRun(id) {
+      const job = await book.get(id);
+      const isOne = job !== undefined && (await isUnderWay(job));
+      if (isOne) await deps.stop(id);
+      return isOne;
+    },
     runNow: (id, asker) => changedJob(id, asker, (job) => ({ ...job, runAsked: now() })),
   };
 }
@@ -153,6 +173,9 @@ function isMadeBy(maker: JobMaker, { person }: PersonAsker): boolean {
   const door = doorOf(person, maker.chat.channel);
   return maker.id === person.id || door?.ids.includes(maker.sender.id) === true;
 }
+
+const isMadeIn = (maker: JobMaker, chat: ChatRef) =>
+  maker.kind === 'person' && isSameChat(maker.chat, chat);
 
 function onlyNamed(jobs: readonly Job[], typed: string): Job | undefined {
   const named = jobs.filter(({ name }) => name.toLowerCase() === typed.trim().toLowerCase());

@@ -1,8 +1,9 @@
 // Workflows as people and the model see them: what there is, what runs, how far it came.
 
 import type { JsonObject } from '../core/config-json.ts';
-import type { MessageId } from '../core/ids.ts';
-import type { InboundMessage } from '../core/message.ts';
+import type { MessageId, SessionKey } from '../core/ids.ts';
+import { jobChat } from '../core/job.ts';
+import { type InboundMessage, sessionKeyOf } from '../core/message.ts';
 import type { TurnPerson } from '../core/notes.ts';
 import type { Rights } from '../core/rights.ts';
 import { SUBAGENT_CHANNEL } from '../core/subagent.ts';
@@ -55,6 +56,11 @@ export function createWorkflowPeople(deps: WorkflowPeopleDeps) {
     const all = await book.all();
     const own = notes === undefined ? all : all.filter((run) => run.starter.person.notes === notes);
     return own.toReversed();
+  }
+
+  async function openOf(session: SessionKey): Promise<readonly WorkflowRun[]> {
+    const open = await book.open();
+    return open.filter(({ starter }) => sessionOfHome(starter) === session);
   }
 
   /** @throws WorkflowError */
@@ -121,12 +127,14 @@ export function createWorkflowPeople(deps: WorkflowPeopleDeps) {
       return (await shown(name, await notesOf(asker))).text;
     },
     cancel: async (id, asker) => cancelled(id, await notesOf(asker)),
-    async running(session) {
-      if (!isEnabled()) return 0;
-      const open = await book.open();
-      return open.filter(
-        ({ starter: { home } }) => home.kind === 'chat' && home.session === session,
-      ).length;
+    async atWork(session) {
+      const open = isEnabled() ? await openOf(session) : [];
+      return open.map(({ id, workflow: name }) => ({ id, name }));
+    },
+    async stopAll(session) {
+      const open = isEnabled() ? await openOf(session) : [];
+      for (const run of open) await runs.cancel(run);
+      return open.length;
     },
   };
 
@@ -154,6 +162,9 @@ export function createWorkflowPeople(deps: WorkflowPeopleDeps) {
   };
   return { desk, workflows };
 }
+
+const sessionOfHome = ({ home }: Pick<WorkflowStarter, 'home'>): SessionKey =>
+  home.kind === 'chat' ? home.session : sessionKeyOf(jobChat(home.job));
 
 const own = (text: string): WorkflowAnswer => ({ text, isForeign: false });
 

@@ -4,7 +4,7 @@
 
 import type { ApprovedCall, CallToApprove } from '../agent/agent.ts';
 import type { MessageBus } from '../bus/bus.ts';
-import { alwaysGiven, approvalText, MAX_SHOWN_CHARS } from '../core/approval-text.ts';
+import { alwaysGiven, approvalText } from '../core/approval-text.ts';
 import { type MessageId, messageId, type SessionKey, type TurnId } from '../core/ids.ts';
 import type { ChatRef, InboundMessage, SystemSender } from '../core/message.ts';
 import type { TurnPerson } from '../core/notes.ts';
@@ -14,7 +14,7 @@ import { createLanes } from '../lib/lanes.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { ToolOutcome } from '../tools/tool.ts';
 import { type Approval, type ApprovalBook, type ApprovalState, hashOf } from './approval-book.ts';
-import { LOST, resultMessage, resultText } from './approval-result.ts';
+import { APPROVAL_TEXTS, resultMessage, resultText, told } from './approval-result.ts';
 import type { Chooser, QuestionHandler } from './question.ts';
 import type { Questions } from './questions.ts';
 import type { Standing } from './standing.ts';
@@ -28,6 +28,8 @@ export type ApprovalsDeps = {
   readonly log: Logger;
   /** Where an owner is asked who is not in the chat that asks. */
   ownerChat(): Promise<ChatRef>;
+  /** Whether what asked there goes on, or was ended by hand. */
+  isAwaited(chat: ChatRef): Promise<boolean>;
   run(call: ApprovedCall, signal: AbortSignal): Promise<ToolOutcome>;
 };
 
@@ -63,21 +65,9 @@ export interface Approvals {
 
 export type Resolved = { readonly message: InboundMessage; readonly isForeign: boolean };
 
-const APPROVAL_MINUTES = 15;
-const LIFETIME_MS = APPROVAL_MINUTES * 60_000;
+const LIFETIME_MS = APPROVAL_TEXTS.MINUTES * 60_000;
 const MAX_OPEN = 20;
 const MAX_OPEN_IN_SESSION = 5;
-
-const ASKED =
-  `Not run yet: an owner is asked to allow it, within ${APPROVAL_MINUTES} minutes. What comes of it ` +
-  'reaches you as a message. Do not call it again or try another way; say that you wait for a yes.';
-const TOO_LONG =
-  `Error (permission): an owner has to allow this call, and it is longer than the ${MAX_SHOWN_CHARS} ` +
-  'characters they can be shown. Nothing was done. Make it smaller or do it in parts.';
-const TOO_MANY =
-  'Error (permission): an owner has to allow this call, and too many wait for a yes already. ' +
-  'Nothing was done.';
-const NOT_ALLOWED = 'Error (permission): an owner did not allow this call. Nothing was done.';
 
 export function createApprovals(deps: ApprovalsDeps): Approvals {
   const { book, bus, questions, clock, log, standing } = deps;
@@ -108,23 +98,23 @@ export function createApprovals(deps: ApprovalsDeps): Approvals {
       // Whoever asks again may not see where it was asked before.
       const isLater = isOwnerHere && same.turnId !== turn.turnId;
       if (isLater) await questions.askAgain(`approval/${same.id}`, turn.chat);
-      return ASKED;
+      return APPROVAL_TEXTS.ASKED;
     }
     const here = open.filter(({ session }) => session === turn.session);
     const isFull = open.length >= MAX_OPEN || here.length >= MAX_OPEN_IN_SESSION;
-    if (known === undefined && isFull) return TOO_MANY;
+    if (known === undefined && isFull) return APPROVAL_TEXTS.TOO_MANY;
     const stored = known ?? approval;
     const markdown = approvalText({
-      ...{ ...stored, minutes: APPROVAL_MINUTES },
+      ...{ ...stored, minutes: APPROVAL_TEXTS.MINUTES },
       alwaysDays: mayStand(stored) ? standing.days() : 0,
     });
-    if (markdown === undefined) return TOO_LONG;
+    if (markdown === undefined) return APPROVAL_TEXTS.TOO_LONG;
     // What is known may be decided at this moment: it is never written here again.
     if (known === undefined) await book.put(stored);
     await book.forgetOld(clock.now());
     await ask(stored, isOwnerHere ? turn.chat : await deps.ownerChat(), markdown);
     log.info('owner asked to allow a call', { tool: call.tool, session: turn.session });
-    return ASKED;
+    return APPROVAL_TEXTS.ASKED;
   }
 
   async function ask(approval: Approval, chat: ChatRef, markdown: string) {
@@ -159,6 +149,10 @@ export function createApprovals(deps: ApprovalsDeps): Approvals {
     const isAllowed = action === 'allow' || isAlways;
     const { kind } = approval.state;
     if (kind !== 'open' && kind !== 'granted' && kind !== 'denied') return 'It was decided before.';
+    if (kind === 'open' && !(await deps.isAwaited(approval.chat))) {
+      await book.put({ ...approval, state: { kind: 'expired' } });
+      return APPROVAL_TEXTS.ENDED;
+    }
     const state: ApprovalState = { kind: isAllowed ? 'granted' : 'denied' };
     const { isTainted } = approval;
     if (isAlways && kind === 'open')
@@ -177,7 +171,7 @@ export function createApprovals(deps: ApprovalsDeps): Approvals {
     const approval = await asked(rest);
     if (approval?.state.kind !== 'open') return;
     await book.put({ ...approval, state: { kind: 'expired' } });
-    await tell(approval, `No owner answered within ${APPROVAL_MINUTES} minutes`);
+    await tell(approval, `No owner answered within ${APPROVAL_TEXTS.MINUTES} minutes`);
   }
 
   async function tell({ id, chat, tool }: Approval, why: string) {
@@ -217,7 +211,8 @@ export function createApprovals(deps: ApprovalsDeps): Approvals {
       const isOurs = sender.kind === 'system' && sender.source === 'approval';
       if (!isOurs) return { message, isForeign: false };
       const approval = await book.get(message.text);
-      if (approval === undefined) return { message: { ...message, text: LOST }, isForeign: false };
+      if (approval === undefined)
+        return { message: { ...message, text: APPROVAL_TEXTS.LOST }, isForeign: false };
       const { tool, state } = await perform(approval, signal);
       const isForeign = state.kind === 'done' && state.isForeign;
       return { message: { ...message, text: resultText(tool, state) }, isForeign };
@@ -241,8 +236,4 @@ function mayStand<T extends { readonly pattern?: string; readonly whose?: string
   call: T,
 ): call is T & { readonly pattern: string; readonly whose: string } {
   return call.pattern !== undefined && call.whose !== undefined;
-}
-
-function told({ kind }: ApprovalState): string {
-  return kind === 'denied' || kind === 'expired' ? NOT_ALLOWED : ASKED;
 }

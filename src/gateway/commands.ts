@@ -26,6 +26,7 @@ import { PERSON_COMMANDS } from './person-commands.ts';
 import { SKILLS_COMMANDS } from './skills-commands.ts';
 import { SPENDING_COMMANDS } from './spending-commands.ts';
 import { STATUS_COMMAND } from './status-command.ts';
+import { STOP_COMMAND } from './stop-command.ts';
 import { WHY_COMMANDS } from './why-command.ts';
 import { WORKFLOW_COMMANDS } from './workflow-commands.ts';
 
@@ -68,19 +69,7 @@ export const COMMANDS: readonly Command[] = [
     timing: 'in_order',
     run: (origin, _argument, deps) => deps.undo(origin),
   },
-  {
-    name: 'stop',
-    summary: 'stop the answer and drop what waits',
-    timing: 'immediate',
-    async run({ session }, _argument, deps) {
-      const { running, withdrawn } = await deps.bus.cancel(session, 'stopped by /stop');
-      const helpers = await deps.helpers.stopAll(session);
-      if (!running && withdrawn + helpers === 0) return 'Nothing is running.';
-      const dropped = withdrawn === 0 ? '' : ` ${countOf(withdrawn, 'waiting message')} dropped.`;
-      const ended = helpers === 0 ? '' : ` ${countOf(helpers, 'helper')} ended with it.`;
-      return `Stopped.${dropped}${ended}`;
-    },
-  },
+  STOP_COMMAND,
   STATUS_COMMAND,
   ...MODEL_COMMANDS,
   ...LOCAL_COMMANDS,
@@ -162,8 +151,4 @@ function whoGives({ message, role }: Giver): Parameters<typeof mayGive>[1] {
 /** What whoever asks may give here. */
 function givenBy(giver: Giver): readonly Command[] {
   return COMMANDS.filter(({ name }) => mayGive(name, whoGives(giver)) === 'yes');
-}
-
-function countOf(count: number, noun: string): string {
-  return `${count} ${noun}${count === 1 ? '' : 's'}`;
 }

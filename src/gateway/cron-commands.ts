@@ -7,9 +7,10 @@ import { verbatim } from '../core/stranger-words.ts';
 import type { Command, CommandDeps, CommandOrigin } from './command.ts';
 import type { ShownJob } from './job-desk.ts';
 import { withPerson } from './person-commands.ts';
+import { stopJob } from './stop-command.ts';
 
 const HINT =
-  'Say /cron, /cron add <when>: <what>, or /cron remove | enable | disable | run with the id of a job. ' +
+  'Say /cron, /cron add <when>: <what>, or /cron remove | enable | disable | run | stop with the id of a job. ' +
   '<when> is e.g. "at 08:00", "at 2026-01-31 08:00", "in 20m", "every 2h" or "0 8 * * 1-5"; a "say" ' +
   'before it sends the text as it is: /cron add say in 20m: tea is ready. "workflow" before it runs a ' +
   'workflow: /cron add workflow every 1d: <name> key=value.';
@@ -19,7 +20,7 @@ export const CRON_COMMANDS: readonly Command[] = [
   {
     name: 'cron',
     summary: 'your scheduled jobs',
-    usage: '/cron [add <when>: <what> | remove | enable | disable | run <id>]',
+    usage: '/cron [add <when>: <what> | remove | enable | disable | run | stop <id>]',
     timing: 'immediate',
     run: cron,
   },
@@ -41,6 +42,11 @@ async function cron(origin: CommandOrigin, argument: string, deps: CommandDeps):
   const typed = rest.join(' ');
   if (word === '' || word === 'list') return listText(await desk.list(asker));
   if (word === 'remove') return `Removed: ${lineOf(await desk.remove(typed, asker))}`;
+  if (word === 'stop') {
+    const { job, ...shown } = await desk.find(typed, asker);
+    const wasAtWork = await stopJob(job.id, deps);
+    return `${wasAtWork ? 'Its run is ended' : 'It is not at work'}: ${lineOf({ job, ...shown })}`;
+  }
   if (word === 'disable')
     return `Switched off: ${lineOf(await desk.setEnabled(typed, false, asker))}`;
   const mayBegin = asker.kind === 'operator' || asker.rights.schedule !== 'never';

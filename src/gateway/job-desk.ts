@@ -36,4 +36,10 @@ export interface JobDesk {
   setEnabled(id: string, enabled: boolean, asker: JobAsker): Promise<ShownJob>;
   /** Runs it once beside its schedule, as soon as may be. @throws JobError */
   runNow(id: string, asker: JobAsker): Promise<ShownJob>;
+  /** The one that is meant. @throws JobError */
+  find(id: string, asker: JobAsker): Promise<ShownJob>;
+  /** Jobs made in this chat whose run is not over. */
+  atWork(chat: ChatRef): Promise<readonly { readonly id: string; readonly name: string }[]>;
+  /** Ends the run of now, where there is one; the schedule stays. Whether there was one. */
+  endRun(id: string): Promise<boolean>;
 }

@@ -54,10 +54,10 @@ function shown(text: string): string {
 /** For the status; nothing where there are none. */
 export async function workflowsAtWork(
   session: SessionKey,
-  desk: Pick<WorkflowDesk, 'running'>,
+  desk: Pick<WorkflowDesk, 'atWork'>,
 ): Promise<readonly string[]> {
-  const running = await desk.running(session);
-  return running === 0 ? [] : [`Workflows at work: ${running} (see /workflow runs)`];
+  const { length } = await desk.atWork(session);
+  return length === 0 ? [] : [`Workflows at work: ${length} (see /workflow runs)`];
 }
 
 function askerOf({ session, message, role }: CommandOrigin): WorkflowAsker {

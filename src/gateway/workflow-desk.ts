@@ -23,6 +23,8 @@ export interface WorkflowDesk {
   /** A run with its state as JSON, or what a workflow does. */
   show(name: string, asker: WorkflowAsker): Promise<string>;
   cancel(id: string, asker: WorkflowAsker): Promise<string>;
-  /** Runs of this conversation that are not over. */
-  running(session: SessionKey): Promise<number>;
+  /** Runs of this conversation, that of a job too, that are not over. */
+  atWork(session: SessionKey): Promise<readonly { readonly id: string; readonly name: string }[]>;
+  /** Ends all of these; how many there were. */
+  stopAll(session: SessionKey): Promise<number>;
 }

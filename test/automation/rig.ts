@@ -143,6 +143,8 @@ export async function makeJobsRig(startsAt: string) {
     const desk = createJobDesk({
       ...{ book, next, randomBytes, now: () => clock.now(), timeZone: () => ZONE },
       checkWorkflow: (typed) => edge.checkWorkflow(typed),
+      isPending: async (id) => (await bus.trace(id))?.state === 'pending',
+      hasWorkflow: async () => false,
       ...{ lasts: () => true, changed: () => scheduler.changed() },
       async stop(id) {
         await bus.cancel(sessionKeyOf(jobChat(id)), 'stopped');

@@ -170,6 +170,7 @@ export async function makeApprovalsRig() {
       book: new ApprovalBook(store.scope('approvals')),
       ...{ bus, questions, standing, clock, log: silentLogger },
       ownerChat: async () => placeOf(OWNER),
+      isAwaited: async () => true,
       run: (call, signal) =>
         runApproved(
           { clock, toolbox: () => toolbox, settings: () => ({ workspace: folder }) as never },

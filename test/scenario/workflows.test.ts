@@ -5,6 +5,7 @@
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
+import { followEvents } from '../http/http-rig.ts';
 import { type LlmReply, type LlmRequest, startLlmServer } from '../support/llm-server.ts';
 import { MODEL_KEY, startTelegramWorld } from '../support/telegram-world.ts';
 
@@ -170,4 +171,46 @@ it('is started by the model and by a job, and may no more than who started it', 
   expect(await readFile(file('job.md'), 'utf8')).toBe('List:\n- milk\n- eggs');
   const metrics = await readFile(join(home.path, 'metrics.jsonl'), 'utf8');
   expect(metrics).toMatch(/"role":"workflow"/);
+});
+
+it('goes on after /stop, which names it and what ends it, as a job’s run; /stop all ends everything', async () => {
+  const held = Promise.withResolvers<void>();
+  answer = () => ({ chunks: ['late'], gate: held.promise });
+  await answerTo('/stop', /^Nothing is running\.$/);
+  await answerTo('/workflow run runs name=held.txt', /Asked by a workflow .*held\.txt/s);
+  const made = await answerTo('/cron add in 1s: HOLD this', /^Made: j\w+/);
+  const job = /j\w+/.exec(made)?.[0] ?? '';
+  const isHeld = () =>
+    world.model.requests.some(({ lastUserText }) => lastUserText.includes('HOLD this'));
+  await expect.poll(isHeld, { timeout: 30_000 }).toBe(true);
+  const left = await answerTo('/stop', /^No answer is on its way\.\nStill at work:/);
+  expect(left).toMatch(/the workflow runs \((w\w+)\): \/workflow cancel \1\n/);
+  expect(left).toContain(`HOLD this (${job}): /cron stop ${job}\n`);
+  expect(left).toMatch(/\/stop all ends these too\.$/);
+  await answerTo(`/cron stop ${job}`, /^Its run is ended: j\w+ HOLD this/);
+  await answerTo(`/cron stop ${job}`, /^It is not at work: |^There is no job/);
+  await answerTo('/stop all', /^Stopped\. 1 workflow ended\.$/);
+  await hears(/The workflow runs \(w\w+\) was ended by hand/);
+  telegram.press(OWNER, OWNER, 'Allow once');
+  await hears(/^What asked for it was ended meanwhile; nothing is done\.$/);
+  held.resolve();
+
+  const { address, credentials } = world.gateway;
+  const post = (path: string, body: object) =>
+    fetch(`${address}/api/web/chats/w/${path}`, {
+      method: 'POST',
+      headers: { ...credentials, 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    });
+  const says = (like: RegExp) =>
+    followEvents(
+      address,
+      '/api/web/chats/w/events',
+      (events) => events.some(({ data }) => like.test(JSON.stringify(data))),
+      credentials,
+    );
+  await post('messages', { clientId: 'c1', text: '/workflow run runs name=page.txt' });
+  await says(/Asked by a workflow/);
+  await post('stop', {});
+  await says(/Still at work:.*\/workflow cancel w/);
 });

@@ -14,6 +14,9 @@ export const noSchedules = (): Schedules => ({
 
 const desk: JobDesk = {
   list: async () => [],
+  atWork: async () => [],
+  endRun: async () => false,
+  find: refused,
   ...{ add: refused, check: refused, remove: refused, setEnabled: refused, runNow: refused },
 };
 

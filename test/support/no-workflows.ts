@@ -17,5 +17,6 @@ export const NO_WORKFLOWS: WorkflowDesk = {
   start: async () => '',
   show: async () => '',
   cancel: async () => '',
-  running: async () => 0,
+  atWork: async () => [],
+  stopAll: async () => 0,
 };
