@@ -44,7 +44,7 @@ function fetcher({ names = {}, allow = [], ports = [80, 443] }: Setup = {}) {
     },
   });
   const get = (url: string, options: Partial<SafeFetchOptions> = {}) =>
-    fetch(url, { signal: new AbortController().signal, timeoutMs: 5000, ...options });
+    fetch(url, { signal: new AbortController().signal, timeoutMs: 45_000, ...options });
   return { get, asked };
 }
 

@@ -21,7 +21,7 @@ export function createWebTools(setup: WebToolSetup = {}): WebFetchDeps {
     }),
     reader: new PageReader({ clock: systemClock }),
     settings: () => ({
-      timeoutMs: 5000,
+      timeoutMs: 45_000,
       maxBytes: 2_000_000,
       maxDecompressedBytes: 5_000_000,
       maxResultChars,

@@ -22,7 +22,7 @@ test('the tools of a server are offered, called, asked about, and gone with thei
     args: [CHILD],
     env: JSON.parse('{"API_KEY": {"env": "CALC_KEY"}, "DEBUG": "hello"}'),
     toolAccess: { add: 'read', env: 'read' } as const,
-    timeoutSecs: 5,
+    timeoutSecs: 45,
   };
   const config = {
     version: 1 as const,

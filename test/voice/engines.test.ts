@@ -42,7 +42,7 @@ const server1 = (more: Partial<Extract<TranscriptionEngine, { kind: 'server' }>>
   createTranscriber(
     {
       ...{ kind: 'server', name: 'openai', apiBase: server.base, apiKey: VOICE_KEY },
-      ...{ model: 'whisper-1', language: '', timeoutMs: 5000, ...more },
+      ...{ model: 'whisper-1', language: '', timeoutMs: 45_000, ...more },
     },
     deps,
   );
@@ -50,7 +50,7 @@ const speaker = (more: Partial<Extract<SpeechEngine, { kind: 'server' }>> = {}) 
   createSpeaker(
     {
       ...{ kind: 'server', name: 'openai', apiBase: server.base, apiKey: VOICE_KEY },
-      ...{ model: 'tts-1', voice: 'alloy', format: 'opus', timeoutMs: 5000, ...more },
+      ...{ model: 'tts-1', voice: 'alloy', format: 'opus', timeoutMs: 45_000, ...more },
     },
     deps,
   );
@@ -62,7 +62,7 @@ async function script(name: string, text: string): Promise<string> {
   return path;
 }
 
-const program = (argv: readonly [string, ...string[]], timeoutMs = 5000, language = '') =>
+const program = (argv: readonly [string, ...string[]], timeoutMs = 45_000, language = '') =>
   createTranscriber({ kind: 'command', argv, language, timeoutMs }, deps);
 
 const failureOf = async (work: Promise<unknown>) => {
@@ -172,7 +172,7 @@ describe('a transcription program', () => {
 
   it('is stopped with all it started when it takes too long', async () => {
     const path = await script('slow', `sleep 60 & echo $! > ${folder}/child; wait`);
-    const slow = program([path, '{file}'], 300).transcribe(ogg('x'), never);
+    const slow = program([path, '{file}'], 2000).transcribe(ogg('x'), never);
     expect(await failureOf(slow)).toBe('voice_timeout');
     const child = Number(await readFile(join(folder, 'child'), 'utf8'));
     await expect.poll(() => isAlive(child)).toBe(false);
@@ -209,7 +209,7 @@ describe('an engine that speaks', () => {
     const toFile = await script('say', 'cat > "$1"');
     const toStdout = await script('print', 'cat');
     const say = async (...argv: readonly [string, ...string[]]) => {
-      const made = createSpeaker({ kind: 'command', argv, timeoutMs: 5000 }, deps);
+      const made = createSpeaker({ kind: 'command', argv, timeoutMs: 45_000 }, deps);
       return Buffer.from(await made.speak('-rf $(id)', never)).toString();
     };
     expect(await say(toFile, '{file}')).toBe('-rf $(id)\n');
@@ -218,7 +218,7 @@ describe('an engine that speaks', () => {
 
   it('that gives nothing has failed', async () => {
     const path = await script('mute', 'exit 0');
-    const mute = createSpeaker({ kind: 'command', argv: [path], timeoutMs: 5000 }, deps);
+    const mute = createSpeaker({ kind: 'command', argv: [path], timeoutMs: 45_000 }, deps);
     expect(await failureOf(mute.speak('x', never))).toBe('voice_malformed');
     expect(await failureOf(speaker({ apiKey: 'wrong' }).speak('x', never))).toBe(
       'voice_key_refused',

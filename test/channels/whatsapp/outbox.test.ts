@@ -102,7 +102,7 @@ describe('a message that WhatsApp does not take', () => {
   });
 
   test('waits when the server does not say who would get it', async () => {
-    await using rig = await OutboxRig.start(server, { socket: { defaultQueryTimeoutMs: 100 } });
+    await using rig = await OutboxRig.start(server, { socket: { defaultQueryTimeoutMs: 1500 } });
     const [ben, chat] = await rig.friend();
     const effect = { kind: 'drop' } as const;
     server.fault({ direction: 'up', stanza: 'iq usync', times: 2, effect });
