@@ -71,6 +71,17 @@ it('offers a specialist to nobody while it rests, because it fails or writes not
   expect((await kind.about()).join()).toContain('(failed 3 times)');
 });
 
+it('says once what a specialist wrote again to the letter', async () => {
+  const { rig, main, supervisor, guardian } = await createSupervisedRig({ tools });
+  supervisor.script(
+    ...['One.', 'Two.', 'Three.'].map((task) => says(routes('guardian', task))),
+    says(routes('FINISH')),
+  );
+  guardian.script(says('All is well.'), says('All is well.'), says('Now it is not.'));
+  main.script(says('[[output 2]]'));
+  expect((await rig.ask(1, 'look')).answers).toEqual(['Now it is not.\n\nAll is well.']);
+});
+
 it('leaves a supervisor alone that names nobody there is, three times in a row', async () => {
   const { rig, main, supervisor, asked, told } = await createSupervisedRig({ tools });
   for (const turn of [1, 2, 3, 4]) {

@@ -51,7 +51,7 @@ export async function* finishCue(
     }
     return { ...WITH_TOOLS, tokens };
   }
-  const outputs = state.responses.filter((response) => isKept(response, roster));
+  const outputs = keptOnce(finishing);
   if (outputs.length === 0) return { ...writingCue(roster), tokens };
   return yield* turn.notices.during(framed(turn, deps, { ...finishing, outputs }, signal));
 }
@@ -60,6 +60,16 @@ export const writingCue = ({ answer }: AgentRoster): Main => ({
   kind: 'main',
   main: { tools: 'none', notes: [writingNote(answer)] },
 });
+
+/** A supervisor that goes in circles has the same said again: once is enough. */
+function keptOnce({ state, roster, exact }: Finishing): readonly AgentResponse[] {
+  const outputs = new Map<string, AgentResponse>();
+  for (const [place, response] of state.responses.entries()) {
+    const text = exact(place) ?? unwrapped(response.text);
+    if (isKept(response, roster) && !outputs.has(text)) outputs.set(text, response);
+  }
+  return [...outputs.values()];
+}
 
 function isKept({ agent, status }: AgentResponse, { agents }: AgentRoster): boolean {
   const declared = agents.find((each) => each.kind === 'valid' && each.value.name === agent);
