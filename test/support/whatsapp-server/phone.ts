@@ -5,7 +5,7 @@ import type { Contact, Ending, Phone, WriteOptions } from './contract.ts';
 import type { Registrations } from './registrations.ts';
 import type { PhoneChats } from './seams.ts';
 
-const HELLO_MS = 5_000;
+const HELLO_MS = 45_000;
 const REMOVED: Ending = { kind: 'stream_error', code: 401 };
 
 export class TestPhone implements Phone {
