@@ -1,0 +1,45 @@
+// CONTRACT of what brings messages out: the bus hands them over, one try at a time, and is told how each
+// ended. Part of bus.ts.
+
+import type { AccountName } from '../core/account.ts';
+import type { UnknownPolicy } from '../core/delivery.ts';
+import type { NativeId } from '../core/ids.ts';
+import type { OutboundMessage } from '../core/message.ts';
+
+export type Receipt = {
+  /** Ids of what now stands in the chat, in order. */
+  readonly nativeIds: readonly NativeId[];
+};
+
+export type SendContext = {
+  readonly signal: AbortSignal;
+  /** 1 on the first try. */
+  readonly attempt: number;
+  /** The moment the text is made for, epoch milliseconds: the same again once a part has arrived. */
+  readonly textAt: number;
+  /** It comes so late that it should show what it answers. */
+  readonly isLate?: true;
+  /** Parts that an earlier try surely delivered; never sent again. */
+  readonly sentParts: readonly NativeId[];
+  /** An earlier try may or may not have arrived; a channel that sends again says so in the text. */
+  readonly repeatsUnknown: boolean;
+  /** The platform message that shows this turn's live draft and should become the final text. */
+  readonly draft?: NativeId;
+  /** Durably records that the next part stands in the chat; the last one along with the send's end. */
+  partSent(id: NativeId, isLast?: boolean): Promise<void>;
+};
+
+/** Carries one account's outbound messages, in order per chat. */
+export interface Courier {
+  readonly account: AccountName;
+  readonly onUnknown: UnknownPolicy;
+  /** How long a message is worth delivering, milliseconds. */
+  readonly lifetimeMs: number;
+  /** @throws DeliveryError */
+  send(message: OutboundMessage, context: SendContext): Promise<Receipt>;
+  /** Whether the platform has this message; undefined where it cannot tell yet. */
+  reconcile?(
+    message: OutboundMessage,
+    signal: AbortSignal,
+  ): Promise<Receipt | 'absent' | undefined>;
+}
