@@ -5,7 +5,7 @@ import { z } from 'zod';
 import type { Holds } from '../../core/forgetting.ts';
 import { jsonRow, number, type RowShape, rowShape, text } from '../../lib/json-row.ts';
 import type { KeyValueStore } from '../../store/store.ts';
-import type { KnownMail, ThreadRecord } from './mail-register.ts';
+import type { KnownMail, ThreadRecord } from './mail-records.ts';
 
 const KNOWN = rowShape<KnownMail>({ sender: text, thread: text, level: text });
 const SUBJECT = rowShape<SubjectRow>({ subject: text });

@@ -2,7 +2,8 @@
 
 import type { MessageId } from '../../core/ids.ts';
 import type { MailArrival } from './arrival.ts';
-import type { KnownMail, MailRegister } from './mail-register.ts';
+import type { KnownMail } from './mail-records.ts';
+import type { MailRegister } from './mail-register.ts';
 
 /** What becomes known of the mail that the report is. */
 export type Bounced = {

@@ -2,14 +2,21 @@
 // answer each mail, what was sent and what bounced. Written before a mail is handed over, so a crash
 // in between only writes the same rows again.
 
-import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import type { MessageId } from '../../core/ids.ts';
 import { type Bounce, BUDGET_WINDOW_MS, type SentReply } from '../../core/mail-budget.ts';
 import type { MailQuote } from '../../core/mail-quoting.ts';
-import { type KnownThread, type ParentMail, parseOwnMessageId } from '../../core/mail-threading.ts';
-import type { Verification } from '../../core/message.ts';
+import { type KnownThread, parseOwnMessageId } from '../../core/mail-threading.ts';
 import type { KeyValueStore } from '../../store/store.ts';
-import type { MailPlace } from './mail-files.ts';
+import type {
+  AnsweredMail,
+  InboundRecord,
+  KnownMail,
+  OutgoingRecord,
+  PendingCopy,
+  ThreadRecord,
+} from './mail-records.ts';
+import { ThreadSeal } from './thread-seal.ts';
 
 const DAY_MS = 86_400_000;
 /** Whole texts and the means to answer a mail. */
@@ -17,67 +24,6 @@ const KEEP_MAIL_MS = 30 * DAY_MS;
 /** Threads may be taken up again after a long time. */
 const KEEP_THREAD_MS = 400 * DAY_MS;
 const MAX_LOG_ROWS = 5000;
-
-export type AnsweredMail = ParentMail & { readonly place?: MailPlace };
-
-export type ThreadRecord = {
-  readonly sender: string;
-  readonly level: Verification;
-  /** Epoch milliseconds of the newest mail of the person, by our clock. */
-  readonly lastHumanAt: number;
-  /** The newest mail, answered when an answer names none. */
-  readonly parent: ParentMail;
-};
-
-/** A mail we know by its Message-ID. */
-export type KnownMail = {
-  readonly sender: string;
-  readonly thread: string;
-  readonly level: Verification;
-  /** Our name of the inbound mail; undefined for one of our own. */
-  readonly inbound?: MessageId;
-  /** The answer one of our own carries. */
-  readonly outbound?: MessageId;
-  /** Further addresses it was sent to. */
-  readonly copies?: readonly string[];
-};
-
-/** An answer on its way: everything that makes a second try byte-identical. */
-export type OutgoingRecord = {
-  readonly messageId: string;
-  readonly dateMs: number;
-  readonly subject: string;
-  readonly inReplyTo?: string;
-  readonly references: readonly string[];
-  /** Who gets a copy. */
-  readonly copies?: readonly string[];
-  /** Epoch milliseconds of the latest try. */
-  readonly triedAt: number;
-  readonly isSent: boolean;
-};
-
-/** A copy for the Sent folder that is still to be stored. */
-export type PendingCopy = {
-  readonly messageId: string;
-  readonly dateMs: number;
-  readonly rawBase64: string;
-  /** Tries so far; one of them may have stored it. */
-  readonly tries: number;
-};
-
-export type InboundRecord = {
-  readonly id: MessageId;
-  readonly fingerprint: string;
-  readonly thread: string;
-  readonly sender: string;
-  readonly level: Verification;
-  readonly parent: AnsweredMail;
-  readonly receivedAt: number;
-  /** The text with its quotes, where they were cut; kept 30 days for whoever looks into the state. */
-  readonly wholeText: string | undefined;
-  /** How an answer quotes it, where it does. */
-  readonly quote: MailQuote | undefined;
-};
 
 const digest = (text: string, hexChars: number) =>
   createHash('sha256').update(text).digest('hex').slice(0, hexChars);
@@ -88,11 +34,11 @@ const timeKey = (at: number) => String(at).padStart(15, '0');
 
 export class MailRegister {
   readonly #state: KeyValueStore;
-  readonly #secret: string;
+  readonly #seal: ThreadSeal;
 
   private constructor(state: KeyValueStore, secret: string) {
     this.#state = state;
-    this.#secret = secret;
+    this.#seal = new ThreadSeal(secret);
   }
 
   static async open(state: KeyValueStore): Promise<MailRegister> {
@@ -102,12 +48,9 @@ export class MailRegister {
     return new MailRegister(state, secret);
   }
 
-  /** Proves that an id of ours was made for this thread and this recipient. */
+  /** For an id of ours in this thread to this recipient. */
   tag(thread: string, recipient: string): string {
-    return createHmac('sha256', this.#secret)
-      .update(`${thread}\n${recipient}`)
-      .digest('hex')
-      .slice(0, 24);
+    return this.#seal.tag(thread, recipient);
   }
 
   isKnownFingerprint(fingerprint: string): Promise<boolean> {
@@ -121,7 +64,7 @@ export class MailRegister {
   /** The thread a parent id stands for, as far as it concerns this sender. */
   async knownThread(messageId: string, sender: string): Promise<KnownThread | undefined> {
     const own = parseOwnMessageId(messageId);
-    if (own !== undefined && this.#isProven(own.tag, own.thread, sender)) {
+    if (own !== undefined && this.#seal.isProven(own.tag, own.thread, sender)) {
       const level = (await this.thread(own.thread))?.level ?? 'unverified';
       return { thread: own.thread, sender, level };
     }
@@ -228,12 +171,6 @@ export class MailRegister {
     for (const prefix of ['reply/', 'bounce/']) {
       await this.#state.expire(prefix, now - BUDGET_WINDOW_MS);
     }
-  }
-
-  #isProven(tag: string, thread: string, recipient: string): boolean {
-    const expected = Buffer.from(this.tag(thread, recipient));
-    const given = Buffer.from(tag);
-    return given.length === expected.length && timingSafeEqual(given, expected);
   }
 
   async #read<T>(key: string): Promise<T | undefined> {

@@ -15,7 +15,8 @@ import {
 import { renderEmailHtml } from '../../core/markup-email.ts';
 import { renderPlain } from '../../core/markup-plain.ts';
 import type { OutboundMessage } from '../../core/message.ts';
-import type { MailRegister, OutgoingRecord } from './mail-register.ts';
+import type { OutgoingRecord } from './mail-records.ts';
+import type { MailRegister } from './mail-register.ts';
 import type { Packed } from './outgoing-files.ts';
 
 const SEND_HEX_CHARS = 32;
