@@ -1,6 +1,6 @@
 // Watches over what models may cost in a day. The worst case of a call is held before the call is
 // made and settled after it; where a budget limits it, what is held is on disk before the model is
-// asked. Without budgets it only counts, and stores the counts once a second.
+// asked. Without budgets it only counts; the counts are stored behind the work (spending-pages.ts).
 
 import type {
   PaidCall,
@@ -14,7 +14,6 @@ import type {
 import { chargedFor, type Payer, personBudgetNames } from '../core/budget-limits.ts';
 import { unpricedRefusal, usedUpText } from '../core/budget-words.ts';
 import type { LimitsConfig } from '../core/config-limits.ts';
-import { createLocalDays } from '../core/local-day.ts';
 import { assumedPrice, type ConfiguredPrice, priceOf } from '../core/model-prices.ts';
 import {
   type Amount,
@@ -34,7 +33,8 @@ import type { KeyValueStore } from '../store/store.ts';
 import type { BudgetNotes } from './budget-notes.ts';
 import type { BudgetOwners } from './budget-owners.ts';
 import type { Known, KnownAs } from './known-as.ts';
-import { type Account, SpendingDay } from './spending-day.ts';
+import type { Account, SpendingDay } from './spending-day.ts';
+import { SpendingPages } from './spending-pages.ts';
 import { spentBy } from './spent-by.ts';
 
 export type SpendingSettings = {
@@ -53,10 +53,6 @@ export type SpendingDeps = {
   settings(): SpendingSettings;
 };
 
-/** Stands where nothing is to be stored later any more. */
-const NO_TIMER: Disposable = { [Symbol.dispose]: () => undefined };
-const STORE_AFTER_MS = 1000;
-const KEEP_MS = 400 * 86_400_000;
 /** Estimates of the question err; this much more of it is held. */
 const INPUT_MARGIN = 1.25;
 
@@ -68,45 +64,22 @@ type Held = {
 
 export class Spending implements SpendingGuard, Pick<PaidCalls, 'reservePaid'>, AsyncDisposable {
   readonly #deps: SpendingDeps;
-  readonly #dayOf = createLocalDays();
-  #current: SpendingDay | undefined;
-  #loading: { readonly day: string; readonly page: Promise<SpendingDay> } | undefined;
-  #timer: Disposable | undefined;
+  readonly #pages: SpendingPages;
 
   constructor(deps: SpendingDeps) {
+    const { state, clock, log, settings } = deps;
     this.#deps = deps;
+    this.#pages = new SpendingPages({ state, clock, log, timeZone: () => settings().timeZone });
   }
 
   /** Today's page of the book. */
-  async today(): Promise<SpendingDay> {
-    const { clock, settings } = this.#deps;
-    const { day, endsAt } = this.#dayOf(clock.now(), settings().timeZone);
-    if (this.#current?.day === day) return this.#current;
-    if (this.#loading?.day !== day) this.#loading = { day, page: this.#open(day, endsAt) };
-    const { page } = this.#loading;
-    try {
-      const opened = await page;
-      if (this.#loading.page === page) this.#current = opened;
-      return opened;
-    } catch (error) {
-      this.#loading = undefined;
-      throw error;
-    }
-  }
-
-  async #open(day: string, endsAt: number): Promise<SpendingDay> {
-    const { state, clock, log } = this.#deps;
-    if (this.#current !== undefined) this.#storeNow(this.#current);
-    state
-      .expire('', clock.now() - KEEP_MS)
-      .catch((error) => log.warn('old spending not deleted', { error }));
-    const onUnread = () => log.error('spending not readable', { day });
-    return new SpendingDay(state, { day, endsAt }).load(onUnread);
+  today(): Promise<SpendingDay> {
+    return this.#pages.today();
   }
 
   modelFor(payer: Payer, model: string, cheaper: (model: string) => string): string {
-    const day = this.#current;
-    if (day === undefined || this.#deps.clock.now() >= day.endsAt) return model;
+    const day = this.#pages.opened;
+    if (day === undefined) return model;
     const limited = this.#accounts(day, payer).filter(({ cap }) => isLimited(cap));
     const almost = limited.find(({ row, cap }) => isAlmostUsed({ ledger: row.value, cap }));
     // Where a budget is used up the call is refused, and no other model is to be announced.
@@ -154,9 +127,7 @@ export class Spending implements SpendingGuard, Pick<PaidCalls, 'reservePaid'>, 
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#timer?.[Symbol.dispose]();
-    this.#timer = NO_TIMER;
-    await this.#current?.store();
+    await this.#pages[Symbol.asyncDispose]();
   }
 
   async #learnLimits(day: SpendingDay, payer: Payer): Promise<void> {
@@ -180,14 +151,15 @@ export class Spending implements SpendingGuard, Pick<PaidCalls, 'reservePaid'>, 
   }
 
   /** Undefined where it must not be made: nobody knows what it would cost. */
-  async #askOf({ payer, model, inputTokens, outputTokens }: PlannedCall): Promise<Ask | undefined> {
+  async #askOf(planned: PlannedCall): Promise<Ask | undefined> {
+    const { payer, model, inputTokens, outputTokens, countsMoney = false } = planned;
     const { prices, limits } = this.#deps.settings();
     const { currency, unpriced } = limits.budget;
     const ask = { inputTokens: Math.ceil(inputTokens * INPUT_MARGIN), outputTokens };
     const price = priceOf(model, prices, currency);
     if (price !== undefined) return { ...ask, price };
     const { day, accounts } = await this.#charged(payer);
-    if (!accounts.some(({ cap }) => cap.micros > 0)) return { ...ask, price };
+    if (!countsMoney && !accounts.some(({ cap }) => cap.micros > 0)) return { ...ask, price };
     const assumed = assumedPrice(unpriced, currency);
     this.#deps.notes.unpriced(day, model, assumed);
     return assumed === undefined ? undefined : { ...ask, price: assumed };
@@ -230,16 +202,7 @@ export class Spending implements SpendingGuard, Pick<PaidCalls, 'reservePaid'>, 
       this.#deps.notes.spent(day, account, payer);
     }
     day.announceRoom();
-    if (day !== this.#current) this.#storeNow(day);
-    this.#timer ??= this.#deps.clock.timer(STORE_AFTER_MS, () => {
-      this.#timer = undefined;
-      if (this.#current !== undefined) this.#storeNow(this.#current);
-    });
-  }
-
-  #storeNow(day: SpendingDay): void {
-    const { log } = this.#deps;
-    day.store().catch((error) => log.warn('spending not stored', { error }));
+    this.#pages.storeSoon(day);
   }
 }
 
