@@ -17,6 +17,7 @@ import { evalCommand } from './eval-command.ts';
 import { EXIT, EXIT_MEANINGS, exitCodeOf } from './exit-codes.ts';
 import { explainError } from './explain-error.ts';
 import { gatewayCommand } from './gateway-command.ts';
+import { importCommand } from './import-command.ts';
 import { linkCommand } from './link-command.ts';
 import { mcpCommand } from './mcp-command.ts';
 import { memoryCommand } from './memory-command.ts';
@@ -47,6 +48,7 @@ export type CommandFactory = (terminal: Terminal) => Command;
 
 const COMMANDS: readonly CommandFactory[] = [
   onboardCommand,
+  importCommand,
   gatewayCommand,
   agentCommand,
   linkCommand,

@@ -45,5 +45,6 @@ export function exitCodeOf(error: unknown): ExitCode {
   if (error instanceof ConfigError) return EXIT.configInvalid;
   if (error instanceof ProviderError) return EXIT.modelFailed;
   if (error instanceof NanobotError && error.code === 'home_locked') return EXIT.homeHeld;
+  if (error instanceof NanobotError && error.code === 'import_not_found') return EXIT.notFound;
   return EXIT.failure;
 }

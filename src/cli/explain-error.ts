@@ -4,6 +4,7 @@ import { existsSync } from 'node:fs';
 import type { Home } from '../app/home.ts';
 import type { Environment } from '../core/environment.ts';
 import { ConfigError, type ConfigProblem, NanobotError, ProviderError } from '../core/errors.ts';
+import { isPythonConfig } from '../core/import-python.ts';
 import { HomeLockedError } from '../store/store.ts';
 import { explainSystemError } from './explain-system-error.ts';
 
@@ -28,10 +29,16 @@ function explainConfigError(error: ConfigError, home: Home): readonly string[] {
   return [
     `nanobot: the configuration has ${count}:`,
     ...error.problems.map(problemLine),
+    ...(isPythonConfig(error.problems.map(({ path }) => path)) ? [otherProgram(home)] : []),
     ...(existsSync(home.lastGoodConfig)
       ? [`The last configuration that loaded is ${home.lastGoodConfig}.`]
       : []),
   ];
+}
+
+/** Its home has the same name, so whoever comes from there meets this first. */
+export function otherProgram({ root }: Home): string {
+  return `This is the home of nanobot for Python. Keep it: mv ${root} ${root}-python, then nanobot import ${root}-python`;
 }
 
 function explainLock({ holder }: HomeLockedError, home: Home): string {

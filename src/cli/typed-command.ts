@@ -4,7 +4,7 @@ import type { Environment } from '../core/environment.ts';
 
 const NPM_SCRIPTS = ['start', 'nanobot'];
 const COMMANDS = [
-  'onboard gateway agent link telegram email whatsapp lark status usage doctor selftest channels pair',
+  'onboard import gateway agent link telegram email whatsapp lark status usage doctor selftest channels pair',
   'approvals people cron memory sessions skills agents cluster workflows specialists trace dead audit',
   'eval replay tune mcp config --help',
 ]

@@ -10,7 +10,8 @@ import { EVERYBODY } from '../../core/admission.ts';
 import type { Config } from '../../core/config.ts';
 import { literalSecrets } from '../../core/config-secrets.ts';
 import { ConfigError } from '../../core/errors.ts';
-import { problemLine } from '../explain-error.ts';
+import { isPythonConfig } from '../../core/import-python.ts';
+import { otherProgram, problemLine } from '../explain-error.ts';
 import { explainSystemError } from '../explain-system-error.ts';
 import type { Terminal } from '../terminal.ts';
 import { type Finding, fail, ok, warn } from './finding.ts';
@@ -35,6 +36,10 @@ export async function checkConfigFile({ home, env }: Terminal): Promise<CheckedF
     const remedy = existsSync(home.lastGoodConfig)
       ? `The last one that loaded is ${home.lastGoodConfig}.`
       : 'Correct it; "nanobot config validate" checks again.';
+    if (isPythonConfig(error.problems.map(({ path }) => path))) {
+      const text = `${home.config} is that of another program`;
+      return { findings: [fail('config', text, otherProgram(home))], loaded: undefined };
+    }
     const findings = error.problems.map((one) => fail('config', problemLine(one).trim(), remedy));
     return { findings, loaded: undefined };
   }
