@@ -19,8 +19,16 @@ export function unsupportedIn(
   text: string,
 ): readonly string[] {
   const isAsked = ask.kind === 'work' || ask.kind === 'answer';
-  if (!turn.settings.claimCheck || !isAsked || stop !== 'end') return [];
-  if (turn.thread.wasDoubted || passesOn(turn)) return [];
+  return isAsked && !turn.thread.wasDoubted ? claimsUndone(turn, { stop }, text) : [];
+}
+
+/** Sentences of a text that ended by itself and tell of what was not done in this turn. */
+export function claimsUndone(
+  turn: Omit<TurnContext, 'signal' | 'mode'>,
+  { stop }: Pick<Extract<ModelEvent, { type: 'finished' }>, 'stop'>,
+  text: string,
+): readonly string[] {
+  if (!turn.settings.claimCheck || stop !== 'end' || passesOn(turn)) return [];
   const claims = claimsOf(text);
   if (claims.length === 0) return [];
   const done = evidenceOf(turn);

@@ -2,13 +2,14 @@
 // it will take of the model's context window.
 
 import { type CallBudget, callBudget } from '../core/budget.ts';
+import { correctionNote } from '../core/claims.ts';
 import { imagesShownBy } from '../core/model-vision.ts';
 import { buildPrompt, type PromptSection, promptOf } from '../core/prompt.ts';
 import { ALL_RIGHTS } from '../core/rights.ts';
 import { imagesTokens, messagesTokens, textTokens } from '../core/tokens.ts';
 import { sized, toolsFor, toolsTokens, toolsWithRoom } from '../core/tool-room.ts';
 import type { ModelMessage } from '../core/transcript.ts';
-import type { Ask, StateOf, TurnLimit } from '../core/turn-state.ts';
+import type { StateOf, TurnLimit } from '../core/turn-state.ts';
 import { workingNoteText } from '../core/working-memory.ts';
 import type { ModelHandle, ModelRequest } from '../providers/provider.ts';
 import type { OfferedTool } from '../tools/tool.ts';
@@ -170,12 +171,6 @@ const WRITE_ANSWER =
 export const mayAct = ({ ask, cue }: Pick<Asked, 'ask' | 'cue'>) =>
   cue?.tools !== 'none' && (ask.kind === 'work' || (ask.kind === 'correct' && ask.mayAct));
 
-function correction({ sentences, mayAct: may }: Extract<Ask, { kind: 'correct' }>): string {
-  const said = sentences.map((sentence) => JSON.stringify(sentence)).join(', ');
-  const now = may ? 'If one of your tools can do it, do it now. Otherwise write' : 'Write';
-  return `[Your answer says ${said}, and no tool did that in this turn; the answer was withdrawn. ${now} the whole answer anew, and tell truly what was done and what was not. What was done in an earlier turn, tell as such.]`;
-}
-
 const CONCLUDE_BECAUSE: Readonly<Record<TurnLimit, (maxRounds: number) => string>> = {
   rounds: (maxRounds) => `All ${maxRounds} rounds of tool use of this answer are used up.`,
   tokens: () => 'The tokens of this answer are nearly used up.',
@@ -187,7 +182,7 @@ const CONCLUDE_BECAUSE: Readonly<Record<TurnLimit, (maxRounds: number) => string
 function noteFor(asked: Asked, maxRounds: number): string | undefined {
   const { ask } = asked;
   if (ask.kind === 'answer') return WRITE_ANSWER;
-  if (ask.kind === 'correct') return correction({ ...ask, mayAct: mayAct(asked) });
+  if (ask.kind === 'correct') return correctionNote(ask.sentences, mayAct(asked));
   if (ask.kind === 'conclude') {
     const why = CONCLUDE_BECAUSE[ask.why](maxRounds);
     return `[${why} Answer now, without tools, with what you know; say what is left to do.]`;

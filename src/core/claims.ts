@@ -50,6 +50,13 @@ export function supports({ tool, access }: Evidence, kind: ClaimKind): boolean {
   return access !== 'read' && access !== 'web' && NAMED[kind].test(tool);
 }
 
+/** Told to the model that wrote such sentences. `mayAct`: it can do now what it said was done. */
+export function correctionNote(sentences: readonly string[], mayAct: boolean): string {
+  const said = sentences.map((sentence) => JSON.stringify(sentence)).join(', ');
+  const now = mayAct ? 'If one of your tools can do it, do it now. Otherwise write' : 'Write';
+  return `[Your answer says ${said}, and no tool did that in this turn; the answer was withdrawn. ${now} the whole answer anew, and tell truly what was done and what was not. What was done in an earlier turn, tell as such.]`;
+}
+
 /** One for each kind, the first of it. */
 export function claimsOf(markdown: string): readonly Claim[] {
   const found = new Map<ClaimKind, Claim>();

@@ -191,7 +191,7 @@ it('asks no more than so many, and no specialist longer than it may work', async
   expect(warnings).toMatchObject([{ why: 'steps' }]);
 });
 
-it('says where an output was cut off, and takes refusals and false claims for nothing', async () => {
+it('says where an output was cut off, and takes refusals for nothing', async () => {
   const { rig, main, supervisor, guardian, scout, told } = await createSupervisedRig({ tools });
   supervisor.script(
     says(routes('scout', 'Find.')),
@@ -214,13 +214,53 @@ it('says where an output was cut off, and takes refusals and false claims for no
   guardian.script(says('Whole.'));
   main.script(says('I cannot help with that.', { stop: 'refused' }));
   expect((await rig.ask(2, 'once more')).answers).toEqual(['Whole.']);
-
-  // Nor one that tells of what nobody did.
-  supervisor.script(says(routes('guardian', 'Write to Bob.')), says(routes('FINISH')));
-  guardian.script(says('Dear Bob, ...'));
-  main.script(says('I have sent the email to Bob.\n\n[[output 1]]'));
-  expect((await rig.ask(3, 'a mail')).answers).toEqual(['Dear Bob, ...']);
   expect(told).toEqual([]);
+});
+
+it('asks once to correct a frame, and an output that is kept, where they tell of what nobody did', async () => {
+  const { rig, main, supervisor, guardian, scout } = await createSupervisedRig({ tools });
+  const once = () => supervisor.script(says(routes('guardian', 'Go.')), says(routes('FINISH')));
+  once();
+  guardian.script(says('Dear Bob, ...'));
+  const usage = { inputTokens: 10, outputTokens: 5, cachedTokens: 0 };
+  const lie = says('I have sent the email to Bob.\n\n[[output 1]]', { usage });
+  main.script(lie, says('[[output 1]]\n\nIt is not sent yet.', { usage }));
+  expect((await rig.ask(1, 'a mail')).answers).toEqual(['Dear Bob, ...\n\nIt is not sent yet.']);
+  expect(shownTo(main)).toContain('Your answer says \\"I have sent the email to Bob.\\"');
+  expect((await rig.transcript()).findLast(({ role }) => role === 'assistant')).toMatchObject({
+    usage: { inputTokens: 20, outputTokens: 10 },
+  });
+
+  once();
+  guardian.script(says('Dear Ann, ...'));
+  main.script(lie, lie);
+  expect((await rig.ask(5, 'another')).answers).toEqual(['Dear Ann, ...']);
+
+  once();
+  guardian.script(says('I have sent the mail.'), says('The mail is ready to be sent.'));
+  main.script(says('[[output 1]]'));
+  expect((await rig.ask(2, 'mail it')).answers).toEqual(['The mail is ready to be sent.']);
+
+  // It may do now what it said was done; and it is not asked a second time.
+  once();
+  guardian.script(
+    says('I have saved the list.'),
+    calls([{ name: 'exec' }]),
+    says('I have saved the list. I have also sent it to Bob.'),
+  );
+  main.script(says('[[output 1]]'));
+  const before = ran.length;
+  expect((await rig.ask(3, 'save it')).answers).toEqual([
+    'I have saved the list. I have also sent it to Bob.',
+  ]);
+  expect(ran.slice(before)).toEqual(['exec']);
+
+  // What the main model puts into its own words is held against them there.
+  supervisor.script(says(routes('scout', 'Find.')), says(routes('FINISH')));
+  scout.script(says('I have sent the mail.'));
+  main.script(says('There it is.'));
+  expect((await rig.ask(4, 'find')).answers).toEqual(['There it is.']);
+  for (const each of [main, supervisor, guardian, scout]) each.assertDone();
 });
 
 it('does without whoever may not be asked in a conversation that stays at home', async () => {

@@ -2,6 +2,7 @@
 // of the three fails.
 
 import { describe, expect, it } from 'vitest';
+import { SpendingRefusedError } from '../../src/agent/spending.ts';
 import { ALL_RIGHTS } from '../../src/core/rights.ts';
 import { calls, says } from '../support/scripted-model.ts';
 import { messageOf, type RigOptions } from './agent-rig.ts';
@@ -98,6 +99,17 @@ describe('the trio', () => {
     expect(shownTo(specialist)).toMatch(/words of others [0-9a-f]{16}: result of web_fetch/);
     const results = (await rig.transcript()).filter(({ role }) => role === 'tool');
     expect(results.at(-1)).toMatchObject({ name: 'specialist', isForeign: true });
+    // Its words go to the person as they are: it is asked once to tell the truth.
+    router.script(decides({ action: 'specialist', target: 'mail' }));
+    specialist.script(says('I have sent the mail.'), says('The mail is not sent.'));
+    expect((await rig.ask(2, 'mail it')).answers).toEqual(['The mail is not sent.']);
+    // Without money to ask again the first answer stands.
+    router.script(decides({ action: 'specialist', target: 'mail' }));
+    specialist.script(says('I have sent the mail.'), async function* () {
+      yield { type: 'thinking', delta: '' };
+      throw new SpendingRefusedError({ text: 'Nothing is left.' });
+    });
+    expect((await rig.ask(3, 'mail it')).answers).toEqual(['I have sent the mail.']);
     main.assertDone();
   });
 

@@ -11,6 +11,7 @@ import type { ModelMessage, ToolCall } from '../../core/transcript.ts';
 import { tokensSpent } from '../../core/turn-rounds.ts';
 import type { NonEmpty } from '../../core/turn-state.ts';
 import type { ToolSpec } from '../../providers/provider.ts';
+import { askHeld } from './ask-held.ts';
 import { askRole, payerOf, type RoleCall } from './ask-role.ts';
 import type { CueCall, Speaker } from './mode.ts';
 import type { ModeTurn } from './modes.ts';
@@ -30,6 +31,8 @@ export type Work = {
   /** It has no more calls of tools. */
   readonly mustWrite: boolean;
   readonly wrap: MarkForeign;
+  /** Called once it was asked to correct its words; left out: it was before. */
+  readonly doubted?: () => void;
 };
 
 export type Worked =
@@ -56,7 +59,7 @@ export async function workOn(turn: ModeTurn, work: Work, signal: AbortSignal): P
   const isFull = messagesTokens(messages) > contextTokens * WINDOW_SHARE;
   const mustWrite = work.mustWrite || isFull || isSpent(work);
   const call = callOf(turn, work, { specs, messages, mustWrite });
-  const asked = await askRole(turn, work, call, signal);
+  const asked = await ask(turn, work, call, signal);
   if (asked.kind === 'failed') return { kind: 'failed', by };
   const { answer } = asked;
   const speaker = speakerOf(answer);
@@ -73,6 +76,16 @@ export async function workOn(turn: ModeTurn, work: Work, signal: AbortSignal): P
   }
   health.succeeded(who, payerOf(turn));
   return { kind: 'done', by: speaker, text };
+}
+
+/** What goes to the person as it is, is held against what was done; once for a task. */
+async function ask(turn: ModeTurn, work: Work, call: RoleCall, signal: AbortSignal) {
+  const { agent, doubted } = work;
+  if (agent.output !== 'verbatim' || doubted === undefined)
+    return askRole(turn, work, call, signal);
+  const held = await askHeld(turn, work, call, signal);
+  if (held.wasDoubted === true) doubted();
+  return held;
 }
 
 /** The question, and behind it what was done for the task so far. */

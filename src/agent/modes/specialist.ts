@@ -14,6 +14,7 @@ import { SPECIALIST } from '../../core/route-decision.ts';
 import { wrapUntrusted } from '../../core/untrusted.ts';
 import { newBoundary } from '../../lib/boundary.ts';
 import type { BoundCall, Toolbox, ToolContext, ToolOutcome } from '../../tools/tool.ts';
+import { askHeld } from './ask-held.ts';
 import { askRole, payerOf } from './ask-role.ts';
 import type { TrioDeps } from './mode-deps.ts';
 import type { ModeTurn } from './modes.ts';
@@ -41,7 +42,7 @@ export function specialistToolbox(turn: ModeTurn, deps: TrioDeps): Toolbox {
   const wrap: Wrap = (what, text) => wrapUntrusted(what, [{ text }], newBoundary());
 
   async function run(asked: Input, { signal }: ToolContext): Promise<ToolOutcome> {
-    const { specialist } = deps.settings();
+    const { specialist, synthesis } = deps.settings();
     const { domain, task } = asked;
     const { clock, prepared, thread, settings } = turn;
     const who = { role: SPECIALIST, model: specialist.model } as const;
@@ -55,7 +56,9 @@ export function specialistToolbox(turn: ModeTurn, deps: TrioDeps): Toolbox {
       temperature: specialist.temperature,
       timeoutMs: specialist.timeoutSecs * 1000,
     };
-    const answer = await askRole(turn, { ...deps, who }, call, signal);
+    // Without synthesis its words go to the person as they are.
+    const ask = synthesis ? askRole : askHeld;
+    const answer = await ask(turn, { ...deps, who }, call, signal);
     const text = answer.kind === 'answered' ? writtenBy(answer.answer).trim() : '';
     trace(turn, deps, { ...asked, model: who.model, text, started });
     if (answer.kind === 'failed') return failed();

@@ -9,9 +9,10 @@ import type { AgentResponse, SupervisedTurn } from '../../core/supervised-turn.t
 import { framingQuestion, framingSystem, writingNote } from '../../core/supervisor-prompts.ts';
 import { firstSeqOf } from '../../core/turn-id.ts';
 import { unwrapped } from '../../core/untrusted.ts';
-import { unsupportedIn } from '../check-claims.ts';
+import { claimsUndone } from '../check-claims.ts';
 import type { AgentRoster } from './agent-files.ts';
-import { askRole, payerOf } from './ask-role.ts';
+import { askHeld } from './ask-held.ts';
+import { payerOf } from './ask-role.ts';
 import type { Cue } from './mode.ts';
 import type { SupervisorDeps } from './mode-deps.ts';
 import type { ModeTurn } from './modes.ts';
@@ -96,15 +97,14 @@ async function framed(
   };
   const asked = health.isResting(who)
     ? undefined
-    : await askRole(turn, { health, who }, call, signal);
-  // Without a frame, or with one that tells of what nobody did, the outputs are the answer.
+    : await askHeld(turn, { health, who }, call, signal);
+  // Without a frame, or with one that still tells of what nobody did, the outputs are the answer.
   if (asked?.kind !== 'answered')
     return { kind: 'answer', by: { model }, text: composedAnswer('', texts) };
   health.succeeded(who, payerOf(turn));
   const { answer } = asked;
   const isUsable =
-    answer.stop !== 'refused' &&
-    unsupportedIn(turn, { kind: 'work' }, answer, answer.text).length === 0;
+    answer.stop !== 'refused' && claimsUndone(turn, answer, answer.text).length === 0;
   const text = composedAnswer(isUsable ? answer.text : '', texts);
   return { kind: 'answer', by: speakerOf(answer), text };
 }

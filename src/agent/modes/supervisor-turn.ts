@@ -49,6 +49,8 @@ class SupervisorTurn implements TurnMode {
   readonly #agents: readonly DeclaredAgent[];
   /** When each task was taken up here, by its place; milliseconds of the turn. */
   readonly #begun = new Map<number, number>();
+  /** Tasks whose specialist was asked to correct its words, by their places. */
+  readonly #doubted = new Set<number>();
   /** What specialists wrote, to the letter, by the place of the task. */
   readonly #written = new Map<number, Exclude<Worked, { readonly kind: 'calls' }>>();
 
@@ -186,7 +188,9 @@ class SupervisorTurn implements TurnMode {
     const { health } = this.#deps;
     const who = this.#roleOf(agent);
     const work = { agent, who, health, state, task, mustWrite, elapsedMs: now - begun };
-    return workOn(this.#turn, { ...work, wrap: markForeign }, signal);
+    const doubted = () => void this.#doubted.add(task.place);
+    const held = this.#doubted.has(task.place) ? {} : { doubted };
+    return workOn(this.#turn, { ...work, ...held, wrap: markForeign }, signal);
   }
 
   /** In a process that took the turn up it is asked once more: what it wrote was not recorded. */

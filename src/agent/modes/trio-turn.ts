@@ -5,6 +5,7 @@ import type { AssistantEntry, ToolEntry } from '../../core/transcript.ts';
 import { roundsOf } from '../../core/turn-rounds.ts';
 import type { Ask } from '../../core/turn-state.ts';
 import { unwrapped } from '../../core/untrusted.ts';
+import { claimsUndone } from '../check-claims.ts';
 import type { Cue, Speaker, TurnMode } from './mode.ts';
 import type { TrioDeps } from './mode-deps.ts';
 import type { ModeTurn } from './modes.ts';
@@ -48,7 +49,7 @@ export function openTrio(
         if (routed.isOut) yield { type: 'notice', text: degradedNotice(who) };
         return { ...withTools, tokens: routed.tokens };
       }
-      return cueOf(routed, writing);
+      return cueOf(turn, routed, writing);
     },
   };
 }
@@ -82,12 +83,19 @@ function decided(
 
 const textOf = ({ text }: ToolEntry) => unwrapped(text);
 
-function cueOf({ plan, by, tokens }: Extract<Routed, { kind: 'planned' }>, writing: Main): Cue {
+function cueOf(
+  turn: ModeTurn,
+  { plan, by, tokens }: Extract<Routed, { kind: 'planned' }>,
+  writing: Main,
+): Cue {
   switch (plan.kind) {
     case 'respond':
       return { ...writing, tokens };
     case 'say':
-      return { kind: 'answer', by, text: plan.text };
+      // What it says was done and was not, the main model writes truly.
+      return claimsUndone(turn, { stop: 'end' }, plan.text).length > 0
+        ? { ...writing, tokens }
+        : { kind: 'answer', by, text: plan.text };
     case 'call': {
       const { name, args } = plan.call;
       return { kind: 'calls', by, calls: [{ name, arguments: JSON.stringify(args) }] };
