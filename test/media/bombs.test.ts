@@ -5,7 +5,7 @@ import { deflateSync, gzipSync } from 'node:zlib';
 import { expect, it } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
 import { extract } from '../../src/media/extract/extract.ts';
-import { cpuMs } from '../support/cpu-time.ts';
+import { watchStretches } from '../support/cpu-time.ts';
 import { bytesOf, docx, epub, odf, pdf, pdfOf, xlsx, zerosDeflated, zip } from './documents.ts';
 
 /** The thread's own limits, and how far it comes until it is looked at. */
@@ -148,21 +148,14 @@ it('ends every bomb in words, without a crash, within memory, and blocks nobody'
 
 /** Looks every few milliseconds at the memory, and at how busy this thread was in between. */
 function watching() {
-  let last = cpuMs();
-  let longestPauseMs = 0;
   let highest = 0;
-  const look = () => {
-    const now = cpuMs();
-    longestPauseMs = Math.max(longestPauseMs, now - last);
-    last = now;
+  const watch = watchStretches(() => {
     highest = Math.max(highest, process.memoryUsage().rss);
-  };
-  const timer = setInterval(look, 10);
+  });
   return {
     stop() {
-      clearInterval(timer);
-      look();
-      return { longestPauseMs, highest };
+      watch.stop();
+      return { longestPauseMs: watch.longestMs(), highest };
     },
   };
 }
