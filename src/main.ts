@@ -1,9 +1,11 @@
 // The program's start: parse argv, run one command, set the exit code. The only top-level await.
 
+import { existsSync } from 'node:fs';
 import { runCli } from './cli/cli.ts';
 import { EXIT } from './cli/exit-codes.ts';
 import { explainError } from './cli/explain-error.ts';
 import { createTerminal } from './cli/terminal.ts';
+import { whereTyped } from './cli/typed-command.ts';
 
 const terminal = createTerminal(process);
 
@@ -11,6 +13,9 @@ process.on('uncaughtException', (error) => {
   for (const line of explainError(error, terminal.env, terminal.home)) terminal.note(line);
   process.exit(EXIT.failure);
 });
+// Paths on the command line count from there.
+const typedIn = whereTyped(process.env);
+if (typedIn !== undefined && existsSync(typedIn)) process.chdir(typedIn);
 // Whoever read the output has left, as `head` does.
 process.stdout.on('error', () => process.exit());
 

@@ -25,11 +25,13 @@ export function explainError(error: unknown, env: Environment, home: Home): read
 
 function explainConfigError(error: ConfigError, home: Home): readonly string[] {
   if (error.problems.length === 0) return [`nanobot: ${error.message}`];
+  if (isPythonConfig(error.problems.map(({ path }) => path))) {
+    return [`nanobot: ${home.config} is that of another program.`, otherProgram(home)];
+  }
   const count = error.problems.length === 1 ? 'a problem' : `${error.problems.length} problems`;
   return [
     `nanobot: the configuration has ${count}:`,
     ...error.problems.map(problemLine),
-    ...(isPythonConfig(error.problems.map(({ path }) => path)) ? [otherProgram(home)] : []),
     ...(existsSync(home.lastGoodConfig)
       ? [`The last configuration that loaded is ${home.lastGoodConfig}.`]
       : []),

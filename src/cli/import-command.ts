@@ -1,5 +1,6 @@
 // `nanobot import`: takes over from another program's home what means the same here, after showing it.
 
+import { resolve } from 'node:path';
 import { Command } from 'commander';
 import type { FilePlan } from '../app/import-files.ts';
 import type { ForeignHome } from '../app/import-home.ts';
@@ -31,9 +32,9 @@ async function takeOver(terminal: Terminal, folder: string, { yes, dryRun }: Imp
   const { confirmOrStop } = await import('./confirmation.ts');
   const { currentConfig, save } = await import('./onboard/draft.ts');
   const { openHome } = await import('../app/first-run.ts');
-  const { resolve } = await import('node:path');
-  await refuseOwnHome(terminal, resolve(folder));
-  const foreign = await readForeignHome(folder);
+  const root = resolve(folder);
+  await refuseOwnHome(terminal, root);
+  const foreign = await readForeignHome(root);
   if (dryRun !== true) await openHome(terminal.home, terminal.env);
   const { workspace } = (await currentConfig(terminal)).agents.defaults;
   const plan = await planOf(terminal, foreign, workspace);

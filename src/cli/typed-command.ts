@@ -17,3 +17,8 @@ export function asTyped(text: string, env: Environment): string {
   if (!NPM_SCRIPTS.includes(env['npm_lifecycle_event'] ?? '')) return text;
   return text.replace(NAMED, 'npm run nanobot -- ');
 }
+
+/** Where the person typed the command: npm starts the program in the checkout. */
+export function whereTyped(env: Environment): string | undefined {
+  return NPM_SCRIPTS.includes(env['npm_lifecycle_event'] ?? '') ? env['INIT_CWD'] : undefined;
+}

@@ -197,6 +197,7 @@ describe('from nanobot for Python', () => {
     const started = await nanobot('status');
     expect(started.code).toBe(3);
     expect(started.said).toMatch(/nanobot for Python.*nanobot import/);
+    expect(started.said.split('\n')).toHaveLength(2);
     const { code, said } = await nanobot('import', home().root);
     expect(code).toBe(2);
     expect(said).toContain('mv ');

@@ -18,6 +18,17 @@ test.each([
   expect(asTyped(hint, {})).toBe(hint);
 });
 
+test('a path counts from where it was typed, although npm starts the program elsewhere', async () => {
+  await using home = await temporaryHome();
+  await home.writeConfig({ version: 1 });
+  const env = { ...IN_CHECKOUT, INIT_CWD: home.path };
+  const { stdout } = await runNanobot(['config', 'validate', 'config.json'], {
+    home: home.path,
+    env,
+  });
+  expect(stdout).toContain('config.json is valid');
+});
+
 test('a status asked through npm names commands that work there', async () => {
   await using home = await temporaryHome();
   const installed = await runNanobot(['status'], { home: home.path });
