@@ -123,6 +123,30 @@ test('a model that insists is not asked a fourth time, and its JSON is shown onl
   expect(await finish(handle, request)).toMatchObject({ text: '', toolCalls: [] });
 });
 
+test('a call in other quotes is one, an end in them goes back to the model, and a line of Python is an answer', async () => {
+  const { server, handle } = await textModel();
+  const asked = ask('the time?', { tools: [timeTool] });
+  for (const call of [
+    "{'tool': 'time', 'args': {'zone': 'UTC'}}",
+    '{“tool”: “time”, “args”: {“zone”: “UTC”}}\n',
+  ]) {
+    server.script(say(call));
+    const { text, toolCalls } = await finish(handle, asked);
+    expect([text, toolCalls.map(({ arguments: args }) => args)]).toEqual(['', ['{"zone":"UTC"}']]);
+  }
+  server.script(say("{'done': True, 'response': 'It is noon.'}"), say(DONE));
+  expect(textOf(await collect(handle.stream(asked, idle())))).toBe('It is noon.');
+  expect(wire(server).at(-1)?.content).toContain('straight double quotes');
+  for (const answer of [
+    "{'toolbox': 3} is a dict.",
+    "{'a': 1}",
+    "Write {'tool': 'time'} for it.",
+  ]) {
+    server.script(say(answer));
+    expect((await finish(handle, asked)).text).toBe(answer);
+  }
+});
+
 test('a call where none may be made is asked to be an answer', async () => {
   const { server, handle } = await textModel();
   server.script(say(CALL), say(DONE));

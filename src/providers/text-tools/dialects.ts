@@ -9,6 +9,7 @@ import {
   deepseekCalls,
   functionTag,
   jsonCalls,
+  misquotedCall,
   mistralCalls,
   toolCallTag,
 } from './written-calls.ts';
@@ -114,6 +115,15 @@ export const BARE_PYTHON: Dialect = {
   read: pythonCalls,
 };
 
+/** The protocol in quotes that JSON has not, as the whole answer. */
+export const MISQUOTED: Dialect = {
+  open: '',
+  closes: [],
+  isToken: false,
+  family: /(?:)/,
+  read: misquotedCall,
+};
+
 /** `is`: it is one; `may`: more characters could make it one. */
 export function dialectOf(text: string): Dialect | 'may' | 'no' {
   const found = DIALECTS.find(({ open }) => open === text);
@@ -139,7 +149,10 @@ export function saidIn(dialect: Dialect, body: string, reader: Reader): Said | u
   if (calls === 'result') return reader.isTrusted ? { kind: 'result' } : undefined;
   const isOwn = isOfFamily(dialect, reader.model) && isMeant(body);
   if (calls === undefined) {
-    const problem = `what stands behind ${dialect.open} cannot be read`;
+    const problem =
+      dialect.open === ''
+        ? 'the JSON cannot be read: its keys and texts stand in straight double quotes'
+        : `what stands behind ${dialect.open} cannot be read`;
     return isOwn && reader.isTrusted ? { kind: 'broken', problem } : undefined;
   }
   const areOffered = calls.every(({ name }) => reader.offered.has(name));

@@ -1,7 +1,7 @@
 // Whether what begins here may be for the program: JSON by its first key, a fence around such JSON,
 // or a mark of a dialect. Prose and code are given back at the first character that decides it.
 
-import { BARE_PYTHON, type Dialect, dialectOf } from './dialects.ts';
+import { BARE_PYTHON, type Dialect, dialectOf, MISQUOTED } from './dialects.ts';
 import { PROTOCOL_KEYS, TRAINED_KEYS } from './protocol.ts';
 
 export type Reading = {
@@ -66,12 +66,27 @@ function jsonOrPython(text: string, spot: Spot, reading: Reading): Opening {
   return jsonOpening(text, spot, reading);
 }
 
+const MISQUOTED_OPENING = /^\{\s*['‘’“”„]([a-z_]*)(['‘’“”]?)$/;
 const KEY_OPENING = /^(?:\[\s*)?(?:\{\s*(?:"([^"\\]*)("?))?)?$/;
 /** Of what OpenAI's servers send, where a model repeats it. */
 const WRAPPING_KEYS = ['type', 'id'];
 const MEANT_KEYS = ['args', 'response', 'action', 'tool_call', 'tool_name', 'function_call'];
 
+/** Only where a model was told to answer in the protocol alone: elsewhere it may be a line of Python. */
+function misquotedOpening(
+  text: string,
+  { isStart, isFenced }: Spot,
+  { isAsked }: Reading,
+): Opening {
+  const [, key, quote] = MISQUOTED_OPENING.exec(text) ?? [];
+  if (key === undefined || !isStart || isFenced || !isAsked) return NO;
+  if (quote === '') return PROTOCOL_KEYS.some((one) => one.startsWith(key)) ? MAY : NO;
+  return PROTOCOL_KEYS.includes(key) ? { kind: 'span', dialect: MISQUOTED } : NO;
+}
+
 function jsonOpening(text: string, spot: Spot, reading: Reading): Opening {
+  const misquoted = misquotedOpening(text, spot, reading);
+  if (misquoted.kind !== 'no') return misquoted;
   const match = KEY_OPENING.exec(text);
   if (match === null) return NO;
   const [, key, quote] = match;

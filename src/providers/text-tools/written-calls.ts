@@ -1,6 +1,7 @@
 // Calls in the forms that models were trained to write them: JSON one after the other, XML tags of
 // parameters, Python. Each reader takes a body and gives the calls, or undefined where it is none.
 
+import { repaired } from '../../core/lenient-json.ts';
 import { isRecord, looseJson } from './loose-json.ts';
 import { ObjectReader } from './object-reader.ts';
 import { readSaid, type SpokenCall } from './protocol.ts';
@@ -19,6 +20,13 @@ export function jsonCalls(body: string): Calls {
     rest = rest.slice(piece.length).replace(/^[\s;,]+/, '');
   }
   return calls.length === 0 ? undefined : calls;
+}
+
+/** One call of the protocol in single or typographic quotes. */
+export function misquotedCall(body: string): Calls {
+  const straight = body.trim().replace(/[“”„]/g, '"').replace(/[‘’]/g, "'");
+  const said = readSaid(looseJson(straight) ?? repaired(straight), true);
+  return said.kind === 'calls' ? said.calls : undefined;
 }
 
 function firstValue(text: string): string {
