@@ -9,8 +9,8 @@ export default defineConfig({
     // One more than two cores have: many tests wait for other processes most of their time.
     maxWorkers: 3,
     sequence: { sequencer: SlowestFirst },
-    testTimeout: 120_000,
-    hookTimeout: 120_000,
+    testTimeout: 240_000,
+    hookTimeout: 240_000,
     // A wait ends when its event came; only a fault on a busy machine gets near this.
     expect: { poll: { timeout: 30_000, interval: 20 } },
     env: { TZ: 'UTC' },

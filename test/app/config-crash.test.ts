@@ -9,7 +9,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { checkConfig } from '../../src/core/config-check.ts';
 
-const KILLS = 30;
+const KILLS = 15;
 const SPREAD_MS = 40;
 const WRITER = join(import.meta.dirname, 'save-config-forever.ts');
 
