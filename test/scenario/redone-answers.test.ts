@@ -1,52 +1,43 @@
 // People correct a question that was answered, where the configuration has it answered again by itself:
 // the whole program, seen from the chat and from the model.
 
-import { spawnSync } from 'node:child_process';
 import { access } from 'node:fs/promises';
-import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type BotApi, startBotApi } from '../support/bot-api.ts';
-import { type GatewayProcess, makeTestHome, type TestHome } from '../support/gateway-process.ts';
-import { echo, type LlmServer, startLlmServer } from '../support/llm-server.ts';
+import { afterEach, describe, expect, it } from 'vitest';
+import type { BotApi } from '../support/bot-api.ts';
+import { echo, type LlmServer } from '../support/llm-server.ts';
+import {
+  startTelegramWorld,
+  type TelegramWorld,
+  type TelegramWorldOptions,
+} from '../support/telegram-world.ts';
 
 const PERSON = 810;
 const LONG = Array.from({ length: 1200 }, (_, index) => `word${index}`).join(' ');
 
+let world: TelegramWorld;
 let telegram: BotApi;
 let model: LlmServer;
-let home: TestHome;
-let gateway: GatewayProcess;
 
-async function start(channel: Readonly<Record<string, unknown>> = {}, quietMs = 100) {
-  home = await makeTestHome({
-    agents: { defaults: { model: 'openai/sim-1' } },
-    providers: { openai: { apiKey: 'scenario-key', apiBase: model.openaiBase } },
-    channels: {
-      telegram: {
-        enabled: true,
-        token: telegram.token,
-        apiRoot: telegram.apiRoot,
-        allowFrom: [String(PERSON)],
-        ...channel,
-      },
+async function start(channel: TelegramWorldOptions['channel'] = {}, quietMs = 100) {
+  world = await startTelegramWorld({
+    respond: echo,
+    channel: { allowFrom: [`${PERSON}`], ...channel },
+    config: {
+      coalesce: { quietMs },
+      edits: { afterAnswer: 'edit' },
+      tools: { people: [{ who: `telegram:${PERSON}`, write: 'free', schedule: 'ask' }] },
     },
-    gateway: { port: 0 },
-    coalesce: { quietMs },
-    edits: { afterAnswer: 'edit' },
-    tools: { people: [{ who: `telegram:${PERSON}`, write: 'free', schedule: 'ask' }] },
   });
-  gateway = await home.start();
+  ({ telegram, model } = world);
 }
 
-const botTexts = () =>
-  telegram
-    .chat(PERSON)
-    .messages.filter(({ from }) => from === 'bot')
-    .map(({ text }) => text);
-const botSays = (pattern: RegExp) =>
-  telegram.waitFor(() => botTexts().find((text) => pattern.test(text)));
+afterEach(() => world[Symbol.asyncDispose]());
+
+const botTexts = () => world.texts(PERSON);
+const botSays = async (like: RegExp) => (await world.hears(PERSON, like)).text;
 const taken = () => telegram.waitFor(() => telegram.unconfirmed.length === 0);
-const lastBody = () => JSON.stringify(model.requests.at(-1)?.body);
+const lastBody = () => world.lastBody();
+const traced = (why: string) => expect.poll(() => world.nanobot('trace', 'last')).toContain(why);
 
 async function ask(text: string, answer: RegExp) {
   const said = telegram.say(PERSON, text);
@@ -54,31 +45,11 @@ async function ask(text: string, answer: RegExp) {
   return said;
 }
 
-function trace(id: string): string {
-  const { stdout } = spawnSync(process.execPath, ['bin/nanobot.js', 'trace', id], {
-    env: { PATH: process.env['PATH'] ?? '', HOME: home.path, NANOBOT_HOME: home.path, TZ: 'UTC' },
-    encoding: 'utf8',
-  });
-  return stdout;
-}
-
 const exists = (path: string) =>
-  access(join(home.path, 'workspace', path)).then(
+  access(world.file(path)).then(
     () => true,
     () => false,
   );
-
-beforeEach(async () => {
-  telegram = await startBotApi();
-  model = await startLlmServer({ respond: echo });
-});
-
-afterEach(async () => {
-  await home[Symbol.asyncDispose]();
-  expect(telegram.violations).toEqual([]);
-  await telegram[Symbol.asyncDispose]();
-  await model[Symbol.asyncDispose]();
-});
 
 describe('a question that is changed after its answer', () => {
   it('gets its new answer in place of the old one, and the model does not see the old one', async () => {
@@ -164,14 +135,13 @@ describe('a question that is changed after its answer', () => {
     model.script({ chunks: ['nonce-never'], gate: held.promise });
     telegram.edit(said, 'say nonce-new');
     await model.received(2);
-    await gateway.kill();
+    await world.gateway.kill();
     held.resolve();
-    gateway = await home.start();
+    await world.start();
     await botSays(/^nonce-new/);
     expect(botTexts()).toEqual(['nonce-new']);
     expect(lastBody()).not.toContain('nonce-old');
-    await gateway.kill();
-    gateway = await home.start();
+    await world.restart();
     await ask('say nonce-next', /nonce-next/);
     expect(botTexts()).toEqual(['nonce-new', 'nonce-next']);
   });
@@ -182,7 +152,7 @@ describe('a question that is changed after its answer', () => {
     await ask('say nonce-next', /nonce-next/);
     telegram.edit(said, 'say nonce-new');
     await taken();
-    await telegram.waitFor(() => trace('last').includes('only the newest exchange is'));
+    await traced('only the newest exchange is');
     expect(model.requests).toHaveLength(2);
     expect(botTexts()).toEqual(['nonce-old', 'nonce-next']);
   });
@@ -192,7 +162,7 @@ describe('a question that is changed after its answer', () => {
     const said = await ask('say nonce-old', /nonce-old/);
     telegram.edit(said, '/new');
     await taken();
-    await telegram.waitFor(() => trace('last').includes('it would be a command'));
+    await traced('it would be a command');
     expect(botTexts()).toEqual(['nonce-old']);
     await ask('say nonce-next', /nonce-next/);
     expect(lastBody()).toContain('nonce-old');

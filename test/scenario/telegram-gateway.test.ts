@@ -1,66 +1,25 @@
 // The whole program between a simulated Telegram and a simulated model: what a person in the chat
 // sees.
 
-import { spawnSync } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { type BotApi, startBotApi } from '../support/bot-api.ts';
-import { type GatewayProcess, makeTestHome, type TestHome } from '../support/gateway-process.ts';
-import { echo, type LlmServer, say, startLlmServer } from '../support/llm-server.ts';
+import { afterAll, afterEach, describe, expect, it } from 'vitest';
+import { runNanobot } from '../cli/run-nanobot.ts';
+import { echo, say } from '../support/llm-server.ts';
+import { MODEL_KEY, startTelegramWorld } from '../support/telegram-world.ts';
 
-const ROOT = join(import.meta.dirname, '../..');
 const OWNER = 700;
 const STRANGER = 701;
 
-let telegram: BotApi;
-let model: LlmServer;
-let home: TestHome;
-let gateway: GatewayProcess;
-
-const configWith = (extra: Readonly<Record<string, unknown>>) => ({
-  agents: { defaults: { model: 'openai/sim-1' } },
-  providers: { openai: { apiKey: 'sk-scenario-secret-key', apiBase: model.openaiBase } },
-  channels: {
-    telegram: {
-      enabled: true,
-      token: telegram.token,
-      apiRoot: telegram.apiRoot,
-      allowFrom: ['700', '702', '703', '704', '705', '706', '707', '708'],
-    },
-  },
-  gateway: { port: 0 },
-  coalesce: { quietMs: 50 },
-  ...extra,
+const world = await startTelegramWorld({
+  respond: echo,
+  channel: { allowFrom: ['700', '702', '703', '704', '705', '706', '707', '708'] },
 });
+const { telegram, model, home, gateway } = world;
+afterAll(() => world[Symbol.asyncDispose]());
+const nanobot = (...args: readonly string[]) => runNanobot(args, { home: home.path });
 
-function nanobot(...args: readonly string[]) {
-  const result = spawnSync(process.execPath, ['src/main.ts', ...args], {
-    cwd: ROOT,
-    env: { PATH: process.env['PATH'] ?? '', HOME: home.path, NANOBOT_HOME: home.path, TZ: 'UTC' },
-    encoding: 'utf8',
-  });
-  return { code: result.status, out: result.stdout, all: result.stdout + result.stderr };
-}
-
-beforeAll(async () => {
-  telegram = await startBotApi();
-  model = await startLlmServer({ respond: echo });
-  home = await makeTestHome({});
-  await home.writeConfig(configWith({}));
-  gateway = await home.start();
-});
-
-afterEach(() => {
-  model.respond(echo);
-  expect(telegram.violations).toEqual([]);
-});
-
-afterAll(async () => {
-  await home[Symbol.asyncDispose]();
-  await telegram[Symbol.asyncDispose]();
-  await model[Symbol.asyncDispose]();
-});
+afterEach(() => model.respond(echo));
 
 describe('a conversation by Telegram', () => {
   it('answers a question', async () => {
@@ -158,8 +117,8 @@ describe('a conversation by Telegram', () => {
     expect(model.requests.slice(before).map(({ lastUserText }) => lastUserText)).toEqual([
       'after nonce-after',
     ]);
-    expect(nanobot('pair', 'list').out).toContain('701');
-    expect(nanobot('pair', 'approve', 'telegram', '701').code).toBe(0);
+    expect(await world.nanobot('pair', 'list')).toContain('701');
+    await world.nanobot('pair', 'approve', 'telegram', '701');
     expect((await telegram.nextMessage(STRANGER)).text).toBe('nonce-eve');
     telegram.say(STRANGER, 'now please nonce-welcome');
     expect((await telegram.nextMessage(STRANGER)).text).toBe('nonce-welcome');
@@ -170,7 +129,7 @@ describe('a conversation by Telegram', () => {
     telegram.say(707, 'hello?');
     const notice = await telegram.nextMessage(707);
     expect(notice.text).toMatch(/key/i);
-    expect(notice.text).not.toContain('sk-scenario');
+    expect(notice.text).not.toContain(MODEL_KEY);
     telegram.say(707, '/why');
     const why = await telegram.nextMessage(707);
     expect(why.text).toMatch(/: I worked on it and got no further than what I told you then\./);
@@ -187,14 +146,13 @@ describe('a conversation by Telegram', () => {
     );
   });
 
-  it('tells the life of a message', () => {
-    const { code, out } = nanobot('trace', 'last');
-    expect(code).toBe(0);
-    expect(out).toMatch(/telegram/);
+  it('tells the life of a message', async () => {
+    expect(await world.nanobot('trace', 'last')).toMatch(/telegram/);
   });
 
   it('takes a changed allow list and keeps the old one when the file is broken', async () => {
-    await home.writeConfig({ ...configWith({}), nonsense: true });
+    const config = JSON.parse(await readFile(join(home.path, 'config.json'), 'utf8'));
+    await home.writeConfig({ ...config, nonsense: true });
     await gateway.printed(/nonsense/);
     telegram.say(OWNER, 'nonce-stillworks');
     await telegram.waitFor(() =>
@@ -202,25 +160,24 @@ describe('a conversation by Telegram', () => {
         .chat(OWNER)
         .messages.find(({ from, text }) => from === 'bot' && text === 'nonce-stillworks'),
     );
-    const changed = configWith({});
-    changed.channels.telegram.allowFrom.push('709');
-    await home.writeConfig(changed);
+    config.channels.telegram.allowFrom.push('709');
+    await home.writeConfig(config);
     await gateway.printed(/configuration is in force/);
     telegram.say(709, 'nonce-newcomer');
     expect((await telegram.nextMessage(709)).text).toBe('nonce-newcomer');
   });
 
-  it('refuses a second gateway in the same home with its own exit code', () => {
-    const second = nanobot('gateway');
-    expect(second.code).toBe(4);
-    expect(second.all).toMatch(/another gateway|held|running/i);
+  it('refuses a second gateway in the same home with its own exit code', async () => {
+    const { code, stdout, stderr } = await nanobot('gateway');
+    expect(code).toBe(4);
+    expect(stdout + stderr).toMatch(/another gateway|held|running/i);
   });
 
   it('leaves at Ctrl+C and keeps secrets and texts out of its log', async () => {
     expect(await gateway.stop()).toBe(0);
     const log = await home.logs();
     expect(log).toContain('gateway stopped');
-    expect(log).not.toContain('sk-scenario-secret-key');
+    expect(log).not.toContain(MODEL_KEY);
     expect(log).not.toContain(telegram.token);
     expect(log).not.toContain('nonce-hello');
     const state = await readFile(join(home.path, 'gateway.json'), 'utf8').catch(() => 'gone');

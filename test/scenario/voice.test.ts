@@ -1,52 +1,26 @@
 // Voice messages through the whole program: heard, answered as text and as a voice message, and what
 // happens where no engine answers or the process dies in between.
 
-import { execFile } from 'node:child_process';
-import { promisify } from 'node:util';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { type BotApi, startBotApi } from '../support/bot-api.ts';
-import { makeTestHome, type TestHome } from '../support/gateway-process.ts';
-import { type LlmServer, say, startLlmServer } from '../support/llm-server.ts';
-import {
-  startVoiceServer,
-  VOICE_KEY,
-  type VoiceServer,
-  voiceNote,
-} from '../support/voice-server.ts';
+import { say } from '../support/llm-server.ts';
+import { startTelegramWorld } from '../support/telegram-world.ts';
+import { startVoiceServer, VOICE_KEY, voiceNote } from '../support/voice-server.ts';
 
 const ALICE = 700;
 const OWNER = 705;
 
-let telegram: BotApi;
-let model: LlmServer;
-let voice: VoiceServer;
-let home: TestHome;
-
-const engine = () => ({ engine: 'openai' as const, apiBase: voice.base, apiKey: VOICE_KEY });
-
-const configOf = (settings: object) => ({
-  version: 1 as const,
-  agents: { defaults: { model: 'openai/sim-1' } },
-  providers: { openai: { apiKey: 'sk-chat-only-key', apiBase: model.openaiBase } },
-  channels: {
-    telegram: {
-      enabled: true,
-      token: telegram.token,
-      apiRoot: telegram.apiRoot,
-      allowFrom: ['*'],
-    },
-  },
-  gateway: { port: 0 },
-  coalesce: { quietMs: 50 },
-  voice: settings,
+const voice = await startVoiceServer();
+const engine = { engine: 'openai', apiBase: voice.base, apiKey: VOICE_KEY } as const;
+const world = await startTelegramWorld({
+  respond: () => say('**Noted.** See [the plan](https://plan.test/x).\n\n```\nrm -rf\n```'),
+  // On a busy machine the beginning of an answer would be the message that came.
+  channel: { allowFrom: ['*'], streaming: false },
+  config: { voice: { transcription: engine, speech: engine } },
 });
-
-beforeAll(async () => {
-  telegram = await startBotApi();
-  voice = await startVoiceServer();
-  model = await startLlmServer({
-    respond: () => say('**Noted.** See [the plan](https://plan.test/x).\n\n```\nrm -rf\n```'),
-  });
+const { telegram, model, home } = world;
+afterAll(async () => {
+  await world[Symbol.asyncDispose]();
+  await voice[Symbol.asyncDispose]();
 });
 
 beforeEach(() => {
@@ -54,15 +28,8 @@ beforeEach(() => {
 });
 
 afterEach(() => {
-  expect(telegram.violations).toEqual([]);
   expect(model.complaints).toEqual([]);
   expect(voice.complaints).toEqual([]);
-});
-
-afterAll(async () => {
-  await telegram[Symbol.asyncDispose]();
-  await model[Symbol.asyncDispose]();
-  await voice[Symbol.asyncDispose]();
 });
 
 const lastWords = () => model.requests.at(-1)?.lastUserText ?? '';
@@ -78,12 +45,6 @@ const speakTo = (chat: number, words: string, extra: object = {}) =>
   );
 
 describe('a voice message', () => {
-  beforeAll(async () => {
-    home = await makeTestHome(configOf({ transcription: engine(), speech: engine() }));
-    await home.start();
-  });
-  afterAll(() => home[Symbol.asyncDispose]());
-
   it('reaches the model as words, and is answered as text and as a voice message', async () => {
     speakTo(ALICE, 'See you at noon');
     expect((await telegram.nextMessage(ALICE)).text).toContain('Noted. See the plan.');
@@ -170,7 +131,6 @@ describe('a voice message', () => {
 
 describe('a process that dies', () => {
   it('over a voice message or its spoken answer loses and doubles nothing', async () => {
-    await using own = await makeTestHome(configOf({ transcription: engine(), speech: engine() }));
     const chat = ALICE + 10;
     let open: () => void = () => undefined;
     const shut = () => {
@@ -179,25 +139,24 @@ describe('a process that dies', () => {
       });
     };
     shut();
-    const first = await own.start();
     const { length } = voice.spoken;
     const count = voice.requestCount();
     speakTo(chat, 'Do not lose me');
     await voice.reached(count + 1);
-    await first.kill();
+    await world.gateway.kill();
     open();
     voice.gate = undefined;
     shut();
-    const second = await own.start();
+    await world.start();
     await voice.reached(count + 2);
     open();
     shut();
     await voice.reached(count + 3);
     // The words are known and the answer is made; its sound is not.
-    await second.kill();
+    await world.gateway.kill();
     open();
     voice.gate = undefined;
-    await own.start();
+    await world.start();
     expect((await telegram.nextMessage(chat)).text).toContain('Noted.');
     expect((await telegram.nextMessage(chat)).file?.kind).toBe('voice');
     telegram.say(chat, 'And now?');
@@ -209,14 +168,10 @@ describe('a process that dies', () => {
 
 describe('without an engine', () => {
   beforeAll(async () => {
-    home = await makeTestHome(configOf({ transcription: { engine: 'off' } }));
-    await home.start();
-    const args = ['src/main.ts', 'pair', 'approve', 'telegram', `${OWNER}`, '--role', 'owner'];
-    await promisify(execFile)(process.execPath, args, {
-      env: { PATH: process.env['PATH'] ?? '', HOME: home.path, NANOBOT_HOME: home.path },
-    });
+    await world.configure({ voice: { transcription: { engine: 'off' } } });
+    await world.restart();
+    await world.nanobot('pair', 'approve', 'telegram', `${OWNER}`, '--role', 'owner');
   });
-  afterAll(() => home[Symbol.asyncDispose]());
 
   it('people are told once a day, and owners what to do', async () => {
     const chat = ALICE + 20;
