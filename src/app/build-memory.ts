@@ -10,6 +10,7 @@ import { chatsOfNobody, createWorkLeftovers } from '../automation/work-leftovers
 import type { SessionKey } from '../core/ids.ts';
 import type { InboundMessage } from '../core/message.ts';
 import { OWNER_TURN } from '../core/notes.ts';
+import { ForgetWork } from '../gateway/forget-work.ts';
 import type { LocalOnly } from '../gateway/local-only.ts';
 import { type Asking, createMemoryDesk, type MemoryDesk } from '../gateway/memory-desk.ts';
 import type { Persons } from '../gateway/persons.ts';
@@ -47,6 +48,7 @@ export type BuiltMemory = {
   readonly memory: MemoryStore;
   readonly past: PastSessions;
   readonly desk: MemoryDesk;
+  readonly forgetting: Pick<ForgetWork, 'run'>;
   reflecting(later: Pick<ReflectionDeskDeps, 'side' | 'questions' | 'ownerChat'>): ReflectionDesk;
   /** Of what the owners' memory could be thought over for. */
   reflectionStamp(): Promise<string>;
@@ -124,10 +126,10 @@ export function buildMemory(parts: MemoryParts): BuiltMemory {
   const forgetting = { ...held, ...others, chatsOf, chatsOfJobs: ofJobs };
   const handing = { handedOut, reader, memory, working, folder, media, bus, clock, chatsOf, limit };
   const personOf: TurnPersonOf = (message) => createTurnPersonOf(parts.persons())(message);
+  const kept = { ...createForgetting(forgetting), ...createHandOut(handing) };
+  const forgetWork = new ForgetWork({ kept, state: store.scope('forget'), bus, clock, log });
   const desk = createMemoryDesk({
-    personOf,
-    kept: { ...createForgetting(forgetting), ...createHandOut(handing) },
-    state: store.scope('forget'),
+    ...{ personOf, kept, forgetting: forgetWork },
     questions: parts.questions,
   });
   const reflection = createReflection({ ...reader, working });
@@ -141,6 +143,7 @@ export function buildMemory(parts: MemoryParts): BuiltMemory {
       memory,
       past,
       desk,
+      forgetting: forgetWork,
       reflecting,
       watch,
       working,

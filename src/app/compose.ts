@@ -223,6 +223,7 @@ async function build(
         { name: 'plans', run: (signal) => agent.plans.run(signal) },
         { name: 'mails', run: (signal) => mails.run(signal) },
         { name: 'index', run: (signal) => remembering.indexing.run(signal) },
+        { name: 'forgetting', run: (signal) => remembering.forgetting.run(signal) },
         deciding.thinkOver,
         { name: 'leftovers', run: (signal) => remembering.leftovers.run(signal) },
         { name: 'tool servers', run: (signal) => toolServers.run(signal) },

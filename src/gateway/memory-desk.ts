@@ -4,7 +4,7 @@
 import { holdsWords } from '../core/forgetting.ts';
 import { type InboundMessage, idsOf, sessionOf } from '../core/message.ts';
 import type { TurnPerson } from '../core/notes.ts';
-import type { KeyValueStore } from '../store/store.ts';
+import type { ForgetWork } from './forget-work.ts';
 import type { QuestionHandler, Questions } from './question.ts';
 import type { TurnPersonOf } from './turn-person.ts';
 
@@ -60,7 +60,7 @@ export interface MemoryDesk {
 export type MemoryDeskDeps = {
   readonly personOf: TurnPersonOf;
   readonly kept: KeptData;
-  readonly state: KeyValueStore;
+  readonly forgetting: ForgetWork;
   questions(): Pick<Questions, 'ask'>;
 };
 
@@ -72,7 +72,9 @@ const EXPIRES_MS = 3_600_000;
 const FORGET_HINT = 'Say what to forget, in words that stand there: /forget the name of my doctor';
 const GONE = 'It was decided before.';
 
-export function createMemoryDesk({ personOf, kept, state, questions }: MemoryDeskDeps): MemoryDesk {
+export function createMemoryDesk(deps: MemoryDeskDeps): MemoryDesk {
+  const { personOf, kept, forgetting, questions } = deps;
+
   async function askingOf(message: InboundMessage): Promise<Asking> {
     return { message, session: sessionOf(message), person: await personOf(message) };
   }
@@ -85,7 +87,7 @@ export function createMemoryDesk({ personOf, kept, state, questions }: MemoryDes
       const reach = await kept.reach(await askingOf(message), words);
       const { places, count } = await kept.find(reach, LISTED);
       if (count === 0) return 'Nothing that I keep of you holds all of these words.';
-      await state.set(message.id, JSON.stringify(reach));
+      await forgetting.keep(message.id, { reach, chat: message.chat });
       await questions().ask({
         id: `${FORGET_SUBJECT}/${message.id}`,
         chat: message.chat,
@@ -104,31 +106,13 @@ export function createMemoryDesk({ personOf, kept, state, questions }: MemoryDes
     },
     handler: {
       async answer(id, action) {
-        const row = await state.get(id);
-        if (row === undefined) return GONE;
-        if (action !== 'forget') {
-          await state.delete(id);
-          return 'Nothing was forgotten.';
-        }
-        const report = await kept.forget(JSON.parse(row));
-        // The wish stays until nothing is left: a kill before has all of it done again.
-        await state.delete(id);
-        kept.scrub();
-        return wordsFor(report);
+        if (action === 'forget') return (await forgetting.decided(id)) ?? GONE;
+        await forgetting.drop(id);
+        return 'Nothing was forgotten.';
       },
-      expired: (id) => state.delete(id),
+      expired: (id) => forgetting.drop(id),
     },
   };
 }
 
-function wordsFor({ noteLines, entries, texts }: ForgetReport): string {
-  return (
-    `Forgotten: ${countOf(noteLines, 'line')} of notes, ${countOf(entries, 'message')} in ` +
-    `conversations, ${countOf(texts, 'text')} in the queues, and what the index held of them. What ` +
-    'stands in the chat itself, at the platform or at the model provider, in files that came or went, in ' +
-    'the sealed record of what was done, or in backups of this machine, I cannot take back.'
-  );
-}
-
 const placesIn = (count: number) => (count === 1 ? 'this place' : `these ${count} places`);
-const countOf = (count: number, noun: string) => `${count} ${noun}${count === 1 ? '' : 's'}`;
