@@ -1,11 +1,9 @@
 // A person, a mailbox and the whole program: a mail goes in, an answer comes back in its thread.
 
-import { once } from 'node:events';
-import type { AddressInfo } from 'node:net';
-import { createServer } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ConfigInput } from '../../src/core/config.ts';
 import { runNanobot } from '../cli/run-nanobot.ts';
+import { freePorts } from '../support/free-ports.ts';
 import { type GatewayProcess, makeTestHome, type TestHome } from '../support/gateway-process.ts';
 import { startLlmServer } from '../support/llm-server.ts';
 import { type MailServers, mailServersAbsent, startMailServers } from '../support/mail-servers.ts';
@@ -69,10 +67,7 @@ describe.skipIf(absent !== undefined)('the gateway with a mailbox', () => {
 
   it('says in words that its test mail did not go out, and what to do', async () => {
     const { smtpPort: _closed, ...email } = configFor(servers, ANNA).channels?.email ?? {};
-    const server = createServer().listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    const { port } = server.address() as AddressInfo;
-    server.close();
+    const [port = 0] = await freePorts(1);
     await using deaf = await makeTestHome({
       ...{ gateway: { port: 0 }, agents: { defaults: { model: 'demo/demo' } } },
       channels: { email: { ...email, smtpPort: port } },
