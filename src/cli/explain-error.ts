@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs';
 import type { Home } from '../app/home.ts';
 import type { Environment } from '../core/environment.ts';
 import { ConfigError, type ConfigProblem, NanobotError, ProviderError } from '../core/errors.ts';
-import { isPythonConfig } from '../core/import-python.ts';
+import { isPythonConfig } from '../core/foreign-config.ts';
 import { HomeLockedError } from '../store/store.ts';
 import { explainSystemError } from './explain-system-error.ts';
 

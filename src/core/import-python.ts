@@ -20,25 +20,6 @@ import {
 } from './import-settings.ts';
 
 const KNOWN_CHANNELS = ['telegram', 'whatsapp', 'email', 'feishu'];
-/** Keys that only that program has; two of them are no slip of the pen. */
-const MARKS = [
-  'agents.defaults.provider',
-  'agents.defaults.memoryWindow',
-  'agents.defaults.contextWindowTokens',
-  'providers.custom',
-  'channels.sendProgress',
-  'channels.discord',
-  'channels.whatsapp.bridgeToken',
-  'gateway.heartbeat',
-  'tools.restrictToWorkspace',
-  'tools.mcpServers',
-];
-
-/** Whether keys that are not ours are those of the Python program, whose home has the same name. */
-export function isPythonConfig(unknownKeys: readonly string[]): boolean {
-  return MARKS.filter((mark) => unknownKeys.includes(mark)).length > 1;
-}
-
 export function importPython(raw: JsonValue): Imported {
   const channels = sectionAt(raw, 'channels');
   const tools = sectionAt(raw, 'tools');

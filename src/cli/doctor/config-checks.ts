@@ -10,7 +10,7 @@ import { EVERYBODY } from '../../core/admission.ts';
 import type { Config } from '../../core/config.ts';
 import { literalSecrets } from '../../core/config-secrets.ts';
 import { ConfigError } from '../../core/errors.ts';
-import { isPythonConfig } from '../../core/import-python.ts';
+import { isPythonConfig } from '../../core/foreign-config.ts';
 import { otherProgram, problemLine } from '../explain-error.ts';
 import { explainSystemError } from '../explain-system-error.ts';
 import type { Terminal } from '../terminal.ts';
