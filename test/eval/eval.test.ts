@@ -10,7 +10,15 @@ import { corpusOf, needleQuestion, sentenceOf } from '../../src/core/eval-haysta
 import { LEARN_FAMILIES, type LearnFamily, learnTasks } from '../../src/core/eval-learn.ts';
 import { sprintTasks } from '../../src/core/eval-sprint.ts';
 import { seeded } from '../../src/core/seeded.ts';
-import { callTools, fail, type LlmReply, type LlmRequest, say } from '../support/llm-server.ts';
+import {
+  callTools,
+  fail,
+  type LlmReply,
+  type LlmRequest,
+  type LlmServer,
+  say,
+  startLlmServer,
+} from '../support/llm-server.ts';
 import { createEvalRig, type EvalRig } from './eval-rig.ts';
 
 const SEED = 7;
@@ -290,6 +298,26 @@ describe('sprint', () => {
     rig.server.respond(() => say('Done, it is 17 in Cork.'));
     expect((await rig.measure(...args)).result.score.rate).toBeLessThan(0.34);
   });
+});
+
+it('puts models of several servers side by side in one report', async () => {
+  await using perfect = await startLlmServer({
+    respond: ({ lastUserText }) => say(best(lastUserText)),
+    record: false,
+  });
+  await using random = await startLlmServer({ respond: guess(), record: false });
+  const at = ({ openaiBase }: LlmServer) => ({ apiBase: openaiBase, apiKey: 'k' });
+  await using several = await createEvalRig({
+    providers: { openai: at(perfect), groq: at(random) },
+  });
+  const hanoi = ['hanoi', '--samples', '31', '--seed', `${SEED}`];
+  for (const model of ['openai/sim', 'groq/sim']) await several.measure(...hanoi, '--model', model);
+  const { stdout } = await several.cli('eval', 'report');
+  expect(stdout.match(/^hanoi calibrate/gm)).toHaveLength(1);
+  const shares = [...stdout.matchAll(/^ {2}(openai|groq)\/sim .*? (\d+\.\d) %/gm)];
+  const byVendor = new Map(shares.map(([, vendor, share]) => [vendor, Number(share)]));
+  expect(byVendor.get('openai')).toBe(100);
+  expect(byVendor.get('groq')).toBeLessThan(40);
 });
 
 describe('an evaluation that is cut off', () => {
