@@ -1,90 +1,56 @@
 // The command line: the table of commands and what happens when one fails. Each command is one
-// file; what it needs it imports when it runs, so that `--help` and the gateway start at once.
+// file; what it needs it imports when it runs, so that `--help` starts at once.
 
 import { Command, CommanderError } from 'commander';
 import { programVersion } from '../app/package-files.ts';
-import { agentCommand } from './agent-command.ts';
-import { agentsCommand } from './agents-command.ts';
-import { approvalsCommand } from './approvals-command.ts';
-import { auditCommand } from './audit-command.ts';
-import { channelsCommand } from './channels-command.ts';
-import { clusterCommand } from './cluster-command.ts';
-import { configCommand } from './config-command.ts';
-import { cronCommand } from './cron-command.ts';
-import { deadCommand } from './dead-command.ts';
-import { doctorCommand } from './doctor-command.ts';
-import { evalCommand } from './eval-command.ts';
 import { EXIT, EXIT_MEANINGS, exitCodeOf } from './exit-codes.ts';
 import { explainError } from './explain-error.ts';
-import { gatewayCommand } from './gateway-command.ts';
-import { importCommand } from './import-command.ts';
-import { linkCommand } from './link-command.ts';
-import { mcpCommand } from './mcp-command.ts';
-import { memoryCommand } from './memory-command.ts';
-import { onboardCommand } from './onboard-command.ts';
-import {
-  emailCommand,
-  larkCommand,
-  telegramCommand,
-  whatsAppCommand,
-} from './one-channel-commands.ts';
-import { pairCommand } from './pair-command.ts';
-import { peopleCommand } from './people-command.ts';
-import { replayCommand } from './replay-command.ts';
-import { selfTestCommand } from './selftest-command.ts';
-import { sessionsCommand } from './sessions-command.ts';
-import { skillsCommand } from './skills-command.ts';
-import { specialistsCommand } from './specialists-command.ts';
-import { statusCommand } from './status-command.ts';
 import type { Terminal } from './terminal.ts';
-import { traceCommand } from './trace-command.ts';
-import { tuneCommand } from './tune-command.ts';
 import { asTyped } from './typed-command.ts';
-import { usageCommand } from './usage-command.ts';
-import { workflowsCommand } from './workflows-command.ts';
 
 /** Builds one command; its action throws what goes wrong. */
 export type CommandFactory = (terminal: Terminal) => Command;
 
-const COMMANDS: readonly CommandFactory[] = [
-  onboardCommand,
-  importCommand,
-  gatewayCommand,
-  agentCommand,
-  linkCommand,
-  telegramCommand,
-  emailCommand,
-  whatsAppCommand,
-  larkCommand,
-  statusCommand,
-  usageCommand,
-  doctorCommand,
-  selfTestCommand,
-  channelsCommand,
-  pairCommand,
-  approvalsCommand,
-  peopleCommand,
-  cronCommand,
-  memoryCommand,
-  sessionsCommand,
-  skillsCommand,
-  agentsCommand,
-  clusterCommand,
-  workflowsCommand,
-  specialistsCommand,
-  traceCommand,
-  deadCommand,
-  auditCommand,
-  evalCommand,
-  replayCommand,
-  tuneCommand,
-  mcpCommand,
-  configCommand,
-];
+/** Each is loaded when it is asked for: a gateway has no need of the others. */
+const COMMANDS: Readonly<Record<string, () => Promise<CommandFactory>>> = {
+  onboard: async () => (await import('./onboard-command.ts')).onboardCommand,
+  import: async () => (await import('./import-command.ts')).importCommand,
+  gateway: async () => (await import('./gateway-command.ts')).gatewayCommand,
+  agent: async () => (await import('./agent-command.ts')).agentCommand,
+  link: async () => (await import('./link-command.ts')).linkCommand,
+  telegram: async () => (await import('./one-channel-commands.ts')).telegramCommand,
+  email: async () => (await import('./one-channel-commands.ts')).emailCommand,
+  whatsapp: async () => (await import('./one-channel-commands.ts')).whatsAppCommand,
+  lark: async () => (await import('./one-channel-commands.ts')).larkCommand,
+  status: async () => (await import('./status-command.ts')).statusCommand,
+  usage: async () => (await import('./usage-command.ts')).usageCommand,
+  doctor: async () => (await import('./doctor-command.ts')).doctorCommand,
+  selftest: async () => (await import('./selftest-command.ts')).selfTestCommand,
+  channels: async () => (await import('./channels-command.ts')).channelsCommand,
+  pair: async () => (await import('./pair-command.ts')).pairCommand,
+  approvals: async () => (await import('./approvals-command.ts')).approvalsCommand,
+  people: async () => (await import('./people-command.ts')).peopleCommand,
+  cron: async () => (await import('./cron-command.ts')).cronCommand,
+  memory: async () => (await import('./memory-command.ts')).memoryCommand,
+  sessions: async () => (await import('./sessions-command.ts')).sessionsCommand,
+  skills: async () => (await import('./skills-command.ts')).skillsCommand,
+  agents: async () => (await import('./agents-command.ts')).agentsCommand,
+  cluster: async () => (await import('./cluster-command.ts')).clusterCommand,
+  workflows: async () => (await import('./workflows-command.ts')).workflowsCommand,
+  specialists: async () => (await import('./specialists-command.ts')).specialistsCommand,
+  trace: async () => (await import('./trace-command.ts')).traceCommand,
+  dead: async () => (await import('./dead-command.ts')).deadCommand,
+  audit: async () => (await import('./audit-command.ts')).auditCommand,
+  eval: async () => (await import('./eval-command.ts')).evalCommand,
+  replay: async () => (await import('./replay-command.ts')).replayCommand,
+  tune: async () => (await import('./tune-command.ts')).tuneCommand,
+  mcp: async () => (await import('./mcp-command.ts')).mcpCommand,
+  config: async () => (await import('./config-command.ts')).configCommand,
+};
 
 /** Runs one command line. Resolves with the exit code once everything is said. */
 export async function runCli(argv: readonly string[], terminal: Terminal): Promise<number> {
-  const program = createProgram(terminal);
+  const program = createProgram(await commandsFor(argv), terminal);
   try {
     await program.parseAsync(argv, { from: 'user' });
     return EXIT.ok;
@@ -95,7 +61,14 @@ export async function runCli(argv: readonly string[], terminal: Terminal): Promi
   }
 }
 
-function createProgram(terminal: Terminal): Command {
+/** All of them where the one meant is not named: help lists them, a slip of the pen is near one of them. */
+async function commandsFor([name = '']: readonly string[]): Promise<readonly CommandFactory[]> {
+  const asked = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
+  const loaders = asked === undefined ? Object.values(COMMANDS) : [asked];
+  return Promise.all(loaders.map((load) => load()));
+}
+
+function createProgram(commands: readonly CommandFactory[], terminal: Terminal): Command {
   const program = new Command('nanobot')
     .description(
       'One AI agent you reach by Telegram, WhatsApp, Lark, email, a web page and the terminal.',
@@ -103,7 +76,7 @@ function createProgram(terminal: Terminal): Command {
     .version(programVersion(), '-V, --version')
     .showHelpAfterError(asTyped('(nanobot --help lists the commands)', terminal.env))
     .addHelpText('after', `\nExit codes:\n${exitCodeLines().join('\n')}`);
-  for (const command of COMMANDS) program.addCommand(command(terminal));
+  for (const command of commands) program.addCommand(command(terminal));
   settle(program);
   return program;
 }
