@@ -18,6 +18,8 @@ export type MeteredCall = {
   readonly turnId?: TurnId;
   readonly maxTokens: number;
   readonly thinkingBudget?: number;
+  /** A limit in money counts for it that is no budget of the payer. */
+  readonly countsMoney?: boolean;
   /** Estimate of the question; asked before each try. */
   inputTokens(): number;
   /** How far the answer is from a good one, asked when it has ended; left out: nobody looks. */
@@ -40,7 +42,7 @@ export function meterOf(turn: TurnContext, call: ModelCall, watch?: LoopWatch): 
 export function chargedMeter(
   spending: SpendingGuard,
   payer: Payer,
-  { maxTokens, thinkingBudget = 0, inputTokens, drift, ...about }: MeteredCall,
+  { maxTokens, thinkingBudget = 0, countsMoney, inputTokens, drift, ...about }: MeteredCall,
 ): CallMeter {
   const { role, turnId } = about;
   const whatFor = { role, ...(turnId === undefined ? {} : { turnId }) };
@@ -49,7 +51,8 @@ export function chargedMeter(
     async begin(model, signal, at = {}) {
       const outputTokens = maxTokens + thinkingBudget;
       const tokens = { inputTokens: inputTokens(), outputTokens };
-      const planned = { payer, model, ...whatFor, ...tokens, ...at };
+      const counted = countsMoney === undefined ? {} : { countsMoney };
+      const planned = { payer, model, ...whatFor, ...tokens, ...counted, ...at };
       const reserved = await spending.reserve(planned, signal);
       if (reserved.kind === 'refused') throw new SpendingRefusedError(reserved);
       return {

@@ -20,6 +20,8 @@ export type PlannedCall = {
   /** Estimates: the question, and the longest answer that was asked for. */
   readonly inputTokens: number;
   readonly outputTokens: number;
+  /** A limit in money counts for it that is no budget of the payer. */
+  readonly countsMoney?: boolean;
 } & TryPlace;
 
 export type CallEnd = (

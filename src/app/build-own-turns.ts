@@ -2,8 +2,8 @@
 // the runs of workflows.
 
 import type { SessionKey } from '../core/ids.ts';
-import { priceOf } from '../core/model-prices.ts';
-import { amountOf } from '../core/spending.ts';
+import { assumedPrice, priceOf } from '../core/model-prices.ts';
+import { amountOf, type Price } from '../core/spending.ts';
 import type { TokenUsage } from '../core/transcript.ts';
 import { helpersAtWork } from '../gateway/agents-commands.ts';
 import type { Dispatcher, DispatcherDeps } from '../gateway/dispatcher.ts';
@@ -30,7 +30,9 @@ export function buildOwnTurns(
   const costOf = (model: string, usage: TokenUsage) => costIn(live, model, usage);
   const subagents = buildSubagents({ ...parts, costOf });
   const workflows = buildWorkflows({
-    ...{ ...parts, costOf, experience: subagents.experience, votes: subagents.votes },
+    ...{ ...parts, experience: subagents.experience, votes: subagents.votes },
+    costOf: (model, usage, countsMoney) =>
+      costIn(live, model, usage) ?? (countsMoney ? assumedCost(live, usage) : undefined),
     people: () => later().people,
     origins: () => later().deciding.origins,
     jobEnded: (...over) => later().automation.jobEnded(...over),
@@ -52,7 +54,17 @@ export function buildOwnTurns(
 
 function costIn({ config }: LiveConfig, model: string, usage: TokenUsage): number | undefined {
   const price = priceOf(model, config.models.prices, config.limits.budget.currency);
-  if (price === undefined) return undefined;
+  return price === undefined ? undefined : microsOf(price, usage);
+}
+
+/** Of a model whose price nobody knows, as the spending guard charges it. */
+function assumedCost({ config }: LiveConfig, usage: TokenUsage): number | undefined {
+  const { unpriced, currency } = config.limits.budget;
+  const price = assumedPrice(unpriced, currency);
+  return price === undefined ? undefined : microsOf(price, usage);
+}
+
+function microsOf(price: Price, usage: TokenUsage): number {
   const { inputTokens: input, outputTokens: output, cachedTokens: cached, writtenTokens } = usage;
   const written = writtenTokens === undefined ? {} : { written: writtenTokens };
   return amountOf(price, { input, output, cached, ...written }).micros;

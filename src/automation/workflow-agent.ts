@@ -8,7 +8,7 @@ import { TurnCancelled } from '../bus/bus.ts';
 import type { AgentEvent, TurnOutcome } from '../core/event.ts';
 import { callId } from '../core/ids.ts';
 import { isOver, type WorkflowEnding, type WorkflowRun } from '../core/workflow.ts';
-import { type Decision, decide } from '../core/workflow-coordinator.ts';
+import { type Decision, decide, MICROS } from '../core/workflow-coordinator.ts';
 import type { Definition, Step, WorkflowLimits } from '../core/workflow-definition.ts';
 import type { Cast, Spent, StepResult } from '../core/workflow-result.ts';
 import { updated } from '../core/workflow-state.ts';
@@ -190,7 +190,7 @@ async function skillResult(
     ...{ capability, step, state, payer, turnId, model: starter.model },
     hasMoneyLimit: workflow.limits.money !== undefined,
     casts: state.vote?.casts ?? [],
-    tokensLeft: tokensLeft(running, run),
+    left: leftOf(running, run),
     keep: async (cast: Cast, spent: Spent) =>
       (await kept(running, run, step, { kind: 'cast', cast, spent })) !== undefined,
   };
@@ -198,9 +198,14 @@ async function skillResult(
   return runVote(deps, call, step.votes, signal);
 }
 
-function tokensLeft({ deps, definition }: Running, { state }: WorkflowRun): number {
-  const limits = [definition.workflow.limits.tokens, deps.most().tokens];
-  return Math.min(...limits.map((limit) => limit ?? Number.POSITIVE_INFINITY)) - state.tokens;
+function leftOf({ deps, definition }: Running, { state }: WorkflowRun): Spent {
+  const { tokens = Number.POSITIVE_INFINITY, money = Number.POSITIVE_INFINITY } =
+    definition.workflow.limits;
+  const most = deps.most().tokens ?? Number.POSITIVE_INFINITY;
+  return {
+    tokens: Math.min(tokens, most) - state.tokens,
+    micros: money * MICROS - state.micros,
+  };
 }
 
 async function announce({ deps }: Running, run: WorkflowRun, template: string): Promise<void> {

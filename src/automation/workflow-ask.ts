@@ -9,8 +9,9 @@ import type { Payer } from '../core/budget-limits.ts';
 import { isJsonObject, type JsonObject } from '../core/config-json.ts';
 import type { VotingConfig } from '../core/config-voting.ts';
 import { ProviderError } from '../core/errors.ts';
+import { isObject } from '../core/fields.ts';
 import type { TurnId } from '../core/ids.ts';
-import { isObject, objectsIn, repaired, withoutThoughts } from '../core/lenient-json.ts';
+import { objectsIn, repaired, withoutThoughts } from '../core/lenient-json.ts';
 import { messagesTokens, textTokens } from '../core/tokens.ts';
 import type { ModelMessage, TokenUsage } from '../core/transcript.ts';
 import { wrapUntrusted } from '../core/untrusted.ts';
@@ -25,8 +26,11 @@ import type { VoteBook } from './vote-book.ts';
 export type SkillDeps = {
   readonly spending: SpendingGuard;
   models(): ModelRegistry;
-  /** In millionths of the currency; undefined: nobody knows its price. */
-  costOf(model: string, usage: TokenUsage): number | undefined;
+  /**
+   * In millionths of the currency; undefined: nobody knows its price. Where a limit in money counts, what
+   * is to be charged for such a model.
+   */
+  costOf(model: string, usage: TokenUsage, countsMoney: boolean): number | undefined;
   voting(): VotingConfig;
   readonly votes: Pick<VoteBook, 'note'>;
 };
@@ -42,8 +46,8 @@ export type SkillCall = {
   readonly turnId: TurnId;
   /** What voters said before a kill. */
   readonly casts: readonly Cast[];
-  /** Tokens the run may take until its end. */
-  readonly tokensLeft: number;
+  /** What the run may take until its end; infinite where nothing limits it. */
+  readonly left: Spent;
   /** Keeps what one voter said; a second time changes nothing. False: the run is over. */
   keep(cast: Cast, spent: Spent): Promise<boolean>;
 };
@@ -120,14 +124,14 @@ export type Asking = {
 /** @throws ProviderError, SpendingRefusedError, or the signal's reason */
 export async function askSkill(
   { spending, costOf }: SkillDeps,
-  { capability, payer, turnId }: SkillCall,
+  { capability, payer, turnId, hasMoneyLimit: countsMoney }: SkillCall,
   { handle, question, role, temperature }: Asking,
   signal: AbortSignal,
 ): Promise<SkillAnswer> {
   const { system, messages } = question;
   const maxTokens = capability.answerTokens;
   const meter = chargedMeter(spending, payer, {
-    ...{ role, turnId, maxTokens },
+    ...{ role, turnId, maxTokens, countsMoney },
     inputTokens: () => sizeOf(question),
   });
   const request = {
@@ -146,7 +150,7 @@ export async function askSkill(
     };
     const usage = event.usage ?? guessed;
     const tokens = usage.inputTokens + usage.outputTokens;
-    const micros = costOf(event.model, usage);
+    const micros = costOf(event.model, usage, countsMoney);
     return { text: event.text, isCut: event.stop === 'length', tokens, micros };
   }
   const [provider = ''] = handle.name.split('/', 1);
@@ -175,6 +179,12 @@ export function readAnswer(text: string, schema: z.ZodType): Read {
 }
 
 export const tooLong = ({ name }: ModelHandle) => `what ${name} is to read is too long for it`;
+
+/** Why nothing more may be asked. */
+export function usedUp(spent: Spent, { left }: Pick<SkillCall, 'left'>): string | undefined {
+  if (spent.tokens >= left.tokens) return 'all tokens it may take are used up';
+  return spent.micros >= left.micros ? 'all the money it may cost is used up' : undefined;
+}
 
 export const unpriced = ({ name }: ModelHandle) =>
   `the price of ${name} is not known, and the workflow limits its money`;

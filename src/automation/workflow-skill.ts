@@ -18,6 +18,7 @@ import {
   systemFor,
   tooLong,
   unpriced,
+  usedUp,
 } from './workflow-ask.ts';
 
 /** @throws SpendingRefusedError, or the signal's reason */
@@ -38,6 +39,8 @@ export async function runSkill(
   try {
     const handle = handleFor(deps, call);
     for (let tries = 1; ; tries += 1) {
+      const over = usedUp(spent, call);
+      if (over !== undefined) return failed(over, false);
       const question = { system: systemFor(capability), messages };
       if (!fits(handle, question)) return failed(tooLong(handle), false);
       const answer = await askSkill(deps, call, { handle, question, role: 'workflow' }, signal);

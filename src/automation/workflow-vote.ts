@@ -7,7 +7,7 @@ import type { VotingConfig } from '../core/config-voting.ts';
 import { ProviderError } from '../core/errors.ts';
 import { type Ballot, undecidedText, type Verdict, valueKey, verdictOf } from '../core/vote.ts';
 import { voteTermsOf } from '../core/vote-terms.ts';
-import type { Cast, StepResult } from '../core/workflow-result.ts';
+import type { Cast, Spent, StepResult } from '../core/workflow-result.ts';
 import {
   type Asking,
   askSkill,
@@ -22,6 +22,7 @@ import {
   systemFor,
   tooLong,
   unpriced,
+  usedUp,
 } from './workflow-ask.ts';
 
 type Counting = {
@@ -84,7 +85,7 @@ type Counted =
 async function count(counting: Counting, aheadBy: number, signal: AbortSignal): Promise<Counted> {
   const { deps, call, asking } = counting;
   let casts = call.casts;
-  let left = call.tokensLeft;
+  let spent = NOTHING;
   for (;;) {
     const terms = voteTermsOf(deps.voting(), aheadBy);
     const verdict = verdictOf(
@@ -92,7 +93,8 @@ async function count(counting: Counting, aheadBy: number, signal: AbortSignal): 
       terms,
     );
     if (verdict.kind !== 'ask') return { kind: 'over', verdict, casts };
-    if (left <= 0) return { kind: 'broken', error: 'all tokens it may take are used up' };
+    const over = usedUp(spent, call);
+    if (over !== undefined) return { kind: 'broken', error: over };
     const answered = await Promise.allSettled(
       nextVoters(casts, verdict.more).map((voter) => castOf(counting, voter, signal)),
     );
@@ -104,10 +106,15 @@ async function count(counting: Counting, aheadBy: number, signal: AbortSignal): 
       return { kind: 'broken', error: unpriced(asking.handle) };
     }
     if (made.some(({ isKept }) => !isKept)) return { kind: 'broken', error: OVER };
-    left -= made.reduce((sum, { answer }) => sum + answer.tokens, 0);
+    spent = made.reduce((sum, { answer }) => sumOf(sum, answer), spent);
     casts = [...casts, ...made.map(({ cast }) => cast)];
   }
 }
+
+const sumOf = (sum: Spent, { tokens, micros = 0 }: SkillAnswer): Spent => ({
+  tokens: sum.tokens + tokens,
+  micros: sum.micros + micros,
+});
 
 /** After a kill those that were not heard. */
 function nextVoters(casts: readonly Cast[], more: number): readonly number[] {

@@ -23,7 +23,8 @@ export type Decision =
       readonly reason: string;
     };
 
-const MICROS = 1_000_000;
+/** Of one unit of money. */
+export const MICROS = 1_000_000;
 
 /** `most`: what every run is held to; of that and the workflow's own the less counts. */
 export function decide(

@@ -42,6 +42,15 @@ steps:
 complete: { present: written.text }
 result: "FIRST\\n\\n{{ sum.points }}"
 `;
+/** Asks twice, a model whose price nobody knows. */
+const PRICED = (money: number) => `
+description: Sums up twice.
+limits: { money: ${money} }
+steps:
+  - { id: one, kind: llm_skill, capability: sum, with: { text: "milk" } }
+  - { id: two, kind: llm_skill, capability: sum, with: { text: "eggs" } }
+result: "twice {{ two.points }}"
+`;
 const RUNS = `
 description: Runs a program.
 inputs: { name: { type: string } }
@@ -54,17 +63,20 @@ const summer = await startLlmServer({
   respond: (request) => answer(request),
   models: ['sums-1'],
 });
+const sections = {
+  providers: { groq: { apiKey: MODEL_KEY, apiBase: summer.openaiBase } },
+  agents: { defaults: { model: 'openai/sim-1', maxTokens: 500 }, workflows: { enabled: true } },
+};
 const world = await startTelegramWorld({
   respond: (request) => answer(request),
-  config: {
-    providers: { groq: { apiKey: MODEL_KEY, apiBase: summer.openaiBase } },
-    agents: { defaults: { model: 'openai/sim-1', maxTokens: 500 }, workflows: { enabled: true } },
-  },
+  config: { ...sections, limits: { budget: { unpriced: 'refuse' } } },
   channel: { streaming: false, allowFrom: [`${FRIEND}`] },
   files: {
     'capabilities/sum.yaml': CAPABILITY,
     'workflows/note.yaml': NOTE,
     'workflows/runs.yaml': RUNS,
+    'workflows/cheap.yaml': PRICED(0.000_01),
+    'workflows/rich.yaml': PRICED(10),
     'workflows/broken.yaml': NOTE.replace('say:', 'tell:'),
     'in.md': `Buy milk. Buy eggs. ${MODEL_KEY}`,
   },
@@ -156,7 +168,7 @@ it('is started by the model and by a job, and may no more than who started it', 
   await hears(failed, FRIEND);
   await answerTo('sum it up', /^Started: w\w+ note/);
   await hears(/^note\s+SECOND/);
-  const names = /^There is no workflow "nothing"; there is broken, note, runs/;
+  const names = /^There is no workflow "nothing"; there is broken, cheap, note, rich, runs/;
   await answerTo('/cron add workflow in 1s: nothing', names);
   await answerTo('/cron add workflow in 1s: note to=x.md', /^The input "file" is missing/);
   await writeFile(
@@ -167,7 +179,9 @@ it('is started by the model and by a job, and may no more than who started it', 
   await rm(file('workflows/gone.yaml'));
   await answerTo('/cron add workflow in 1s: note file=in.md to=job.md', /^Made: j\w+/);
   await hears(/^note file in\.md[\s\S]*SECOND/);
-  await hears(/^gone\s+Failed: There is no workflow "gone"; there is broken, note, runs/);
+  await hears(
+    /^gone\s+Failed: There is no workflow "gone"; there is broken, cheap, note, rich, runs/,
+  );
   expect(await readFile(file('job.md'), 'utf8')).toBe('List:\n- milk\n- eggs');
   const metrics = await readFile(join(home.path, 'metrics.jsonl'), 'utf8');
   expect(metrics).toMatch(/"role":"workflow"/);
@@ -213,4 +227,31 @@ it('goes on after /stop, which names it and what ends it, as a job’s run; /sto
   await says(/Asked by a workflow/);
   await post('stop', {});
   await says(/Still at work:.*\/workflow cancel w/);
+});
+
+it('holds its limit in money for a model without a price: it is not asked, or charged what is configured', async () => {
+  answer = () => SUMMED;
+  const before = sums().length;
+  const asked = () => sums().length - before;
+  await answerTo(
+    '/workflow run rich',
+    /came to nothing: I do not answer with groq\/sums-1: what it costs/,
+  );
+  expect(asked()).toBe(0);
+  const lines = world.gateway.output().length;
+  await world.configure(sections);
+  const applied = () => world.gateway.output().slice(lines).includes('configuration is in force');
+  await expect.poll(applied, { timeout: 30_000 }).toBe(true);
+  await answerTo(
+    '/workflow run cheap',
+    /came to nothing: all the money it may cost \(0\.00001\) is used up/,
+  );
+  expect(asked()).toBe(1);
+  // What has to be asked for again costs as well.
+  answer = () => ({ chunks: ['no JSON'] });
+  await answerTo('/workflow run cheap', /came to nothing: .*all the money it may cost is used up/);
+  expect(asked()).toBe(2);
+  answer = () => SUMMED;
+  await answerTo('/workflow run rich', /^rich\s+twice - milk\s+• eggs$/);
+  expect(asked()).toBe(4);
 });
