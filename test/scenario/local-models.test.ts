@@ -4,6 +4,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
+import { freePorts } from '../support/free-ports.ts';
 import { callTools, echo, startLlmServer } from '../support/llm-server.ts';
 import { localDialect, type SideRoute } from '../support/local-dialects.ts';
 import { startTelegramWorld } from '../support/telegram-world.ts';
@@ -20,8 +21,9 @@ const route: SideRoute = (call) => {
   return side.route(call);
 };
 const loads = () => side.asked.filter((asked) => asked.startsWith('/api/generate')).length;
-const startLocal = (port = 0) =>
-  startLlmServer({ port, respond: echo, models: [MODEL.id], side: route });
+/** Of no connection of others: the server goes and comes back there. */
+const [port = 0] = await freePorts(1);
+const startLocal = () => startLlmServer({ port, respond: echo, models: [MODEL.id], side: route });
 
 let local = await startLocal();
 const world = await startTelegramWorld({
@@ -115,11 +117,10 @@ it('goes back for all, and to the local one in one conversation only', async () 
 });
 
 it('tells the owner once that the server is gone, and once that it is back', async () => {
-  const port = Number(new URL(local.url).port);
   await local[Symbol.asyncDispose]();
   await hears(OLGA.id, /Ollama at .* does not answer any more/);
   expect(await asks(OLGA, '/status', /Model: /)).toMatch(/Ollama at \S+: does not answer/);
-  local = await startLocal(port);
+  local = await startLocal();
   await hears(OLGA.id, /Ollama at .* answers again/);
   expect(toldTo(OLGA.id).filter((text) => /does not answer any more/.test(text))).toHaveLength(1);
   expect(toldTo(OLGA.id).filter((text) => /answers again/.test(text))).toHaveLength(1);
