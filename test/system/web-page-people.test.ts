@@ -132,7 +132,7 @@ describe.skipIf(absent !== undefined)('people on the web page', () => {
     await rig.page.waitForSelector(`[role="status"] >> text=Done: ${action}.`);
     expect(decided).toEqual([`${action} telegram 666`]);
     await eventually(async () => expect(await rig.page.locator('[data-stranger]').count()).toBe(0));
-    expect(await rig.page.innerText('#people-button')).toContain('1 waiting for you');
+    await rig.page.waitForSelector('#people-button >> text=1 waiting for you');
   });
 
   it('are answered where a yes is asked, and the mark goes with the last that waits', async () => {
@@ -144,18 +144,25 @@ describe.skipIf(absent !== undefined)('people on the web page', () => {
     await rig.page.waitForSelector('[role="status"] >> text=Denied: nothing is done.');
     await rig.page.waitForSelector('text=Nobody waits for you.');
     expect(decided).toEqual(['tok-no']);
-    expect(await rig.page.locator('#people-button.news').count()).toBe(0);
+    await rig.page.waitForSelector('#people-button:not(.news)');
   });
 
   it('show who comes while the panel is open, and say so where somebody else was faster', async () => {
     const { control, set } = scriptedPeople();
     set({ strangers: [], questions: [] });
-    await using rig = await openPage({ browser, people: control });
+    const people: PeopleControl = {
+      ...control,
+      async decide(...args) {
+        // The other one is faster by this much, so that the page still shows the button.
+        await control.decide('telegram', '666', 'allow');
+        return control.decide(...args);
+      },
+    };
+    await using rig = await openPage({ browser, people });
     await openPanel(rig);
     await rig.page.waitForSelector('text=Nobody waits for you.');
     set({ strangers: [eve] });
     await rig.page.waitForSelector('[data-stranger]');
-    control.decide('telegram', '666', 'allow');
     await button(rig, 'Block', '[data-stranger]').click();
     await rig.page.waitForSelector('[role="status"] >> text=decided before');
     await eventually(async () => expect(await rig.page.locator('[data-stranger]').count()).toBe(0));
