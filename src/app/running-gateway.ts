@@ -3,6 +3,7 @@
 
 import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
+import { parseJson } from '../core/fields.ts';
 import type { Home } from './home.ts';
 
 const PROBE_TIMEOUT_MS = 3000;
@@ -59,13 +60,5 @@ function isAlive(pid: number): boolean {
     return true;
   } catch (error) {
     return error instanceof Error && 'code' in error && error.code === 'EPERM';
-  }
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
   }
 }

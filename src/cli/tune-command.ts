@@ -4,7 +4,7 @@
 import { readFile } from 'node:fs/promises';
 import { Command, InvalidArgumentError } from 'commander';
 import { NanobotError } from '../core/errors.ts';
-import { parsed } from '../core/lenient-json.ts';
+import { parseJson } from '../core/fields.ts';
 import {
   type ModelMeasure,
   measureFileSchema,
@@ -132,7 +132,7 @@ async function readFigures(path: string): Promise<Measured> {
   const text = await readFile(path, 'utf8').catch((error) => {
     throw new CommandFailure(EXIT.notFound, `${path} cannot be read: ${error.code}`);
   });
-  const found = measureFileSchema.safeParse(parsed(text));
+  const found = measureFileSchema.safeParse(parseJson(text));
   if (found.success) return { measured: found.data.measured, failed: [], isStopped: false };
   const [issue] = found.error.issues;
   const at = issue === undefined ? '' : ` (${issue.path.join('.')}: ${issue.message})`;

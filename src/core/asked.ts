@@ -3,6 +3,7 @@
 
 import { z } from 'zod';
 import { COMPACTION_ENGINES } from './compaction.ts';
+import { parseJson } from './fields.ts';
 import { FORGOTTEN } from './forgetting.ts';
 import { AGENT_MODES } from './mode.ts';
 import { PERMISSIONS, type Rights, TOOL_ACCESSES } from './rights.ts';
@@ -87,12 +88,7 @@ export function namedIn(text: string): readonly string[] {
 }
 
 function jsonOf(text: string | undefined): unknown {
-  if (text === undefined || !text.startsWith('{')) return undefined;
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
+  return text?.startsWith('{') === true ? parseJson(text) : undefined;
 }
 
 /** Line by line, to be compared with what another one was asked with. */

@@ -2,6 +2,7 @@
 // other names of a parameter, numbers as text, lists for strings, JSON inside strings. It never
 // invents a value, and keys that reach into prototypes are dropped at every depth.
 
+import { isObject } from './fields.ts';
 import { type ReadJson, readJson } from './read-json.ts';
 
 /** The part of JSON Schema that decides on coercion. */
@@ -39,16 +40,16 @@ export function coerceArguments(
   implied: Readonly<Record<string, unknown>> = {},
 ): unknown {
   const unwrapped = unwrap(value, schema);
-  if (!isRecord(unwrapped)) return unwrapped;
+  if (!isObject(unwrapped)) return unwrapped;
   return coerceRecord({ ...implied, ...withNamesOf(unwrapped, schema, aliases) }, schema);
 }
 
 /** An object in a string or a list, or the one required value without its name. */
 function unwrap(value: unknown, schema: ShapeSchema): unknown {
   if (value === null) return {};
-  if (Array.isArray(value) && value.length === 1 && isRecord(value[0])) return value[0];
+  if (Array.isArray(value) && value.length === 1 && isObject(value[0])) return value[0];
   if (typeof value !== 'string') return value;
-  const parsed = parseIf(value, isRecord);
+  const parsed = parseIf(value, isObject);
   if (parsed !== undefined) return parsed;
   const [only, ...others] = schema.required ?? [];
   return only !== undefined && others.length === 0 ? { [only]: value } : value;
@@ -105,8 +106,8 @@ function coerceValue(value: unknown, schema: ShapeSchema): unknown {
     case 'array':
       return toList(value).map((item) => coerceValue(item, schema.items ?? {}));
     case 'object': {
-      const object = typeof value === 'string' ? (parseIf(value, isRecord) ?? value) : value;
-      return isRecord(object) ? coerceRecord(object, schema) : object;
+      const object = typeof value === 'string' ? (parseIf(value, isObject) ?? value) : value;
+      return isObject(object) ? coerceRecord(object, schema) : object;
     }
     default:
       return harmless(value);
@@ -119,7 +120,7 @@ function toText(value: unknown, schema: ShapeSchema): unknown {
     const isPlain = value.every((item) => typeof item === 'string' || typeof item === 'number');
     return isPlain ? value.join('\n') : JSON.stringify(harmless(value), undefined, 2);
   }
-  if (isRecord(value)) return JSON.stringify(harmless(value), undefined, 2);
+  if (isObject(value)) return JSON.stringify(harmless(value), undefined, 2);
   if (typeof value !== 'string' || schema.enum === undefined) return value;
   const meant = value.trim().toLowerCase();
   return schema.enum.find((option) => String(option).toLowerCase() === meant) ?? value;
@@ -147,11 +148,7 @@ function parseIf<T>(text: string, is: (value: unknown) => value is T): T | undef
 function harmless(value: unknown, depth = 0): unknown {
   if (depth > MAX_DEPTH) return undefined;
   if (Array.isArray(value)) return value.map((item) => harmless(item, depth + 1));
-  if (!isRecord(value)) return value;
+  if (!isObject(value)) return value;
   const kept = Object.entries(value).filter(([key]) => !FORBIDDEN_KEYS.has(key));
   return Object.fromEntries(kept.map(([key, inner]) => [key, harmless(inner, depth + 1)]));
-}
-
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

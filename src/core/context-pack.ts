@@ -3,7 +3,7 @@
 // they are. The main model sees everything.
 
 import { shortened } from './cut.ts';
-import { isObject, parsed } from './lenient-json.ts';
+import { isObject, parseJson } from './fields.ts';
 import { SPECIALIST } from './route-decision.ts';
 import type { ToolEntry, TranscriptEntry, UserEntry } from './transcript.ts';
 import { type Round, roundsOf } from './turn-rounds.ts';
@@ -166,7 +166,7 @@ export function specialistMemory(
 }
 
 function domainOf(json: string): unknown {
-  const args = parsed(json);
+  const args = parseJson(json);
   return isObject(args) ? args['domain'] : undefined;
 }
 

@@ -3,6 +3,7 @@
 
 import { z } from 'zod';
 import { headOf } from './cut.ts';
+import { parseJson } from './fields.ts';
 
 const learning = z.object({
   timestamp: z.string(),
@@ -66,12 +67,4 @@ export function learningPatterns(lines: readonly LearningLine[]): string {
     ...(disliked === 0 ? [] : [`- answers that were disliked: ${disliked}`]),
     ...tools,
   ].join('\n');
-}
-
-function parseJson(line: string): unknown {
-  try {
-    return JSON.parse(line);
-  } catch {
-    return undefined;
-  }
 }

@@ -1,27 +1,18 @@
 // JSON as small models write it among other words: the objects of a text, and slips of the hand put right.
 // What an object means is left to whoever asked.
 
+import { parseJson } from './fields.ts';
+
 const THOUGHT = /<think(?:ing)?>[\s\S]*?(?:<\/think(?:ing)?>|$)/gi;
 
 /** What a model says without what it thought aloud. */
 export const withoutThoughts = (text: string) => text.replace(THOUGHT, ' ');
 
-export const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-
-export function parsed(json: string): unknown {
-  try {
-    return JSON.parse(json);
-  } catch {
-    return undefined;
-  }
-}
-
 /** Keys without quotes, single quotes, commas before the end. */
 export function repaired(json: string): unknown {
   return (
-    parsed(json) ??
-    parsed(
+    parseJson(json) ??
+    parseJson(
       json
         .replace(/'((?:[^'\\\n]|\\.)*)'(?=\s*[:,}\]])/g, (_, inner) => JSON.stringify(inner))
         .replace(/([{,]\s*)([A-Za-z_]\w*)(?=\s*:)/g, '$1"$2"')

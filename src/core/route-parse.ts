@@ -1,7 +1,8 @@
 // Reads a router's decision, from strict to lenient: arguments of a call, a JSON object somewhere in a text,
 // then forms that small models really write. What is none of them is no decision; nothing is guessed.
 
-import { isObject, objectsIn, parsed, repaired, withoutThoughts } from './lenient-json.ts';
+import { isObject, parseJson } from './fields.ts';
+import { objectsIn, repaired, withoutThoughts } from './lenient-json.ts';
 import { ROUTE_ACTIONS, type RouteDecision, routeDecisionSchema } from './route-decision.ts';
 
 export type ReadDecision = {
@@ -27,8 +28,8 @@ export function readDecision({ calls, text }: Words): ReadDecision | undefined {
   const plain = withoutThoughts(text.slice(0, MAX_CHARS));
   const objects = objectsIn(plain);
   return (
-    first(calls.map(parsed), strict, 'call') ??
-    first(objects.map(parsed), strict, 'json') ??
+    first(calls.map(parseJson), strict, 'call') ??
+    first(objects.map(parseJson), strict, 'json') ??
     first([...calls, ...objects].map(repaired), chosenKeys, 'lenient') ??
     first([listIn(plain), linesIn(plain)], chosenKeys, 'lenient')
   );

@@ -1,6 +1,7 @@
 // One line of a session file, written and read. Fields keep the names of the original's files;
 // unknown fields are tolerated, so that an older program reads a newer file.
 
+import { fieldsOf, parseJson } from './fields.ts';
 import type { SessionKey } from './ids.ts';
 import { fromDisk } from './session-entry.ts';
 import { type DiskHeader, diskEntry, diskHeader } from './session-shape.ts';
@@ -138,7 +139,7 @@ const mediaToDisk = (media: UserEntry['media']) =>
 
 /** Reads one line without its newline. Never throws. */
 export function decodeLine(line: string): SessionLine {
-  const value = parseObject(line);
+  const value = fieldsOf(parseJson(line));
   if (value === undefined) return { kind: 'damaged' };
   if (value['_type'] === 'metadata') {
     const parsed = diskHeader.safeParse(value);
@@ -147,16 +148,6 @@ export function decodeLine(line: string): SessionLine {
   const parsed = diskEntry.safeParse(value);
   if (!parsed.success) return { kind: 'damaged' };
   return { kind: 'entry', entry: fromDisk(parsed.data), carried: value['carried'] === true };
-}
-
-function parseObject(line: string): Readonly<Record<string, unknown>> | undefined {
-  try {
-    const value: unknown = JSON.parse(line);
-    const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
-    return isObject ? (value as Readonly<Record<string, unknown>>) : undefined;
-  } catch {
-    return undefined;
-  }
 }
 
 function toHeader(disk: DiskHeader): SessionHeader {

@@ -3,6 +3,7 @@
 
 import type { VotingConfig } from './config-voting.ts';
 import { headOf, shortened } from './cut.ts';
+import { fieldsOf, parseJson } from './fields.ts';
 import type { HelperRun, PartAnswer, Plan, Step, Until } from './subagent.ts';
 import {
   type Ballot,
@@ -149,19 +150,9 @@ export function isMet(until: Until, answer: string): boolean {
 function lastObject(answer: string): Readonly<Record<string, unknown>> | undefined {
   const text = answer.trim().replace(/\s*```$/, '');
   for (let at = text.lastIndexOf('{'); at !== -1; at = text.lastIndexOf('{', at - 1)) {
-    const found = objectIn(text.slice(at));
+    const found = fieldsOf(parseJson(text.slice(at)));
     if (found !== undefined) return found;
     if (at === 0) return undefined;
   }
   return undefined;
-}
-
-function objectIn(text: string): Readonly<Record<string, unknown>> | undefined {
-  try {
-    const value: unknown = JSON.parse(text);
-    const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
-    return isObject ? (value as Readonly<Record<string, unknown>>) : undefined;
-  } catch {
-    return undefined;
-  }
 }

@@ -2,7 +2,7 @@
 // specialist's, and what was asked of whom.
 
 import { shortened } from './cut.ts';
-import { isObject, parsed } from './lenient-json.ts';
+import { isObject, parseJson } from './fields.ts';
 import { REPORT, TASK } from './supervised-turn.ts';
 import type { AssistantEntry, TranscriptEntry } from './transcript.ts';
 import { roundsOf } from './turn-rounds.ts';
@@ -30,7 +30,7 @@ export function supervisedRoles(
 }
 
 function agentIn(json: string): string {
-  const args = parsed(json);
+  const args = parseJson(json);
   return isObject(args) && typeof args['agent'] === 'string' ? args['agent'] : 'unknown';
 }
 
@@ -52,7 +52,7 @@ export function supervisedSteps(own: readonly TranscriptEntry[]): readonly strin
 }
 
 function textsIn(json: string) {
-  const args = parsed(json);
+  const args = parseJson(json);
   const textOf = (key: string) =>
     isObject(args) && typeof args[key] === 'string' ? args[key].replace(/\s+/g, ' ').trim() : '';
   return { instructions: textOf('instructions'), reasoning: textOf('reasoning') };

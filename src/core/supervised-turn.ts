@@ -3,8 +3,8 @@
 // a crash stands where it stood.
 
 import { ownWords } from './context-pack.ts';
+import { isObject, parseJson } from './fields.ts';
 import type { ResultId } from './ids.ts';
-import { isObject, parsed } from './lenient-json.ts';
 import type { ToolCall, ToolEntry, TranscriptEntry } from './transcript.ts';
 import type { RecordedCall } from './turn-rounds.ts';
 
@@ -161,7 +161,7 @@ function callOf(
 type Args = Readonly<Partial<Record<'agent' | 'instructions' | 'query', string>>>;
 
 function argsOf({ arguments: json }: ToolCall): Args {
-  const args = parsed(json);
+  const args = parseJson(json);
   if (!isObject(args)) return {};
   const { agent, instructions, query } = args;
   return {

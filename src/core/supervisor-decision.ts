@@ -3,7 +3,8 @@
 
 import { z } from 'zod';
 import { FINISH } from './declared-agent.ts';
-import { isObject, objectsIn, parsed, repaired, withoutThoughts } from './lenient-json.ts';
+import { isObject, parseJson } from './fields.ts';
+import { objectsIn, repaired, withoutThoughts } from './lenient-json.ts';
 import { askedKey, type SupervisedTurn } from './supervised-turn.ts';
 
 const MAX_CHARS = 16_000;
@@ -62,7 +63,7 @@ function moveOf(
 function decisionIn(said: string): Decision | undefined {
   const objects = objectsIn(withoutThoughts(said.slice(0, MAX_CHARS)));
   for (const json of objects) {
-    const read = decisionSchema.safeParse(parsed(json));
+    const read = decisionSchema.safeParse(parseJson(json));
     if (read.success) return read.data;
   }
   for (const json of objects) {

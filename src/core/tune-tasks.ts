@@ -1,7 +1,7 @@
 // What a model is asked when `nanobot tune` measures it: short questions whose answers can be checked,
 // tasks that one call does, and a long text with a word to be found in its middle.
 
-import { isObject, parsed } from './lenient-json.ts';
+import { isObject, parseJson } from './fields.ts';
 import { CHARS_PER_TOKEN } from './tokens.ts';
 
 /** `right`: found in a right answer and in no wrong one. */
@@ -101,7 +101,7 @@ export const TUNE_TASKS: readonly TuneTask[] = [
 
 /** Whether this call does the task. `given`: JSON, as the model wrote it. */
 export function doesTask({ tool, wanted }: TuneTask, name: string, given: string): boolean {
-  const args = parsed(given);
+  const args = parseJson(given);
   if (name !== tool || !isObject(args)) return false;
   return Object.entries(wanted).every(([key, value]) => {
     const said = args[key];

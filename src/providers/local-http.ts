@@ -1,6 +1,8 @@
 // Short questions to a local model server beside the calls of its models: bounded in time and size,
 // never redirected, answered with undefined where the server does not answer as asked.
 
+import { parseJson } from '../core/fields.ts';
+
 export type LocalAddress = {
   /** As configured, with the path of the OpenAI dialect: `http://127.0.0.1:11434/v1`. */
   readonly apiBase: string;
@@ -47,7 +49,7 @@ export async function askLocal(
       signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
       ...(body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }),
     });
-    return { status: response.status, body: parsed(await boundedText(response)) };
+    return { status: response.status, body: parseJson(await boundedText(response)) };
   } catch {
     return undefined;
   }
@@ -68,12 +70,4 @@ async function boundedText(response: Response): Promise<string> {
     text += decoder.decode(piece, { stream: true });
   }
   return text + decoder.decode();
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

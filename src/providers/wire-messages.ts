@@ -1,6 +1,7 @@
 // Makes a transcript fit for any wire: ids and arguments every vendor takes, no empty answers, no two
 // user messages in a row. Pairing of calls and results is the agent's; here nothing is lost.
 
+import { fieldsOf } from '../core/fields.ts';
 import { readJson } from '../core/read-json.ts';
 import { joinedUsers } from '../core/thread-repair.ts';
 import type { ModelMessage } from '../core/transcript.ts';
@@ -60,6 +61,5 @@ export function argumentsObject(raw: string): Readonly<Record<string, unknown>> 
   if (raw.trim() === '') return {};
   const read = readJson(raw);
   const value = read.kind === 'parsed' ? read.value : undefined;
-  const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
-  return isObject ? (value as Record<string, unknown>) : { malformed_arguments: raw };
+  return fieldsOf(value) ?? { malformed_arguments: raw };
 }

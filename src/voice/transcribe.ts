@@ -5,6 +5,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import type { Environment } from '../core/environment.ts';
+import { parseJson } from '../core/fields.ts';
 import { isHomeUrl } from '../core/home-address.ts';
 import { languageCode } from '../core/language-code.ts';
 import type { TranscriptionEngine } from '../core/voice-engine.ts';
@@ -109,7 +110,7 @@ function byProgram(
 }
 
 function wordsOf(text: string, language: string): SpokenWords {
-  const found = answer.safeParse(jsonOf(text));
+  const found = answer.safeParse(parseJson(text));
   if (!found.success) throw new VoiceError('voice_malformed', 'the engine answered nothing usable');
   const { duration } = found.data;
   const words = worded(found.data.text, found.data.language ?? language);
@@ -121,12 +122,4 @@ function wordsOf(text: string, language: string): SpokenWords {
 function worded(text: string, language: string): SpokenWords {
   const code = languageCode(language);
   return { text: text.trim(), ...(code === undefined ? {} : { language: code }) };
-}
-
-function jsonOf(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

@@ -3,8 +3,8 @@
 
 import type { DelegationConfig } from '../../core/config-modes.ts';
 import { headOf, shortened, tailOf } from '../../core/cut.ts';
+import { isObject, parseJson } from '../../core/fields.ts';
 import type { ResultId } from '../../core/ids.ts';
-import { isObject, parsed } from '../../core/lenient-json.ts';
 import { partOfResult, type WantedPart } from '../../core/result-part.ts';
 import { messagesTokens } from '../../core/tokens.ts';
 import type { ModelMessage, ToolCall } from '../../core/transcript.ts';
@@ -151,7 +151,7 @@ function partFor({ body }: StoredResult, { name, arguments: json }: ToolCall): s
 }
 
 function wantedBy(name: string, json: string): WantedPart | undefined {
-  const args = parsed(json);
+  const args = parseJson(json);
   const { from, words } = isObject(args) ? args : {};
   if (name === 'result_slice') return { from: typeof from === 'number' ? Math.max(0, from) : 0 };
   return name === 'result_grep' && typeof words === 'string' && words !== ''

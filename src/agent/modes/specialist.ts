@@ -9,7 +9,7 @@ import {
   type Wrap,
 } from '../../core/context-pack.ts';
 import { shortened } from '../../core/cut.ts';
-import { parsed } from '../../core/lenient-json.ts';
+import { parseJson } from '../../core/fields.ts';
 import { SPECIALIST } from '../../core/route-decision.ts';
 import { wrapUntrusted } from '../../core/untrusted.ts';
 import { newBoundary } from '../../lib/boundary.ts';
@@ -78,7 +78,7 @@ export function specialistToolbox(turn: ModeTurn, deps: TrioDeps): Toolbox {
     ...toolbox,
     bind(name, json) {
       if (name !== SPECIALIST) return toolbox.bind(name, json);
-      const read = input.safeParse(parsed(json));
+      const read = input.safeParse(parseJson(json));
       return read.success
         ? boundCall(read.data, (context) => run(read.data, context))
         : NOT_CALLED_SO;

@@ -3,7 +3,7 @@
 
 import { z } from 'zod';
 import { shortened } from '../../core/cut.ts';
-import { isObject, parsed } from '../../core/lenient-json.ts';
+import { isObject, parseJson } from '../../core/fields.ts';
 import { REPORT, TASK } from '../../core/supervised-turn.ts';
 import type { BoundCall, Toolbox, ToolContext, ToolOutcome } from '../../tools/tool.ts';
 
@@ -23,7 +23,7 @@ export function supervisorToolbox(toolbox: Toolbox, reporting: Reporting): Toolb
     bind(name, json) {
       if (name === NOT_OFFERED) return refused(name, toolIn(json));
       if (name === TASK) {
-        const read = task.safeParse(parsed(json));
+        const read = task.safeParse(parseJson(json));
         if (!read.success) return refused(name, name);
         const { agent, instructions } = read.data;
         const text = `The task was handed to ${agent}, whose work follows.`;
@@ -31,7 +31,7 @@ export function supervisorToolbox(toolbox: Toolbox, reporting: Reporting): Toolb
         return bound(name, json, { detail, run: async () => ({ status: 'ok', text }) });
       }
       if (name !== REPORT) return toolbox.bind(name, json);
-      const read = report.safeParse(parsed(json));
+      const read = report.safeParse(parseJson(json));
       if (!read.success) return refused(name, name);
       const run = ({ signal }: ToolContext) => reporting(signal);
       return bound(name, json, { detail: read.data.agent, run });
@@ -40,7 +40,7 @@ export function supervisorToolbox(toolbox: Toolbox, reporting: Reporting): Toolb
 }
 
 function toolIn(json: string): string {
-  const args = parsed(json);
+  const args = parseJson(json);
   return isObject(args) && typeof args['tool'] === 'string' ? args['tool'] : 'of this name';
 }
 

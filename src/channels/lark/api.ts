@@ -6,9 +6,10 @@ import { Agent as HttpsAgent } from 'node:https';
 import type { Readable } from 'node:stream';
 import { Client } from '@larksuiteoapi/node-sdk';
 import { ChannelError, NEVER } from '../../core/errors.ts';
+import { fieldsOf } from '../../core/fields.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { areCredentialsRefused, isTokenRefused, LarkCallError, refusalOf } from './failures.ts';
-import { at, fieldsOf } from './fields.ts';
+import { at } from './fields.ts';
 import { createHttp, SILENT_SDK } from './http.ts';
 
 export type LarkApp = {

@@ -3,7 +3,8 @@
 // open.feishu.cn/document/server-docs/im-v1/message-content-description/message_content
 
 import type { Attachment, AttachmentKind } from '../../core/attachment.ts';
-import { type Fields, fieldsOf, listOf, numberOf, parseJson, textOf } from './fields.ts';
+import { type Fields, fieldsOf, listOf, parseJson, textOf } from '../../core/fields.ts';
+import { numberOf } from './fields.ts';
 import { isId } from './ids.ts';
 import { postContent } from './post-text.ts';
 

@@ -5,11 +5,12 @@
 import { EventDispatcher } from '@larksuiteoapi/node-sdk';
 import type { InboundEntry } from '../../bus/bus.ts';
 import { BusFullError } from '../../core/errors.ts';
+import { textOf } from '../../core/fields.ts';
 import { howToList, plain } from '../../core/group-texts.ts';
 import { toastOf } from '../../core/toast.ts';
 import { createLanes } from '../../lib/lanes.ts';
 import type { ChannelHost, ShowOutcome } from '../channel.ts';
-import { at, textOf } from './fields.ts';
+import { at } from './fields.ts';
 import { SILENT_SDK } from './http.ts';
 import { isId, LARK, larkMessageId } from './ids.ts';
 import { type InboundContext, toEntry } from './inbound.ts';

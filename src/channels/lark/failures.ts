@@ -10,7 +10,8 @@ import {
   NEVER,
   type Remedy,
 } from '../../core/errors.ts';
-import { at, fieldsOf, numberOf, textOf } from './fields.ts';
+import { fieldsOf, textOf } from '../../core/fields.ts';
+import { at, numberOf } from './fields.ts';
 
 export type CallFailure =
   /** Lark answered and said no. */

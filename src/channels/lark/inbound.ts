@@ -4,12 +4,13 @@
 
 import type { InboundEntry } from '../../bus/bus.ts';
 import { textWithAttachments } from '../../core/attachment-words.ts';
+import { type Fields, fieldsOf, textOf } from '../../core/fields.ts';
 import { chatId, type MessageId, userId } from '../../core/ids.ts';
 import type { InboundMessage, PersonSender, Quote } from '../../core/message.ts';
 import { contentOf } from './content.ts';
 import type { Directory } from './directory.ts';
 import { LarkCallError } from './failures.ts';
-import { at, type Fields, fieldsOf, numberOf, textOf } from './fields.ts';
+import { at, numberOf } from './fields.ts';
 import { chatRef, inboundId, isId } from './ids.ts';
 import { mentionsOf, quoteOf } from './mentions.ts';
 

@@ -1,7 +1,8 @@
 // Who is named in a message: Lark writes `@_user_1` into the text and says beside it who that is. Pure.
 
+import { type Fields, fieldsOf, listOf, textOf } from '../../core/fields.ts';
 import type { Quote } from '../../core/message.ts';
-import { at, type Fields, fieldsOf, listOf, textOf } from './fields.ts';
+import { at } from './fields.ts';
 
 export type Mentions = {
   /** Our bot is among them. */

@@ -2,11 +2,12 @@
 // open.feishu.cn/document/server-docs/im-v1/message-reaction/create
 
 import type { LarkConfig } from '../../core/config.ts';
+import { listOf, textOf } from '../../core/fields.ts';
 import { larkReaction } from '../../core/lark-reactions.ts';
 import type { Reactions } from '../channel.ts';
 import type { LarkApi } from './api.ts';
 import { isNotThere, LarkCallError, toDeliveryError } from './failures.ts';
-import { at, listOf, textOf } from './fields.ts';
+import { at } from './fields.ts';
 import { isId, larkMessageId } from './ids.ts';
 
 export function createReactions(

@@ -2,11 +2,12 @@
 // reaction, somebody took back what they wrote. Each to what the bus stores, or undefined.
 
 import type { InboundEntry } from '../../bus/bus.ts';
+import { textOf } from '../../core/fields.ts';
 import { type ChatId, nativeId } from '../../core/ids.ts';
 import { emojiOfLark } from '../../core/lark-reactions.ts';
 import type { InboundMessage } from '../../core/message.ts';
 import { emojiOf } from '../../core/reaction.ts';
-import { at, textOf } from './fields.ts';
+import { at } from './fields.ts';
 import { inboundId, isId } from './ids.ts';
 import { type InboundContext, isFromUs, placeNamed, senderOf } from './inbound.ts';
 

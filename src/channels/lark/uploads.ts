@@ -4,11 +4,12 @@
 
 import type { OutboundAttachment } from '../../core/attachment.ts';
 import { DeliveryError, NEVER } from '../../core/errors.ts';
+import { textOf } from '../../core/fields.ts';
 import type { MediaStore } from '../../media/media.ts';
 import { AttachmentError } from '../channel.ts';
 import type { LarkApi } from './api.ts';
 import { LarkCallError } from './failures.ts';
-import { at, textOf } from './fields.ts';
+import { at } from './fields.ts';
 import { isId } from './ids.ts';
 import type { Body } from './messages.ts';
 

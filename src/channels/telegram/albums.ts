@@ -2,8 +2,8 @@
 // they become one message, and updates are left with Telegram until an album has come whole. Pure.
 
 import type { InboundEntry } from '../../bus/bus.ts';
+import { fieldsOf, integerOf, textOf } from '../../core/fields.ts';
 import type { InboundMessage } from '../../core/message.ts';
-import { fieldsOf, integerOf, textOf } from './fields.ts';
 
 /** How long the rest of an album is waited for, milliseconds. */
 export const ALBUM_WAIT_MS = 700;

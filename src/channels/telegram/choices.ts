@@ -3,6 +3,7 @@
 // came of a press is shown at its button.
 
 import type { InlineKeyboardMarkup } from 'grammy/types';
+import { type Fields, fieldsOf, listOf, textOf } from '../../core/fields.ts';
 import type { MessageId } from '../../core/ids.ts';
 import type { Choice } from '../../core/message.ts';
 import { toastOf } from '../../core/toast.ts';
@@ -11,7 +12,6 @@ import type { Logger } from '../../lib/logger.ts';
 import type { ShowOutcome } from '../channel.ts';
 import type { BotApi } from './client.ts';
 import { BotCallError } from './failures.ts';
-import { type Fields, fieldsOf, listOf, textOf } from './fields.ts';
 
 /** Labels longer than this, all together, stand below each other. */
 const ROW_CHARS = 32;

@@ -2,10 +2,10 @@
 
 import type { Attachment, AttachmentContent, AttachmentKind } from '../../core/attachment.ts';
 import { sizeWords } from '../../core/attachment-words.ts';
+import { type Fields, fieldsOf, integerOf, listOf, textOf } from '../../core/fields.ts';
 import { AttachmentError } from '../channel.ts';
 import type { BotLink } from './client.ts';
 import { BotCallError } from './failures.ts';
-import { type Fields, fieldsOf, integerOf, listOf, textOf } from './fields.ts';
 
 /** A bot can download files of up to 20 MB (Bot API, getFile). */
 const MAX_DOWNLOAD_BYTES = 20_000_000;

@@ -1,7 +1,7 @@
 // Whether a message in a group is for the bot: it is named, it is answered, or a command names it. Pure.
 
+import { type Fields, fieldsOf, integerOf, listOf, textOf } from '../../core/fields.ts';
 import type { InboundMessage } from '../../core/message.ts';
-import { type Fields, fieldsOf, integerOf, listOf, textOf } from './fields.ts';
 
 export type BotNames = {
   readonly botId: number;

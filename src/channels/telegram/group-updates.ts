@@ -1,9 +1,9 @@
 // What Telegram says of groups as such, before any message in them is read: that one has a new id, or
 // that somebody put the bot into one. Pure.
 
+import { type Fields, fieldsOf, integerOf, textOf } from '../../core/fields.ts';
 import { howToList, plain } from '../../core/group-texts.ts';
 import { nameOf } from './content.ts';
-import { type Fields, fieldsOf, integerOf, textOf } from './fields.ts';
 import type { Move } from './group-moves.ts';
 import { TELEGRAM } from './ids.ts';
 

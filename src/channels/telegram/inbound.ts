@@ -3,11 +3,11 @@
 
 import type { InboundEntry } from '../../bus/bus.ts';
 import { textWithAttachments } from '../../core/attachment-words.ts';
+import { type Fields, fieldsOf, integerOf, textOf } from '../../core/fields.ts';
 import { chatId, nativeId, threadId } from '../../core/ids.ts';
 import type { InboundMessage, Quote } from '../../core/message.ts';
 import { type Press, pressOf } from './choices.ts';
 import { contentOf, nameOf } from './content.ts';
-import { type Fields, fieldsOf, integerOf, textOf } from './fields.ts';
 import { attachmentsOf } from './files.ts';
 import { addressingOf, answeredBy, type BotNames } from './group-address.ts';
 import { isGroup } from './group-updates.ts';

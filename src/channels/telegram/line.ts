@@ -4,10 +4,10 @@
 import type { ClientRequest, IncomingMessage } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import { ChannelError, NEVER } from '../../core/errors.ts';
+import { fieldsOf, integerOf, parseJson } from '../../core/fields.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { nodeHttp } from '../../lib/node-http.ts';
 import { BotCallError } from './failures.ts';
-import { fieldsOf, integerOf, parseJson } from './fields.ts';
 
 export type LineOptions = {
   readonly token: string;

@@ -2,9 +2,9 @@
 // changed). Neither may hold up the first poll.
 
 import { mayGive } from '../../core/command-access.ts';
+import { fieldsOf, integerOf, parseJson, textOf } from '../../core/fields.ts';
 import type { ChannelHost } from '../channel.ts';
 import type { BotApi } from './client.ts';
-import { fieldsOf, integerOf, parseJson, textOf } from './fields.ts';
 
 const IDENTITY_LIFETIME_MS = 24 * 3600 * 1000;
 

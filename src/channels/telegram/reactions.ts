@@ -2,13 +2,13 @@
 // but for the call that sets it.
 
 import type { TelegramConfig } from '../../core/config.ts';
+import { type Fields, fieldsOf, integerOf, listOf, textOf } from '../../core/fields.ts';
 import type { MessageId } from '../../core/ids.ts';
 import { emojiOf } from '../../core/reaction.ts';
 import { TELEGRAM_REACTIONS } from '../../core/telegram-reactions.ts';
 import type { Reactions } from '../channel.ts';
 import type { BotApi } from './client.ts';
 import { BotCallError, toDeliveryError } from './failures.ts';
-import { type Fields, fieldsOf, integerOf, listOf, textOf } from './fields.ts';
 import type { GroupMoves } from './group-moves.ts';
 import { type Bot, placeOfMessage } from './ids.ts';
 

@@ -4,6 +4,7 @@
 import type { SendContext } from '../../bus/bus.ts';
 import type { OutboundAttachment } from '../../core/attachment.ts';
 import { DeliveryError, NEVER } from '../../core/errors.ts';
+import { fieldsOf, integerOf, listOf } from '../../core/fields.ts';
 import type { NativeId } from '../../core/ids.ts';
 import { parseMarkup } from '../../core/markup.ts';
 import { truncateMarkup } from '../../core/markup-split.ts';
@@ -11,7 +12,6 @@ import { type Run, runsText } from '../../core/markup-writer.ts';
 import type { MediaStore } from '../../media/media.ts';
 import type { BotLink, FormFile } from './client.ts';
 import { BotCallError, isTopicGone, migratedTo, toDeliveryError } from './failures.ts';
-import { fieldsOf, integerOf, listOf } from './fields.ts';
 import { toNativeId } from './ids.ts';
 import { type PartsDeps, REPEAT_MARK, withFallback } from './parts.ts';
 

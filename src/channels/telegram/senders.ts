@@ -1,9 +1,9 @@
 // Who an update says did something: known by numeric ids alone, because names are chosen freely. Pure.
 
+import { type Fields, fieldsOf, integerOf, textOf } from '../../core/fields.ts';
 import { userId } from '../../core/ids.ts';
 import type { PersonSender } from '../../core/message.ts';
 import { nameOf } from './content.ts';
-import { type Fields, fieldsOf, integerOf, textOf } from './fields.ts';
 
 export type SenderRules = {
   /** Ids of chats in whose name people may write: a group for its hidden admins, a channel. */

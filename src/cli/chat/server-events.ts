@@ -1,5 +1,7 @@
 // Reads a stream of server-sent events (HTML Living Standard, 9.2.6) whose data is JSON.
 
+import { parseJson } from '../../core/fields.ts';
+
 /** Yields the data of each event; what is no JSON is passed over. */
 export async function* readServerEvents(
   body: AsyncIterable<Uint8Array>,
@@ -23,13 +25,5 @@ async function* readLines(body: AsyncIterable<Uint8Array>): AsyncGenerator<strin
     const lines = (rest + decoder.decode(piece, { stream: true })).split(/\r\n|\n|\r(?!$)/);
     rest = lines.pop() ?? '';
     yield* lines;
-  }
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
   }
 }

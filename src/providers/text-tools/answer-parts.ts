@@ -1,7 +1,8 @@
 // The parts of an answer in their order: what the person is told, what is called, and what is wrong.
 // Something that may be a call or an example waits here for what follows it.
 
-import { isRecord, looseJson } from './loose-json.ts';
+import { isObject } from '../../core/fields.ts';
+import { looseJson } from './loose-json.ts';
 import type { Reading, Spot } from './openings.ts';
 import { isForTheProgram, type Said, type SpokenCall } from './protocol.ts';
 import { TextPlace } from './text-place.ts';
@@ -193,6 +194,6 @@ const WORDS = ['response', 'answer', 'final_answer', 'message', 'content', 'text
 
 /** What of it was meant for the person. */
 function wordsOf(value: unknown): string {
-  if (!isRecord(value)) return '';
+  if (!isObject(value)) return '';
   return WORDS.map((key) => value[key]).find((text) => typeof text === 'string') ?? '';
 }

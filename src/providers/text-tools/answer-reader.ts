@@ -2,9 +2,10 @@
 // protocol's JSON as it is written. Where the pieces are cut makes no difference. What may be for the
 // program is held back until that is decided; what is not comes out as it went in.
 
+import { isObject } from '../../core/fields.ts';
 import { AnswerParts, type Ended, type Part, type Pieces } from './answer-parts.ts';
 import { type Dialect, isMeant, saidIn, type WrittenBy } from './dialects.ts';
-import { isRecord, looseJson } from './loose-json.ts';
+import { looseJson } from './loose-json.ts';
 import { ObjectReader } from './object-reader.ts';
 import { mayOpen, openingOf, type Reading, type Spot } from './openings.ts';
 import { isForTheProgram, readSaid, type Said } from './protocol.ts';
@@ -170,7 +171,7 @@ export class AnswerReader {
     if (value === undefined && isForTheProgram({ [firstKey]: true })) {
       return { kind: 'broken', problem: 'the JSON cannot be read' };
     }
-    const isNamed = isRecord(value) && Object.hasOwn(value, 'tool') && this.#spot.isStart;
+    const isNamed = isObject(value) && Object.hasOwn(value, 'tool') && this.#spot.isStart;
     if (said.kind === 'calls' && !isNamed && !this.#areOffered(said)) return { kind: 'other' };
     return said;
   }

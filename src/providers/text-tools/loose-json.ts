@@ -2,6 +2,8 @@
 // Python's constants, a missing last brace. Strict JSON is read strictly; nothing is ever guessed
 // inside a text that was cut off.
 
+import { parseJson } from '../../core/fields.ts';
+
 export type JsonEnd = 'ended' | 'cut';
 
 /** The value, or undefined where the text is none. `cut`: what is missing at its end stays missing. */
@@ -9,17 +11,7 @@ export function looseJson(text: string, end: JsonEnd = 'ended'): unknown {
   return parsed(text) ?? parsed(repaired(text, end) ?? '');
 }
 
-export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text) ?? undefined;
-  } catch {
-    return undefined;
-  }
-}
+const parsed = (text: string) => parseJson(text) ?? undefined;
 
 const CONSTANTS: Readonly<Record<string, string>> = { True: 'true', False: 'false', None: 'null' };
 const CLOSERS: Readonly<Record<string, string>> = { '{': '}', '[': ']' };

@@ -2,7 +2,8 @@
 // result, something that was meant as one of these and is none, or anything else.
 
 import { z } from 'zod';
-import { isRecord, looseJson } from './loose-json.ts';
+import { isObject } from '../../core/fields.ts';
+import { looseJson } from './loose-json.ts';
 
 export type SpokenCall = {
   readonly name: string;
@@ -44,12 +45,12 @@ const SUSPICIOUS_KEYS: readonly string[] = [
 export const isForTheProgram = (value: unknown): boolean =>
   Array.isArray(value)
     ? value.length > 0 && value.every(isForTheProgram)
-    : isRecord(value) && SUSPICIOUS_KEYS.some((key) => Object.hasOwn(value, key));
+    : isObject(value) && SUSPICIOUS_KEYS.some((key) => Object.hasOwn(value, key));
 
 /** `isSpoken`: the model was told of the protocol, or sees it in its own earlier calls. */
 export function readSaid(value: unknown, isSpoken: boolean): Said {
   if (Array.isArray(value)) return readList(value, isSpoken);
-  if (!isRecord(value)) return OTHER;
+  if (!isObject(value)) return OTHER;
   if (isSpoken && Object.hasOwn(value, 'tool_result')) return { kind: 'result' };
   if (isSpoken && Object.hasOwn(value, 'done')) return readDone(value);
   if (isSpoken && typeof value['tool'] === 'string') return readCall(value);
@@ -84,7 +85,7 @@ function readCall(value: Readonly<Record<string, unknown>>): Said {
 /** `{"name":...,"arguments":...}`, also inside of `function`. */
 function readTrained(value: Readonly<Record<string, unknown>>): Said {
   const { function: inner, ...outer } = value;
-  const flat = isRecord(inner)
+  const flat = isObject(inner)
     ? { ...outer, ...inner }
     : { ...outer, name: outer['name'] ?? inner };
   const args = argumentsOf(flat);

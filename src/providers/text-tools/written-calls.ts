@@ -1,8 +1,9 @@
 // Calls in the forms that models were trained to write them: JSON one after the other, XML tags of
 // parameters, Python. Each reader takes a body and gives the calls, or undefined where it is none.
 
+import { isObject } from '../../core/fields.ts';
 import { repaired } from '../../core/lenient-json.ts';
-import { isRecord, looseJson } from './loose-json.ts';
+import { looseJson } from './loose-json.ts';
 import { ObjectReader } from './object-reader.ts';
 import { readSaid, type SpokenCall } from './protocol.ts';
 
@@ -43,7 +44,7 @@ export function functionTag(body: string): Calls {
   if (name === undefined || inside === undefined) return undefined;
   if (/^\s*\{/.test(inside)) {
     const args = looseJson(inside.trim());
-    return isRecord(args) ? [{ name, args }] : undefined;
+    return isObject(args) ? [{ name, args }] : undefined;
   }
   const written = [...inside.matchAll(PARAMETER)];
   const left = inside.replace(PARAMETER, '').trim();
@@ -93,7 +94,7 @@ export function deepseekCalls(body: string): Calls {
         piece,
       ) ?? [];
     const args = looseJson(raw ?? '');
-    return name !== undefined && isRecord(args) ? [{ name, args }] : undefined;
+    return name !== undefined && isObject(args) ? [{ name, args }] : undefined;
   });
   return calls.length > 0 && calls.every((call) => call !== undefined) ? calls.flat() : undefined;
 }
@@ -115,7 +116,7 @@ function namedObjects(text: string): readonly (SpokenCall | undefined)[] {
     if (head === undefined || name === undefined) return [undefined];
     const object = firstValue(rest.slice(head.length));
     const args = looseJson(object);
-    calls.push(isRecord(args) ? { name, args } : undefined);
+    calls.push(isObject(args) ? { name, args } : undefined);
     rest = rest.slice(head.length + object.length).replace(/^[\s,;]+/, '');
   }
   return calls;
