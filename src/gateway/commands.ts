@@ -34,15 +34,15 @@ import { WORKFLOW_COMMANDS } from './workflow-commands.ts';
 const MAX_NOTED_CHARS = 200;
 
 const WELCOME =
-  'Hello! Write to me as you would to a person. I can read and write files in my workspace, ' +
-  'remember things and tell the time.';
+  'Hello! Write to me as you would to a person, or send me a document. I keep in mind what you ask me ' +
+  'to remember.\n\n/new begins a new conversation, /stop ends an answer, /help lists what else there is.';
 
 export const COMMANDS: readonly Command[] = [
   {
     name: 'start',
     summary: 'say hello',
     timing: 'immediate',
-    run: async (origin) => `${WELCOME}\n\n${helpText(givenBy(origin), '')}`,
+    run: async () => WELCOME,
   },
   {
     name: 'help',

@@ -94,5 +94,8 @@ describe('a command that is none', () => {
     const help = await answerTo(PERSON, '/help');
     expect(help).toMatch(/This conversation\n+. \/new: .*How I answer\n/s);
     expect(help).not.toContain('/allow');
+    const hello = await answerTo(PERSON, '/start');
+    expect(hello).toMatch(/^Hello!.*\/help/s);
+    expect(hello.length).toBeLessThan(300);
   });
 });
