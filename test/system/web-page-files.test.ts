@@ -73,7 +73,7 @@ describe.skipIf(absent !== undefined)('files on the web page', () => {
     await using rig = await openPage({ browser });
     await attach(rig, { ...text, name: 'large.bin', buffer: Buffer.alloc(2_100_000) });
     await rig.page.getByText(/large.bin was not attached/).waitFor();
-    expect(await rig.page.locator('#composer-files .file').count()).toBe(0);
+    await rig.page.waitForSelector('#composer-files .file', { state: 'detached' });
   });
 
   it('of the agent are shown where they are pictures, and saved under their name', async () => {

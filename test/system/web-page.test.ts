@@ -59,8 +59,8 @@ describe.skipIf(absent !== undefined)('the web page', () => {
     await rig.showsMessages('question', 'It says two,');
     await rig.page.waitForSelector('.said .tools .done');
     await rig.page.waitForSelector('.said .agent >> text=Stopped.');
-    expect(await rig.page.locator('.live').count()).toBe(0);
-    expect(await rig.page.isHidden('.stop')).toBe(true);
+    await rig.page.waitForSelector('.live', { state: 'detached' });
+    await rig.page.waitForSelector('.stop', { state: 'hidden' });
     expect(rig.problems).toEqual([]);
   });
 
@@ -102,8 +102,8 @@ describe.skipIf(absent !== undefined)('the web page', () => {
     await rig.page.waitForSelector('.live >> text=The answer is forty-');
     await rig.answer('web:a#1', 'The answer is forty-two.');
     await rig.showsMessages('question', 'said meanwhile', 'The answer is forty-two.');
-    expect(await rig.page.isHidden('#connection')).toBe(true);
-    expect(await rig.page.locator('.live').count()).toBe(0);
+    await rig.page.waitForSelector('#connection', { state: 'hidden' });
+    await rig.page.waitForSelector('.live', { state: 'detached' });
   });
 
   it('forgets a turn that ended while the connection was lost', async () => {
@@ -128,7 +128,7 @@ describe.skipIf(absent !== undefined)('the web page', () => {
     await rig.page.unroute('**/messages');
     await rig.showsMessages('already there', 'kept');
     expect(rig.http.host.texts()).toEqual(['already there', 'kept']);
-    expect(await rig.page.locator('.unsent').count()).toBe(0);
+    await rig.page.waitForSelector('.unsent', { state: 'detached' });
   });
 
   it('sends once what arrived although its confirmation was lost', async () => {
@@ -240,9 +240,13 @@ describe.skipIf(absent !== undefined)('the web page', () => {
     await rig.answer('web:a#1', 'line\n\n'.repeat(80));
     await rig.page.waitForSelector('.agent');
     await rig.page.evaluate('document.getElementById("scroll").scrollTop = 0');
+    // The page hears of it with its next picture.
+    await rig.page.evaluate(
+      'new Promise((seen) => requestAnimationFrame(() => requestAnimationFrame(() => seen(0))))',
+    );
     await rig.answer('web:a#2', 'something new');
     await rig.page.click('#to-end');
     await rig.page.waitForSelector('.agent >> text=something new', { state: 'visible' });
-    expect(await rig.page.isHidden('#to-end')).toBe(true);
+    await rig.page.waitForSelector('#to-end', { state: 'hidden' });
   });
 });
