@@ -2,6 +2,7 @@
 // main model can still read.
 
 import { describe, expect, it } from 'vitest';
+import { TurnCancelled } from '../../src/bus/bus.ts';
 import { calls, says } from '../support/scripted-model.ts';
 import type { RigOptions } from './agent-rig.ts';
 import { createSharedRig, doesNotAnswer } from './shared-turns.ts';
@@ -140,6 +141,39 @@ describe('delegation', () => {
       await rig.ask(1, 'look');
       expect(runner.requests).toHaveLength(1);
     }
+  });
+
+  it('holds results of one round that are digested side by side to it as well', async () => {
+    const both = [{ name: 'long' }, { name: 'page' }];
+    for (const [limit, times] of [
+      [{ tokensPerTurn: 2000, moneyPerTurn: 0 }, 1],
+      [{ tokensPerTurn: 9000, moneyPerTurn: 0.002 }, 1],
+      [{ tokensPerTurn: 9000, moneyPerTurn: 0 }, 2],
+    ] as const) {
+      const { rig, main, runner } = await delegated({ delegation: { model: 'runner', ...limit } });
+      main.script(calls(both), says('Done.'));
+      runner.script(...Array.from({ length: times }, () => says('300 rows.')));
+      expect((await rig.ask(1, 'look')).answers).toEqual(['Done.']);
+      expect(runner.requests).toHaveLength(times);
+    }
+  });
+
+  it('loses nothing of what a tool did where the turn is stopped while it is digested', async () => {
+    const { rig, main, runner } = await delegated({
+      tools: [...(TOOLS ?? []), { name: 'deploy', access: 'execute', run: async () => TABLE }],
+    });
+    const stopped = new AbortController();
+    main.script(calls([{ name: 'deploy' }]));
+    runner.script(async function* (_request, signal) {
+      yield { type: 'thinking', delta: '' };
+      stopped.abort(new TurnCancelled('stop'));
+      signal.throwIfAborted();
+    });
+    const { outcome } = await rig.run(rig.inputOf(1, ['deploy it']), stopped.signal);
+    expect(outcome.kind).toBe('stopped');
+    const result = (await rig.transcript()).find(({ role }) => role === 'tool');
+    expect(result).toMatchObject({ name: 'deploy', status: 'ok' });
+    expect(JSON.stringify(result)).toContain('row 299');
   });
 
   it('cannot work where only the main model itself could digest', async () => {

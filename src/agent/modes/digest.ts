@@ -29,7 +29,8 @@ export type DigestAsk = {
   readonly settings: DelegationConfig;
   /** What the person asked for. */
   readonly task: string;
-  maySpend(): boolean;
+  /** Puts the most that a call may take aside; undefined: the budget has no room for it. */
+  reserve(askedTokens: number): Disposable | undefined;
   charge(answer: RoleAnswer, askedTokens: number): void;
 };
 
@@ -85,7 +86,9 @@ export async function digest(
 ): Promise<Digested> {
   const { settings, health, who } = ask;
   let messages: readonly ModelMessage[] = [{ role: 'user', text: questionOf(stored, ask.task) }];
-  for (let round = 1; round <= settings.maxRounds && ask.maySpend(); round += 1) {
+  for (let round = 1; round <= settings.maxRounds; round += 1) {
+    const reserved = ask.reserve(messagesTokens(messages));
+    if (reserved === undefined) break;
     const isLast = round === settings.maxRounds;
     const call = {
       system: SYSTEM,
@@ -96,7 +99,9 @@ export async function digest(
       temperature: TEMPERATURE,
       timeoutMs: settings.timeoutSecs * 1000,
     };
-    const asked = await askRole(turn, { health, who }, call, signal);
+    const asked = await askRole(turn, { health, who }, call, signal).finally(() =>
+      reserved[Symbol.dispose](),
+    );
     if (asked.kind === 'failed') return asked;
     const { answer } = asked;
     ask.charge(answer, messagesTokens(messages));

@@ -34,6 +34,8 @@ export function digestsOf(
 ): Required<Pick<TurnMode, 'shown' | 'cue'>> {
   const settings = deps.settings();
   const spent = { tokens: 0, micros: 0 };
+  /** By calls that are under way: results of one round are digested side by side. */
+  const reserved = { tokens: 0, micros: 0 };
   const told: string[] = [];
 
   function charge({ usage, text, model }: RoleAnswer, askedTokens: number): void {
@@ -48,8 +50,23 @@ export function digestsOf(
   }
 
   const maySpend = () =>
-    spent.tokens < settings.tokensPerTurn &&
-    (settings.moneyPerTurn === 0 || spent.micros < settings.moneyPerTurn * MICROS);
+    spent.tokens + reserved.tokens < settings.tokensPerTurn &&
+    (settings.moneyPerTurn === 0 ||
+      spent.micros + reserved.micros < settings.moneyPerTurn * MICROS);
+
+  function reserve(askedTokens: number): Disposable | undefined {
+    if (!maySpend()) return undefined;
+    const most = { input: askedTokens, output: settings.maxTokens };
+    const { tokens, micros } = amountOf(deps.priceOf(who.model), most);
+    reserved.tokens += tokens;
+    reserved.micros += micros;
+    return {
+      [Symbol.dispose]() {
+        reserved.tokens -= tokens;
+        reserved.micros -= micros;
+      },
+    };
+  }
 
   return {
     async *cue() {
@@ -59,9 +76,10 @@ export function digestsOf(
     async shown(call, report, signal) {
       const stored = storedResult(turn, call, report, settings.aboveChars);
       if (stored === undefined || deps.health.isResting(who) || !maySpend()) return report;
-      const asked = { ...deps, who, settings, maySpend, charge, task: ownWords(turn.thread.own) };
+      const asked = { ...deps, who, settings, reserve, charge, task: ownWords(turn.thread.own) };
       const text = await digest(turn, stored, asked, signal).catch((error: unknown) => {
-        if (error instanceof SpendingRefusedError) return undefined;
+        // What the tool did is recorded, whatever becomes of its digest.
+        if (error instanceof SpendingRefusedError || signal.aborted) return undefined;
         throw error;
       });
       if (text?.kind === 'failed' && text.isOut) told.push(degradedNotice(who));
