@@ -5,8 +5,8 @@ import { Command, CommanderError } from 'commander';
 import { programVersion } from '../app/package-files.ts';
 import { EXIT, EXIT_MEANINGS, exitCodeOf } from './exit-codes.ts';
 import { explainError } from './explain-error.ts';
+import { dressHelp } from './help-text.ts';
 import type { Terminal } from './terminal.ts';
-import { asTyped } from './typed-command.ts';
 
 /** Builds one command; its action throws what goes wrong. */
 export type CommandFactory = (terminal: Terminal) => Command;
@@ -74,10 +74,10 @@ function createProgram(commands: readonly CommandFactory[], terminal: Terminal):
       'One AI agent you reach by Telegram, WhatsApp, Lark, email, a web page and the terminal.',
     )
     .version(programVersion(), '-V, --version')
-    .showHelpAfterError(asTyped('(nanobot --help lists the commands)', terminal.env))
     .addHelpText('after', `\nExit codes:\n${exitCodeLines().join('\n')}`);
   for (const command of commands) program.addCommand(command(terminal));
   settle(program);
+  dressHelp(program, terminal.env);
   return program;
 }
 

@@ -1,6 +1,9 @@
 // Hints name commands as the person must type them.
 
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
+import { runCli } from '../../src/cli/cli.ts';
+import { EXAMPLES } from '../../src/cli/examples.ts';
+import { createTerminal } from '../../src/cli/terminal.ts';
 import { asTyped } from '../../src/cli/typed-command.ts';
 import { runNanobot, temporaryHome } from './run-nanobot.ts';
 
@@ -41,4 +44,38 @@ test('a status asked through npm names commands that work there', async () => {
   }
   expect(installed.stdout).toContain('start it with: nanobot gateway');
   expect(checkout.stdout).toContain('start it with: npm run nanobot -- gateway');
+});
+
+test('every example of the help is a command line that is understood', async () => {
+  const terminal = { ...createTerminal(process), env: {}, print: () => {}, note: () => {} };
+  const written = vi.spyOn(process.stdout, 'write').mockReturnValue(true);
+  const failures: string[] = [];
+  for (const [command, examples] of Object.entries(EXAMPLES)) {
+    for (const example of examples) {
+      const line = `${command} ${example}`.replace(/ [<>] \S+$/, '');
+      const words = line.match(/"[^"]*"|'[^']*'|\S+/g) ?? [];
+      const argv = words.slice(1).map((word) => word.replace(/^["'](.*)["']$/, '$1'));
+      if ((await runCli([...argv, '--help'], terminal)) !== 0) failures.push(line);
+    }
+  }
+  const help = written.mock.calls.map(([text]) => String(text)).join('');
+  written.mockRestore();
+  expect(failures).toEqual([]);
+  expect(help).toContain('nanobot cron add "Tell me the weather" --cron "0 7 * * 1-5"');
+});
+
+test('the help lists every command under a heading, and a slip names the help that fits', async () => {
+  const written: string[] = [];
+  const keep = (text: unknown) => written.push(String(text)) > 0;
+  const spies = [process.stdout, process.stderr].map((stream) =>
+    vi.spyOn(stream, 'write').mockImplementation(keep),
+  );
+  const terminal = { ...createTerminal(process), env: {} };
+  await runCli(['--help'], terminal);
+  await runCli(['cron', 'add', '--frob'], terminal);
+  for (const spy of spies) spy.mockRestore();
+  const text = written.join('');
+  expect(text).toMatch(/Set up:\n +onboard/);
+  expect(text).not.toMatch(/^Commands:/m);
+  expect(text).toContain('(nanobot cron add --help says more)');
 });
