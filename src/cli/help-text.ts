@@ -28,12 +28,18 @@ export function dressHelp(program: Command, env: Environment): void {
   addHelp(program, program.name(), env);
 }
 
+/** Into a file, npm's own words must not come first. */
+function lineOf(line: string, env: Environment): string {
+  const typed = asTyped(line, env).trimEnd();
+  return line.includes(' > ') ? typed.replace('npm run ', 'npm run -s ') : typed;
+}
+
 function addHelp(command: Command, typed: string, env: Environment): void {
   const topic = command.parent === null ? 'lists the commands' : 'says more';
   command.showHelpAfterError(asTyped(`(${typed} --help ${topic})`, env));
   const examples = EXAMPLES[typed] ?? [];
   if (examples.length > 0) {
-    const lines = examples.map((example) => `  ${asTyped(`${typed} ${example}`, env)}`.trimEnd());
+    const lines = examples.map((example) => `  ${lineOf(`${typed} ${example}`, env)}`);
     command.addHelpText('after', `\nExamples:\n${lines.join('\n')}`);
   }
   for (const child of command.commands) addHelp(child, `${typed} ${child.name()}`, env);
