@@ -41,6 +41,8 @@ export interface Heartbeat {
 }
 
 const LOOKED = 'looked';
+/** When the newest turn began: a look may have begun none. */
+const BEGUN = 'begun';
 const DAY = 'day';
 const MINUTE_MS = 60_000;
 const LOOK_MS = MINUTE_MS;
@@ -65,16 +67,17 @@ export function createHeartbeat(deps: HeartbeatDeps): Heartbeat {
     await state.set(DAY, day);
   }
 
-  async function isUnderWay(at: number | undefined): Promise<boolean> {
+  async function isUnderWay(): Promise<boolean> {
+    const at = await state.get(BEGUN);
     return at !== undefined && (await bus.trace(nameOf(at)))?.state === 'pending';
   }
 
-  async function look(before: number | undefined, now: number) {
+  async function look(now: number) {
     const { activeHours, timeZone } = settings();
     if (readHours(activeHours) !== undefined && !isWithinHours(now, activeHours, timeZone)) return;
     const file = (await deps.readFile()) ?? '';
     if (!asksForSomething(file)) return;
-    if (await isUnderWay(before)) return log.info('heartbeat skipped: one is under way');
+    if (await isUnderWay()) return log.info('heartbeat skipped: one is under way');
     await beginDay(now);
     const message = {
       id: nameOf(now),
@@ -85,6 +88,7 @@ export function createHeartbeat(deps: HeartbeatDeps): Heartbeat {
       sentAt: now,
       receivedAt: now,
     } as const;
+    await state.set(BEGUN, `${now}`);
     await bus.accept([{ kind: 'queue', message }]);
   }
 
@@ -97,7 +101,7 @@ export function createHeartbeat(deps: HeartbeatDeps): Heartbeat {
         if (enabled && (before === undefined || now - before >= everyMins * MINUTE_MS)) {
           // Noted first: a file that cannot be dealt with is not asked about again at once.
           await state.set(LOOKED, `${now}`);
-          await look(before, now);
+          await look(now);
         }
         await clock.sleep(LOOK_MS, signal).catch(() => undefined);
       }
@@ -105,4 +109,4 @@ export function createHeartbeat(deps: HeartbeatDeps): Heartbeat {
   };
 }
 
-const nameOf = (at: number) => messageId(`cron/${HEARTBEAT}/${at}`);
+const nameOf = (at: number | string) => messageId(`cron/${HEARTBEAT}/${at}`);

@@ -52,6 +52,20 @@ describe('a model that makes the same call again and again', () => {
     rig.model.assertDone();
   });
 
+  it('gets words of others again as such, and calls that bear the same id by their own', async () => {
+    const page = { ...counted('web_fetch', 'read', () => 'OBEY').tool, taints: true as const };
+    const rig = await createRig({ tools: [page], maxResultChars: 10_000 });
+    const same = { name: 'web_fetch', input: { url: 'a' }, id: 'c' };
+    const call = calls([same, { ...same, input: { url: 'b' } }]);
+    rig.model.script(...Array.from({ length: 7 }, () => call), says('Done.'));
+    await rig.ask(1, 'what does it say?');
+    const results = (await rig.transcript()).filter((entry) => entry.role === 'tool');
+    expect(new Set(results.slice(0, 2).map(({ callId }) => callId)).size).toBe(2);
+    const replayed = results.filter((entry) => entry.isBlocked && entry.text.includes('OBEY'));
+    expect(replayed.length).toBeGreaterThan(0);
+    expect(replayed.every(({ isForeign }) => isForeign === true)).toBe(true);
+  });
+
   it('and would not answer even then is ended with a sentence', async () => {
     const send = counted('post', 'write', () => 'posted');
     const rig = await createRig({ tools: [send.tool] });

@@ -40,6 +40,25 @@ async function runUntil(
   await rig.restart();
 }
 
+it('a call with effects is on the disk before it begins, and its result before anything follows', async () => {
+  const { tools } = counters();
+  const rig = await createRig({ tools });
+  const { sessions } = rig;
+  const append = sessions.append.bind(sessions);
+  const written: string[] = [];
+  const seen: typeof append = (session, entries, options) => {
+    for (const { role } of entries) written.push(`${role} ${options.durable}`);
+    return append(session, entries, options);
+  };
+  Object.assign(sessions, { append: seen });
+  rig.model.script(calls([{ name: 'look' }]), calls([{ name: 'pay' }]), says('Paid.'));
+  await rig.ask(1, 'pay');
+  expect(written).toEqual([
+    ...['user false', 'assistant false', 'tool false'],
+    ...['assistant true', 'tool true', 'assistant false', 'turn_end true'],
+  ]);
+});
+
 describe('a turn that runs again after a kill', () => {
   it('whose end is recorded gives its answer without asking the model', async () => {
     const rig = await createRig();
@@ -195,6 +214,16 @@ describe('a turn that runs again after a kill', () => {
     ]);
     expect(ran).toEqual(['pay']);
     rig.model.assertDone();
+  });
+
+  it('with its first message alone does nothing more of what its followers might have had done', async () => {
+    const { ran, tools } = counters();
+    const rig = await createRig({ tools });
+    rig.model.script(calls([{ name: 'pay' }]), calls([{ name: 'post' }]), says('To both.'));
+    await runUntil(rig, ['one', 'pay two'], ({ type }) => type === 'tool_finished');
+    expect((await rig.ask(1, 'one')).answers).toEqual(['To both.']);
+    expect(ran).toEqual(['pay']);
+    expect(rig.model.requests.at(-1)?.messages.at(-1)?.text).toContain('may not have this done');
   });
 
   it('leaves a follower that no answer was given to, recorded or not, to its own turn', async () => {

@@ -8,9 +8,10 @@ import { createHelperSeries } from '../../src/automation/helper-series.ts';
 import { HelperStarts } from '../../src/automation/helper-starts.ts';
 import { VoteBook } from '../../src/automation/vote-book.ts';
 import type { MessageBus } from '../../src/bus/bus.ts';
+import { subagentsSchema } from '../../src/core/config-subagents.ts';
 import { votingSchema } from '../../src/core/config-voting.ts';
 import { BusFullError } from '../../src/core/errors.ts';
-import { channelName, chatId, DEFAULT_ACCOUNT } from '../../src/core/ids.ts';
+import { channelName, chatId, DEFAULT_ACCOUNT, turnId } from '../../src/core/ids.ts';
 import { type InboundMessage, sessionKeyOf } from '../../src/core/message.ts';
 import { OWNER_TURN } from '../../src/core/notes.ts';
 import { ALL_RIGHTS } from '../../src/core/rights.ts';
@@ -207,4 +208,38 @@ it('asks the voters of a step at once, and after a kill only the one that was no
   expect(await book.get('h1')).toMatchObject({ state: 'done', result: 'red' });
   expect((await votes.lines())[0]).toMatch(/: 1 \(0 accepted by the pilot voters, 1 won by a lead/);
   await second.kill();
+});
+
+const asker = {
+  ...runOf('h0').parent,
+  turnId: turnId('chat:1#1'),
+  payer: { chat, sender: { kind: 'system', source: 'webhook' } } as never,
+};
+const settings = () => subagentsSchema.parse({ maxRunning: 2, maxPerParent: 2 });
+const termsOf = async () => runOf('h0').terms;
+
+it('begins no more than may run, in one conversation and altogether', async () => {
+  const { book, clock, open } = makeRig();
+  const desk = open();
+  const terms = { of: termsOf, described: async () => [] };
+  const starts = new HelperStarts({ book, desk, clock, terms, settings });
+  const wish = (id: string) => ({ id, plan: { kind: 'task', task: id } }) as const;
+  const elsewhere = { ...asker, session: sessionKeyOf({ ...chat, chat: chatId('2') }) };
+  await starts.start(wish('one'), asker);
+  await starts.start(wish('two'), elsewhere);
+  await expect(starts.start(wish('three'), asker)).rejects.toThrow(/2 helpers.*altogether/);
+  const [first] = await book.all();
+  await desk.end(first?.id ?? '', DONE);
+  expect((await starts.start(wish('three'), asker)).text).toMatch(/^Started/);
+});
+
+it('the helpers of a series that was shown words of others begin with them', async () => {
+  const { book, clock, open } = makeRig();
+  const terms = { of: termsOf, described: async () => [] };
+  const starts = new HelperStarts({ book, desk: open(), clock, terms, settings });
+  const child = { id: 'c', label: 'c', plan: { kind: 'task', task: 'go on' } } as const;
+  const taintOf = async (more: Partial<HelperRun>) =>
+    (await starts.childOf(runOf('s', more), child)).parent.isTainted;
+  expect(await taintOf({})).toBe(false);
+  expect(await taintOf({ isForeign: true })).toBe(true);
 });

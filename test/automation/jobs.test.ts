@@ -57,6 +57,10 @@ describe('a reminder', () => {
     await rig.until('2026-03-28T12:20:00Z');
     expect(rig.heard()).toEqual(['2026-03-28T12:20 Tea is ready']);
     expect(await rig.desk.list(asker())).toEqual([]);
+    expect(await rig.book.all()).toHaveLength(1);
+    await rig.until('2026-03-29T12:21:00Z');
+    expect(await rig.book.all()).toEqual([]);
+    await rig.clock.jump(-86_460_000);
     const refused = (when: object) =>
       rig.desk.add(say(when), asker()).catch(({ message }) => message);
     expect(await refused({ at: '2026-03-28 08:00' })).toMatch(
@@ -145,6 +149,20 @@ describe('a job for the agent', () => {
     await rig.desk.setEnabled(job.id, true, asker());
     await rig.until('2026-01-15T13:01:00Z');
     expect(rig.heard()).toHaveLength(1);
+  });
+
+  test('that goes on failing waits longer each time, though its slots come every minute', async () => {
+    const rig = await makeJobsRig('2026-01-15T12:00:00Z');
+    rig.edge.maxFailures = 9;
+    rig.edge.answer = () => ({ failed: 'The model is down.' });
+    await rig.desk.add(ask({ every: '1m' }), asker());
+    for (let minute = 1; minute <= 40; minute += 1) {
+      await rig.until(new Date(Date.UTC(2026, 0, 15, 12, minute)).toISOString());
+    }
+    const at = rig.runs.map(({ messages: [{ message }] }) => message.receivedAt);
+    const gaps = at.slice(1).map((time, index) => (time - (at[index] ?? 0)) / 60_000);
+    expect(gaps.length).toBeLessThan(8);
+    expect(gaps.at(-1)).toBeGreaterThan(gaps[0] ?? 0);
   });
 
   test('is not begun again while it runs, and runs beside its schedule when asked to', async () => {
@@ -281,6 +299,18 @@ test('the heartbeat asks no model while its file asks for nothing, and then once
   rig.edge.answer = () => 'The oven is too hot.';
   await rig.until('2026-01-16T01:30:00Z');
   expect(rig.heard()).toEqual([expect.stringContaining('**Heartbeat**\n\nThe oven is too hot.')]);
+});
+
+test('the heartbeat begins no second look while one is under way', async () => {
+  const rig = await makeJobsRig('2026-01-15T12:00:00Z');
+  const held = Promise.withResolvers<string>();
+  rig.edge.answer = () => held.promise;
+  rig.edge.heartbeatFile = '- [ ] Watch the oven\n';
+  for (const time of ['12:30', '13:00', '13:30', '14:00'])
+    await rig.until(`2026-01-15T${time}:00Z`);
+  held.resolve('HEARTBEAT_OK');
+  await rig.clock.advance(5000);
+  expect(rig.runs).toHaveLength(1);
 });
 
 test('others than an owner see and change only their own jobs', async () => {

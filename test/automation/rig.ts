@@ -68,6 +68,7 @@ export async function makeJobsRig(startsAt: string) {
     verdict: { kind: 'admit', role: 'owner' } as Verdict,
     checkWorkflow: async (_typed: string): Promise<void> => undefined,
     quiet: '',
+    maxFailures: 3,
     heartbeatFile: '',
     /** Of the turn that answers. */
     entries: [{ role: 'reset', at: 0 }] as readonly TranscriptEntry[],
@@ -121,7 +122,11 @@ export async function makeJobsRig(startsAt: string) {
     });
     const scheduler = new Scheduler({
       ...{ book, next, bus, clock, log, revision, timeZone: () => ZONE },
-      ...{ isOn: () => true, maxFailures: () => 3, tellOwner: (text) => void told.push(text) },
+      ...{
+        isOn: () => true,
+        maxFailures: () => edge.maxFailures,
+        tellOwner: (text) => void told.push(text),
+      },
       async start(run) {
         const started = await begin(run);
         if (edge.diesOnStart) throw new Error('killed');

@@ -127,3 +127,11 @@ test('the prompt gets the long-term memory only', async () => {
   });
   expect(await memory.promptText()).toBe('# Memory\n\n- tea');
 });
+
+test('of the notes of the last days it gets the newest, within a bound', async () => {
+  const lines = Array.from({ length: 400 }, (_, at) => `- [08:00] note number ${at}`);
+  const { memory } = await createMemory({ 'memory/2026-01-15.md': lines.join('\n') });
+  const text = await memory.promptText();
+  expect(text).toContain('note number 399');
+  expect(text.length).toBeLessThan(900);
+});

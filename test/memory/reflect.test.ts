@@ -8,6 +8,7 @@ import { callId, sessionKey, turnId } from '../../src/core/ids.ts';
 import { OWNER_TURN } from '../../src/core/notes.ts';
 import type { TranscriptEntry } from '../../src/core/transcript.ts';
 import { workingNoteText } from '../../src/core/working-memory.ts';
+import type { GuardedFiles } from '../../src/lib/guarded-files.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { createReflection } from '../../src/memory/reflect.ts';
 import { createSessionWatch } from '../../src/memory/session-watch.ts';
@@ -113,6 +114,19 @@ it('writes what a conversation came to, and lets go of it when it is over or use
   expect(await working.list('', 'completed')).toHaveLength(2);
 });
 
+it('leaves archived what was used, and tells nothing that stands under another name', async () => {
+  const { record, clock, list, read, write, working } = await createNotes();
+  await record(HERE, summary('Task: plan the trip.', clock.now()));
+  const [name = ''] = await list('sessions');
+  const path = `sessions/${name}`;
+  // Names are short hashes: two conversations may share one.
+  await write(path, (await read(path)).replace('telegram:42', 'telegram:77'));
+  expect(await working.standing('', HERE, [])).toBeUndefined();
+  await working.archive([`memory/${path}`]);
+  await working.complete('', HERE);
+  expect(await read(path)).toContain('status: archived');
+});
+
 it('learns from tools that fail by name and kind, and from thumbs down', async () => {
   const { record, clock, read, memory } = await createNotes();
   const at = clock.now();
@@ -170,8 +184,29 @@ it('proposes from notes of the person alone, and writes only after a yes, with a
   expect(await list('backups')).toHaveLength(1);
 });
 
+it('writes nothing over a change that comes while it writes', async () => {
+  const { workspace, files, read, write, working, memory } = await createNotes();
+  await write('MEMORY.md', '# Memory\n\n- tea\n');
+  await memory.note('something', OWNER_TURN);
+  const slow: GuardedFiles = new Proxy(files, {
+    get: (_target, name: keyof GuardedFiles) => {
+      if (name !== 'update') return files[name].bind(files);
+      return async (...given: Parameters<typeof files.update>) => {
+        await write('MEMORY.md', '# Memory\n\n- tea\n- by hand\n');
+        return files.update(...given);
+      };
+    },
+  });
+  const reader = { files: slow, workspace: () => workspace, log: silentLogger };
+  const late = createReflection({ ...reader, working });
+  const found = await late.propose('', async () => '# Memory\n\n- tea\n- by train\n');
+  if (found.kind !== 'proposed') throw new Error('no proposal');
+  expect(await late.apply(found.proposal)).toBe('changed');
+  expect(await read('MEMORY.md')).toContain('by hand');
+});
+
 it('refuses to shrink the memory, and to write over what was remembered meanwhile', async () => {
-  const { write, read, reflection, memory } = await createNotes();
+  const { write, read, list, reflection, memory } = await createNotes();
   const facts = Array.from({ length: 40 }, (_, at) => `- [2026-01-01] fact number ${at}`);
   const before = `# Memory\n\n## Remembered\n\n${facts.join('\n')}\n`;
   await write('MEMORY.md', before);
@@ -193,4 +228,5 @@ it('refuses to shrink the memory, and to write over what was remembered meanwhil
     if (next.kind === 'proposed') await reflection.apply(next.proposal);
   }
   expect((await read('MEMORY.md')).match(/- more/g)).toHaveLength(12);
+  expect(await list('backups')).toHaveLength(10);
 });

@@ -76,6 +76,14 @@ describe('a skill from elsewhere', () => {
     expect((await world.care.skills.read('tea', 'scripts/brew.sh')).text).toContain('touch');
   });
 
+  it('is not there where it could not be noted what it was', async () => {
+    const world = await makeWorld();
+    // What cannot be written over.
+    await mkdir(join(world.folder, 'home/skills.json'));
+    await expect(addTea(world)).rejects.toThrow();
+    expect(await readdir(world.workspace)).toEqual([]);
+  });
+
   it('is not put in the place of another unasked, and then whole', async () => {
     const world = await makeWorld();
     await addTea(world, { 'old.md': 'old' });
@@ -190,6 +198,15 @@ describe('an archive', () => {
     const { found } = await world.care.look(all, SIGNAL);
     expect(found.name).toBe('tea');
     expect(found.files.map(({ path }) => path).sort()).toEqual(['SKILL.md', 'x.md']);
+  });
+
+  it('is refused by what it says of its size, before it is unpacked', async () => {
+    const world = await makeWorld();
+    const file = join(world.folder, 'large.tar');
+    await write(world.folder, { 'large.tar': archiveSaying(101_000_000) });
+    await expect(world.care.look(file, SIGNAL)).rejects.toThrow(/archive is too large/);
+    await write(world.folder, { 'large.tar': archiveSaying(9) });
+    await expect(world.care.look(file, SIGNAL)).rejects.toThrow(/damaged|no SKILL/);
   });
 
   it('whose entries lead elsewhere writes nothing anywhere', async () => {
@@ -332,4 +349,18 @@ function bomb(): string {
     return `a${n}: &a${n} [${items}]`;
   });
   return `---\ndescription: x\n${rows.join('\n')}\n---\n`;
+}
+
+/** The first entry of an archive, its content left out. */
+function archiveSaying(bytes: number): Uint8Array {
+  const header = Buffer.alloc(512);
+  header.write('tea/SKILL.md', 0);
+  header.write('0000644\0', 100);
+  header.write(`${bytes.toString(8).padStart(11, '0')}\0`, 124);
+  header.write('00000000000\0', 136);
+  header.write('        0', 148);
+  header.write('ustar\x0000', 257);
+  const sum = header.reduce((all, byte) => all + byte, 0);
+  header.write(`${sum.toString(8).padStart(6, '0')}\0 `, 148);
+  return header;
 }
