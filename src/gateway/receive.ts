@@ -1,48 +1,19 @@
-// The way in: every message a channel hands over passes the gate, becomes durable together with the
-// channel's cursor, and only then may the channel acknowledge it. Commands that must not wait are
-// carried out here.
+// The way in: every message a channel hands over passes the gate (gate.ts), becomes durable together with
+// the channel's cursor, and only then may the channel acknowledge it.
 
-import type { AcceptResult, ChannelCursor, InboundEntry, MessageBus } from '../bus/bus.ts';
+import type { AcceptResult, ChannelCursor, InboundEntry } from '../bus/bus.ts';
 import type { ShowOutcome } from '../channels/channel.ts';
-import { type AdmittedRole, type SettledVerdict, withoutCode } from '../core/admission.ts';
-import { parseCommand } from '../core/command.ts';
 import { messageId } from '../core/ids.ts';
-import { type ChatRef, type InboundMessage, idsOf, type OutboundDraft } from '../core/message.ts';
-import type { Logger } from '../lib/logger.ts';
-import type { CommandDeps } from './command.ts';
-import { findCommand, runCommand } from './commands.ts';
-import type { Drafts } from './drafts.ts';
+import type { InboundMessage, OutboundDraft } from '../core/message.ts';
 import type { FairUse, Weighed } from './fair-use.ts';
+import { createGate, type GateDeps } from './gate.ts';
 import type { Gated, GroupIntake } from './group-intake.ts';
-import type { Judge } from './judge.ts';
-import type { Knock } from './knock.ts';
-import { redeemLink } from './link-commands.ts';
-import type { MailBridge } from './mail-bridge.ts';
-import type { Pairing } from './pairing.ts';
-import type { Questions } from './questions.ts';
-import { refused } from './refused.ts';
-import { thumbed } from './thumbs.ts';
 
-export type ReceiveDeps = {
-  readonly bus: MessageBus;
-  readonly pairing: Pairing;
-  readonly commands: CommandDeps;
-  readonly log: Logger;
-  readonly judge: Judge;
+export type ReceiveDeps = Omit<GateDeps, 'reply'> & {
   readonly groups: GroupIntake;
-  readonly knock: Knock;
   readonly fairUse: FairUse;
-  readonly bridge: MailBridge;
-  readonly questions: Pick<Questions, 'choose' | 'press' | 'numbered' | 'tokensOf'>;
-  readonly drafts: Pick<Drafts, 'taking'>;
-  /** Begins to fetch what a queued message carries. */
-  fetchAttachments(message: InboundMessage): void;
   /** A message was taken in. */
   arrived(message: InboundMessage): void;
-  /** Tells an owner. */
-  tellOwner(text: string): void;
-  /** Remembers where an owner wrote last. */
-  ownerWroteIn(chat: ChatRef): Promise<void>;
 };
 
 const WENT_WRONG = 'Something went wrong with that. Please try it again.';
@@ -56,7 +27,7 @@ export interface Receiver {
 }
 
 export function createReceiver(deps: ReceiveDeps): Receiver {
-  const { bus, pairing, commands, log } = deps;
+  const { bus, commands, log } = deps;
   const { routes } = commands.people;
 
   async function reply(message: InboundMessage, markdown: string) {
@@ -64,130 +35,7 @@ export function createReceiver(deps: ReceiveDeps): Receiver {
     await bus.send({ ...draft, id: messageId(`${message.id}/reply`) });
   }
 
-  async function gate(entry: InboundEntry): Promise<Gated> {
-    const { message } = entry;
-    if (entry.kind === 'record') return { entry };
-    const asked = await deps.judge(message);
-    if (asked.kind === 'redeem' && message.press === undefined && !isNote(message)) {
-      const paired = await redeem(message, asked.code);
-      if (paired !== undefined) return paired;
-    }
-    if (asked.kind === 'link' && message.press === undefined && !isNote(message)) {
-      const link = { ...deps, people: commands.people };
-      const linked = await redeemLink(message, asked.code, asked.otherwise, link);
-      if (linked !== undefined) return linked;
-    }
-    const verdict = withoutCode(asked);
-    // A press is never a message for the agent, whoever pressed.
-    if (message.press !== undefined) return pressed(message, verdict);
-    if (isNote(message)) return noted(message, verdict);
-    const bridged = deps.bridge.take(message, verdict);
-    if (bridged !== undefined) return bridged;
-    if (verdict.kind === 'hear') return deps.groups.heard(message, verdict.gate);
-    if (verdict.kind === 'refuse') {
-      if (verdict.wasCalled) return deps.groups.called(message, verdict.gate);
-      return refused(message, verdict.gate, log);
-    }
-    if (verdict.kind === 'knock') {
-      return { entry: await deps.knock(message, verdict.sender, verdict.policy) };
-    }
-    const isOwner = verdict.role === 'owner' && message.addressing === 'direct';
-    if (isOwner) await deps.ownerWroteIn(message.chat);
-    await commands.people.persons.seen(message);
-    const press = await deps.questions.numbered(message);
-    if (press !== undefined) return pressed({ ...message, press }, verdict);
-    const dictated = isOwner ? await deps.bridge.dictated(message) : undefined;
-    const words = dictated ?? (await rewritten(message, verdict.role));
-    return words === undefined ? admitted(message, verdict.role) : whereNew(words);
-  }
-
-  /** What was said before something was asked for is no answer to it when it is handed over again. */
-  function whereNew({ before, ...gated }: Gated): Gated {
-    const once = async () => {
-      if ((await bus.trace(gated.entry.message.id)) === undefined) await before?.();
-    };
-    return { ...gated, before: once };
-  }
-
-  /** Done before it is stored, so that a kill in between has it done again. */
-  async function rewritten(message: InboundMessage, role: AdmittedRole | undefined) {
-    const isCommand = findCommand(parseCommand(message.text)) !== undefined;
-    if (role === undefined || isCommand) return undefined;
-    const before = await deps.drafts.taking(message, role);
-    if (before === undefined) return undefined;
-    const entry: InboundEntry = { kind: 'record', message, gate: 'new text of a draft' };
-    return { entry, counts: { role, as: 'command' as const }, before };
-  }
-
-  function pressed(message: InboundMessage, verdict: SettledVerdict): Gated {
-    if (verdict.kind !== 'admit' || verdict.role === undefined) {
-      return refused(message, 'a press by somebody who is not let in', log);
-    }
-    const { role } = verdict;
-    return {
-      entry: { kind: 'record', message, gate: 'answer to a question' },
-      counts: { role, as: 'command' },
-      // Before it is stored, so that a kill behind it loses no decision.
-      before: () => deps.questions.choose(message, role),
-      async afterwards(show) {
-        const words = await deps.questions.press(message, role);
-        if (!words) return;
-        show?.(message.id, words);
-        await reply(message, words);
-      },
-    };
-  }
-
-  /** A change or a reaction asks nothing: whoever may not speak here changes nothing. */
-  async function noted(message: InboundMessage, verdict: SettledVerdict): Promise<Gated> {
-    if (verdict.kind !== 'admit' || verdict.role === undefined) {
-      return refused(message, 'a change or reaction by somebody who is not let in', log);
-    }
-    const press = await thumbed(message, deps);
-    if (press !== undefined) return pressed({ ...message, press }, verdict);
-    // A changed text may ask the model again, as a new one does.
-    const as = message.amends?.kind === 'edited' ? 'message' : 'command';
-    return { entry: { kind: 'queue', message }, counts: { role: verdict.role, as } };
-  }
-
-  function admitted(asked: InboundMessage, role: AdmittedRole | undefined): Gated {
-    const command = findCommand(parseCommand(asked.text));
-    const as = command === undefined ? 'message' : 'command';
-    // Our own machinery is limited where it is set up.
-    const counts = role === undefined ? {} : ({ counts: { role, as } } as const);
-    if (command?.timing !== 'immediate') {
-      const afterwards = async () => deps.fetchAttachments(asked);
-      return { ...counts, entry: { kind: 'queue', message: asked }, afterwards };
-    }
-    const answer = async () => {
-      const message = await routes.route(asked);
-      await reply(message, await runCommand(command, { message, role }, commands));
-    };
-    const answerOnce = async () => {
-      if ((await bus.trace(asked.id)) === undefined) await answer();
-    };
-    return {
-      ...counts,
-      entry: { kind: 'record', message: asked, gate: `command /${command.name}` },
-      ...(command.isRepeatable === true ? { before: answerOnce } : { afterwards: answer }),
-    };
-  }
-
-  /** Undefined where the code is no good. */
-  async function redeem(message: InboundMessage, code: string): Promise<Gated | undefined> {
-    const { sender, chat } = message;
-    if (sender.kind !== 'person') return undefined;
-    if (!(await pairing.redeem(chat.channel, sender, chat.chat, code))) return undefined;
-    log.info('sender paired', { channel: chat.channel });
-    await deps.ownerWroteIn(chat);
-    return {
-      entry: { kind: 'record', message, gate: 'paired by code' },
-      async afterwards() {
-        await reply(message, 'You are paired: I answer you from now on. Try /help.');
-        await commands.people.decisions.answerHeld(chat.channel, idsOf(sender));
-      },
-    };
-  }
+  const gate = createGate({ ...deps, reply });
 
   /** The counts are stored with the messages, and taken back with them. */
   async function store({ batch, store: storeCounts, settle }: Weighed, options: AcceptOptions) {
@@ -234,6 +82,3 @@ export function createReceiver(deps: ReceiveDeps): Receiver {
     },
   };
 }
-
-const isNote = ({ amends, reaction }: InboundMessage) =>
-  amends !== undefined || reaction !== undefined;
