@@ -3,6 +3,7 @@
 
 import type { SpendingGuard } from '../agent/spending.ts';
 import type { Environment } from '../core/environment.ts';
+import { ProviderError } from '../core/errors.ts';
 import { chatId, DEFAULT_ACCOUNT } from '../core/ids.ts';
 import { type ChatRef, sessionKeyOf } from '../core/message.ts';
 import { type CostCounter, createCostCounter } from '../eval/cost.ts';
@@ -12,7 +13,7 @@ import { createWorkbench, EVAL_CHANNEL } from '../eval/workbench.ts';
 import { Spending } from '../gateway/spending.ts';
 import { type Clock, systemClock } from '../lib/clock.ts';
 import { openLogFile } from '../lib/log-file.ts';
-import { createLogger, type Logger } from '../lib/logger.ts';
+import { createLogger, type Logger, silentLogger } from '../lib/logger.ts';
 import { readOnce } from '../lib/read-once.ts';
 import type { VendorRegistry } from '../providers/index.ts';
 import { openEmbeddedStore } from '../store/embedded.ts';
@@ -24,10 +25,12 @@ import { clusterOf, LOCAL_MODELS_SCOPE } from './build-models.ts';
 import { SPENDING_SCOPE } from './build-spending.ts';
 import type { LoadedConfig } from './config.ts';
 import type { Home } from './home.ts';
+import { type Lender, LentSpending } from './lent-spending.ts';
 import { LiveConfig } from './live-config.ts';
 import { openModelForAll } from './model-for-all.ts';
 import { createModels, type ModelsDeps } from './models.ts';
 import { observedSpending } from './observed-spending.ts';
+import { askGateway, findRunningGateway } from './running-gateway.ts';
 
 export type PurseWish = {
   readonly home: Home;
@@ -37,6 +40,8 @@ export type PurseWish = {
   readonly maxCost: number | undefined;
   /** Left out: none is shown. */
   readonly loadImage?: ModelsDeps['loadImage'];
+  /** Where a gateway runs in this home, its budgets are counted in; left out: it must not run. */
+  readonly mayRunBeside?: true;
 };
 
 export type Purse = {
@@ -56,8 +61,38 @@ export type EvalWish = PurseWish & {
 
 const MICROS = 1_000_000;
 
-/** @throws HomeLockedError where a gateway runs in this home, StoreError */
-export async function openPurse(
+/** @throws HomeLockedError where a gateway runs in this home that is not to be beside, StoreError */
+export async function openPurse(wish: PurseWish, resources: AsyncDisposableStack): Promise<Purse> {
+  const lender = wish.mayRunBeside === true ? await lenderOf(wish) : undefined;
+  return lender === undefined ? openOwn(wish, resources) : openBeside(wish, lender, resources);
+}
+
+/** The gateway of this home, where one runs and answers. */
+async function lenderOf({ home, loaded }: PurseWish): Promise<Lender | undefined> {
+  const running = await findRunningGateway(home);
+  if (running?.address === undefined) return undefined;
+  const { token } = loaded.config.gateway;
+  const said = await askGateway(running, '/api/status', token);
+  return said === undefined ? undefined : { address: running.address, token };
+}
+
+/** What is asked counts there; models of one's own machine are left to it. */
+async function openBeside(
+  { home, env, loaded, maxCost, loadImage = noImage }: PurseWish,
+  lender: Lender,
+  resources: AsyncDisposableStack,
+): Promise<Purse> {
+  const clock = systemClock;
+  const log = silentLogger;
+  const live = new LiveConfig(withoutFallbacks(loaded), env);
+  const store = resources.use(await openEmbeddedStore({ path: home.state, clock, log }));
+  const forAll = await openModelForAll(store.scope(LOCAL_MODELS_SCOPE), live);
+  const models = await createModels({ live, env, clock, log, forAll, loadImage });
+  const inner = resources.use(new LentSpending(lender));
+  return { models: elsewhere(models.current()), cost: counterOf(live, inner, maxCost), clock };
+}
+
+async function openOwn(
   { home, env, loaded, maxCost, loadImage = noImage }: PurseWish,
   resources: AsyncDisposableStack,
 ): Promise<Purse> {
@@ -79,11 +114,42 @@ export async function openPurse(
   const models = await createModels({ live, env, clock, log, forAll, loadImage, ...peers });
   const routes = { sessionOf: async (chat: ChatRef) => sessionKeyOf(chat) };
   const only = buildLocalOnly({ live, store, models, routes: () => routes });
+  const cost = counterOf(live, only.guard(inner), maxCost);
+  return { models: models.current(), cost, clock };
+}
+
+function counterOf(
+  live: LiveConfig,
+  inner: SpendingGuard,
+  maxCost: number | undefined,
+): CostCounter {
   const { prices } = live.config.models;
   const { currency } = live.config.limits.budget;
   const maxMicros = maxCost === undefined ? undefined : Math.round(maxCost * MICROS);
-  const cost = createCostCounter({ inner: only.guard(inner), prices, currency, maxMicros });
-  return { models: models.current(), cost, clock };
+  return createCostCounter({ inner, prices, currency, maxMicros });
+}
+
+const NOT_BESIDE =
+  'a model of one’s own machine answers one call at a time, and the gateway of this home may be asking it: stop the gateway first';
+
+/** Its server is asked by the gateway alone. */
+function elsewhere(registry: VendorRegistry): VendorRegistry {
+  return {
+    defaultModel: registry.defaultModel,
+    resolve(name, tries) {
+      const handle = registry.resolve(name, tries);
+      if (!handle.local) return handle;
+      throw new ProviderError(NOT_BESIDE, {
+        ...{ failure: { kind: 'unknown_model' }, provider: 'local', model: name },
+        userText: NOT_BESIDE,
+      });
+    },
+    fast: (model) => registry.fast(model),
+    ready: () => undefined,
+    localModel: (name) => registry.localModel(name),
+    isHome: (name) => registry.isHome(name),
+    localServers: () => registry.localServers(),
+  };
 }
 
 const noImage: ModelsDeps['loadImage'] = async () => ({
@@ -136,7 +202,7 @@ export async function openEval(
   wish: EvalWish,
   resources: AsyncDisposableStack,
 ): Promise<{ readonly trial: Trial; readonly cost: CostCounter }> {
-  const { models, cost, clock } = await openPurse(wish, resources);
+  const { models, cost, clock } = await openPurse({ ...wish, mayRunBeside: true }, resources);
   const name = wish.model ?? models.defaultModel;
   // The window of a local model is known only once its server was asked.
   await models.ready?.(name);

@@ -139,7 +139,10 @@ async function livingModels(
   loadImage: ModelsDeps['loadImage'],
   resources: AsyncDisposableStack,
 ): Promise<Voices> {
-  const { models, cost } = await openPurse({ home, env, loaded, maxCost, loadImage }, resources);
+  const { models, cost } = await openPurse(
+    { home, env, loaded, maxCost, loadImage, mayRunBeside: true },
+    resources,
+  );
   return { models, spending: cost.guard, cost };
 }
 

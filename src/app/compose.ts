@@ -204,6 +204,7 @@ async function build(
     {
       ...foundations,
       models,
+      spending,
       manager,
       dispatcher: own.with(automation.with(aside), dispatching),
       permits,

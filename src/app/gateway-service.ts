@@ -34,7 +34,7 @@ import type { LiveConfig } from './live-config.ts';
 import type { Models } from './models.ts';
 import { programVersion } from './package-files.ts';
 import { followConfig } from './reload.ts';
-import { loginLink, type ServedHttp, serveHttp } from './serve-http.ts';
+import { type HttpParts, loginLink, type ServedHttp, serveHttp } from './serve-http.ts';
 import { keepTidy } from './upkeep.ts';
 
 export type BackgroundWork = { readonly name: string; run(signal: AbortSignal): Promise<void> };
@@ -61,6 +61,7 @@ export type GatewayParts = {
   readonly reader: Pick<MediaReader, 'sweep'>;
   readonly tooling: Tooling;
   readonly measuring: Measuring;
+  readonly spending: HttpParts['spending'];
 };
 
 /** Sessions whose messages are held at once; their places at the model are counted apart. */

@@ -54,6 +54,21 @@ export async function askGateway(
   }
 }
 
+/** Sends JSON to a path of it. @throws the error of the connection, or the signal's reason */
+export function tellGateway(
+  { address, token }: { readonly address: string; readonly token: string },
+  path: string,
+  body: unknown,
+  signal: AbortSignal,
+): Promise<Response> {
+  return fetch(new URL(path, address), {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...authorization(token) },
+    body: JSON.stringify(body),
+    signal,
+  });
+}
+
 function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);

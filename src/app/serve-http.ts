@@ -1,6 +1,7 @@
 // Connects the HTTP server with the doors, the logins and the state of the gateway.
 
 import { randomBytes } from 'node:crypto';
+import type { SpendingGuard } from '../agent/spending.ts';
 import type { MessageBus } from '../bus/bus.ts';
 import type { ChannelName } from '../core/ids.ts';
 import { channelName } from '../core/ids.ts';
@@ -38,6 +39,7 @@ export type HttpParts = {
   readonly questions: Pick<Questions, 'open' | 'answer' | 'withdraw'>;
   readonly bus: Pick<MessageBus, 'stats'>;
   readonly measuring: Measuring;
+  readonly spending: Pick<SpendingGuard, 'reserve'>;
 };
 
 export interface Served extends ChannelControl {
@@ -55,12 +57,13 @@ export type ServedHttp = {
 /** @throws ConfigError when the token does not protect the address; HttpServerError. */
 export async function serveHttp(
   gateway: Served,
-  { live, clock, log, store, doors, people, questions, manager, bus, measuring }: HttpParts,
+  parts: HttpParts,
   home: Home,
 ): Promise<ServedHttp> {
   const { createHttpServer } = await import('../http/server.ts');
   const { openAccess } = await import('../http/access.ts');
   const { assertSafeBinding } = await import('../http/safe-binding.ts');
+  const { live, clock, log, store, doors, people, questions, manager, bus, measuring } = parts;
   const { host, port, token, allowedHosts } = live.config.gateway;
   assertSafeBinding(host, token);
   const state = store.scope(LOGIN_SCOPE);
@@ -80,6 +83,7 @@ export async function serveHttp(
     metrics: measuring.metrics,
     gauges: () => gaugesOf(gateway, bus),
     audit: measuring.audit,
+    spending: parts.spending,
     people: createPeopleDesk({ people, questions, owner: DOOR_OWNER }),
     redact: (text) => live.redact(text),
     status: () => ({

@@ -5,6 +5,7 @@
 import type { AddressInfo } from 'node:net';
 import helmet from '@fastify/helmet';
 import { type FastifyInstance, fastify } from 'fastify';
+import type { SpendingGuard } from '../agent/spending.ts';
 import type { Door } from '../channels/door.ts';
 import { NanobotError } from '../core/errors.ts';
 import type { Clock } from '../lib/clock.ts';
@@ -16,6 +17,7 @@ import { addChatRoutes } from './chat-routes.ts';
 import { failureReply } from './failure-reply.ts';
 import { addFileRoutes } from './file-routes.ts';
 import { createGate } from './gate.ts';
+import { addLendingRoutes } from './lending-routes.ts';
 import { addLoginRoutes } from './login-routes.ts';
 import { addMetricsRoute } from './metrics-route.ts';
 import { pageFiles } from './page-files.ts';
@@ -42,6 +44,8 @@ export type HttpServerOptions = {
   readonly status: () => GatewayStatus;
   readonly control: ChannelControl;
   readonly people: PeopleControl;
+  /** Counts the calls of other processes. */
+  readonly spending: Pick<SpendingGuard, 'reserve'>;
   readonly selfTest: SelfTest;
   /** Left out where it is switched off. */
   readonly metrics: MetricsPage | undefined;
@@ -118,6 +122,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   addChannelRoutes(app, { ...options, closing: closing.signal });
   addPeopleRoutes(app, options);
   addSelfTestRoutes(app, { ...options, closing: closing.signal });
+  addLendingRoutes(app, { ...options, closing: closing.signal });
   for (const [name, door] of Object.entries(options.doors)) {
     addChatRoutes(app, `/api/${name}/chats`, {
       door,

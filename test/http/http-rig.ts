@@ -50,6 +50,9 @@ const noChannels: ChannelControl = {
   restartChannel: async () => false,
 };
 
+/** Nobody lends here. */
+const noMoney = async () => ({ kind: 'refused', text: 'Nothing is left.' }) as const;
+
 const nobody: PeopleControl = {
   people: async () => ({ strangers: [], questions: [], persons: [], personCount: 0 }),
   decide: async () => undefined,
@@ -114,6 +117,7 @@ export async function startHttp(given: HttpRigOptions = {}): Promise<HttpRig> {
     }),
     control: noChannels,
     people: nobody,
+    spending: { reserve: noMoney },
     selfTest: async function* () {},
     redact: (text) => text,
     log: silentLogger,
