@@ -19,6 +19,8 @@ export async function* routeTurn(
   { ask }: StateOf<'routing'>,
 ): AsyncGenerator<AgentEvent, SignalOf<'routing'>, void> {
   const { mode } = turn;
+  const closing = ask.kind === 'conclude' ? await mode?.closing?.() : undefined;
+  if (closing !== undefined) return yield* recordCue(turn, closing);
   if (mode?.cue === undefined || !mayAct({ ask, cue: undefined })) {
     return routed(turn, ask, undefined);
   }

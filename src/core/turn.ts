@@ -157,7 +157,7 @@ function afterRouting(
     const progress = afterCall(before, signal.tokens);
     return signal.type === 'decided'
       ? { phase: 'executing', progress, calls: signal.calls }
-      : finalize(progress, { kind: 'answered', cut: false });
+      : finalize(progress, endingOf(ask));
   }
   const { model, size, expectedTokens, cue, tokens = 0 } = signal;
   const progress = { ...before, tokens: before.tokens + tokens };
@@ -172,6 +172,8 @@ function afterRouting(
 }
 
 const concluding = (why: TurnLimit): Ask => ({ kind: 'conclude', why });
+const endingOf = (ask: Ask): Ending =>
+  ask.kind === 'conclude' ? { kind: 'limit', limit: ask.why } : { kind: 'answered', cut: false };
 
 function afterStreaming(
   state: StateOf<'streaming'>,

@@ -26,6 +26,22 @@ it('brings what was begun to its end where hardly a round of the turn is left', 
   expect(warnings).toMatchObject([{ why: 'steps' }]);
 });
 
+it('ends at a limit with what specialists wrote to the letter, and says that it is one', async () => {
+  const table = '| host | up |\n|---|---|\n| `a` |  1 |';
+  const { rig, main, supervisor, guardian, asked } = await createSupervisedRig({
+    tools,
+    settings: { maxToolIterations: 3 },
+  });
+  supervisor.script(says(routes('guardian', 'Look.')), says(routes('guardian', 'Again.')));
+  guardian.script(says(table));
+  const [answer = ''] = (await rig.ask(1, 'look')).answers;
+  expect(answer).toMatch(
+    /^\| host \| up \|\n\|---\|---\|\n\| `a` \| {2}1 \|\n\n\[Stopped after 3 rounds/,
+  );
+  expect(asked).not.toContain('main');
+  main.assertDone();
+});
+
 it.each([
   ['tokens', { tools }],
   ['window', { tools, guardian: { contextTokens: 1000 } }],

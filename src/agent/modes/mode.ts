@@ -28,6 +28,10 @@ export interface TurnMode {
    * recorded of the turn. @throws ProviderError, SpendingRefusedError or the reason of the signal
    */
   cue?(ask: Ask, signal: AbortSignal): AsyncGenerator<AgentEvent, Cue, void>;
+  /**
+   * What the turn ends with where a limit ends it; undefined: the main model concludes. Asks nobody.
+   */
+  closing?(): Promise<Extract<Cue, { readonly kind: 'answer' }> | undefined>;
   /** What the main model is shown of a result, before it is recorded. Never throws. */
   shown?(call: ToolCall, report: CallReport, signal: AbortSignal): Promise<CallReport>;
 }

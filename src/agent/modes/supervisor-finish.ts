@@ -57,13 +57,25 @@ export async function* finishCue(
   return yield* turn.notices.during(framed(turn, deps, { ...finishing, outputs }, signal));
 }
 
+/** Without another call: what is to be kept, where a limit ends the turn. */
+export async function closingCue(
+  turn: ModeTurn,
+  finishing: Omit<Finishing, 'tokens'>,
+): Promise<Extract<Cue, { readonly kind: 'answer' }> | undefined> {
+  const outputs = keptOnce(finishing);
+  if (outputs.length === 0) return undefined;
+  const texts = await exactTexts(turn, { ...finishing, outputs });
+  const model = turn.input.settings.model ?? turn.models.defaultModel;
+  return { kind: 'answer', by: { model }, text: composedAnswer('', texts) };
+}
+
 export const writingCue = ({ answer }: AgentRoster): Main => ({
   kind: 'main',
   main: { tools: 'none', notes: [writingNote(answer)] },
 });
 
 /** A supervisor that goes in circles has the same said again: once is enough. */
-function keptOnce({ state, roster, exact }: Finishing): readonly AgentResponse[] {
+function keptOnce({ state, roster, exact }: Omit<Finishing, 'tokens'>): readonly AgentResponse[] {
   const outputs = new Map<string, AgentResponse>();
   for (const [place, response] of state.responses.entries()) {
     const text = exact(place) ?? unwrapped(response.text);
@@ -112,7 +124,11 @@ async function framed(
 /** From memory, or, in a process that took the turn up, from the record. */
 async function exactTexts(
   turn: ModeTurn,
-  { outputs, state, exact }: Finishing & { readonly outputs: readonly AgentResponse[] },
+  {
+    outputs,
+    state,
+    exact,
+  }: Omit<Finishing, 'tokens'> & { readonly outputs: readonly AgentResponse[] },
 ): Promise<readonly string[]> {
   const known = outputs.map((output) => exact(state.responses.indexOf(output)));
   const recorded = known.includes(undefined) ? await recordedWhole(turn) : new Map();

@@ -12,6 +12,7 @@ import {
   supervisedTurn,
   TASK,
 } from '../../core/supervised-turn.ts';
+import type { TranscriptEntry } from '../../core/transcript.ts';
 import { roundsOf } from '../../core/turn-rounds.ts';
 import type { Ask } from '../../core/turn-state.ts';
 import type { Toolbox, ToolOutcome } from '../../tools/tool.ts';
@@ -24,7 +25,7 @@ import type { ModeTurn } from './modes.ts';
 import { isCued } from './record-cue.ts';
 import { degradedNotice } from './role-words.ts';
 import { type Worked, workOn } from './specialist-work.ts';
-import { finishCue, WITH_TOOLS, writingCue } from './supervisor-finish.ts';
+import { closingCue, finishCue, WITH_TOOLS, writingCue } from './supervisor-finish.ts';
 import { supervisorToolbox } from './supervisor-toolbox.ts';
 import { markForeign, roleOf } from './supervisor-words.ts';
 
@@ -81,6 +82,13 @@ class SupervisorTurn implements TurnMode {
     return yield* this.#finish(state, 0, signal);
   }
 
+  /** Outputs to the letter, unless the main model has taken the work over. */
+  async closing() {
+    const { own } = this.#turn.thread;
+    if (calledSince(own).some((entry) => !isCued(entry))) return undefined;
+    return closingCue(this.#turn, this.#finishing(this.#state()));
+  }
+
   /** What is to be recorded of an output beside its text. */
   async shown(call: { readonly name: string }, report: CallReport): Promise<CallReport> {
     const { task } = this.#state();
@@ -97,10 +105,8 @@ class SupervisorTurn implements TurnMode {
   /** What needs nobody's decision. */
   #clear(ask: Ask, state: SupervisedTurn): Cue | undefined {
     const { own } = this.#turn.thread;
-    const since = own.slice(own.findLastIndex(({ role }) => role === 'user') + 1);
-    const called = since.flatMap((entry) =>
-      entry.role === 'assistant' && entry.toolCalls.length > 0 ? [entry] : [],
-    );
+    const since = newSince(own);
+    const called = calledSince(own);
     if (called.some((entry) => !isCued(entry))) return WITH_TOOLS;
     const nobody = state.responses.length + state.messages.length === 0;
     if (ask.kind !== 'work') return nobody ? WITH_TOOLS : writingCue(this.#roster);
@@ -151,12 +157,16 @@ class SupervisorTurn implements TurnMode {
     tokens: number,
     signal: AbortSignal,
   ): AsyncGenerator<AgentEvent, Cue, void> {
+    const finishing = { ...this.#finishing(state), tokens };
+    return yield* finishCue(this.#turn, this.#deps, finishing, signal);
+  }
+
+  #finishing(state: SupervisedTurn) {
     const exact = (place: number) => {
       const written = this.#written.get(place);
       return written?.kind === 'done' ? written.text : undefined;
     };
-    const finishing = { state, roster: this.#roster, tokens, exact };
-    return yield* finishCue(this.#turn, this.#deps, finishing, signal);
+    return { state, roster: this.#roster, exact };
   }
 
   /** The specialist at work calls its tools, or hands its work back. */
@@ -208,3 +218,11 @@ class SupervisorTurn implements TurnMode {
     return { status: 'ok', text: markForeign(about, text), isForeign: true };
   }
 }
+
+/** Behind what the person said last. */
+const newSince = (own: readonly TranscriptEntry[]) =>
+  own.slice(own.findLastIndex(({ role }) => role === 'user') + 1);
+const calledSince = (own: readonly TranscriptEntry[]) =>
+  newSince(own).flatMap((entry) =>
+    entry.role === 'assistant' && entry.toolCalls.length > 0 ? [entry] : [],
+  );
