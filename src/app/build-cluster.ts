@@ -1,6 +1,5 @@
 // Builds the peers that are configured or confirmed, looks after them, and searches for others where
-// that is switched on. Loaded only where the cluster is; a change of its configuration counts from the
-// next start on.
+// that is switched on. Loaded only where the cluster is. What is configured is read anew each time.
 
 import { discoveryPlaces } from '../core/discovery-places.ts';
 import { LOCAL_VENDORS } from '../core/model-names.ts';
@@ -30,7 +29,10 @@ export type BuiltCluster = {
   readonly peers: PeerSet;
   readonly desk: ClusterDesk;
   readonly status: () => readonly string[];
-  readonly background: readonly BackgroundWork[];
+  /** As it is configured now. */
+  background(): readonly BackgroundWork[];
+  /** What is configured and confirmed now may be asked, and nobody else. @throws StoreError */
+  taken(): Promise<void>;
 };
 
 /** @throws StoreError */
@@ -60,18 +62,15 @@ class Cluster implements BuiltCluster {
   readonly peers: PeerSet;
   readonly desk: ClusterDesk;
   readonly status = () => peerLines(this.peers.states());
-  readonly background: readonly BackgroundWork[];
   readonly #parts: ClusterParts;
-  readonly #settings: LiveConfig['config']['cluster'];
   readonly #book: ClusterBook;
   readonly #had = new Map<string, string>();
 
   constructor(parts: ClusterParts, remembered: ReadonlyMap<string, readonly string[]>) {
     this.#parts = parts;
-    this.#settings = parts.live.config.cluster;
     this.#book = new ClusterBook(parts.store.scope(CLUSTER_SCOPE));
     this.peers = new PeerSet({
-      ...{ prefer: this.#settings.prefer, remembered },
+      ...{ prefer: () => this.#settings.prefer, remembered },
       isConfirmed: async ({ apiBase, mark }) => {
         const row = await this.#book.get(new URL(apiBase).host);
         return row?.state === 'confirmed' && row.mark === mark;
@@ -83,15 +82,21 @@ class Cluster implements BuiltCluster {
       peers: () => this.peers.states(),
       decided: () => this.taken(),
     });
+  }
+
+  get #settings(): LiveConfig['config']['cluster'] {
+    return this.#parts.live.config.cluster;
+  }
+
+  background(): readonly BackgroundWork[] {
     const looking = { name: 'peers', run: (signal: AbortSignal) => this.#look(signal) };
     const searching = {
       name: 'search for peers',
       run: (signal: AbortSignal) => this.#search(signal),
     };
-    this.background = this.#settings.discovery.enabled ? [looking, searching] : [looking];
+    return this.#settings.discovery.enabled ? [looking, searching] : [looking];
   }
 
-  /** What is configured and confirmed now may be asked, and nobody else. */
   async taken(): Promise<void> {
     await this.peers.replace(peerSpecs(this.#settings, await this.#book.all()));
   }

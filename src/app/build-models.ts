@@ -8,10 +8,10 @@ import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { MediaReader } from '../media/reader.ts';
 import type { EmbeddedStore } from '../store/store.ts';
-import type { BuiltCluster, ClusterParts } from './build-cluster.ts';
 import { type BuiltLocalModels, buildLocalModels } from './build-local-models.ts';
 import { buildLocalOnly } from './build-local-only.ts';
 import { loadedImage } from './build-media.ts';
+import { ClusterKeeper, clusterOf } from './cluster-keeper.ts';
 import type { LiveConfig } from './live-config.ts';
 import { openModelForAll } from './model-for-all.ts';
 import { createModels, type Models } from './models.ts';
@@ -44,26 +44,26 @@ export async function buildModels(
   const { live, env, clock, log } = rest;
   const forAll = await openModelForAll(store.scope(LOCAL_MODELS_SCOPE), live);
   const loadImage = (id: Parameters<typeof loadedImage>[1]) => loadedImage(reader, id);
-  const cluster = await clusterOf({ live, clock, log, store, tell: (text) => care().tell(text) });
-  const peers = cluster === undefined ? {} : { peers: cluster.peers };
-  const models = await createModels({ live, env, clock, log, forAll, loadImage, ...peers });
+  const clustering = { live, clock, log, store, tell: (text: string) => care().tell(text) };
+  const cluster = new ClusterKeeper(clustering, await clusterOf(clustering));
+  const models = await createModels({ live, env, clock, log, forAll, loadImage, cluster });
   const only = buildLocalOnly({ live, store, models, routes: () => care().routes });
   const local = buildLocalModels({ live, clock, log, models, forAll, care, only });
-  return { models, local: cluster === undefined ? local : withCluster(local, cluster) };
+  return { models, local: withCluster(local, cluster) };
 }
 
-/** Nothing of it is loaded where it is off. */
-export async function clusterOf(parts: ClusterParts): Promise<BuiltCluster | undefined> {
-  if (!parts.live.config.cluster.enabled) return undefined;
-  const { buildCluster } = await import('./build-cluster.ts');
-  return buildCluster(parts);
-}
-
-function withCluster(local: BuiltLocalModels, cluster: BuiltCluster): BuiltLocalModels {
+function withCluster(local: BuiltLocalModels, cluster: ClusterKeeper): BuiltLocalModels {
   return {
     only: local.only,
-    desk: { ...local.desk, cluster: cluster.desk },
-    status: async (session) => [...(await local.status(session)), ...cluster.status()],
-    background: [...local.background, ...cluster.background],
+    desk: {
+      ...local.desk,
+      get cluster() {
+        return cluster.current?.desk;
+      },
+    },
+    async status(session) {
+      return [...(await local.status(session)), ...(cluster.current?.status() ?? [])];
+    },
+    background: [...local.background, { name: 'cluster', run: (signal) => cluster.run(signal) }],
   };
 }

@@ -36,17 +36,22 @@ export type ModelsDeps = {
   readonly log: Logger;
   readonly forAll: ModelForAll;
   readonly loadImage: (id: MediaId) => Promise<LoadedImage>;
-  /** Left out: there are none. */
-  readonly peers?: Peers;
+  /** Other machines; left out: there are none. */
+  readonly cluster?: {
+    readonly peers: Peers | undefined;
+    /** Takes up what is configured now. */
+    configured(): Promise<void>;
+  };
 };
 
 export async function createModels(deps: ModelsDeps): Promise<Models> {
-  const { live, forAll, ...rest } = deps;
+  const { live, forAll, cluster, ...rest } = deps;
   const places = (vendor: keyof typeof live.config.localModels.places) =>
     live.config.localModels.places[vendor];
   const sites = createLocalSites({ clock: deps.clock, places });
   const options = () => ({
     ...rest,
+    ...(cluster?.peers === undefined ? {} : { peers: cluster.peers }),
     sites,
     preferred: forAll.current(),
     config: live.config,
@@ -67,6 +72,7 @@ export async function createModels(deps: ModelsDeps): Promise<Models> {
     sites,
     current: () => registry,
     async rebuild() {
+      await cluster?.configured();
       registry = await build();
       rebuilt();
     },

@@ -43,7 +43,7 @@ export async function peersOnce(
     : [];
   const { PeerSet } = await import('../providers/peer-set.ts');
   const peers = new PeerSet({
-    ...{ prefer: cluster.prefer, remembered: new Map() },
+    ...{ prefer: () => cluster.prefer, remembered: new Map() },
     isConfirmed: async () => true,
     changed: async () => undefined,
   });

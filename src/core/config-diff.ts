@@ -27,7 +27,6 @@ const AT_START = [
   'gateway.allowedHosts',
   'agents.defaults.workspace',
   'agents.workflows.enabled',
-  'cluster',
   'queue.maxPending',
   'queue.maxPendingPerChat',
   'logging',

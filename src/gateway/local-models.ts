@@ -31,7 +31,7 @@ export interface LocalModels {
   /** Conversations of which nothing leaves one's own machines. */
   readonly only: Pick<LocalOnly, 'holding' | 'hold' | 'refusal'>;
   /** Undefined where there are to be no peers. */
-  readonly cluster?: ClusterDesk;
+  readonly cluster?: ClusterDesk | undefined;
   isLocal(model: string): boolean;
   /** Asks every server that is configured or at its usual address on this machine; a few seconds at most. */
   look(): Promise<readonly FoundServer[]>;

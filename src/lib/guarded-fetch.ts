@@ -26,6 +26,8 @@ export type GuardedFetch = {
   fetch(url: string | URL, init?: RequestInit): Promise<Response>;
   /** Ends all its connections. */
   close(): Promise<void>;
+  /** The same once what is under way has come to its end; nothing more can be asked. */
+  finish(): Promise<void>;
 };
 
 const MAX_HEADER_BYTES = 16_384;
@@ -68,6 +70,9 @@ export function createGuardedFetch(deps: GuardedFetchDeps): GuardedFetch {
     },
     async close() {
       await (await agent)?.destroy();
+    },
+    async finish() {
+      await (await agent)?.close();
     },
   };
 }

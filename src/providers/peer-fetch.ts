@@ -20,6 +20,7 @@ export type PeerFetchDeps = {
 
 export type PeerFetch = {
   readonly fetch: LocalFetch;
+  /** When what is under way has come to its end. */
   close(): Promise<void>;
 };
 
@@ -58,6 +59,6 @@ export function createPeerFetch(deps: PeerFetchDeps): PeerFetch {
       if (!isQuestion) await beforeSending(ask);
       return ask(url, init);
     },
-    close: () => guarded.close(),
+    close: () => guarded.finish(),
   };
 }

@@ -19,7 +19,7 @@ export type PeerSpec = {
 };
 
 export type PeerSetDeps = {
-  readonly prefer: Peers['prefer'];
+  prefer(): Peers['prefer'];
   /** Models that each had when it was last asked, by its name; over restarts. */
   readonly remembered: ReadonlyMap<string, readonly string[]>;
   /** Still confirmed as it is, whoever changed it meanwhile. */
@@ -58,7 +58,6 @@ export class PeerUnconfirmedError extends Error {
 }
 
 export class PeerSet implements Peers {
-  readonly prefer: Peers['prefer'];
   readonly #deps: PeerSetDeps;
   readonly #members = new Map<string, Member>();
   #firstLook: Promise<void> | undefined;
@@ -66,7 +65,10 @@ export class PeerSet implements Peers {
 
   constructor(deps: PeerSetDeps) {
     this.#deps = deps;
-    this.prefer = deps.prefer;
+  }
+
+  get prefer(): Peers['prefer'] {
+    return this.#deps.prefer();
   }
 
   named(name: string): Peer | undefined {
@@ -100,9 +102,14 @@ export class PeerSet implements Peers {
     );
     for (const { spec } of gone) this.#members.delete(spec.name);
     for (const spec of specs) {
-      if (!this.#members.has(spec.name)) this.#members.set(spec.name, this.#open(spec));
+      if (this.#members.has(spec.name)) continue;
+      this.#members.set(spec.name, this.#open(spec));
+      // What it has is asked for before the next model is chosen.
+      this.#isLooked = false;
+      this.#firstLook = undefined;
     }
-    await Promise.all(gone.map(({ door }) => door.close()));
+    // An answer under way may take its time.
+    for (const { door } of gone) door.close().catch(() => undefined);
   }
 
   /** Asks all of them what they have. Never throws. */

@@ -58,7 +58,7 @@ const list = (...ids: string[]) => ({ object: 'list', data: ids.map((id) => ({ i
 function peerSet(prefer: 'peer' | 'local' = 'peer', confirmed = () => true) {
   const changed: string[] = [];
   const peers = new PeerSet({
-    ...{ prefer, remembered: new Map([['away', ['maker/kept']]]) },
+    ...{ prefer: () => prefer, remembered: new Map([['away', ['maker/kept']]]) },
     isConfirmed: async () => confirmed(),
     changed: async ({ name }) => void changed.push(name),
   });

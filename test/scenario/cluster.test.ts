@@ -48,22 +48,24 @@ const found = await startLlmServer({
 const redirects = await startLlmServer({
   side: () => ({ status: 307, body: {}, headers: { location: `${found.url}/v1/models` } }),
 });
+const studioPeer = { apiBase: studio.openaiBase, apiKey: 'sk-studio-77aa' };
+const sections = {
+  version: 1 as const,
+  agents: {
+    defaults: { model: 'openai/sim-1', fallbackModels: ['openai/sim-2'] },
+    subagents: { model: 'openai/sim-1' },
+  },
+  providers: { ollama: { apiBase: local.openaiBase } },
+  cluster: {
+    enabled: true,
+    peers: { studio: studioPeer },
+    discovery: { enabled: true, addresses: [placeOf(found), placeOf(redirects)], ports: [9] },
+  },
+  retry: { providerAttempts: 0 },
+};
 const world = await startTelegramWorld({
   respond: obeys,
-  config: {
-    version: 1,
-    agents: {
-      defaults: { model: 'openai/sim-1', fallbackModels: ['openai/sim-2'] },
-      subagents: { model: 'openai/sim-1' },
-    },
-    providers: { ollama: { apiBase: local.openaiBase } },
-    cluster: {
-      enabled: true,
-      peers: { studio: { apiBase: studio.openaiBase, apiKey: 'sk-studio-77aa' } },
-      discovery: { enabled: true, addresses: [placeOf(found), placeOf(redirects)], ports: [9] },
-    },
-    retry: { providerAttempts: 0 },
-  },
+  config: sections,
   channel: { allowFrom: [`${ANNA.id}`] },
   pair: { [OLGA.id]: 'owner' },
 });
@@ -174,4 +176,46 @@ it('refuses what is paid for by such a conversation with the model of all, too',
   const lines = (await readFile(join(home.path, 'metrics.jsonl'), 'utf8')).trim().split('\n');
   const models = lines.map((line) => (JSON.parse(line) as { model?: string }).model);
   expect(models).toContain('peer:studio/big');
+});
+
+it('a change of the configuration counts at once: peers come and go, and no answer under way is cut', async () => {
+  const { pid } = world.gateway;
+  const change = async (cluster: object) => {
+    const lines = world.gateway.output().length;
+    await world.configure({ ...sections, cluster });
+    const since = () => world.gateway.output().slice(lines);
+    await expect.poll(since, { timeout: 30_000 }).toContain('configuration is in force');
+    expect(since()).not.toContain('Start the gateway again');
+  };
+  await asks(OLGA, '/model peer:studio/big', /the model is peer:studio\/big/);
+  const held = Promise.withResolvers<void>();
+  studio.script({ chunks: ['nonce-under', 'way'], gate: held.promise });
+  const answered = asks(OLGA, 'hold this', /nonce-under ?way/);
+  await expect.poll(() => studio.requests.at(-1)?.lastUserText).toContain('hold this');
+  const den = { apiBase: local.openaiBase };
+  await change({ enabled: true, prefer: 'local', peers: { den } });
+  held.resolve();
+  await answered;
+  await asks(OLGA, 'secret-gone', /No peer that may be asked|secret-gone/);
+  expect(studio.requests.at(-1)?.lastUserText).toContain('hold this');
+  await asks(OLGA, '/model peer:den/shared:8b', /the model is peer:den\/shared:8b/);
+  await asks(OLGA, 'please say nonce-den', /nonce-den/);
+  expect(local.requests.at(-1)?.lastUserText).toContain('nonce-den');
+  const peersSeen = await asks(OLGA, '/cluster', /Peer den/);
+  expect(peersSeen).not.toContain('Peer studio');
+
+  await change({ enabled: false, peers: { den } });
+  const calls = local.requests.length;
+  await asks(OLGA, '/cluster', /^Peers are switched off/);
+  await asks(OLGA, 'please say nonce-off', /No peer that may be asked|nonce-off/);
+  expect(local.requests).toHaveLength(calls);
+  expect(await asks(OLGA, '/status', /Model: /)).not.toContain('Peer ');
+
+  heard.length = 0;
+  await change(sections.cluster);
+  await asks(OLGA, '/model peer:studio/big', /the model is peer:studio\/big/);
+  await asks(OLGA, 'please say nonce-again', /nonce-again/);
+  expect(studio.requests.at(-1)?.lastUserText).toContain('nonce-again');
+  await expect.poll(() => heard, { timeout: 30_000 }).toContain('GET /v1/models');
+  expect(world.gateway.pid).toBe(pid);
 });
