@@ -2,6 +2,7 @@
 // it goes when its days are over.
 
 import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { HelperBook } from '../../src/automation/helper-book.ts';
 import { createHelperForgetting } from '../../src/automation/helper-forgetting.ts';
@@ -13,6 +14,7 @@ import type { Job } from '../../src/core/job.ts';
 import type { HelperRun } from '../../src/core/subagent.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
+import { createAskedFiles } from '../../src/sessions/asked-book.ts';
 import { chatsOfChannel } from '../../src/sessions/forget.ts';
 import { createJsonlSessionStore } from '../../src/sessions/jsonl.ts';
 import { deleteLeftovers } from '../../src/sessions/leftovers.ts';
@@ -74,7 +76,15 @@ it('is known by whose it was until its files go, those in use never', async () =
     'subagent:lost',
     'telegram:1',
   ];
-  for (const session of sessions) await say(session);
+  const asked = createAskedFiles({
+    ...{ folder, clock: systemClock, log: silentLogger },
+    redact: (text) => text,
+  });
+  for (const session of sessions) {
+    await say(session);
+    asked.keep(sessionKey(session), { print: 'a', text: '{}' }, () => []);
+  }
+  await asked[Symbol.asyncDispose]();
   await helpers.forget(time.now);
   await helpers.put({ ...WORK, id: 'new', state: 'running' });
   await say('subagent:new');
@@ -89,6 +99,8 @@ it('is known by whose it was until its files go, those in use never', async () =
   await clean();
   const left = (await fileNames()).map((name) => decodeURIComponent(name).replace(/_.*/, ''));
   expect(left.sort()).toEqual(['cron:j2', 'subagent:new', 'telegram:1']);
+  const kept = (await readdir(join(folder, 'asked'))).map(decodeURIComponent);
+  expect(kept.sort()).toEqual(['cron:j2.jsonl', 'telegram:1.jsonl']);
   expect([...(await helpers.gone.all()), ...(await jobs.gone.all())]).toEqual([]);
   expect(await readdir(folder)).not.toContain('archive');
   await store[Symbol.asyncDispose]();

@@ -192,6 +192,16 @@ describe('replay', () => {
     });
     const soul = join(rig.home.workspace, 'SOUL.md');
     await writeFile(soul, 'Speak like a monarch.');
+    // Since then tools went away and a setting changed.
+    const before = await readFile(rig.home.config, 'utf8');
+    const written = JSON.parse(before);
+    const { agents } = written;
+    const withTemperature = (temperature: number) => ({
+      ...written,
+      agents: { ...agents, defaults: { ...agents.defaults, temperature } },
+    });
+    const since = { ...withTemperature(0.2), memory: { enabled: false } };
+    await writeFile(rig.home.config, JSON.stringify(since));
     const last = ['replay', SESSION, '--turn', 'last'] as const;
     const asked = () => requests.splice(0).at(0);
 
@@ -201,6 +211,8 @@ describe('replay', () => {
     expect(requests.at(-1)?.toolResults.at(-1)?.text).toContain('Nobody is asked');
     const then = asked();
     expect(then?.system).not.toContain('monarch');
+    expect(then?.tools).toContain('remember');
+    expect(then?.body['temperature']).toBe(0.7);
 
     const other = await rig.cli(...last, '--model', 'openai/other');
     expect(other.stdout).toMatch(/- model: openai\/sim\n\s+\+ model: openai\/other/);
@@ -209,8 +221,13 @@ describe('replay', () => {
 
     const today = await rig.cli(...last, '--prompt', 'today');
     expect(today.stdout).toContain('    +   Speak like a monarch.\n');
-    expect(today.stdout).not.toMatch(/[-+] tool /);
-    expect(asked()?.system).toContain('Speak like a monarch.');
+    expect(today.stdout).toContain('    - tool remember: ');
+    const now = asked();
+    expect(now?.system).toContain('Speak like a monarch.');
+    expect(now?.tools).not.toContain('remember');
+    expect(now?.body['temperature']).toBe(0.7);
+    await rig.cli(...last, '--config', 'today');
+    expect(asked()?.body['temperature']).toBe(0.2);
 
     const file = join(rig.home.root, 'SOUL.md');
     await writeFile(file, 'Speak like a poet.');
@@ -218,11 +235,8 @@ describe('replay', () => {
     const poetic = asked()?.system ?? '';
     expect([poetic.includes('poet'), poetic.includes('monarch')]).toEqual([true, false]);
 
-    const written = JSON.parse(await readFile(rig.home.config, 'utf8'));
     const path = join(rig.home.root, 'other.json');
-    const { agents } = written;
-    const defaults = { ...agents.defaults, temperature: 0.9 };
-    await writeFile(path, JSON.stringify({ ...written, agents: { ...agents, defaults } }));
+    await writeFile(path, JSON.stringify(withTemperature(0.9)));
     const configured = await rig.cli(
       ...last,
       '--config',
@@ -240,6 +254,7 @@ describe('replay', () => {
     await rm(join(rig.home.sessions, 'asked'), { recursive: true });
     const unknown = await rig.cli(...last, '--model', 'openai/other');
     expect(unknown.stdout).toContain('what it was asked with is not on record');
+    await writeFile(rig.home.config, before);
   });
 
   it('shows the images of then where they are kept, and says where they are not', async () => {
