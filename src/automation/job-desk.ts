@@ -73,7 +73,7 @@ export function createJobDesk(deps: JobDeskDeps): JobDesk {
     if (job !== undefined) return job;
     const known =
       jobs.length === 0 ? 'There is none.' : `There is ${jobs.map((each) => each.id).join(', ')}.`;
-    throw new JobError(`There is no job "${id}". ${known}`);
+    throw new JobError(`There is no job "${id}". ${known}`, 'job_unknown');
   }
 
   async function changedJob(id: string, asker: JobAsker, step: (job: Job) => Job) {

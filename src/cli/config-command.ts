@@ -3,8 +3,9 @@
 
 import { stat } from 'node:fs/promises';
 import { Command } from 'commander';
-import type { ConfigError } from '../core/errors.ts';
+import { ConfigError } from '../core/errors.ts';
 import { CommandFailure, EXIT } from './exit-codes.ts';
+import { problemLine } from './explain-error.ts';
 import type { Terminal } from './terminal.ts';
 
 export function configCommand(terminal: Terminal): Command {
@@ -72,12 +73,16 @@ async function setKey(terminal: Terminal, key: string, text: string) {
     throw new CommandFailure(EXIT.usage, `${key} is a section; name one of the keys in it`);
   }
   const raw = await readRawConfig(terminal.home);
-  await saveConfig(
-    terminal.home,
-    withValue(raw, known.path, parseValue(known, text)),
-    terminal.env,
-  );
+  const changed = withValue(raw, known.path, parseValue(known, text));
+  await saveConfig(terminal.home, changed, terminal.env).catch(nothingChanged);
   terminal.note(`${known.path} is set.`);
+}
+
+/** The file is as good as it was; only what was asked for does not fit. */
+function nothingChanged(error: unknown): never {
+  if (!(error instanceof ConfigError)) throw error;
+  const problems = error.problems.map(problemLine);
+  throw new CommandFailure(EXIT.configInvalid, ['nothing was changed:', ...problems].join('\n'));
 }
 
 async function unsetKey(terminal: Terminal, key: string) {

@@ -121,7 +121,8 @@ async function withDesk<Result>(
     try {
       return await work(openJobs(store, store, { now, timeZone, changed, checkWorkflow }).desk);
     } catch (error) {
-      if (error instanceof JobError) throw new CommandFailure(EXIT.usage, error.message);
+      const isSlip = error instanceof JobError && error.code === 'job_invalid';
+      if (isSlip) throw new CommandFailure(EXIT.usage, error.message);
       throw error;
     }
   });

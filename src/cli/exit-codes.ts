@@ -39,12 +39,14 @@ export class CommandFailure extends NanobotError {
   }
 }
 
+const NOT_THERE = ['import_not_found', 'skill_unknown', 'job_unknown'];
+
 /** The store's `home_locked` is known by its code, so that this file stays light to import. */
 export function exitCodeOf(error: unknown): ExitCode {
   if (error instanceof CommandFailure) return error.exitCode;
   if (error instanceof ConfigError) return EXIT.configInvalid;
   if (error instanceof ProviderError) return EXIT.modelFailed;
   if (error instanceof NanobotError && error.code === 'home_locked') return EXIT.homeHeld;
-  if (error instanceof NanobotError && error.code === 'import_not_found') return EXIT.notFound;
+  if (error instanceof NanobotError && NOT_THERE.includes(error.code)) return EXIT.notFound;
   return EXIT.failure;
 }

@@ -1,6 +1,9 @@
 // `nanobot onboard`: sets up model, Telegram, mail, Lark and WhatsApp, each proved before it is saved
 // (WhatsApp is linked instead). Every answer is also a flag.
 
+import { existsSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
 import { Command, Option } from 'commander';
 import { parseList, parseNumbers, parsePhone, parsePort, parseSeconds } from './flag-values.ts';
 import type { EmailFlags } from './onboard/email-step.ts';
@@ -16,6 +19,7 @@ type OnboardFlags = ModelFlags &
   LarkFlags &
   WhatsAppFlags & { readonly yes?: boolean };
 
+const FOREIGN_HOMES = ['.openclaw', '.nanobot-python'];
 const SECURITY = ['tls', 'starttls', 'none'];
 
 export function onboardCommand(terminal: Terminal): Command {
@@ -68,7 +72,7 @@ async function onboard(terminal: Terminal, given: OnboardFlags) {
   const { setUpWhatsApp } = await import('./onboard/whatsapp-step.ts');
   const { notes } = await openHome(terminal.home, terminal.env);
   const asker = createAsker(terminal, terminal.interactive && given.yes !== true);
-  for (const note of notes) asker.say(note);
+  for (const note of [...notes, ...otherHomes()]) asker.say(note);
   const flags = withoutDefaults(given);
   await setUpModel(terminal, asker, flags);
   await setUpTelegram(terminal, asker, flags);
@@ -76,6 +80,13 @@ async function onboard(terminal: Terminal, given: OnboardFlags) {
   await setUpLark(terminal, asker, flags);
   await setUpWhatsApp(terminal, asker, flags);
   asker.say('Done. "nanobot gateway" starts it; "nanobot doctor" checks it at any time.');
+}
+
+/** Whoever comes from another program need not type it all again. */
+function otherHomes(): readonly string[] {
+  return FOREIGN_HOMES.map((name) => join(homedir(), name))
+    .filter((folder) => existsSync(folder))
+    .map((folder) => `There is ${folder}: "nanobot import ${folder}" takes over what is in it.`);
 }
 
 /** `--no-x` makes commander set `x` to true where nothing was said. */

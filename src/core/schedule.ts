@@ -23,8 +23,8 @@ export type ScheduleWish = {
 /** A job that cannot be made or found; the message says what to write instead. */
 export class JobError extends NanobotError {
   override readonly name = 'JobError';
-  constructor(message: string) {
-    super('job_invalid', message, { userText: message });
+  constructor(message: string, code: 'job_invalid' | 'job_unknown' = 'job_invalid') {
+    super(code, message, { userText: message });
   }
 }
 

@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { openHome } from '../../src/app/first-run.ts';
 import { homeOf } from '../../src/app/home.ts';
+import { runCli } from '../../src/cli/cli.ts';
 import { checkAddress } from '../../src/cli/doctor/address-check.ts';
 import { checkConfigFile } from '../../src/cli/doctor/config-checks.ts';
 import { checkState } from '../../src/cli/doctor/gateway-checks.ts';
@@ -110,4 +111,14 @@ test('a vendor that is misspelt is guessed, and one that is none is answered wit
     checkModel(terminalOf(folder), configSchema.parse({ agents: { defaults: { model } } }), false);
   expect((await ask('antropic/claude-x')).remedy).toContain('Did you mean anthropic/claude-x?');
   expect((await ask('foo/bar')).remedy).toContain('anthropic, openai, openrouter');
+});
+
+test('what is asked for and is not there has a code of its own, and a value that does not fit changes nothing', async () => {
+  const lines: string[] = [];
+  const say = (line: string) => void lines.push(line);
+  const terminal = { ...terminalOf(folder), print: say, note: say, tell: say };
+  expect(await runCli(['skills', 'show', 'nope'], terminal)).toBe(6);
+  expect(await runCli(['cron', 'remove', 'nope'], terminal)).toBe(6);
+  expect(await runCli(['config', 'set', 'gateway.port', 'x'], terminal)).toBe(3);
+  expect(lines.join('\n')).toMatch(/nothing was changed:\n +gateway\.port/);
 });

@@ -3,6 +3,8 @@
 
 const ESC = '\x1b';
 const CTRL_C = '\x03';
+/** ECMA-48 5.4, and what keypads send. */
+const SEQUENCES = new RegExp(`${ESC}(?:\\[[0-?]*[ -/]*[@-~]|O[ -~])`, 'g');
 
 export interface StopKeys extends Disposable {
   readonly typedAhead: string;
@@ -17,7 +19,7 @@ export function listenForStopKeys(
     const text = chunk.toString();
     if (text.includes(CTRL_C)) onStop('interrupt');
     else if (text === ESC) onStop('escape');
-    else typedAhead += text.replace(/\p{Cc}/gu, '');
+    else typedAhead += wordsOf(text);
   };
   input.setRawMode(true);
   input.on('data', onData);
@@ -32,4 +34,12 @@ export function listenForStopKeys(
       input.pause();
     },
   };
+}
+
+/** Arrows and the like are no words, and an Enter between two lines parts them. */
+function wordsOf(keys: string): string {
+  return keys
+    .replace(SEQUENCES, '')
+    .replace(/[\r\n]+/g, ' ')
+    .replace(/\p{Cc}/gu, '');
 }
