@@ -11,8 +11,9 @@ import type { SessionKey } from '../core/ids.ts';
 import type { InboundMessage } from '../core/message.ts';
 import { OWNER_TURN } from '../core/notes.ts';
 import { ForgetWork } from '../gateway/forget-work.ts';
+import type { Asking } from '../gateway/kept-data.ts';
 import type { LocalOnly } from '../gateway/local-only.ts';
-import { type Asking, createMemoryDesk, type MemoryDesk } from '../gateway/memory-desk.ts';
+import { createMemoryDesk, type MemoryDesk } from '../gateway/memory-desk.ts';
 import type { Persons } from '../gateway/persons.ts';
 import type { Questions } from '../gateway/question.ts';
 import {

@@ -10,7 +10,7 @@ import { learningPatterns, readLearnings } from '../core/learnings.ts';
 import type { ChatRef } from '../core/message.ts';
 import { isoTime } from '../core/session-file.ts';
 import { keepFirstLines, keepLastLines } from '../core/truncate.ts';
-import type { Asking, KeptData } from '../gateway/memory-desk.ts';
+import type { Asking, KeptData } from '../gateway/kept-data.ts';
 import type { Clock } from '../lib/clock.ts';
 import { MediaError, type MediaStore } from '../media/media.ts';
 import { LEARNINGS_FILE } from '../memory/files.ts';

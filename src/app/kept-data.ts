@@ -11,7 +11,7 @@ import type { Job } from '../core/job.ts';
 import { chatRefOf } from '../core/message.ts';
 import { isoTime } from '../core/session-file.ts';
 import { verbatim } from '../core/stranger-words.ts';
-import type { Asking, ForgetReport, KeptData, Reach } from '../gateway/memory-desk.ts';
+import type { Asking, ForgetReport, KeptData, Reach } from '../gateway/kept-data.ts';
 import { findInNotes, forgetInNotes } from '../memory/forget-notes.ts';
 import type { TextIndex } from '../memory/memory.ts';
 import type { NoteReader } from '../memory/note-files.ts';

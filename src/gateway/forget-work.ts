@@ -10,7 +10,7 @@ import type { Clock } from '../lib/clock.ts';
 import { flag, jsonRow, object, place, rowShape } from '../lib/json-row.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { KeyValueStore } from '../store/store.ts';
-import type { ForgetReport, KeptData, Reach } from './memory-desk.ts';
+import type { ForgetReport, KeptData, Reach } from './kept-data.ts';
 
 export type ForgetWorkDeps = {
   readonly kept: Pick<KeptData, 'forget' | 'scrub'>;

@@ -3,51 +3,10 @@
 
 import { holdsWords } from '../core/forgetting.ts';
 import { type InboundMessage, idsOf, sessionOf } from '../core/message.ts';
-import type { TurnPerson } from '../core/notes.ts';
 import type { ForgetWork } from './forget-work.ts';
+import type { Asking, KeptData } from './kept-data.ts';
 import type { QuestionHandler, Questions } from './question.ts';
 import type { TurnPersonOf } from './turn-person.ts';
-
-/** A turn in the chat of a message, as far as it says whose it is. */
-export type Asking = {
-  readonly message: InboundMessage;
-  readonly session: ReturnType<typeof sessionOf>;
-  readonly person: TurnPerson;
-};
-
-/** What a wish to forget reaches, kept until it is answered. */
-export type Reach = {
-  readonly words: string;
-  readonly notes: string;
-  /** Session keys without topics. */
-  readonly chats: readonly string[];
-};
-
-export type KeptPlace = { readonly where: string; readonly text: string };
-
-export type ForgetReport = {
-  readonly noteLines: number;
-  readonly entries: number;
-  /** Of messages in the queues and the logs of our own doors. */
-  readonly texts: number;
-};
-
-export interface KeptData {
-  reach(asking: Asking, words: string): Promise<Reach>;
-  /** At most `limit` places are told; all are counted. */
-  find(
-    reach: Reach,
-    limit: number,
-  ): Promise<{ readonly places: readonly KeptPlace[]; readonly count: number }>;
-  /** May be repeated. Nothing of it is left in any file when this resolves. */
-  forget(reach: Reach): Promise<ForgetReport>;
-  /** Leaves nothing of a wish that was deleted in the file of the store. */
-  scrub(): void;
-  /** In words. */
-  overview(asking: Asking): Promise<string>;
-  /** Sends it; the words for the person. */
-  handOut(asking: Asking, format: 'md' | 'jsonl'): Promise<string>;
-}
 
 export interface MemoryDesk {
   show(message: InboundMessage): Promise<string>;

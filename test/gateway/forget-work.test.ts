@@ -4,7 +4,7 @@
 import { expect, it } from 'vitest';
 import { channelName, chatId, DEFAULT_ACCOUNT } from '../../src/core/ids.ts';
 import { ForgetWork } from '../../src/gateway/forget-work.ts';
-import type { ForgetReport } from '../../src/gateway/memory-desk.ts';
+import type { ForgetReport } from '../../src/gateway/kept-data.ts';
 import { silentLogger as log } from '../../src/lib/logger.ts';
 import { createMemoryStore } from '../support/memory-host.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
