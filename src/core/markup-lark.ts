@@ -100,18 +100,23 @@ type Mark =
 const SIGNS = { bold: '**', italic: '*', strike: '~~' } as const;
 
 function renderLine(runs: readonly Run[]): string {
-  const pieces = runs.map(({ text, styles }) => ({
-    text,
-    marks: styles.filter((style): style is Mark => style.kind !== 'quote' && style.kind !== 'pre'),
-  }));
-  const line = runsText(runs);
-  return atStart(renderPieces(pieces, line, 0));
+  const pieces = runs.map(({ text, styles }) => ({ text, marks: marksOf(styles) }));
+  return atStart(renderPieces(pieces, { pieces, outer: [] }, 0));
+}
+
+/** A mark inside another one of its kind would be read as the end of that. */
+function marksOf(styles: readonly Style[]): readonly Mark[] {
+  return styles
+    .filter((style): style is Mark => style.kind !== 'quote' && style.kind !== 'pre')
+    .filter(({ kind }, index, all) => all.findIndex((one) => one.kind === kind) === index);
 }
 
 type Piece = { readonly text: string; readonly marks: readonly Mark[] };
+/** The whole line, and the marks around what is being written of it. */
+type Around = { readonly pieces: readonly Piece[]; readonly outer: readonly Mark[] };
 
 /** Neighbours under the same outermost mark are written inside one pair of signs. */
-function renderPieces(pieces: readonly Piece[], line: string, offset: number): string {
+function renderPieces(pieces: readonly Piece[], around: Around, offset: number): string {
   let written = '';
   let from = offset;
   for (let index = 0; index < pieces.length; ) {
@@ -121,7 +126,7 @@ function renderPieces(pieces: readonly Piece[], line: string, offset: number): s
     const group = pieces.slice(index, end);
     const text = group.map((piece) => piece.text).join('');
     const inner = group.map((piece) => ({ ...piece, marks: piece.marks.slice(1) }));
-    const next = mark === undefined ? escaped(text) : marked(mark, inner, line, from);
+    const next = mark === undefined ? escaped(text) : marked(mark, inner, around, from);
     written += joint(written, next) + next;
     from += text.length;
     index = end;
@@ -133,28 +138,44 @@ function renderPieces(pieces: readonly Piece[], line: string, offset: number): s
 const joint = (before: string, next: string) =>
   /[*~`]$/.test(before) && /^[*~`]/.test(next) ? '\u200b' : '';
 
-function marked(mark: Mark, inner: readonly Piece[], line: string, offset: number): string {
+function marked(mark: Mark, inner: readonly Piece[], around: Around, offset: number): string {
   const text = inner.map((piece) => piece.text).join('');
   if (text.trim() === '') return escaped(text);
   if (mark.kind === 'code') return codeSpan(text);
-  const content = renderPieces(inner, line, offset);
+  const content = renderPieces(inner, { ...around, outer: [...around.outer, mark] }, offset);
   if (mark.kind === 'link') return `[${content}](${addressOf(mark.href)})`;
   const lead = text.length - text.trimStart().length;
   const tail = text.length - text.trimEnd().length;
   const end = offset + text.length - tail;
-  if (!holds(line, offset + lead, end)) return content;
+  if (!holds(text.trim(), around, offset + lead, end)) return content;
   const sign = SIGNS[mark.kind];
   const core = content.slice(lead, content.length - tail);
   return `${text.slice(0, lead)}${sign}${core}${sign}${text.slice(text.length - tail)}`;
 }
 
 /** CommonMark, left- and right-flanking delimiter runs: else the signs would be shown. */
-function holds(line: string, start: number, end: number): boolean {
+function holds(text: string, around: Around, start: number, end: number): boolean {
   const isOpen = (inside: string, outside: string) =>
     !isSign(inside) || outside === '' || /\s/u.test(outside) || isSign(outside);
-  const first = line.charAt(start);
-  const last = line.charAt(end - 1);
-  return isOpen(first, line.charAt(start - 1)) && isOpen(last, line.charAt(end));
+  return (
+    isOpen(text.charAt(0), neighbour(around, start - 1)) &&
+    isOpen(text.charAt(text.length - 1), neighbour(around, end))
+  );
+}
+
+/** What stands there. Between two pairs of signs stands what counts as a letter: see `joint`. */
+function neighbour({ pieces, outer }: Around, at: number): string {
+  let from = 0;
+  for (const { text, marks } of pieces) {
+    const char = at < from ? '' : text.charAt(at - from);
+    from += text.length;
+    if (char === '') continue;
+    const isPlain = marks.every((mark, index) => mark === outer[index]);
+    // Spaces at the edge stand outside the signs, except those of code.
+    const isOutside = /\s/u.test(char) && marks.every(({ kind }) => kind !== 'code');
+    return isPlain || isOutside ? char : 'x';
+  }
+  return '';
 }
 
 const isSign = (char: string) => /[\p{P}\p{S}]/u.test(char);

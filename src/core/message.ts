@@ -194,7 +194,7 @@ export function sessionOf({ session, chat }: Pick<InboundMessage, 'session' | 'c
 
 /** The chat a session key names, or undefined where the text is no session key. */
 export function chatRefOf(key: string): ChatRef | undefined {
-  const match = /^([a-z0-9-]+)(?:@([^:]+))?:([^#]+)(?:#(.+))?$/.exec(key);
+  const match = /^([a-z0-9-]+)(?:@([^:]+))?:([^#]+)(?:#(.+))?$/s.exec(key);
   if (match === null) return undefined;
   const [, channel = '', account, chat = '', thread] = match;
   return {

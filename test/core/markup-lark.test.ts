@@ -22,6 +22,10 @@ describe('Markdown as a Lark card takes it', () => {
     ['> q **r**\n\nafter', '> q **r**\n\nafter'],
     ['```js\na < b\n\n  c\n```', '```js\na < b\n\n  c\n```'],
     ['````\n```\n````', '````\n```\n````'],
+    // Signs that would be shown are left out: inside their like, and between a sign and other signs.
+    ['_*a*a_', '*aa*'],
+    ['`.`*[*', '`.`&#91;'],
+    ['`.`*x*', '`.`\u200b*x*'],
   ])('%j becomes %j', (markdown, expected) => {
     expect(whole(markdown)).toBe(expected);
   });

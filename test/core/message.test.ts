@@ -22,6 +22,9 @@ describe('the key of a conversation', () => {
   });
 
   it('leads back to its chat, whatever characters are in it', () => {
+    const chat = { channel: channelName('mail'), account: DEFAULT_ACCOUNT, chat: chatId('\u2028') };
+    const inThread = { ...chat, thread: threadId('a\u2028\u2029\n\r') };
+    expect(chatRefOf(sessionKeyOf(inThread))).toEqual(inThread);
     fc.assert(
       fc.property(chatRefs, (chat) => {
         expect(chatRefOf(sessionKeyOf(chat))).toEqual(chat);
