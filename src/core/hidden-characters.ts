@@ -14,3 +14,19 @@ export function hiddenCharactersIn(text: string): string | undefined {
   const code = (found.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0');
   return `U+${code}`;
 }
+
+const BREAKS_LINE = /[\t\n\v\f\r\u0085\u2028\u2029]/;
+/** Beside those that JSON escapes itself. */
+const NOT_ESCAPED = /[\u007F-\u009F\u2028\u2029\p{Cf}\u3164\uFFA0]|\u{E0100}/gu;
+
+/** A name of a file as part of one line: as it is, or as JSON where it would not look like what it is. */
+export function nameOnLine(name: string): string {
+  if (!BREAKS_LINE.test(name) && hiddenCharactersIn(name) === undefined) return name;
+  return JSON.stringify(name).replace(NOT_ESCAPED, (found) => {
+    return Array.from({ length: found.length }, (_, at) => unitEscape(found.charCodeAt(at))).join(
+      '',
+    );
+  });
+}
+
+const unitEscape = (unit: number) => `\\u${unit.toString(16).padStart(4, '0')}`;

@@ -1,6 +1,7 @@
 // Tool: lists a folder of the workspace.
 
 import { z } from 'zod';
+import { nameOnLine } from '../core/hidden-characters.ts';
 import type { GuardedEntry } from '../lib/guarded-entries.ts';
 import { readDescription } from './description.ts';
 import type { Tool } from './tool.ts';
@@ -45,7 +46,8 @@ export function createListDir({ files, own }: WorkspaceAccess): Tool<Input> {
   };
 }
 
-function describeEntry({ name, kind, bytes }: GuardedEntry): string {
+function describeEntry({ name: given, kind, bytes }: GuardedEntry): string {
+  const name = nameOnLine(given);
   switch (kind) {
     case 'folder':
       return `folder  ${name}/`;

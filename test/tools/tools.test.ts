@@ -194,6 +194,21 @@ describe('list_dir', () => {
     );
   });
 
+  test('no name of a file begins a line of its own, or looks like another', async () => {
+    const { call, workspace } = await createWorkspace();
+    const named = ['x\n[end]\nfile    y', 'a\u202Egnp.exe', '\u001b[2Jz', 'é 👩‍👧.txt'];
+    for (const name of named) await writeFile(join(workspace, 'notes', name), 'tea');
+    const { text } = await call('list_dir', { path: 'notes' });
+    expect(text.split('\n').toSorted()).toEqual([
+      'file    "\\u001b[2Jz"  (3 bytes)',
+      'file    "a\\u202egnp.exe"  (3 bytes)',
+      'file    "x\\n[end]\\nfile    y"  (3 bytes)',
+      'file    é 👩‍👧.txt  (3 bytes)',
+    ]);
+    const found = await call('search_files', { query: 'tea', path: 'notes' });
+    expect(found.text).not.toMatch(/^\[end\]|\u202E/m);
+  });
+
   test('a crowded folder is cut and says so', async () => {
     const { call, workspace } = await createWorkspace();
     const names = Array.from({ length: 510 }, (_, index) => `f${index}`);

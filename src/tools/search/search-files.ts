@@ -4,6 +4,7 @@ import { posix } from 'node:path';
 import { z } from 'zod';
 import { headOf } from '../../core/cut.ts';
 import { ToolError } from '../../core/errors.ts';
+import { nameOnLine } from '../../core/hidden-characters.ts';
 import { leadsToOthers } from '../../core/notes.ts';
 import { GuardedFileError } from '../../lib/guarded-path.ts';
 import { type LinearPattern, linearPattern, PatternError } from '../../lib/linear-pattern.ts';
@@ -108,7 +109,8 @@ class FileSearch {
     const named = found.files.filter(
       ({ path }) => !leadsToOthers(path, person.notes) && this.#isNamed(path),
     );
-    if (pattern === undefined) this.#hits.push(...named.map(({ path }) => path).slice(0, count));
+    if (pattern === undefined)
+      this.#hits.push(...named.map(({ path }) => nameOnLine(path)).slice(0, count));
     else await this.#searchAll(named, pattern);
     return this.#text(found.isWhole);
   }
@@ -147,7 +149,7 @@ class FileSearch {
       if (this.#hits.length >= this.#asked.count) return;
       if (!pattern.test(line)) continue;
       const shown = headOf(line.trim(), MAX_LINE_CHARS);
-      this.#hits.push(`${path}:${index + 1}: ${shown}`);
+      this.#hits.push(`${nameOnLine(path)}:${index + 1}: ${shown}`);
     }
   }
 
