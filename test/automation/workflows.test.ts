@@ -11,7 +11,7 @@ import { runWorkflow, type WorkflowAgentDeps } from '../../src/automation/workfl
 import { WorkflowBook } from '../../src/automation/workflow-book.ts';
 import { createWorkflowFiles } from '../../src/automation/workflow-files.ts';
 import { WorkflowRuns } from '../../src/automation/workflow-runs.ts';
-import { TurnInterrupted } from '../../src/bus/bus.ts';
+import { TurnCancelled, TurnInterrupted } from '../../src/bus/bus.ts';
 import { messageId, turnId } from '../../src/core/ids.ts';
 import type { JobEnding } from '../../src/core/job.ts';
 import type { InboundMessage } from '../../src/core/message.ts';
@@ -233,6 +233,31 @@ it.each([
     status: 'failed',
     result: expect.stringMatching(why),
   });
+});
+
+it('ends when the time of all is over, however long a file wants, or when it is ended by hand', async () => {
+  const { runs, book, wish, clock, folder } = await makeRuns();
+  await writeFile(join(folder, 'workflows/long.yaml'), `limits: {minutes: 60}\n${SAY}`);
+  for (const [how, status, result] of [
+    ['time', 'failed', 'its time (9 minutes) is over'],
+    ['hand', 'cancelled', 'ended by hand'],
+  ] as const) {
+    const run = await runs.start({ ...wish, workflow: 'long', key: how });
+    const turn = new AbortController();
+    const begun = Promise.withResolvers<void>();
+    const toolbox = scriptedToolbox('read', async ({ signal }) => {
+      begun.resolve();
+      await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
+      return { status: 'failed', text: 'broken off' };
+    });
+    const deps = agentDeps({ runs, book, clock, toolbox });
+    const over = Array.fromAsync(runWorkflow(deps, turnOf(run), turn.signal));
+    await begun.promise;
+    if (how === 'hand') turn.abort(new TurnCancelled());
+    else await clock.advance(9 * 60_000);
+    await over;
+    expect(await book.get(run.id)).toMatchObject({ status, result });
+  }
 });
 
 it('tries again what ran out of time only where it looks', async () => {
