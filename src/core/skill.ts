@@ -3,7 +3,7 @@
 // `requires` are read from `metadata` of other agents too.
 
 import { z } from 'zod';
-import { shortened } from './cut.ts';
+import { headOf, shortened } from './cut.ts';
 
 const FRONT_MATTER = /^\uFEFF?---[ \t]*\r?\n([\s\S]*?)\r?\n---[ \t]*(?:\r?\n|$)/;
 const MAX_NAME_CHARS = 64;
@@ -92,7 +92,7 @@ export function readManifest(values: unknown, folder: string): ReadManifest {
   const { name, description, metadata = {} } = parsed.data;
   if (!isSkillName(folder)) {
     return invalid(
-      `the folder "${folder.slice(0, MAX_NAME_CHARS)}": rename it to small letters, digits and single hyphens, at most ${MAX_NAME_CHARS}`,
+      `the folder "${headOf(folder, MAX_NAME_CHARS)}": rename it to small letters, digits and single hyphens, at most ${MAX_NAME_CHARS}`,
     );
   }
   const purpose = description.replace(/\s+/g, ' ').replace(INVISIBLE, '').trim();
