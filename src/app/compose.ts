@@ -93,7 +93,7 @@ async function build(
   const kept = () => [
     agent.plans,
     foundations.asked,
-    deciding.asks,
+    ...[deciding.asks, deciding.approvals, deciding.standing, deciding.drafts],
     own.workflows.runs,
     modes.traces,
   ];

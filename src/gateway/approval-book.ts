@@ -3,6 +3,7 @@
 
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
+import type { Holds } from '../core/forgetting.ts';
 import type { MessageId, SessionKey, TurnId } from '../core/ids.ts';
 import type { ChatRef, SystemSender } from '../core/message.ts';
 import type { TurnPerson } from '../core/notes.ts';
@@ -73,6 +74,13 @@ const CALL = rowShape<Approval>({
   ...{ asker: text, at: number, state: kind },
 });
 
+/** Nothing more comes of it. */
+const isDecided = ({ state }: Approval) => ['done', 'denied', 'expired'].includes(state.kind);
+
+/** `chats`: session keys without topics. */
+export const isOfChats = ({ session }: Pick<Approval, 'session'>, chats: readonly string[]) =>
+  chats.includes(session.split('#', 1).join());
+
 export class ApprovalBook {
   readonly #state: KeyValueStore;
 
@@ -96,6 +104,19 @@ export class ApprovalBook {
       .flatMap(({ value }) => jsonRow(value, CALL) ?? [])
       .filter(({ state }) => state.kind === 'open')
       .sort((one, other) => one.at - other.at);
+  }
+
+  /** Of these conversations, what was decided and holds the words; how many. */
+  async forget(chats: readonly string[], holds: Holds): Promise<number> {
+    let forgotten = 0;
+    for (const { key, value } of await this.#state.list(PREFIX)) {
+      const call = jsonRow(value, CALL);
+      if (call === undefined || !isDecided(call) || !isOfChats(call, chats)) continue;
+      if (!holds(JSON.stringify([call.arguments, call.seal, call.state]))) continue;
+      await this.#state.delete(key);
+      forgotten += 1;
+    }
+    return forgotten;
   }
 
   async forgetOld(now: number): Promise<void> {

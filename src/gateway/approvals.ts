@@ -5,6 +5,7 @@
 import type { ApprovedCall, CallToApprove } from '../agent/agent.ts';
 import type { MessageBus } from '../bus/bus.ts';
 import { alwaysGiven, approvalText } from '../core/approval-text.ts';
+import type { Holds } from '../core/forgetting.ts';
 import { type MessageId, messageId, type SessionKey, type TurnId } from '../core/ids.ts';
 import type { ChatRef, InboundMessage, SystemSender } from '../core/message.ts';
 import type { TurnPerson } from '../core/notes.ts';
@@ -58,6 +59,8 @@ export interface Approvals {
   /** The message with what came of its call, which is run now if it was not begun before. */
   resolve(message: InboundMessage, signal: AbortSignal): Promise<Resolved>;
   open(): Promise<readonly Approval[]>;
+  /** What was decided in these conversations and holds the words; how many. */
+  forget(chats: readonly string[], holds: Holds): Promise<number>;
   /** Asks what is open anew, in this chat; returns how many. */
   askAgain(chat: ChatRef): Promise<number>;
   readonly handler: QuestionHandler;
@@ -218,6 +221,7 @@ export function createApprovals(deps: ApprovalsDeps): Approvals {
       return { message: { ...message, text: resultText(tool, state) }, isForeign };
     },
     open: () => book.open(),
+    forget: (chats, holds) => book.forget(chats, holds),
     async askAgain(chat) {
       const open = await book.open();
       const again = open.map(({ id }) => questions.askAgain(`approval/${id}`, chat));

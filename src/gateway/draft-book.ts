@@ -2,6 +2,7 @@
 // something was sent before. Read into memory once: every message asks whether it is a new text.
 
 import { createHash } from 'node:crypto';
+import { FORGOTTEN, type Holds } from '../core/forgetting.ts';
 import type { MessageId } from '../core/ids.ts';
 import type { Letter } from '../core/letter.ts';
 import { type ChatRef, sessionKeyOf } from '../core/message.ts';
@@ -10,6 +11,7 @@ import type { Rights } from '../core/rights.ts';
 import { flag, jsonRow, number, object, place, rowShape, text, texts } from '../lib/json-row.ts';
 import { readOnce } from '../lib/read-once.ts';
 import type { KeyValueStore } from '../store/store.ts';
+import { isOfChats } from './approval-book.ts';
 import type { AskingTurn } from './approvals.ts';
 
 export type DraftState = 'open' | 'editing' | 'sent' | 'dropped' | 'expired';
@@ -106,6 +108,20 @@ export class DraftBook {
 
   async noteWritten(chat: ChatRef): Promise<void> {
     await this.#state.set(`${WRITTEN}${sessionKeyOf(chat)}`, '');
+  }
+
+  /** Of letters of these conversations that wait for nobody, the text where it holds the words; how many. */
+  async forget(chats: readonly string[], holds: Holds): Promise<number> {
+    const found = (await this.all()).filter(
+      (draft) =>
+        !isWaiting(draft) && isOfChats(draft.turn, chats) && holds(JSON.stringify(draft.letter)),
+    );
+    for (const draft of found) {
+      const { letter } = draft;
+      const subject = letter.kind === 'mail' ? { subject: FORGOTTEN } : {};
+      await this.put({ ...draft, letter: { ...letter, ...subject, markdown: FORGOTTEN } });
+    }
+    return found.length;
   }
 
   async forgetOld(now: number): Promise<void> {

@@ -6,6 +6,7 @@ import type { LetterToPost } from '../agent/agent.ts';
 import type { MessageBus } from '../bus/bus.ts';
 import { accountName } from '../core/account.ts';
 import type { AdmittedRole } from '../core/admission.ts';
+import type { Holds } from '../core/forgetting.ts';
 import { messageId } from '../core/ids.ts';
 import { type Letter, mustAsk, recipientsOf, type SendMoment } from '../core/letter.ts';
 import type { ChatRef, InboundMessage } from '../core/message.ts';
@@ -54,6 +55,8 @@ export interface Drafts {
   open(): Promise<readonly Draft[]>;
   /** Asks what is open anew, in this chat; returns how many. */
   askAgain(chat: ChatRef): Promise<number>;
+  /** What was decided about letters of these conversations that hold the words; how many. */
+  forget(chats: readonly string[], holds: Holds): Promise<number>;
   /** Asks what a process that is gone had not come to ask. */
   takeUp(): Promise<void>;
   readonly handler: QuestionHandler;
@@ -228,6 +231,7 @@ export function createDrafts(deps: DraftsDeps): Drafts {
       return () => oneByOne(() => take(message));
     },
     open: waiting,
+    forget: (chats, holds) => book.forget(chats, holds),
     async askAgain(chat) {
       const open = await waiting();
       for (const draft of open) {

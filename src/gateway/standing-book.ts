@@ -4,11 +4,13 @@
 
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
+import type { Holds } from '../core/forgetting.ts';
 import type { SessionKey } from '../core/ids.ts';
 import type { ChatRef, PersonSender } from '../core/message.ts';
 import type { ToolAccess } from '../core/rights.ts';
 import { flag, jsonRow, kind, number, place, rowShape, text } from '../lib/json-row.ts';
 import type { KeyValueStore } from '../store/store.ts';
+import { isOfChats } from './approval-book.ts';
 
 /** All that two calls have in common which one standing yes covers. */
 export type StandingCall = {
@@ -97,6 +99,14 @@ export class StandingBook {
     const { uses } = (await this.used(id)) ?? { uses: 0 };
     const use: StandingUse = { uses: uses + 1, lastAt: now };
     await this.#state.set(`${USED}${id}`, JSON.stringify(use));
+  }
+
+  /** Of these conversations what holds the words, so that it is asked about again; how many. */
+  async forget(chats: readonly string[], holds: Holds): Promise<number> {
+    const all = await this.all();
+    const found = all.filter((yes) => isOfChats(yes, chats) && holds(yes.about));
+    for (const yes of found) await this.delete(yes);
+    return found.length;
   }
 
   async forgetOld(now: number): Promise<void> {

@@ -2,6 +2,7 @@
 // one person in one conversation. It holds for some days, while whoever gave it still is an owner who may
 // do that, and after words of others only where it was given after such. Cases A07, X04 and X06.
 
+import type { Holds } from '../core/forgetting.ts';
 import { messageId } from '../core/ids.ts';
 import type { ChatRef, InboundMessage, PersonSender } from '../core/message.ts';
 import type { Clock } from '../lib/clock.ts';
@@ -44,6 +45,8 @@ export interface Standing {
   ): Promise<void>;
   /** What holds now, oldest first. */
   list(): Promise<readonly ShownYes[]>;
+  /** What holds the words, given in these conversations; how many. */
+  forget(chats: readonly string[], holds: Holds): Promise<number>;
   /** How many; `several`: the id is the beginning of several. */
   takeBack(typed: string): Promise<number | 'several'>;
 }
@@ -100,6 +103,7 @@ export function createStanding(deps: StandingDeps): Standing {
       audit.note({ kind: 'approval', fields: { ...fields, tool, session, isTainted } });
     },
     list: () => shownYeses(book, deps.days(), clock.now()),
+    forget: (chats, holds) => book.forget(chats, holds),
     takeBack: (typed) => takeBack(book, typed),
   };
 }

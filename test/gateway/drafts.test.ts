@@ -358,3 +358,15 @@ describe('letters that an owner always allows', () => {
     expect(labels).toEqual(['Send', 'Edit', 'Drop']);
   });
 });
+
+test('a letter that is over is forgotten with the words it holds, one that waits is not', async () => {
+  await using rig = await makeRig('always');
+  const holds = (text: string) => text.includes('zeppelin');
+  await rig.post(mail('anna@x.org', 'By zeppelin.'), { at: 1 });
+  expect(await rig.drafts.forget(['chat:1'], holds)).toBe(0);
+  await rig.press('Drop');
+  expect(await rig.drafts.forget(['chat:9'], holds)).toBe(0);
+  expect(await rig.drafts.forget(['chat:1'], holds)).toBe(1);
+  await rig.restart();
+  expect(await rig.drafts.forget(['chat:1'], holds)).toBe(0);
+});

@@ -120,6 +120,20 @@ describe('a call that is always allowed', () => {
   });
 });
 
+test('what an owner decided is forgotten with the words it holds, and what is open stays', async () => {
+  await using rig = await allowed('git pull zeppelin');
+  await rig.turns();
+  await rig.asks('open zeppelin', { turn: 2 });
+  const holds = (text: string) => text.includes('zeppelin');
+  expect(await rig.approvals.forget(['chat:9'], holds)).toBe(0);
+  expect(await rig.standing.forget(['chat:9'], holds)).toBe(0);
+  expect(await rig.approvals.forget(['chat:1'], () => false)).toBe(0);
+  expect(await rig.approvals.forget(['chat:1'], holds)).toBe(1);
+  expect(await rig.standing.forget(['chat:1'], holds)).toBe(1);
+  expect(await rig.allows('git pull zeppelin')).toBe(false);
+  expect(await rig.approvals.open()).toHaveLength(1);
+});
+
 describe('the third choice', () => {
   const labels = async (rig: Awaited<ReturnType<typeof makeApprovalsRig>>) =>
     (await rig.lastQuestion())?.choices?.map(({ label }) => label);

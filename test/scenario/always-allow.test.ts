@@ -163,6 +163,13 @@ describe('on the web page', () => {
     await ask('/new', /new conversation/);
     expect(await ask(run(call), /^Result: /)).toContain('from-the-panel');
   }, 60_000);
+
+  it('what is forgotten is asked about again', async () => {
+    await ask('/forget from-the-panel', /from-the-panel/);
+    await press('Forget', /^Forgotten/);
+    await ask('/new', /new conversation/);
+    await isAsked({ argv: ['echo', 'from-the-panel'] });
+  }, 60_000);
 });
 
 type PageEvent = {
