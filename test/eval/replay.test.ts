@@ -228,6 +228,10 @@ describe('replay', () => {
     expect(now?.body['temperature']).toBe(0.7);
     await rig.cli(...last, '--config', 'today');
     expect(asked()?.body['temperature']).toBe(0.2);
+    // Nothing is asked where the models say what they said then, whatever the settings.
+    const free = await rig.cli(...last, '--recorded', '--config', 'today');
+    expect(free.stdout).toMatch(/the same\n[\s\S]*\+ temperature: 0\.2/);
+    expect(requests).toEqual([]);
 
     const file = join(rig.home.root, 'SOUL.md');
     await writeFile(file, 'Speak like a poet.');

@@ -101,10 +101,11 @@ test('what was torn by a kill or deleted by another process is written again', a
 test('a file that grows beyond its bound loses its older half, and never what is asked with now', async () => {
   const { path, ask, settled, read } = await createShelf(8000);
   for (let day = 1; day <= 30; day += 1) {
-    ask(`day ${day} ${'x'.repeat(500)}`, `${day}`);
+    ask(`day ${day} hunter2 ${'x'.repeat(500)}`, `${day}`);
     await settled();
     expect((await read(`${day}`))?.lost).toEqual([]);
     expect((await stat(path)).size).toBeLessThanOrEqual(8000);
+    expect(await readFile(path, 'utf8')).not.toContain('hunter2');
   }
   expect((await read('29'))?.lost).toEqual([]);
   expect(await read('1')).toBeUndefined();
@@ -151,9 +152,13 @@ test('it goes with the conversation that names it, and what is still named stays
   await said(BERT, 'gone');
   await clock.advance(10 * DAY_MS);
   await said(ANNA, 'new');
+  // A turn that runs may come to name it.
+  ask('what nobody named yet', 'young');
+  await settled();
   const care = createSessionMaintenance({ folder, workspace: await temporaryFolder(), clock });
   await care.purge({ olderThanMs: 5 * DAY_MS });
   expect((await read('new'))?.lost).toEqual([]);
+  expect((await read('young'))?.lost).toEqual([]);
   expect([await read('old'), (await readAsked(folder, ANNA)).has('p-old')]).toEqual([
     undefined,
     false,
