@@ -1,13 +1,9 @@
 // The gateway as a running thing: starts channels and work, applies changed configurations, and
 // stops in order: take no more in, let running turns finish, deliver, close.
 
-import { rm } from 'node:fs/promises';
 import type { MessageBus } from '../bus/bus.ts';
-import { configuredAccount, configuredAccounts, createAccount } from '../channels/accounts.ts';
 import type { LoginOptions, LoginStep } from '../channels/channel.ts';
 import type { Door } from '../channels/door.ts';
-import { CHANNELS } from '../channels/index.ts';
-import { type AccountName, accountName, accountOf } from '../core/account.ts';
 import { type ChannelName, channelName, chatId, DEFAULT_ACCOUNT } from '../core/ids.ts';
 import type { ChatRef } from '../core/message.ts';
 import type { Dispatcher } from '../gateway/dispatcher.ts';
@@ -17,8 +13,6 @@ import type { People } from '../gateway/people.ts';
 import type { Questions } from '../gateway/questions.ts';
 import { aborted } from '../lib/aborted.ts';
 import type { Clock } from '../lib/clock.ts';
-import { writeAtomic } from '../lib/files.ts';
-import { createLanes } from '../lib/lanes.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Permits } from '../lib/permits.ts';
 import { supervise } from '../lib/supervise.ts';
@@ -27,13 +21,15 @@ import type { MediaReader } from '../media/reader.ts';
 import type { StateStore } from '../store/store.ts';
 import type { Measuring } from './build-telemetry.ts';
 import type { Tooling, ToolingReport } from './build-tool-servers.ts';
-import { channelReports, reportLine } from './channel-reports.ts';
+import { reportLine } from './channel-reports.ts';
+import { ConfiguredChannels } from './configured-channels.ts';
 import type { Doors } from './doors.ts';
 import type { ChannelReport, Gateway, GatewayOptions } from './gateway.ts';
 import type { LiveConfig } from './live-config.ts';
 import type { Models } from './models.ts';
 import { programVersion } from './package-files.ts';
 import { followConfig } from './reload.ts';
+import { announceGateway } from './running-gateway.ts';
 import { type HttpParts, loginLink, type ServedHttp, serveHttp } from './serve-http.ts';
 import { keepTidy } from './upkeep.ts';
 
@@ -78,14 +74,14 @@ export class GatewayService implements Gateway {
   readonly #parts: GatewayParts;
   readonly #options: GatewayOptions;
   readonly #resources: AsyncDisposableStack;
-  /** Two who restart a channel at once must not both start it. */
-  readonly #restarts = createLanes();
+  readonly #channels: ConfiguredChannels;
   #served: ServedHttp | undefined;
 
   constructor(parts: GatewayParts, options: GatewayOptions, resources: AsyncDisposableStack) {
     this.#parts = parts;
     this.#options = options;
     this.#resources = resources;
+    this.#channels = new ConfiguredChannels(parts, options.channels);
   }
 
   get address(): string | undefined {
@@ -125,14 +121,12 @@ export class GatewayService implements Gateway {
       this.#served = await serveHttp(this, this.#parts, this.#options.home);
       this.#resources.use(this.#served.server);
     }
-    const { runtime } = this.#options.home;
-    const self = { pid: process.pid, address: this.address, startedAt: Date.now() };
-    await writeAtomic(runtime, JSON.stringify(self));
-    this.#resources.defer(() => rm(runtime, { force: true }));
+    const self = { address: this.address, startedAt: Date.now() };
+    this.#resources.defer(await announceGateway(this.#options.home, self));
   }
 
   channels(): readonly ChannelReport[] {
-    return channelReports(this.#parts.live.config.channels, this.#parts.manager);
+    return this.#channels.reports();
   }
 
   login(
@@ -140,7 +134,7 @@ export class GatewayService implements Gateway {
     options: LoginOptions,
     signal: AbortSignal,
   ): AsyncIterable<LoginStep> | undefined {
-    return this.#parts.manager.channel(accountName(accountOf(name)))?.login?.begin(options, signal);
+    return this.#channels.login(name, options, signal);
   }
 
   channelLines(): readonly string[] {
@@ -159,7 +153,7 @@ export class GatewayService implements Gateway {
     const { log, manager } = this.#parts;
     const stopping = new AbortController();
     const whole = AbortSignal.any([signal, stopping.signal]);
-    await this.startChannels();
+    await this.#startChannels();
     log.info('gateway started', { model: this.model, address: this.address });
     this.#audit('started');
     const kept = (name: string, run: (runSignal: AbortSignal) => Promise<void>) =>
@@ -192,35 +186,14 @@ export class GatewayService implements Gateway {
     this.#parts.measuring.audit.note({ kind: 'gateway', fields });
   }
 
-  async startChannels(): Promise<void> {
+  async #startChannels(): Promise<void> {
     const { doors, manager } = this.#parts;
     await Promise.all([manager.start(doors.web), manager.start(doors.terminal)]);
-    const accounts = configuredAccounts(this.#parts.live.config.channels);
-    for (const { name } of accounts) await this.restartChannel(name);
+    await this.#channels.startAll();
   }
 
-  /** Brings one account to what the configuration in force says. */
   restartChannel(name: string): Promise<boolean> {
-    return this.#restarts.run(name, () => this.#restart(accountName(accountOf(name))));
-  }
-
-  async #restart(name: AccountName): Promise<boolean> {
-    const { live, manager, clock } = this.#parts;
-    const { channels } = this.#options;
-    const found = configuredAccount(name, live.config.channels);
-    if (found === undefined) {
-      // One of our own doors is nobody's to stop.
-      if (CHANNELS.some((each) => each.name === accountOf(name).channel)) await manager.stop(name);
-      return false;
-    }
-    const isWanted = channels === 'all' || channels.includes(found.definition.name);
-    if (!isWanted || !found.isEnabled) {
-      await manager.stop(name);
-      return false;
-    }
-    const current = () => live.config.channels;
-    await manager.start(await createAccount(found, { clock, random: Math.random, current }));
-    return true;
+    return this.#channels.restart(name);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

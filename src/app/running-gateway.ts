@@ -1,9 +1,10 @@
 // The gateway that runs in a home, as other processes find it: what it wrote of itself, believed
-// only while its process lives.
+// only while that very process lives, and only in that very home.
 
-import { readFile } from 'node:fs/promises';
+import { readFile, realpath, rm } from 'node:fs/promises';
 import { z } from 'zod';
 import { parseJson } from '../core/fields.ts';
+import { writeAtomic } from '../lib/files.ts';
 import type { Home } from './home.ts';
 
 const PROBE_TIMEOUT_MS = 3000;
@@ -12,6 +13,10 @@ const runtimeSchema = z.object({
   pid: z.int().positive(),
   address: z.string().optional(),
   startedAt: z.number(),
+  /** The process beyond its number, which another may have after a restart or in another container. */
+  born: z.string().optional(),
+  /** A copy of a home is another home. */
+  root: z.string().optional(),
 });
 
 export type RunningGateway = {
@@ -22,12 +27,26 @@ export type RunningGateway = {
   readonly startedAt: number;
 };
 
+/** Tells the processes of this home where the gateway is. Resolves with what takes it back. */
+export async function announceGateway(
+  home: Home,
+  { address, startedAt }: Omit<RunningGateway, 'pid'>,
+): Promise<() => Promise<void>> {
+  const { pid } = process;
+  const born = await birthOf(pid);
+  const self = { pid, address, startedAt, born, root: await realpath(home.root) };
+  await writeAtomic(home.runtime, JSON.stringify(self));
+  return () => rm(home.runtime, { force: true });
+}
+
 export async function findRunningGateway(home: Home): Promise<RunningGateway | undefined> {
   const text = await readFile(home.runtime, 'utf8').catch(() => undefined);
   if (text === undefined) return undefined;
   const parsed = runtimeSchema.safeParse(parseJson(text));
   if (!parsed.success || !isAlive(parsed.data.pid)) return undefined;
-  const { pid, address, startedAt } = parsed.data;
+  const { pid, address, startedAt, born, root } = parsed.data;
+  if (root !== undefined && root !== (await realpath(home.root))) return undefined;
+  if (born !== undefined && born !== ((await birthOf(pid)) ?? born)) return undefined;
   return { pid, address, startedAt };
 }
 
@@ -67,6 +86,18 @@ export function tellGateway(
     body: JSON.stringify(body),
     signal,
   });
+}
+
+/** When the process began, by the kernel; undefined where the kernel does not say. proc(5), field 22 */
+async function birthOf(pid: number): Promise<string | undefined> {
+  try {
+    const boot = await readFile('/proc/sys/kernel/random/boot_id', 'utf8');
+    const stat = await readFile(`/proc/${pid}/stat`, 'utf8');
+    const ticks = stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19];
+    return ticks === undefined ? undefined : `${boot.trim()} ${ticks}`;
+  } catch {
+    return undefined;
+  }
 }
 
 function isAlive(pid: number): boolean {
