@@ -52,8 +52,10 @@ class ChainedFile implements AuditFile {
   }
 
   async enter(event: AuditEvent): Promise<void> {
+    // What is about to be done is not left to the next try: the file may be there again.
+    this.#stopWaiting();
     this.#add(event, true);
-    // While nothing can be written nobody waits for it.
+    // While nothing can be written this fails at once, and nobody waits for it.
     await this.#writing;
   }
 

@@ -154,6 +154,21 @@ describe('the audit file', () => {
     expect(await verifyAudit(path, state)).toMatchObject({ entries: 2 });
   });
 
+  it('holds a call before it begins as soon as it can be written again, with all that waited', async () => {
+    const path = join(await temporaryFolder(), 'audit.jsonl');
+    const clock = createMovableClock();
+    const state = createMemoryStore();
+    await using audit = openAuditFile({ path, state, clock, log: silentLogger });
+    await mkdir(path);
+    await audit.enter({ kind: 'tool_call', fields: { call: '1', status: 'begun' } });
+    audit.note({ kind: 'tool_call', fields: { call: '1', status: 'ok' } });
+    await rm(path, { recursive: true });
+    await audit.enter({ kind: 'tool_call', fields: { call: '2', status: 'begun' } });
+    // As a kill would leave it: no time went by, and nothing was closed.
+    expect(await verifyAudit(path, state)).toMatchObject({ kind: 'intact', entries: 3 });
+    expect(clock.pending).toBe(0);
+  });
+
   it('keeps what cannot be written and writes it once it can, each entry once', async () => {
     const path = join(await temporaryFolder(), 'audit.jsonl');
     const store = createMemoryStore();
