@@ -3,6 +3,7 @@
 
 import type { AddressInfo } from 'node:net';
 import { connect, createServer, type Server, type Socket } from 'node:net';
+import { freePorts } from './free-ports.ts';
 
 export type ProxyMode =
   | { readonly kind: 'pass' }
@@ -33,7 +34,9 @@ export async function startFaultProxy(target: {
   readonly port: number;
 }): Promise<FaultProxy> {
   const relay = new Relay(target.host ?? '127.0.0.1', target.port);
-  await relay.open(0);
+  // A port that nobody gets while the proxy refuses.
+  const [port = 0] = await freePorts(1);
+  await relay.open(port);
   return relay;
 }
 
