@@ -27,6 +27,8 @@ const PERSONAL = ['SOUL.md', 'IDENTITY.md', 'USER.md'];
 /** Full of the other program's tools, or done without being asked again. */
 const FOR_READING = ['AGENTS.md', 'TOOLS.md', 'HEARTBEAT.md', 'memory/HISTORY.md'];
 const MEMORIES = ['MEMORY.md', 'memory/MEMORY.md'];
+const READ_THEM =
+  'These files count as your own words from then on. Read them: what others said to the other program may stand in them.';
 const DAY = /^\d{4}-\d\d-\d\d\.md$/;
 
 /** What would be done; nothing is written. The same again once it is done: nothing. */
@@ -37,7 +39,8 @@ export async function planFiles(from: string, to: string, program: string): Prom
     ...(await days(from, to)),
     ...(await aside(from, to, FOR_READING)),
   ];
-  return { steps, left: await skills(from) };
+  const isTrusted = steps.some(({ how }) => how !== 'laid aside');
+  return { steps, left: [...(isTrusted ? [READ_THEM] : []), ...(await skills(from))] };
 }
 
 export async function carryOut(to: string, steps: readonly FileStep[]): Promise<void> {

@@ -150,7 +150,15 @@ describe('from nanobot for Python', () => {
     expect(mcpServers['files']).toMatchObject({ enabled: false, command: 'npx' });
     expect(await ours('SOUL.md')).toContain('I am kind.');
     expect(await ours('memory/MEMORY.md')).toBe('# Memory\n\n- Ann likes tea.\n');
-    for (const left of ['@bob', 'everybody', 'discord', 'dashscope', 'skills add', 'cron add']) {
+    for (const left of [
+      '@bob',
+      'everybody',
+      'discord',
+      'dashscope',
+      'skills add',
+      'cron add',
+      'Read them',
+    ]) {
       expect(said).toContain(left);
     }
     expect(said).not.toMatch(/-secret/);
