@@ -1,5 +1,5 @@
 // The messages one turn answers. Followers join in order; what is no question for the agent (a command,
-// a change of something answered before) ends the batch: what comes behind it must wait for its effect.
+// a change of something answered before, a report to somebody else) ends the batch: what comes behind it must wait for its effect.
 
 import type { QueuedMessage, Turn } from '../bus/bus.ts';
 import { withChanges } from '../core/change.ts';
@@ -7,6 +7,7 @@ import { parseCommand } from '../core/command.ts';
 import type { MessageId } from '../core/ids.ts';
 import { JOB_CHANNEL } from '../core/job.ts';
 import type { InboundMessage } from '../core/message.ts';
+import { personNames } from '../core/message-limits.ts';
 import { SUBAGENT_CHANNEL } from '../core/subagent.ts';
 import { WORKFLOW_CHANNEL } from '../core/workflow.ts';
 import { findCommand } from './commands.ts';
@@ -53,13 +54,19 @@ export class Batch {
 
   #add(arrived: readonly QueuedMessage[]): readonly QueuedMessage[] {
     const known = new Set([...this.#taken, ...arrived].map(({ message }) => message.id));
-    const end = arrived.findIndex(({ message }) => standsApart(message, known));
+    const names = new Set(this.#taken.flatMap(({ message }) => askersOf(message)));
+    const end = arrived.findIndex(
+      ({ message }) => standsApart(message, known) || isOfAnother(message, names),
+    );
     const joining = end === -1 ? arrived : arrived.slice(0, end);
     this.#taken.push(...joining);
     this.#held.push(...arrived.slice(joining.length));
     return joining;
   }
 }
+
+/** What the gateway does by itself, for no person. */
+const NOBODYS = 'nobody';
 
 /** Each run of a job is counted for itself, and each turn of a helper or a workflow has its result. */
 const APART: readonly string[] = [JOB_CHANNEL, SUBAGENT_CHANNEL, WORKFLOW_CHANNEL];
@@ -72,4 +79,16 @@ function standsApart(
   if (reaction !== undefined || announces !== undefined) return true;
   if (APART.includes(chat.channel)) return true;
   return findCommand(parseCommand(text)) !== undefined;
+}
+
+/** A helper reports to the turns of whoever had it started; in a group, others' turns run as well. */
+function isOfAnother(message: InboundMessage, names: ReadonlySet<string>): boolean {
+  const { sender } = message;
+  if (sender.kind !== 'system' || sender.source !== 'subagent') return false;
+  return !askersOf(message).some((name) => names.has(name));
+}
+
+/** The names of whoever is behind a message. */
+function askersOf({ sender, chat }: InboundMessage): readonly string[] {
+  return sender.kind === 'person' ? personNames({ sender, chat }) : (sender.paidBy ?? [NOBODYS]);
 }
