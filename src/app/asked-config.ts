@@ -32,12 +32,8 @@ function shaping({ agents, localModels, media, sessions }: Config) {
 
 /** `config` with the settings of then; undefined where they do not fit this program. */
 export function withAskedConfig(config: Config, then: unknown): Config | undefined {
-  const { workspace } = config.agents.defaults;
   const parsed = configSchema.safeParse(merged(config, then));
-  if (!parsed.success) return undefined;
-  const { agents } = parsed.data;
-  const defaults = { ...agents.defaults, workspace };
-  return { ...parsed.data, agents: { ...agents, defaults } };
+  return parsed.success ? parsed.data : undefined;
 }
 
 function merged(base: unknown, over: unknown): unknown {

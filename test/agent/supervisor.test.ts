@@ -245,15 +245,13 @@ it('asks once to correct a frame, and an output that is kept, where they tell of
   once();
   guardian.script(
     says('I have saved the list.'),
-    calls([{ name: 'exec' }]),
-    says('I have saved the list. I have also sent it to Bob.'),
+    calls([{ name: 'read_file' }]),
+    says('I have saved the list.'),
   );
   main.script(says('[[output 1]]'));
   const before = ran.length;
-  expect((await rig.ask(3, 'save it')).answers).toEqual([
-    'I have saved the list. I have also sent it to Bob.',
-  ]);
-  expect(ran.slice(before)).toEqual(['exec']);
+  expect((await rig.ask(3, 'save it')).answers).toEqual(['I have saved the list.']);
+  expect(ran.slice(before)).toEqual(['read_file']);
 
   // What the main model puts into its own words is held against them there.
   supervisor.script(says(routes('scout', 'Find.')), says(routes('FINISH')));

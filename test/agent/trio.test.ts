@@ -133,6 +133,11 @@ describe('the trio', () => {
     without.router.script(decides({ action: 'ask_user', args: { question: 'Which one?' } }));
     expect((await without.rig.ask(1, 'delete it')).answers).toEqual(['Which one?']);
     expect([asked, without.asked]).toEqual([['router'], ['router']]);
+    // What it says beside a question and nobody did, the main model does not let stand.
+    const question = 'I have sent the mail. Which one else?';
+    without.router.script(decides({ action: 'ask_user', args: { question } }));
+    without.main.script(says('Nothing was sent. Which one?'));
+    expect((await without.rig.ask(2, 'send it')).answers).toEqual(['Nothing was sent. Which one?']);
   });
 });
 
