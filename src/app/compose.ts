@@ -1,18 +1,12 @@
 // From configuration to a running object graph: the one place that creates services and knows which
 // implementation stands behind which contract.
 
-import { randomBytes } from 'node:crypto';
 import { createSideModel } from '../agent/side-model.ts';
 import type { AccountName } from '../core/account.ts';
 import { closeDecided } from '../gateway/decided-elsewhere.ts';
 import { createDispatcher, type DispatcherDeps } from '../gateway/dispatcher.ts';
-import { createGroupBuffer } from '../gateway/group-buffer.ts';
-import { createGroupIntake } from '../gateway/group-intake.ts';
 import { createJudge } from '../gateway/judge.ts';
-import { createKnock } from '../gateway/knock.ts';
 import { createChannelManager } from '../gateway/manager.ts';
-import { createOwnerNotices } from '../gateway/owner-notices.ts';
-import { createReceiver } from '../gateway/receive.ts';
 import { createSessionSettings } from '../gateway/session-settings.ts';
 import { withoutBlocked } from '../gateway/shut-out.ts';
 import { stopByButton } from '../gateway/stop-command.ts';
@@ -28,7 +22,6 @@ import { buildCommands } from './build-commands.ts';
 import { buildDecisions } from './build-decisions.ts';
 import { buildDoorWatch } from './build-door-watch.ts';
 import { buildExec } from './build-exec.ts';
-import { buildFairUse } from './build-fair-use.ts';
 import { openInboxes } from './build-inboxes.ts';
 import { sendableBytes } from './build-media.ts';
 import { buildMemory } from './build-memory.ts';
@@ -36,6 +29,7 @@ import { buildModels, type ModelCare } from './build-models.ts';
 import { buildModes } from './build-modes.ts';
 import { buildOwnTurns } from './build-own-turns.ts';
 import { buildPeople } from './build-people.ts';
+import { buildReceiving } from './build-receiving.ts';
 import { buildSkills } from './build-skills.ts';
 import { buildSpending } from './build-spending.ts';
 import { buildToolServers, toolingOf } from './build-tool-servers.ts';
@@ -124,7 +118,7 @@ async function build(
   const own = buildOwnTurns(owning, () => ({ people, deciding, automation }));
   const state = store.scope(PAIRING_SCOPE);
   const people = buildPeople(foundations);
-  const { pairing, persons, strangers, decisions } = people;
+  const { pairing, persons } = people;
   const turnDefaults = () => ({
     thinkingBudget: live.defaults.thinkingBudget,
     queueMode: live.config.queue.mode,
@@ -142,25 +136,17 @@ async function build(
   const isThere = (name: AccountName) => (manager.status(name)?.kind ?? 'stopped') !== 'stopped';
   const alert = createAlerts({ bus, ownerDoor, clock, log, isRunning });
   const tell = (text: string) => automation.tell(text);
-  const buffer = createGroupBuffer(store.scope('groups'), clock);
-  const groups = createGroupIntake({ buffer, tellOwner: tell });
   const decided = { ...foundations, people, judge, ownerDoor, agent, desk, side, remembering };
   const deciding = buildDecisions({ ...decided, manager: () => manager });
-  const { questions, approvals, origins, drafts, asks, mails, bridge } = deciding;
+  const { questions, approvals, origins, drafts, asks, mails } = deciding;
   const { ownerChat: reports } = deciding;
   const { startWorkflow, checkWorkflow } = own.workflows;
   const started = { startWorkflow, checkWorkflow };
   const automated = { ...foundations, people, judge, origins, agent, alert, ...started };
   const automation: Automation = buildAutomation({ ...automated, ownerChat: reports });
-  const announce = createOwnerNotices({ state, bus, questions, strangers, clock, ownerChat });
-  const codes = { strangers, now: () => clock.now(), randomBytes };
-  const knock = createKnock({ ...codes, bus, decisions, judge, announce, log });
-  const fairUse = buildFairUse(foundations, persons);
-  const receiver = createReceiver({
-    ...{ bus, pairing, commands, log, judge, groups, knock, fairUse, questions, bridge, drafts },
+  const { receiver, groupTalk } = buildReceiving({
+    ...{ ...foundations, people, judge, deciding, commands, ownerDoor, ownerChat, tell },
     arrived: (message) => doorWatch.arrived(message),
-    tellOwner: tell,
-    ownerWroteIn: ownerDoor.wroteIn,
     fetchAttachments: (message) => voice.begin(message),
   });
   const manager = createChannelManager({
@@ -211,7 +197,7 @@ async function build(
       people,
       stopIn: (chat) => stopByButton(chat, { ...commands, routes: people.routes, clock }),
       doors: createDoors(clock, () => live.config.media.maxFileBytes),
-      groupTalk: buffer,
+      groupTalk,
       questions,
       tooling: toolingOf(toolServers, agent.missingTools, (text) => live.redact(text)),
       background: [

@@ -1,0 +1,55 @@
+// Builds the way in: the gate with what stands at it for groups, strangers and people who write much.
+
+import { randomBytes } from 'node:crypto';
+import type { CommandDeps } from '../gateway/command.ts';
+import { createGroupBuffer, type GroupBuffer } from '../gateway/group-buffer.ts';
+import { createGroupIntake } from '../gateway/group-intake.ts';
+import type { Judge } from '../gateway/judge.ts';
+import { createKnock } from '../gateway/knock.ts';
+import { createOwnerNotices, type OwnerNoticesDeps } from '../gateway/owner-notices.ts';
+import type { People } from '../gateway/people.ts';
+import { createReceiver, type ReceiveDeps, type Receiver } from '../gateway/receive.ts';
+import type { Deciding } from './build-decisions.ts';
+import { buildFairUse } from './build-fair-use.ts';
+import type { Foundations } from './foundations.ts';
+import type { OwnerDoor } from './owner-door.ts';
+import { PAIRING_SCOPE } from './state.ts';
+
+export type ReceivingParts = Foundations &
+  Pick<ReceiveDeps, 'arrived' | 'fetchAttachments'> &
+  Pick<OwnerNoticesDeps, 'ownerChat'> & {
+    readonly people: People;
+    readonly judge: Judge;
+    readonly deciding: Pick<Deciding, 'questions' | 'bridge' | 'drafts'>;
+    readonly commands: CommandDeps;
+    readonly ownerDoor: Pick<OwnerDoor, 'wroteIn'>;
+    /** Tells an owner. */
+    tell(text: string): void;
+  };
+
+export type BuiltReceiving = {
+  readonly receiver: Receiver;
+  /** What was said in groups, not to us. */
+  readonly groupTalk: GroupBuffer;
+};
+
+export function buildReceiving(parts: ReceivingParts): BuiltReceiving {
+  const { store, bus, clock, log, people, judge, deciding, commands, ownerChat, tell } = parts;
+  const { pairing, persons, strangers, decisions } = people;
+  const { questions, bridge, drafts } = deciding;
+  const state = store.scope(PAIRING_SCOPE);
+  const groupTalk = createGroupBuffer(store.scope('groups'), clock);
+  const announce = createOwnerNotices({ state, bus, questions, strangers, clock, ownerChat });
+  const codes = { strangers, now: () => clock.now(), randomBytes };
+  const receiver = createReceiver({
+    ...{ bus, pairing, commands, log, judge, questions, bridge, drafts },
+    groups: createGroupIntake({ buffer: groupTalk, tellOwner: tell }),
+    knock: createKnock({ ...codes, bus, decisions, judge, announce, log }),
+    fairUse: buildFairUse(parts, persons),
+    arrived: parts.arrived,
+    tellOwner: tell,
+    ownerWroteIn: parts.ownerDoor.wroteIn,
+    fetchAttachments: parts.fetchAttachments,
+  });
+  return { receiver, groupTalk };
+}
