@@ -58,7 +58,8 @@ function personAsker({ env }: Terminal): Asker {
     },
     async secret(question) {
       const { message } = question;
-      return answered(await prompts.password({ message, validate: validator(question) })).trim();
+      const answer = await prompts.password({ message, validate: validator(question) });
+      return (answered(answer) ?? '').trim();
     },
     async choose(message, choices, otherwise) {
       const options = choices.map(({ value, label, hint }) => ({

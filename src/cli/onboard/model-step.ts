@@ -16,6 +16,7 @@ import type { Asker } from './asker.ts';
 import { currentConfig, type Settings, save, tryOut } from './draft.ts';
 
 const PROOF_TIMEOUT_MS = 60_000;
+const LOCAL = 'local/';
 
 export type ModelFlags = {
   readonly model?: string;
@@ -71,12 +72,14 @@ async function select(terminal: Terminal, asker: Asker, flags: ModelFlags): Prom
     ...(configured === '' ? [] : [{ value: 'configured', label: `${configured} (configured)` }]),
     ...found.map((one, index) => ({ value: `found ${index}`, ...describe(one) })),
     { value: 'key', label: 'Another provider, with an API key' },
+    { value: 'server', label: 'A server with an address of its own', hint: 'OpenAI dialect' },
     { value: 'demo', label: 'None for now', hint: 'a demo answers' },
   ];
   const answer = await asker.choose('Which model should answer?', choices, choices[0]?.value ?? '');
   if (answer === 'demo') return 'demo';
   if (answer === 'configured') return modelSetting(configured);
   if (answer === 'key') return asker.interactive ? withKey(asker) : 'demo';
+  if (answer === 'server') return withServer(asker);
   const chosen = found[Number(answer.slice('found '.length))];
   return chosen === undefined ? 'demo' : withFound(asker, chosen);
 }
@@ -104,6 +107,30 @@ async function withKey(asker: Asker): Promise<Selection> {
   const apiKey = await asker.secret({ message: 'The API key', flag: '--api-key' });
   const model = await askModel(asker, defaultModel(vendor));
   return { ...modelSetting(model), [`providers.${vendor}.apiKey`]: apiKey };
+}
+
+/** vLLM, LiteLLM, llama.cpp and others, here or on another machine. */
+async function withServer(asker: Asker): Promise<Selection> {
+  const apiBase = await asker.text({
+    message: 'Its address, e.g. http://192.168.1.5:8000/v1',
+    flag: '--api-base',
+    check: (text) =>
+      /^https?:\/\/[^\s/]/.test(text) ? undefined : 'Begin with http:// or https://',
+  });
+  const model = await asker.text({
+    message: 'Which model, as the server calls it?',
+    flag: '--model',
+  });
+  const apiKey = await asker.secret({
+    message: 'Its API key (empty: it asks for none)',
+    flag: '--api-key',
+    optional: true,
+  });
+  return {
+    ...modelSetting(model.startsWith(LOCAL) ? model : `${LOCAL}${model}`),
+    'providers.local.apiBase': apiBase,
+    ...(apiKey === '' ? {} : { 'providers.local.apiKey': apiKey }),
+  };
 }
 
 async function withFound(asker: Asker, found: FoundModel): Promise<Selection> {

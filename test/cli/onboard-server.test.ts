@@ -1,0 +1,36 @@
+// Onboarding of a model server with an address of its own, as the person at the keyboard answers it.
+
+import { expect, test } from 'vitest';
+import { loadConfig } from '../../src/app/config.ts';
+import { homeOf } from '../../src/app/home.ts';
+import type { Asker } from '../../src/cli/onboard/asker.ts';
+import { setUpModel } from '../../src/cli/onboard/model-step.ts';
+import { createTerminal } from '../../src/cli/terminal.ts';
+import { say, startLlmServer } from '../support/llm-server.ts';
+import { temporaryHome } from './run-nanobot.ts';
+
+test('is proved with its address, model and key before it is saved', async () => {
+  await using server = await startLlmServer({ apiKey: 'right', models: ['qwen3'] });
+  await using home = await temporaryHome();
+  await home.writeConfig({ version: 1 });
+  server.respond(() => say('ready'));
+  const keys = ['wrong', 'right'];
+  const warnings: string[] = [];
+  const asker: Asker = {
+    interactive: true,
+    text: async ({ flag }) => (flag === '--api-base' ? server.openaiBase : 'qwen3'),
+    secret: async () => keys.shift() ?? '',
+    choose: async (_message, choices, otherwise) =>
+      choices.find(({ value }) => value === 'server')?.value ?? otherwise,
+    confirm: async (_message, otherwise) => otherwise,
+    during: (_message, work) => work(),
+    say: () => {},
+    warn: (text) => void warnings.push(text),
+  };
+  const homeFiles = homeOf({ NANOBOT_HOME: home.path });
+  await setUpModel({ ...createTerminal(process), env: {}, home: homeFiles }, asker, {});
+  expect(warnings).toHaveLength(1);
+  const { agents, providers } = (await loadConfig(homeFiles, {})).config;
+  expect(agents.defaults.model).toBe('local/qwen3');
+  expect(providers.local).toEqual({ apiKey: 'right', apiBase: server.openaiBase });
+});
