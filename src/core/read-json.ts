@@ -1,5 +1,5 @@
-// JSON that a model wrote, read so that it can be written again: what is nested thousands deep can be
-// read, but to write it overflows the stack, and it would stand in its conversation for good.
+// JSON that a model or a tool wrote, read so that it can be written again: what is nested thousands
+// deep can be read, but to write it overflows the stack, and it would stand in its conversation for good.
 
 /** Far deeper than what any tool asks for, as levels of lists and objects. */
 const MAX_DEPTH = 200;

@@ -4,6 +4,7 @@
 import { canonicalJson } from './canonical-json.ts';
 import type { JsonObject, JsonValue } from './config-json.ts';
 import { headOf } from './cut.ts';
+import { readJson } from './read-json.ts';
 import type { Step } from './workflow-definition.ts';
 import type { Cast, Spent, StepResult } from './workflow-result.ts';
 
@@ -220,12 +221,9 @@ const charged = (state: WorkflowState, spent: Spent = { tokens: 0, micros: 0 }):
 const spelled = (value: JsonValue | undefined) =>
   value === undefined ? undefined : canonicalJson(JSON.stringify(value));
 
-/** `json` where the text is an object or a list. */
+/** `json` where the text is an object or a list that can be stored again. */
 function toolValue(text: string): JsonObject {
   if (!/^\s*[[{]/.test(text)) return { text };
-  try {
-    return { text, json: JSON.parse(text) };
-  } catch {
-    return { text };
-  }
+  const read = readJson(text);
+  return read.kind === 'parsed' ? { text, json: read.value as JsonValue } : { text };
 }

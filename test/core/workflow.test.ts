@@ -229,6 +229,9 @@ describe('a state', () => {
       updated(begin(newState({}, false), false), a, text(said)).values['a'];
     expect(read('{"n":1}')).toEqual({ text: '{"n":1}', json: { n: 1 } });
     expect(read('[not json')).toEqual({ text: '[not json' });
+    // To store a thing nested like this would overflow the stack.
+    const deep = `${'['.repeat(20_000)}${']'.repeat(20_000)}`;
+    expect(read(deep)).toEqual({ text: deep });
   });
 });
 
