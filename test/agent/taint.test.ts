@@ -34,6 +34,26 @@ function tools() {
 const fetchPage = calls([{ name: 'page', input: { url: 'https://evil.test/' } }]);
 const runIt = calls([{ name: 'run', input: { command: 'x' } }]);
 
+describe('a yes for longer than once', () => {
+  it('can be asked for what no words of others are in reach of, or what they can make nothing of', async () => {
+    const { tools: set } = tools();
+    const held = {
+      ...{ name: 'held', access: 'execute' as const, run: async () => 'done' },
+      standing: () => ({ pattern: 'as it is', evenTainted: true }),
+    };
+    const rig = await createRig({ tools: [...set, held] });
+    const both = calls([{ name: 'run', input: { b: 1, a: 2 } }, { name: 'held' }]);
+    rig.model.script(both, fetchPage, both, says('Done.'));
+    await rig.run(rig.inputOf(1, ['go'], { rights: { ...ALL_RIGHTS, execute: 'ask' } }));
+    expect(rig.asked.map(({ tool, isTainted, pattern }) => [tool, isTainted, pattern])).toEqual([
+      ['run', false, '{"a":2,"b":1}'],
+      ['held', false, 'as it is'],
+      ['run', true, undefined],
+      ['held', true, 'as it is'],
+    ]);
+  });
+});
+
 describe('a turn that read a page', () => {
   it('has the page marked as words of others, and asks before what it did freely until then', async () => {
     const { ran, tools: set } = tools();

@@ -214,6 +214,32 @@ describe('a program that is over', () => {
   });
 });
 
+test('is the same for a standing yes only with the same words, folder, time and confinement', async () => {
+  const terms = async (config: object, input: object = { argv: ['git', 'pull'] }) => {
+    const bound = (await setUp(config)).toolbox.bind('exec', JSON.stringify(input));
+    return bound.kind === 'ready' ? bound.standing?.() : undefined;
+  };
+  const plain = await terms({});
+  expect(plain?.evenTainted).toBe(true);
+  expect(await terms({}, { argv: ['git', 'pull'], cwd: '.', timeout_secs: 60 })).toEqual(plain);
+  const others = [
+    await terms({}, { argv: ['git', 'pull', '-f'] }),
+    await terms({}, { argv: ['pull', 'git'] }),
+    await terms({}, { script: 'git pull' }),
+    await terms({}, { argv: ['git', 'pull'], cwd: 'notes' }),
+    await terms({}, { argv: ['git', 'pull'], timeout_secs: 61 }),
+    await terms({ network: 'on' }),
+    await terms({ sandbox: 'off' }),
+    await terms({ env: ['LANG'] }),
+  ];
+  const patterns = [plain, ...others].map((each) => each?.pattern);
+  expect(new Set(patterns).size).toBe(patterns.length);
+  expect(others.map((each) => each?.evenTainted)).toEqual([
+    ...Array.from({ length: 5 }, () => true),
+    ...[false, false, true],
+  ]);
+});
+
 describe('what an owner allowed', () => {
   test('is shown with the file that runs, and refused where that is another one', async () => {
     const { call, seal, workspace } = await setUp();
