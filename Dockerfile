@@ -28,5 +28,5 @@ EXPOSE 18790
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=30s --timeout=5s --start-period=15s --retries=3 \
   CMD ["node", "-e", "fetch('http://127.0.0.1:18790/healthz').then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
-ENTRYPOINT ["node", "--max-semi-space-size=1", "--optimize-for-size", "--heap-growing-percent=20", "bin/nanobot.js"]
+ENTRYPOINT ["node", "--max-semi-space-size=4", "--heap-growing-percent=50", "--memory-saver-mode", "bin/nanobot.js"]
 CMD ["gateway"]
