@@ -80,16 +80,19 @@ export interface ChannelHost {
   readonly log: Logger;
 }
 
+export type DraftOptions = {
+  readonly replyTo?: MessageId;
+  /** Where the platform can tell, a draft placed again under its name is the one that stands there. */
+  readonly name?: string;
+  readonly signal: AbortSignal;
+};
+
 /** The platform lets us replace a text we sent: answers stream as a draft. */
 export interface Editing {
   /** Shortest time between two edits of one chat, milliseconds. */
   readonly minIntervalMs: number;
   /** Shows the first draft. @throws DeliveryError */
-  place(
-    chat: ChatRef,
-    markdown: string,
-    options: { readonly replyTo?: MessageId; readonly signal: AbortSignal },
-  ): Promise<NativeId>;
+  place(chat: ChatRef, markdown: string, options: DraftOptions): Promise<NativeId>;
   /** Replaces the draft; a text too long for one message shows its beginning. @throws DeliveryError */
   edit(chat: ChatRef, draft: NativeId, markdown: string, signal: AbortSignal): Promise<void>;
   /** Takes a draft away that will get no final text. @throws DeliveryError */

@@ -184,7 +184,7 @@ class LiveTurn {
     // A turn that is tried again after a crash goes on in the draft it had.
     this.#draftId ??= await this.#deps.bus.draft(turnId);
     if (this.#draftId !== undefined) return editing.edit(chat, this.#draftId, text, signal);
-    const options = { signal, ...(replyTo === undefined ? {} : { replyTo }) };
+    const options = { signal, name: turnId, ...(replyTo === undefined ? {} : { replyTo }) };
     this.#draft = { ...this.#draft, isPlaced: true };
     this.#draftId = await editing.place(chat, text, options);
     await this.#deps.bus.recordDraft(turnId, chat, this.#draftId);

@@ -146,6 +146,17 @@ function editingContract(startRig: () => Promise<ChannelRig>) {
     expect(await rig.personSees()).toEqual(['The beginning of an answer.']);
   });
 
+  test('a draft placed again under its name is the one that stands there', async (context) => {
+    await using rig = await startRig();
+    const { editing, onUnknown } = rig.channel;
+    if (editing === undefined) return context.skip('this channel cannot edit');
+    if (onUnknown !== 'idempotent') return context.skip('the platform cannot tell');
+    const named = { name: 'turn#7', signal: AbortSignal.timeout(LONG_WAIT_MS) };
+    const draft = await editing.place(rig.chat, 'The beginning', named);
+    expect(await editing.place(rig.chat, 'The beginning', named)).toBe(draft);
+    expect(await rig.personSees()).toEqual(['The beginning']);
+  });
+
   test('a draft can be taken away', async (context) => {
     await using rig = await startRig();
     const { editing } = rig.channel;

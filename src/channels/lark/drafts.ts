@@ -9,7 +9,7 @@ import type { Editing } from '../channel.ts';
 import { TEXT_UNITS } from './cards.ts';
 import { isCardRefused, isGone, toDeliveryError } from './failures.ts';
 import type { Target } from './messages.ts';
-import { asCard, type PartsDeps, sendCard } from './parts.ts';
+import { asCard, type PartsDeps, sendCard, uuidOf } from './parts.ts';
 
 /** Lark takes five changes of one message a second, all apps of a group together. */
 const MIN_EDIT_INTERVAL_MS = 1000;
@@ -27,10 +27,11 @@ export function createDrafts({ messages, log, targetOf }: DraftDeps): Editing {
 
   return {
     minIntervalMs: MIN_EDIT_INTERVAL_MS,
-    async place(chat, markdown, { replyTo, signal }) {
+    async place(chat, markdown, { replyTo, name, signal }) {
       try {
         const target = await targetOf(chat, replyTo);
-        return await sendCard(target, beginning(markdown), undefined, signal, { messages, log });
+        const uuid = name === undefined ? undefined : uuidOf(`${name}#draft`);
+        return await sendCard(target, beginning(markdown), uuid, signal, { messages, log });
       } catch (error) {
         throw toDeliveryError(error, false);
       }

@@ -5,7 +5,7 @@ import { createHash } from 'node:crypto';
 import type { Receipt, SendContext } from '../../bus/bus.ts';
 import type { OutboundAttachment } from '../../core/attachment.ts';
 import { BACKOFF, DeliveryError } from '../../core/errors.ts';
-import type { MessageId, NativeId } from '../../core/ids.ts';
+import type { NativeId } from '../../core/ids.ts';
 import { splitForLark } from '../../core/markup-lark.ts';
 import type { Run } from '../../core/markup-writer.ts';
 import type { Choice, OutboundMessage } from '../../core/message.ts';
@@ -85,7 +85,7 @@ async function sendPost(post: Post, place: Place, deps: PartsDeps): Promise<Nati
   const { signal } = context;
   const to =
     index === 0 || target.chat.thread !== undefined ? target : { ...target, answering: undefined };
-  const uuid = uuidOf(message.id, index);
+  const uuid = uuidOf(`${message.id}#${index}`);
   try {
     if (post.kind === 'file') {
       const body = await deps.uploads.upload(post.file, signal);
@@ -168,8 +168,8 @@ export async function asCard<T>(
 }
 
 /** At most 50 characters (im-v1/message/create, `uuid`). */
-const uuidOf = (id: MessageId, part: number) =>
-  createHash('sha256').update(`${id}#${part}`).digest('hex').slice(0, 50);
+export const uuidOf = (name: string) =>
+  createHash('sha256').update(name).digest('hex').slice(0, 50);
 
 async function pause(signal: AbortSignal, clock: Clock): Promise<void> {
   await clock.sleep(PART_PAUSE_MS, signal).catch(() => undefined);

@@ -69,11 +69,11 @@ export function createEdits(deps: EditsDeps): Edits {
   return {
     minIntervalMs: MIN_EDIT_INTERVAL_MS,
 
-    async place({ chat }, markdown, { signal }) {
+    async place({ chat }, markdown, { name = `${clock.now()} ${deps.random()}`, signal }) {
       const jid = await deps.admit(chat);
       await transmitter.ready(signal);
       const rows = await pacer.admit(paced(chat), signal, noNotice);
-      const id = sentId(`draft of ${chat}`, `${clock.now()} ${deps.random()}`);
+      const id = sentId(`draft of ${chat}`, name);
       const content = textContent(beginning(markdown));
       await transmitter.send({ id, chat, jid, content, rows }, signal);
       return nativeId(id);
