@@ -8,7 +8,7 @@ import {
   type SummaryAsk,
   type SummaryOutcome,
   summaryPrompt,
-} from '../core/mail-summary.ts';
+} from '../core/mail/summary.ts';
 import { newBoundary } from '../lib/boundary.ts';
 import type { SideModel } from './side-model.ts';
 import { SpendingRefusedError } from './spending.ts';

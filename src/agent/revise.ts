@@ -3,7 +3,7 @@
 
 import type { TurnOutcome } from '../core/event.ts';
 import type { MessageId, SessionKey, TurnId } from '../core/ids.ts';
-import type { RestorePoint } from '../core/session-restore.ts';
+import type { RestorePoint } from '../core/session/restore.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { SessionStore } from '../sessions/store.ts';
 

@@ -2,7 +2,7 @@
 // own work in passing. Nothing of this is recorded, and switched off it costs nothing.
 
 import { type Drift, driftOf, LOOPING, readAnswer } from '../core/anti-drift.ts';
-import type { AntiDriftConfig } from '../core/config-steadiness.ts';
+import type { AntiDriftConfig } from '../core/config/steadiness.ts';
 import { ownWords } from '../core/context-pack.ts';
 import { fadedTurns } from '../core/gradient.ts';
 import { groundingNote, isGroundingDue, toolsInPhase } from '../core/grounding.ts';

@@ -4,7 +4,7 @@
 import { randomBytes } from 'node:crypto';
 import type { PromptSources } from '../agent/prompt-sources.ts';
 import type { SpendingGuard } from '../agent/spending.ts';
-import type { ConfigOverrides } from '../core/config-check.ts';
+import type { ConfigOverrides } from '../core/config/check.ts';
 import type { Environment } from '../core/environment.ts';
 import { messageId, type SessionKey } from '../core/ids.ts';
 import { chatRefOf, type InboundMessage } from '../core/message.ts';

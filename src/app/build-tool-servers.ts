@@ -3,7 +3,7 @@
 
 import { homedir } from 'node:os';
 import { resolve } from 'node:path';
-import type { ToolServerConfig } from '../core/config-mcp.ts';
+import type { ToolServerConfig } from '../core/config/mcp.ts';
 import type { Environment } from '../core/environment.ts';
 import { createToolServers } from '../mcp/index.ts';
 import type { ToolServerReport, ToolServers } from '../mcp/mcp.ts';

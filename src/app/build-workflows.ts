@@ -17,7 +17,7 @@ import { checkTyped } from '../automation/workflow-wish.ts';
 import type { SessionKey } from '../core/ids.ts';
 import { jobChat } from '../core/job.ts';
 import { OWNER_TURN } from '../core/notes.ts';
-import { namedAs } from '../core/workflow-inputs.ts';
+import { namedAs } from '../core/workflow/inputs.ts';
 import { APPROVALS_SCOPE, ApprovalBook } from '../gateway/approval-book.ts';
 import { createDispatcher, type Dispatcher, type DispatcherDeps } from '../gateway/dispatcher.ts';
 import type { Origins } from '../gateway/origins.ts';

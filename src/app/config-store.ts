@@ -2,10 +2,10 @@
 // Also keeps the copies a person can go back to.
 
 import { mkdir, readFile } from 'node:fs/promises';
+import { configError, contentProblems } from '../core/config/check.ts';
+import { type JsonObject, readJson } from '../core/config/json.ts';
+import { migrateConfig } from '../core/config/migration.ts';
 import { CONFIG_VERSION } from '../core/config.ts';
-import { configError, contentProblems } from '../core/config-check.ts';
-import { type JsonObject, readJson } from '../core/config-json.ts';
-import { migrateConfig } from '../core/config-migration.ts';
 import type { Environment } from '../core/environment.ts';
 import type { ConfigProblem } from '../core/errors.ts';
 import { writeAtomic } from '../lib/files.ts';

@@ -2,7 +2,7 @@
 // the old configuration in force and says so; who applies a change is the caller.
 
 import { stat } from 'node:fs/promises';
-import { type ConfigChange, configChange, isUnchanged } from '../core/config-diff.ts';
+import { type ConfigChange, configChange, isUnchanged } from '../core/config/diff.ts';
 import type { Environment } from '../core/environment.ts';
 import { ConfigError } from '../core/errors.ts';
 import type { Clock } from '../lib/clock.ts';

@@ -4,10 +4,10 @@
 import { readFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { resolve } from 'node:path';
+import { type CheckedConfig, type ConfigOverrides, checkConfig } from '../core/config/check.ts';
+import { type JsonObject, readJson } from '../core/config/json.ts';
 import type { Config } from '../core/config.ts';
 import { CONFIG_VERSION } from '../core/config.ts';
-import { type CheckedConfig, type ConfigOverrides, checkConfig } from '../core/config-check.ts';
-import { type JsonObject, readJson } from '../core/config-json.ts';
 import type { Environment } from '../core/environment.ts';
 import { ConfigError } from '../core/errors.ts';
 import { valueAt } from '../core/json-paths.ts';

@@ -3,8 +3,8 @@
 
 import { chmod, cp, mkdir, readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { ConfigOverrides } from '../core/config/check.ts';
 import { CONFIG_VERSION } from '../core/config.ts';
-import type { ConfigOverrides } from '../core/config-check.ts';
 import type { Environment } from '../core/environment.ts';
 import { NanobotError } from '../core/errors.ts';
 import { writeAtomic } from '../lib/files.ts';

@@ -8,7 +8,7 @@ import { sizeWords } from '../core/attachment-words.ts';
 import { messageId } from '../core/ids.ts';
 import { learningPatterns, readLearnings } from '../core/learnings.ts';
 import type { ChatRef } from '../core/message.ts';
-import { isoTime } from '../core/session-file.ts';
+import { isoTime } from '../core/session/file.ts';
 import { keepFirstLines, keepLastLines } from '../core/truncate.ts';
 import type { Asking, KeptData } from '../gateway/kept-data.ts';
 import type { Clock } from '../lib/clock.ts';

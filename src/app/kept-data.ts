@@ -9,7 +9,7 @@ import { type Holds, holdsWords } from '../core/forgetting.ts';
 import { placeOfWords } from '../core/index-text.ts';
 import type { Job } from '../core/job.ts';
 import { chatRefOf } from '../core/message.ts';
-import { isoTime } from '../core/session-file.ts';
+import { isoTime } from '../core/session/file.ts';
 import { verbatim } from '../core/stranger-words.ts';
 import type { Asking, ForgetReport, KeptData, Reach } from '../gateway/kept-data.ts';
 import { findInNotes, forgetInNotes } from '../memory/forget-notes.ts';

@@ -1,8 +1,8 @@
 // The configuration in force, and what is derived from it: read through getters, so that a change
 // holds from the next turn on without rebuilding the graph.
 
+import { secretValues } from '../core/config/secrets.ts';
 import type { Config } from '../core/config.ts';
-import { secretValues } from '../core/config-secrets.ts';
 import type { Environment } from '../core/environment.ts';
 import { createRedactor, type Redactor } from '../lib/redact.ts';
 import type { LoadedConfig } from './config.ts';

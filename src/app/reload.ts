@@ -1,7 +1,7 @@
 // Applies a changed configuration while the gateway runs: most of it at the next turn, a changed
 // channel by starting that channel alone.
 
-import type { ConfigChange } from '../core/config-diff.ts';
+import type { ConfigChange } from '../core/config/diff.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Permits } from '../lib/permits.ts';

@@ -2,9 +2,9 @@
 // file; what is set on the command line counts over all of them.
 
 import type { RecordedAsk } from '../core/asked.ts';
+import type { ConfigOverrides } from '../core/config/check.ts';
+import type { JsonObject } from '../core/config/json.ts';
 import { type Config, configSchema } from '../core/config.ts';
-import type { ConfigOverrides } from '../core/config-check.ts';
-import type { JsonObject } from '../core/config-json.ts';
 import { withValue } from '../core/json-paths.ts';
 import type { Settled } from '../eval/replay.ts';
 import { withAskedConfig } from './asked-config.ts';

@@ -5,8 +5,8 @@ import { execFile } from 'node:child_process';
 import { open } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { resolve } from 'node:path';
-import { type JsonValue, readJson } from '../core/config-json.ts';
-import { migrateConfig } from '../core/config-migration.ts';
+import { type JsonValue, readJson } from '../core/config/json.ts';
+import { migrateConfig } from '../core/config/migration.ts';
 import { type Environment, expandEnvironment } from '../core/environment.ts';
 import {
   type FoundSecret,

@@ -9,7 +9,7 @@ import {
   groupOf,
   type HelperKind,
 } from '../core/calibration.ts';
-import type { CalibrationConfig } from '../core/config-voting.ts';
+import type { CalibrationConfig } from '../core/config/voting.ts';
 import { jsonRow, listShape, number, rowShape, text } from '../lib/json-row.ts';
 import { createLanes } from '../lib/lanes.ts';
 import type { KeyValueStore } from '../store/store.ts';

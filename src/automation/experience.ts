@@ -12,8 +12,8 @@ import {
 import type { SessionKey, TurnId } from '../core/ids.ts';
 import type { HelperRun } from '../core/subagent.ts';
 import type { TokenUsage, TranscriptEntry } from '../core/transcript.ts';
+import type { Definition, WorkflowLimits } from '../core/workflow/definition.ts';
 import type { WorkflowEnding, WorkflowRun } from '../core/workflow.ts';
-import type { Definition, WorkflowLimits } from '../core/workflow-definition.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { SessionStore } from '../sessions/store.ts';

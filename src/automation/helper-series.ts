@@ -2,7 +2,7 @@
 // named after its place, so that a series that is driven again finds the helpers it had and goes on
 // behind the last answer.
 
-import type { VotingConfig } from '../core/config-voting.ts';
+import type { VotingConfig } from '../core/config/voting.ts';
 import type { HelperRun, PartAnswer, Plan } from '../core/subagent.ts';
 import { type Next, nextOf, stepVerdict } from '../core/subagent-series.ts';
 import { aborted, orAborted } from '../lib/aborted.ts';

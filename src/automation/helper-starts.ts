@@ -1,7 +1,7 @@
 // What the agent asks of helpers: checks who asks, the limits and the profile, and words the answers.
 
 import { helperKind } from '../core/calibration.ts';
-import type { SubagentsConfig } from '../core/config-subagents.ts';
+import type { SubagentsConfig } from '../core/config/subagents.ts';
 import type { SessionKey } from '../core/ids.ts';
 import {
   type HelperAnswer,

@@ -1,7 +1,7 @@
 // What a helper is held to: its profile, bounded by the configuration and by the helper above it.
 
 import type { Advice, HelperKind } from '../core/calibration.ts';
-import type { SubagentsConfig } from '../core/config-subagents.ts';
+import type { SubagentsConfig } from '../core/config/subagents.ts';
 import type { SessionKey } from '../core/ids.ts';
 import type { Profile } from '../core/profile.ts';
 import { narrowedTerms, SubagentError, type Terms } from '../core/subagent.ts';

@@ -1,8 +1,8 @@
 // The runs of workflows on disk, with the definition each began with. Nothing that is written here holds
 // the value of a secret.
 
+import type { Definition } from '../core/workflow/definition.ts';
 import { isOver, type WorkflowRun } from '../core/workflow.ts';
-import type { Definition } from '../core/workflow-definition.ts';
 import { jsonRow, number, object, rowShape, text } from '../lib/json-row.ts';
 import { createLanes } from '../lib/lanes.ts';
 import type { Redactor } from '../lib/redact.ts';

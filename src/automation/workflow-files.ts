@@ -1,16 +1,16 @@
 // The workflows and capabilities in the workspace, read anew each time they are asked for, so that a
 // change counts from the next start on. Links are not followed; a file that cannot be used says why.
 
-import { definitionProblem } from '../core/workflow-check.ts';
-import type { Capability, Definition, Workflow } from '../core/workflow-definition.ts';
+import { definitionProblem } from '../core/workflow/check.ts';
+import type { Capability, Definition, Workflow } from '../core/workflow/definition.ts';
 import {
   isFileName,
   type ReadFile,
   readCapability,
   readWorkflow,
   WORKFLOW_ENDINGS,
-} from '../core/workflow-file.ts';
-import { CAPABILITIES_FOLDER, WORKFLOWS_FOLDER } from '../core/workflow-folders.ts';
+} from '../core/workflow/file.ts';
+import { CAPABILITIES_FOLDER, WORKFLOWS_FOLDER } from '../core/workflow/folders.ts';
 import type { GuardedFiles } from '../lib/guarded-files.ts';
 import { GuardedFileError } from '../lib/guarded-path.ts';
 import { parseYaml, YamlError } from '../lib/yaml.ts';

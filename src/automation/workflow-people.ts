@@ -1,12 +1,13 @@
 // Workflows as people and the model see them: what there is, what runs, how far it came.
 
-import type { JsonObject } from '../core/config-json.ts';
+import type { JsonObject } from '../core/config/json.ts';
 import type { MessageId, SessionKey } from '../core/ids.ts';
 import { jobChat } from '../core/job.ts';
 import { type InboundMessage, sessionKeyOf } from '../core/message.ts';
 import type { TurnPerson } from '../core/notes.ts';
 import type { Rights } from '../core/rights.ts';
 import { SUBAGENT_CHANNEL } from '../core/subagent.ts';
+import { namedAs } from '../core/workflow/inputs.ts';
 import {
   inspected,
   WORKFLOW_CHANNEL,
@@ -17,7 +18,6 @@ import {
   type WorkflowWish,
   workflowLine,
 } from '../core/workflow.ts';
-import { namedAs } from '../core/workflow-inputs.ts';
 import type { WorkflowAsker, WorkflowDesk } from '../gateway/workflow-desk.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { ToolContext } from '../tools/tool.ts';

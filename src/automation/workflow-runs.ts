@@ -3,11 +3,12 @@
 
 import { createHash } from 'node:crypto';
 import type { MessageBus } from '../bus/bus.ts';
-import type { WorkflowsConfig } from '../core/config-workflows.ts';
+import type { WorkflowsConfig } from '../core/config/workflows.ts';
 import type { Holds } from '../core/forgetting.ts';
 import type { MessageId } from '../core/ids.ts';
 import { type JobEnding, jobChat } from '../core/job.ts';
 import { sessionKeyOf } from '../core/message.ts';
+import { newState } from '../core/workflow/state.ts';
 import {
   isOver,
   type WorkflowEnding,
@@ -16,7 +17,6 @@ import {
   type WorkflowStarter,
   workflowSession,
 } from '../core/workflow.ts';
-import { newState } from '../core/workflow-state.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { WorkflowBook } from './workflow-book.ts';

@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { failureText } from '../agent/failure-text.ts';
 import { ProviderError } from '../core/errors.ts';
 import type { ModelMessage } from '../core/transcript.ts';
-import type { StepResult } from '../core/workflow-result.ts';
+import type { StepResult } from '../core/workflow/result.ts';
 import {
   askSkill,
   fits,

@@ -3,11 +3,11 @@
 
 import { z } from 'zod';
 import { failureText } from '../agent/failure-text.ts';
-import type { VotingConfig } from '../core/config-voting.ts';
+import type { VotingConfig } from '../core/config/voting.ts';
 import { ProviderError } from '../core/errors.ts';
 import { type Ballot, undecidedText, type Verdict, valueKey, verdictOf } from '../core/vote.ts';
 import { voteTermsOf } from '../core/vote-terms.ts';
-import type { Cast, Spent, StepResult } from '../core/workflow-result.ts';
+import type { Cast, Spent, StepResult } from '../core/workflow/result.ts';
 import {
   type Asking,
   askSkill,

@@ -1,10 +1,10 @@
 // What a run of a workflow is asked to be, held against the files in the workspace: which workflow, given
 // what. Says what is wrong before anything is begun or promised.
 
-import type { JsonObject } from '../core/config-json.ts';
+import type { JsonObject } from '../core/config/json.ts';
+import type { Definition, Workflow } from '../core/workflow/definition.ts';
+import { namedAs, readInputs, typedInputs } from '../core/workflow/inputs.ts';
 import { WorkflowError } from '../core/workflow.ts';
-import type { Definition, Workflow } from '../core/workflow-definition.ts';
-import { namedAs, readInputs, typedInputs } from '../core/workflow-inputs.ts';
 import type { WorkflowFiles } from './workflow-files.ts';
 
 /** `input`: by name, or as somebody typed it. */

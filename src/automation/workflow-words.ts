@@ -1,7 +1,7 @@
 // Workflows in words: what each is for, what it takes, and its steps.
 
-import type { Definition, SkillStep } from '../core/workflow-definition.ts';
-import type { ReadFile } from '../core/workflow-file.ts';
+import type { Definition, SkillStep } from '../core/workflow/definition.ts';
+import type { ReadFile } from '../core/workflow/file.ts';
 
 export function definitionLine(found: ReadFile<Definition>): string {
   if (found.kind === 'broken') return `${found.name} cannot be used: ${found.problem}`;

@@ -2,7 +2,7 @@
 // as it sees it. What is done with them is the gateway's.
 
 import { type AccountName, type AccountRef, accountName, accountOf } from '../core/account.ts';
-import { accountViews } from '../core/config-accounts.ts';
+import { accountViews } from '../core/config/accounts.ts';
 import { type AccountId, channelName, DEFAULT_ACCOUNT } from '../core/ids.ts';
 import { rememberedFor } from '../lib/read-once.ts';
 import type { Channel } from './channel.ts';

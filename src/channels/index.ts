@@ -5,10 +5,10 @@ import type { StrangerPolicy } from '../core/admission.ts';
 import type { Config } from '../core/config.ts';
 import type { GroupPolicy } from '../core/group-admission.ts';
 import type { AccountId } from '../core/ids.ts';
-import { addressesOf } from '../core/mail-accounts.ts';
-import type { BridgeMode } from '../core/mail-bridge.ts';
+import { addressesOf } from '../core/mail/accounts.ts';
+import type { BridgeMode } from '../core/mail/bridge.ts';
 import type { Medium } from '../core/rights.ts';
-import { normaliseAllowed } from '../core/whatsapp-jid.ts';
+import { normaliseAllowed } from '../core/whatsapp/jid.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Channel } from './channel.ts';
 import { SELF } from './whatsapp/ids.ts';
@@ -25,7 +25,7 @@ export type ChannelDeps = {
   everywhere(): readonly ChannelsConfig[];
 };
 
-/** `config` is always the configuration as one account sees it, see core/config-accounts.ts. */
+/** `config` is always the configuration as one account sees it, see core/config/accounts.ts. */
 export type ChannelDefinition = {
   readonly name: string;
   /** As people write it. */

@@ -136,8 +136,8 @@ async function assertKnown(name: string) {
 /** @throws CommandFailure where the channel has one account, or the name is none. */
 async function assertAccount(channel: string, account: string | undefined) {
   if (account === undefined) return;
-  const { mayHaveSeveral } = await import('../core/config-accounts.ts');
-  const { accountName } = await import('../core/config-fields.ts');
+  const { mayHaveSeveral } = await import('../core/config/accounts.ts');
+  const { accountName } = await import('../core/config/fields.ts');
   if (!mayHaveSeveral(channel)) {
     throw new CommandFailure(EXIT.usage, `${channel} has one account: leave out --account`);
   }

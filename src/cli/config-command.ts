@@ -48,14 +48,14 @@ export function configCommand(terminal: Terminal): Command {
 
 async function showConfig(terminal: Terminal, all: boolean) {
   const { loadConfig } = await import('../app/config.ts');
-  const { maskSecrets } = await import('../core/config-secrets.ts');
+  const { maskSecrets } = await import('../core/config/secrets.ts');
   const { raw, config } = await loadConfig(terminal.home, terminal.env);
   terminal.printJson(maskSecrets(all ? JSON.parse(JSON.stringify(config)) : raw));
 }
 
 async function getKey(terminal: Terminal, key: string) {
   const { loadConfig } = await import('../app/config.ts');
-  const { maskSecrets } = await import('../core/config-secrets.ts');
+  const { maskSecrets } = await import('../core/config/secrets.ts');
   const { valueAt } = await import('../core/json-paths.ts');
   const { path } = await knownKey(key);
   const { config } = await loadConfig(terminal.home, terminal.env);
@@ -66,7 +66,7 @@ async function getKey(terminal: Terminal, key: string) {
 
 async function setKey(terminal: Terminal, key: string, text: string) {
   const { readRawConfig, saveConfig } = await import('../app/config-store.ts');
-  const { parseValue } = await import('../core/config-value.ts');
+  const { parseValue } = await import('../core/config/value.ts');
   const { withValue } = await import('../core/json-paths.ts');
   const known = await knownKey(key);
   if (known.type === 'section') {
@@ -122,7 +122,7 @@ async function validate(terminal: Terminal, file: string | undefined, json: bool
 }
 
 async function knownKey(path: string) {
-  const { findKey } = await import('../core/config-value.ts');
+  const { findKey } = await import('../core/config/value.ts');
   const found = findKey(path);
   if (found.kind === 'found') return found.key;
   const hint = found.nearest === undefined ? '' : ` Did you mean ${found.nearest}?`;

@@ -1,7 +1,7 @@
 // `nanobot eval`: measures a model, or the whole agent with it, and compares what was measured.
 
 import { Command, InvalidArgumentError, Option } from 'commander';
-import { LEARN_FAMILIES, type LearnFamily } from '../core/eval-learn.ts';
+import { LEARN_FAMILIES, type LearnFamily } from '../core/eval/learn.ts';
 import { parseCount, parseMoney } from './flag-values.ts';
 import { type EvalFlags, reportResults, runEval } from './run-eval.ts';
 import type { Terminal } from './terminal.ts';

@@ -1,7 +1,7 @@
 // Values of flags that are more than a text; a wrong one is a usage error.
 
 import { InvalidArgumentError } from 'commander';
-import { isAllowEntry, normaliseAllowed, phoneDigits } from '../core/whatsapp-jid.ts';
+import { isAllowEntry, normaliseAllowed, phoneDigits } from '../core/whatsapp/jid.ts';
 
 const MAX_PORT = 65_535;
 const MAX_WAIT_SECS = 3600;

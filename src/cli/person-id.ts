@@ -1,7 +1,7 @@
 // Ids of people as they are typed at the command line, in the spelling their channel uses.
 
 import { EVERYBODY } from '../core/admission.ts';
-import { isAllowEntry, normaliseAllowed } from '../core/whatsapp-jid.ts';
+import { isAllowEntry, normaliseAllowed } from '../core/whatsapp/jid.ts';
 import { CommandFailure, EXIT } from './exit-codes.ts';
 
 /** @throws CommandFailure where there is no such channel. */

@@ -5,7 +5,7 @@ import { readFile } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { Command, Option } from 'commander';
 import type { OpenedReplay, ReplayWish } from '../app/build-replay.ts';
-import type { ConfigOverrides } from '../core/config-check.ts';
+import type { ConfigOverrides } from '../core/config/check.ts';
 import { sessionKey } from '../core/ids.ts';
 import type { PromptFile } from '../core/prompt.ts';
 import type { RecordedTurn } from '../core/replay.ts';
@@ -182,7 +182,7 @@ const collected = (text: string, before: readonly string[] = []) => [...before, 
 
 /** @throws CommandFailure where there is no such setting */
 async function overridesOf(settings: readonly string[]): Promise<ConfigOverrides> {
-  const { findKey, parseValue } = await import('../core/config-value.ts');
+  const { findKey, parseValue } = await import('../core/config/value.ts');
   const pairs = settings.map((text) => {
     const [, path = '', value = ''] = /^([^=]+)=(.*)$/s.exec(text) ?? [];
     const found = findKey(path);

@@ -1,7 +1,7 @@
 // Runs one benchmark from the command line: what is said while it runs, what is printed at the end, and
 // the report over all results.
 
-import type { EvalItem } from '../core/eval-result.ts';
+import type { EvalItem } from '../core/eval/result.ts';
 import type { Benchmark } from '../eval/eval.ts';
 import { CommandFailure, EXIT } from './exit-codes.ts';
 import type { Terminal } from './terminal.ts';

@@ -2,7 +2,7 @@
 
 import type { ChannelReport, Gateway } from '../app/compose.ts';
 import type { OpenedHome } from '../app/first-run.ts';
-import type { ConfigOverrides } from '../core/config-check.ts';
+import type { ConfigOverrides } from '../core/config/check.ts';
 import { ProviderError } from '../core/errors.ts';
 import { isDemo } from '../core/model-names.ts';
 import { untilStopped } from './stop-signals.ts';

@@ -1,6 +1,6 @@
 // The budgets a call is charged to, by name, and what the configuration allows each of them in a day.
 
-import type { LimitsConfig } from './config-limits.ts';
+import type { LimitsConfig } from './config/limits.ts';
 import { JOB_CHANNEL } from './job.ts';
 import { type ChatRef, chatRefOf, type InboundMessage, sessionKeyOf } from './message.ts';
 import { type CountNames, personNames } from './message-limits.ts';

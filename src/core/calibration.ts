@@ -1,8 +1,8 @@
 // What helpers, steps and workflows took so far, by kind of task, and what it says of the next one:
 // limits as low as experience allows, and higher ones again where they were too low. Pure rules.
 
+import type { TOOL_NAMES } from './config/tools.ts';
 import type { Config } from './config.ts';
-import type { TOOL_NAMES } from './config-tools.ts';
 import type { Plan } from './subagent.ts';
 import type { TranscriptEntry } from './transcript.ts';
 

@@ -3,7 +3,7 @@
 
 import { type Audience, FOR_AUDIENCE } from './compaction-audience.ts';
 import { lineOf } from './earlier.ts';
-import { isoTime } from './session-file.ts';
+import { isoTime } from './session/file.ts';
 import { CHARS_PER_TOKEN } from './tokens.ts';
 import type { TranscriptEntry } from './transcript.ts';
 import { truncateText } from './truncate.ts';

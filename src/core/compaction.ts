@@ -3,7 +3,7 @@
 
 import type { CallBudget } from './budget.ts';
 import type { TurnId } from './ids.ts';
-import { turnOf } from './session-carry.ts';
+import { turnOf } from './session/carry.ts';
 import { missingLines } from './summary-check.ts';
 import { CHARS_PER_TOKEN, entriesTokens, textTokens } from './tokens.ts';
 import type { SummaryEntry, TranscriptEntry } from './transcript.ts';

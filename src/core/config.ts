@@ -3,27 +3,27 @@
 // and logging can hide them without a list of their own.
 
 import { z } from 'zod';
-import { cronSchema, heartbeatSchema, quietHoursSchema } from './config-automation.ts';
-import { channelsSchema } from './config-channels.ts';
-import { clusterSchema } from './config-cluster.ts';
-import { compactionSchema } from './config-compaction.ts';
-import { count, seconds, secret } from './config-fields.ts';
-import { limitsSchema, modelsSchema } from './config-limits.ts';
-import { localModelsSchema, modelCapabilitiesSchema } from './config-local-models.ts';
-import { mcpServersSchema } from './config-mcp.ts';
-import { modeFields } from './config-modes.ts';
-import { providersSchema } from './config-providers.ts';
-import { memorySchema, sessionsSchema } from './config-sessions.ts';
-import { steadinessFields } from './config-steadiness.ts';
-import { subagentsSchema } from './config-subagents.ts';
-import { telemetrySection } from './config-telemetry.ts';
-import { toolsSchema } from './config-tools.ts';
-import { voiceSchema } from './config-voice.ts';
-import { calibrationSchema, votingSchema } from './config-voting.ts';
-import { workflowsSchema } from './config-workflows.ts';
+import { cronSchema, heartbeatSchema, quietHoursSchema } from './config/automation.ts';
+import { channelsSchema } from './config/channels.ts';
+import { clusterSchema } from './config/cluster.ts';
+import { compactionSchema } from './config/compaction.ts';
+import { count, seconds, secret } from './config/fields.ts';
+import { limitsSchema, modelsSchema } from './config/limits.ts';
+import { localModelsSchema, modelCapabilitiesSchema } from './config/local-models.ts';
+import { mcpServersSchema } from './config/mcp.ts';
+import { modeFields } from './config/modes.ts';
+import { providersSchema } from './config/providers.ts';
+import { memorySchema, sessionsSchema } from './config/sessions.ts';
+import { steadinessFields } from './config/steadiness.ts';
+import { subagentsSchema } from './config/subagents.ts';
+import { telemetrySection } from './config/telemetry.ts';
+import { toolsSchema } from './config/tools.ts';
+import { voiceSchema } from './config/voice.ts';
+import { calibrationSchema, votingSchema } from './config/voting.ts';
+import { workflowsSchema } from './config/workflows.ts';
 
-export { PROVIDER_NAMES, type ProviderName } from './config-providers.ts';
-export { TOOL_NAMES } from './config-tools.ts';
+export { PROVIDER_NAMES, type ProviderName } from './config/providers.ts';
+export { TOOL_NAMES } from './config/tools.ts';
 
 export const CONFIG_VERSION = 1;
 

@@ -1,7 +1,7 @@
 // What was said earlier in a conversation, as a model reads it again: whole turns with their numbers,
 // in pieces of a bounded length. Finding them in the files is left to sessions/.
 
-import { isoTime } from './session-file.ts';
+import { isoTime } from './session/file.ts';
 import type { TranscriptEntry } from './transcript.ts';
 
 export type EarlierQuestion = {

@@ -1,7 +1,7 @@
 // `${NAME}` in any text of the configuration stands for an environment variable; `$${NAME}` is the
 // literal text.
 
-import { isJsonObject, type JsonValue, joinPath } from './config-json.ts';
+import { isJsonObject, type JsonValue, joinPath } from './config/json.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 

@@ -1,7 +1,7 @@
 // The configuration of OpenClaw (openclaw.json, its keys and its pairings), as settings of ours.
 
-import { isJsonObject, type JsonObject, type JsonValue } from './config-json.ts';
-import type { ProviderName } from './config-providers.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from './config/json.ts';
+import type { ProviderName } from './config/providers.ts';
 import {
   type Imported,
   importAllowed,

@@ -1,7 +1,7 @@
 // The configuration of nanobot for Python (~/.nanobot/config.json), as settings of ours.
 
-import { isJsonObject, type JsonObject, type JsonValue } from './config-json.ts';
-import { PROVIDER_NAMES, type ProviderName } from './config-providers.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from './config/json.ts';
+import { PROVIDER_NAMES, type ProviderName } from './config/providers.ts';
 import {
   addressOf,
   type Imported,

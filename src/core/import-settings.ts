@@ -1,10 +1,10 @@
 // What the importers of other programs' configurations share: what they give, and how single values
 // become ours. Nobody is let in who could not be told apart here, and never everybody.
 
-import { isJsonObject, type JsonObject, type JsonValue } from './config-json.ts';
-import { LOCAL_VENDORS, type ProviderName } from './config-providers.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from './config/json.ts';
+import { LOCAL_VENDORS, type ProviderName } from './config/providers.ts';
 import { prefixOf, splitModelName, vendorsOfBareName } from './model-names.ts';
-import { isAllowEntry, normaliseAllowed } from './whatsapp-jid.ts';
+import { isAllowEntry, normaliseAllowed } from './whatsapp/jid.ts';
 
 /** By dotted path of our configuration. */
 export type ImportedSettings = Readonly<Record<string, JsonValue>>;

@@ -1,7 +1,7 @@
 // Reading and changing one place of a JSON value by its dotted path. Values are never changed, only
 // copied.
 
-import { isJsonObject, type JsonObject, type JsonValue } from './config-json.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from './config/json.ts';
 
 export function valueAt(value: JsonValue | undefined, path: string): JsonValue | undefined {
   if (path === '') return value;

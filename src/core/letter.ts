@@ -4,7 +4,7 @@
 export type Letter =
   | {
       readonly kind: 'mail';
-      /** A plain address in its one spelling, see core/mail-address. */
+      /** A plain address in its one spelling, see core/mail/address. */
       readonly to: string;
       /** Who gets a copy, each in the same spelling and none of them twice. */
       readonly cc?: readonly string[];

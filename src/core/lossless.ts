@@ -5,7 +5,7 @@ import { bordersOf, type Group, groupsOf, mediaOf } from './compaction.ts';
 import { FORGOTTEN } from './forgetting.ts';
 import type { TurnId } from './ids.ts';
 import type { LosslessLimits } from './lossless-limits.ts';
-import { turnOf } from './session-carry.ts';
+import { turnOf } from './session/carry.ts';
 import type { SummaryNode } from './summary-node.ts';
 import { inOrder, isWithin, nodeId, nodesOf, textOfNodes, withNodes } from './summary-nodes.ts';
 import { entriesTokens, textTokens } from './tokens.ts';

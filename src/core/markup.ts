@@ -1,13 +1,13 @@
 // Markdown to styled text for chats that know bold, links, code and quotes but no lists, headings or
-// tables (those become text). Raw HTML is shown as it was written. Splitting is in markup-split.ts,
-// the dialects in markup-telegram.ts, markup-plain.ts and markup-email.ts.
+// tables (those become text). Raw HTML is shown as it was written. Splitting is in core/markup/split.ts,
+// the dialects in core/markup/telegram.ts, core/markup/plain.ts and core/markup/email.ts.
 
 import type { MarkedToken, Tokens } from 'marked';
-import { lexMarkdown, strictTokens } from './markup-lex.ts';
-import { safeHref } from './markup-link.ts';
-import { writeTable } from './markup-table.ts';
-import { decodeReferences } from './markup-text.ts';
-import { type Markup, MarkupWriter, type Style } from './markup-writer.ts';
+import { lexMarkdown, strictTokens } from './markup/lex.ts';
+import { safeHref } from './markup/link.ts';
+import { writeTable } from './markup/table.ts';
+import { decodeReferences } from './markup/text.ts';
+import { type Markup, MarkupWriter, type Style } from './markup/writer.ts';
 
 const BULLETS = ['•', '◦', '▪'];
 const RULE = '─'.repeat(10);

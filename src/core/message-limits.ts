@@ -3,7 +3,7 @@
 // allows the person themselves counts over all of it.
 
 import type { AdmittedRole } from './admission.ts';
-import type { LimitsConfig } from './config-limits.ts';
+import type { LimitsConfig } from './config/limits.ts';
 import { type MessageLimits, ownerLimits } from './fair-use.ts';
 import { type InboundMessage, idsOf } from './message.ts';
 import type { PersonLimits } from './person-limits.ts';

@@ -2,7 +2,7 @@
 // configuration or the server itself says instead. Models of a vendor's service are never cut down for
 // a name nobody knows: only what the table is sure of counts against them.
 
-import type { CapabilityOverride } from './config-local-models.ts';
+import type { CapabilityOverride } from './config/local-models.ts';
 
 export type SizeClass = 'small' | 'medium' | 'large';
 

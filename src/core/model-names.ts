@@ -6,7 +6,7 @@ import {
   LOCAL_VENDORS,
   PROVIDER_NAMES,
   type ProviderName,
-} from './config-providers.ts';
+} from './config/providers.ts';
 
 export { CLOUD_ORDER, LOCAL_VENDORS };
 

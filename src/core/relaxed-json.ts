@@ -1,7 +1,7 @@
 // JSON as people write it by hand: comments, commas at the end, keys without quotes, single quotes.
 // For reading the configuration of other programs; our own is read strictly.
 
-import type { JsonObject, JsonValue } from './config-json.ts';
+import type { JsonObject, JsonValue } from './config/json.ts';
 
 const MAX_DEPTH = 32;
 const MAX_CHARS = 1_000_000;

@@ -6,7 +6,7 @@ import { type ConversationCost, conversationCost } from './conversation-cost.ts'
 import { messageId, type TurnId } from './ids.ts';
 import { type DiffLine, lineDiff } from './line-diff.ts';
 import type { ConfiguredPrice } from './model-prices.ts';
-import { turnOf, windowOf } from './session-carry.ts';
+import { turnOf, windowOf } from './session/carry.ts';
 import type { AssistantEntry, ToolEntry, TranscriptEntry, UserEntry } from './transcript.ts';
 
 export type RecordedTurn = {

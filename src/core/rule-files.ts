@@ -6,7 +6,7 @@ import { GROUPS_FOLDER, PEOPLE_FOLDER } from './notes.ts';
 import { PROFILES_FOLDER } from './profile.ts';
 import { SKILLS_FOLDER, WORKSPACE_FILES } from './prompt.ts';
 import type { ToolAccess } from './rights.ts';
-import { CAPABILITIES_FOLDER, WORKFLOWS_FOLDER } from './workflow-folders.ts';
+import { CAPABILITIES_FOLDER, WORKFLOWS_FOLDER } from './workflow/folders.ts';
 
 const MEMORY_FOLDER = 'memory';
 /** Below memory: extracts of conversations. */

@@ -3,8 +3,8 @@
 // looks there is app/secret-sources.ts.
 
 import { z } from 'zod';
-import type { JsonObject, JsonValue } from './config-json.ts';
-import { secretPaths } from './config-secrets.ts';
+import type { JsonObject, JsonValue } from './config/json.ts';
+import { secretPaths } from './config/secrets.ts';
 import type { ConfigProblem } from './errors.ts';
 import { valueAt, withValue } from './json-paths.ts';
 

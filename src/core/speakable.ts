@@ -3,8 +3,8 @@
 
 import type { MarkedToken, Tokens } from 'marked';
 import { headOf } from './cut.ts';
-import { lexMarkdown, strictTokens } from './markup-lex.ts';
-import { renderPlain } from './markup-plain.ts';
+import { lexMarkdown, strictTokens } from './markup/lex.ts';
+import { renderPlain } from './markup/plain.ts';
 
 /** About a minute and a half of speech. */
 export const MAX_SPOKEN_CHARS = 1500;

@@ -1,6 +1,6 @@
 // What /status says of how models are kept on their course; nothing where that is switched off.
 
-import type { AntiDriftConfig, ProprioceptionConfig } from './config-steadiness.ts';
+import type { AntiDriftConfig, ProprioceptionConfig } from './config/steadiness.ts';
 
 export function steadinessLines({
   antiDrift,

@@ -2,7 +2,7 @@
 // they are, never as markup: nothing in them can be tapped, loaded or mistaken for our own text.
 
 import { headOf, shortened } from './cut.ts';
-import { visibleText } from './mail-text.ts';
+import { visibleText } from './mail/text.ts';
 
 const MAX_EXCERPT_CHARS = 160;
 const MAX_NAME_CHARS = 64;

@@ -1,7 +1,7 @@
 // What comes next in a pipeline or a loop, told from the answers there are: so that one that is taken
 // up after a crash goes on where it was.
 
-import type { VotingConfig } from './config-voting.ts';
+import type { VotingConfig } from './config/voting.ts';
 import { headOf, shortened } from './cut.ts';
 import { fieldsOf, parseJson } from './fields.ts';
 import type { HelperRun, PartAnswer, Plan, Step, Until } from './subagent.ts';

@@ -1,7 +1,7 @@
 // What came of a press, in the few words that fit beside the button. The whole text stands in the chat.
 
 import { shortened } from './cut.ts';
-import { renderPlain } from './markup-plain.ts';
+import { renderPlain } from './markup/plain.ts';
 
 /** UTF-16 units; Telegram shows no more (Bot API, answerCallbackQuery). */
 const MAX_UNITS = 200;

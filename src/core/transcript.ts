@@ -114,7 +114,7 @@ export type UndoEntry = {
 /** What `/new` or `/undo` took out of view is in view again; the file that begins with it holds it. */
 export type RestoreEntry = {
   readonly role: 'restore';
-  /** Which of them, see core/session-restore.ts. */
+  /** Which of them, see core/session/restore.ts. */
   readonly brings: string;
   /** The message that asked for it. */
   readonly by: MessageId;

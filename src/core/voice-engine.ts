@@ -1,7 +1,7 @@
 // Which engine listens or speaks, settled from the configuration and the keys that are known; whoever
 // builds engines needs nothing else.
 
-import type { VoiceConfig } from './config-voice.ts';
+import type { VoiceConfig } from './config/voice.ts';
 import { listeningPrice, speakingPrice } from './voice-prices.ts';
 
 /** How a server is reached. */

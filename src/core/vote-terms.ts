@@ -1,6 +1,6 @@
 // How a vote is held, as it is configured.
 
-import type { VotingConfig } from './config-voting.ts';
+import type { VotingConfig } from './config/voting.ts';
 import { usualMost, type VoteTerms } from './vote.ts';
 
 /** Of a vote that an answer wins by a lead of `aheadBy`. */

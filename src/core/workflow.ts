@@ -1,13 +1,13 @@
 // What is kept of one run of a workflow beside its state: who started it, with which rights, and what
 // came of it. Pure rules; carrying out, storing and telling are src/automation's.
 
-import type { JsonObject } from './config-json.ts';
+import type { JsonObject } from './config/json.ts';
 import { NanobotError } from './errors.ts';
 import { channelName, chatId, DEFAULT_ACCOUNT, type MessageId, type SessionKey } from './ids.ts';
 import { type ChatRef, type SystemSender, sessionKeyOf } from './message.ts';
 import type { TurnPerson } from './notes.ts';
 import { ALL_RIGHTS, narrowed, type Rights } from './rights.ts';
-import type { WorkflowState } from './workflow-state.ts';
+import type { WorkflowState } from './workflow/state.ts';
 
 /** What was asked of workflows cannot be had; `message` says what to do instead. */
 export class WorkflowError extends NanobotError {

@@ -3,7 +3,7 @@
 
 import { shortened } from '../core/cut.ts';
 import { ProviderError } from '../core/errors.ts';
-import type { EvalItem } from '../core/eval-result.ts';
+import type { EvalItem } from '../core/eval/result.ts';
 
 type Named = Pick<EvalItem, 'id' | 'group' | 'wanted'>;
 

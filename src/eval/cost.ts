@@ -2,7 +2,7 @@
 // the budgets of the day. All its calls are of the role `eval`, those of a whole agent too.
 
 import type { CallEnd, PlannedCall, SpendingGuard } from '../agent/spending.ts';
-import type { EvalCost } from '../core/eval-result.ts';
+import type { EvalCost } from '../core/eval/result.ts';
 import { type ConfiguredPrice, priceOf } from '../core/model-prices.ts';
 import { type Amount, amountOf, NOTHING, plus, worstCase } from '../core/spending.ts';
 

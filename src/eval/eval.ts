@@ -1,7 +1,7 @@
 // CONTRACT of a benchmark: what it asks, whom, and what it makes of the answers. It knows no
 // configuration, no home and no channel.
 
-import type { EvalItem, EvalPlot, EvalResult } from '../core/eval-result.ts';
+import type { EvalItem, EvalPlot, EvalResult } from '../core/eval/result.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { ModelRequest } from '../providers/provider.ts';
 

@@ -11,7 +11,7 @@ import {
   type Step,
   solutionOf,
   spreadSteps,
-} from '../core/eval-hanoi.ts';
+} from '../core/eval/hanoi.ts';
 import {
   barsOf,
   type EvalItem,
@@ -19,8 +19,8 @@ import {
   known,
   scoreOf,
   sumOf,
-} from '../core/eval-result.ts';
-import { leadFor, mean, medianSeconds, windows } from '../core/eval-stats.ts';
+} from '../core/eval/result.ts';
+import { leadFor, mean, medianSeconds, windows } from '../core/eval/stats.ts';
 import {
   type Ballot,
   USUAL_GATE,

@@ -1,8 +1,8 @@
 // Finds in a long text: facts at chosen depths of texts of chosen sizes, and questions about all of it.
 // The model is given the text itself, or the whole agent finds it with the tools of its memory.
 
-import { type AggregateQuestion, aggregateQuestions } from '../core/eval-aggregates.ts';
-import { isExact } from '../core/eval-grade.ts';
+import { type AggregateQuestion, aggregateQuestions } from '../core/eval/aggregates.ts';
+import { isExact } from '../core/eval/grade.ts';
 import {
   type Corpus,
   corpusOf,
@@ -10,7 +10,7 @@ import {
   HAYSTACK_SYSTEM,
   needleQuestion,
   sentenceOf,
-} from '../core/eval-haystack.ts';
+} from '../core/eval/haystack.ts';
 import {
   barsOf,
   type EvalItem,
@@ -18,8 +18,8 @@ import {
   known,
   scoreOf,
   sumOf,
-} from '../core/eval-result.ts';
-import { mean, medianSeconds } from '../core/eval-stats.ts';
+} from '../core/eval/result.ts';
+import { mean, medianSeconds } from '../core/eval/stats.ts';
 import { textTokens } from '../core/tokens.ts';
 import { askAgent } from './ask-agent.ts';
 import { attempt, skipped } from './attempt.ts';

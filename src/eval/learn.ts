@@ -8,9 +8,9 @@ import {
   type LearnFamily,
   type LearnTask,
   learnTasks,
-} from '../core/eval-learn.ts';
-import { type EvalItem, type EvalPlot, known } from '../core/eval-result.ts';
-import { forwardTransfer, mean, surpriseRate, windows } from '../core/eval-stats.ts';
+} from '../core/eval/learn.ts';
+import { type EvalItem, type EvalPlot, known } from '../core/eval/result.ts';
+import { forwardTransfer, mean, surpriseRate, windows } from '../core/eval/stats.ts';
 import { textTokens } from '../core/tokens.ts';
 import { askAgent } from './ask-agent.ts';
 import { attempt } from './attempt.ts';

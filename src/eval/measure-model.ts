@@ -2,7 +2,7 @@
 // is, and whether it keeps hold of long questions.
 
 import { ProviderError } from '../core/errors.ts';
-import { median } from '../core/eval-stats.ts';
+import { median } from '../core/eval/stats.ts';
 import { textTokens } from '../core/tokens.ts';
 import type { ModelMeasure } from '../core/tune.ts';
 import {

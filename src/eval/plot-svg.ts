@@ -1,6 +1,6 @@
 // Plots as inline SVG, without a script and without anything from elsewhere.
 
-import type { EvalPlot } from '../core/eval-result.ts';
+import type { EvalPlot } from '../core/eval/result.ts';
 import { figureText, percent } from './report-text.ts';
 
 const WIDTH = 560;

@@ -2,7 +2,7 @@
 // run with its figures, its plots and what went wrong in it.
 
 import { shortened } from '../core/cut.ts';
-import type { EvalResult } from '../core/eval-result.ts';
+import type { EvalResult } from '../core/eval/result.ts';
 import { barsSvg, escaped, plotSvg } from './plot-svg.ts';
 import { costText, figureText, kindOf, scoreText } from './report-text.ts';
 import type { StoredResult } from './results.ts';

@@ -1,6 +1,6 @@
 // Results as lines for a terminal: one whole, or many side by side.
 
-import type { EvalPlot, EvalResult, EvalScore } from '../core/eval-result.ts';
+import type { EvalPlot, EvalResult, EvalScore } from '../core/eval/result.ts';
 import type { StoredResult } from './results.ts';
 
 const BAR_CELLS = 20;

@@ -2,7 +2,7 @@
 
 import { mkdir, readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type EvalResult, evalResult } from '../core/eval-result.ts';
+import { type EvalResult, evalResult } from '../core/eval/result.ts';
 import { writeAtomic } from '../lib/files.ts';
 
 export type StoredResult = { readonly name: string; readonly result: EvalResult };

@@ -3,7 +3,7 @@
 
 import { SpendingRefusedError } from '../agent/spending.ts';
 import { NanobotError } from '../core/errors.ts';
-import { EVAL_VERSION, type EvalItem, type EvalResult, scoreOf } from '../core/eval-result.ts';
+import { EVAL_VERSION, type EvalItem, type EvalResult, scoreOf } from '../core/eval/result.ts';
 import type { CostCounter } from './cost.ts';
 import type { Benchmark, Trial } from './eval.ts';
 

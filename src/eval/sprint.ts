@@ -1,9 +1,9 @@
 // Mixed tasks for the whole agent with its tools, in a workspace of their own: what came of them is
 // graded, and what they took is counted.
 
-import { barsOf, type EvalItem, known, scoreOf, sumOf } from '../core/eval-result.ts';
-import { gradeSprint, type SprintTask, sprintTasks } from '../core/eval-sprint.ts';
-import { mean, medianSeconds } from '../core/eval-stats.ts';
+import { barsOf, type EvalItem, known, scoreOf, sumOf } from '../core/eval/result.ts';
+import { gradeSprint, type SprintTask, sprintTasks } from '../core/eval/sprint.ts';
+import { mean, medianSeconds } from '../core/eval/stats.ts';
 import { askAgent } from './ask-agent.ts';
 import { attempt } from './attempt.ts';
 import type { Benchmark, Trial } from './eval.ts';

@@ -3,7 +3,7 @@
 
 import type { MessageBus } from '../bus/bus.ts';
 import { messageId } from '../core/ids.ts';
-import { subjectOf } from '../core/mail-bridge.ts';
+import { subjectOf } from '../core/mail/bridge.ts';
 import type { ChatRef } from '../core/message.ts';
 import { tomorrowMorning } from '../core/snooze.ts';
 import { verbatim } from '../core/stranger-words.ts';

@@ -3,8 +3,8 @@
 
 import { z } from 'zod';
 import type { MessageId } from '../core/ids.ts';
-import type { MailNote } from '../core/mail-bridge.ts';
-import type { MailSummary } from '../core/mail-summary.ts';
+import type { MailNote } from '../core/mail/bridge.ts';
+import type { MailSummary } from '../core/mail/summary.ts';
 import { type ChatRef, sessionKeyOf } from '../core/message.ts';
 import { jsonRow, kind, number, place, rowShape, text, texts } from '../lib/json-row.ts';
 import { createLanes } from '../lib/lanes.ts';

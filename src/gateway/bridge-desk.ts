@@ -12,7 +12,7 @@ import {
   mailNoteText,
   moreMailsText,
   subjectOf,
-} from '../core/mail-bridge.ts';
+} from '../core/mail/bridge.ts';
 import type { ChatRef } from '../core/message.ts';
 import type { Clock } from '../lib/clock.ts';
 import { jsonRow, number, rowShape } from '../lib/json-row.ts';

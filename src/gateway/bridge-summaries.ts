@@ -3,7 +3,7 @@
 
 import type { Payer } from '../core/budget-limits.ts';
 import type { MessageId } from '../core/ids.ts';
-import type { MailSummary, SummaryAsk, SummaryDue, SummaryOutcome } from '../core/mail-summary.ts';
+import type { MailSummary, SummaryAsk, SummaryDue, SummaryOutcome } from '../core/mail/summary.ts';
 import type { ChatRef } from '../core/message.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';

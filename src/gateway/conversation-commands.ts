@@ -5,7 +5,7 @@ import type { ContextReport } from '../core/context-report.ts';
 import type { SessionKey } from '../core/ids.ts';
 import { sessionKeyOf } from '../core/message.ts';
 import { chatsOf, type Person } from '../core/person.ts';
-import type { RestorePoint } from '../core/session-restore.ts';
+import type { RestorePoint } from '../core/session/restore.ts';
 import { firstWords, verbatim } from '../core/stranger-words.ts';
 import { createMinuteText } from '../core/zone-time.ts';
 import type { Command, CommandDeps, CommandOrigin } from './command.ts';

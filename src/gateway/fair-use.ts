@@ -3,7 +3,7 @@
 // messages, so that neither a restart nor a message costs more for it. The rules are core's.
 
 import type { AcceptResult, MessageBus } from '../bus/bus.ts';
-import type { LimitsConfig } from '../core/config-limits.ts';
+import type { LimitsConfig } from '../core/config/limits.ts';
 import {
   COMMAND_LIMITS,
   type Counted,

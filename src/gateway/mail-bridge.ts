@@ -5,8 +5,8 @@
 import { accountName } from '../core/account.ts';
 import type { SettledVerdict } from '../core/admission.ts';
 import { parseCommand } from '../core/command.ts';
-import { type BridgeMode, bodyOf, isBridged, mailNoteOf } from '../core/mail-bridge.ts';
-import { dueSummary } from '../core/mail-summary.ts';
+import { type BridgeMode, bodyOf, isBridged, mailNoteOf } from '../core/mail/bridge.ts';
+import { dueSummary } from '../core/mail/summary.ts';
 import type { InboundMessage } from '../core/message.ts';
 import type { BridgeBook, BridgedMail } from './bridge-book.ts';
 import type { Gated } from './group-intake.ts';

@@ -13,7 +13,7 @@ import type {
 } from '../agent/spending.ts';
 import { chargedFor, type Payer, personBudgetNames } from '../core/budget-limits.ts';
 import { unpricedRefusal, usedUpText } from '../core/budget-words.ts';
-import type { LimitsConfig } from '../core/config-limits.ts';
+import type { LimitsConfig } from '../core/config/limits.ts';
 import { assumedPrice, type ConfiguredPrice, priceOf } from '../core/model-prices.ts';
 import {
   type Amount,

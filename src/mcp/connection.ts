@@ -4,7 +4,7 @@
 import type { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import type { CallToolResult, JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js';
 import { z } from 'zod';
-import type { ToolServerConfig } from '../core/config-mcp.ts';
+import type { ToolServerConfig } from '../core/config/mcp.ts';
 import { headOf } from '../core/cut.ts';
 import { neutralLines } from '../core/untrusted.ts';
 import { orAborted } from '../lib/aborted.ts';

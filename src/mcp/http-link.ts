@@ -4,7 +4,7 @@
 
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import type { RequestId } from '@modelcontextprotocol/sdk/types.js';
-import { isNear, type ToolServerConfig } from '../core/config-mcp.ts';
+import { isNear, type ToolServerConfig } from '../core/config/mcp.ts';
 import type { HostResolver } from '../lib/checked-address.ts';
 import type { Clock } from '../lib/clock.ts';
 import { createGuardedFetch, type GuardedFetch } from '../lib/guarded-fetch.ts';

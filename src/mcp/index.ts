@@ -2,7 +2,7 @@
 // gone ended, those that changed both. Nothing waits for a server, at the start least of all.
 
 import { isDeepStrictEqual } from 'node:util';
-import type { ToolServersConfig } from '../core/config-mcp.ts';
+import type { ToolServersConfig } from '../core/config/mcp.ts';
 import { aborted } from '../lib/aborted.ts';
 import type { ToolServers } from './mcp.ts';
 import { ToolServer, type ToolServerDeps } from './tool-server.ts';

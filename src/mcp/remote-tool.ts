@@ -3,7 +3,7 @@
 // said to be so.
 
 import { createHash } from 'node:crypto';
-import type { ToolServerConfig } from '../core/config-mcp.ts';
+import type { ToolServerConfig } from '../core/config/mcp.ts';
 import { headOf, shortened } from '../core/cut.ts';
 import { ToolError } from '../core/errors.ts';
 import { neutralLines } from '../core/untrusted.ts';

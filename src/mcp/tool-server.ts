@@ -2,7 +2,7 @@
 // that they changed, connected anew when it is gone. Waits between tries grow; a server that lost its
 // connection once keeps its tools while it is being reached again.
 
-import type { ToolServerConfig } from '../core/config-mcp.ts';
+import type { ToolServerConfig } from '../core/config/mcp.ts';
 import { ToolError } from '../core/errors.ts';
 import { orAborted } from '../lib/aborted.ts';
 import type { Clock } from '../lib/clock.ts';

@@ -5,8 +5,8 @@
 
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
-import { turnOf } from '../core/session-carry.ts';
-import { isoTime } from '../core/session-file.ts';
+import { turnOf } from '../core/session/carry.ts';
+import { isoTime } from '../core/session/file.ts';
 import type { TranscriptEntry } from '../core/transcript.ts';
 import {
   readWorkingMemory,

@@ -5,7 +5,7 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { AskedPiece, AskedTexts } from '../core/asked.ts';
 import type { SessionKey } from '../core/ids.ts';
-import { isoTime } from '../core/session-file.ts';
+import { isoTime } from '../core/session/file.ts';
 import { writeAtomic } from '../lib/files.ts';
 import { orUndefined } from './file-errors.ts';
 import { readLines } from './read-lines.ts';

@@ -4,14 +4,14 @@
 import { type FileHandle, open, opendir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type SessionKey, sessionKey } from '../core/ids.ts';
-import { decodeLine, MESSAGE_LINE_STARTS } from '../core/session-file.ts';
+import { decodeLine, MESSAGE_LINE_STARTS } from '../core/session/file.ts';
 import {
   compareAge,
   decodeStem,
   formatName,
   parseName,
   type SessionFileName,
-} from '../core/session-name.ts';
+} from '../core/session/name.ts';
 import type { TranscriptEntry } from '../core/transcript.ts';
 import { mapLimited } from '../lib/map-limited.ts';
 import { orUndefined } from './file-errors.ts';

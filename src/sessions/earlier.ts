@@ -10,10 +10,10 @@ import {
   wordsIn,
 } from '../core/earlier.ts';
 import type { TurnId } from '../core/ids.ts';
-import { turnOf } from '../core/session-carry.ts';
-import { decodeLine } from '../core/session-file.ts';
-import { formatName, parseName, type SessionFileName } from '../core/session-name.ts';
-import { resetPoint, undoPoint } from '../core/session-restore.ts';
+import { turnOf } from '../core/session/carry.ts';
+import { decodeLine } from '../core/session/file.ts';
+import { formatName, parseName, type SessionFileName } from '../core/session/name.ts';
+import { resetPoint, undoPoint } from '../core/session/restore.ts';
 import type { TranscriptEntry } from '../core/transcript.ts';
 import { firstSeqOf } from '../core/turn-id.ts';
 import { ARCHIVE_FOLDER } from './catalog.ts';

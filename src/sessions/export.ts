@@ -2,8 +2,8 @@
 // that of the session files: one header, then one entry a line.
 
 import type { SessionKey } from '../core/ids.ts';
-import { encodeEntry, encodeHeader } from '../core/session-file.ts';
-import { markdownOfEntry } from '../core/session-markdown.ts';
+import { encodeEntry, encodeHeader } from '../core/session/file.ts';
+import { markdownOfEntry } from '../core/session/markdown.ts';
 import { readSession } from './catalog.ts';
 import { stemOf } from './stem.ts';
 

@@ -5,8 +5,8 @@
 import { createHash } from 'node:crypto';
 import { readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { extractHeader, extractLine } from '../core/session-extract.ts';
-import { formatName, type SessionFileName } from '../core/session-name.ts';
+import { extractHeader, extractLine } from '../core/session/extract.ts';
+import { formatName, type SessionFileName } from '../core/session/name.ts';
 import { createGuardedFiles } from '../lib/guarded-files.ts';
 import { keyOfFile, readOwnEntries, type StoredFile, storedFiles } from './catalog.ts';
 import { orUndefined } from './file-errors.ts';

@@ -5,15 +5,15 @@ import { readdir, readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { forgetIn, forgetNodes, type Holds, wordsOfEntry } from '../core/forgetting.ts';
 import { type SessionKey, sessionKey } from '../core/ids.ts';
-import { turnOf } from '../core/session-carry.ts';
-import { decodeLine, encodeEntry } from '../core/session-file.ts';
+import { turnOf } from '../core/session/carry.ts';
+import { decodeLine, encodeEntry } from '../core/session/file.ts';
 import {
   decodeStem,
   encodeKey,
   formatName,
   parseName,
   type SessionFileName,
-} from '../core/session-name.ts';
+} from '../core/session/name.ts';
 import { firstSeqOf } from '../core/turn-id.ts';
 import { writeAtomic } from '../lib/files.ts';
 import { ARCHIVE_FOLDER, keyOfFile, sessionNames } from './catalog.ts';

@@ -3,10 +3,10 @@
 
 import { stat } from 'node:fs/promises';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { turnOf } from '../core/session-carry.ts';
-import { decodeLine } from '../core/session-file.ts';
-import { formatName, parseName, type SessionFileName } from '../core/session-name.ts';
-import { turnBrought } from '../core/session-restore.ts';
+import { turnOf } from '../core/session/carry.ts';
+import { decodeLine } from '../core/session/file.ts';
+import { formatName, parseName, type SessionFileName } from '../core/session/name.ts';
+import { turnBrought } from '../core/session/restore.ts';
 import type { TranscriptEntry } from '../core/transcript.ts';
 import { firstSeqOf } from '../core/turn-id.ts';
 import type { IndexedPart, TextIndex } from '../memory/memory.ts';

@@ -4,7 +4,7 @@
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { SessionKey } from '../core/ids.ts';
-import { formatName, type SessionFileName } from '../core/session-name.ts';
+import { formatName, type SessionFileName } from '../core/session/name.ts';
 import type { Clock } from '../lib/clock.ts';
 import { createLanes } from '../lib/lanes.ts';
 import type { Logger } from '../lib/logger.ts';

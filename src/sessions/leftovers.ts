@@ -4,7 +4,7 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type SessionKey, sessionKey } from '../core/ids.ts';
-import { encodeKey } from '../core/session-name.ts';
+import { encodeKey } from '../core/session/name.ts';
 import { removeAsked } from './asked-upkeep.ts';
 import { ARCHIVE_FOLDER, byStem, keyOfFile, type StoredFile, storedFiles } from './catalog.ts';
 import type { SessionForgetting } from './forget.ts';

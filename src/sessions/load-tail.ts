@@ -3,8 +3,8 @@
 
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { tokensOfBytes, turnOf } from '../core/session-carry.ts';
-import { formatName, parseName, type SessionFileName } from '../core/session-name.ts';
+import { tokensOfBytes, turnOf } from '../core/session/carry.ts';
+import { formatName, parseName, type SessionFileName } from '../core/session/name.ts';
 import type { TranscriptEntry } from '../core/transcript.ts';
 import type { Logger } from '../lib/logger.ts';
 import { orUndefined } from './file-errors.ts';

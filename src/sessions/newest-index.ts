@@ -6,7 +6,7 @@
 import { createHash } from 'node:crypto';
 import { access, mkdir, readlink, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { daysBack, formatName, parseName, type SessionFileName } from '../core/session-name.ts';
+import { daysBack, formatName, parseName, type SessionFileName } from '../core/session/name.ts';
 import type { Logger } from '../lib/logger.ts';
 import { sessionNames } from './catalog.ts';
 import { hasErrorCode, orUndefined } from './file-errors.ts';

@@ -2,8 +2,8 @@
 // of files one question opens is bounded.
 
 import { join } from 'node:path';
-import { formatName, parseName, type SessionFileName } from '../core/session-name.ts';
-import { type HeldPoint, pointsIn } from '../core/session-restore.ts';
+import { formatName, parseName, type SessionFileName } from '../core/session/name.ts';
+import { type HeldPoint, pointsIn } from '../core/session/restore.ts';
 import { orUndefined } from './file-errors.ts';
 import { type FileScan, scanFile } from './scan-file.ts';
 

@@ -2,7 +2,7 @@
 // it is damaged. Mending is left to repair.ts.
 
 import { withoutWhole } from '../core/kept-result.ts';
-import { decodeLine, type SessionHeader } from '../core/session-file.ts';
+import { decodeLine, type SessionHeader } from '../core/session/file.ts';
 import type { TranscriptEntry } from '../core/transcript.ts';
 import { type FileLine, readLines } from './read-lines.ts';
 

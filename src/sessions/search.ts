@@ -2,8 +2,8 @@
 // raw bytes may hold the words, so memory and time stay small.
 
 import { join } from 'node:path';
-import { decodeLine } from '../core/session-file.ts';
-import { compareAge, formatName } from '../core/session-name.ts';
+import { decodeLine } from '../core/session/file.ts';
+import { compareAge, formatName } from '../core/session/name.ts';
 import { findSnippet } from '../core/snippet.ts';
 import { ARCHIVE_FOLDER, keyOfFile, sessionNames } from './catalog.ts';
 import type { SearchHit } from './maintenance.ts';

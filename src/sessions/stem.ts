@@ -3,7 +3,7 @@
 
 import { createHash } from 'node:crypto';
 import type { SessionKey } from '../core/ids.ts';
-import { encodeKey, MAX_STEM_BYTES } from '../core/session-name.ts';
+import { encodeKey, MAX_STEM_BYTES } from '../core/session/name.ts';
 
 const HASH_CHARS = 32;
 

@@ -4,7 +4,7 @@
 import type { AskedPiece } from '../core/asked.ts';
 import type { EarlierQuestion, EarlierTurns } from '../core/earlier.ts';
 import type { MessageId, SessionKey, TurnId } from '../core/ids.ts';
-import type { RestorePoint } from '../core/session-restore.ts';
+import type { RestorePoint } from '../core/session/restore.ts';
 import type { TranscriptEntry } from '../core/transcript.ts';
 
 /** Keeps what models were asked with, beside the conversations. */

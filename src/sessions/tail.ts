@@ -8,8 +8,8 @@ import {
   tokensOfBytes,
   turnOf,
   windowOf,
-} from '../core/session-carry.ts';
-import type { SessionFileName } from '../core/session-name.ts';
+} from '../core/session/carry.ts';
+import type { SessionFileName } from '../core/session/name.ts';
 import type { TranscriptEntry } from '../core/transcript.ts';
 
 /** The place in the newest file where the next entry goes. */

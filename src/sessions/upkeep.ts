@@ -3,8 +3,8 @@
 
 import { mkdir, open, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { decodeLine } from '../core/session-file.ts';
-import { formatName } from '../core/session-name.ts';
+import { decodeLine } from '../core/session/file.ts';
+import { formatName } from '../core/session/name.ts';
 import { purgeAsked, removeAllAsked } from './asked-upkeep.ts';
 import { ARCHIVE_FOLDER, byStem, type StoredFile, storedFiles } from './catalog.ts';
 import { removeAllExtracts, removeExtract } from './extracts.ts';

@@ -3,7 +3,7 @@
 
 import { z } from 'zod';
 import { ToolError } from '../core/errors.ts';
-import { MAX_ADDRESS_CHARS, recipientOf } from '../core/mail-address.ts';
+import { MAX_ADDRESS_CHARS, recipientOf } from '../core/mail/address.ts';
 import { readDescription } from './description.ts';
 import type { Tool } from './tool.ts';
 

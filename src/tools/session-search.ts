@@ -13,7 +13,7 @@ import {
 import { ToolError } from '../core/errors.ts';
 import { type SessionKey, sessionKey } from '../core/ids.ts';
 import { placeOfWords } from '../core/index-text.ts';
-import { isoTime } from '../core/session-file.ts';
+import { isoTime } from '../core/session/file.ts';
 import type { FoundPart } from '../memory/memory.ts';
 import { readDescription } from './description.ts';
 import type { Tool, ToolContext } from './tool.ts';

@@ -13,7 +13,7 @@ import type { AgentSettings } from '../../src/agent/settings.ts';
 import { createSideModel, type SideModel } from '../../src/agent/side-model.ts';
 import type { SpendingGuard } from '../../src/agent/spending.ts';
 import type { CompactionPolicy } from '../../src/core/compaction.ts';
-import { antiDriftSchema, proprioceptionSchema } from '../../src/core/config-steadiness.ts';
+import { antiDriftSchema, proprioceptionSchema } from '../../src/core/config/steadiness.ts';
 import type { AgentEvent, TurnOutcome } from '../../src/core/event.ts';
 import { channelName, chatId, DEFAULT_ACCOUNT, messageId, turnId } from '../../src/core/ids.ts';
 import { sessionKeyOf } from '../../src/core/message.ts';

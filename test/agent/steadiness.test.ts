@@ -2,7 +2,7 @@
 // ends, what it is told of its work, and that nobody else is touched by any of it.
 
 import { describe, expect, it } from 'vitest';
-import { antiDriftSchema, proprioceptionSchema } from '../../src/core/config-steadiness.ts';
+import { antiDriftSchema, proprioceptionSchema } from '../../src/core/config/steadiness.ts';
 import { ProviderError } from '../../src/core/errors.ts';
 import {
   breaksOff,

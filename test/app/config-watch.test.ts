@@ -8,7 +8,7 @@ import { loadConfig } from '../../src/app/config.ts';
 import { saveConfig } from '../../src/app/config-store.ts';
 import { watchConfig } from '../../src/app/config-watch.ts';
 import { type Home, homeOf } from '../../src/app/home.ts';
-import type { ConfigChange } from '../../src/core/config-diff.ts';
+import type { ConfigChange } from '../../src/core/config/diff.ts';
 import type { ConfigError } from '../../src/core/errors.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 

@@ -9,8 +9,8 @@ import { configJsonSchema } from '../../src/app/config-schema.ts';
 import { saveConfig } from '../../src/app/config-store.ts';
 import { openHome } from '../../src/app/first-run.ts';
 import { type Home, homeOf } from '../../src/app/home.ts';
+import { checkConfig } from '../../src/core/config/check.ts';
 import { TOOL_NAMES } from '../../src/core/config.ts';
-import { checkConfig } from '../../src/core/config-check.ts';
 import { ConfigError } from '../../src/core/errors.ts';
 
 const ROOT = join(import.meta.dirname, '../..');

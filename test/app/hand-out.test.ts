@@ -8,7 +8,7 @@ import { createHandOut } from '../../src/app/hand-out.ts';
 import { createHandedOut } from '../../src/app/handed-out.ts';
 import { sessionKey, turnId } from '../../src/core/ids.ts';
 import { OWNER_TURN } from '../../src/core/notes.ts';
-import { encodeEntry, encodeHeader } from '../../src/core/session-file.ts';
+import { encodeEntry, encodeHeader } from '../../src/core/session/file.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { messageOf } from '../agent/agent-rig.ts';
 import { createMemoryStore } from '../support/memory-host.ts';

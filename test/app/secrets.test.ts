@@ -10,7 +10,7 @@ import { saveConfig } from '../../src/app/config-store.ts';
 import { type Home, homeOf } from '../../src/app/home.ts';
 import { LiveConfig } from '../../src/app/live-config.ts';
 import { checkSecrets } from '../../src/cli/doctor/config-checks.ts';
-import { literalSecrets, maskSecrets } from '../../src/core/config-secrets.ts';
+import { literalSecrets, maskSecrets } from '../../src/core/config/secrets.ts';
 import { ConfigError } from '../../src/core/errors.ts';
 
 const SECRET = 'sk-the-secret-itself-4711';

@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest';
 import { LoopWatch } from '../../src/agent/loop-watch.ts';
 import { loopIn } from '../../src/core/answer-loop.ts';
 import { driftOf, readAnswer } from '../../src/core/anti-drift.ts';
-import { antiDriftSchema } from '../../src/core/config-steadiness.ts';
+import { antiDriftSchema } from '../../src/core/config/steadiness.ts';
 import { callId, turnId } from '../../src/core/ids.ts';
 import { steadied } from '../../src/core/steady-view.ts';
 import { repairThread } from '../../src/core/thread-repair.ts';

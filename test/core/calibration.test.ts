@@ -3,7 +3,7 @@
 import fc from 'fast-check';
 import { expect, it, test } from 'vitest';
 import { advise, type Execution, takenBy, taskTypeOf } from '../../src/core/calibration.ts';
-import { TOOL_NAMES } from '../../src/core/config-tools.ts';
+import { TOOL_NAMES } from '../../src/core/config/tools.ts';
 import { turnId } from '../../src/core/ids.ts';
 import type { TranscriptEntry } from '../../src/core/transcript.ts';
 

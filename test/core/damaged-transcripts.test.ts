@@ -13,8 +13,8 @@ import {
 import { compactionText } from '../../src/core/compaction-prompt.ts';
 import { fitEntries } from '../../src/core/context-fit.ts';
 import { callId, messageId, type TurnId, turnId } from '../../src/core/ids.ts';
-import { carryOver, turnOf, windowOf } from '../../src/core/session-carry.ts';
-import { decodeLine, encodeEntry } from '../../src/core/session-file.ts';
+import { carryOver, turnOf, windowOf } from '../../src/core/session/carry.ts';
+import { decodeLine, encodeEntry } from '../../src/core/session/file.ts';
 import { repairThread } from '../../src/core/thread-repair.ts';
 import { entriesTokens, textTokens } from '../../src/core/tokens.ts';
 import type { SummaryEntry, TranscriptEntry } from '../../src/core/transcript.ts';

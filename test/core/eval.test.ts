@@ -1,8 +1,8 @@
 // What the benchmarks decide by values alone: their tasks, what counts as right, what is computed.
 
 import { describe, expect, it, test } from 'vitest';
-import { aggregateQuestions } from '../../src/core/eval-aggregates.ts';
-import { choiceSaid, isExact, listSaid, numberSaid } from '../../src/core/eval-grade.ts';
+import { aggregateQuestions } from '../../src/core/eval/aggregates.ts';
+import { choiceSaid, isExact, listSaid, numberSaid } from '../../src/core/eval/grade.ts';
 import {
   bestMove,
   hanoiPrompt,
@@ -13,15 +13,15 @@ import {
   solutionOf,
   spreadSteps,
   startOf,
-} from '../../src/core/eval-hanoi.ts';
+} from '../../src/core/eval/hanoi.ts';
 import {
   corpusOf,
   gradeNeedles,
   needleQuestion,
   sentenceOf,
-} from '../../src/core/eval-haystack.ts';
-import { LEARN_FAMILIES, learnTasks } from '../../src/core/eval-learn.ts';
-import { gradeSprint, SPRINT_TIERS, sprintTasks } from '../../src/core/eval-sprint.ts';
+} from '../../src/core/eval/haystack.ts';
+import { LEARN_FAMILIES, learnTasks } from '../../src/core/eval/learn.ts';
+import { gradeSprint, SPRINT_TIERS, sprintTasks } from '../../src/core/eval/sprint.ts';
 import {
   forwardTransfer,
   leadFor,
@@ -29,7 +29,7 @@ import {
   surpriseRate,
   wilson,
   windows,
-} from '../../src/core/eval-stats.ts';
+} from '../../src/core/eval/stats.ts';
 import { seeded } from '../../src/core/seeded.ts';
 import { votersFor } from '../../src/core/vote.ts';
 

@@ -4,7 +4,7 @@
 import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
 import { budgetCap, chargedFor } from '../../src/core/budget-limits.ts';
-import { limitsSchema } from '../../src/core/config-limits.ts';
+import { limitsSchema } from '../../src/core/config/limits.ts';
 import { channelName, chatId, DEFAULT_ACCOUNT, userId } from '../../src/core/ids.ts';
 import { priceOf } from '../../src/core/model-prices.ts';
 import {

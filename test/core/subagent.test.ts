@@ -1,7 +1,7 @@
 // Rules about helpers: what they may, how votes are counted, when a loop is over, what a profile says.
 
 import { describe, expect, it, test } from 'vitest';
-import { type VotingConfig, votingSchema } from '../../src/core/config-voting.ts';
+import { type VotingConfig, votingSchema } from '../../src/core/config/voting.ts';
 import { channelName, chatId, DEFAULT_ACCOUNT } from '../../src/core/ids.ts';
 import { sessionKeyOf } from '../../src/core/message.ts';
 import { OWNER_TURN } from '../../src/core/notes.ts';

@@ -1,7 +1,7 @@
 // Which engine the settings mean, and what is wrong with them.
 
 import { describe, expect, it } from 'vitest';
-import { checkConfig } from '../../src/core/config-check.ts';
+import { checkConfig } from '../../src/core/config/check.ts';
 import { ConfigError } from '../../src/core/errors.ts';
 import { speechEngine, transcriptionEngine } from '../../src/core/voice-engine.ts';
 import { listeningCost, longestMs, speakingCost } from '../../src/core/voice-prices.ts';

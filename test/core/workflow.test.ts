@@ -3,12 +3,12 @@
 
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { JsonObject, JsonValue } from '../../src/core/config-json.ts';
-import { type Condition, holds } from '../../src/core/workflow-condition.ts';
-import { type Decision, decide } from '../../src/core/workflow-coordinator.ts';
-import type { Definition, Step } from '../../src/core/workflow-definition.ts';
-import type { StepResult } from '../../src/core/workflow-result.ts';
-import { newState, recordOf, updated, type WorkflowState } from '../../src/core/workflow-state.ts';
+import type { JsonObject, JsonValue } from '../../src/core/config/json.ts';
+import { type Condition, holds } from '../../src/core/workflow/condition.ts';
+import { type Decision, decide } from '../../src/core/workflow/coordinator.ts';
+import type { Definition, Step } from '../../src/core/workflow/definition.ts';
+import type { StepResult } from '../../src/core/workflow/result.ts';
+import { newState, recordOf, updated, type WorkflowState } from '../../src/core/workflow/state.ts';
 
 type Loose = Partial<Omit<Extract<Step, { kind: 'tool' }>, 'kind'>> & { readonly id: string };
 

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { homeOf } from '../../src/app/home.ts';
 import { runCli } from '../../src/cli/cli.ts';
 import { createTerminal, type Terminal } from '../../src/cli/terminal.ts';
-import { type EvalResult, evalResult } from '../../src/core/eval-result.ts';
+import { type EvalResult, evalResult } from '../../src/core/eval/result.ts';
 import { type LlmServer, startLlmServer } from '../support/llm-server.ts';
 
 export type CliRun = {

@@ -2,7 +2,7 @@
 // a restart changes. What is queued is what the model would be asked.
 
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { limitsSchema } from '../../src/core/config-limits.ts';
+import { limitsSchema } from '../../src/core/config/limits.ts';
 import { channelName, chatId, DEFAULT_ACCOUNT, userId } from '../../src/core/ids.ts';
 import type { InboundMessage } from '../../src/core/message.ts';
 import { withDoor } from '../../src/core/person.ts';

@@ -18,8 +18,8 @@ import {
   threadId,
   userId,
 } from '../../src/core/ids.ts';
-import type { BridgeMode } from '../../src/core/mail-bridge.ts';
-import type { SummaryOutcome } from '../../src/core/mail-summary.ts';
+import type { BridgeMode } from '../../src/core/mail/bridge.ts';
+import type { SummaryOutcome } from '../../src/core/mail/summary.ts';
 import type { ChatRef, InboundMessage, OutboundMessage } from '../../src/core/message.ts';
 import { createBridgeAnswers } from '../../src/gateway/bridge-answers.ts';
 import { BridgeBook } from '../../src/gateway/bridge-book.ts';

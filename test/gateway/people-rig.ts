@@ -9,7 +9,7 @@ import { createOwnerDoor } from '../../src/app/owner-door.ts';
 import type { MessageBus } from '../../src/bus/bus.ts';
 import { createMessageBus } from '../../src/bus/message-bus.ts';
 import type { AdmissionPolicy, Role } from '../../src/core/admission.ts';
-import { type LimitsConfig, limitsSchema } from '../../src/core/config-limits.ts';
+import { type LimitsConfig, limitsSchema } from '../../src/core/config/limits.ts';
 import {
   type ChannelName,
   channelName,

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Refusal, Reservation } from '../../src/agent/spending.ts';
-import { limitsSchema } from '../../src/core/config-limits.ts';
+import { limitsSchema } from '../../src/core/config/limits.ts';
 import { channelName, chatId, DEFAULT_ACCOUNT, userId } from '../../src/core/ids.ts';
 import type { PersonLimits } from '../../src/core/person-limits.ts';
 import { createBudgetNotes, type UsedUp } from '../../src/gateway/budget-notes.ts';

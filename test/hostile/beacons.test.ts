@@ -4,9 +4,9 @@
 import { describe, expect, it } from 'vitest';
 import { NO_PREVIEW } from '../../src/channels/telegram/parts.ts';
 import { textContent } from '../../src/channels/whatsapp/edits.ts';
+import { renderEmailHtml } from '../../src/core/markup/email.ts';
+import { renderTelegramHtml } from '../../src/core/markup/telegram.ts';
 import { parseMarkup } from '../../src/core/markup.ts';
-import { renderEmailHtml } from '../../src/core/markup-email.ts';
-import { renderTelegramHtml } from '../../src/core/markup-telegram.ts';
 import { BEACON_HOST, BEACONS } from '../support/beacons.ts';
 
 /** Elements and attributes by which HTML makes its reader ask somebody. */

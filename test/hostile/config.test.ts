@@ -2,8 +2,8 @@
 
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { checkConfig } from '../../src/core/config-check.ts';
-import { readJson } from '../../src/core/config-json.ts';
+import { checkConfig } from '../../src/core/config/check.ts';
+import { readJson } from '../../src/core/config/json.ts';
 import { ConfigError } from '../../src/core/errors.ts';
 import { withValue } from '../../src/core/json-paths.ts';
 

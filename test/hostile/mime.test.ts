@@ -11,7 +11,7 @@ import { MailRegister } from '../../src/channels/email/mail-register.ts';
 import { splitHeader } from '../../src/channels/email/mime-limits.ts';
 import { admit } from '../../src/core/admission.ts';
 import { channelName, DEFAULT_ACCOUNT } from '../../src/core/ids.ts';
-import { parseHeaderBlock } from '../../src/core/mail-headers.ts';
+import { parseHeaderBlock } from '../../src/core/mail/headers.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { watchStretches } from '../support/cpu-time.ts';
 import { AGENT, signingKey, testLookup } from '../support/mail-servers-host.ts';

@@ -2,7 +2,7 @@
 
 import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished } from 'vitest';
-import { mcpServersSchema, type ToolServersConfig } from '../../src/core/config-mcp.ts';
+import { mcpServersSchema, type ToolServersConfig } from '../../src/core/config/mcp.ts';
 import { channelName, chatId, DEFAULT_ACCOUNT, sessionKey, turnId } from '../../src/core/ids.ts';
 import { OWNER_TURN } from '../../src/core/notes.ts';
 import { ALL_RIGHTS } from '../../src/core/rights.ts';

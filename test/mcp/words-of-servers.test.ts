@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { mcpServersSchema, toolServerConflicts } from '../../src/core/config/mcp.ts';
+import { toolServerSecrets } from '../../src/core/config/mcp-secrets.ts';
+import { literalSecrets, maskSecrets, secretValues } from '../../src/core/config/secrets.ts';
 import { configSchema } from '../../src/core/config.ts';
-import { mcpServersSchema, toolServerConflicts } from '../../src/core/config-mcp.ts';
-import { toolServerSecrets } from '../../src/core/config-mcp-secrets.ts';
-import { literalSecrets, maskSecrets, secretValues } from '../../src/core/config-secrets.ts';
 import { foreignSchema } from '../../src/mcp/foreign-schema.ts';
 import { LineReader } from '../../src/mcp/line-reader.ts';
 import { isMeant, toolNames } from '../../src/mcp/names.ts';

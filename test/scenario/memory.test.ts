@@ -6,8 +6,8 @@ import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
 import { sessionKey, turnId } from '../../src/core/ids.ts';
-import { encodeEntry, encodeHeader } from '../../src/core/session-file.ts';
-import { encodeKey, formatName } from '../../src/core/session-name.ts';
+import { encodeEntry, encodeHeader } from '../../src/core/session/file.ts';
+import { encodeKey, formatName } from '../../src/core/session/name.ts';
 import { callTools, type LlmReply, type LlmRequest, say } from '../support/llm-server.ts';
 import { startTelegramWorld } from '../support/telegram-world.ts';
 

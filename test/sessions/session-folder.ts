@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import type { SessionKey } from '../../src/core/ids.ts';
-import type { SessionPolicy } from '../../src/core/session-carry.ts';
+import type { SessionPolicy } from '../../src/core/session/carry.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { listSessions, readSession } from '../../src/sessions/catalog.ts';
 import { createJsonlSessionStore } from '../../src/sessions/jsonl.ts';

@@ -5,7 +5,7 @@ import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { sessionKey, turnId } from '../../src/core/ids.ts';
-import { parseName } from '../../src/core/session-name.ts';
+import { parseName } from '../../src/core/session/name.ts';
 import type { TranscriptEntry } from '../../src/core/transcript.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import type { IndexedPart } from '../../src/memory/memory.ts';

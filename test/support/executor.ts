@@ -1,7 +1,7 @@
 // What runs programs in tests: as the gateway builds it, over a temporary home.
 
 import { realpathSync } from 'node:fs';
-import { execSchema } from '../../src/core/config-exec.ts';
+import { execSchema } from '../../src/core/config/exec.ts';
 import type { Environment } from '../../src/core/environment.ts';
 import { execSettings } from '../../src/tools/exec/exec-settings.ts';
 import { createExecutor, type Executor } from '../../src/tools/exec/executor.ts';

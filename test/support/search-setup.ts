@@ -1,6 +1,6 @@
 // What the search tools need, for tests: nothing is set up unless a test says where it is.
 
-import { financeSection, searchSection } from '../../src/core/config-search.ts';
+import { financeSection, searchSection } from '../../src/core/config/search.ts';
 import { createSafeFetch } from '../../src/lib/safe-fetch.ts';
 import type { SearchToolsDeps } from '../../src/tools/search/search-tools.ts';
 

@@ -6,7 +6,7 @@ import { spawn } from 'node:child_process';
 import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { execSchema } from '../../src/core/config-exec.ts';
+import { execSchema } from '../../src/core/config/exec.ts';
 import { ALL_RIGHTS } from '../../src/core/rights.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { silentLogger } from '../../src/lib/logger.ts';

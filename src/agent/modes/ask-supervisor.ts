@@ -1,7 +1,7 @@
 // Asks the supervisor what happens next: structured output, without any tool. What it says is held against
 // those there are; what makes no sense ends its work.
 
-import type { SupervisorConfig } from '../../core/config-modes.ts';
+import type { SupervisorConfig } from '../../core/config/modes.ts';
 import type { SupervisedTurn } from '../../core/supervised-turn.ts';
 import { type Move, readMove } from '../../core/supervisor-decision.ts';
 import {

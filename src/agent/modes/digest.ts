@@ -1,7 +1,7 @@
 // One result, digested: the runner sees its beginning and end and looks into the rest by small tools of its
 // own, which read the stored text and nothing else.
 
-import type { DelegationConfig } from '../../core/config-modes.ts';
+import type { DelegationConfig } from '../../core/config/modes.ts';
 import { headOf, shortened, tailOf } from '../../core/cut.ts';
 import { isObject, parseJson } from '../../core/fields.ts';
 import type { ResultId } from '../../core/ids.ts';

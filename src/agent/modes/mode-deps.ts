@@ -1,6 +1,6 @@
 // What the modes work with, over all turns.
 
-import type { DelegationConfig, SupervisorConfig, TrioConfig } from '../../core/config-modes.ts';
+import type { DelegationConfig, SupervisorConfig, TrioConfig } from '../../core/config/modes.ts';
 import type { Price } from '../../core/spending.ts';
 import type { ModelRegistry } from '../../providers/provider.ts';
 import type { AgentFiles } from './agent-files.ts';

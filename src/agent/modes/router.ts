@@ -1,7 +1,7 @@
 // Asks the router for the next step and makes a plan of what it says, held against what the turn really
 // has; where nothing usable is said, plain rules stand in.
 
-import type { TrioConfig } from '../../core/config-modes.ts';
+import type { TrioConfig } from '../../core/config/modes.ts';
 import { ownWords, routerDirective, routerQuestion } from '../../core/context-pack.ts';
 import { shortened } from '../../core/cut.ts';
 import {

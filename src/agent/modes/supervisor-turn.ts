@@ -1,7 +1,7 @@
 // One turn of the supervisor. Before each step the shared state is read from what the turn has recorded:
 // a specialist at work goes on, else the supervisor decides, until it finishes.
 
-import type { SupervisorConfig } from '../../core/config-modes.ts';
+import type { SupervisorConfig } from '../../core/config/modes.ts';
 import { shortened } from '../../core/cut.ts';
 import type { DeclaredAgent, Service } from '../../core/declared-agent.ts';
 import type { AgentEvent } from '../../core/event.ts';

@@ -4,7 +4,7 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { BACKOFF, ChannelError, NEVER } from '../../core/errors.ts';
-import type { OAuth2Settings, TokenEndpoint } from '../../core/mail-oauth.ts';
+import type { OAuth2Settings, TokenEndpoint } from '../../core/mail/oauth.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { KeyValueStore } from '../../store/store.ts';
 

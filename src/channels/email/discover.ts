@@ -3,7 +3,7 @@
 // be typed.
 
 import { Resolver } from 'node:dns/promises';
-import { domainOf, normalizeAddress } from '../../core/mail-address.ts';
+import { domainOf, normalizeAddress } from '../../core/mail/address.ts';
 import { createSafeFetch } from '../../lib/safe-fetch.ts';
 import { type DiscoveredMailbox, knownProvider } from './mail-providers.ts';
 import type { MailServer } from './settings.ts';

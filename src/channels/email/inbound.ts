@@ -5,17 +5,17 @@ import { createHash } from 'node:crypto';
 import type { InboundEntry } from '../../bus/bus.ts';
 import type { AccountRef } from '../../core/account.ts';
 import { type MessageId, messageId, threadId } from '../../core/ids.ts';
-import { readFrom } from '../../core/mail-address.ts';
-import { headerValue, messageIdsIn, withoutComments } from '../../core/mail-headers.ts';
-import { copyRecipients, type ReplyAll, recipientNote } from '../../core/mail-recipients.ts';
-import { judgeMail } from '../../core/mail-rules.ts';
-import { type SenderVerdict, verifySender } from '../../core/mail-sender.ts';
+import { readFrom } from '../../core/mail/address.ts';
+import { headerValue, messageIdsIn, withoutComments } from '../../core/mail/headers.ts';
+import { copyRecipients, type ReplyAll, recipientNote } from '../../core/mail/recipients.ts';
+import { judgeMail } from '../../core/mail/rules.ts';
+import { type SenderVerdict, verifySender } from '../../core/mail/sender.ts';
 import {
   chooseThread,
   type ParentMail,
   parentIds,
   parseOwnMessageId,
-} from '../../core/mail-threading.ts';
+} from '../../core/mail/threading.ts';
 import type { InboundMessage } from '../../core/message.ts';
 import type { ChannelHost } from '../channel.ts';
 import {

@@ -3,7 +3,7 @@
 
 import { headOf } from '../../core/cut.ts';
 import type { InboxMail, InboxQuestion, InboxText } from '../../core/inbox.ts';
-import { visibleText } from '../../core/mail-text.ts';
+import { visibleText } from '../../core/mail/text.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { type Inbox, InboxError } from '../inbox.ts';
 import { ImapConnection } from './imap-connection.ts';

@@ -4,8 +4,8 @@
 
 import type { Worker } from 'node:worker_threads';
 import type { Attachment } from '../../core/attachment.ts';
-import { kindOfPart, type SortedParts } from '../../core/mail-parts.ts';
-import { visibleText } from '../../core/mail-text.ts';
+import { kindOfPart, type SortedParts } from '../../core/mail/parts.ts';
+import { visibleText } from '../../core/mail/text.ts';
 import { orAborted } from '../../lib/aborted.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { AttachmentError } from '../channel.ts';

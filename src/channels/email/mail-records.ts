@@ -1,8 +1,8 @@
 // What is kept of each mail: the rows of the register (mail-register.ts), which writes and expires them.
 
 import type { MessageId } from '../../core/ids.ts';
-import type { MailQuote } from '../../core/mail-quoting.ts';
-import type { ParentMail } from '../../core/mail-threading.ts';
+import type { MailQuote } from '../../core/mail/quoting.ts';
+import type { ParentMail } from '../../core/mail/threading.ts';
 import type { Verification } from '../../core/message.ts';
 import type { MailPlace } from './mail-files.ts';
 

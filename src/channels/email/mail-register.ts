@@ -4,9 +4,9 @@
 
 import { createHash, randomBytes } from 'node:crypto';
 import type { MessageId } from '../../core/ids.ts';
-import { type Bounce, BUDGET_WINDOW_MS, type SentReply } from '../../core/mail-budget.ts';
-import type { MailQuote } from '../../core/mail-quoting.ts';
-import { type KnownThread, parseOwnMessageId } from '../../core/mail-threading.ts';
+import { type Bounce, BUDGET_WINDOW_MS, type SentReply } from '../../core/mail/budget.ts';
+import type { MailQuote } from '../../core/mail/quoting.ts';
+import { type KnownThread, parseOwnMessageId } from '../../core/mail/threading.ts';
 import type { KeyValueStore } from '../../store/store.ts';
 import type {
   AnsweredMail,

@@ -2,7 +2,7 @@
 // cursor behind it, then wait in IDLE, never longer than the poll interval. Any failure ends the
 // connection; nothing is skipped, because the cursor moves only with what became durable.
 
-import { parseHeaderBlock } from '../../core/mail-headers.ts';
+import { parseHeaderBlock } from '../../core/mail/headers.ts';
 import type { ChannelHost } from '../channel.ts';
 import { fingerprintOf } from './arrival.ts';
 import { formatCursor, type MailCursor, readFrom } from './cursor.ts';

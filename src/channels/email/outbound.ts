@@ -4,16 +4,16 @@
 import { createHash } from 'node:crypto';
 import MailComposer from 'nodemailer/lib/mail-composer';
 import { shortened } from '../../core/cut.ts';
-import { type MailQuote, quoteAsHtml, quoteAsText } from '../../core/mail-quoting.ts';
-import { OWN_MARK_HEADER } from '../../core/mail-rules.ts';
+import { type MailQuote, quoteAsHtml, quoteAsText } from '../../core/mail/quoting.ts';
+import { OWN_MARK_HEADER } from '../../core/mail/rules.ts';
 import {
   formatOwnMessageId,
   type ParentMail,
   replyReferences,
   replySubject,
-} from '../../core/mail-threading.ts';
-import { renderEmailHtml } from '../../core/markup-email.ts';
-import { renderPlain } from '../../core/markup-plain.ts';
+} from '../../core/mail/threading.ts';
+import { renderEmailHtml } from '../../core/markup/email.ts';
+import { renderPlain } from '../../core/markup/plain.ts';
 import type { OutboundMessage } from '../../core/message.ts';
 import type { OutgoingRecord } from './mail-records.ts';
 import type { MailRegister } from './mail-register.ts';

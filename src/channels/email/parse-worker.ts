@@ -5,15 +5,15 @@
 import { writeSync } from 'node:fs';
 import { type MessagePort, parentPort } from 'node:worker_threads';
 import { headOf } from '../../core/cut.ts';
-import { type ReportPart, readBounce } from '../../core/mail-bounce.ts';
-import { calendarMethod, describeCalendar } from '../../core/mail-calendar.ts';
-import { stripQuotes } from '../../core/mail-quotes.ts';
+import { type ReportPart, readBounce } from '../../core/mail/bounce.ts';
+import { calendarMethod, describeCalendar } from '../../core/mail/calendar.ts';
+import { stripQuotes } from '../../core/mail/quotes.ts';
 import {
   type AttachedPart,
   MAX_WHOLE_TEXT_CHARS,
   partsDiffer,
   visibleText,
-} from '../../core/mail-text.ts';
+} from '../../core/mail/text.ts';
 import { type MimeShape, measureMime } from './mime-limits.ts';
 import {
   type DnsLookup,

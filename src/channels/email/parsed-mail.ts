@@ -1,9 +1,9 @@
 // What the parsing thread makes of a raw mail, and the messages it exchanges with the main thread.
 
-import type { BounceReport } from '../../core/mail-bounce.ts';
-import type { StrippedMail } from '../../core/mail-quotes.ts';
-import type { DmarcEvidence, SignatureEvidence } from '../../core/mail-sender.ts';
-import type { AttachedPart } from '../../core/mail-text.ts';
+import type { BounceReport } from '../../core/mail/bounce.ts';
+import type { StrippedMail } from '../../core/mail/quotes.ts';
+import type { DmarcEvidence, SignatureEvidence } from '../../core/mail/sender.ts';
+import type { AttachedPart } from '../../core/mail/text.ts';
 import type { RawMail } from './raw-mail.ts';
 
 export type ParsedMail = {

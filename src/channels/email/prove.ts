@@ -4,8 +4,8 @@
 import { randomUUID } from 'node:crypto';
 import type { EmailConfig } from '../../core/config.ts';
 import { ChannelError, DeliveryError } from '../../core/errors.ts';
-import { usesOAuth2 } from '../../core/mail-oauth.ts';
-import { OWN_MARK_HEADER } from '../../core/mail-rules.ts';
+import { usesOAuth2 } from '../../core/mail/oauth.ts';
+import { OWN_MARK_HEADER } from '../../core/mail/rules.ts';
 import { type Clock, systemClock } from '../../lib/clock.ts';
 import { TOKEN_REFUSED } from './access-tokens.ts';
 import type { ImapConnection } from './imap-connection.ts';

@@ -4,8 +4,8 @@
 import type { EmailConfig } from '../../core/config.ts';
 import { ChannelError, NEVER } from '../../core/errors.ts';
 import { isLoopbackHost } from '../../core/loopback.ts';
-import { normalizeAddress } from '../../core/mail-address.ts';
-import { isSafeTokenUrl, tokenEndpointOf, usesOAuth2 } from '../../core/mail-oauth.ts';
+import { normalizeAddress } from '../../core/mail/address.ts';
+import { isSafeTokenUrl, tokenEndpointOf, usesOAuth2 } from '../../core/mail/oauth.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { KeyValueStore } from '../../store/store.ts';
 import { AccessTokens } from './access-tokens.ts';

@@ -1,11 +1,11 @@
 // Checks DKIM and DMARC on the raw bytes with mailauth and reports what each signature really
-// covers. Whether that is enough is decided in core/mail-sender.ts.
+// covers. Whether that is enough is decided in core/mail/sender.ts.
 
 import { Readable } from 'node:stream';
 import { dkimVerify } from 'mailauth/lib/dkim/verify.js';
 import { dmarc } from 'mailauth/lib/dmarc/index.js';
-import { headerValues, parseHeaderBlock } from '../../core/mail-headers.ts';
-import type { SignatureEvidence } from '../../core/mail-sender.ts';
+import { headerValues, parseHeaderBlock } from '../../core/mail/headers.ts';
+import type { SignatureEvidence } from '../../core/mail/sender.ts';
 import { splitHeader } from './mime-limits.ts';
 import { type DnsLookup, NO_SIGNATURES, type SignatureReport } from './parsed-mail.ts';
 import { bytesOf, passingPieces, piecesOf, type RawMail } from './raw-mail.ts';

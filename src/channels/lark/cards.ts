@@ -2,8 +2,8 @@
 // open.feishu.cn/document/feishu-cards/card-json-v2-structure
 
 import { headOf } from '../../core/cut.ts';
-import { renderLark } from '../../core/markup-lark.ts';
-import { type Run, runsText } from '../../core/markup-writer.ts';
+import { renderLark } from '../../core/markup/lark.ts';
+import { type Run, runsText } from '../../core/markup/writer.ts';
 import type { Choice } from '../../core/message.ts';
 
 /** As seen; what is sent for it stays below the 30 KB of a card (im-v1/message/create). */

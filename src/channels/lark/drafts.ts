@@ -2,8 +2,8 @@
 // is skipped, never queued, so that the final text is not held up behind it.
 
 import type { MessageId } from '../../core/ids.ts';
-import { beginningForLark } from '../../core/markup-lark.ts';
-import { runsText } from '../../core/markup-writer.ts';
+import { beginningForLark } from '../../core/markup/lark.ts';
+import { runsText } from '../../core/markup/writer.ts';
 import type { ChatRef } from '../../core/message.ts';
 import type { Editing } from '../channel.ts';
 import { TEXT_UNITS } from './cards.ts';

@@ -2,7 +2,7 @@
 // so it is kept without them until then.
 
 import type { NativeId } from '../../core/ids.ts';
-import { splitMarkdown } from '../../core/markup-split.ts';
+import { splitMarkdown } from '../../core/markup/split.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { KeyValueStore } from '../../store/store.ts';
 import { type Card, cardJson, TEXT_UNITS } from './cards.ts';

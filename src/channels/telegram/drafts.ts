@@ -2,9 +2,9 @@
 // time for is skipped, never queued, so that the final text is not held up behind it.
 
 import type { MessageId } from '../../core/ids.ts';
+import { truncateMarkup } from '../../core/markup/split.ts';
+import { type Run, runsText } from '../../core/markup/writer.ts';
 import { parseMarkup } from '../../core/markup.ts';
-import { truncateMarkup } from '../../core/markup-split.ts';
-import { type Run, runsText } from '../../core/markup-writer.ts';
 import type { ChatRef } from '../../core/message.ts';
 import type { Editing } from '../channel.ts';
 import { BotCallError, isGone, isUnchanged, toDeliveryError } from './failures.ts';

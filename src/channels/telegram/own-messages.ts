@@ -2,7 +2,7 @@
 // what came of them, or they themselves.
 
 import type { NativeId } from '../../core/ids.ts';
-import { splitMarkdown } from '../../core/markup-split.ts';
+import { splitMarkdown } from '../../core/markup/split.ts';
 import type { ChatRef } from '../../core/message.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Channel, Retracting } from '../channel.ts';

@@ -4,10 +4,10 @@
 import type { Receipt, SendContext } from '../../bus/bus.ts';
 import { BACKOFF, DeliveryError } from '../../core/errors.ts';
 import type { NativeId } from '../../core/ids.ts';
-import { plainText } from '../../core/markup-plain.ts';
-import { splitMarkdown } from '../../core/markup-split.ts';
-import { renderTelegramHtml } from '../../core/markup-telegram.ts';
-import { type Run, runsText } from '../../core/markup-writer.ts';
+import { plainText } from '../../core/markup/plain.ts';
+import { splitMarkdown } from '../../core/markup/split.ts';
+import { renderTelegramHtml } from '../../core/markup/telegram.ts';
+import { type Run, runsText } from '../../core/markup/writer.ts';
 import type { OutboundMessage } from '../../core/message.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../lib/logger.ts';

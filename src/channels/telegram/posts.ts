@@ -4,7 +4,7 @@
 import type { Receipt, SendContext } from '../../bus/bus.ts';
 import type { OutboundAttachment } from '../../core/attachment.ts';
 import type { NativeId } from '../../core/ids.ts';
-import { splitMarkdown } from '../../core/markup-split.ts';
+import { splitMarkdown } from '../../core/markup/split.ts';
 import type { OutboundMessage } from '../../core/message.ts';
 import { albumsOf } from '../../core/outbound-files.ts';
 import { telegramThreadId } from './ids.ts';

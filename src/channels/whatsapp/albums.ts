@@ -3,7 +3,7 @@
 // but for what is remembered of parts that come later still.
 
 import type { InboundMessage } from '../../core/message.ts';
-import { albumOf } from '../../core/whatsapp-content.ts';
+import { albumOf } from '../../core/whatsapp/content.ts';
 import type { InboxRow } from './inbound.ts';
 
 /** How long the next part of an album is waited for, and how long all of them, milliseconds. */

@@ -3,7 +3,7 @@
 
 import { makeWASocket, type SocketConfig, type WASocket } from '@whiskeysockets/baileys';
 import { BACKOFF, ChannelError } from '../../core/errors.ts';
-import type { WhatsAppCause } from '../../core/whatsapp-endings.ts';
+import type { WhatsAppCause } from '../../core/whatsapp/endings.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../lib/logger.ts';
 import { createBaileysLogger } from './baileys-logger.ts';

@@ -4,7 +4,7 @@
 import type { WAMessageKey } from '@whiskeysockets/baileys';
 import { DeliveryError, NEVER } from '../../core/errors.ts';
 import { type ChatId, type MessageId, type NativeId, nativeId } from '../../core/ids.ts';
-import { beginningForWhatsApp } from '../../core/markup-whatsapp.ts';
+import { beginningForWhatsApp } from '../../core/markup/whatsapp.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { KeyValueChange } from '../../store/store.ts';
 import type { Editing, Retracting } from '../channel.ts';

@@ -6,7 +6,7 @@ import {
   type WhatsAppCause,
   type WhatsAppPhase,
   type WhatsAppVerdict,
-} from '../../core/whatsapp-endings.ts';
+} from '../../core/whatsapp/endings.ts';
 import { backoffMs } from '../../lib/backoff.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../lib/logger.ts';

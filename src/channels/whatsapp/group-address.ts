@@ -1,8 +1,8 @@
 // Whether a message in a group is for the account: it names it, or answers what the agent sent. Pure.
 
 import type { InboundMessage } from '../../core/message.ts';
-import type { WhatsAppReading } from '../../core/whatsapp-content.ts';
-import { isPerson, parseJid } from '../../core/whatsapp-jid.ts';
+import type { WhatsAppReading } from '../../core/whatsapp/content.ts';
+import { isPerson, parseJid } from '../../core/whatsapp/jid.ts';
 import { isOwnAddress, type LinkedAccount, ownIds } from './linked-account.ts';
 
 /** `isQuoteOurs`: the agent sent the message of the quoted id; its author is checked here. */

@@ -12,10 +12,10 @@ import {
   userId,
 } from '../../core/ids.ts';
 import type { GroupRef, InboundMessage, PersonSender, Quote } from '../../core/message.ts';
-import type { WhatsAppReading } from '../../core/whatsapp-content.ts';
-import { isPerson, type PersonJid, parseJid } from '../../core/whatsapp-jid.ts';
-import type { WhatsAppContent } from '../../core/whatsapp-message.ts';
-import type { WhatsAppSign } from '../../core/whatsapp-signs.ts';
+import type { WhatsAppReading } from '../../core/whatsapp/content.ts';
+import { isPerson, type PersonJid, parseJid } from '../../core/whatsapp/jid.ts';
+import type { WhatsAppContent } from '../../core/whatsapp/message.ts';
+import type { WhatsAppSign } from '../../core/whatsapp/signs.ts';
 import type { MessageKey } from './envelope.ts';
 import { SELF, WHATSAPP, whatsappMessageId } from './ids.ts';
 import { isOwnAddress, type LinkedAccount } from './linked-account.ts';

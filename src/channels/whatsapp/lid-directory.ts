@@ -2,7 +2,7 @@
 // through the open connection. An answer may be late or never come, and is not waited for long.
 
 import type { SignalKeyStore } from '@whiskeysockets/baileys';
-import { isPerson, type PersonJid, parseJid } from '../../core/whatsapp-jid.ts';
+import { isPerson, type PersonJid, parseJid } from '../../core/whatsapp/jid.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../lib/logger.ts';
 import { inTime } from './deadline.ts';

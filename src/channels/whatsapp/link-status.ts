@@ -5,7 +5,7 @@ import {
   LINK_REMEDY,
   type WhatsAppCause,
   type WhatsAppPhase,
-} from '../../core/whatsapp-endings.ts';
+} from '../../core/whatsapp/endings.ts';
 import type { ChannelHost, ChannelStatus } from '../channel.ts';
 import { createHealthRecord, type HealthRecord } from './link-health.ts';
 import type { Vault } from './vault.ts';

@@ -2,7 +2,7 @@
 // whether it may be used, whether messages from before it are still coming.
 
 import type { WASocket } from '@whiskeysockets/baileys';
-import type { WhatsAppCause, WhatsAppPhase } from '../../core/whatsapp-endings.ts';
+import type { WhatsAppCause, WhatsAppPhase } from '../../core/whatsapp/endings.ts';
 import type { Change } from './change.ts';
 import { Connection, type ConnectionDeps } from './connection.ts';
 import { startWatchdogs, type Watchdogs } from './watchdogs.ts';

@@ -1,8 +1,8 @@
 // Logins as a person sees them: each a list of steps that ends in `done` or `failed`. The newest
 // ends the one before it. Who connects, and cleans what was half made, is the link.
 
-import { TRY_AGAIN } from '../../core/whatsapp-endings.ts';
-import { phoneDigits } from '../../core/whatsapp-jid.ts';
+import { TRY_AGAIN } from '../../core/whatsapp/endings.ts';
+import { phoneDigits } from '../../core/whatsapp/jid.ts';
 import type { Login, LoginOptions, LoginStep } from '../channel.ts';
 
 export interface LoginAttempt {

@@ -9,7 +9,7 @@ import {
   type WAMessageKey,
   type WASocket,
 } from '@whiskeysockets/baileys';
-import type { WhatsAppMediaRef } from '../../core/whatsapp-media.ts';
+import type { WhatsAppMediaRef } from '../../core/whatsapp/media.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../lib/logger.ts';
 

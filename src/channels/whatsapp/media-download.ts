@@ -6,7 +6,7 @@ import type { IncomingMessage } from 'node:http';
 import { request } from 'node:https';
 import { DEF_MEDIA_HOST, getMediaKeys } from '@whiskeysockets/baileys';
 import { isLoopbackHost } from '../../core/loopback.ts';
-import type { WhatsAppMediaRef } from '../../core/whatsapp-media.ts';
+import type { WhatsAppMediaRef } from '../../core/whatsapp/media.ts';
 import { orAborted } from '../../lib/aborted.ts';
 import { AttachmentError } from '../channel.ts';
 import type { MediaAgain } from './media-again.ts';

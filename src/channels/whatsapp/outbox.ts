@@ -8,7 +8,7 @@ import type { WhatsAppConfig } from '../../core/config.ts';
 import { DeliveryError, NEVER } from '../../core/errors.ts';
 import { type ChatId, type NativeId, nativeId } from '../../core/ids.ts';
 import type { OutboundMessage } from '../../core/message.ts';
-import { isPerson, isSameAddress, type PersonJid, parseJid } from '../../core/whatsapp-jid.ts';
+import { isPerson, isSameAddress, type PersonJid, parseJid } from '../../core/whatsapp/jid.ts';
 import type { ChannelHost, Editing, Reactions, Retracting, Typing } from '../channel.ts';
 import { type AckSource, createAcks } from './acks.ts';
 import { createEdits, type Edits } from './edits.ts';

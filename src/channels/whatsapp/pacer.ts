@@ -1,4 +1,4 @@
-// Keeps the pace (core/whatsapp-pacing): short waits here, long ones by the bus, which holds the
+// Keeps the pace (core/whatsapp/pacing): short waits here, long ones by the bus, which holds the
 // message durably. What must outlive a restart, first contacts and texts, is stored with each send.
 
 import { createHash } from 'node:crypto';
@@ -13,7 +13,7 @@ import {
   type Sighting,
   TEXT_WINDOW_MS,
   UNPACED,
-} from '../../core/whatsapp-pacing.ts';
+} from '../../core/whatsapp/pacing.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { KeyValueChange, KeyValueStore } from '../../store/store.ts';
 

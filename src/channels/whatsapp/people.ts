@@ -1,5 +1,5 @@
 // The people this account knows, as durable rows: which LID and which number are the same person, the
-// one chat of each, and the address an answer goes to. Who is who is decided in core/whatsapp-person.
+// one chat of each, and the address an answer goes to. Who is who is decided in core/whatsapp/person.
 
 import { z } from 'zod';
 import { type ChatId, chatId, type UserId, userId } from '../../core/ids.ts';
@@ -9,7 +9,7 @@ import {
   type PersonJid,
   parseJid,
   personOfId,
-} from '../../core/whatsapp-jid.ts';
+} from '../../core/whatsapp/jid.ts';
 import {
   chatOfMessage,
   chatsOf,
@@ -20,7 +20,7 @@ import {
   type Placement,
   place,
   type Sighting,
-} from '../../core/whatsapp-person.ts';
+} from '../../core/whatsapp/person.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { createLanes } from '../../lib/lanes.ts';
 import type { Logger } from '../../lib/logger.ts';

@@ -9,7 +9,7 @@ import {
   type WASocket,
 } from '@whiskeysockets/baileys';
 import { BACKOFF, DeliveryError, NEVER, type Remedy } from '../../core/errors.ts';
-import { isSameAddress } from '../../core/whatsapp-jid.ts';
+import { isSameAddress } from '../../core/whatsapp/jid.ts';
 
 type DeviceSource = Pick<WASocket, 'user' | 'getUSyncDevices' | 'executeUSyncQuery'>;
 

@@ -4,7 +4,7 @@
 import type { AnyMessageContent } from '@whiskeysockets/baileys';
 import type { OutboundAttachment } from '../../core/attachment.ts';
 import { DeliveryError, NEVER } from '../../core/errors.ts';
-import { splitForWhatsApp } from '../../core/markup-whatsapp.ts';
+import { splitForWhatsApp } from '../../core/markup/whatsapp.ts';
 import type { OutboundMessage } from '../../core/message.ts';
 import type { MediaStore } from '../../media/media.ts';
 import { MESSAGE_UNITS, textContent } from './edits.ts';

@@ -2,7 +2,7 @@
 // are refused, and the owner is told once who wrote and how to let them in.
 
 import type { InboundMessage } from '../../core/message.ts';
-import { normaliseAllowed, personOfId } from '../../core/whatsapp-jid.ts';
+import { normaliseAllowed, personOfId } from '../../core/whatsapp/jid.ts';
 import type { ChannelHost } from '../channel.ts';
 
 export interface Unresolved {

@@ -1,8 +1,8 @@
 // Tells what a person said or did from what clients tell each other: keys, votes, history.
 
 import type { proto } from '@whiskeysockets/baileys';
-import { isSilentKind } from '../../core/whatsapp-kinds.ts';
-import { signOf } from '../../core/whatsapp-signs.ts';
+import { isSilentKind } from '../../core/whatsapp/kinds.ts';
+import { signOf } from '../../core/whatsapp/signs.ts';
 
 /** Ephemeral, view once, with caption, edited: WhatsApp nests three at most. */
 const MAX_WRAPPERS = 8;

@@ -6,7 +6,7 @@ import type { WhatsAppConfig } from '../../core/config.ts';
 import { BACKOFF, ChannelError, DeliveryError } from '../../core/errors.ts';
 import { DEFAULT_ACCOUNT } from '../../core/ids.ts';
 import type { OutboundMessage } from '../../core/message.ts';
-import { LINK_REMEDY } from '../../core/whatsapp-endings.ts';
+import { LINK_REMEDY } from '../../core/whatsapp/endings.ts';
 import { orAborted } from '../../lib/aborted.ts';
 import type {
   Attachments,

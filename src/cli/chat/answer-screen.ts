@@ -3,7 +3,7 @@
 
 import { stripVTControlCharacters } from 'node:util';
 import type { LiveUpdate, ToolActivity } from '../../core/event.ts';
-import { displayWidth } from '../../core/markup-text.ts';
+import { displayWidth } from '../../core/markup/text.ts';
 import { renderTerminal } from './terminal-markdown.ts';
 
 const REDRAW_MS = 60;

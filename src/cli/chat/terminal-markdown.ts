@@ -1,8 +1,8 @@
 // Markdown as a terminal shows it: the styles that terminals have, the text of everything else.
 
 import { styleText } from 'node:util';
+import type { Run, Style } from '../../core/markup/writer.ts';
 import { parseMarkup } from '../../core/markup.ts';
-import type { Run, Style } from '../../core/markup-writer.ts';
 
 type Look = 'bold' | 'italic' | 'strikethrough' | 'cyan' | 'dim' | 'underline';
 

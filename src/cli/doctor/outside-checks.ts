@@ -6,7 +6,7 @@ import { accountName } from '../../core/account.ts';
 import type { Config, EmailConfig } from '../../core/config.ts';
 import { ChannelError, NanobotError } from '../../core/errors.ts';
 import { channelName } from '../../core/ids.ts';
-import { mailboxesOf } from '../../core/mail-accounts.ts';
+import { mailboxesOf } from '../../core/mail/accounts.ts';
 import { DEMO_MODEL } from '../../core/model-names.ts';
 import type { Terminal } from '../terminal.ts';
 import { type Finding, fail, ok, warn } from './finding.ts';

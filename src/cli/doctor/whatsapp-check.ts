@@ -4,7 +4,7 @@
 import { readLinkHealth, reconnectsOfLastDay } from '../../app/channel-setup.ts';
 import type { OpenedState } from '../../app/state.ts';
 import type { Config } from '../../core/config.ts';
-import { judgeEnding } from '../../core/whatsapp-endings.ts';
+import { judgeEnding } from '../../core/whatsapp/endings.ts';
 import { spanText } from '../moment.ts';
 import { type Finding, ok, warn } from './finding.ts';
 

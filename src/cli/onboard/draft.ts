@@ -3,9 +3,9 @@
 import { loadConfig } from '../../app/config.ts';
 import { readRawConfig, saveConfig } from '../../app/config-store.ts';
 import { findSecrets } from '../../app/secret-sources.ts';
+import { type CheckedConfig, checkConfig } from '../../core/config/check.ts';
+import type { JsonObject, JsonValue } from '../../core/config/json.ts';
 import { type Config, configSchema } from '../../core/config.ts';
-import { type CheckedConfig, checkConfig } from '../../core/config-check.ts';
-import type { JsonObject, JsonValue } from '../../core/config-json.ts';
 import { withValue } from '../../core/json-paths.ts';
 import type { Terminal } from '../terminal.ts';
 

@@ -1,9 +1,9 @@
 // Onboarding: how the mailbox is logged in to, by a password or by OAuth2. A secret that stands in the
 // environment is noted by its name; one that is written already stays.
 
+import type { JsonValue } from '../../core/config/json.ts';
 import type { EmailConfig } from '../../core/config.ts';
-import type { JsonValue } from '../../core/config-json.ts';
-import { knownTokenEndpoint, usesOAuth2 } from '../../core/mail-oauth.ts';
+import { knownTokenEndpoint, usesOAuth2 } from '../../core/mail/oauth.ts';
 import type { Terminal } from '../terminal.ts';
 import type { Asker } from './asker.ts';
 import type { Settings } from './draft.ts';

@@ -3,11 +3,11 @@
 
 import { discoverMailbox, type MailProof, proveMailbox } from '../../app/channel-setup.ts';
 import { accountPath } from '../../core/account.ts';
+import { mailboxSchema } from '../../core/config/channels.ts';
 import type { EmailConfig } from '../../core/config.ts';
-import { mailboxSchema } from '../../core/config-channels.ts';
 import { type AccountId, channelName, DEFAULT_ACCOUNT } from '../../core/ids.ts';
-import { addressesOf, mailboxesOf } from '../../core/mail-accounts.ts';
-import { domainOf } from '../../core/mail-address.ts';
+import { addressesOf, mailboxesOf } from '../../core/mail/accounts.ts';
+import { domainOf } from '../../core/mail/address.ts';
 import { CommandFailure, EXIT } from '../exit-codes.ts';
 import type { Terminal } from '../terminal.ts';
 import type { Asker } from './asker.ts';

@@ -3,7 +3,7 @@
 
 import { linkWhatsApp } from '../../app/channel-setup.ts';
 import type { WhatsAppConfig } from '../../core/config.ts';
-import { isAllowEntry, normaliseAllowed, phoneDigits } from '../../core/whatsapp-jid.ts';
+import { isAllowEntry, normaliseAllowed, phoneDigits } from '../../core/whatsapp/jid.ts';
 import { numberEntries } from '../flag-values.ts';
 import { logIn } from '../login/log-in.ts';
 import type { Terminal } from '../terminal.ts';

@@ -1,5 +1,5 @@
 // Markdown to marked's tokens, with guards: text that would make the lexer recurse without end or run
-// in square time is shown as it was written instead. (The server's own are in core/markup-lex.ts.)
+// in square time is shown as it was written instead. (The server's own are in core/markup/lex.ts.)
 
 import { Lexer } from '/vendor/marked.js';
 

@@ -1,6 +1,6 @@
 // From the configuration to what the executor works with.
 
-import type { ExecConfig } from '../../core/config-exec.ts';
+import type { ExecConfig } from '../../core/config/exec.ts';
 import type { ExecSettings } from './exec-request.ts';
 
 const MEGABYTE = 1_000_000;

@@ -2,7 +2,7 @@
 // how long at most is the configuration's; who has to be asked first, of the agent.
 
 import { z } from 'zod';
-import { MAX_EXEC_SECS } from '../../core/config-exec.ts';
+import { MAX_EXEC_SECS } from '../../core/config/exec.ts';
 import { headOf } from '../../core/cut.ts';
 import { ToolError } from '../../core/errors.ts';
 import { readDescription } from '../description.ts';

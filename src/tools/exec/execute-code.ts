@@ -2,7 +2,7 @@
 // nothing of others comes out.
 
 import { z } from 'zod';
-import { MAX_EXEC_SECS } from '../../core/config-exec.ts';
+import { MAX_EXEC_SECS } from '../../core/config/exec.ts';
 import { headOf } from '../../core/cut.ts';
 import { readDescription } from '../description.ts';
 import type { Tool } from '../tool.ts';

@@ -3,7 +3,7 @@
 
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { ExecConfig } from '../../core/config-exec.ts';
+import type { ExecConfig } from '../../core/config/exec.ts';
 import type { Environment } from '../../core/environment.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { createContainer, OWNER_LABEL } from './container.ts';

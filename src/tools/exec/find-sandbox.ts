@@ -4,7 +4,7 @@
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { promisify } from 'node:util';
-import type { ExecConfig } from '../../core/config-exec.ts';
+import type { ExecConfig } from '../../core/config/exec.ts';
 import type { Environment } from '../../core/environment.ts';
 import { type BubblewrapFeatures, createBubblewrap, trialArgv } from './bubblewrap.ts';
 import type { ContainerEngine } from './container-engine.ts';

@@ -1,7 +1,7 @@
 // The sandbox in force: looked for beside the start, and anew when the configuration asks for another.
 // Until it is known there is none.
 
-import type { ExecConfig } from '../../core/config-exec.ts';
+import type { ExecConfig } from '../../core/config/exec.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../lib/logger.ts';
 import { removeLeftRuns } from './find-container.ts';

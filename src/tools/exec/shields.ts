@@ -10,7 +10,7 @@ import { GROUPS_FOLDER, leadsToOthers, PEOPLE_FOLDER, type TurnPerson } from '..
 import { PROFILES_FOLDER } from '../../core/profile.ts';
 import { SKILLS_FOLDER } from '../../core/prompt.ts';
 import { writeAccessOf } from '../../core/rule-files.ts';
-import { CAPABILITIES_FOLDER, WORKFLOWS_FOLDER } from '../../core/workflow-folders.ts';
+import { CAPABILITIES_FOLDER, WORKFLOWS_FOLDER } from '../../core/workflow/folders.ts';
 import { isProtected } from '../../lib/guarded-path.ts';
 import type { HiddenPath, Shields } from './sandbox.ts';
 

@@ -1,7 +1,7 @@
 // Tool: figures of companies and markets. One plain question is read, put to the addresses that have
 // the figures it asks for, and answered with all of them.
 
-import type { FinanceConfig } from '../../core/config-search.ts';
+import type { FinanceConfig } from '../../core/config/search.ts';
 import { ToolError } from '../../core/errors.ts';
 import {
   FIGURES,

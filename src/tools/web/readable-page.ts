@@ -4,7 +4,7 @@
 import { isProbablyReaderable, Readability } from '@mozilla/readability';
 import { JSDOM, VirtualConsole } from 'jsdom';
 import { headOf } from '../../core/cut.ts';
-import { visibleText } from '../../core/mail-text.ts';
+import { visibleText } from '../../core/mail/text.ts';
 import type { PageSource, ReadPage } from './page.ts';
 import { pageMarkdown, resolveLinks } from './page-markdown.ts';
 import { keepVisible } from './visible-dom.ts';

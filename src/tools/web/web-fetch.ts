@@ -4,7 +4,7 @@
 import { z } from 'zod';
 import { cutBefore, headOf } from '../../core/cut.ts';
 import { ToolError } from '../../core/errors.ts';
-import { visibleText } from '../../core/mail-text.ts';
+import { visibleText } from '../../core/mail/text.ts';
 import type { SafeFetch, SafeFetched } from '../../lib/safe-fetch.ts';
 import { readDescription } from '../description.ts';
 import type { Tool, ToolContext } from '../tool.ts';

@@ -19,7 +19,7 @@ import {
 import { createUnresolved } from '../../../src/channels/whatsapp/unresolved.ts';
 import { admit, isStranger } from '../../../src/core/admission.ts';
 import type { InboundMessage } from '../../../src/core/message.ts';
-import { normaliseAllowed } from '../../../src/core/whatsapp-jid.ts';
+import { normaliseAllowed } from '../../../src/core/whatsapp/jid.ts';
 import { silentLogger } from '../../../src/lib/logger.ts';
 import { openEmbeddedStore } from '../../../src/store/embedded.ts';
 import type { KeyValueStore } from '../../../src/store/store.ts';

@@ -16,7 +16,7 @@ import { type ConfigInput, configSchema, type WhatsAppConfig } from '../../../sr
 import { DeliveryError } from '../../../src/core/errors.ts';
 import { type ChatId, DEFAULT_ACCOUNT, messageId, type NativeId } from '../../../src/core/ids.ts';
 import type { ChatRef, OutboundMessage } from '../../../src/core/message.ts';
-import { isPerson, parseJid } from '../../../src/core/whatsapp-jid.ts';
+import { isPerson, parseJid } from '../../../src/core/whatsapp/jid.ts';
 import type { Clock } from '../../../src/lib/clock.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { createMemoryHost, type MemoryHost } from '../../support/memory-host.ts';

@@ -6,7 +6,7 @@ import {
 } from '../../../src/channels/whatsapp/lid-directory.ts';
 import { createPeople, type Meeting } from '../../../src/channels/whatsapp/people.ts';
 import { chatId } from '../../../src/core/ids.ts';
-import { isPerson, type PersonJid, parseJid } from '../../../src/core/whatsapp-jid.ts';
+import { isPerson, type PersonJid, parseJid } from '../../../src/core/whatsapp/jid.ts';
 import { silentLogger } from '../../../src/lib/logger.ts';
 import { createMemoryStore } from '../../support/memory-host.ts';
 import { createMovableClock } from '../../support/movable-clock.ts';

@@ -1,0 +1,140 @@
+// What a benchmark leaves behind: one versioned JSON document, whole or as far as it came. Errors of
+// the model's service are no wrong answers and are counted apart.
+
+import { z } from 'zod';
+import { wilson } from './stats.ts';
+
+export const EVAL_VERSION = 1;
+export const BENCHMARKS = ['hanoi', 'haystack', 'learn', 'sprint'] as const;
+
+/** `undecided`: a vote that nobody won; `skipped`: it does not fit the model. */
+const STATES = ['right', 'wrong', 'undecided', 'skipped', 'error'] as const;
+
+const evalItem = z.object({
+  id: z.string(),
+  /** What it is counted with. */
+  group: z.string(),
+  state: z.enum(STATES),
+  wanted: z.string(),
+  /** The answer, or what kept it from coming. */
+  got: z.string(),
+  ms: z.number(),
+  /** What only this benchmark counts, by name. */
+  counts: z.record(z.string(), z.number()),
+});
+export type EvalItem = z.infer<typeof evalItem>;
+
+const point = z.object({ x: z.number(), y: z.number() });
+const evalPlot = z.discriminatedUnion('kind', [
+  z.object({
+    kind: z.literal('line'),
+    title: z.string(),
+    xLabel: z.string(),
+    yLabel: z.string(),
+    points: z.array(point),
+  }),
+  /** Shares from 0 to 1, with where they truly lie. */
+  z.object({
+    kind: z.literal('bars'),
+    title: z.string(),
+    bars: z.array(
+      z.object({ label: z.string(), value: z.number(), low: z.number(), high: z.number() }),
+    ),
+  }),
+  /** Shares from 0 to 1; a cell that was not tried is left out. */
+  z.object({
+    kind: z.literal('grid'),
+    title: z.string(),
+    rows: z.array(z.string()),
+    columns: z.array(z.string()),
+    cells: z.array(z.object({ row: z.string(), column: z.string(), value: z.number() })),
+  }),
+]);
+export type EvalPlot = z.infer<typeof evalPlot>;
+
+const score = z.object({
+  right: z.number(),
+  /** Answered: errors and what was skipped are not in it. */
+  total: z.number(),
+  errors: z.number(),
+  skipped: z.number(),
+  /** Left out where nothing was answered. */
+  rate: z.number().optional(),
+  /** Where the true rate lies with 95 % certainty. */
+  low: z.number(),
+  high: z.number(),
+  /** What guessing gives; left out where that is next to nothing. */
+  chance: z.number().optional(),
+});
+export type EvalScore = z.infer<typeof score>;
+
+export const evalResult = z.object({
+  version: z.literal(EVAL_VERSION),
+  benchmark: z.enum(BENCHMARKS),
+  /** Which form of it. */
+  variant: z.string(),
+  status: z.enum(['complete', 'partial']),
+  /** Why it is partial. */
+  because: z.string().optional(),
+  startedAt: z.string(),
+  endedAt: z.string(),
+  /** Of nanobot. */
+  program: z.string(),
+  model: z.string(),
+  seed: z.number(),
+  options: z.record(z.string(), z.union([z.string(), z.number(), z.boolean()])),
+  planned: z.number(),
+  score,
+  figures: z.record(z.string(), z.number()),
+  plots: z.array(evalPlot),
+  cost: z.object({
+    calls: z.number(),
+    inputTokens: z.number(),
+    outputTokens: z.number(),
+    money: z.number(),
+    currency: z.string(),
+    /** Calls whose model has no known price, or that nobody counted. */
+    unpriced: z.number(),
+  }),
+  items: z.array(evalItem),
+});
+export type EvalResult = z.infer<typeof evalResult>;
+export type EvalCost = EvalResult['cost'];
+
+export function scoreOf(items: readonly EvalItem[], chance?: number): EvalScore {
+  const count = (state: EvalItem['state']) => items.filter((item) => item.state === state).length;
+  const right = count('right');
+  const total = right + count('wrong') + count('undecided');
+  return {
+    right,
+    total,
+    errors: count('error'),
+    skipped: count('skipped'),
+    ...(total === 0 ? {} : { rate: right / total }),
+    ...wilson(right, total),
+    ...(chance === undefined ? {} : { chance }),
+  };
+}
+
+/** A bar for each group, in the order in which they came; nothing where nothing was answered. */
+export function barsOf(title: string, items: readonly EvalItem[]): readonly EvalPlot[] {
+  const groups = [...Map.groupBy(items, ({ group }) => group)];
+  const bars = groups.flatMap(([label, some]) => {
+    const { rate, low, high } = scoreOf(some);
+    return rate === undefined ? [] : [{ label, value: rate, low, high }];
+  });
+  return bars.length === 0 ? [] : [{ kind: 'bars', title, bars }];
+}
+
+export const sumOf = (items: readonly EvalItem[], name: string) =>
+  items.reduce((sum, { counts }) => sum + (counts[name] ?? 0), 0);
+
+/** Without those that are not known. */
+export function known(
+  figures: Readonly<Record<string, number | undefined>>,
+): Readonly<Record<string, number>> {
+  const entries = Object.entries(figures).flatMap(([name, value]) =>
+    value === undefined || !Number.isFinite(value) ? [] : [[name, value] as const],
+  );
+  return Object.fromEntries(entries);
+}

@@ -1,0 +1,118 @@
+// Mail addresses as identities: one spelling per mailbox, and a strict reading of the From line,
+// because who commands the agent depends on it (cases E13, E17).
+
+import { headerValues, type MailHeaders, withoutComments } from './headers.ts';
+
+export type MailAddress = {
+  /** Lower case, domain as A-label. */
+  readonly address: string;
+  /** Display name as written, possibly with encoded words; shown, never trusted. */
+  readonly name?: string;
+};
+
+export type FromReading =
+  | { readonly kind: 'one'; readonly from: MailAddress }
+  | { readonly kind: 'refused'; readonly gate: string };
+
+const LOCAL_PART = /^[a-z0-9!#$%&'*+/=?^_`{|}~-]+(\.[a-z0-9!#$%&'*+/=?^_`{|}~-]+)*$/;
+const MAX_LOCAL_CHARS = 64;
+const HOST = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$/;
+const MAX_HOST_CHARS = 253;
+const MAX_FROM_CHARS = 1000;
+
+/** The domain in lower-case A-label form, or undefined where it is no host name. */
+export function domainToAscii(domain: string): string | undefined {
+  if (/[\s/?#:@\\%[\]]/.test(domain)) return undefined;
+  const url = `http://${domain}`;
+  if (!URL.canParse(url)) return undefined;
+  const { hostname } = new URL(url);
+  const isHost = HOST.test(hostname) && hostname.length <= MAX_HOST_CHARS;
+  return isHost && !/^[\d.]+$/.test(hostname) ? hostname : undefined;
+}
+
+/**
+ * One spelling of an address, or undefined where it is not a plain `local@domain`: quoted local
+ * parts, comments, address literals, routes and control characters are all refused, for sending
+ * too (RFC 5321 section 4.1.2 allows more than anyone needs).
+ */
+export function normalizeAddress(address: string): string | undefined {
+  const at = address.lastIndexOf('@');
+  if (at < 1) return undefined;
+  const local = address.slice(0, at).toLowerCase();
+  const domain = domainToAscii(address.slice(at + 1));
+  if (domain === undefined || local.length > MAX_LOCAL_CHARS) return undefined;
+  return LOCAL_PART.test(local) ? `${local}@${domain}` : undefined;
+}
+
+export const domainOf = (address: string) => address.slice(address.lastIndexOf('@') + 1);
+export const localPartOf = (address: string) => address.slice(0, address.lastIndexOf('@'));
+
+/** The From line of a mail: exactly one field with exactly one address, else refused. */
+export function readFrom(headers: MailHeaders): FromReading {
+  const fields = headerValues(headers, 'from');
+  const [field] = fields;
+  if (field === undefined) return { kind: 'refused', gate: 'no From line' };
+  if (fields.length > 1) return { kind: 'refused', gate: 'more than one From line' };
+  if (field.length > MAX_FROM_CHARS) return { kind: 'refused', gate: 'From line too long' };
+  return readMailbox(field);
+}
+
+function readMailbox(field: string): FromReading {
+  const structure = structureOf(withoutComments(field));
+  if (structure === undefined) return { kind: 'refused', gate: 'From is not one address' };
+  const address = normalizeAddress(structure.address);
+  if (address === undefined) return { kind: 'refused', gate: 'From is not a plain address' };
+  const { name } = structure;
+  return { kind: 'one', from: { address, ...(name === '' ? {} : { name }) } };
+}
+
+/** `name <address>` or a bare address; undefined for lists, groups and anything else. */
+function structureOf(value: string): { address: string; name: string } | undefined {
+  const bare = value.replace(/"(?:[^"\\]|\\.)*"/g, (quoted) => '\u0001'.repeat(quoted.length));
+  if (/[,;:"]/.test(bare)) return undefined;
+  const open = bare.indexOf('<');
+  if (open === -1) return { address: value.trim(), name: '' };
+  const close = bare.indexOf('>');
+  const isOneAngle =
+    close > open && bare.lastIndexOf('<') === open && bare.slice(close + 1).trim() === '';
+  if (!isOneAngle) return undefined;
+  const name = value
+    .slice(0, open)
+    .trim()
+    .replace(/^"(.*)"$/s, '$1')
+    .replace(/\\(.)/g, '$1');
+  return { address: value.slice(open + 1, close).trim(), name };
+}
+
+/** Every address-like text of a field, normalized: enough to ask "is one of these ours?". */
+export function addressesIn(value: string): readonly string[] {
+  const words = withoutComments(value).split(/[\s<>,;:"()]+/);
+  return words.flatMap((word) => (word.includes('@') ? (normalizeAddress(word) ?? []) : []));
+}
+
+/** The mailbox behind an address: without its plus tag. */
+function baseAddress(address: string): string {
+  return `${localPartOf(address).replace(/\+.*$/, '')}@${domainOf(address)}`;
+}
+
+export function isOwnAddress(address: string, own: readonly string[]): boolean {
+  const base = baseAddress(address);
+  return own.some((candidate) => baseAddress(candidate) === base);
+}
+
+export const MAX_ADDRESS_CHARS = 254;
+const UNSEEN = /[\s\p{C}\p{Default_Ignorable_Code_Point}]/u;
+/** Signs by which relays and shells once found another way: `bob%there@here`, `there!bob`. */
+const ROUTING = /[%!|`]/;
+
+/**
+ * The one spelling of an address to write to of our own accord (case E28): what `normalizeAddress`
+ * takes, without anything unseen, at a host of more than one label.
+ */
+export function recipientOf(address: string): string | undefined {
+  if (UNSEEN.test(address) || ROUTING.test(address) || address.split('@').length !== 2)
+    return undefined;
+  const normalized = normalizeAddress(address);
+  if (normalized === undefined || normalized.length > MAX_ADDRESS_CHARS) return undefined;
+  return domainOf(normalized).includes('.') ? normalized : undefined;
+}
