@@ -68,6 +68,7 @@ async function look(
   const exec = await import('./doctor/exec-check.ts');
   const tools = await import('./doctor/tool-check.ts');
   const skills = await import('./doctor/skill-check.ts');
+  const memory = await import('./doctor/memory-check.ts');
   const accounts = await import('./doctor/account-check.ts');
   const whatsapp = await import('./doctor/whatsapp-check.ts');
   const loaded = file.loaded.config;
@@ -81,6 +82,7 @@ async function look(
     exec.checkExec(terminal, loaded).then((finding) => [finding]),
     tools.checkTools(terminal, loaded.gateway.token),
     skills.checkSkills(terminal),
+    memory.checkMemories(loaded.agents.defaults.workspace),
   ]);
   return [
     ...base,

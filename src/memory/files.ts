@@ -16,7 +16,13 @@ import { fileStamp } from '../lib/file-stamp.ts';
 import { mapLimited } from '../lib/map-limited.ts';
 import { findNotes } from './index-notes.ts';
 import type { MemoryHit, MemoryStore, TextIndex } from './memory.ts';
-import { listNotes, type NoteEntry, type NoteReader, readNote } from './note-files.ts';
+import {
+  listNotes,
+  MAX_NOTE_BYTES,
+  type NoteEntry,
+  type NoteReader,
+  readNote,
+} from './note-files.ts';
 
 export type FileMemoryDeps = NoteReader & {
   readonly clock: Clock;
@@ -28,7 +34,6 @@ export type FileMemoryDeps = NoteReader & {
 
 export const LEARNINGS_FILE = 'memory/learnings.jsonl';
 
-const MAX_FILE_BYTES = 1_000_000;
 const MAX_FACT_CHARS = 2000;
 /** Ranking this much takes about a tenth of a second, in which nothing else runs. */
 const MAX_SEARCHED_BYTES = 1_000_000;
@@ -60,7 +65,7 @@ export function createFileMemory(deps: FileMemoryDeps): MemoryStore {
       isNew = after !== undefined;
       return after;
     };
-    await files.update(workspace(), path, changed, { maxBytes: MAX_FILE_BYTES });
+    await files.update(workspace(), path, changed, { maxBytes: MAX_NOTE_BYTES });
     return isNew ? 'added' : 'known';
   }
 
@@ -97,7 +102,7 @@ export function createFileMemory(deps: FileMemoryDeps): MemoryStore {
       const change = (content: Buffer | undefined) =>
         addLearnings(content?.toString('utf8') ?? '', lines, now);
       const path = notes + LEARNINGS_FILE;
-      await files.update(workspace(), path, change, { maxBytes: MAX_FILE_BYTES });
+      await files.update(workspace(), path, change, { maxBytes: MAX_NOTE_BYTES });
     },
     async recall(query, notes = ''): Promise<readonly MemoryHit[]> {
       const found = await indexed(query, notes);

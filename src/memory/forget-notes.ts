@@ -3,11 +3,16 @@
 
 import { forgetLines, type Holds } from '../core/forgetting.ts';
 import { LEARNINGS_FILE } from './files.ts';
-import { BACKUPS_FOLDER, listFiles, listNotes, type NoteReader, readNote } from './note-files.ts';
+import {
+  BACKUPS_FOLDER,
+  listFiles,
+  listNotes,
+  MAX_NOTE_BYTES,
+  type NoteReader,
+  readNote,
+} from './note-files.ts';
 
 export type NotePlace = { readonly path: string; readonly line: number; readonly text: string };
-
-const MAX_FILE_BYTES = 1_000_000;
 
 export async function findInNotes(
   reader: NoteReader,
@@ -39,7 +44,7 @@ export async function forgetInNotes(
       lines += before.split('\n').length - after.split('\n').length;
       return after;
     };
-    await reader.files.update(reader.workspace(), path, change, { maxBytes: MAX_FILE_BYTES });
+    await reader.files.update(reader.workspace(), path, change, { maxBytes: MAX_NOTE_BYTES });
   }
   return lines;
 }

@@ -26,7 +26,8 @@ export const MEMORY_FOLDER = 'memory';
 export const SESSIONS_FOLDER = 'memory/sessions';
 export const BACKUPS_FOLDER = 'memory/backups';
 const LONG_TERM = 'MEMORY.md';
-const MAX_FILE_BYTES = 1_000_000;
+/** A larger file of notes is neither read nor written. */
+export const MAX_NOTE_BYTES = 1_000_000;
 const MAX_LISTED = 10_000;
 
 /** The long-term memory, daily notes and those of sessions, newest first. */
@@ -61,7 +62,7 @@ export async function readNote(
   path: string,
 ): Promise<NoteFile | undefined> {
   try {
-    const content = await files.read(workspace(), path, { maxBytes: MAX_FILE_BYTES });
+    const content = await files.read(workspace(), path, { maxBytes: MAX_NOTE_BYTES });
     return { source: path, text: content.toString('utf8') };
   } catch (error) {
     if (!(error instanceof GuardedFileError)) throw error;

@@ -22,6 +22,7 @@ import {
   BACKUPS_FOLDER,
   DAY_NOTE,
   listFiles,
+  MAX_NOTE_BYTES,
   MEMORY_FOLDER,
   type NoteReader,
   readNote,
@@ -56,7 +57,6 @@ export interface Reflection {
   apply(proposal: unknown): Promise<'written' | 'changed'>;
 }
 
-const MAX_FILE_BYTES = 1_000_000;
 /** Of daily notes, the newest; of one working memory. */
 const MAX_NOTES_CHARS = 30_000;
 const MAX_SESSION_CHARS = 4000;
@@ -127,7 +127,7 @@ export function createReflection(deps: ReflectionDeps): Reflection {
           isWritten = hashOf(content?.toString('utf8') ?? '') === base;
           return isWritten ? text : undefined;
         };
-        await files.update(workspace(), path, change, { maxBytes: MAX_FILE_BYTES });
+        await files.update(workspace(), path, change, { maxBytes: MAX_NOTE_BYTES });
       }
       if (!isWritten) return 'changed';
       await working.archive(used);

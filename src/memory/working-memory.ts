@@ -19,6 +19,7 @@ import type { Clock } from '../lib/clock.ts';
 import { fileStamp } from '../lib/file-stamp.ts';
 import {
   listFiles,
+  MAX_NOTE_BYTES,
   type NoteReader,
   readNote,
   SESSION_NOTE,
@@ -65,7 +66,6 @@ const IDLE_MS = 3_600_000;
 const MAX_TURNS = 15;
 const MAX_KNOWN = 64;
 const HASH_CHARS = 8;
-const MAX_FILE_BYTES = 1_000_000;
 
 export function createWorkingMemories(deps: WorkingMemoryDeps): WorkingMemories {
   const { files, workspace, clock } = deps;
@@ -87,7 +87,7 @@ export function createWorkingMemories(deps: WorkingMemoryDeps): WorkingMemories 
       const after = next(before);
       return after === undefined ? undefined : workingMemoryText(after);
     };
-    await files.update(workspace(), path, update, { maxBytes: MAX_FILE_BYTES });
+    await files.update(workspace(), path, update, { maxBytes: MAX_NOTE_BYTES });
   }
 
   async function setStatus(path: string, status: WorkingStatus) {

@@ -1,6 +1,6 @@
 // `nanobot doctor` finds what is wrong, says what to do, and mends only what it may.
 
-import { chmod, stat } from 'node:fs/promises';
+import { chmod, mkdir, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Finding } from '../../src/cli/doctor/finding.ts';
@@ -45,6 +45,19 @@ test('what other users can reach is found, and mended only on request', async ()
   const after = await findings('--fix');
   expect(after.levelOf('permissions')).toBe('ok');
   expect((await stat(config)).mode & 0o777).toBe(0o600);
+});
+
+test('a memory that has grown too large to be read is pointed out', async () => {
+  await home.writeConfig({ version: 1 });
+  const memories = join(home.path, 'workspace', 'people', 'ada', 'memory');
+  await mkdir(memories, { recursive: true });
+  await writeFile(join(memories, 'MEMORY.md'), 'She likes tea.\n'.repeat(70_000));
+  const { found } = await findings();
+  expect(found.filter(({ check }) => check === 'memory')).toEqual([
+    expect.objectContaining({
+      text: expect.stringContaining('people/ada/memory/MEMORY.md is not read'),
+    }),
+  ]);
 });
 
 test('secrets written out, hosts inside and programs without a sandbox are pointed out, without their values', async () => {
