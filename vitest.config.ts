@@ -15,8 +15,7 @@ export default defineConfig({
     include: ['test/**/*.test.ts'],
     reporters: ['default', './test/support/closing-line.ts'],
     pool: 'forks',
-    // One more than two cores have: many tests wait for other processes most of their time.
-    maxWorkers: 3,
+    maxWorkers: 2,
     sequence: { sequencer: SlowestFirst },
     testTimeout: 240_000,
     hookTimeout: 240_000,

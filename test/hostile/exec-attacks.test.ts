@@ -202,7 +202,12 @@ describe('a program that the agent runs', () => {
 
   test('uses up no more than it may', async () => {
     const bombs: readonly (readonly [name: string, script: string, told: RegExp])[] = [
-      ['processes', ':(){ :|:& };:; sleep 5', /processes|fork|Cannot/],
+      // It ends by itself: for an administrator, as whom tests may run, the kernel counts no processes.
+      [
+        'processes',
+        'b() { [ $1 = 0 ] || { b $(($1-1)) & b $(($1-1)) & sleep 5; }; }; b 9',
+        /processes|fork|Cannot/,
+      ],
       [
         'threads',
         'python3 -c "import threading,time\nfor i in range(1000): threading.Thread(target=time.sleep,args=(9,),daemon=True).start()"',
@@ -238,15 +243,15 @@ describe('a program that the agent runs', () => {
       maxDiskMb: 100,
       outputBytes: 50_000,
     };
-    const runs = bombs.map(async ([name, script, told]) => {
+    counted.attempts += bombs.length;
+    // One by one: the watch needs its share of the machine, which ten bombs at once would not leave it.
+    for (const [name, script, told] of bombs) {
       const { exec, context } = await createWorld({ limits });
-      const input = { script, interpreter: 'bash', timeout_secs: 40 } as const;
+      const input = { script, interpreter: 'bash', timeout_secs: 120 } as const;
       const output = await printed(exec.run(input, context));
       expect(output, name).toMatch(told);
       expect(output.length, name).toBeLessThan(200_000);
-    });
-    counted.attempts += bombs.length;
-    await Promise.all(runs);
+    }
   });
 
   test('unpacks no archive to where it does not belong', async () => {

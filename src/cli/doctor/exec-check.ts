@@ -23,5 +23,12 @@ export async function checkExec({ env }: Terminal, { tools }: Config): Promise<F
   }
   const net = exec.network === 'on' ? 'with the network' : 'without network';
   const because = used.passedOver.length === 0 ? '' : ` (${used.passedOver.join('; ')})`;
-  return ok(CHECK, `confined by ${used.sandbox.about}, ${net}${because}`);
+  const counted =
+    used.sandbox.kind === 'bubblewrap' && isAdministrator()
+      ? '; as administrator, their number is watched only'
+      : '';
+  return ok(CHECK, `confined by ${used.sandbox.about}, ${net}${because}${counted}`);
 }
+
+/** Whom the Linux kernel exempts from limits of processes. */
+const isAdministrator = () => process.platform === 'linux' && process.getuid?.() === 0;
