@@ -97,16 +97,31 @@ export function carryOver(
   const undone = window.slice(-1).filter(({ role }) => role === 'undo');
   if (policy.carry === 'nothing') return undone;
   const summary = window.findLast((entry) => entry.role === 'summary');
-  const messages = window.filter(
-    (entry) => entry.role === 'user' || entry.role === 'assistant' || entry.role === 'tool',
-  );
+  const messages = window.filter(isMessage);
   let start = Math.max(0, messages.length - policy.rotationCarryMessages);
   while (start > 0 && start < messages.length && messages[start]?.role === 'tool') start -= 1;
   return [
     ...carriedSummary(summary, messages.slice(0, start)),
-    ...messages.slice(start),
+    ...withEnds(messages.slice(start), window),
     ...undone,
   ];
+}
+
+function isMessage({ role }: TranscriptEntry): boolean {
+  return role === 'user' || role === 'assistant' || role === 'tool';
+}
+
+/** Where the model never answered, only the turn's end tells that its messages were taken up. */
+function withEnds(
+  kept: readonly TranscriptEntry[],
+  window: readonly TranscriptEntry[],
+): readonly TranscriptEntry[] {
+  const answered = new Set(kept.map((entry) => (entry.role === 'assistant' ? turnOf(entry) : '')));
+  const carried = new Set(kept);
+  const silent = new Set(kept.map(turnOf).filter((turn) => !answered.has(turn)));
+  return window.filter(
+    (entry) => carried.has(entry) || (entry.role === 'turn_end' && silent.has(entry.turnId)),
+  );
 }
 
 const NO_TURN = turnId('');

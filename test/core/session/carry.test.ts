@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { callId, messageId, turnId } from '../../../src/core/ids.ts';
 import { carryOver, isRotationDue, startsTurn, windowOf } from '../../../src/core/session/carry.ts';
+import { takenUp } from '../../../src/core/thread-view.ts';
 import type { TranscriptEntry } from '../../../src/core/transcript.ts';
 import { turnEntries } from '../../contract/session-store.ts';
 import { userEntry } from '../../contract/user-entry.ts';
@@ -58,6 +59,25 @@ describe('a summary made while the conversation went on', () => {
     expect(windowOf([...third, reset, ...first, made])).toEqual([made]);
     const undo = { role: 'undo', undoes: turnId('t3'), by: messageId('m'), at: 0 } as const;
     expect(windowOf([...turns.flat(), made, undo])).toEqual([made, ...(turns[3] ?? []), undo]);
+  });
+});
+
+describe('a turn that failed before the model said anything', () => {
+  test('is carried with its end, so that its message still counts as taken up', () => {
+    const failed: readonly TranscriptEntry[] = [
+      { ...userEntry('t1', 'one'), seq: 1 },
+      {
+        role: 'turn_end',
+        turnId: turnId('t1'),
+        outcome: 'failed',
+        answers: [],
+        throughSeq: 1,
+        at: 0,
+      },
+    ];
+    const carried = carryOver(failed, POLICY);
+    expect(carried).toEqual(failed);
+    expect(takenUp(carried)).toEqual(failed);
   });
 });
 
