@@ -97,6 +97,43 @@ describe('a conversation by WhatsApp', () => {
       expect(countOf(carl, `nonce-c${pad(round)}`)).toBe(1);
   });
 
+  it('stays readable when messages cross the first answers after a restart', async () => {
+    const people: Contact[] = [];
+    const addressing = { by: 'number', withAlt: true } as const;
+    for (let index = 0; index < 4; index += 1) {
+      const person = await world.server.contact(world.phone);
+      await ask(person, `nonce-met${index}`, { addressing });
+      await ask(person, `nonce-known${index}`, { addressing });
+      people.push(person);
+    }
+    await world.gateway.stop();
+    await world.start();
+    await world.phone.online(ANSWER_TIMEOUT_MS);
+    for (const [index, person] of people.entries()) {
+      const thinking = Promise.withResolvers<void>();
+      world.model.respond((request) =>
+        JSON.stringify(request.body).includes(`nonce-cross${index}`)
+          ? echo(request)
+          : { chunks: [thinking.promise, `nonce-cold${index}`] },
+      );
+      const asked = world.model.requests.length;
+      await person.writes('take your time', { addressing });
+      await expect.poll(() => world.model.requests.length, { timeout: 45_000 }).toBe(asked + 1);
+      // Written before the answer, and read by the gateway while it prepares to encrypt it.
+      const effect = { kind: 'reorder', behind: 'iq list' } as const;
+      for (let nth = 0; nth < 4; nth += 1) {
+        world.server.fault({ direction: 'down', stanza: 'message', effect });
+        await person.writes(`please say nonce-cross${index}x${nth}`, { addressing });
+      }
+      thinking.resolve();
+      await person.sees(says(`nonce-cold${index}`), ANSWER_TIMEOUT_MS);
+      world.server.clearFaults();
+      for (let nth = 0; nth < 4; nth += 1)
+        await person.sees(says(`nonce-cross${index}x${nth}`), ANSWER_TIMEOUT_MS);
+    }
+    expect(people.map(({ undecryptable }) => undecryptable)).toEqual(people.map(() => 0));
+  });
+
   it('shows a message again to a phone that could not read it, also after a restart', async () => {
     await ask(anna, 'nonce-again');
     const { id } = await anna.sees(says('nonce-again'));

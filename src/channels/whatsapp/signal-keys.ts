@@ -57,10 +57,17 @@ export function createUnitKeys(deps: SignalKeysDeps): UnitKeys {
       type === 'lid-mapping'
         ? tolerant(deps, () => read(deps, deps.state, type, ids), {})
         : read(deps, current ?? deps.state, type, ids),
-    async set({ 'lid-mapping': addresses, ...held }) {
+    async set({ 'lid-mapping': addresses, session: sessions, ...others }) {
       if (addresses !== undefined) {
         const rows = deps.rows.encode({ 'lid-mapping': addresses });
         await tolerant(deps, () => deps.state.setMany(rows), undefined);
+      }
+      const held: SignalDataSet = { ...others };
+      if (sessions !== undefined) {
+        const ids = Object.keys(sessions);
+        const before = await read(deps, current ?? deps.state, 'session', ids);
+        const kept = ids.map((id) => [id, withoutFailedTries(before[id], sessions[id] ?? null)]);
+        held.session = Object.fromEntries(kept);
       }
       const rows = deps.rows.encode(held);
       if (rows.length === 0) return;
@@ -81,6 +88,39 @@ export function createUnitKeys(deps: SignalKeysDeps): UnitKeys {
       }
     },
   };
+}
+
+type SessionRecord = SignalDataTypeMap['session'] | null;
+
+/**
+ * A session record as it has to be stored. libsignal tries a message on one session of a record after
+ * the other, the one used last first, and a failed try leaves a session changed that nobody can read
+ * any more. Whatever uses a record without opening a session uses one, the last that was tried: every
+ * other session stays as it was.
+ */
+export function withoutFailedTries(
+  before: SessionRecord | undefined,
+  after: SessionRecord,
+): SessionRecord {
+  const old = sessionsOf(before);
+  const now = sessionsOf(after);
+  const ids = Object.keys(now);
+  if (after === null || ids.length < 2 || ids.some((id) => old[id] === undefined)) return after;
+  const changed = Object.entries(old)
+    .filter(([id, session]) => id in now && JSON.stringify(session) !== JSON.stringify(now[id]))
+    .toSorted(([, a], [, b]) => lastUse(b) - lastUse(a));
+  const kept = Object.fromEntries(changed.slice(0, -1));
+  return Object.assign({}, after, { _sessions: { ...now, ...kept } });
+}
+
+/** libsignal stores an object of text and numbers, whatever its type says. */
+function sessionsOf(record: unknown): Readonly<Record<string, unknown>> {
+  return Object(Reflect.get(Object(record), '_sessions'));
+}
+
+function lastUse(session: unknown): number {
+  const used: unknown = Reflect.get(Object(Reflect.get(Object(session), 'indexInfo')), 'used');
+  return typeof used === 'number' ? used : 0;
 }
 
 /**

@@ -4,7 +4,11 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { quietConsole } from '../../../src/channels/whatsapp/quiet-console.ts';
 import type { KeyValueStore } from '../../../src/store/store.ts';
 import { createMovableClock } from '../../support/movable-clock.ts';
-import { SignalDevice } from '../../support/whatsapp-server/signal-device.ts';
+import {
+  type Sealed,
+  SignalDevice,
+  toSession,
+} from '../../support/whatsapp-server/signal-device.ts';
 import {
   acquaint,
   bundleOf,
@@ -122,6 +126,31 @@ describe('the session repository', () => {
     expect(read).toEqual(Array.from({ length: count }, (_, n) => `in ${n}`));
     expect(readByBen).toEqual(Array.from({ length: count }, (_, n) => `out ${n}`));
     expect(await rig.ledger.list(2000)).toHaveLength(count + 1);
+  });
+
+  it('keeps a fresh session readable that a message of the session before was tried on', async () => {
+    await using folder = await temporaryFolder();
+    await using rig = await linkedRig(folder.path);
+    const connection = rig.connect();
+    const ben = new SignalDevice();
+    await acquaint(rig, connection, ben, BEN);
+    const crossing: Sealed[] = [];
+    for (const text of ['first', 'second'])
+      crossing.push(await ben.encrypt(OWN.lid, { conversation: text }));
+    // What the library does for somebody whose device list it does not have.
+    await connection.repository.injectE2ESession({
+      jid: BEN,
+      session: toSession(ben.bundle()),
+    });
+    const read: string[] = [];
+    for (const [n, sealed] of crossing.entries())
+      read.push(await receive(rig, connection, stanzaOf(`X${n}`, BEN, sealed)));
+    expect(read).toEqual(['first', 'second']);
+    const answer = await encryptFor(connection, BEN, 'can you read this?');
+    expect(answer.type).toBe('pkmsg');
+    expect((await ben.decrypt(OWN.lid, answer)).conversation).toBe('can you read this?');
+    const sealed = await ben.encrypt(OWN.lid, { conversation: 'yes' });
+    expect(await receive(rig, connection, stanzaOf('X9', BEN, sealed))).toBe('yes');
   });
 
   it('writes the message, the ratchet and the used-up pre-key in one transaction', async () => {

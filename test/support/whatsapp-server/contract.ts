@@ -36,8 +36,8 @@ export type Fault = {
     | { readonly kind: 'drop' }
     | { readonly kind: 'duplicate' }
     | { readonly kind: 'delay'; readonly ms: number }
-    /** Held back until the next stanza of that kind has passed. */
-    | { readonly kind: 'reorder' }
+    /** Held back until the next stanza of that kind, or of the kind `behind`, has passed. */
+    | { readonly kind: 'reorder'; readonly behind?: string }
     /** `down` only: in a compressed frame, which a client unpacks while it reads on. */
     | { readonly kind: 'compress' }
     /** `up` messages only: answered with `ack error=<code>` and not delivered. */

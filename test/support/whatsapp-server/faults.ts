@@ -39,23 +39,24 @@ export class FaultScript {
   }
 
   pass(direction: Fault['direction'], stanza: BinaryNode, way: Way): void {
-    const matching = this.#armed.filter(
-      ({ fault }) => fault.direction === direction && isMeant(fault.stanza, stanza),
-    );
-    const held = matching.find((armed) => armed.held !== undefined);
-    if (held !== undefined) {
+    const armed = this.#armed.filter(({ fault }) => fault.direction === direction);
+    const matching = armed.filter(({ fault }) => isMeant(fault.stanza, stanza));
+    const held = armed.filter((each) => each.held && isMeant(endOf(each.fault), stanza));
+    if (held.length > 0) {
       way.on(stanza);
-      held.held?.();
-      held.held = undefined;
+      for (const each of held) {
+        each.held?.();
+        each.held = undefined;
+      }
       return;
     }
-    const armed = matching.find(({ left }) => left > 0);
-    if (armed === undefined) {
+    const meant = matching.find(({ left }) => left > 0);
+    if (meant === undefined) {
       way.on(stanza);
       return;
     }
-    armed.left -= 1;
-    this.#apply(armed, stanza, way);
+    meant.left -= 1;
+    this.#apply(meant, stanza, way);
   }
 
   #apply(armed: Armed, stanza: BinaryNode, way: Way): void {
@@ -92,6 +93,11 @@ export class FaultScript {
     }, ms);
     this.#timers.add(timer);
   }
+}
+
+/** What has to pass before a stanza that was held back does. */
+function endOf({ effect, stanza }: Fault): string {
+  return effect.kind === 'reorder' ? (effect.behind ?? stanza) : stanza;
 }
 
 function isMeant(pattern: string, stanza: BinaryNode): boolean {

@@ -15,6 +15,7 @@ import {
   type SignalKeyStoreWithTransaction,
   unpadRandomMax16,
 } from '@whiskeysockets/baileys';
+import { withoutFailedTries } from '../../../src/channels/whatsapp/signal-keys.ts';
 import type { KeyBundle } from './seams.ts';
 import { createTurns } from './turns.ts';
 
@@ -140,7 +141,7 @@ export class SignalDevice {
 
 const decode = (padded: Uint8Array) => proto.Message.decode(unpadRandomMax16(padded));
 
-const toSession = (bundle: KeyBundle) => ({
+export const toSession = (bundle: KeyBundle) => ({
   registrationId: bundle.registrationId,
   identityKey: generateSignalPubKey(bundle.identityKey),
   signedPreKey: {
@@ -187,8 +188,12 @@ function createKeyStore(): SignalKeyStoreWithTransaction {
     set(data: SignalDataSet) {
       for (const [type, values] of Object.entries(data)) {
         for (const [id, value] of Object.entries(values)) {
-          if (value === null) rows.delete(`${type}/${id}`);
-          else rows.set(`${type}/${id}`, value);
+          const row = `${type}/${id}`;
+          // A phone tries messages on copies of its sessions; the library does not.
+          const kept =
+            type === 'session' ? withoutFailedTries(rows.get(row) as Uint8Array, value) : value;
+          if (kept === null) rows.delete(row);
+          else rows.set(row, kept);
         }
       }
     },
