@@ -19,6 +19,8 @@ export type ClaimLoopOptions<T> = {
   /** How long work in hand may go on after a stop, and after a failure of the store, milliseconds. */
   readonly stopGraceMs: number;
   readonly failureGraceMs: number;
+  /** Absent: always. Whoever says no calls `wake` when it is yes again. */
+  mayClaim?(): boolean;
   /** `places` is asked when the claim is made, which may be later. */
   claim(places: () => number): Promise<Claims<T>>;
   /** Rejects only when the store fails. */
@@ -82,6 +84,7 @@ export class ClaimLoop<T> {
   }
 
   #freePlaces(): number {
+    if (this.#options.mayClaim?.() === false) return 0;
     return Math.max(0, this.#options.places - this.#usedPlaces);
   }
 

@@ -29,12 +29,21 @@ export type SendContext = {
   partSent(id: NativeId, isLast?: boolean): Promise<void>;
 };
 
+/** Whether messages can be sent now, where sending needs a connection that comes and goes. */
+export interface Readiness {
+  readonly isReady: boolean;
+  /** Calls back each time it becomes ready, until disposed. */
+  onReady(call: () => void): Disposable;
+}
+
 /** Carries one account's outbound messages, in order per chat. */
 export interface Courier {
   readonly account: AccountName;
   readonly onUnknown: UnknownPolicy;
   /** How long a message is worth delivering, milliseconds. */
   readonly lifetimeMs: number;
+  /** While it is not ready messages wait without a try. Absent: a try always makes sense. */
+  readonly readiness?: Readiness;
   /** @throws DeliveryError */
   send(message: OutboundMessage, context: SendContext): Promise<Receipt>;
   /** Whether the platform has this message; undefined where it cannot tell yet. */

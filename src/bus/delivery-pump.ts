@@ -38,6 +38,7 @@ export class DeliveryPump {
     this.#loop = new ClaimLoop({
       clock: deps.clock,
       places: concurrency,
+      mayClaim: () => courier.readiness?.isReady !== false,
       stopGraceMs: STOP_GRACE_MS,
       failureGraceMs: STOP_GRACE_MS,
       claim: (places) => deps.store.claimDeliveries(courier.account, places),
@@ -49,7 +50,12 @@ export class DeliveryPump {
   /** Delivers until the signal aborts or the store fails, then waits for what is being sent. */
   async run(): Promise<void> {
     await this.#recover();
-    await this.#loop.run(this.#signal);
+    const waking = this.#courier.readiness?.onReady(() => this.pump());
+    try {
+      await this.#loop.run(this.#signal);
+    } finally {
+      waking?.[Symbol.dispose]();
+    }
   }
 
   pump(): void {

@@ -45,7 +45,7 @@ async function askPlatform(
     const found = await courier.reconcile?.(delivery.message, signal);
     return settleReconciled(found, delivery, courier, clock.now());
   } catch (error) {
-    const failed = { ...failedTryOf(error), certainty: 'not_sent' } as const;
+    const failed = { ...failedTryOf(error, courier), certainty: 'not_sent' } as const;
     return settleFailure(failed, delivery, courier, clock.now());
   }
 }
@@ -70,16 +70,18 @@ async function send(delivery: ClaimedDelivery, deps: SendTryDeps): Promise<Settl
     return { kind: 'sent', nativeIds };
   } catch (error) {
     if (last !== undefined) await store.partSent(delivery, last);
-    return settleFailure(failedTryOf(error), delivery, courier, clock.now());
+    return settleFailure(failedTryOf(error, courier), delivery, courier, clock.now());
   }
 }
 
 /** An error that does not say so leaves open whether the message arrived. */
-function failedTryOf(error: unknown): FailedTry {
+function failedTryOf(error: unknown, { readiness }: Courier): FailedTry {
+  const unready = readiness?.isReady === false ? { isUnready: true as const } : {};
   if (error instanceof DeliveryError) {
-    return { certainty: error.certainty, remedy: error.remedy, reason: error.message };
+    const { certainty, remedy, message: reason } = error;
+    return { certainty, remedy, reason, ...unready };
   }
-  return { certainty: 'unknown', remedy: BACKOFF, reason: String(error) };
+  return { certainty: 'unknown', remedy: BACKOFF, reason: String(error), ...unready };
 }
 
 /** What becomes of a message that an earlier process was sending when it ended. */

@@ -5,6 +5,7 @@
 import type {
   ChannelCursor,
   InboundEntry,
+  Readiness,
   Receipt,
   SendContext,
   UnknownPolicy,
@@ -151,6 +152,26 @@ export interface Login {
   begin(options: LoginOptions, signal: AbortSignal): AsyncIterable<LoginStep>;
 }
 
+/** A readiness that is switched by its owner; not ready at first. */
+export function createReadiness(): Readiness & { set(isReady: boolean): void } {
+  const calls = new Set<() => void>();
+  let isReady = false;
+  return {
+    get isReady() {
+      return isReady;
+    },
+    set(now) {
+      const becomesReady = now && !isReady;
+      isReady = now;
+      if (becomesReady) for (const call of [...calls]) call();
+    },
+    onReady(call) {
+      calls.add(call);
+      return { [Symbol.dispose]: () => void calls.delete(call) };
+    },
+  };
+}
+
 /** A file that cannot be fetched now; `reason` ends the sentence "could not be read, ...". */
 export class AttachmentError extends NanobotError {
   override readonly name = 'AttachmentError';
@@ -201,6 +222,8 @@ export interface Channel {
   readonly account: AccountId;
   readonly limits: ChannelLimits;
   readonly onUnknown: UnknownPolicy;
+  /** Absent: sending can be tried at any time. */
+  readonly readiness?: Readiness;
   /** How long an answer is worth delivering, milliseconds. */
   readonly lifetimeMs: number;
   /** A late text (`SendContext.isLate`) shows by a reply what it answers. */

@@ -39,6 +39,8 @@ export type FailedTry = {
   readonly certainty: 'not_sent' | 'unknown';
   readonly remedy: Remedy;
   readonly reason: string;
+  /** The channel has no connection: the message waits for the next one, and this was no try. */
+  readonly isUnready?: true;
 };
 
 export type Settlement =
@@ -50,6 +52,7 @@ export type Settlement =
       readonly reason: string;
       readonly inDoubt: boolean;
       readonly wasRepeated: boolean;
+      readonly isUncounted?: true;
     }
   | { readonly kind: 'dead' | 'unknown'; readonly reason: string };
 
@@ -79,6 +82,10 @@ export function settleFailure(
   if (isExpired(history, terms, at)) return setAside(inDoubt, `${reason}; no time is left`);
   if (failed.certainty === 'not_sent') {
     if (failed.remedy.kind === 'never') return setAside(inDoubt, reason);
+    if (failed.isUnready) {
+      const { wasRepeated } = history;
+      return { kind: 'retry', at: now, reason, inDoubt, wasRepeated, isUncounted: true };
+    }
     return { kind: 'retry', at, reason, inDoubt, wasRepeated: history.wasRepeated };
   }
   if (!mayRepeat(failed, history, terms, at)) return setAside(true, reason);

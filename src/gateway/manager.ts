@@ -205,6 +205,7 @@ function courierFor(channel: Channel, live: LiveReplies, timeZone: () => string)
     account: accountNameOf(channel),
     onUnknown: channel.onUnknown,
     lifetimeMs: channel.lifetimeMs,
+    ...(channel.readiness === undefined ? {} : { readiness: channel.readiness }),
     async send(queued, context) {
       const message = shown(queued);
       const { finalizes } = message;

@@ -133,9 +133,9 @@ export function* settle(
   if (settlement.kind === 'retry') {
     yield* change(
       `UPDATE outbound SET state = 'queued', ready_at = ?, reason = ?, in_doubt = ?,
-         was_repeated = ?, owner = NULL WHERE id = ?`,
+         was_repeated = ?, attempts = attempts - ?, owner = NULL WHERE id = ?`,
       ...[settlement.at, settlement.reason, settlement.inDoubt ? 1 : 0],
-      ...[settlement.wasRepeated ? 1 : 0, hold.id],
+      ...[settlement.wasRepeated ? 1 : 0, settlement.isUncounted ? 1 : 0, hold.id],
     );
     return 'settled';
   }

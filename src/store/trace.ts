@@ -131,7 +131,7 @@ function outboundTrace(row: OutboundRow): Trace {
   const steps = [
     step(row.created_at, 'queued'),
     ...(row.queued_at === row.created_at ? [] : [step(row.queued_at, 'queued again')]),
-    ...(row.claimed_at === null
+    ...(row.claimed_at === null || row.attempts === 0
       ? []
       : [step(row.claimed_at, 'sending', `attempt ${row.attempts}`)]),
     ...outboundEnd(row),

@@ -2,6 +2,7 @@
 
 import { describe, expect, it } from 'vitest';
 import type { Courier, MessageBus, Receipt, UnknownPolicy } from '../../src/bus/bus.ts';
+import { createReadiness } from '../../src/channels/channel.ts';
 import { after, BACKOFF, DeliveryError, NEVER, type Remedy } from '../../src/core/errors.ts';
 import { nativeId, turnId } from '../../src/core/ids.ts';
 import {
@@ -118,6 +119,37 @@ export function outboundContract(name: string, makeBench: MakeBusBench): void {
       expect(await bus.send(outbound('a', 'x'))).toBe('duplicate');
       await bench.clock.advance(MINUTE_MS);
       expect(courier.sent).toHaveLength(1);
+      await delivery.stop();
+    });
+
+    it('waits with a channel that is not ready, which costs no try, and sends once it is', async () => {
+      await using bench = await makeBench();
+      await using bus = await bench.open();
+      const readiness = createReadiness();
+      const tries: [string, number, number][] = [];
+      const courier = scriptedCourier({ readiness }, ({ message, context }) => {
+        tries.push([message.id, context.attempt, bench.clock.monotonic()]);
+        if (tries.length > 2) return undefined;
+        // The connection went away while this was being sent.
+        readiness.set(false);
+        throw failure('not_sent');
+      });
+      const delivery = startDelivery(bus, courier, 1);
+      for (const id of ['a1', 'a2']) await bus.send(outbound('a', id));
+      await bench.clock.advance(10 * MINUTE_MS);
+      expect(tries).toEqual([]);
+      for (const wait of [1, 1, 1]) {
+        readiness.set(true);
+        await eventually(bench.clock, () => !readiness.isReady || courier.sent.length === 4);
+        await bench.clock.advance(wait);
+      }
+      const start = 10 * MINUTE_MS;
+      expect(tries).toEqual([
+        ['a1', 1, start],
+        ['a1', 1, start + 1],
+        ['a1', 1, start + 2],
+        ['a2', 1, start + 2],
+      ]);
       await delivery.stop();
     });
 

@@ -91,6 +91,34 @@ async function readiness({ gateway }: WhatsAppWorld): Promise<number> {
 }
 
 describe('an answer', () => {
+  it('waits for the connection without a try, and goes out as soon as it is there', async () => {
+    const world = await linkedWorld();
+    const anna = await world.server.contact(world.phone);
+    await ask(anna, 'nonce-before');
+    const thinking = Promise.withResolvers<void>();
+    world.model.respond(() => ({ chunks: [thinking.promise, 'nonce-waiting'] }));
+    const asked = world.model.requests.length;
+    await anna.writes('take your time');
+    await expect.poll(() => world.model.requests.length, { timeout: WAIT_MS }).toBe(asked + 1);
+    world.phone.refuseLogins({ kind: 'failure', reason: 503 });
+    await world.phone.end({ kind: 'drop' });
+    thinking.resolve();
+    const trace = async () =>
+      (await runNanobot(['trace', 'last'], { home: world.home.path })).stdout;
+    await expect.poll(trace, { timeout: WAIT_MS }).toContain('queued');
+    for (let start = 0; start < 3; start += 1) {
+      await world.kill();
+      await world.start();
+      await expect.poll(() => readiness(world), { timeout: WAIT_MS }).toBe(503);
+    }
+    await world.kill();
+    world.phone.refuseLogins(undefined);
+    await world.start();
+    await anna.sees(says('nonce-waiting'), WAIT_MS);
+    await expect.poll(trace, { timeout: WAIT_MS }).toMatch(/sending: attempt 1$/m);
+    expect(anna.seen.filter(says('nonce-waiting'))).toHaveLength(1);
+  });
+
   it('under way when the gateway is told to stop is delivered before it leaves', async () => {
     const world = await linkedWorld();
     const anna = await world.server.contact(world.phone);

@@ -6,7 +6,13 @@ import type { EmailConfig } from '../../core/config.ts';
 import { BACKOFF, ChannelError, DeliveryError } from '../../core/errors.ts';
 import { type AccountId, channelName, DEFAULT_ACCOUNT } from '../../core/ids.ts';
 import { aborted } from '../../lib/aborted.ts';
-import { ArchiveError, AttachmentError, type Channel, type ChannelHost } from '../channel.ts';
+import {
+  ArchiveError,
+  AttachmentError,
+  type Channel,
+  type ChannelHost,
+  createReadiness,
+} from '../channel.ts';
 import { type Inbox, InboxError } from '../inbox.ts';
 import type { MailSession } from './mail-session.ts';
 import { MAX_UPLOAD_BYTES } from './outgoing-files.ts';
@@ -36,6 +42,7 @@ export function createEmailChannel(
   { account = DEFAULT_ACCOUNT, ...deps }: EmailDeps = {},
 ): Channel {
   const name = channelName('email');
+  const readiness = createReadiness();
   let session: MailSession | undefined;
 
   function running(): MailSession {
@@ -69,6 +76,7 @@ export function createEmailChannel(
     limits: { textUnits: TEXT_UNITS },
     onUnknown: 'reconcile',
     lifetimeMs: LIFETIME_MS,
+    readiness,
     coalesces: true,
     attachments: {
       maxUploadBytes: MAX_UPLOAD_BYTES,
@@ -80,6 +88,7 @@ export function createEmailChannel(
       host.report({ kind: 'starting' });
       try {
         session = await open(host);
+        readiness.set(true);
         await session.run(AbortSignal.any([signal, host.closing]));
         if (!signal.aborted) await aborted(signal);
       } catch (error) {
@@ -89,6 +98,7 @@ export function createEmailChannel(
         }
         throw error;
       } finally {
+        readiness.set(false);
         session = undefined;
       }
     },

@@ -6,7 +6,7 @@ import type { SocketConfig, WASocket } from '@whiskeysockets/baileys';
 import type { WhatsAppConfig } from '../../core/config.ts';
 import { ChannelError } from '../../core/errors.ts';
 import type { ChannelHost, Login } from '../channel.ts';
-import { createChange } from './change.ts';
+import { type Change, createChange } from './change.ts';
 import { EndedConnections } from './ended-connections.ts';
 import { LinkStatus, type PassingTrouble } from './link-status.ts';
 import { LiveConnection, type LiveEvents } from './live-connection.ts';
@@ -28,6 +28,8 @@ export type LinkDeps = {
   readonly makeSignalRepository: SocketConfig['makeSignalRepository'];
   /** Called for each socket before it can deliver anything. */
   onSocket(socket: WASocket): Disposable;
+  /** Told whenever `socket` is there, or gone. */
+  onReady(isReady: boolean): void;
 };
 
 export interface Link {
@@ -194,7 +196,14 @@ class LiveLink implements Link {
       onFrame: () => this.#status.frame(),
       onUndecryptable: () => this.#status.undecryptable(),
     };
-    const live = new LiveConnection({ ...deps, url, clock, log, change: this.#change }, events);
+    const change: Change = {
+      ...this.#change,
+      notify: () => {
+        this.#change.notify();
+        deps.onReady(this.socket !== undefined);
+      },
+    };
+    const live = new LiveConnection({ ...deps, url, clock, log, change }, events);
     this.#live = live;
     return live;
   }

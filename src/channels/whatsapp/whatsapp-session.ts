@@ -26,6 +26,8 @@ export type SessionDeps = {
   readonly random: () => number;
   /** Who may write, as configured now. */
   allowFrom(): readonly string[];
+  /** Told whenever the connection opens or is no longer of use. */
+  onReady(isReady: boolean): void;
 };
 
 export class WhatsAppSession {
@@ -99,6 +101,7 @@ export class WhatsAppSession {
       settings: config,
       host,
       random,
+      onReady: (isReady) => this.#deps.onReady(isReady),
       getMessage: (key) => this.outbox.getMessage(key),
       cachedGroupMetadata: this.#groupMembers.of,
       makeSignalRepository: createSessionRepository({ vault, ledger, clock, log }),

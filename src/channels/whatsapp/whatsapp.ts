@@ -8,15 +8,16 @@ import { DEFAULT_ACCOUNT } from '../../core/ids.ts';
 import type { OutboundMessage } from '../../core/message.ts';
 import { LINK_REMEDY } from '../../core/whatsapp/endings.ts';
 import { orAborted } from '../../lib/aborted.ts';
-import type {
-  Attachments,
-  Channel,
-  ChannelHost,
-  Editing,
-  LoginOptions,
-  Reactions,
-  Retracting,
-  Typing,
+import {
+  type Attachments,
+  type Channel,
+  type ChannelHost,
+  createReadiness,
+  type Editing,
+  type LoginOptions,
+  type Reactions,
+  type Retracting,
+  type Typing,
 } from '../channel.ts';
 import { MIN_EDIT_INTERVAL_MS } from './edits.ts';
 import { WHATSAPP } from './ids.ts';
@@ -52,6 +53,7 @@ class WhatsAppChannel implements Channel {
   readonly onUnknown = 'idempotent';
   readonly lifetimeMs = LIFETIME_MS;
   readonly coalesces = true;
+  readonly readiness = createReadiness();
   readonly attachments: Attachments;
   readonly login = { begin: this.#login.bind(this) };
   readonly retracting: Retracting = {
@@ -108,6 +110,7 @@ class WhatsAppChannel implements Channel {
         config: this.#config,
         host,
         vault,
+        onReady: (isReady) => this.readiness.set(isReady),
       });
       this.#session = session;
       this.#opened.resolve(session);
@@ -115,6 +118,7 @@ class WhatsAppChannel implements Channel {
     } catch (error) {
       if (!signal.aborted) throw error;
     } finally {
+      this.readiness.set(false);
       this.#session = undefined;
       this.#opened = Promise.withResolvers();
       this.#loginWanted = Promise.withResolvers();

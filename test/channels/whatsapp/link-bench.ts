@@ -91,6 +91,7 @@ export async function createLinkBench(
       ledger: { stalledMs },
       settings: { socketUrl: server.url, phoneNumber: '', ...settings },
       host,
+      onReady: () => undefined,
       random: () => 0,
       getMessage: async () => undefined,
       cachedGroupMetadata: async () => undefined,
