@@ -31,6 +31,8 @@ export type TurnMessage = {
 export type CallToApprove = {
   readonly tool: string;
   readonly access: ToolAccess;
+  /** What it is about, in few words, for the live view. */
+  readonly detail?: string;
   /** JSON, as the toolbox understood it. */
   readonly arguments: string;
   /** What it stands on beside them; the yes is for that as well. */
@@ -42,6 +44,9 @@ export type CallToApprove = {
   /** What a yes that is not for once would be bound to; left out: there is none for it, now. */
   readonly pattern?: string;
 };
+
+/** `text`: for the model. `isWaiting`: the call may run later, after an approval. */
+export type AskedOwner = { readonly text: string; readonly isWaiting: boolean };
 
 /** A text for somebody outside the conversation. */
 export type LetterToPost = Pick<CallToApprove, 'rights' | 'isTainted' | 'ordinal'> & {
@@ -109,8 +114,8 @@ export type TurnInput = {
    * out: they are asked each time.
    */
   isAllowed?(call: CallToApprove): Promise<boolean>;
-  /** Asks an owner, durably; what to tell the model. The same `ordinal` asks once. */
-  askOwner(call: CallToApprove): Promise<string>;
+  /** Asks an owner for an approval, durably. The same `ordinal` asks once. */
+  askOwner(call: CallToApprove): Promise<AskedOwner>;
   /**
    * Sends a text to somebody else, or shows it to an owner first, durably; what to tell the model.
    * The same `ordinal` is posted once.

@@ -5,4 +5,7 @@ import type { ToolEntry } from '../core/transcript.ts';
 export type CallReport = Pick<
   ToolEntry,
   'status' | 'text' | 'whole' | 'failure' | 'isBlocked' | 'isForeign' | 'media'
->;
+> & {
+  /** It waits for an approval: shown while the turn runs, recorded as not run. */
+  readonly isWaiting?: boolean;
+};

@@ -1,8 +1,7 @@
 // Executing: runs the tools a model called. Neighbouring reads run side by side, everything else
 // alone and in order; the result of a call with effects is on disk before the next call begins.
 
-import { headOf } from '../core/cut.ts';
-import type { AgentEvent } from '../core/event.ts';
+import { type AgentEvent, previewOf } from '../core/event.ts';
 import { isRepeatable } from '../core/rights.ts';
 import type { ToolCall } from '../core/transcript.ts';
 import { isBlockedRound } from '../core/turn-rounds.ts';
@@ -23,7 +22,6 @@ type Planned = {
 };
 
 const MAX_PARALLEL_READS = 8;
-const MAX_PREVIEW_CHARS = 120;
 const STOPPED_WHILE_RUNNING = '[outcome unknown: the turn was stopped while this ran]';
 const NOT_BEGUN = {
   status: 'failed',
@@ -95,8 +93,9 @@ async function* runGroup(
     const { each, report } = yield* turn.notices.during(Promise.race(running.values()));
     running.delete(each);
     await recordReport(turn, each, report);
-    const status = report.status === 'ok' ? 'ok' : 'failed';
-    const preview = headOf(report.text.split('\n', 1).join(''), MAX_PREVIEW_CHARS);
+    const ended = report.status === 'ok' ? 'ok' : 'failed';
+    const status = report.isWaiting === true ? 'waiting' : ended;
+    const preview = previewOf(report.text);
     const failure = report.failure === undefined ? {} : { failure: report.failure };
     yield { type: 'tool_finished', callId: each.call.id, status, ...failure, preview };
   }

@@ -31,7 +31,8 @@ export async function runCall(
   const { input } = turn;
   // Run as it stood then, or not at all: the seal is compared once more where it is run.
   if ((await input.isAllowed?.(wanted)) === true) return run(turn, call, bound, wanted.seal);
-  return notAllowed(await input.askOwner(wanted));
+  const { text, isWaiting } = await input.askOwner(wanted);
+  return { ...notAllowed(text), isWaiting };
 }
 
 async function run(
@@ -66,6 +67,7 @@ async function toApprove(
   return {
     tool: bound.name,
     access: bound.accessIn({ isTainted }),
+    detail: bound.detail,
     arguments: bound.arguments,
     ...(seal === undefined ? {} : { seal }),
     rights: rights.current,

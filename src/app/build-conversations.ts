@@ -64,7 +64,7 @@ export function createCompactNow(
 const NO_TURN = {
   steer: async () => [],
   say: async () => undefined,
-  askOwner: async () => '',
+  askOwner: async () => ({ text: '', isWaiting: false }),
   post: async () => ({ status: 'failed', text: '' }) as const,
   ask: async () => '',
 };

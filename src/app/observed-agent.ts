@@ -80,7 +80,8 @@ class ToolTimes {
     this.#running.delete(event.callId);
     const durationMs = Math.round(clock.monotonic() - begun.started);
     const { tool, at } = begun;
-    const { status, failure } = event;
+    const { failure } = event;
+    const status = event.status === 'ok' ? ('ok' as const) : ('failed' as const);
     const how = { status, ...(failure === undefined ? {} : { failure }) };
     this.#telemetry.record({ kind: 'tool_call', ...this.#turn, tool, at, durationMs, ...how });
   }

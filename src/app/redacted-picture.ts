@@ -8,7 +8,11 @@ export function redactedPicture(redact: Redactor): (update: LiveUpdate) => LiveU
   return (update) => ({
     ...update,
     markdown: redact(update.markdown),
-    tools: update.tools.map((tool) => ({ ...tool, detail: redact(tool.detail) })),
+    tools: update.tools.map((tool) => ({
+      ...tool,
+      detail: redact(tool.detail),
+      ...(tool.preview === undefined ? {} : { preview: redact(tool.preview) }),
+    })),
     ...(update.notice === undefined ? {} : { notice: redact(update.notice) }),
   });
 }

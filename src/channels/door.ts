@@ -4,8 +4,8 @@
 
 import type { AttachmentKind } from '../core/attachment.ts';
 import { NanobotError } from '../core/errors.ts';
-import type { LiveUpdate } from '../core/event.ts';
-import type { MediaId, MessageId } from '../core/ids.ts';
+import type { LiveUpdate, ToolActivity, TurnOutcome } from '../core/event.ts';
+import type { MediaId, MessageId, TurnId } from '../core/ids.ts';
 import type { Amendment, Choice } from '../core/message.ts';
 
 /** What a chat and a client id may look like: safe in keys, URLs and file names. */
@@ -50,11 +50,22 @@ export type DoorEvent =
       readonly amends?: DoorAmendment;
       /** Nothing can be pressed below that message any more; a text replaces what it says. */
       readonly closes?: MessageId;
+      /** No message: how a turn ended. The text is what it had written where no answer follows. */
+      readonly ended?: EndedTurn;
       /** Epoch milliseconds. */
       readonly at: number;
     }
   /** Not durable; the newest picture is sent again to whoever connects while the turn runs. */
   | { readonly type: 'live'; readonly update: LiveUpdate };
+
+/** What stays of a turn's live view beside its answers. */
+export type EndedTurn = {
+  readonly turn: TurnId;
+  readonly kind: TurnOutcome['kind'];
+  /** How many answers follow. */
+  readonly answers: number;
+  readonly tools: readonly ToolActivity[];
+};
 
 /** What a choice's token looks like. */
 export const CHOICE_TOKEN = /^[A-Za-z0-9_-]{1,48}$/;

@@ -1,6 +1,7 @@
 // What a turn says while it runs. Events feed live replies, the terminal and the log; what must
 // survive a crash is in the session file and on the bus, never only here.
 
+import { headOf } from './cut.ts';
 import type { ToolFailureKind } from './errors.ts';
 import type { CallId, MessageId, TurnId } from './ids.ts';
 import type { ChatRef } from './message.ts';
@@ -20,7 +21,8 @@ export type AgentEvent =
   | {
       readonly type: 'tool_finished';
       readonly callId: CallId;
-      readonly status: 'ok' | 'failed';
+      /** `waiting`: an owner is asked for an approval; the call may run later. */
+      readonly status: 'ok' | 'failed' | 'waiting';
       /** Left out where it is none, or of no kind. */
       readonly failure?: ToolFailureKind;
       readonly preview: string;
@@ -37,6 +39,12 @@ export type AgentEvent =
   /** A sentence for the person about the turn itself, e.g. that the model is being retried. */
   | { readonly type: 'notice'; readonly text: string };
 
+const MAX_PREVIEW_CHARS = 120;
+
+/** What a person sees of a tool's result beside the call. */
+export const previewOf = (result: string): string =>
+  headOf(result.split('\n', 1).join(''), MAX_PREVIEW_CHARS);
+
 export type TurnOutcome = {
   readonly kind: 'answered' | 'stopped' | 'failed';
   /** Texts to send, in order; empty where there is nothing to say. */
@@ -49,7 +57,9 @@ export type ToolActivity = {
   readonly callId: CallId;
   readonly name: string;
   readonly detail: string;
-  readonly status: 'running' | 'ok' | 'failed';
+  readonly status: 'running' | 'ok' | 'failed' | 'waiting';
+  /** First line of the result, cut; absent while it runs. */
+  readonly preview?: string;
 };
 
 /** A whole picture of a turn in progress; a later one replaces an earlier one. */

@@ -196,7 +196,7 @@ function inputOf(deps: ReplayDeps, { turn, ask, settings }: Played, first: UserE
       return due.map(({ entry, at, after }) => messageOf(entry, at, after));
     },
     say: async () => undefined,
-    askOwner: notRecorded,
+    askOwner: async () => ({ text: await notRecorded(), isWaiting: false }),
     post: async () => ({ status: 'failed', text: await notRecorded() }),
     ask: notRecorded,
   };

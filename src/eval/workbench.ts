@@ -118,7 +118,7 @@ function inputOf(
     settings: { model, thinkingBudget },
     steer: async () => [],
     say: async () => undefined,
-    askOwner: async () => nobody,
+    askOwner: async () => ({ text: nobody, isWaiting: false }),
     post: async () => ({ status: 'failed', text: nobody }),
     ask: async () => nobody,
   };

@@ -18,6 +18,8 @@ export type Approval = {
   readonly access: ToolAccess;
   /** JSON. */
   readonly arguments: string;
+  /** What it is about, in few words, for the live view. */
+  readonly detail?: string;
   /** What the call stands on beside them. */
   readonly seal?: string;
   /** What a yes that is not for once is bound to. */

@@ -1,6 +1,7 @@
 // What became of a call that an owner decided about, as the message that begins a turn and in words for
 // the model.
 
+import type { AskedOwner } from '../agent/agent.ts';
 import { MAX_SHOWN_CHARS } from '../core/approval-text.ts';
 import { messageId } from '../core/ids.ts';
 import type { InboundMessage } from '../core/message.ts';
@@ -54,8 +55,8 @@ export function resultText(tool: string, state: ApprovalState): string {
 }
 
 /** A call that was asked about before. */
-export function told({ kind }: ApprovalState): string {
+export function told({ kind }: ApprovalState): AskedOwner {
   return kind === 'denied' || kind === 'expired'
-    ? APPROVAL_TEXTS.NOT_ALLOWED
-    : APPROVAL_TEXTS.ASKED;
+    ? { text: APPROVAL_TEXTS.NOT_ALLOWED, isWaiting: false }
+    : { text: APPROVAL_TEXTS.ASKED, isWaiting: true };
 }

@@ -2,11 +2,12 @@
 // shown. The result comes back as a message of ours, which begins a turn with the same rights. What
 // was begun when a process died is never run again. Cases A07, A09, A10, X04 and T09.
 
-import type { ApprovedCall, CallToApprove } from '../agent/agent.ts';
+import type { ApprovedCall, AskedOwner, CallToApprove } from '../agent/agent.ts';
 import type { MessageBus } from '../bus/bus.ts';
 import { alwaysGiven, approvalText } from '../core/approval-text.ts';
+import { type AgentEvent, previewOf } from '../core/event.ts';
 import type { Holds } from '../core/forgetting.ts';
-import { type MessageId, messageId, type SessionKey, type TurnId } from '../core/ids.ts';
+import { callId, type MessageId, messageId, type SessionKey, type TurnId } from '../core/ids.ts';
 import type { ChatRef, InboundMessage, SystemSender } from '../core/message.ts';
 import type { TurnPerson } from '../core/notes.ts';
 import { verbatim } from '../core/stranger-words.ts';
@@ -54,10 +55,17 @@ export type AskingTurn = {
 export interface Approvals {
   /** Whether an owner allowed this for longer than once, and it was not asked about before. */
   allows(call: CallToApprove, turn: AskingTurn): Promise<boolean>;
-  /** Asks an owner to allow the call; what to tell the model. */
-  request(call: CallToApprove, turn: AskingTurn): Promise<string>;
-  /** The message with what came of its call, which is run now if it was not begun before. */
-  resolve(message: InboundMessage, signal: AbortSignal): Promise<Resolved>;
+  /** Asks an owner to allow the call. */
+  request(call: CallToApprove, turn: AskingTurn): Promise<AskedOwner>;
+  /**
+   * The message with what came of its call, which is run now if it was not begun before. `show` is
+   * told of the run, for the live view.
+   */
+  resolve(
+    message: InboundMessage,
+    signal: AbortSignal,
+    show?: (event: AgentEvent) => void,
+  ): Promise<Resolved>;
   open(): Promise<readonly Approval[]>;
   /** What was decided in these conversations and holds the words; how many. */
   forget(chats: readonly string[], holds: Holds): Promise<number>;
@@ -77,7 +85,7 @@ export function createApprovals(deps: ApprovalsDeps): Approvals {
   const lanes = createLanes();
   const oneByOne = <T>(task: () => Promise<T>) => lanes.run('approvals', task);
 
-  async function request(call: CallToApprove, turn: AskingTurn): Promise<string> {
+  async function request(call: CallToApprove, turn: AskingTurn): Promise<AskedOwner> {
     const { ordinal: _place, ...wanted } = call;
     const { isOwnerHere, ...from } = turn;
     const state: ApprovalState = { kind: 'open' };
@@ -101,23 +109,23 @@ export function createApprovals(deps: ApprovalsDeps): Approvals {
       // Whoever asks again may not see where it was asked before.
       const isLater = isOwnerHere && same.turnId !== turn.turnId;
       if (isLater) await questions.askAgain(`approval/${same.id}`, turn.chat);
-      return APPROVAL_TEXTS.ASKED;
+      return ASKED;
     }
     const here = open.filter(({ session }) => session === turn.session);
     const isFull = open.length >= MAX_OPEN || here.length >= MAX_OPEN_IN_SESSION;
-    if (known === undefined && isFull) return APPROVAL_TEXTS.TOO_MANY;
+    if (known === undefined && isFull) return refusedWith(APPROVAL_TEXTS.TOO_MANY);
     const stored = known ?? approval;
     const markdown = approvalText({
       ...{ ...stored, minutes: APPROVAL_TEXTS.MINUTES },
       alwaysDays: mayStand(stored) ? standing.days() : 0,
     });
-    if (markdown === undefined) return APPROVAL_TEXTS.TOO_LONG;
+    if (markdown === undefined) return refusedWith(APPROVAL_TEXTS.TOO_LONG);
     // What is known may be decided at this moment: it is never written here again.
     if (known === undefined) await book.put(stored);
     await book.forgetOld(clock.now());
     await ask(stored, isOwnerHere ? turn.chat : await deps.ownerChat(), markdown);
     log.info('owner asked to allow a call', { tool: call.tool, session: turn.session });
-    return APPROVAL_TEXTS.ASKED;
+    return ASKED;
   }
 
   async function ask(approval: Approval, chat: ChatRef, markdown: string) {
@@ -209,14 +217,22 @@ export function createApprovals(deps: ApprovalsDeps): Approvals {
       return !isAsked && standing.covers(wanted);
     },
     request: (call, turn) => oneByOne(() => request(call, turn)),
-    async resolve(message, signal) {
+    async resolve(message, signal, show) {
       const { sender } = message;
       const isOurs = sender.kind === 'system' && sender.source === 'approval';
       if (!isOurs) return { message, isForeign: false };
       const approval = await book.get(message.text);
       if (approval === undefined)
         return { message: { ...message, text: APPROVAL_TEXTS.LOST }, isForeign: false };
-      const { tool, state } = await perform(approval, signal);
+      const { id, tool } = approval;
+      const shownId = callId(id);
+      show?.({ type: 'tool_started', callId: shownId, name: tool, detail: approval.detail ?? '' });
+      const { state } = await perform(approval, signal);
+      const [status, preview] =
+        state.kind === 'done'
+          ? ([state.status, previewOf(state.text)] as const)
+          : (['failed', 'Stopped while it ran'] as const);
+      show?.({ type: 'tool_finished', callId: shownId, status, preview });
       const isForeign = state.kind === 'done' && state.isForeign;
       return { message: { ...message, text: resultText(tool, state) }, isForeign };
     },
@@ -230,6 +246,10 @@ export function createApprovals(deps: ApprovalsDeps): Approvals {
     handler: { answer, expired },
   };
 }
+
+const ASKED: AskedOwner = { text: APPROVAL_TEXTS.ASKED, isWaiting: true };
+
+const refusedWith = (text: string): AskedOwner => ({ text, isWaiting: false });
 
 const idOf = ({ ordinal }: CallToApprove, { turnId }: AskingTurn) => `${turnId}/${ordinal}`;
 

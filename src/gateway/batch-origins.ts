@@ -1,8 +1,15 @@
 // Finds out beside other work who sent the messages of a turn, and tells the agent with each message:
 // what its sender may have done, and what came of a call that an owner had to allow.
 
-import type { AskedPerson, CallToApprove, LetterToPost, TurnMessage } from '../agent/agent.ts';
+import type {
+  AskedOwner,
+  AskedPerson,
+  CallToApprove,
+  LetterToPost,
+  TurnMessage,
+} from '../agent/agent.ts';
 import type { QueuedMessage, Turn } from '../bus/bus.ts';
+import type { AgentEvent } from '../core/event.ts';
 import { authorOf } from '../core/group-talk.ts';
 import type { InboundMessage } from '../core/message.ts';
 import { personNames } from '../core/message-limits.ts';
@@ -40,9 +47,9 @@ export class BatchOrigins {
     for (const queued of messages) this.#of(queued).catch(() => undefined);
   }
 
-  /** Asked again, it answers the same: what an owner allowed is run once. */
-  told(queued: QueuedMessage): Promise<TurnMessage> {
-    const known = this.#told.get(queued.seq) ?? this.#tell(queued);
+  /** Asked again, it answers the same: what an owner allowed is run once, and `show` told of it. */
+  told(queued: QueuedMessage, show: (event: AgentEvent) => void): Promise<TurnMessage> {
+    const known = this.#told.get(queued.seq) ?? this.#tell(queued, show);
     this.#told.set(queued.seq, known);
     return known;
   }
@@ -61,7 +68,7 @@ export class BatchOrigins {
     call: CallToApprove,
     messages: readonly QueuedMessage[],
     person: TurnPerson,
-  ): Promise<string> {
+  ): Promise<AskedOwner> {
     return this.#deps.approvals.request(call, await this.#asking(messages, person));
   }
 
@@ -98,10 +105,10 @@ export class BatchOrigins {
     };
   }
 
-  async #tell(queued: QueuedMessage): Promise<TurnMessage> {
+  async #tell(queued: QueuedMessage, show: (event: AgentEvent) => void): Promise<TurnMessage> {
     const { approvals, asks } = this.#deps;
     const { rights: theirs, isForeign } = await this.#of(queued);
-    const resolved = await approvals.resolve(queued.message, this.#turn.signal);
+    const resolved = await approvals.resolve(queued.message, this.#turn.signal, show);
     const bound = await asks.bind(this.#turn.session, resolved.message);
     const rights = bound.rightsFrom(theirs);
     const isOthers = isForeign || resolved.isForeign || bound.isForeign;

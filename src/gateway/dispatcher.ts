@@ -9,7 +9,7 @@ import { type AccountName, accountName } from '../core/account.ts';
 import { withoutCode } from '../core/admission.ts';
 import type { CoalescePolicy } from '../core/coalesce.ts';
 import { parseCommand } from '../core/command.ts';
-import type { TurnOutcome } from '../core/event.ts';
+import type { AgentEvent, TurnOutcome } from '../core/event.ts';
 import type { InboundMessage, OutboundDraft } from '../core/message.ts';
 import type { TurnPerson } from '../core/notes.ts';
 import type { Clock } from '../lib/clock.ts';
@@ -184,9 +184,9 @@ class TurnRun {
     const { session, chat } = this.#turn;
     const isHere = () => isAnsweredIn(routes, session, this.#newest, chat);
     const show = new TurnShow(view, { live: bus.live, isHere });
-    const events = agent.run(await this.#input(terms), context, signal);
     let outcome: TurnOutcome | undefined;
     try {
+      const events = agent.run(await this.#input(terms, show), context, signal);
       for (;;) {
         const step = await events.next();
         if (step.done === true) {
@@ -208,10 +208,12 @@ class TurnRun {
     return createTurnView(this.#turn.id, this.#turn.chat, answered(this.#turn.messages[0].message));
   }
 
-  async #input({ chosen, person }: TurnTerms): Promise<TurnInput> {
+  async #input({ chosen, person }: TurnTerms, shown: TurnShow): Promise<TurnInput> {
     const { id, session, chat } = this.#turn;
     const mode = chosen.queueMode ?? this.#settings.queueMode;
-    const told = (queued: QueuedMessage) => this.#origins.told(queued);
+    // A live view that cannot be updated does not fail the turn.
+    const show = (event: AgentEvent) => void shown.show(event).catch(() => undefined);
+    const told = (queued: QueuedMessage) => this.#origins.told(queued, show);
     const [first, ...rest] = this.#batch.messages;
     const messages = [await told(first), ...(await Promise.all(rest.map(told)))] as const;
     return {

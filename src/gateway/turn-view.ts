@@ -58,7 +58,9 @@ export function createTurnView(
           break;
         case 'tool_finished':
           tools = tools.map((tool) =>
-            tool.callId === event.callId ? { ...tool, status: event.status } : tool,
+            tool.callId === event.callId
+              ? { ...tool, status: event.status, preview: event.preview }
+              : tool,
           );
           break;
         case 'model_called':

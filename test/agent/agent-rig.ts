@@ -209,7 +209,7 @@ export async function createRig(options: RigOptions = {}) {
       say: async (markdown, ordinal) => void said.push({ markdown, ordinal }),
       askOwner: async (call) => {
         asked.push(call);
-        return 'Not run: an owner is asked.';
+        return { text: 'Not run: an owner is asked.', isWaiting: true };
       },
       post: async () => ({ status: 'ok', text: 'Shown to an owner.' }),
       ask: async () => 'The question was sent.',

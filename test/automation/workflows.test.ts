@@ -221,7 +221,10 @@ it.each([
   const { runs, book, wish, clock } = await makeRuns();
   const run = await runs.start(wish);
   const toolbox = scriptedToolbox('execute', async () => ({ status: 'ok', text: 'done' }));
-  const turn: TurnInput = { ...turnOf(run), askOwner: async () => 'An owner is asked.' };
+  const turn: TurnInput = {
+    ...turnOf(run),
+    askOwner: async () => ({ text: 'An owner is asked.', isWaiting: true }),
+  };
   const { signal } = new AbortController();
   for (const state of [{ kind: 'open' }, { kind }]) {
     const approvals = { get: async () => ({ state }) as Approval };
@@ -305,7 +308,7 @@ it('asks an owner, once it has read words of others, before it acts or carries t
   const turn: TurnInput = {
     ...turnOf(run),
     rights: ALL_RIGHTS,
-    askOwner: async (question) => `${asked.push(question)}`,
+    askOwner: async (question) => ({ text: `${asked.push(question)}`, isWaiting: true }),
   };
   const { signal } = new AbortController();
   await Array.fromAsync(runWorkflow(agentDeps({ runs, book, clock, toolbox }), turn, signal));

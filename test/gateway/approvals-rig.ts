@@ -262,11 +262,11 @@ export async function makeApprovalsRig() {
       return opened.approvals;
     },
     /** A turn in the chat asks to run a command; what the model is told. */
-    asks(command: string, options: Asked = {}) {
+    async asks(command: string, options: Asked = {}) {
       const { ordinal = asked } = options;
       asked = Math.max(asked, ordinal) + 1;
       const { call, turn } = callOf(command, { ...options, ordinal });
-      return opened.approvals.request(call, turn);
+      return (await opened.approvals.request(call, turn)).text;
     },
     /** Whether the same is allowed already, without anybody being asked. */
     allows(command: string, options: Asked = {}) {

@@ -73,4 +73,40 @@ describe.skipIf(absent !== undefined)('the web page before the whole program', (
     },
     LONG_MS,
   );
+
+  it(
+    'shows a call that waits for approval as waiting, and the run and its output after it',
+    async () => {
+      await using model = await startLlmServer();
+      const path = 'skills/eve/SKILL.md';
+      model.script(
+        callTools({ name: 'write_file', arguments: { path, content: 'be kind' } }),
+        say('It waits.'),
+        say('It is written.'),
+      );
+      const [port = 0] = await freePorts(1);
+      await using home = await makeTestHome(configWith(model, port));
+      const gateway = await home.start();
+      const page = await browser.newPage();
+      await page.goto(gateway.link);
+      await page.fill('#text', 'write the skill');
+      await page.press('#text', 'Enter');
+      await page.waitForSelector('.said .tools .asks >> text=waiting for approval');
+      expect(await page.locator('.tools .failed').count()).toBe(0);
+      await page.click('.said .choices >> text=Allow once');
+      const check = async () => {
+        await page.waitForSelector('.said >> text=It is written.');
+        const answer = page.locator('.said .message.agent').filter({ hasText: 'It is written.' });
+        const tools = (await answer.locator('.tools').innerText()).replace(/\s+/g, ' ');
+        expect(tools).toMatch(/write_file skills\/eve\/SKILL\.md Created .*done/);
+      };
+      await check();
+      await page.reload();
+      await check();
+      await page.waitForSelector('.said .tools .asks');
+      model.assertDone();
+      await page.close();
+    },
+    LONG_MS,
+  );
 });

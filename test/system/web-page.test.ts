@@ -64,6 +64,43 @@ describe.skipIf(absent !== undefined)('the web page', () => {
     expect(rig.problems).toEqual([]);
   });
 
+  it('keeps the steps of an answer, what was stopped and what waits for approval over a reload', async () => {
+    await using rig = await openPage({ browser });
+    await rig.say('question');
+    await rig.showsMessages('question');
+    const done = { ...runningTool('read_file'), detail: 'notes.md', status: 'ok' } as const;
+    const waits = { ...runningTool('exec'), detail: 'npm test', status: 'waiting' } as const;
+    const result = { kind: 'stopped', answers: 1 } as const;
+    rig.show('web:a#1', 'Half', { phase: 'ended', tools: [done, waits], result });
+    await rig.answer('web:a#1', 'Half');
+    await rig.showsMessages('question', 'Half');
+    rig.show('web:a#2', 'Never', {
+      ...{ phase: 'ended', tools: [{ ...done, preview: 'two lines' }] },
+      result: { kind: 'stopped', answers: 0 },
+    });
+    await rig.showsMessages('question', 'Half', 'Never');
+    rig.show('web:a#3', 'Whole', {
+      ...{ phase: 'ended', tools: [done] },
+      result: { kind: 'answered', answers: 1 },
+    });
+    await rig.answer('web:a#3', 'Whole');
+    const check = async () => {
+      await rig.showsMessages('question', 'Half', 'Never', 'Whole');
+      const seen = await rig.page.locator('.said .agent').allInnerTexts();
+      const [half = '', never = '', whole = ''] = seen.map((text) => text.replace(/\s+/g, ' '));
+      expect(half).toMatch(/read_file notes\.md done exec npm test waiting for approval/);
+      expect(half).toMatch(/Half Stopped\./);
+      expect(never).toMatch(/read_file notes\.md two lines done Never Stopped\./);
+      expect(whole).toMatch(/read_file notes\.md done Whole/);
+      expect(whole).not.toContain('Stopped');
+      expect(await rig.page.locator('.said .tools .failed').count()).toBe(0);
+    };
+    await check();
+    await rig.page.reload();
+    await check();
+    expect(rig.problems).toEqual([]);
+  });
+
   it('writes each paragraph in the direction of its script, and code from the left', async () => {
     await using rig = await openPage({ browser });
     await rig.say('مرحبا');
@@ -244,7 +281,13 @@ describe.skipIf(absent !== undefined)('the web page', () => {
     await rig.page.evaluate(
       'new Promise((seen) => requestAnimationFrame(() => requestAnimationFrame(() => seen(0))))',
     );
+    const widthOf = (selector: string) =>
+      rig.page.locator(selector).evaluate((node: Element) => node.getBoundingClientRect().width);
+    const before = await widthOf('#scroll');
     await rig.answer('web:a#2', 'something new');
+    await rig.page.waitForSelector('#to-end', { state: 'visible' });
+    expect(await widthOf('#scroll')).toBe(before);
+    expect(await widthOf('#to-end')).toBeLessThan(before);
     await rig.page.click('#to-end');
     await rig.page.waitForSelector('.agent >> text=something new', { state: 'visible' });
     await rig.page.waitForSelector('#to-end', { state: 'hidden' });

@@ -49,6 +49,8 @@ const OWNER = userId('owner');
 /** No platform sets a limit here; the HTTP body limit lies below. */
 const TEXT_UNITS = 1_000_000;
 const LIFETIME_MS = 30 * 86_400_000;
+/** Of a turn's last tool calls. */
+const KEPT_STEPS = 100;
 /** Messages read from the log at once. */
 const PAGE_MESSAGES = 100;
 /** How long a message waits for a gateway that is starting. */
@@ -67,7 +69,12 @@ class DoorChannel implements Channel, Door {
   readonly onUnknown = 'idempotent';
   readonly lifetimeMs = LIFETIME_MS;
   readonly coalesces: boolean;
-  readonly liveView = { show: (update: LiveUpdate) => this.#readers.show(update) };
+  readonly liveView = {
+    show: (update: LiveUpdate) => {
+      this.#readers.show(update);
+      void this.#keepEnd(update);
+    },
+  };
   readonly attachments?: Attachments;
   readonly files?: DoorFiles;
   readonly choices?: 'buttons';
@@ -196,6 +203,29 @@ class DoorChannel implements Channel, Door {
     if (amends === undefined) await log.append(chat, logged);
     else await log.amend(chat, { ...logged, amends });
     this.#readers.logHasGrown(chat);
+  }
+
+  /** The steps and the stop of a turn stay in view after a reload. */
+  async #keepEnd({ turnId, chat: { chat }, result, tools, markdown }: LiveUpdate): Promise<void> {
+    if (result === undefined || result.kind === 'moved') return;
+    if (tools.length === 0 && result.kind !== 'stopped') return;
+    const { kind, answers } = result;
+    const shown = tools.slice(-KEPT_STEPS);
+    try {
+      const { log } = await this.#openedSoon();
+      await this.#lanes.run(chat, () =>
+        log.append(chat, {
+          id: messageId(`${turnId}/ended`),
+          from: 'agent',
+          text: answers === 0 ? markdown : '',
+          ended: { turn: turnId, kind, answers, tools: shown },
+          at: this.#clock.now(),
+        }),
+      );
+      this.#readers.logHasGrown(chat);
+    } catch {
+      // The answer itself is on the bus; only its steps are missing after a reload.
+    }
   }
 
   async #revise(

@@ -3,7 +3,7 @@
 import { z } from 'zod';
 import { ATTACHMENT_KINDS } from '../../core/attachment.ts';
 import type { MessageId } from '../../core/ids.ts';
-import { mediaId, messageId } from '../../core/ids.ts';
+import { callId, mediaId, messageId, turnId } from '../../core/ids.ts';
 import type { DoorAmendment, DoorEvent, DoorFile } from '../door.ts';
 
 /** What was said, as its reader gets it but for its place. */
@@ -29,6 +29,20 @@ const doorFileSchema = z.object({
   sizeBytes: z.number(),
 });
 const amendsSchema = z.object({ id: idSchema, kind: z.enum(['edited', 'withdrawn']) });
+const endedSchema = z.object({
+  turn: z.string().transform(turnId),
+  kind: z.enum(['answered', 'stopped', 'failed']),
+  answers: z.number(),
+  tools: z.array(
+    z.object({
+      callId: z.string().transform(callId),
+      name: z.string(),
+      detail: z.string(),
+      status: z.enum(['running', 'ok', 'failed', 'waiting']),
+      preview: z.string().exactOptional(),
+    }),
+  ),
+});
 export const saidSchema = z.object({
   id: idSchema,
   from: z.enum(['person', 'agent']),
@@ -40,6 +54,7 @@ export const saidSchema = z.object({
   takesAway: idSchema.exactOptional(),
   amends: amendsSchema.exactOptional(),
   closes: idSchema.exactOptional(),
+  ended: endedSchema.exactOptional(),
   at: z.number(),
 });
 export const intentSchema = z.object({

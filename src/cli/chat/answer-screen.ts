@@ -14,7 +14,7 @@ const SPARE_ROWS = 3;
 const ERASE_DOWN = '\x1b[J';
 const cursorUp = (rows: number) => (rows > 0 ? `\x1b[${rows}A` : '');
 
-const TOOL_SIGNS = { running: '…', ok: '✓', failed: '✗' } as const;
+const TOOL_SIGNS = { running: '…', ok: '✓', waiting: '…', failed: '✗' } as const;
 
 export interface AnswerScreen {
   show(update: LiveUpdate): void;
@@ -129,7 +129,8 @@ class LiveScreen implements AnswerScreen {
 const render = (markdown: string) => renderTerminal(markdown, true);
 
 export function toolLine({ name, detail, status }: ToolActivity): string {
-  return `${TOOL_SIGNS[status]} ${name} ${detail}`.trim();
+  const waits = status === 'waiting' ? ' (waiting for approval)' : '';
+  return `${TOOL_SIGNS[status]} ${name} ${detail}`.trim() + waits;
 }
 
 function activityLines({ phase, tools, notice }: LiveUpdate): readonly string[] {

@@ -3,7 +3,7 @@
 
 import { createChoices } from './choices.js';
 import { element } from './element.js';
-import { createLiveTurn, dots } from './live-turn.js';
+import { createLiveTurn, dots, toolList } from './live-turn.js';
 import { createMarkdownView } from './markdown-view.js';
 import { agentMessage, unsentMessage } from './message.js';
 import { createPersonMessage } from './person-message.js';
@@ -33,6 +33,9 @@ export function createConversation({
   const unsent = element('div', { className: 'unsent-list' });
   const waiting = element('p', { className: 'activity waiting', hidden: true }, dots());
   const turns = new Map();
+  /** The nodes of turns' first answers, and how turns ended whose answer is not here yet. */
+  const firstAnswers = new Map();
+  const ends = new Map();
   const over = new Set();
   const known = new Set();
   const pending = new Map();
@@ -47,6 +50,7 @@ export function createConversation({
     if (event.amends !== undefined) return showChange(event.amends, event.text);
     if (event.from === 'person') return showOwn(event);
     if (event.closes !== undefined) return closeChoices(event.closes, event.text);
+    if (event.ended !== undefined) return showEnd(event);
     if (event.takesAway !== undefined) return answers.get(event.takesAway)?.remove();
     waiting.hidden = true;
     const node = showAnswer(event);
@@ -92,11 +96,38 @@ export function createConversation({
 
   function showAnswer(event) {
     const [, turnId, ordinal] = ANSWER_ID.exec(event.id) ?? [];
-    const turn = ordinal === '0' ? turns.get(turnId) : undefined;
+    const isFirst = ordinal === '0';
+    const turn = isFirst ? turns.get(turnId) : undefined;
     if (turnId !== undefined) endTurn(turnId);
-    if (turn === undefined) return agentMessage(event.text, event.at, showFiles(event.files));
-    turn.finish(event.text, event.at);
-    return turn.node;
+    turn?.finish(event.text, event.at);
+    const node = turn?.node ?? agentMessage(event.text, event.at, showFiles(event.files));
+    if (!isFirst) return node;
+    firstAnswers.set(turnId, node);
+    if (turn === undefined && ends.has(turnId)) addEnd(node, ends.get(turnId));
+    return node;
+  }
+
+  /** How a turn ended: the live view shows it, or the answer that follows, or a message of its own. */
+  function showEnd({ ended, text, at }) {
+    const { turn, answers } = ended;
+    const running = turns.get(turn);
+    const answered = firstAnswers.get(turn);
+    if (running !== undefined && answers > 0) return running.ended(ended);
+    if (answers > 0)
+      return answered === undefined ? ends.set(turn, ended) : addEnd(answered, ended);
+    if (over.has(turn)) return;
+    endTurn(turn);
+    waiting.hidden = true;
+    const node = agentMessage(text, at);
+    addEnd(node, ended);
+    said.append(node);
+  }
+
+  /** What the live view of the turn showed. */
+  function addEnd(node, { tools, kind }) {
+    if (node.querySelector('.tools') === null) node.prepend(toolList(tools));
+    if (kind !== 'stopped' || node.querySelector('.activity') !== null) return;
+    node.querySelector('footer').before(element('p', { className: 'activity' }, 'Stopped.'));
   }
 
   function showLive(delta) {

@@ -4,10 +4,10 @@ import { element, icon } from './element.js';
 import { createMarkdownView } from './markdown-view.js';
 import { messageFoot } from './message.js';
 
-const TOOL_STATES = { running: 'running', ok: 'done', failed: 'failed' };
+const TOOL_STATES = { running: 'running', ok: 'done', failed: 'failed', waiting: 'asks' };
 
 export function createLiveTurn(onChange) {
-  const tools = element('ul', { className: 'tools', hidden: true, aria: { label: 'Tools used' } });
+  const tools = toolList([]);
   const body = element('div', { className: 'body' });
   const activity = element('p', { className: 'activity' }, dots());
   const node = element('article', { className: 'message agent live' }, tools, body, activity);
@@ -73,6 +73,11 @@ export function createLiveTurn(onChange) {
       node.classList.remove('live');
       node.append(messageFoot(at, () => text, body));
     },
+    /** How the turn ended, where this connection was not told while it ran. */
+    ended({ kind, tools: list }) {
+      isStopped = kind === 'stopped';
+      showTools(list);
+    },
     /** The turn came to its end without an answer. */
     close() {
       cancelDrawing();
@@ -82,16 +87,30 @@ export function createLiveTurn(onChange) {
   };
 }
 
-function toolLine({ name, detail, status }) {
+/** The calls of a turn, in order. */
+export function toolList(list) {
+  const props = { className: 'tools', hidden: list.length === 0, aria: { label: 'Tools used' } };
+  return element('ul', props, ...list.map(toolLine));
+}
+
+function toolLine({ name, detail, status, preview = '' }) {
   const state = TOOL_STATES[status] ?? 'running';
   const mark = state === 'running' ? element('span', { className: 'spinner' }) : icon(state);
+  const isWaiting = state === 'asks';
   return element(
     'li',
     { className: state },
     mark,
     element('span', { className: 'tool-name' }, name),
     element('span', { className: 'tool-detail', title: detail }, detail),
-    element('span', { className: 'unseen' }, state),
+    isWaiting || preview === ''
+      ? undefined
+      : element('span', { className: 'tool-preview', title: preview }, preview),
+    element(
+      'span',
+      { className: isWaiting ? '' : 'unseen' },
+      isWaiting ? 'waiting for approval' : state,
+    ),
   );
 }
 
