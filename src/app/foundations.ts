@@ -39,7 +39,7 @@ export type Foundations = {
 
 export async function layFoundations(
   live: LiveConfig,
-  { home }: GatewayOptions,
+  { home, typed = (text) => text }: GatewayOptions,
   resources: AsyncDisposableStack,
 ): Promise<Foundations> {
   const clock = systemClock;
@@ -51,7 +51,7 @@ export async function layFoundations(
   const store = resources.use(await openEmbeddedStore({ path: home.state, clock, log }));
   const { maxPending, maxPendingPerChat } = live.config.queue;
   const limits = { maxPending, maxPendingPerChat };
-  const busStore = redactedStore(store, redact);
+  const busStore = redactedStore(store, redact, typed);
   const shown = redactedPicture(redact);
   const measuring = await buildTelemetry({ live, clock, log, store }, home, resources);
   const { telemetry } = measuring;

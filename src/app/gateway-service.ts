@@ -1,11 +1,11 @@
 // The gateway as a running thing: starts channels and work, applies changed configurations, and
 // stops in order: take no more in, let running turns finish, deliver, close.
 
-import type { MessageBus } from '../bus/bus.ts';
+import type { MessageBus, Turn } from '../bus/bus.ts';
 import type { LoginOptions, LoginStep } from '../channels/channel.ts';
 import type { Door } from '../channels/door.ts';
 import { type ChannelName, channelName, chatId, DEFAULT_ACCOUNT } from '../core/ids.ts';
-import type { ChatRef } from '../core/message.ts';
+import type { ChatRef, OutboundDraft } from '../core/message.ts';
 import type { Dispatcher } from '../gateway/dispatcher.ts';
 import type { GroupBuffer } from '../gateway/group-buffer.ts';
 import type { ChannelManager } from '../gateway/manager.ts';
@@ -118,7 +118,7 @@ export class GatewayService implements Gateway {
   /** Opens the web page's address; where it is taken the start is refused. */
   async listen(): Promise<void> {
     if (this.#options.http) {
-      this.#served = await serveHttp(this, this.#parts, this.#options.home);
+      this.#served = await serveHttp(this, this.#parts, this.#options);
       this.#resources.use(this.#served.server);
     }
     const self = { address: this.address, startedAt: Date.now() };
@@ -203,12 +203,20 @@ export class GatewayService implements Gateway {
   /** After the signal, running turns may go on for `drainSecs`; the rest goes on after a restart. */
   #work(signal: AbortSignal): Promise<void> {
     const { bus, dispatcher, live } = this.#parts;
-    return bus.work((turn) => dispatcher.handle(turn), {
+    const { typed = (text) => text } = this.#options;
+    const typedIn = (drafts: readonly OutboundDraft[]) =>
+      drafts.map((draft) => ({ ...draft, markdown: typed(draft.markdown) }));
+    const handle = async (turn: Turn) => {
+      const handled = await dispatcher.handle(turn);
+      const isAgents = handled.ending === 'answered' || handled.ending === 'stopped';
+      return isAgents ? handled : { ...handled, outbound: typedIn(handled.outbound) };
+    };
+    return bus.work(handle, {
       signal,
       maxOpenTurns: MAX_OPEN_TURNS,
       maxAttempts: MAX_ATTEMPTS,
       drainMs: live.config.gateway.drainSecs * 1000,
-      onPoison: (turn) => dispatcher.onPoison(turn),
+      onPoison: (turn) => typedIn(dispatcher.onPoison(turn)),
     });
   }
 

@@ -3,6 +3,7 @@
 import type { ChannelStatus, LoginOptions, LoginStep } from '../channels/channel.ts';
 import type { Door } from '../channels/door.ts';
 import type { Environment } from '../core/environment.ts';
+import type { Typed } from '../core/typed-command.ts';
 import type { Home } from './home.ts';
 
 /** Of one account. */
@@ -24,6 +25,8 @@ export type GatewayOptions = {
   readonly channels: 'all' | readonly string[];
   /** Serve the web page and the API. */
   readonly http: boolean;
+  /** Names commands in texts as the person who started the gateway types them. */
+  readonly typed?: Typed;
   /** Prints a line for whoever started the gateway. */
   readonly foreground: (line: string) => void;
 };

@@ -20,6 +20,7 @@ import { buildSelfTest } from './build-self-test.ts';
 import type { Measuring } from './build-telemetry.ts';
 import type { ToolingReport } from './build-tool-servers.ts';
 import type { Doors } from './doors.ts';
+import type { GatewayOptions } from './gateway.ts';
 import type { Home } from './home.ts';
 import type { LiveConfig } from './live-config.ts';
 import { renewMadeToken } from './made-token.ts';
@@ -58,7 +59,7 @@ export type ServedHttp = {
 export async function serveHttp(
   gateway: Served,
   parts: HttpParts,
-  home: Home,
+  { home, typed = (text) => text }: GatewayOptions,
 ): Promise<ServedHttp> {
   const { createHttpServer } = await import('../http/server.ts');
   const { openAccess } = await import('../http/access.ts');
@@ -85,7 +86,8 @@ export async function serveHttp(
     audit: measuring.audit,
     spending: parts.spending,
     people: createPeopleDesk({ people, questions, owner: DOOR_OWNER }),
-    redact: (text) => live.redact(text),
+    redact: (text) => typed(live.redact(text)),
+    typed,
     status: () => ({
       model: gateway.model,
       channels: gateway.channels(),

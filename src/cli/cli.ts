@@ -77,7 +77,7 @@ function createProgram(commands: readonly CommandFactory[], terminal: Terminal):
     .addHelpText('after', `\nExit codes:\n${exitCodeLines().join('\n')}`);
   for (const command of commands) program.addCommand(command(terminal));
   settle(program);
-  dressHelp(program, terminal.env);
+  dressHelp(program, terminal.typed);
   return program;
 }
 

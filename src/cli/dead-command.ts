@@ -9,7 +9,6 @@ import { CommandFailure, EXIT } from './exit-codes.ts';
 import { momentText } from './moment.ts';
 import type { Terminal } from './terminal.ts';
 import { printable } from './text-table.ts';
-import { asTyped } from './typed-command.ts';
 import { withState } from './with-state.ts';
 
 type Choice = { readonly all?: boolean; readonly yes?: boolean };
@@ -24,13 +23,13 @@ export function deadCommand(terminal: Terminal): Command {
   command
     .command('retry')
     .description('put messages back in their queues')
-    .argument('[ids...]', asTyped('as "nanobot dead list" shows them', terminal.env))
+    .argument('[ids...]', terminal.typed('as "nanobot dead list" shows them'))
     .option('--all', 'every one')
     .action((ids: readonly string[], choice: Choice) => retry(terminal, ids, choice));
   command
     .command('drop')
     .description('delete messages set aside')
-    .argument('[ids...]', asTyped('as "nanobot dead list" shows them', terminal.env))
+    .argument('[ids...]', terminal.typed('as "nanobot dead list" shows them'))
     .option('--all', 'every one')
     .option('--yes', 'without asking')
     .action((ids: readonly string[], choice: Choice) => drop(terminal, ids, choice));

@@ -2,9 +2,8 @@
 // that fits.
 
 import { Command } from 'commander';
-import type { Environment } from '../core/environment.ts';
+import type { Typed } from '../core/typed-command.ts';
 import { EXAMPLES } from './examples.ts';
-import { asTyped } from './typed-command.ts';
 
 const GROUPS: readonly (readonly [heading: string, commands: string])[] = [
   ['Set up', 'onboard import channels config'],
@@ -17,7 +16,7 @@ const GROUPS: readonly (readonly [heading: string, commands: string])[] = [
 ];
 
 /** For the program with all commands it has; those in no group stand at the end. */
-export function dressHelp(program: Command, env: Environment): void {
+export function dressHelp(program: Command, typedAs: Typed): void {
   for (const [heading, names] of GROUPS) {
     const words = names.split(' ');
     const commands = program.commands.filter((command) => words.includes(command.name()));
@@ -25,22 +24,22 @@ export function dressHelp(program: Command, env: Environment): void {
   }
   const help = new Command('help').argument('[command]').description('the help of one command');
   program.addHelpCommand(help.helpGroup('Help:'));
-  addHelp(program, program.name(), env);
+  addHelp(program, program.name(), typedAs);
 }
 
 /** Into a file, npm's own words must not come first. */
-function lineOf(line: string, env: Environment): string {
-  const typed = asTyped(line, env).trimEnd();
+function lineOf(line: string, typedAs: Typed): string {
+  const typed = typedAs(line).trimEnd();
   return line.includes(' > ') ? typed.replace('npm run ', 'npm run -s ') : typed;
 }
 
-function addHelp(command: Command, typed: string, env: Environment): void {
+function addHelp(command: Command, typed: string, typedAs: Typed): void {
   const topic = command.parent === null ? 'lists the commands' : 'says more';
-  command.showHelpAfterError(asTyped(`(${typed} --help ${topic})`, env));
+  command.showHelpAfterError(typedAs(`(${typed} --help ${topic})`));
   const examples = EXAMPLES[typed] ?? [];
   if (examples.length > 0) {
-    const lines = examples.map((example) => `  ${lineOf(`${typed} ${example}`, env)}`);
+    const lines = examples.map((example) => `  ${lineOf(`${typed} ${example}`, typedAs)}`);
     command.addHelpText('after', `\nExamples:\n${lines.join('\n')}`);
   }
-  for (const child of command.commands) addHelp(child, `${typed} ${child.name()}`, env);
+  for (const child of command.commands) addHelp(child, `${typed} ${child.name()}`, typedAs);
 }

@@ -9,7 +9,6 @@ import { momentText } from './moment.ts';
 import { checkChannel, checkedId } from './person-id.ts';
 import type { Terminal } from './terminal.ts';
 import { textTable } from './text-table.ts';
-import { asTyped } from './typed-command.ts';
 import { withState } from './with-state.ts';
 
 type ApproveFlags = { readonly role: AdmittedRole; readonly once?: boolean };
@@ -25,10 +24,7 @@ export function pairCommand(terminal: Terminal): Command {
     .command('approve')
     .description('let a person in')
     .argument('<channel>', 'e.g. telegram')
-    .argument(
-      '<user>',
-      asTyped('their id as "nanobot pair list" shows it, or their code', terminal.env),
-    )
+    .argument('<user>', terminal.typed('their id as "nanobot pair list" shows it, or their code'))
     .addOption(
       new Option('--role <role>', 'what they are to the agent')
         .choices(ADMITTED_ROLES)

@@ -32,6 +32,7 @@ export async function runGateway(terminal: Terminal, options: ForegroundOptions)
     channels: options.channels,
     http: options.http,
     foreground: (line) => terminal.tell(line),
+    typed: terminal.typed,
   });
   const problem = await modelProblem(terminal, opened, gateway.model);
   try {

@@ -3,8 +3,8 @@
 import { styleText } from 'node:util';
 import { type Home, homeOf } from '../app/home.ts';
 import type { Environment } from '../core/environment.ts';
+import { type Typed, typedCommands } from '../core/typed-command.ts';
 import { type Clock, systemClock } from '../lib/clock.ts';
-import { asTyped } from './typed-command.ts';
 
 export type Style = 'bold' | 'dim' | 'green' | 'yellow' | 'red' | 'cyan';
 
@@ -20,6 +20,8 @@ export interface Terminal {
   note(line: string): void;
   /** A line on stdout that is no data: like `note`. */
   tell(line: string): void;
+  /** Names commands as this person types them. */
+  readonly typed: Typed;
   printJson(value: unknown): void;
   /** Plain where stdout is no terminal or NO_COLOR is set. */
   style(style: Style | readonly Style[], text: string): string;
@@ -29,6 +31,7 @@ export interface Terminal {
 
 export function createTerminal(process: NodeJS.Process): Terminal {
   const { stdin, stdout, stderr, env } = process;
+  const typed = typedCommands(env, process.argv[1]);
   return {
     env,
     home: homeOf(env),
@@ -36,8 +39,9 @@ export function createTerminal(process: NodeJS.Process): Terminal {
     input: stdin,
     output: stdout,
     print: (line) => void stdout.write(`${line}\n`),
-    note: (line) => void stderr.write(`${asTyped(line, env)}\n`),
-    tell: (line) => void stdout.write(`${asTyped(line, env)}\n`),
+    note: (line) => void stderr.write(`${typed(line)}\n`),
+    tell: (line) => void stdout.write(`${typed(line)}\n`),
+    typed,
     printJson: (value) => void stdout.write(`${JSON.stringify(value, undefined, 2)}\n`),
     style: (style, text) =>
       styleText(typeof style === 'string' ? style : [...style], text, { stream: stdout }),

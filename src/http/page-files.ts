@@ -6,6 +6,7 @@ import { readdirSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import type { Typed } from '../core/typed-command.ts';
 
 const PAGE_FOLDER = join(import.meta.dirname, 'page');
 const MARKED = new URL('marked.esm.js', import.meta.resolve('marked'));
@@ -20,26 +21,26 @@ const TYPES: Readonly<Record<string, string>> = {
 
 export type PageFile = { readonly type: string; readonly body: Buffer; readonly etag: string };
 
-/** URL path to a reader of the file. */
-export function pageFiles(): ReadonlyMap<string, () => Promise<PageFile>> {
+/** URL path to a reader of the file. `typed` names commands as they are typed on this machine. */
+export function pageFiles(typed: Typed): ReadonlyMap<string, () => Promise<PageFile>> {
   const own = readdirSync(PAGE_FOLDER).filter((name) => TYPES[extname(name)] !== undefined);
   return new Map([
-    ['/', once(join(PAGE_FOLDER, 'index.html'))],
-    ['/vendor/marked.js', once(fileURLToPath(MARKED))],
-    ...own.map((name) => [`/${name}`, once(join(PAGE_FOLDER, name))] as const),
+    ['/', once(join(PAGE_FOLDER, 'index.html'), typed)],
+    ['/vendor/marked.js', once(fileURLToPath(MARKED), (text) => text)],
+    ...own.map((name) => [`/${name}`, once(join(PAGE_FOLDER, name), typed)] as const),
   ]);
 }
 
-function once(path: string): () => Promise<PageFile> {
+function once(path: string, typed: Typed): () => Promise<PageFile> {
   let read: Promise<PageFile> | undefined;
   return () => {
-    read ??= readPageFile(path);
+    read ??= readPageFile(path, typed);
     return read;
   };
 }
 
-async function readPageFile(path: string): Promise<PageFile> {
-  const body = await readFile(path);
+async function readPageFile(path: string, typed: Typed): Promise<PageFile> {
+  const body = Buffer.from(typed(await readFile(path, 'utf8')));
   const etag = `"${createHash('sha256').update(body).digest('base64url').slice(0, 16)}"`;
   return { type: TYPES[extname(path)] ?? 'application/octet-stream', body, etag };
 }

@@ -8,6 +8,7 @@ import { type FastifyInstance, fastify } from 'fastify';
 import type { SpendingGuard } from '../agent/spending.ts';
 import type { Door } from '../channels/door.ts';
 import { NanobotError } from '../core/errors.ts';
+import type { Typed } from '../core/typed-command.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { AuditLog, GaugeValues, MetricsPage } from '../telemetry/telemetry.ts';
@@ -51,6 +52,8 @@ export type HttpServerOptions = {
   readonly metrics: MetricsPage | undefined;
   readonly gauges: () => Promise<GaugeValues>;
   readonly audit: AuditLog;
+  /** Names commands in the page's texts as the person who started the gateway types them. */
+  readonly typed: Typed;
   /** Masks the values of secrets in what is answered. */
   readonly redact: (text: string) => string;
   readonly log: Logger;
@@ -117,7 +120,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   );
   addHealthRoutes(app, options);
   addMetricsRoute(app, options);
-  addPage(app);
+  addPage(app, options.typed);
   addLoginRoutes(app, options);
   addChannelRoutes(app, { ...options, closing: closing.signal });
   addPeopleRoutes(app, options);
@@ -150,8 +153,8 @@ function addHealthRoutes(app: FastifyInstance, { status, clock }: HttpServerOpti
   app.get('/api/status', async () => status());
 }
 
-function addPage(app: FastifyInstance) {
-  for (const [path, read] of pageFiles()) {
+function addPage(app: FastifyInstance, typed: Typed) {
+  for (const [path, read] of pageFiles(typed)) {
     app.get(path, { config: { isOpen: true } }, async (request, reply) => {
       const { type, body, etag } = await read();
       reply.header('etag', etag).header('cache-control', 'no-cache');

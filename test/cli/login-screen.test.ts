@@ -46,6 +46,7 @@ function createTube(columns: number, rows: number) {
     note: say,
     tell: say,
     printJson: () => undefined,
+    typed: (text) => text,
     style: (_style, text) => text,
     interactive: true,
   };

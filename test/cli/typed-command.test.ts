@@ -4,7 +4,8 @@ import { expect, test, vi } from 'vitest';
 import { runCli } from '../../src/cli/cli.ts';
 import { EXAMPLES } from '../../src/cli/examples.ts';
 import { createTerminal } from '../../src/cli/terminal.ts';
-import { asTyped } from '../../src/cli/typed-command.ts';
+import { typedCommands } from '../../src/core/typed-command.ts';
+import { makeTestHome } from '../support/gateway-process.ts';
 import { runNanobot, temporaryHome } from './run-nanobot.ts';
 
 const IN_CHECKOUT = { npm_lifecycle_event: 'nanobot' };
@@ -17,8 +18,20 @@ test.each([
   ['nanobot needs Node 24', 'nanobot needs Node 24'],
   ['/home/nanobot/config.json loads', '/home/nanobot/config.json loads'],
 ])('%j is typed as %j in a checkout', (hint, typed) => {
-  expect(asTyped(hint, IN_CHECKOUT)).toBe(typed);
-  expect(asTyped(hint, {})).toBe(hint);
+  expect(typedCommands(IN_CHECKOUT)(hint)).toBe(typed);
+  expect(typedCommands(IN_CHECKOUT, '/src/bin/nanobot.js')(hint)).toBe(typed);
+  expect(typedCommands({})(hint)).toBe(hint);
+  expect(typedCommands({}, '/usr/local/bin/nanobot')(hint)).toBe(hint);
+});
+
+test('a program that was started by its path is named by it', () => {
+  const hint = 'Start it: nanobot gateway';
+  expect(typedCommands({}, '/src/bin/nanobot.js')(hint)).toBe(
+    'Start it: node /src/bin/nanobot.js gateway',
+  );
+  expect(typedCommands({}, 'C:\\my code\\nanobot.js')(hint)).toBe(
+    'Start it: node "C:\\my code\\nanobot.js" gateway',
+  );
 });
 
 test('a path counts from where it was typed, although npm starts the program elsewhere', async () => {
@@ -40,7 +53,9 @@ test('a status asked through npm names commands that work there', async () => {
   const commands = [...help.stdout.matchAll(/^ {2}([a-z]+)(?: \[| {2})/gm)].map(([, name]) => name);
   expect(commands.length).toBeGreaterThan(30);
   for (const command of commands.filter((name) => name !== 'help')) {
-    expect(asTyped(`see "nanobot ${command} x"`, IN_CHECKOUT)).toContain('npm run nanobot -- ');
+    expect(typedCommands(IN_CHECKOUT)(`see "nanobot ${command} x"`)).toContain(
+      'npm run nanobot -- ',
+    );
   }
   expect(installed.stdout).toContain('start it with: nanobot gateway');
   expect(checkout.stdout).toContain('start it with: npm run nanobot -- gateway');
@@ -78,4 +93,33 @@ test('the help lists every command under a heading, and a slip names the help th
   expect(text).toMatch(/Set up:\n +onboard/);
   expect(text).not.toMatch(/^Commands:/m);
   expect(text).toContain('(nanobot cron add --help says more)');
+});
+
+test('a gateway that npm started names commands that work there, in chats, over HTTP and on the page', async () => {
+  await using home = await makeTestHome({
+    agents: { defaults: { model: 'openai/no-key' } },
+    gateway: { port: 0 },
+    coalesce: { quietMs: 0 },
+  });
+  await using gateway = await home.start({ npm_lifecycle_event: 'start' });
+  const { address, credentials } = gateway;
+  const headers = { ...credentials, 'content-type': 'application/json' };
+  const fetched = async (path: string, body?: object) => {
+    const init = body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) };
+    return (await fetch(`${address}${path}`, { ...init, headers })).text();
+  };
+  expect(gateway.output()).toContain('npm run nanobot -- link');
+  expect(await fetched('/api/channels')).toContain('npm run nanobot -- channels login telegram');
+  expect(await fetched('/login.js')).toContain("'npm run nanobot -- link'");
+  expect(await fetched('/api/login', { code: 'x'.repeat(43) })).toContain(
+    'npm run nanobot -- link',
+  );
+  await fetched('/api/web/chats/a/messages', { clientId: 'c1', text: 'hello' });
+  const events = await fetch(`${address}/api/web/chats/a/events`, { headers });
+  let said = '';
+  for await (const part of events.body ?? []) {
+    said += Buffer.from(part).toString();
+    if (said.includes('config set')) break;
+  }
+  expect(said).toContain('npm run nanobot -- config set providers.openai.apiKey');
 });

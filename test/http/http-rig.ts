@@ -120,6 +120,7 @@ export async function startHttp(given: HttpRigOptions = {}): Promise<HttpRig> {
     spending: { reserve: noMoney },
     selfTest: async function* () {},
     redact: (text) => text,
+    typed: (text) => text,
     log: silentLogger,
     clock,
     ...options,

@@ -72,7 +72,7 @@ async function startProcess(
   home: string,
   env: Readonly<Record<string, string>>,
 ): Promise<GatewayProcess> {
-  const child = spawn(process.execPath, ['bin/nanobot.js', 'gateway'], {
+  const child = spawn(process.execPath, ['test/support/nanobot', 'gateway'], {
     cwd: ROOT,
     env: {
       ...COMPILE_CACHE,

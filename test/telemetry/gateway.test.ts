@@ -77,7 +77,7 @@ it('one turn is found by one id wherever the gateway keeps account of it', async
     for await (const event of terminal.events('list', seen, stopping.signal)) {
       if (event.type !== 'said') continue;
       seen = event.seq;
-      if (event.from === 'agent') return event.text;
+      if (event.from === 'agent' && event.ended === undefined) return event.text;
     }
     return '';
   }

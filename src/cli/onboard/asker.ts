@@ -4,7 +4,6 @@
 import * as prompts from '@clack/prompts';
 import { CommandFailure, EXIT } from '../exit-codes.ts';
 import type { Terminal } from '../terminal.ts';
-import { asTyped } from '../typed-command.ts';
 
 export type Choice<Value extends string> = {
   readonly value: Value;
@@ -47,7 +46,7 @@ export function createAsker(terminal: Terminal, interactive: boolean): Asker {
   return interactive ? personAsker(terminal) : scriptAsker(terminal);
 }
 
-function personAsker({ env }: Terminal): Asker {
+function personAsker({ typed }: Terminal): Asker {
   return {
     interactive: true,
     async text(question) {
@@ -86,8 +85,8 @@ function personAsker({ env }: Terminal): Asker {
         throw error;
       }
     },
-    say: (text) => prompts.log.message(asTyped(text, env)),
-    warn: (text) => prompts.log.warn(asTyped(text, env)),
+    say: (text) => prompts.log.message(typed(text)),
+    warn: (text) => prompts.log.warn(typed(text)),
   };
 }
 

@@ -40,15 +40,7 @@ function demoNotice() {
       {},
       element('li', {}, 'set a key, such as ', element('code', {}, 'ANTHROPIC_API_KEY=…')),
       element('li', {}, 'or start Ollama, LM Studio or llama.cpp'),
-      element(
-        'li',
-        {},
-        'or let ',
-        element('code', {}, 'nanobot onboard'),
-        ' ask you (in a checkout ',
-        element('code', {}, 'npm run nanobot -- onboard'),
-        ')',
-      ),
+      element('li', {}, 'or let ', element('code', {}, 'nanobot onboard'), ' ask you'),
     ),
   );
 }

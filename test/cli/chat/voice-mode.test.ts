@@ -59,6 +59,7 @@ async function terminalWith(voice: object): Promise<Terminal> {
     output: output as unknown as NodeJS.WriteStream,
     ...{ print, note: print, tell: print },
     printJson: () => undefined,
+    typed: (text) => text,
     style: (_style, text) => text,
   };
 }
