@@ -7,6 +7,7 @@ import { createInboundAttachments, type InboundAttachments } from '../gateway/at
 import type { Listening } from '../gateway/listening.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
+import type { ReaderMemory } from '../lib/reader-memory.ts';
 import { openMediaFiles } from '../media/files.ts';
 import type { MediaStore } from '../media/media.ts';
 import { createMediaReader } from '../media/media-reader.ts';
@@ -35,8 +36,13 @@ export function buildMedia({ live, clock, store }: MediaParts, home: Home): Prom
 }
 
 /** Reads what the store holds; what it makes of it lies in the same folder. */
-export function buildReader(media: MediaStore, clock: Clock, home: Home): MediaReader {
-  return createMediaReader({ store: media, clock, folder: join(home.media, 'derived') });
+export function buildReader(
+  media: MediaStore,
+  clock: Clock,
+  memory: ReaderMemory,
+  home: Home,
+): MediaReader {
+  return createMediaReader({ store: media, clock, memory, folder: join(home.media, 'derived') });
 }
 
 /** An image as it goes to a model's vendor. */

@@ -4,6 +4,7 @@ import type { Environment } from '../core/environment.ts';
 import type { PlanDesk } from '../gateway/plans.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
+import type { ReaderMemory } from '../lib/reader-memory.ts';
 import type { ToolServers } from '../mcp/mcp.ts';
 import type { MediaStore } from '../media/media.ts';
 import type { MediaReader } from '../media/reader.ts';
@@ -41,6 +42,7 @@ export type ToolParts = {
   readonly resources: AsyncDisposableStack;
   readonly media: MediaStore;
   readonly reader: MediaReader;
+  readonly readerMemory: ReaderMemory;
   readonly skills: Skills;
   readonly schedules: () => Schedules;
   readonly helpers: () => Helpers;
@@ -70,7 +72,7 @@ export function buildTools(parts: ToolParts, plans: PlanDesk): BuiltTools {
     ...{ files, memory, past, sessions },
     timeZone: () => live.config.sessions.timeZone,
     own: createOwnFiles(parts.store.scope(OWN_FILES_SCOPE)),
-    web: buildWeb(live, clock, parts.resources),
+    web: buildWeb(live, clock, parts.readerMemory, parts.resources),
     search: buildSearch(live, parts.env),
     sending: { media, limit: parts.maxFileBytes },
     reading: { media, reader, maxResultChars },

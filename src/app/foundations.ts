@@ -6,6 +6,7 @@ import { createMessageBus } from '../bus/message-bus.ts';
 import { type Clock, systemClock } from '../lib/clock.ts';
 import { openLogFile } from '../lib/log-file.ts';
 import { createLogger, type Logger } from '../lib/logger.ts';
+import { createReaderMemory, type ReaderMemory } from '../lib/reader-memory.ts';
 import type { MediaStore } from '../media/media.ts';
 import type { MediaReader } from '../media/reader.ts';
 import { type AskedFiles, createAskedFiles } from '../sessions/asked-book.ts';
@@ -34,6 +35,8 @@ export type Foundations = {
   readonly exclusively: SessionForgetting['exclusively'];
   readonly media: MediaStore;
   readonly reader: MediaReader;
+  /** For everything that reads contents of others. */
+  readonly readerMemory: ReaderMemory;
   readonly measuring: Measuring;
 };
 
@@ -63,7 +66,11 @@ export async function layFoundations(
   const sessions = resources.use(redactedSessions(jsonl, redact));
   const asked = resources.use(createAskedFiles({ folder: home.sessions, clock, log, redact }));
   const media = await buildMedia({ live, clock, store }, home);
-  const reader = buildReader(media, clock, home);
+  const readerMemory = createReaderMemory();
+  const reader = buildReader(media, clock, readerMemory, home);
   const exclusively = jsonl.exclusively.bind(jsonl);
-  return { live, clock, log, store, bus, sessions, asked, exclusively, media, reader, measuring };
+  return {
+    ...{ live, clock, log, store, bus, sessions, asked, exclusively, media, measuring },
+    ...{ reader, readerMemory },
+  };
 }

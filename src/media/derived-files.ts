@@ -1,25 +1,27 @@
 // What was made of stored contents, so that it is made once: a text, a smaller image. A file may
 // vanish at any time and is made again then; it does not outlive what it was made of for long.
 
-import { mkdir, readdir, readFile, stat, unlink, utimes } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rm, stat, unlink, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { MediaId } from '../core/ids.ts';
 import type { Clock } from '../lib/clock.ts';
 import { writeAtomic } from '../lib/files.ts';
 
-export type DerivedKind = 'image' | 'text';
+/** `reading`: how many readings of the content ended with the process. */
+export type DerivedKind = 'image' | 'text' | 'reading';
 
 export interface DerivedFiles {
   read(id: MediaId, kind: DerivedKind): Promise<Uint8Array | undefined>;
   /** A disk that is full costs the next reader the work, and nobody anything else. */
   keep(id: MediaId, kind: DerivedKind, content: Uint8Array): Promise<void>;
+  drop(id: MediaId, kind: DerivedKind): Promise<void>;
   sweep(unusedMs: number): Promise<void>;
 }
 
 const MAX_BYTES = 500_000_000;
 /** After this many new files the folder is looked through. */
 const LOOK_EVERY = 50;
-const NAME = /^[0-9a-f]{64}\.(?:image|text)$/;
+const NAME = /^[0-9a-f]{64}\.(?:image|text|reading)$/;
 
 /** `folder` is made when something is kept first. */
 export function createDerivedFiles(folder: string, clock: Clock): DerivedFiles {
@@ -55,6 +57,7 @@ export function createDerivedFiles(folder: string, clock: Clock): DerivedFiles {
         return;
       }
     },
+    drop: (id, kind) => rm(pathOf(id, kind), { force: true }).catch(() => undefined),
     sweep,
   };
 }

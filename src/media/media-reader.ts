@@ -1,10 +1,14 @@
-// Reads stored contents for models: each once at a time, few side by side, and what was found is kept
-// beside the original.
+// Reads stored contents for models: each once at a time, as many side by side as the memory allows, and
+// what was found is kept beside the original. Before a content is read this is noted, so that one that
+// ends the process is not read again and again after every restart.
 
+import { createHash } from 'node:crypto';
 import { z } from 'zod';
-import type { MediaId } from '../core/ids.ts';
+import { type MediaId, mediaId } from '../core/ids.ts';
+import { orAborted } from '../lib/aborted.ts';
 import type { Clock } from '../lib/clock.ts';
-import { createPermits } from '../lib/permits.ts';
+import { createLanes } from '../lib/lanes.ts';
+import { createReaderMemory, type ReaderMemory } from '../lib/reader-memory.ts';
 import { createDerivedFiles } from './derived-files.ts';
 import { extract } from './extract/extract.ts';
 import type { MediaStore } from './media.ts';
@@ -16,14 +20,19 @@ export type MediaReaderOptions = {
   /** For what is made of the contents; made when needed. */
   readonly folder: string;
   readonly clock: Clock;
+  /** Shared with other readers; its own where it is left out. */
+  readonly memory?: ReaderMemory;
 };
 
-/** Each takes a thread and up to a few hundred megabytes. */
-const MAX_DOCUMENTS_AT_ONCE = 2;
-const MAX_IMAGES_AT_ONCE = 2;
+/** A process may end during a reading that has nothing to do with it, except where memory is short. */
+const MAX_ENDED_READINGS = 1;
+const ENDED =
+  'the gateway ended unexpectedly while reading it, so it is not read again; a smaller or simpler file can be sent instead';
 const GONE = 'it is no longer stored';
 /** JPEG begins with FF D8 (ITU T.81, annex B). */
 const JPEG_START = 0xff;
+
+type Unreadable = Extract<DocumentReading, { readonly kind: 'unreadable' }>;
 
 const text = z.object({
   kind: z.literal('text'),
@@ -31,19 +40,43 @@ const text = z.object({
   isCut: z.boolean(),
 });
 
-export function createMediaReader({ store, folder, clock }: MediaReaderOptions): MediaReader {
+export function createMediaReader({
+  store,
+  folder,
+  clock,
+  memory = createReaderMemory(),
+}: MediaReaderOptions): MediaReader {
   const derived = createDerivedFiles(folder, clock);
-  const documents = createPermits(MAX_DOCUMENTS_AT_ONCE);
-  const images = createPermits(MAX_IMAGES_AT_ONCE);
+  const lanes = createLanes();
   const never = new AbortController().signal;
+  const maxEnded = memory.isTight ? 0 : MAX_ENDED_READINGS;
 
-  async function documentIn(content: Uint8Array, signal: AbortSignal): Promise<DocumentReading> {
-    const permit = await documents.acquire(signal);
+  /** Reads within the memory; nothing is read that ended the process before. */
+  async function guarded<Reading>(
+    id: MediaId,
+    signal: AbortSignal,
+    read: () => Promise<Reading>,
+  ): Promise<Reading | Unreadable> {
+    const permit = await memory.acquire(signal);
     try {
-      return await extract(content, { clock, signal });
+      const ended = (await derived.read(id, 'reading'))?.length ?? 0;
+      if (ended > maxEnded) return { kind: 'unreadable', reason: ENDED };
+      await derived.keep(id, 'reading', new Uint8Array(ended + 1));
+      return await read().finally(() => derived.drop(id, 'reading'));
     } finally {
       permit[Symbol.dispose]();
     }
+  }
+
+  const extracted = (id: MediaId, content: Uint8Array, signal: AbortSignal) =>
+    guarded(id, signal, () => extract(content, { clock, signal, memory }));
+
+  const inTurn = <Reading>(id: MediaId, signal: AbortSignal, read: () => Promise<Reading>) =>
+    orAborted(lanes.run(id, read), signal);
+
+  function documentIn(content: Uint8Array, signal: AbortSignal): Promise<DocumentReading> {
+    const id = mediaId(createHash('sha256').update(content).digest('hex'));
+    return inTurn(id, signal, () => extracted(id, content, signal));
   }
 
   async function document(id: MediaId, signal: AbortSignal): Promise<DocumentReading> {
@@ -53,7 +86,7 @@ export function createMediaReader({ store, folder, clock }: MediaReaderOptions):
     if (kept !== undefined) return kept;
     const content = await store.read(id);
     if (content === undefined) return { kind: 'unreadable', reason: GONE };
-    const reading = await documentIn(content, signal);
+    const reading = await extracted(id, content, signal);
     if (reading.kind === 'text') {
       await derived.keep(id, 'text', new TextEncoder().encode(JSON.stringify(reading)));
     }
@@ -67,19 +100,21 @@ export function createMediaReader({ store, folder, clock }: MediaReaderOptions):
       const mimeType = kept[0] === JPEG_START ? 'image/jpeg' : 'image/png';
       return { kind: 'image', mimeType, content: kept };
     }
-    const permit = await images.acquire(never);
-    try {
+    return guarded(id, never, async (): Promise<ImageReading> => {
       const content = await store.read(id);
       if (content === undefined) return { kind: 'unreadable', reason: GONE };
-      const reading = await modelImage(content);
+      const reading = await modelImage(content, memory.bytes);
       if (reading.kind === 'image') await derived.keep(id, 'image', reading.content);
       return reading;
-    } finally {
-      permit[Symbol.dispose]();
-    }
+    });
   }
 
-  return { document, documentIn, image, sweep: (unusedMs) => derived.sweep(unusedMs) };
+  return {
+    document: (id, signal) => inTurn(id, signal, () => document(id, signal)),
+    documentIn,
+    image: (id) => lanes.run(id, () => image(id)),
+    sweep: (unusedMs) => derived.sweep(unusedMs),
+  };
 }
 
 /** Undefined where nothing was kept, or nothing that can be used. */

@@ -2,13 +2,18 @@
 // camera noted of place and owner. The library is loaded with the first image: a start must not wait
 // for it, and a gateway that sees no image must not pay for it.
 
-import type { Sharp } from 'sharp';
+import type { Metadata, Sharp } from 'sharp';
+import { tooLargeHere } from './extract/problem.ts';
 import type { ImageReading } from './reader.ts';
 
 /** Larger ones are made smaller by the vendors, at our cost. */
 const MAX_SIDE_PIXELS = 1568;
 /** More would have to be unpacked than a photo has. */
 const MAX_INPUT_PIXELS = 100_000_000;
+/** Bytes that opening takes for each pixel, measured; a format without a figure takes `MOST`. */
+const STREAMED: Readonly<Record<string, number>> = { jpeg: 0.7, png: 3 };
+const WHOLE: Readonly<Record<string, number>> = { jpeg: 4, png: 5, webp: 5, gif: 6, tiff: 6 };
+const MOST = 20;
 const MAX_INPUT_BYTES = 60_000_000;
 /** Vendors count the 5 MB in base64. */
 const MAX_OUTPUT_BYTES = 3_750_000;
@@ -25,21 +30,29 @@ const DRAWN = new Set(['png', 'gif']);
 const TOO_LARGE = 'it is larger than an image may be';
 const NOT_OPENED = 'it is damaged, or of a format that cannot be opened';
 
-export async function modelImage(content: Uint8Array): Promise<ImageReading> {
+/** `maxBytes`: what opening it may take. */
+export async function modelImage(
+  content: Uint8Array,
+  maxBytes = Number.POSITIVE_INFINITY,
+): Promise<ImageReading> {
   if (content.length > MAX_INPUT_BYTES) return { kind: 'unreadable', reason: TOO_LARGE };
   try {
-    return await opened(content);
+    return await opened(content, maxBytes);
   } catch (error) {
     const isTooLarge = error instanceof Error && /pixel limit/i.test(error.message);
     return { kind: 'unreadable', reason: isTooLarge ? TOO_LARGE : NOT_OPENED };
   }
 }
 
-async function opened(content: Uint8Array): Promise<ImageReading> {
+async function opened(content: Uint8Array, maxBytes: number): Promise<ImageReading> {
   const sharp = await openers();
   const options = { limitInputPixels: MAX_INPUT_PIXELS, failOn: 'error', pages: 1 } as const;
-  const { format = '' } = await sharp(content, options).metadata();
+  const metadata = await sharp(content, options).metadata();
+  const { format = '' } = metadata;
   if (!OPENED.has(format)) return { kind: 'unreadable', reason: NOT_OPENED };
+  if (content.length + unpackedBytes(metadata) > maxBytes) {
+    return { kind: 'unreadable', reason: tooLargeHere(maxBytes) };
+  }
   const upright = sharp(content, options)
     .autoOrient()
     .resize({
@@ -50,6 +63,11 @@ async function opened(content: Uint8Array): Promise<ImageReading> {
     })
     .toColourspace('srgb');
   return (DRAWN.has(format) ? await asPng(upright) : undefined) ?? asJpeg(upright);
+}
+
+function unpackedBytes({ format, width, height, depth, isProgressive }: Metadata): number {
+  const known = isProgressive ? WHOLE[format] : (STREAMED[format] ?? WHOLE[format]);
+  return width * height * (known ?? MOST) * (depth === 'uchar' ? 1 : 2);
 }
 
 /** Only the loaders of what is opened: the others never see what strangers send. */

@@ -4,6 +4,7 @@
 import { deflateSync, gzipSync } from 'node:zlib';
 import { expect, it } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
+import { createReaderMemory } from '../../src/lib/reader-memory.ts';
 import { extract } from '../../src/media/extract/extract.ts';
 import { watchStretches } from '../support/cpu-time.ts';
 import { bytesOf, docx, epub, odf, pdf, pdfOf, xlsx, zerosDeflated, zip } from './documents.ts';
@@ -135,6 +136,7 @@ it('ends every bomb in words, without a crash, within memory, and blocks nobody'
     const reading = await extract(content, {
       clock: systemClock,
       signal: new AbortController().signal,
+      memory: createReaderMemory(),
     });
     const { longestPauseMs, highest } = watch.stop();
     expect(highest - start, name).toBeLessThan(MAX_GROWTH_BYTES);

@@ -2,11 +2,14 @@
 
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
+import { createReaderMemory } from '../../src/lib/reader-memory.ts';
 import { extract } from '../../src/media/extract/extract.ts';
 import { bytesOf, docx, epub, odf, pdf, pptx, xlsx, zip } from './documents.ts';
 
+const memory = createReaderMemory();
+
 const read = (content: Uint8Array) =>
-  extract(content, { clock: systemClock, signal: new AbortController().signal });
+  extract(content, { clock: systemClock, signal: new AbortController().signal, memory });
 
 async function sections(content: Uint8Array) {
   const reading = await read(content);
@@ -161,7 +164,7 @@ describe('what cannot be read', () => {
 
   it('stops when nobody waits any more', async () => {
     const stop = new AbortController();
-    const reading = extract(pdf(['x']), { clock: systemClock, signal: stop.signal });
+    const reading = extract(pdf(['x']), { clock: systemClock, signal: stop.signal, memory });
     stop.abort(new Error('enough'));
     await expect(reading).rejects.toThrow('enough');
   });

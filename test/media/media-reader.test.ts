@@ -1,18 +1,19 @@
 // What models get of stored contents, over the real store in a folder.
 
-import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { crc32, deflateSync } from 'node:zlib';
 import sharp from 'sharp';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { mediaId } from '../../src/core/ids.ts';
+import { createReaderMemory } from '../../src/lib/reader-memory.ts';
 import type { MediaStore } from '../../src/media/media.ts';
 import { createMediaReader } from '../../src/media/media-reader.ts';
 import type { MediaReader } from '../../src/media/reader.ts';
 import { createMemoryMedia } from '../support/memory-media.ts';
 import { createMovableClock, type MovableClock } from '../support/movable-clock.ts';
-import { bytesOf, pdf } from './documents.ts';
+import { bytesOf, pdf, xlsx } from './documents.ts';
 
 const LIMITS = { maxBytes: 100_000_000 };
 const DAY_MS = 86_400_000;
@@ -123,6 +124,48 @@ describe('an image for a model', () => {
     const svg =
       '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><image href="file:///etc/passwd"/></svg>';
     expect(await reasonOf(bytesOf(svg))).toBe(none);
+  });
+});
+
+describe('a process with little memory', () => {
+  const small = () =>
+    createMediaReader({
+      ...{ store, clock, folder: join(folder, 'derived') },
+      memory: createReaderMemory(256 * 1_048_576),
+    });
+  const tooLarge = expect.stringContaining('reading it takes more than the 67 MB of memory');
+
+  it('opens no picture that takes more, and those of the same size that do not', async () => {
+    const whole = await put(await plain(8000, 6000).jpeg({ progressive: true }).toBuffer());
+    expect(await small().image(whole)).toEqual({ kind: 'unreadable', reason: tooLarge });
+    const streamed = await put(await plain(8000, 6000).jpeg().toBuffer());
+    expect(await small().image(streamed)).toMatchObject({ kind: 'image' });
+  });
+
+  it('reads no document that takes more, by its size or by what it unpacks to', async () => {
+    const size = await put(Buffer.alloc(40_000_000, 'words '));
+    expect(await small().document(size, signal())).toMatchObject({ reason: tooLarge });
+    const rows = Array.from({ length: 200_000 }, (_, row) => [row, row * 7, 'a cell']);
+    const unpacked = await put(xlsx({ Data: rows }));
+    expect(await small().document(unpacked, signal())).toMatchObject({ reason: tooLarge });
+  });
+
+  it('reads nothing again that a process ended with, and with much memory once more', async () => {
+    const id = await put(pdf(['Innocent.']));
+    const noted = join(folder, 'derived', `${id}.reading`);
+    await mkdir(join(folder, 'derived'));
+    await writeFile(noted, new Uint8Array(1));
+    const ended = expect.stringContaining('the gateway ended unexpectedly while reading it');
+    expect(await small().document(id, signal())).toMatchObject({ reason: ended });
+    const large = createMediaReader({
+      ...{ store, clock, folder: join(folder, 'derived') },
+      memory: createReaderMemory(4096 * 1_048_576),
+    });
+    await writeFile(noted, new Uint8Array(2));
+    expect(await large.document(id, signal())).toMatchObject({ reason: ended });
+    await writeFile(noted, new Uint8Array(1));
+    expect(await large.document(id, signal())).toMatchObject({ kind: 'text' });
+    expect(await kept()).toEqual([`${id}.text`]);
   });
 });
 

@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ConfigInput } from '../../src/core/config.ts';
 import { COMPILE_CACHE } from './compile-cache.ts';
+import type { MemoryLimit } from './memory-limit.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const START_TIMEOUT_MS = 60_000;
@@ -19,7 +20,7 @@ export interface TestHome extends AsyncDisposable {
   writeConfig(config: ConfigInput & Readonly<Record<string, unknown>>): Promise<void>;
   /** Every log line of every process so far. */
   logs(): Promise<string>;
-  start(env?: Readonly<Record<string, string>>): Promise<GatewayProcess>;
+  start(env?: Readonly<Record<string, string>>, memory?: MemoryLimit): Promise<GatewayProcess>;
 }
 
 export interface GatewayProcess extends AsyncDisposable {
@@ -53,8 +54,8 @@ export async function makeTestHome(config: ConfigInput): Promise<TestHome> {
       const texts = await Promise.all(names.map((name) => readFile(join(folder, name), 'utf8')));
       return texts.join('');
     },
-    async start(env = {}) {
-      const gateway = await startProcess(path, env);
+    async start(env = {}, memory) {
+      const gateway = await startProcess(path, env, memory);
       running.add(gateway);
       void gateway.exited.then(() => running.delete(gateway));
       return gateway;
@@ -71,6 +72,7 @@ export async function makeTestHome(config: ConfigInput): Promise<TestHome> {
 async function startProcess(
   home: string,
   env: Readonly<Record<string, string>>,
+  memory: MemoryLimit | undefined,
 ): Promise<GatewayProcess> {
   const child = spawn(process.execPath, ['test/support/nanobot', 'gateway'], {
     cwd: ROOT,
@@ -84,6 +86,7 @@ async function startProcess(
     },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
+  memory?.hold(child.pid ?? 0);
   const exited = once(child, 'exit').then(([code]) => code as number | null);
   let printed = '';
   const readers = new Set<() => void>();

@@ -4,27 +4,43 @@
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import type { Clock } from '../../lib/clock.ts';
+import type { ReaderMemory } from '../../lib/reader-memory.ts';
 import type { DocumentReading } from '../reader.ts';
-import { DAMAGED, TOO_LARGE, TOO_SLOW } from './problem.ts';
+import { DAMAGED, TOO_LARGE, TOO_SLOW, tooLargeHere } from './problem.ts';
 
 const DEADLINE_MS = 20_000;
-const MAX_HEAP_MB = 256;
+const MIB = 1_048_576;
 const MAX_STACK_MB = 4;
-/** The limit above leaves out what is kept outside of the heap, such as what a PDF unpacks. */
+/** Heap and what is kept outside of it, such as what a PDF unpacks. */
 const MAX_MEMORY_BYTES = 384_000_000;
+/** Of the memory: the rest is for what is kept outside. */
+const HEAP_SHARE = 2 / 3;
 const LOOK_MS = 50;
 
 const WORKER_URL = new URL(`./extract-worker${extname(import.meta.url)}`, import.meta.url);
 
+export type ExtractOptions = {
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+  readonly memory: Pick<ReaderMemory, 'bytes' | 'isUsedUp'>;
+};
+
 /** @throws the signal's reason */
 export async function extract(
   content: Uint8Array,
-  { clock, signal }: { readonly clock: Clock; readonly signal: AbortSignal },
+  { clock, signal, memory }: ExtractOptions,
 ): Promise<DocumentReading> {
   signal.throwIfAborted();
+  const maxBytes = Math.min(MAX_MEMORY_BYTES, memory.bytes);
+  const tooLarge = memory.bytes < MAX_MEMORY_BYTES ? tooLargeHere(memory.bytes) : TOO_LARGE;
+  // The content is copied into the thread, and every reader unpacks or decodes it there.
+  if (2 * content.length > maxBytes) return { kind: 'unreadable', reason: tooLarge };
   const worker = new Worker(WORKER_URL, {
     env: {},
-    resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MB, stackSizeMb: MAX_STACK_MB },
+    resourceLimits: {
+      maxOldGenerationSizeMb: Math.floor((maxBytes * HEAP_SHARE) / MIB),
+      stackSizeMb: MAX_STACK_MB,
+    },
     stdout: true,
     stderr: true,
   });
@@ -35,12 +51,13 @@ export async function extract(
   const stop = () => reject(signal.reason);
   signal.addEventListener('abort', stop, { once: true });
   worker.once('message', resolve);
-  worker.on('error', (error) => unreadable(isOutOfMemory(error) ? TOO_LARGE : DAMAGED));
+  worker.on('error', (error) => unreadable(isOutOfMemory(error) ? tooLarge : DAMAGED));
   worker.once('exit', () => unreadable(DAMAGED));
   const deadline = clock.timer(DEADLINE_MS, () => unreadable(TOO_SLOW));
   const looking = setInterval(() => {
+    if (memory.isUsedUp()) unreadable(tooLarge);
     void memoryOf(worker).then((bytes) => {
-      if (bytes > MAX_MEMORY_BYTES) unreadable(TOO_LARGE);
+      if (bytes > maxBytes) unreadable(tooLarge);
     });
   }, LOOK_MS);
   try {

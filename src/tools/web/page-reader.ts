@@ -6,6 +6,7 @@ import { Worker } from 'node:worker_threads';
 import { ToolError } from '../../core/errors.ts';
 import { orAborted } from '../../lib/aborted.ts';
 import type { Clock } from '../../lib/clock.ts';
+import { createReaderMemory, type ReaderMemory } from '../../lib/reader-memory.ts';
 import type { FromReader, PageSource, ReadPage, ToReader } from './page.ts';
 
 const READ_LIMIT_MS = 10_000;
@@ -23,19 +24,23 @@ export type PageReaderDeps = {
   readonly clock: Clock;
   /** Longest time for one page; 10 s where it is left out. */
   readonly limitMs?: number;
+  /** Shared with other readers; its own where it is left out. */
+  readonly memory?: ReaderMemory;
 };
 
 export class PageReader implements AsyncDisposable {
   readonly #clock: Clock;
   readonly #limitMs: number;
+  readonly #memory: ReaderMemory;
   #worker: Worker | undefined;
   #idle: Disposable | undefined;
   /** Pages are read one after the other. */
   #last: Promise<unknown> = Promise.resolve();
 
-  constructor({ clock, limitMs = READ_LIMIT_MS }: PageReaderDeps) {
+  constructor({ clock, limitMs = READ_LIMIT_MS, memory = createReaderMemory() }: PageReaderDeps) {
     this.#clock = clock;
     this.#limitMs = limitMs;
+    this.#memory = memory;
   }
 
   /** @throws ToolError where the page cannot be read; the signal's reason */
@@ -54,9 +59,10 @@ export class PageReader implements AsyncDisposable {
 
   async #readNow(page: PageSource, signal: AbortSignal): Promise<ReadPage> {
     this.#idle?.[Symbol.dispose]();
+    const permit = await this.#memory.acquire(signal);
     try {
       if (this.#worker === undefined) {
-        this.#worker = startWorker();
+        this.#worker = startWorker(this.#memory.bytes);
         const started = await this.#answer(this.#worker, START_LIMIT_MS, signal);
         if (started.kind !== 'ready') throw new ToolError('execution', BROKEN);
       }
@@ -69,7 +75,9 @@ export class PageReader implements AsyncDisposable {
       await this.#stop();
       throw error;
     } finally {
-      this.#idle = this.#clock.timer(IDLE_LIMIT_MS, () => void this.#stop());
+      if (this.#memory.isTight) await this.#stop();
+      else this.#idle = this.#clock.timer(IDLE_LIMIT_MS, () => void this.#stop());
+      permit[Symbol.dispose]();
     }
   }
 
@@ -96,10 +104,13 @@ export class PageReader implements AsyncDisposable {
   }
 }
 
-function startWorker(): Worker {
+function startWorker(maxBytes: number): Worker {
   const worker = new Worker(WORKER_URL, {
     env: {},
-    resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MB, stackSizeMb: MAX_STACK_MB },
+    resourceLimits: {
+      maxOldGenerationSizeMb: Math.min(MAX_HEAP_MB, Math.floor(maxBytes / 1_048_576)),
+      stackSizeMb: MAX_STACK_MB,
+    },
     stdout: true,
     stderr: true,
   });
