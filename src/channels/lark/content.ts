@@ -1,5 +1,5 @@
 // What a Lark message holds, for the model: its text, a note in words for what is no text, and the files
-// that can be fetched. Pure; content of any shape gets an answer.
+// that can be fetched. Pure; content of any shape gets an answer, in work that grows with its length.
 // open.feishu.cn/document/server-docs/im-v1/message-content-description/message_content
 
 import type { Attachment, AttachmentKind } from '../../core/attachment.ts';
@@ -12,11 +12,25 @@ export type Content = {
   /** Keys of mentions are still in it. */
   readonly text: string;
   readonly attachments: readonly Attachment[];
+  /** Its sender passes it on: somebody else wrote it. */
+  readonly isShared?: true;
 };
 
-/** Undefined where there is nothing to read. */
+/** Undefined for what nobody says. */
 export function contentOf(type: string, json: string, message: string): Content | undefined {
   const content = fieldsOf(parseJson(json)) ?? {};
+  const found = readable(type, content, message);
+  if (found !== undefined || type === 'system') return found;
+  return { text: '[sent a message that I cannot read]', attachments: [] };
+}
+
+/** Cards of other apps, groups, events, tasks and polls: whoever sends one did not write its words. */
+const SHARED: readonly string[] = [
+  ...['interactive', 'merge_forward', 'share_chat', 'todo', 'vote', 'video_chat'],
+  ...['share_calendar_event', 'calendar', 'general_calendar'],
+];
+
+function readable(type: string, content: Fields, message: string): Content | undefined {
   if (type === 'post') {
     const { text, files } = postContent(content);
     const attachments = files.map(({ kind, key }) =>
@@ -27,7 +41,8 @@ export function contentOf(type: string, json: string, message: string): Content 
   const file = fileOf(type, content, message);
   if (file !== undefined) return { text: '', attachments: [file] };
   const text = type === 'text' ? textOf(content['text']) : noteOf(type, content);
-  return text === undefined ? undefined : { text, attachments: [] };
+  if (text === undefined) return undefined;
+  return { text, attachments: [], ...(SHARED.includes(type) ? { isShared: true } : {}) };
 }
 
 const FILES: Readonly<Record<string, AttachmentKind>> = {
@@ -85,17 +100,19 @@ function noteOf(type: string, content: Fields): string | undefined {
     case 'todo':
       return `[task: ${postContent(fieldsOf(content['summary']) ?? {}).text}]`;
     case 'vote':
-      return `[poll: ${words('topic')} ${listOf(content['options']).map(String).join(' / ')}]`;
+      return `[poll: ${words('topic')} ${listOf(content['options'])
+        .flatMap((one) => textOf(one) ?? [])
+        .join(' / ')}]`;
     case 'video_chat':
       return `[video call: ${words('topic')}]`;
     case 'interactive':
-      return `[card] ${cardText(content)}`.trim();
+      return `${CARD} ${cardContent(content)}`.trim();
     case 'sticker':
       return '[sent a sticker]';
     case 'folder':
       return `[sent the folder ${words('file_name')}, which I cannot open]`;
     case 'merge_forward':
-      return '[forwarded several messages together, which I cannot open]';
+      return '[several messages forwarded together, which I cannot open]';
     case 'system':
       return undefined;
     default:
@@ -108,7 +125,22 @@ function timeOf(value: unknown): string {
   return ms === undefined || Math.abs(ms) > 8e15 ? 'no time given' : new Date(ms).toISOString();
 }
 
-const MAX_DEPTH = 8;
+/** How the words of a card begin. */
+export const CARD = '[card]';
+/** What Lark writes in place of a card that the program it asks is thought too old for. */
+const PLACEHOLDERS =
+  /请升级至最新版本客户端，以查看内容|Please upgrade to the latest version of (?:the client|Lark|Feishu)[^.\n]*\.?/g;
+const MAX_DEPTH = 16;
+const INSIDE = ['header', 'body', 'elements', 'fields', 'columns', 'actions'] as const;
+
+/** A card of JSON 2.0 stands beside what is shown in place of it. */
+function cardContent(content: Fields): string {
+  const sent = fieldsOf(parseJson(textOf(content['user_dsl']) ?? ''));
+  const words = cardText(sent ?? content)
+    .replace(PLACEHOLDERS, '')
+    .trim();
+  return words === '' ? 'whose words Lark does not show' : words;
+}
 
 /** The words of a card, in their order. */
 function cardText(value: unknown, depth = 0): string {
@@ -122,8 +154,14 @@ function cardText(value: unknown, depth = 0): string {
   const fields = fieldsOf(value);
   if (fields === undefined) return '';
   const own = [fields['title'], fields['text'], fields['content']].flatMap((one) =>
-    typeof one === 'string' ? [one] : [cardText(one, depth + 1)],
+    typeof one === 'string' ? [decoded(one)] : [cardText(one, depth + 1)],
   );
-  const inside = ['body', 'elements', 'columns'].map((name) => cardText(fields[name], depth + 1));
+  const inside = INSIDE.map((name) => cardText(fields[name], depth + 1));
   return [...own, ...inside].filter(Boolean).join(' ').toWellFormed();
 }
+
+/** Marks that are meant as text stand in a card as numbers (Lark: "Rich text", special characters). */
+const decoded = (text: string) =>
+  text
+    .replaceAll('\u200b', '')
+    .replace(/&#(\d{1,6});/g, (_all, code: string) => String.fromCodePoint(Number(code)));

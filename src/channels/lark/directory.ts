@@ -59,7 +59,9 @@ export function createDirectory(api: LarkApi, clock: Clock): Directory {
     noteDirect: (chatId) => chats.put(chatId, { isGroup: false }),
     async message(messageId) {
       if (!isId(messageId)) return undefined;
-      const data = await ask(`im/v1/messages/${messageId}`);
+      // Without the parameter Lark shows a placeholder in place of a card like ours.
+      const params = { card_msg_content_type: 'user_card_content' };
+      const data = await ask(`im/v1/messages/${messageId}`, params);
       return fieldsOf(listOf(data?.['items'])[0]);
     },
   };

@@ -7,7 +7,7 @@ import { textWithAttachments } from '../../core/attachment-words.ts';
 import { type Fields, fieldsOf, textOf } from '../../core/fields.ts';
 import { chatId, type MessageId, userId } from '../../core/ids.ts';
 import type { InboundMessage, PersonSender, Quote } from '../../core/message.ts';
-import { contentOf } from './content.ts';
+import { CARD, contentOf } from './content.ts';
 import type { Directory } from './directory.ts';
 import { LarkCallError } from './failures.ts';
 import { at, numberOf } from './fields.ts';
@@ -22,8 +22,10 @@ export type InboundContext = {
   readonly directory: Directory;
 };
 
-/** Lark repeats an event for about seven hours; what is older comes from a clock or a line gone wrong. */
-const MAX_AGE_MS = 24 * 3_600_000;
+/** Lark repeats an event for about seven hours: a time long before that is a clock gone wrong. */
+const MAX_AGE_MS = 30 * 24 * 3_600_000;
+/** How a message begins whose words are somebody else's: the model gets them as such. */
+const SHARED_NOTE = '[forwarded]\n';
 /** Who wrote what the bot itself sent, in a quote. */
 const OURSELVES = 'you';
 
@@ -38,7 +40,7 @@ export async function toEntry(
   const type = textOf(message['message_type']) ?? 'unknown';
   const content = contentOf(type, textOf(message['content']) ?? '', id);
   const mentions = mentionsOf(message, context.botId);
-  const gate = gateOf(event, message, content !== undefined, context);
+  const gate = gateOf(event, content !== undefined);
   const known = gate === undefined ? context : { ...context, directory: NOBODY };
   const [sender, place, reply] = await Promise.all([
     senderOf(at(event, 'sender', 'sender_id'), known.directory),
@@ -51,10 +53,10 @@ export async function toEntry(
     sender,
     ...place,
     addressing: addressingOf(place, mentions.isOurs, reply.isOurs),
-    text: mentions.named(content?.text ?? ''),
+    text: `${content?.isShared === true ? SHARED_NOTE : ''}${mentions.named(content?.text ?? '')}`,
     ...(attachments.length === 0 ? {} : { attachments }),
     ...reply.fields,
-    sentAt: numberOf(message['create_time']) ?? context.receivedAt,
+    sentAt: sentAt(message, context.receivedAt),
     receivedAt: context.receivedAt,
   };
   return gate === undefined
@@ -62,16 +64,15 @@ export async function toEntry(
     : { kind: 'record', message: parsed, gate };
 }
 
+/** A time that cannot be right is the time it came. */
+function sentAt(message: Fields, receivedAt: number): number {
+  const given = numberOf(message['create_time']) ?? receivedAt;
+  return given > receivedAt - MAX_AGE_MS && given < receivedAt ? given : receivedAt;
+}
+
 /** The first reason for which the channel itself keeps a message from the agent. */
-function gateOf(
-  event: unknown,
-  message: Fields,
-  hasContent: boolean,
-  { receivedAt }: InboundContext,
-): string | undefined {
+function gateOf(event: unknown, hasContent: boolean): string | undefined {
   if (at(event, 'sender', 'sender_type') !== 'user') return 'sender is a bot';
-  const sentAt = numberOf(message['create_time']) ?? receivedAt;
-  if (sentAt < receivedAt - MAX_AGE_MS) return 'too old';
   return hasContent ? undefined : 'nothing to read';
 }
 
@@ -169,7 +170,7 @@ async function replyOf(message: Fields, chat: string, context: InboundContext): 
     return { isOurs: false, fields: { replyTo } };
   }
   const isOurs = isFromUs(original, context.appId);
-  const text = saidIn(original, parent, context.botId);
+  const text = saidIn(original, parent, context.botId, isOurs);
   const author = isOurs ? OURSELVES : await authorOf(original, context.directory);
   const quoted = text === undefined ? {} : { quoted: quoteOf(text, author) };
   return { isOurs, fields: { ...quoted, replyTo } };
@@ -179,11 +180,13 @@ async function replyOf(message: Fields, chat: string, context: InboundContext): 
 export const isFromUs = (message: Fields, appId: string): boolean =>
   at(message, 'sender', 'sender_type') === 'app' && at(message, 'sender', 'id') === appId;
 
-function saidIn(original: Fields, id: string, botId: string): string | undefined {
+function saidIn(original: Fields, id: string, botId: string, isOurs: boolean): string | undefined {
   const json = textOf(at(original, 'body', 'content')) ?? '';
   const content = contentOf(textOf(original['msg_type']) ?? 'unknown', json, id);
   if (content === undefined) return undefined;
-  return mentionsOf(original, botId).named(textWithAttachments(content));
+  const text = mentionsOf(original, botId).named(textWithAttachments(content));
+  // A card is how our own texts go out.
+  return isOurs && text.startsWith(CARD) ? text.slice(CARD.length).trim() : text;
 }
 
 async function authorOf(original: Fields, directory: Directory): Promise<string | undefined> {

@@ -53,12 +53,16 @@ function tagText(tag: Fields | undefined): string {
 const linkText = (text: string, href: string | undefined) =>
   href === undefined || href === text ? text : `[${text}](${href})`;
 
-const MARKS: Readonly<Record<string, string>> = { bold: '**', italic: '*', lineThrough: '~~' };
+const MARKS = new Map<unknown, string>([
+  ['bold', '**'],
+  ['italic', '*'],
+  ['lineThrough', '~~'],
+]);
 
 function styled(text: string, styles: readonly unknown[]): string {
   const core = text.trim();
   if (core === '') return text;
-  const marks = styles.map((style) => MARKS[String(style)]).filter((mark) => mark !== undefined);
+  const marks = [...new Set(styles)].flatMap((style) => MARKS.get(style) ?? []);
   const inside = marks.reduce((done, mark) => `${mark}${done}${mark}`, core);
   return text.replace(core, () => inside);
 }

@@ -34,6 +34,7 @@ type PreStyle = Extract<Style, { kind: 'pre' }>;
 
 export function renderLark(runs: readonly Run[]): string {
   const lines = linesOf(runs);
+  const fences = fencesOf(lines);
   const written: string[] = [];
   for (const [index, line] of lines.entries()) {
     const prefix = line.isQuoted ? '> ' : '';
@@ -44,7 +45,7 @@ export function renderLark(runs: readonly Run[]): string {
       written.push(prefix + renderLine(line.runs));
       continue;
     }
-    const fence = fenceFor(lines, line.pre);
+    const fence = fences.get(line.pre) ?? FENCE;
     if (before?.pre !== line.pre) written.push(`${prefix}${fence}${languageOf(line.pre)}`);
     written.push(prefix + runsText(line.runs));
     if (after?.pre !== line.pre) written.push(prefix + fence);
@@ -54,11 +55,18 @@ export function renderLark(runs: readonly Run[]): string {
 
 const languageOf = ({ language = '' }: PreStyle) => language.replace(/[^\w+#.-]/g, '');
 
+const FENCE = '```';
+
 /** One sign longer than any fence inside, so that nothing ends the block early. */
-function fenceFor(lines: readonly Line[], pre: PreStyle): string {
-  const code = lines.filter((line) => line.pre === pre).map(({ runs }) => runsText(runs));
-  const runsOfTicks = code.join('\n').match(/`{3,}/g) ?? [];
-  return '`'.repeat(Math.max(3, ...runsOfTicks.map((ticks) => ticks.length + 1)));
+function fencesOf(lines: readonly Line[]): ReadonlyMap<PreStyle, string> {
+  const fences = new Map<PreStyle, string>();
+  for (const { pre, runs } of lines) {
+    if (pre === undefined) continue;
+    const longest = (fences.get(pre) ?? FENCE).length;
+    const ticks = (runsText(runs).match(/`{3,}/g) ?? []).map((found) => found.length + 1);
+    fences.set(pre, '`'.repeat(Math.max(longest, ...ticks)));
+  }
+  return fences;
 }
 
 function linesOf(runs: readonly Run[]): readonly Line[] {

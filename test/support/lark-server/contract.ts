@@ -99,6 +99,11 @@ export interface LarkServer extends AsyncDisposable {
   isOpen: boolean;
   /** Sends what waits along with the handshake instead of after the first ping. */
   isHasty: boolean;
+  /** How often a connection opened from now on pings. */
+  pingSecs: number;
+  /** Takes pings and says nothing. */
+  isDeaf: boolean;
+  readonly pings: number;
   /** Into how many frames an event is cut. */
   chunks: number;
   /** Sends again what was not acknowledged. */

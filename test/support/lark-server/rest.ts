@@ -101,10 +101,10 @@ const ROUTES: readonly (readonly [string, RegExp, Route])[] = [
   [
     'GET',
     /^im\/v1\/messages\/(\w+)$/,
-    (_request, { world, appId }, id) => {
+    ({ query }, { world, appId }, id) => {
       const message = world.messages.get(id);
       if (message === undefined || message.isDeleted) return no(230110, 'the message was deleted');
-      return ok({ items: [world.shown(message, appId)] });
+      return ok({ items: [world.shown(message, appId, query.get('card_msg_content_type'))] });
     },
   ],
   ['POST', /^im\/v1\/messages$/, create],
@@ -161,19 +161,24 @@ const ROUTES: readonly (readonly [string, RegExp, Route])[] = [
     (request, { world }) => {
       const form = parseForm(request.body, String(request.headers['content-type']));
       if (form.get('image_type')?.toString() !== 'message') return no(234001, 'invalid param');
-      return ok({ image_key: world.file('img_', '', form.get('image') ?? Buffer.alloc(0)) });
+      const content = form.get('image') ?? Buffer.alloc(0);
+      return ok({ image_key: world.file('img_', '', content, 'image') });
     },
   ],
   [
     'POST',
     /^im\/v1\/files$/,
-    (request, { world }) => {
+    (request, { world, violate }) => {
       const form = parseForm(request.body, String(request.headers['content-type']));
       const kind = form.get('file_type')?.toString() ?? '';
       const name = form.get('file_name')?.toString() ?? '';
       if (!['opus', 'mp4', 'stream'].includes(kind) || name === '')
         return no(234001, 'invalid param');
-      return ok({ file_key: world.file('file_', name, form.get('file') ?? Buffer.alloc(0)) });
+      const content = form.get('file') ?? Buffer.alloc(0);
+      if (kind === 'opus' && !content.subarray(0, 100).includes('OpusHead')) {
+        violate('a voice message that is not Opus');
+      }
+      return ok({ file_key: world.file('file_', name, content, kind) });
     },
   ],
   [
@@ -242,21 +247,36 @@ function readPosted(body: Buffer, known: readonly string[], { violate }: RestCon
   return posted;
 }
 
-/** One uuid makes one message. */
+/** What a file has to be uploaded as, by the type of the message it goes out in. */
+const UPLOADED_AS: Readonly<Record<string, string>> = {
+  image: 'image',
+  audio: 'opus',
+  media: 'mp4',
+  file: 'stream',
+};
+const UUID_LIFETIME_MS = 3_600_000;
+
+/** In one chat one uuid makes one message within an hour. */
 function put(
   { msg_type: type = '', content = '', uuid }: Posted,
   place: Pick<LarkMessage, 'chat'> & Partial<LarkMessage>,
   context: RestContext,
 ): RestAnswer {
   const { world } = context;
-  const same = [...world.messages.values()].find((one) => uuid !== undefined && one.uuid === uuid);
+  const since = Date.now() - UUID_LIFETIME_MS;
+  const same = [...world.messages.values()].find(
+    (one) =>
+      uuid !== undefined && one.uuid === uuid && one.chat === place.chat && one.createdAt > since,
+  );
   if (same !== undefined) return ok({ message_id: same.id });
   if (type === 'interactive') {
     const refusal = cardRefusal(content, context);
     if (refusal !== undefined) return refusal;
   } else {
     const key = Object.values(JSON.parse(content) as Record<string, string>)[0] ?? '';
-    if (!world.files.has(key)) return no(230001, 'invalid key');
+    const file = world.files.get(key);
+    if (file === undefined) return no(230001, 'invalid key');
+    if (file.kind !== UPLOADED_AS[type]) return no(230055, 'the type of the file does not match');
   }
   const named = uuid === undefined ? {} : { uuid };
   return ok({ message_id: world.add({ ...place, ...named, from: 'bot', type, content }).id });

@@ -20,7 +20,6 @@ import { answerRest, type RestContext } from './rest.ts';
 import { World } from './world.ts';
 
 const SERVICE = 7;
-const PING_SECS = 120;
 
 export async function startLarkServer(): Promise<LarkServer> {
   const server = new Server();
@@ -42,6 +41,9 @@ class Server implements LarkServer {
   isOpen = true;
   chunks = 1;
   isHasty = false;
+  pingSecs = 120;
+  isDeaf = false;
+  pings = 0;
   readonly #world = new World();
   readonly #tokens = new Set<string>();
   readonly #faults: { readonly fault: LarkFault; left: number }[] = [];
@@ -274,8 +276,11 @@ class Server implements LarkServer {
     const { service, method, headers, payload } = decodeFrame(bytes);
     if (service !== SERVICE) this.violations.push(`a frame for service ${service}`);
     if (method === CONTROL && headers['type'] === 'ping') {
+      this.pings += 1;
+      this.#changed();
+      if (this.isDeaf) return;
       const pong = {
-        PingInterval: PING_SECS,
+        PingInterval: this.pingSecs,
         ReconnectCount: -1,
         ReconnectInterval: 0,
         ReconnectNonce: 0,
@@ -327,7 +332,8 @@ class Server implements LarkServer {
     if (fault?.kind === 'drop') return request.socket.destroy();
     const isFile = Buffer.isBuffer(answer.body);
     const type = isFile ? 'application/octet-stream' : 'application/json';
-    response.writeHead(answer.status, { 'content-type': type });
+    const disposition = isFile ? { 'content-disposition': 'attachment; filename="sent"' } : {};
+    response.writeHead(answer.status, { 'content-type': type, ...disposition });
     response.end(isFile ? answer.body : JSON.stringify(answer.body));
   }
 
@@ -348,7 +354,7 @@ class Server implements LarkServer {
     const data = {
       URL: `${address}/ws?device_id=1&service_id=${SERVICE}&ticket=${ticket}`,
       ClientConfig: {
-        PingInterval: PING_SECS,
+        PingInterval: this.pingSecs,
         ReconnectCount: -1,
         ReconnectInterval: 0,
         ReconnectNonce: 0,

@@ -2,7 +2,23 @@
 
 import type { LarkChat, LarkMessage, LarkPerson } from './contract.ts';
 
-export type Made = { readonly name: string; readonly content: Buffer };
+export type Made = {
+  readonly name: string;
+  readonly content: Buffer;
+  /** `image`, or the file type it was uploaded as; undefined for what people send. */
+  readonly kind?: string;
+};
+
+/** What Lark shows of a JSON 2.0 card to a program that does not ask for the card as it was sent. */
+const CARD_PLACEHOLDER = {
+  title: null,
+  elements: [
+    [
+      { tag: 'img', image_key: 'img_placeholder' },
+      { tag: 'text', text: '请升级至最新版本客户端，以查看内容' },
+    ],
+  ],
+};
 
 export class World {
   readonly people = new Map<string, LarkPerson>();
@@ -52,14 +68,14 @@ export class World {
     return message;
   }
 
-  file(prefix: string, name: string, content: Buffer): string {
+  file(prefix: string, name: string, content: Buffer, kind?: string): string {
     const key = this.id(prefix);
-    this.files.set(key, { name, content });
+    this.files.set(key, { name, content, ...(kind === undefined ? {} : { kind }) });
     return key;
   }
 
-  /** As `im/v1/messages/:id` shows it. */
-  shown(message: LarkMessage, appId: string): unknown {
+  /** As `im/v1/messages/:id` shows it; `cardType`: its parameter `card_msg_content_type`. */
+  shown(message: LarkMessage, appId: string, cardType: string | null): unknown {
     const isBot = message.from === 'bot';
     return {
       message_id: message.id,
@@ -75,11 +91,18 @@ export class World {
         id_type: isBot ? 'app_id' : 'open_id',
         sender_type: isBot ? 'app' : 'user',
       },
-      body: { content: message.content },
+      body: { content: contentShown(message, cardType) },
       mentions: message.mentions.map((mention) => {
         const { id, ...rest } = mention as { id: { open_id: string } };
         return { ...rest, id: id.open_id };
       }),
     };
   }
+}
+
+function contentShown({ type, content }: LarkMessage, cardType: string | null): string {
+  const isNewCard = type === 'interactive' && JSON.parse(content).schema === '2.0';
+  if (!isNewCard) return content;
+  const asSent = cardType === 'user_card_content' ? { user_dsl: content } : {};
+  return JSON.stringify({ ...CARD_PLACEHOLDER, ...asSent });
 }
