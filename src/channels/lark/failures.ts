@@ -56,6 +56,24 @@ const GONE: readonly number[] = [230011, 230110, 230050, 231003];
 /** The card's content was not taken: its markup, its size, or a part of it. */
 const CARD_REFUSED: readonly number[] = [230099, 230025, 230028, 200621];
 const TOO_OLD_TO_CHANGE = 230031;
+/** Lark failed inside and asks to try later: whether it made the message is not known. */
+const TRY_LATER: readonly number[] = [1500, 5000, 55001];
+/** Another try comes to the same: content, permission, chat, person or file are refused. */
+const FINAL: readonly number[] = [
+  ...[...GONE, ...CARD_REFUSED, TOO_OLD_TO_CHANGE],
+  // im-v1/message: parameters, membership, availability, rights, content, tenant.
+  ...[230001, 230002, 230006, 230013, 230015, 230017, 230018, 230019, 230022, 230026, 230027],
+  ...[230029, 230034, 230035, 230036, 230038, 230052, 230053, 230054, 230055, 230071, 230072],
+  // im-v1/chat: not there, dissolved, not a member.
+  ...[232006, 232009, 232010, 232011, 232033],
+  // im-v1/image, file and message-resource: parameters, rights, size, kind, restricted chats.
+  ...[234001, 234002, 234003, 234004, 234006, 234007, 234008, 234009, 234010, 234011, 234019],
+  ...[234037, 234038, 234040, 234041, 234042, 234043],
+  // Gateway: a permission that the app lacks, fields that do not hold what they should.
+  ...[99991672, 99991679, 99992351, 99992352, 99992354, 99992402, 9499, 41050],
+];
+/** HTTP statuses under which a code that is not known may mean a passing failure. */
+const UNCLEAR_STATUS: readonly number[] = [200, 400, 408, 425];
 
 const isCode = (error: unknown, codes: readonly number[]) =>
   error instanceof LarkCallError &&
@@ -68,28 +86,45 @@ export const isGone = (error: unknown) => isCode(error, [...GONE, TOO_OLD_TO_CHA
 export const isNotThere = (error: unknown) => isCode(error, GONE);
 export const isCardRefused = (error: unknown) => isCode(error, CARD_REFUSED);
 
+/** Of a `DeliveryError`: Lark refused with a code that may pass, so its tries are counted. */
+export const UNCLEAR_REFUSAL = 'lark_unclear_refusal';
+
 /** What a failed call means for the message it carried. `repeatable`: doing it twice is harmless. */
 export function toDeliveryError(error: unknown, repeatable: boolean): unknown {
   if (!(error instanceof LarkCallError)) return error;
   const { failure } = error;
+  const mayBeMade = (code: number) => code === 230049 || TRY_LATER.includes(code);
   const isKnown =
     failure.kind === 'not_reached' ||
-    (failure.kind === 'refused' && failure.status < SERVER_ERROR && failure.code !== 230049);
+    (failure.kind === 'refused' && failure.status < SERVER_ERROR && !mayBeMade(failure.code));
+  const remedy = remedyFor(failure);
   return new DeliveryError(error.message, {
     certainty: isKnown || repeatable ? 'not_sent' : 'unknown',
-    remedy: remedyFor(failure),
-    code: error.code,
+    remedy,
+    code: isUnclear(failure) ? UNCLEAR_REFUSAL : error.code,
   });
 }
 
-function remedyFor(failure: CallFailure): Remedy {
+/** What to do about a failed call, by what its code means. */
+export function remedyFor(failure: CallFailure): Remedy {
   if (failure.kind !== 'refused') return BACKOFF;
+  if (FINAL.includes(failure.code)) return NEVER;
   if (failure.retryAfterMs !== undefined) return after(failure.retryAfterMs);
-  // A refused token or secret concerns the channel: its messages wait.
-  const waits = [...RATE_LIMITS, ...TOKEN_REFUSED, ...CREDENTIALS_REFUSED];
-  if (waits.includes(failure.code) || failure.status === TOO_MANY) return BACKOFF;
+  if (isWaitedOut(failure) || isUnclear(failure)) return BACKOFF;
   return failure.status >= SERVER_ERROR ? BACKOFF : NEVER;
 }
+
+type Refused = CallFailure & { readonly kind: 'refused' };
+
+/** A limit; or a refused token or secret, which concerns the channel: its messages wait. */
+const isWaitedOut = ({ code, status }: Refused) =>
+  status === TOO_MANY || [...RATE_LIMITS, ...TOKEN_REFUSED, ...CREDENTIALS_REFUSED].includes(code);
+
+const isUnclear = (failure: CallFailure) =>
+  failure.kind === 'refused' &&
+  !isWaitedOut(failure) &&
+  !FINAL.includes(failure.code) &&
+  UNCLEAR_STATUS.includes(failure.status);
 
 /** A body that says no, whatever its HTTP status. */
 export function refusalOf(body: unknown, status: number): LarkCallError | undefined {

@@ -77,7 +77,7 @@ export function createLarkChannel(config: LarkConfig, { clock, random }: LarkDep
     attachments: {
       maxUploadBytes: MAX_UPLOAD_BYTES,
       maxCaptionUnits: TEXT_UNITS,
-      fetch: (ref, signal) => fetchResource(ref, signal, api),
+      fetch: (ref, signal) => fetchResource(ref, signal, { api, clock }),
     },
     reactions: createReactions(api, appId, config.ackReaction),
     retracting: createRetracting(messages),

@@ -14,6 +14,8 @@ export type LongConnection = {
   readonly closed: Promise<void>;
   /** Grows with everything Lark sends, answers to our pings among it. */
   bytesRead(): number;
+  /** Grows with our pings and receipts. */
+  bytesWritten(): number;
   close(): void;
 };
 
@@ -27,7 +29,10 @@ export type ConnectionDeps = {
 const HANDSHAKE_MS = 15_000;
 /** Address and handshake together. */
 const OPEN_DEADLINE_MS = 40_000;
-/** Lark answers a ping at once; one that stays away this long means a dead line. */
+/**
+ * Lark answers a ping at once; one that stays away this long means a dead line. The SDK counts from its
+ * last ping, so this sees nothing where Lark wants pings more often: there `watch` in run.ts does.
+ */
 const PONG_TIMEOUT_SECS = 30;
 
 /** @throws LarkCallError */
@@ -37,7 +42,9 @@ export async function openConnection(
 ): Promise<LongConnection> {
   const opening = Promise.withResolvers<void>();
   const closed = Promise.withResolvers<void>();
-  let socket: (Duplex & { readonly bytesRead?: number }) | undefined;
+  let socket:
+    | (Duplex & { readonly bytesRead?: number; readonly bytesWritten?: number })
+    | undefined;
   const agent = agentFor(app.root, false);
   const connect = agent.createConnection.bind(agent);
   agent.createConnection = (options, callback) => {
@@ -84,7 +91,9 @@ export async function openConnection(
     deadline[Symbol.dispose]();
     signal.removeEventListener('abort', onAbort);
   }
-  return { closed: closed.promise, bytesRead: () => socket?.bytesRead ?? 0, close };
+  const bytesRead = () => socket?.bytesRead ?? 0;
+  const bytesWritten = () => socket?.bytesWritten ?? 0;
+  return { closed: closed.promise, bytesRead, bytesWritten, close };
 }
 
 const failed = (reason: string) => new LarkCallError({ kind: 'unanswered', reason });

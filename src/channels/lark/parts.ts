@@ -91,12 +91,13 @@ async function sendPost(post: Post, place: Place, deps: PartsDeps): Promise<Nati
       const body = await deps.uploads.upload(post.file, signal);
       return await deps.messages.create(to, body, uuid, signal);
     }
-    const card = cardOf(post, target, isRepeat ? REPEAT_MARK : '');
+    const card = cardOf(post, target, '');
     const changed =
       index === 0 && context.draft !== undefined
         ? await rewrite(context.draft, card, signal, deps)
         : undefined;
-    const id = changed ?? (await sendCard(to, card, uuid, signal, deps));
+    const anew = isRepeat ? cardOf(post, target, REPEAT_MARK) : card;
+    const id = changed ?? (await sendCard(to, anew, uuid, signal, deps));
     if (post.choices.length > 0) await deps.openCards.keep(id, card);
     return id;
   } catch (error) {

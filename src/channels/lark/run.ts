@@ -24,6 +24,11 @@ const MAX_WAIT_MS = 60_000;
 const STEADY_MS = 60_000;
 /** How often it is looked whether Lark still answers; it is pinged about every two minutes. */
 const WATCH_MS = 30_000;
+/**
+ * Looks in a row that found something written and nothing read. As long as the longest usual time between
+ * two pings, so that receipts, which Lark does not answer, are not taken for pings.
+ */
+const MAX_UNANSWERED = 4;
 /** Codes of the long connection's address: forbidden, and not taken. */
 const CONNECTION_REFUSED: readonly number[] = [403, 514];
 
@@ -79,13 +84,15 @@ async function watch(
   signal.addEventListener('abort', stop, { once: true });
   void connection.closed.then(stop);
   if (signal.aborted) stop();
-  let seen = -1;
+  let [read, written, unanswered] = [-1, 0, 0];
   while (!ended.signal.aborted) {
-    const bytes = connection.bytesRead();
-    if (bytes !== seen) {
+    const [nowRead, nowWritten] = [connection.bytesRead(), connection.bytesWritten()];
+    if (nowRead !== read) {
+      unanswered = 0;
       host.report({ kind: 'running', activeAt: host.clock.now(), account: bot.name });
-    }
-    seen = bytes;
+    } else if (nowWritten !== written) unanswered += 1;
+    if (unanswered >= MAX_UNANSWERED) break;
+    [read, written] = [nowRead, nowWritten];
     await host.clock.sleep(WATCH_MS, ended.signal).catch(() => undefined);
   }
   signal.removeEventListener('abort', stop);

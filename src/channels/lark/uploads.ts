@@ -5,10 +5,11 @@
 import type { OutboundAttachment } from '../../core/attachment.ts';
 import { DeliveryError, NEVER } from '../../core/errors.ts';
 import { textOf } from '../../core/fields.ts';
+import type { Clock } from '../../lib/clock.ts';
 import type { MediaStore } from '../../media/media.ts';
 import { AttachmentError } from '../channel.ts';
 import type { LarkApi } from './api.ts';
-import { LarkCallError } from './failures.ts';
+import { LarkCallError, remedyFor } from './failures.ts';
 import { at } from './fields.ts';
 import { isId } from './ids.ts';
 import type { Body } from './messages.ts';
@@ -42,7 +43,7 @@ export function createUploads(api: LarkApi, media: () => MediaStore | undefined)
         });
       }
       const bytes = Buffer.from(content);
-      const kind = kindOf(file);
+      const kind = kindOf(file, bytes);
       if (kind.msgType === 'image') {
         const data = await put('im/v1/images', { image_type: 'message', image: bytes }, signal);
         return bodyOf('image', 'image_key', at(data, 'image_key'));
@@ -66,22 +67,26 @@ type Kind =
   | { readonly msgType: 'audio' | 'media' | 'file'; readonly fileType: 'opus' | 'mp4' | 'stream' };
 
 /** Lark plays Opus and MP4 only; everything else is a file there. */
-function kindOf({ kind, mimeType, sizeBytes }: OutboundAttachment): Kind {
+function kindOf({ kind, mimeType, sizeBytes }: OutboundAttachment, bytes: Buffer): Kind {
   if (kind === 'image' && IMAGES.test(mimeType) && sizeBytes <= MAX_IMAGE_BYTES) {
     return { msgType: 'image' };
   }
-  if (kind === 'voice' && /^audio\/(?:ogg|opus)/.test(mimeType)) {
+  if ((kind === 'voice' || kind === 'audio') && isOpus(bytes)) {
     return { msgType: 'audio', fileType: 'opus' };
   }
   if (kind === 'video' && mimeType === 'video/mp4') return { msgType: 'media', fileType: 'mp4' };
   return { msgType: 'file', fileType: 'stream' };
 }
 
-/** @throws AttachmentError */
+/** The name of the codec stands in the first page of the container (RFC 7845, 5.1). */
+const isOpus = (bytes: Buffer) =>
+  bytes.subarray(0, 4).toString('latin1') === 'OggS' && bytes.subarray(0, 100).includes('OpusHead');
+
+/** What Lark wants waited is waited here; the caller then tries again. @throws AttachmentError */
 export async function* fetchResource(
   ref: string,
   signal: AbortSignal,
-  api: LarkApi,
+  { api, clock }: { readonly api: LarkApi; readonly clock: Clock },
 ): AsyncGenerator<Uint8Array> {
   const [message, key, type] = ref.split('/');
   if (!isId(message) || !isId(key) || (type !== 'image' && type !== 'file')) {
@@ -93,19 +98,24 @@ export async function* fetchResource(
     const body = await api.download({ method: 'GET', path, params: { type }, timeoutMs, signal });
     for await (const piece of body) yield piece as Uint8Array;
   } catch (error) {
-    if (error instanceof LarkCallError) throw explained(error);
-    throw error instanceof AttachmentError ? error : failed('the line to Lark broke', false);
+    if (!(error instanceof LarkCallError)) throw failed('the line to Lark broke', false);
+    const remedy = remedyFor(error.failure);
+    if (remedy.kind === 'after') await clock.sleep(remedy.delayMs, signal);
+    throw explained(error, remedy.kind === 'never');
   }
 }
 
 /** Codes of im-v1/message-resource/get. */
 const TOO_LARGE = 234037;
+const CHAT_RESTRICTED = 234038;
 
-function explained({ failure }: LarkCallError): AttachmentError {
-  if (failure.kind !== 'refused') return failed('Lark did not hand it over', false);
-  if (failure.code === TOO_LARGE) return failed('it is more than Lark hands over', true);
-  const isBusy = failure.status === 429 || failure.status >= 500;
-  return failed('Lark does not hand it to this app', !isBusy);
+function explained({ failure }: LarkCallError, isFinal: boolean): AttachmentError {
+  const code = failure.kind === 'refused' ? failure.code : undefined;
+  if (code === TOO_LARGE) return failed('it is larger than the 100 MB Lark lets apps fetch', true);
+  if (code === CHAT_RESTRICTED) return failed('its chat does not let files be copied', true);
+  return isFinal
+    ? failed('Lark does not hand it to this app', true)
+    : failed('Lark did not hand it over', false);
 }
 
 const failed = (reason: string, isFinal: boolean) =>

@@ -2,7 +2,9 @@
 
 import { expect, test } from 'vitest';
 import { sending } from '../../contract/channel.ts';
+import { fileOf } from '../../contract/channel-files.ts';
 import { encodeFrame } from '../../support/lark-server/frames.ts';
+import { createMovableClock } from '../../support/movable-clock.ts';
 import { answer, type Rig, refOf, startRig, textsSeen } from './rig.ts';
 
 const NEW_MESSAGE = /^im\/v1\/messages/;
@@ -253,4 +255,181 @@ test('a press of which Lark cannot say where it was is not taken for one in a gr
   const pressed = await rig.host.until(({ entries }) => entries[1]);
   expect(pressed.message.press).toBe('tok1');
   expect(pressed.message.group).toBeUndefined();
+});
+
+async function fetched(rig: Rig, ref: string): Promise<string> {
+  const pieces: Uint8Array[] = [];
+  const file = rig.channel.attachments?.fetch(ref, AbortSignal.timeout(45_000)) ?? [];
+  for await (const piece of file) pieces.push(piece);
+  return Buffer.concat(pieces).toString();
+}
+
+/** The reference of a file that somebody sent. */
+async function sentFile(rig: Rig, content: string): Promise<string> {
+  const file_key = rig.lark.store(Buffer.from(content));
+  rig.lark.say(rig.lark.person('Anna'), '', { type: 'file', content: { file_key } });
+  const [file] = await rig.host.until(({ entries }) => entries.at(-1)?.message.attachments);
+  return file?.content.kind === 'remote' ? file.content.ref : '';
+}
+
+const RESOURCE = /\/resources\//;
+
+test('a file is fetched with a new token where the old one expired early', async () => {
+  await using rig = await started();
+  const ref = await sentFile(rig, 'the report');
+  rig.lark.revokeTokens();
+  expect(await fetched(rig, ref)).toBe('the report');
+  const expired = { kind: 'error', status: 200, code: 99991663 } as const;
+  rig.lark.fault({ path: RESOURCE, effect: expired });
+  expect(await fetched(rig, ref)).toBe('the report');
+});
+
+test('a file that people sent may be JSON itself', async () => {
+  await using rig = await started();
+  const json = JSON.stringify({ code: 1, msg: 'my own', data: 'x'.repeat(200_000) });
+  expect(await fetched(rig, await sentFile(rig, json))).toBe(json);
+});
+
+test('a limit on fetching is waited out, and the next try may get the file', async () => {
+  const clock = createMovableClock();
+  await using rig = await startRig({}, clock);
+  rig.start();
+  await rig.connected();
+  const ref = await sentFile(rig, 'the report');
+  const effect = { kind: 'error', status: 429, code: 99991400 } as const;
+  const headers = { 'x-ogw-ratelimit-reset': '7' };
+  rig.lark.fault({ path: RESOURCE, effect: { ...effect, headers } });
+  await rig.host.until(({ statuses }) => statuses.at(-1)?.kind === 'running');
+  const timers = clock.pending;
+  let isOver = false;
+  const limited = fetched(rig, ref).finally(() => {
+    isOver = true;
+  });
+  const refused = expect(limited).rejects.toMatchObject({ isFinal: false });
+  await expect.poll(() => clock.pending, { timeout: 30_000 }).toBeGreaterThan(timers);
+  expect(isOver).toBe(false);
+  await clock.advance(7000);
+  await refused;
+  expect(await fetched(rig, ref)).toBe('the report');
+});
+
+test.for([
+  [200, 234037, true, 'larger than the 100 MB'],
+  [400, 234037, true, 'larger than the 100 MB'],
+  [400, 234038, true, 'does not let files be copied'],
+  [400, 234009, true, 'does not hand it to this app'],
+  [400, 1500, false, 'did not hand it over'],
+  [500, 2200, false, 'did not hand it over'],
+  [400, 987_654, false, 'did not hand it over'],
+] as const)('a file refused with (%i, %i) says why', async ([status, code, isFinal, words]) => {
+  await using rig = await started();
+  const ref = await sentFile(rig, 'x');
+  rig.lark.fault({ path: RESOURCE, effect: { kind: 'error', status, code } });
+  await expect(fetched(rig, ref)).rejects.toMatchObject({
+    isFinal,
+    reason: expect.stringContaining(words),
+  });
+});
+
+test.for([
+  [200, 1500, 'unknown'],
+  [400, 1500, 'unknown'],
+  [400, 5000, 'unknown'],
+  [200, 55001, 'unknown'],
+  [200, 987_654, 'not_sent'],
+  [400, 987_654, 'not_sent'],
+] as const)('a refusal that may pass (%i, %i) is tried again, not for ever', async (refusal) => {
+  const [status, code, certainty] = refusal;
+  await using rig = await started();
+  const direct = rig.lark.direct(rig.lark.person('Anna'));
+  const effect = { kind: 'error', status, code } as const;
+  rig.lark.fault({ method: 'POST', path: NEW_MESSAGE, effect });
+  const once = answer(refOf(direct), 'In the end.');
+  await expect(rig.channel.send(once, sending())).rejects.toMatchObject({
+    certainty,
+    remedy: { kind: 'backoff' },
+  });
+  const repeatsUnknown = certainty === 'unknown';
+  await rig.channel.send(once, sending({ attempt: 2, repeatsUnknown }));
+  expect(textsSeen(rig.lark, direct)).toEqual(['In the end.']);
+  rig.lark.fault({ method: 'POST', path: NEW_MESSAGE, effect, times: 50 });
+  const never = answer(refOf(direct), 'Never.', { id: 'turn/1' as never });
+  let tries = 0;
+  const last = async () => {
+    for (;;) {
+      tries += 1;
+      const error = await rig.channel.send(never, sending({ attempt: tries })).catch((one) => one);
+      if (error.remedy.kind !== 'backoff') return error;
+    }
+  };
+  expect(await last()).toMatchObject({ remedy: { kind: 'never' } });
+  expect(tries).toBe(20);
+});
+
+test.for([
+  [400, 230022],
+  [400, 230027],
+  [400, 230002],
+  [200, 230053],
+  [400, 99992402],
+  [403, 987_654],
+] as const)('a refusal for good (%i, %i) is not tried again', async ([status, code]) => {
+  await using rig = await started();
+  const direct = rig.lark.direct(rig.lark.person('Anna'));
+  const effect = { kind: 'error', status, code } as const;
+  rig.lark.fault({ method: 'POST', path: NEW_MESSAGE, effect });
+  await expect(rig.channel.send(answer(refOf(direct), 'x'), sending())).rejects.toMatchObject({
+    remedy: { kind: 'never' },
+  });
+});
+
+test('a draft that becomes the answer is not said to be sent again', async () => {
+  await using rig = await started();
+  const direct = rig.lark.direct(rig.lark.person('Anna'));
+  const signal = AbortSignal.timeout(45_000);
+  const draft = await rig.channel.editing?.place(refOf(direct), 'Half of it', { signal });
+  const context = sending({ attempt: 2, repeatsUnknown: true });
+  const whole = { ...context, ...(draft === undefined ? {} : { draft }) };
+  await rig.channel.send(answer(refOf(direct), 'All of it.'), whole);
+  expect(textsSeen(rig.lark, direct)).toEqual(['All of it.']);
+});
+
+test.for([1, 120])('a dead line is noticed with a ping every %i s', async (pingSecs) => {
+  const clock = createMovableClock();
+  await using rig = await startRig({}, clock);
+  rig.lark.pingSecs = pingSecs;
+  rig.start();
+  await rig.connected();
+  await rig.host.until(({ statuses }) => statuses.at(-1)?.kind === 'running');
+  await rig.lark.until(() => rig.lark.pings > 0);
+  const isDegraded = () => rig.host.statuses.some(({ kind }) => kind === 'degraded');
+  // A line on which nothing is to be said is no dead one.
+  for (let look = 0; look < 3; look += 1) await clock.advance(30_000);
+  expect(isDegraded()).toBe(false);
+  if (pingSecs > 30) return;
+  rig.lark.isDeaf = true;
+  for (let look = 0; look < 6 && !isDegraded(); look += 1) {
+    const heard = rig.lark.pings;
+    await rig.lark.until(() => rig.lark.pings > heard);
+    await clock.advance(30_000);
+  }
+  expect(isDegraded()).toBe(true);
+});
+
+test('Opus is sent as a voice message, whether spoken or sent as a file; other sound is a file', async () => {
+  await using rig = await started();
+  const direct = rig.lark.direct(rig.lark.person('Anna'));
+  const page = (codec: string) => Buffer.from(`OggS${'\0'.repeat(24)}${codec}\x01`, 'latin1');
+  const opus = await fileOf(rig.host, page('OpusHead'), {
+    ...{ kind: 'audio', name: 'song.opus', mimeType: 'audio/ogg' },
+  });
+  const spoken = { ...opus, kind: 'voice', name: 'answer.ogg' } as const;
+  const asDocument = { ...opus, kind: 'document' } as const;
+  const vorbis = await fileOf(rig.host, page('\x01vorbis'), {
+    ...{ kind: 'voice', name: 'song.ogg', mimeType: 'audio/ogg' },
+  });
+  const attachments = [opus, spoken, asDocument, vorbis];
+  await rig.channel.send(answer(refOf(direct), '', { attachments }), sending());
+  const types = rig.lark.seen(direct).map(({ type }) => type);
+  expect(types).toEqual(['audio', 'audio', 'file', 'file']);
 });
