@@ -1,25 +1,30 @@
 // Compacting: makes the thread smaller, by as much as the limit or the provider asks for. First the
-// earlier conversation is summed up, once and with a deadline; what still does not fit is left out of
-// the model's view. The transcript keeps everything.
+// earlier conversation is summed up, once and with a deadline; where the last exchange still does not
+// fit, tools and prompt give way to it, and then what is older is left out of the model's view. The
+// transcript keeps everything.
 
+import { MAX_SQUEEZE } from '../core/budget.ts';
 import { keptTokens } from '../core/compaction.ts';
+import { ProviderError } from '../core/errors.ts';
 import type { AgentEvent } from '../core/event.ts';
 import { takenUp } from '../core/thread-view.ts';
 import type { SignalOf, StateOf } from '../core/turn-state.ts';
 import { requestOf } from './compact-session.ts';
 import type { CompactionRequest } from './compaction.ts';
-import { expectedTokens, type ModelCall, planCall } from './model-call.ts';
+import { expectedTokens, type ModelCall, notedCall, planCall } from './model-call.ts';
 import type { TurnContext } from './turn-context.ts';
 
 /** A provider that counts more than we do gets this share of what we sent. */
 const OVERFLOW_SHARE = 0.5;
 /** Of it, what a summary leaves word by word: the window we believe in is not the real one. */
 const OVERFLOW_KEPT_SHARE = 0.25;
-/** Below this no thread makes sense; the provider then decides. */
-const MIN_THREAD_TOKENS = 256;
+/** Where turns are left out, what stays takes this share of the room, so that not every call trims. */
+const TRIM_TARGET_SHARE = 0.8;
 /** Longest wait for a summary while a person waits for the answer. */
 const SUMMARY_DEADLINE_MS = 45_000;
 
+export const LARGER_WINDOW =
+  'For more room choose another model with /model, or raise the window in the settings of the model server and in agents.defaults.maxContextTokens.';
 const FORGOT_HISTORY =
   'The provider rejected the conversation; I am trying with your latest message alone.';
 const SUMMING_UP = 'Our conversation has grown long: I am summing up its earlier part.';
@@ -44,14 +49,47 @@ export async function* compactThread(
     yield { type: 'notice', text: SUMMING_UP };
     await sumUp(turn, requestFor(turn, call, state.pressure));
   }
-  const summed = planCall(turn, state);
   if (state.pressure === 'overflow') {
     const room = Math.floor(call.threadTokens * OVERFLOW_SHARE);
-    if (summed.threadTokens > room) turn.thread.shrink(room);
-  } else if (expectedTokens(turn, summed) > summed.budget.inputTokens) {
-    turn.thread.shrink(roomForThread(turn, summed));
+    if (planCall(turn, state).threadTokens > room) turn.thread.shrink(room);
+  } else {
+    const fitting = withLastExchange(turn, state);
+    const room = roomForThread(turn, fitting);
+    if (fitting.threadTokens > room) {
+      turn.thread.shrink(Math.max(0, room), Math.floor(room * TRIM_TARGET_SHARE));
+      refuseIfTooSmall(turn, planCall(turn, state));
+    }
   }
   return { type: 'compacted' };
+}
+
+/** The call with as many tools and as much of the prompt as leave room for what was said last. */
+function withLastExchange(turn: TurnContext, state: StateOf<'compacting'>): ModelCall {
+  const { lastCall, thread, log } = turn;
+  let call = planCall(turn, state);
+  while (roomForThread(turn, call) < thread.floorTokens && lastCall.squeeze < MAX_SQUEEZE) {
+    lastCall.squeeze += 1;
+    call = planCall(turn, state);
+  }
+  if (lastCall.squeeze > 0) {
+    const { contextTokens, handle, request } = call;
+    const tools = request.tools.length;
+    log.warn('tools and prompt shortened', { model: handle.name, contextTokens, tools });
+  }
+  return call;
+}
+
+/** @throws ProviderError */
+function refuseIfTooSmall(turn: TurnContext, call: ModelCall): void {
+  const { contextTokens, budget, handle } = call;
+  if (expectedTokens(turn, call) <= contextTokens - budget.outputTokens) return;
+  const size = contextTokens.toLocaleString('en-US');
+  throw new ProviderError('the window does not hold the prompt and the last exchange', {
+    failure: { kind: 'context_overflow', contextTokens },
+    provider: handle.name.split('/')[0] ?? handle.name,
+    model: handle.name,
+    userText: `The context window of ${handle.name} (${size} tokens) is too small for my instructions and our last exchange. ${LARGER_WINDOW} /new starts without what was said before.`,
+  });
 }
 
 export function maySumUp({ thread, settings, compactor, input }: TurnContext): boolean {
@@ -60,13 +98,13 @@ export function maySumUp({ thread, settings, compactor, input }: TurnContext): b
 
 function requestFor(
   turn: TurnContext,
-  { handle, threadTokens }: ModelCall,
+  call: ModelCall,
   pressure: StateOf<'compacting'>['pressure'],
 ): CompactionRequest {
-  const request = requestOf(turn, handle);
+  const request = requestOf(turn, notedCall(turn, call));
   if (pressure !== 'overflow') return request;
   const usual = keptTokens(request.policy, request.size);
-  const keepTokens = Math.min(usual, Math.floor(threadTokens * OVERFLOW_KEPT_SHARE));
+  const keepTokens = Math.min(usual, Math.floor(call.threadTokens * OVERFLOW_KEPT_SHARE));
   return { ...request, keepTokens };
 }
 
@@ -89,6 +127,5 @@ async function sumUp(turn: TurnContext, request: CompactionRequest): Promise<voi
 }
 
 function roomForThread(turn: TurnContext, { handle, budget, fixedTokens }: ModelCall): number {
-  const usable = budget.trimmedTokens / turn.correction.factor(handle.name);
-  return Math.max(MIN_THREAD_TOKENS, Math.floor(usable - fixedTokens));
+  return Math.floor(budget.inputTokens / turn.correction.factor(handle.name) - fixedTokens);
 }

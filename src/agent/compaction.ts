@@ -1,7 +1,7 @@
 // CONTRACT of summing up conversations: what is asked for, and what came of it.
 
 import type { Payer } from '../core/budget-limits.ts';
-import type { CompactionPolicy, CompactionSize } from '../core/compaction.ts';
+import type { CompactionPolicy, ConversationSize } from '../core/compaction.ts';
 import type { SessionKey } from '../core/ids.ts';
 
 export type CompactionRequest = {
@@ -11,7 +11,7 @@ export type CompactionRequest = {
   /** The model of the conversation. */
   readonly model: string;
   readonly policy: CompactionPolicy;
-  readonly size: CompactionSize;
+  readonly size: ConversationSize;
   /** Of the newest turns, to be left as they are; undefined: as the policy says. */
   readonly keepTokens?: number;
 };

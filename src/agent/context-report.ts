@@ -37,7 +37,11 @@ export function contextReport(turn: TurnContext, cleared: ClearedResults): Conte
     prompt: system
       .flatMap(({ parts }) => parts)
       .map(({ name, text }) => ({ name, tokens: corrected(textTokens(text)) })),
-    tools: { count: tools.length, tokens: corrected(toolsTokens(tools)) },
+    tools: {
+      count: tools.length,
+      tokens: corrected(toolsTokens(tools)),
+      leftOut: call.leftOut.tools,
+    },
     summary: corrected(summaryTokens),
     nodes: nodesInView(prepared.history).map((node) => ({
       id: nodeId(node),

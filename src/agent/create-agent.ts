@@ -56,6 +56,8 @@ export type AgentDeps = NoteSources & {
   readonly side: SideModel;
   readonly clock: Clock;
   readonly log: Logger;
+  /** Left out: nobody is told. */
+  readonly tell?: (text: string) => void;
   /** Left out: the main model alone does the work. */
   readonly modes?: Modes;
   /** Left out: what models are asked with is not kept. */
@@ -80,6 +82,7 @@ type Lasting = {
   readonly prints: Prints;
   readonly stampsIn: (timeZone: string) => TimeStamp;
   readonly zoneName: (timeZone: string) => string;
+  readonly tellOwner: (text: string) => void;
 };
 
 /** Disposing ends what goes on behind the turns. */
@@ -94,7 +97,17 @@ export function createAgent(deps: AgentDeps): Agent & AsyncDisposable {
   const times = { stampsIn: createTimeStamps(), zoneName: createZoneNames() };
   const prints = createPrints();
   const cacheAlarm = createCacheAlarm(prints);
-  const lasting = { cleared, contexts, correction, compactor, cacheAlarm, prints, ...times };
+  const tellOwner = createTellOnce(deps);
+  const lasting = {
+    tellOwner,
+    cleared,
+    contexts,
+    correction,
+    compactor,
+    cacheAlarm,
+    prints,
+    ...times,
+  };
 
   return {
     ...createRevisions({ sessions, clock, outdated }),
@@ -136,9 +149,30 @@ export function createAgent(deps: AgentDeps): Agent & AsyncDisposable {
   };
 }
 
+const MAX_TOLD = 100;
+
+function createTellOnce({ tell }: Pick<AgentDeps, 'tell'>): (text: string) => void {
+  const told = new Set<string>();
+  return (text) => {
+    if (told.has(text) || told.size >= MAX_TOLD) return;
+    told.add(text);
+    tell?.(text);
+  };
+}
+
 async function openTurn(
   deps: AgentDeps,
-  { cleared, contexts, correction, compactor, cacheAlarm, prints, stampsIn, zoneName }: Lasting,
+  {
+    cleared,
+    contexts,
+    correction,
+    compactor,
+    cacheAlarm,
+    prints,
+    stampsIn,
+    zoneName,
+    tellOwner,
+  }: Lasting,
   input: TurnInput,
   context: PreparedContext,
 ): Promise<ModeTurn> {
@@ -171,6 +205,7 @@ async function openTurn(
     correction,
     compactor,
     cacheAlarm,
+    tellOwner,
     asked: asked && { ...asked, prints },
     lastCall: new LastCall(),
     clock,

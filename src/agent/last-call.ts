@@ -6,18 +6,28 @@ export type CalledModel = {
   readonly contextTokens: number;
 };
 
-export class LastCall {
-  #call: { readonly handle: CalledModel; readonly tokens: number } | undefined;
+export type NotedCall = {
+  readonly handle: CalledModel;
+  /** What it was expected to take. */
+  readonly tokens: number;
+  /** Of these, prompt and tools. */
+  readonly fixedTokens: number;
+};
 
-  /** `tokens`: what it was expected to take. */
-  note(handle: CalledModel, tokens: number): void {
-    this.#call = { handle, tokens };
+export class LastCall {
+  #call: NotedCall | undefined;
+
+  note(call: NotedCall): void {
+    this.#call = call;
   }
+
+  /** How far tools and prompt give way to the last exchange, for the rest of the turn. */
+  squeeze = 0;
 
   /** It waited for a summary: not again in this turn. */
   hasWaited = false;
 
-  get call() {
+  get call(): NotedCall | undefined {
     return this.#call;
   }
 }

@@ -4,7 +4,7 @@
 import { type CallBudget, callBudget } from '../core/budget.ts';
 import { correctionNote } from '../core/claims.ts';
 import { imagesShownBy } from '../core/model-vision.ts';
-import { buildPrompt, type PromptSection, promptOf } from '../core/prompt.ts';
+import { buildPrompt, LEFT_OUT, type PromptSection, promptOf } from '../core/prompt.ts';
 import { ALL_RIGHTS } from '../core/rights.ts';
 import { imagesTokens, messagesTokens, textTokens } from '../core/tokens.ts';
 import { sized, toolsFor, toolsTokens, toolsWithRoom } from '../core/tool-room.ts';
@@ -13,6 +13,7 @@ import type { StateOf, TurnLimit } from '../core/turn-state.ts';
 import { workingNoteText } from '../core/working-memory.ts';
 import type { ModelHandle, ModelRequest } from '../providers/provider.ts';
 import type { OfferedTool } from '../tools/tool.ts';
+import type { NotedCall } from './last-call.ts';
 import {
   describedNow,
   isScoped,
@@ -31,6 +32,8 @@ export type ModelCall = {
   /** Of the model, or less where the configuration says so. */
   readonly contextTokens: number;
   readonly budget: CallBudget;
+  /** For lack of room in the window: tools by their number, and whether parts of the prompt. */
+  readonly leftOut: { readonly tools: number; readonly prompt: boolean };
   /** Estimates in tokens, not corrected. */
   readonly fixedTokens: number;
   readonly threadTokens: number;
@@ -49,20 +52,30 @@ export function planCall(turn: TurnContext, asked: Asked): ModelCall {
   const handle = turn.models.resolve(model);
   const contextTokens = Math.min(handle.contextTokens, settings.maxContextTokens);
   const { maxReliableOutput = settings.maxTokens } = handle.capabilities;
-  const budget = callBudget(contextTokens, Math.min(settings.maxTokens, maxReliableOutput));
-  const described = cue?.tools === 'none' ? [] : describedTo(turn, handle, contextTokens);
-  const system = systemPrompt(turn, { contextTokens, local: handle.local }, described);
+  const maxTokens = Math.min(settings.maxTokens, maxReliableOutput);
+  const budget = callBudget(contextTokens, maxTokens, turn.lastCall.squeeze);
+  const { toolsTokens: maxToolsTokens, promptTokens } = budget;
+  const offered = toolsFor(toolsOf(turn), handle, settings.smallTools);
+  const withRoom = toolsWithRoom(offered, maxToolsTokens);
+  const described = cue?.tools === 'none' ? [] : describedNow(turn, handle, withRoom);
+  const size = { contextTokens, local: handle.local, promptTokens };
+  const system = systemPrompt(turn, size, described);
   const { messages, rewritten } = saidTo(turn, asked, {
     handle,
     contextTokens,
+    described,
     pressure: (threadTokens) => (threadTokens + toolsTokens(described)) / budget.inputTokens,
   });
-  const { specs, mayCall } = offeredTools(turn, described, messages, { contextTokens, cue });
+  const { specs, mayCall } = offeredTools(turn, described, messages, { maxToolsTokens, cue });
   const { thinkingBudget } = input.settings;
   return {
     handle,
     contextTokens,
     budget,
+    leftOut: {
+      tools: cue?.tools === 'none' ? 0 : offered.length - withRoom.length,
+      prompt: leftOutOf(system),
+    },
     fixedTokens:
       system.reduce((sum, { text }) => sum + textTokens(text), 0) +
       toolsTokens(specs) +
@@ -83,10 +96,8 @@ export function planCall(turn: TurnContext, asked: Asked): ModelCall {
   };
 }
 
-function describedTo(turn: TurnContext, handle: ModelHandle, contextTokens: number) {
-  const offered = toolsFor(toolsOf(turn), handle, turn.settings.smallTools);
-  return describedNow(turn, handle, toolsWithRoom(offered, contextTokens));
-}
+const leftOutOf = (system: readonly PromptSection[]) =>
+  system.some(({ parts }) => parts.some(({ name }) => name === LEFT_OUT));
 
 /** The thread, with all that is said in this call alone. */
 function saidTo(
@@ -95,10 +106,14 @@ function saidTo(
   {
     handle,
     contextTokens,
+    described,
     pressure,
-  }: Pick<ModelCall, 'handle' | 'contextTokens'> & { pressure(threadTokens: number): number },
+  }: Pick<ModelCall, 'handle' | 'contextTokens'> & {
+    readonly described: readonly OfferedTool[];
+    pressure(threadTokens: number): number;
+  },
 ): ShownThread {
-  const { messages, rewritten } = shownThread(turn, handle);
+  const { messages, rewritten } = shownThread(turn, handle, described);
   const note = joined(
     workingOf(turn, contextTokens),
     standingOf(turn),
@@ -120,13 +135,13 @@ function offeredTools(
   { toolbox }: TurnContext,
   described: readonly OfferedTool[],
   messages: readonly ModelMessage[],
-  { contextTokens, cue }: Pick<ModelCall, 'contextTokens'> & Pick<Asked, 'cue'>,
+  { maxToolsTokens, cue }: { readonly maxToolsTokens: number } & Pick<Asked, 'cue'>,
 ) {
   const hasCalls = messages.some(({ role }) => role === 'tool');
   if (described.length > 0 || !hasCalls) return { specs: described, mayCall: true };
   if (cue?.tools === 'none') return { specs: [CALLED_BY_OTHERS], mayCall: false };
-  const specs = toolsWithRoom(toolbox.offered(ALL_RIGHTS).specs, contextTokens);
-  return { specs, mayCall: false };
+  const specs = toolsWithRoom(toolbox.offered(ALL_RIGHTS).specs, maxToolsTokens);
+  return { specs: specs.length === 0 ? [CALLED_BY_OTHERS] : specs, mayCall: false };
 }
 
 /** A model that only writes is shown no tool of its own, and the same at each call. */
@@ -140,6 +155,17 @@ const CALLED_BY_OTHERS = sized({
 export function expectedTokens(turn: TurnContext, call: ModelCall): number {
   const factor = turn.correction.factor(call.handle.name);
   return Math.ceil((call.fixedTokens + call.threadTokens) * factor);
+}
+
+/** Both figures corrected. */
+export function notedCall(turn: TurnContext, call: ModelCall): NotedCall {
+  const { handle, fixedTokens } = call;
+  const factor = turn.correction.factor(handle.name);
+  return {
+    handle,
+    tokens: expectedTokens(turn, call),
+    fixedTokens: Math.ceil(fixedTokens * factor),
+  };
 }
 
 function systemPrompt(

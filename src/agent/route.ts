@@ -5,7 +5,7 @@ import { hardTokens } from '../core/compaction.ts';
 import type { AgentEvent } from '../core/event.ts';
 import type { Ask, SignalOf, StateOf } from '../core/turn-state.ts';
 import { clearOldResults } from './clear-old-results.ts';
-import { maySumUp } from './compact.ts';
+import { LARGER_WINDOW, maySumUp } from './compact.ts';
 import { expectedTokens, type ModelCall, mayAct, planCall } from './model-call.ts';
 import type { Cue } from './modes/mode.ts';
 import { recordCue } from './modes/record-cue.ts';
@@ -36,12 +36,18 @@ function routed(turn: TurnContext, ask: Ask, said: Main | undefined): SignalOf<'
   const asked = { model, ask, cue: said?.main };
   const planned = planCall(turn, asked);
   const call = clearOldResults(turn, planned) ? planCall(turn, asked) : planned;
+  if (call.leftOut.tools > 0) turn.tellOwner(smallWindowText(call));
   const { inputTokens, outputTokens } = call.budget;
   const input = expectedTokens(turn, call);
   const size = input <= limitOf(turn, call) ? 'fits' : 'too_large';
   const expected = Math.min(input, inputTokens) + outputTokens;
   const taken = said?.tokens === undefined ? {} : { tokens: said.tokens };
   return { type: 'routed', model, size, expectedTokens: expected, cue: said?.main, ...taken };
+}
+
+function smallWindowText({ handle, contextTokens }: ModelCall): string {
+  const size = contextTokens.toLocaleString('en-US');
+  return `The context window of ${handle.name} holds ${size} tokens. To keep the conversation in view, this model is offered fewer tools and a shorter prompt. ${LARGER_WINDOW} /context shows what fills it.`;
 }
 
 /** Below what fits, a call waits once for its conversation to be summed up. */

@@ -3,6 +3,7 @@
 
 import { type Drift, driftOf, LOOPING, readAnswer } from '../core/anti-drift.ts';
 import type { AntiDriftConfig } from '../core/config/steadiness.ts';
+import { READ_EARLIER } from '../core/context-marks.ts';
 import { ownWords } from '../core/context-pack.ts';
 import { fadedTurns } from '../core/gradient.ts';
 import { groundingNote, isGroundingDue, toolsInPhase } from '../core/grounding.ts';
@@ -13,8 +14,6 @@ import type { ModelHandle } from '../providers/provider.ts';
 import type { OfferedTool } from '../tools/tool.ts';
 import { LoopWatch } from './loop-watch.ts';
 import type { TurnContext } from './turn-context.ts';
-
-const READER = 'read_earlier';
 
 /** Whether such a model is one that drifts. */
 export function drifts(
@@ -41,17 +40,22 @@ export type ShownThread = {
   readonly rewritten: number;
 };
 
-export function shownThread(turn: TurnContext, handle: ModelHandle): ShownThread {
+export function shownThread(
+  turn: TurnContext,
+  handle: ModelHandle,
+  described: readonly OfferedTool[],
+): ShownThread {
+  const offered = new Set(described.map(({ name }) => name));
   const { thread, settings, input } = turn;
   const { antiDrift, proprioception } = settings;
   const whole = thread.shown;
   const isSteadied = drifts(antiDrift, handle);
   const isFaded = proprioception.enabled && proprioception.gradientMemory;
-  if (!isSteadied && !isFaded) return { messages: thread.messagesOf(whole), rewritten: 0 };
-  const canReadBack = canReadEarlier(turn);
+  if (!isSteadied && !isFaded) return { messages: thread.messagesOf(whole, offered), rewritten: 0 };
+  const canReadBack = offered.has(READ_EARLIER);
   const steady = isSteadied ? steadied(whole, antiDrift, canReadBack) : whole;
   const shown = isFaded ? fadedTurns(steady, input.turnId, proprioception, canReadBack) : steady;
-  return { messages: thread.messagesOf(shown), rewritten: missingOf(whole, shown) };
+  return { messages: thread.messagesOf(shown, offered), rewritten: missingOf(whole, shown) };
 }
 
 function missingOf(whole: readonly TranscriptEntry[], shown: readonly TranscriptEntry[]): number {
@@ -59,9 +63,6 @@ function missingOf(whole: readonly TranscriptEntry[], shown: readonly Transcript
   const kept = new Set(shown);
   return whole.filter((entry) => !kept.has(entry)).length;
 }
-
-const canReadEarlier = ({ toolbox, rights }: TurnContext) =>
-  toolbox.offered(rights.current).specs.some(({ name }) => name === READER);
 
 /** Cheap to describe anew: the prompt cache of a service is not broken for it. */
 export function describedNow(

@@ -9,7 +9,7 @@ import { meterOf } from './charge.ts';
 import { failureText } from './failure-text.ts';
 import { ASKED_AGAIN, askedAgain, cutAnswer } from './loop-cut.ts';
 import { LoopWatch } from './loop-watch.ts';
-import { expectedTokens, type ModelCall, planCall } from './model-call.ts';
+import { type ModelCall, notedCall, planCall } from './model-call.ts';
 import { ShownText } from './shown-text.ts';
 import { loopWatch } from './steadiness.ts';
 import { type Finished, isBehindScenes, takeAnswer } from './take-answer.ts';
@@ -30,7 +30,7 @@ export async function* streamAnswer(
   state: StateOf<'streaming'>,
 ): AsyncGenerator<AgentEvent, StreamSignal, void> {
   const call = planCall(turn, state);
-  turn.lastCall.note(call.handle, expectedTokens(turn, call));
+  turn.lastCall.note(notedCall(turn, call));
   const shown = new ShownText(turn.thread, state.model, isBehindScenes(turn, state));
   yield* shown.think();
   try {

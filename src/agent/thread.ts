@@ -9,7 +9,8 @@ import {
   resultsToClear,
   withCleared,
 } from '../core/clear-results.ts';
-import { fitEntries, onlyTurn } from '../core/context-fit.ts';
+import { fitEntries, floorTokens, onlyTurn } from '../core/context-fit.ts';
+import type { Offered } from '../core/context-marks.ts';
 import type { MessageId, SessionKey, TurnId } from '../core/ids.ts';
 import { withoutWhole } from '../core/kept-result.ts';
 import type { TimeStamp } from '../core/message-times.ts';
@@ -206,9 +207,9 @@ export class Thread {
     return earlier + (this.answers.at(-1)?.toolCalls.findIndex(({ id }) => id === call.id) ?? 0);
   }
 
-  /** `entries`: those of `shown`, or what stands for them. */
-  messagesOf(entries: readonly TranscriptEntry[]): readonly ModelMessage[] {
-    return shownMessages(entries, { ...this.#options, omitted: this.#omitted });
+  /** `entries`: those of `shown`, or what stands for them; `offered`: the tools of the call. */
+  messagesOf(entries: readonly TranscriptEntry[], offered: Offered): readonly ModelMessage[] {
+    return shownMessages(entries, { ...this.#options, omitted: this.#omitted, offered });
   }
 
   /** What there is to show the model. */
@@ -225,10 +226,15 @@ export class Thread {
     return keys.length;
   }
 
-  /** Makes the view take at most `maxTokens` (uncorrected estimate). */
-  shrink(maxTokens: number): void {
+  /** What the view takes at least where no text is shortened (uncorrected estimate). */
+  get floorTokens(): number {
+    return floorTokens(this.shown, this.#options.turnId);
+  }
+
+  /** Makes the view take at most `maxTokens`, and `keepTokens` where turns are left out. */
+  shrink(maxTokens: number, keepTokens = maxTokens): void {
     const { turnId, canReadBack } = this.#options;
-    this.#show(fitEntries(this.shown, turnId, maxTokens, canReadBack()));
+    this.#show(fitEntries(this.shown, turnId, maxTokens, canReadBack(), keepTokens));
   }
 
   /** Leaves out everything before this turn. */

@@ -40,6 +40,8 @@ export type TurnContext = {
   readonly spending: SpendingGuard;
   readonly compactor: Compactor;
   readonly cacheAlarm: CacheAlarm;
+  /** Each text once while the process runs. */
+  readonly tellOwner: (text: string) => void;
   /** Undefined: what models are asked with is not kept. */
   readonly asked: AskedNotes | undefined;
   /** Of this turn. */

@@ -27,6 +27,8 @@ export type AgentParts = ToolParts &
     readonly side: SideModel;
     readonly modes: Modes;
     readonly measuring: Pick<Measuring, 'telemetry' | 'calls' | 'audit'>;
+    /** To the owner; left out: nobody is told. */
+    readonly tell?: (text: string) => void;
     /** Where turns are played again: what stands in for the agent's own, and no notes are drawn. */
     readonly instead?: {
       toolbox(real: Toolbox): Toolbox;
@@ -45,7 +47,8 @@ export function buildAgent(
   models: () => ModelRegistry,
   spending: SpendingGuard,
 ): BuiltAgent {
-  const { live, clock, log, sessions, reader, side, modes, asked, remembering, instead } = parts;
+  const { live, clock, log, sessions, reader, side, modes, asked, remembering, instead, tell } =
+    parts;
   const workspace = () => live.defaults.workspace;
   const plans = buildPlans(parts);
   const tools = buildTools(parts, plans);
@@ -54,6 +57,7 @@ export function buildAgent(
   const configPiece = createAskedConfig();
   const agent = createAgent({
     ...{ models, sessions, reader, spending, side, modes, clock, log },
+    ...(tell === undefined ? {} : { tell }),
     toolbox: () => shown,
     prompt: instead?.prompt(prompt) ?? prompt,
     ...notesOf(parts, plans),

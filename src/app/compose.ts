@@ -112,7 +112,7 @@ async function build(
   const settings = createSessionSettings(store.scope('session-settings'));
   const sharing = { settings, spending, models: models.current, home };
   const modes = buildModes({ ...foundations, ...sharing, tell: (text) => tell(text) });
-  const made = { side, toolServers, modes: modes.modes };
+  const made = { side, toolServers, modes: modes.modes, tell: (text: string) => tell(text) };
   const agent = buildAgent({ ...parts, ...made }, models.current, spending);
   const owning = { ...parts, files, agent, spending, settings, models: models.current };
   const own = buildOwnTurns(owning, () => ({ people, deciding, automation }));

@@ -1,7 +1,12 @@
 // Named budgets in tokens, all scaled from the model's context window. A model on the person's own
 // machine has a small window and reads slowly, so its budgets are smaller.
 
-export type ModelSize = { readonly contextTokens: number; readonly local: boolean };
+export type ModelSize = {
+  readonly contextTokens: number;
+  readonly local: boolean;
+  /** Of the system prompt at most, where a call leaves it less than its own share. */
+  readonly promptTokens?: number;
+};
 
 type Budget = {
   /** Tokens of context per token of budget. */
@@ -47,7 +52,10 @@ export type PromptBudgets = {
 };
 
 export function promptBudgets(model: ModelSize): PromptBudgets {
-  const wholeTokens = scale(SYSTEM_PROMPT, model);
+  const wholeTokens = Math.min(
+    scale(SYSTEM_PROMPT, model),
+    model.promptTokens ?? Number.POSITIVE_INFINITY,
+  );
   return {
     wholeTokens,
     filesTokens: scale(WORKSPACE_FILES, model),
@@ -64,30 +72,49 @@ function scale(budgets: Budgets, { contextTokens, local }: ModelSize): number {
 }
 
 /** Estimates err, so a part of the window stays free. */
-export const USABLE_CONTEXT_SHARE = 0.8;
+export const USABLE_CONTEXT_SHARE = 0.85;
 /** An answer may not claim the window that the question needs. */
-const MAX_OUTPUT_SHARE = 0.25;
-/** A thread that is trimmed is trimmed to this share, so that not every call trims again. */
-const TRIM_TARGET_SHARE = 0.8;
+const MAX_OUTPUT_SHARE = 0.2;
+/** Of the room for the input; a conversation has the rest for itself. */
+const PROMPT_SHARE = 0.25;
+/** The same for tools: little of what every window has, more of what is beyond. */
+const TOOLS_SHARE = 0.16;
+const SMALL_INPUT_TOKENS = 5000;
+const MORE_TOOLS_SHARE = 0.3;
 
 export type CallBudget = {
   /** Longest answer. */
   readonly outputTokens: number;
   /** System prompt, tools and thread together. */
   readonly inputTokens: number;
-  /** What a trimmed call should take. */
-  readonly trimmedTokens: number;
+  readonly toolsTokens: number;
+  readonly promptTokens: number;
 };
 
-export function callBudget(contextTokens: number, maxTokens: number): CallBudget {
+/** What the tools and the prompt keep of their shares; tools give way first. */
+const SQUEEZES = [
+  { tools: 1, prompt: 1 },
+  { tools: 0.5, prompt: 1 },
+  { tools: 0.25, prompt: 1 },
+  { tools: 0.25, prompt: 0.5 },
+  { tools: 0, prompt: 0 },
+] as const;
+export const MAX_SQUEEZE = SQUEEZES.length - 1;
+
+/** `squeeze`: 0 to `MAX_SQUEEZE`, for a call whose last exchange needs the room. */
+export function callBudget(contextTokens: number, maxTokens: number, squeeze = 0): CallBudget {
   const outputTokens = Math.max(
     1,
     Math.min(maxTokens, Math.floor(contextTokens * MAX_OUTPUT_SHARE)),
   );
   const inputTokens = Math.floor(contextTokens * USABLE_CONTEXT_SHARE) - outputTokens;
+  const { tools, prompt } = SQUEEZES[squeeze] ?? SQUEEZES[0];
+  const small = Math.min(inputTokens, SMALL_INPUT_TOKENS);
+  const toolsTokens = small * TOOLS_SHARE + (inputTokens - small) * MORE_TOOLS_SHARE;
   return {
     outputTokens,
     inputTokens,
-    trimmedTokens: Math.floor(inputTokens * TRIM_TARGET_SHARE),
+    toolsTokens: Math.floor(toolsTokens * tools),
+    promptTokens: Math.floor(inputTokens * PROMPT_SHARE * prompt),
   };
 }

@@ -13,6 +13,8 @@ export type ClearingAim = {
   readonly worthTokens: number;
   /** Newest results that stay. */
   readonly keepNewest: number;
+  /** Of these at most, estimated: in a small window a few results fill it. */
+  readonly keepTokens: number;
 };
 
 /** Names a result within its conversation. */
@@ -33,12 +35,12 @@ export const resultKey = ({ turnId, callId, at }: ToolEntry): ResultKey =>
 export function resultsToClear(
   entries: readonly TranscriptEntry[],
   cleared: ReadonlySet<ResultKey>,
-  { excessTokens, worthTokens, keepNewest }: ClearingAim,
+  { excessTokens, worthTokens, keepNewest, keepTokens }: ClearingAim,
 ): readonly ResultKey[] {
   const read = entries.slice(0, Math.max(0, entries.findLastIndex(isAnswer)));
   const unread = entries.slice(read.length).filter(isResult).length;
-  const kept = Math.max(0, keepNewest - unread);
   const results = read.filter(isResult);
+  const kept = Math.min(Math.max(0, keepNewest - unread), newestWithin(results, keepTokens));
   const old = results.slice(0, Math.max(0, results.length - kept));
   const keys: ResultKey[] = [];
   let freed = 0;
@@ -50,6 +52,16 @@ export function resultsToClear(
     freed += entryTokens(entry) - entryTokens(clearedResult(entry, undefined, true));
   }
   return freed >= worthTokens ? keys : [];
+}
+
+/** How many of the newest take no more. */
+function newestWithin(results: readonly ToolEntry[], maxTokens: number): number {
+  let left = maxTokens;
+  const tooMuch = results.findLastIndex((result) => {
+    left -= entryTokens(result);
+    return left < 0;
+  });
+  return results.length - 1 - tooMuch;
 }
 
 const isAnswer = ({ role }: TranscriptEntry) => role === 'assistant';

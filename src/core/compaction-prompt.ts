@@ -4,14 +4,14 @@
 import { type Audience, FOR_AUDIENCE } from './compaction-audience.ts';
 import { lineOf } from './earlier.ts';
 import { isoTime } from './session/file.ts';
-import { CHARS_PER_TOKEN } from './tokens.ts';
+import { CHARS_PER_TOKEN, TOLD_RESULT_TOKENS } from './tokens.ts';
 import type { TranscriptEntry } from './transcript.ts';
 import { truncateText } from './truncate.ts';
 import { firstSeqOf } from './turn-id.ts';
 import { wrapUntrusted } from './untrusted.ts';
 
 const WORDS_PER_TOKEN = 0.6;
-const MAX_RESULT_CHARS = 2000;
+const MAX_RESULT_CHARS = TOLD_RESULT_TOKENS * CHARS_PER_TOKEN;
 const MIN_TEXT_CHARS = 200;
 const HINT = 'left out here';
 

@@ -5,7 +5,7 @@ import type { CallBudget } from './budget.ts';
 import type { TurnId } from './ids.ts';
 import { turnOf } from './session/carry.ts';
 import { missingLines } from './summary-check.ts';
-import { CHARS_PER_TOKEN, entriesTokens, textTokens } from './tokens.ts';
+import { CHARS_PER_TOKEN, entriesTokens, textTokens, toldTokens } from './tokens.ts';
 import type { SummaryEntry, TranscriptEntry } from './transcript.ts';
 import { keepFirstLines, truncateText } from './truncate.ts';
 
@@ -43,11 +43,17 @@ export type CompactionSize = {
   readonly budget: Pick<CallBudget, 'inputTokens'>;
 };
 
+/** `roomTokens`: of a conversation below the watermark, in estimated tokens, beside prompt and tools. */
+export type ConversationSize = CompactionSize & { readonly roomTokens: number };
+
 /** Trimming begins where the room for the question ends; a summary has to be there before. */
-const ROOM_SHARE = 0.9;
-/** The kept turns may take this much of what the watermark allows. */
-const KEPT_SHARE = 0.4;
-const SUMMARY_SHARE = 1 / 8;
+const ROOM_SHARE = 0.95;
+/** Of a conversation's room. The rest is for the turns until the next summary. */
+const KEPT_SHARE = 0.15;
+const SUMMARY_SHARE = 0.3;
+const MIN_SUMMARY_TOKENS = 100;
+/** Prompt and tools take no more of what the watermark allows. */
+const MIN_ROOM_SHARE = 0.25;
 /** Of a summary, what the model wrote; the rest is for what it left out. */
 const WRITTEN_SHARE = 0.65;
 const MAX_MEDIA = 200;
@@ -69,11 +75,23 @@ export function hardTokens({ engine, lossless }: CompactionPolicy, size: Compact
   return Math.min(share, size.budget.inputTokens);
 }
 
-export const keptTokens = (policy: CompactionPolicy, size: CompactionSize) =>
-  Math.floor(Math.min(policy.keepTokens, watermarkTokens(policy, size) * KEPT_SHARE));
+/** `fixedTokens`: prompt and tools, as the provider counts; `factor`: of its count to the estimate. */
+export function conversationRoom(
+  policy: CompactionPolicy,
+  size: CompactionSize,
+  { fixedTokens, factor }: { readonly fixedTokens: number; readonly factor: number },
+): number {
+  const mark = watermarkTokens(policy, size);
+  return Math.floor(Math.max(mark - fixedTokens, mark * MIN_ROOM_SHARE) / factor);
+}
 
-export const maxSummaryTokens = (policy: CompactionPolicy, size: CompactionSize) =>
-  Math.floor(Math.min(policy.summaryTokens, size.contextTokens * SUMMARY_SHARE));
+export const keptTokens = (policy: CompactionPolicy, { roomTokens }: ConversationSize) =>
+  Math.floor(Math.min(policy.keepTokens, roomTokens * KEPT_SHARE));
+
+export const maxSummaryTokens = (policy: CompactionPolicy, { roomTokens }: ConversationSize) =>
+  Math.floor(
+    Math.min(policy.summaryTokens, Math.max(MIN_SUMMARY_TOKENS, roomTokens * SUMMARY_SHARE)),
+  );
 
 export type CompactionLimits = {
   readonly keepTokens: number;
@@ -92,8 +110,8 @@ export type CompactionPlan = {
 export type Group = { readonly turn: TurnId | undefined; readonly entries: TranscriptEntry[] };
 
 /**
- * The oldest turns of what a session shows; undefined where there is nothing worth it. The newest turn
- * is never among them, and what is too much to read at once is left to the next time.
+ * The oldest turns of what a session shows; undefined where there is nothing worth it. The last exchange
+ * and a turn that runs are never among them, and what is too much to read at once is left to the next time.
  */
 export function planCompaction(
   window: readonly TranscriptEntry[],
@@ -103,10 +121,17 @@ export function planCompaction(
   const groups = groupsOf(window.filter(({ role }) => role !== 'summary'));
   const tokens = groups.map(({ entries }) => entriesTokens(entries));
   const sum = (from: number, to?: number) => tokens.slice(from, to).reduce((a, b) => a + b, 0);
-  const borders = bordersOf(groups).filter((index) => index > 0);
-  const wanted = borders.find((index) => sum(index) <= keepTokens) ?? borders.at(-1);
-  if (wanted === undefined) return undefined;
-  const readable = borders.findLast((i) => i <= wanted && sum(0, i) <= readTokens) ?? borders[0];
+  const all = bordersOf(groups);
+  const told = groups.map(({ entries }) => entries.reduce((n, entry) => n + toldTokens(entry), 0));
+  const toldUntil = (index: number) => told.slice(0, index).reduce((a, b) => a + b, 0);
+  const borders = all.filter((index) => index > 0);
+  const newest = lastExchange(groups, all);
+  const wanted = borders.find((index) => index >= newest || sum(index) <= keepTokens);
+  if (wanted === undefined || newest === 0) return undefined;
+  const covers = (index: number) => index <= Math.min(wanted, newest);
+  const readable =
+    borders.findLast((index) => covers(index) && toldUntil(index) <= readTokens) ??
+    borders.find(covers);
   const keepsFrom = readable === undefined ? undefined : groups[readable]?.turn;
   if (readable === undefined || keepsFrom === undefined) return undefined;
   const covered = [...summary, ...groups.slice(0, readable).flatMap(({ entries }) => entries)];
@@ -137,6 +162,13 @@ export function bordersOf(groups: readonly Group[]): readonly number[] {
     seen.add(turn);
     return first?.role === 'user' && first.seq !== undefined ? [index] : [];
   });
+}
+
+/** The border behind which stand the newest turn that is over and one that runs. */
+export function lastExchange(groups: readonly Group[], borders: readonly number[]): number {
+  const isOver = (index: number) =>
+    groups.slice(index).some(({ entries }) => entries.some(({ role }) => role === 'turn_end'));
+  return borders.findLast(isOver) ?? borders.at(-1) ?? 0;
 }
 
 /** Whether nothing of what was covered changed since. */

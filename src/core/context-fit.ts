@@ -1,6 +1,6 @@
-// Keeps a thread below the hard limit: whole oldest turns go first, then the oldest tool results of
-// the turn that runs and what its oldest calls were given, then the middle of its longest texts. Every
-// step leaves a marker. The transcript on disk keeps everything.
+// Keeps a thread below the hard limit: whole oldest turns go first, up to the last exchange, then the
+// oldest tool results of what is left and what its oldest calls were given, then the middle of its
+// longest texts, that of the summary last. Every step leaves a marker. The transcript on disk keeps everything.
 
 import { clearedResult, isCleared } from './clear-results.ts';
 import type { TurnId } from './ids.ts';
@@ -17,40 +17,65 @@ export type FittedThread = {
 
 /** Texts are not cut below this. */
 const MIN_TEXT_CHARS = 500;
+/** Of a result of a tool that has to give way. */
+const SHORT_RESULT_TOKENS = 300;
 
 /**
- * The newest entries of at most `maxTokens`; those of `current` are always among them, and so is the
- * summary of what came before.
+ * The newest entries of at most `maxTokens`; those of `current` and of the exchange before it are always
+ * among them, and so is the summary of what came before. Where turns are left out, those that stay
+ * take at most `keepTokens`, so that not every call leaves out another one.
  */
 export function fitEntries(
   entries: readonly TranscriptEntry[],
   current: TurnId,
   maxTokens: number,
   canReadBack = false,
+  keepTokens = maxTokens,
 ): FittedThread {
   const summaries = entries.filter(({ role }) => role === 'summary');
   const others = entries.filter(({ role }) => role !== 'summary');
-  const dropped = dropOldestTurns(others, current, maxTokens - entriesTokens(summaries));
+  const kept = new Set([current, lastExchange(others, current)]);
+  const isTooLong = entriesTokens(entries) > maxTokens;
+  const room = isTooLong ? keepTokens - entriesTokens(summaries) : Number.POSITIVE_INFINITY;
+  const dropped = dropOldestTurns(others, kept, room);
   const fitted = { ...dropped, entries: [...summaries, ...dropped.entries] };
   const shrunk = shrinkOldest(fitted.entries, maxTokens, canReadBack);
   return { entries: shortenTexts(shrunk, maxTokens), omitted: fitted.omitted };
 }
 
+/**
+ * The least that `fitEntries` can make of them without shortening a text: the summary, the exchange
+ * before `current` and the turn itself, with short results.
+ */
+export function floorTokens(entries: readonly TranscriptEntry[], current: TurnId): number {
+  const kept = new Set([current, lastExchange(entries, current)]);
+  return entries
+    .filter((entry) => entry.role === 'summary' || kept.has(turnOf(entry)))
+    .reduce((sum, entry) => {
+      const tokens = entryTokens(entry);
+      return sum + (entry.role === 'tool' ? Math.min(tokens, SHORT_RESULT_TOKENS) : tokens);
+    }, 0);
+}
+
+/** The newest turn before `current` in which something was said. */
+const lastExchange = (entries: readonly TranscriptEntry[], current: TurnId) =>
+  turnOf(entries.findLast((entry) => isMessage(entry) && turnOf(entry) !== current));
+
 /** Without all that was said before the turn `current`. */
 export function onlyTurn(entries: readonly TranscriptEntry[], current: TurnId): FittedThread {
-  return dropOldestTurns(entries, current, 0);
+  return dropOldestTurns(entries, new Set([current]), 0);
 }
 
 function dropOldestTurns(
   entries: readonly TranscriptEntry[],
-  current: TurnId,
+  kept: ReadonlySet<TurnId | undefined>,
   maxTokens: number,
 ): FittedThread {
   let total = entriesTokens(entries);
   let start = 0;
   while (start < entries.length && total > maxTokens) {
     const turn = turnOf(entries[start]);
-    if (turn === current) break;
+    if (turn !== undefined && kept.has(turn)) break;
     let end = start;
     while (end < entries.length && turnOf(entries[end]) === turn) end += 1;
     total -= entriesTokens(entries.slice(start, end));
@@ -99,9 +124,20 @@ function withShortCalls(entry: AssistantEntry): AssistantEntry {
 }
 
 function shortenTexts(entries: readonly TranscriptEntry[], maxTokens: number) {
+  const said = shortened(entries, maxTokens, ({ role }) => role !== 'summary');
+  return shortened(said, maxTokens, ({ role }) => role === 'summary');
+}
+
+function shortened(
+  entries: readonly TranscriptEntry[],
+  maxTokens: number,
+  mayShorten: (entry: TranscriptEntry) => boolean,
+) {
   let fitted = entries;
   while (entriesTokens(fitted) > maxTokens) {
-    const longest = fitted.reduce((a, b) => (textOf(b).length > textOf(a).length ? b : a), NOTHING);
+    const longest = fitted
+      .filter(mayShorten)
+      .reduce((a, b) => (textOf(b).length > textOf(a).length ? b : a), NOTHING);
     const length = textOf(longest).length;
     if (length <= MIN_TEXT_CHARS) break;
     const text = truncateText(

@@ -13,7 +13,12 @@ export type ContextReport = {
   readonly summedUpAbove: number | undefined;
   /** The system prompt, part by part. */
   readonly prompt: readonly { readonly name: string; readonly tokens: number }[];
-  readonly tools: { readonly count: number; readonly tokens: number };
+  readonly tools: {
+    readonly count: number;
+    readonly tokens: number;
+    /** For lack of room. */
+    readonly leftOut: number;
+  };
   /** The summary of what came before; 0: there is none. */
   readonly summary: number;
   /** What it is made of; empty where it is one text. */

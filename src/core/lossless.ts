@@ -1,14 +1,14 @@
 // Lossless compaction: which turns or nodes become the next node, and the summary entry with it. Each
 // step is worked out from what the session shows and nothing else. Asking the model is left to agent/.
 
-import { bordersOf, type Group, groupsOf, mediaOf } from './compaction.ts';
+import { bordersOf, type Group, groupsOf, lastExchange, mediaOf } from './compaction.ts';
 import { FORGOTTEN } from './forgetting.ts';
 import type { TurnId } from './ids.ts';
 import type { LosslessLimits } from './lossless-limits.ts';
 import { turnOf } from './session/carry.ts';
 import type { SummaryNode } from './summary-node.ts';
 import { inOrder, isWithin, nodeId, nodesOf, textOfNodes, withNodes } from './summary-nodes.ts';
-import { entriesTokens, textTokens } from './tokens.ts';
+import { entriesTokens, textTokens, toldTokens } from './tokens.ts';
 import type { SummaryEntry, TranscriptEntry } from './transcript.ts';
 import { firstSeqOf } from './turn-id.ts';
 
@@ -158,7 +158,8 @@ function leafPlan(view: View, limits: LosslessLimits): NodePlan | undefined {
   const keepsFrom = end === undefined ? undefined : groups[end]?.turn;
   if (end === undefined || keepsFrom === undefined) return undefined;
   const entries = groups.slice(0, end).flatMap((group) => group.entries);
-  if (host === undefined && entriesTokens(entries) < limits.minTokens) return undefined;
+  const worth = entries.reduce((sum, entry) => sum + toldTokens(entry), 0);
+  if (host === undefined && worth < limits.minTokens) return undefined;
   const before = Math.min(stop, firstSeqOf(keepsFrom) ?? stop);
   const counted = entries.filter(isMessage).length;
   const own = { from: first, before, level: 0, messages: counted, ...markOf(entries) };
@@ -191,11 +192,15 @@ function endOfLeaf(
   const sum = (from: number, to?: number) => tokens.slice(from, to).reduce((a, b) => a + b, 0);
   const kept = startOfKept(groups, keepMessages);
   const over = groups.findIndex((group) => (seqOf(group.entries[0]) ?? 0) >= stop);
-  const last = Math.min(kept, over < 0 ? groups.length : over);
-  const borders = bordersOf(groups).filter((index) => index > 0);
+  const all = bordersOf(groups);
+  const borders = all.filter((index) => index > 0);
+  const newest = lastExchange(groups, all);
+  const last = Math.min(kept, newest, over < 0 ? groups.length : over);
   const wanted = borders.find((index) => sum(index) <= keepTokens) ?? borders.at(-1) ?? 0;
   const possible = borders.filter((index) => index <= Math.min(wanted, last));
-  return possible.findLast((index) => sum(0, index) <= leafTokens) ?? possible[0];
+  const told = groups.map(({ entries }) => entries.reduce((n, entry) => n + toldTokens(entry), 0));
+  const toldUntil = (index: number) => told.slice(0, index).reduce((a, b) => a + b, 0);
+  return possible.findLast((index) => toldUntil(index) <= leafTokens) ?? possible[0];
 }
 
 /** Of the turn that holds the oldest of the newest messages. */

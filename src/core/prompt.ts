@@ -63,12 +63,17 @@ type Draft = {
 export const MEMORY_FILE = 'memory/MEMORY.md';
 export const SKILLS_FOLDER = 'skills';
 export const MEMORY_TITLE = 'Memory';
+/** Of the part that names what does not fit. */
+export const LEFT_OUT = 'left out';
 const ALL_SKILLS = 'read_skill with the name "?" names all of them';
+/** A shorter cap has no room for the long form of the rules. */
+const MIN_FULL_RULES_TOKENS = 1200;
 const SKILLS_HINT = 'Before you do what one of these is for, read it with read_skill.';
 
 export function buildPrompt(parts: PromptParts, model: ModelSize): readonly PromptSection[] {
   const budgets = promptBudgets(model);
-  const identity = identityText(parts, model.local);
+  const isBrief = model.local || budgets.wholeTokens < MIN_FULL_RULES_TOKENS;
+  const identity = identityText(parts, isBrief);
   const person = personText(parts);
   const fixedTokens = textTokens(identity) + textTokens(person);
   const drafts = capWhole(
@@ -89,7 +94,7 @@ export function buildPrompt(parts: PromptParts, model: ModelSize): readonly Prom
   const stable = [
     { name: 'identity', text: identity },
     ...inOrder(drafts).map(({ title, text }) => titledPart(title, text)),
-    ...omissionNote(drafts).map((text) => ({ name: 'left out', text })),
+    ...omissionNote(drafts).map((text) => ({ name: LEFT_OUT, text })),
     { name: 'person', text: person },
   ];
   return promptOf(stable);

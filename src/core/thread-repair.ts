@@ -3,7 +3,7 @@
 // text is empty, ids and arguments are well-formed. Never touches the transcript itself.
 
 import { type AttachedMedia, isImage } from './attached.ts';
-import { summaryText } from './context-marks.ts';
+import { BOTH_OFFERED, type Offered, summaryText } from './context-marks.ts';
 import { type CallId, callId } from './ids.ts';
 import { readJson } from './read-json.ts';
 import type {
@@ -26,15 +26,18 @@ type Piece =
   | { readonly kind: 'user'; readonly text: string; readonly media?: readonly AttachedMedia[] }
   | { readonly kind: 'assistant'; readonly entry: AssistantEntry; readonly slots: readonly Slot[] };
 
-export function repairThread(entries: readonly TranscriptEntry[]): readonly ModelMessage[] {
-  const messages = merge(piecesOf(entries).flatMap(toMessages));
+export function repairThread(
+  entries: readonly TranscriptEntry[],
+  offered: Offered = BOTH_OFFERED,
+): readonly ModelMessage[] {
+  const messages = merge(piecesOf(entries, offered).flatMap(toMessages));
   if (messages[0]?.role !== 'user') messages.unshift({ role: 'user', text: CONVERSATION_RESUMED });
   if (messages.at(-1)?.role === 'assistant') messages.push({ role: 'user', text: CONTINUE });
   return withWellFormedCalls(messages);
 }
 
 /** Entries in order, with each result moved to its call; results without a call are left out. */
-function piecesOf(entries: readonly TranscriptEntry[]): readonly Piece[] {
+function piecesOf(entries: readonly TranscriptEntry[], offered: Offered): readonly Piece[] {
   const pieces: Piece[] = [];
   const open = new Map<string, readonly Slot[]>();
   const seenCalls = new Set<string>();
@@ -48,7 +51,7 @@ function piecesOf(entries: readonly TranscriptEntry[]): readonly Piece[] {
         pieces.push({ kind: 'user', text: entry.text, media: entry.media ?? [] });
         break;
       case 'summary':
-        pieces.push({ kind: 'user', text: summaryText(entry) });
+        pieces.push({ kind: 'user', text: summaryText(entry, offered) });
         break;
       case 'assistant':
         if (isReplaced(entry) && place < (answered.get(entry.turnId) ?? 0)) break;

@@ -11,6 +11,9 @@ const MESSAGE_TOKENS = 4;
 /** The line before a message that says when it came. */
 const TIME_TOKENS = 6;
 
+/** Of a result of a tool, where a conversation is summed up. */
+export const TOLD_RESULT_TOKENS = 500;
+
 /** Scripts with a token per character push the estimate up; code with long words pulls it down. */
 const MIN_CORRECTION = 0.5;
 const MAX_CORRECTION = 5;
@@ -36,6 +39,10 @@ export function entryTokens(entry: TranscriptEntry): number {
       return 0;
   }
 }
+
+/** The same as it is told to a model that sums up, which is shown the ends of a long result. */
+export const toldTokens = (entry: TranscriptEntry) =>
+  entry.role === 'tool' ? Math.min(entryTokens(entry), TOLD_RESULT_TOKENS) : entryTokens(entry);
 
 export const entriesTokens = (entries: readonly TranscriptEntry[]) =>
   entries.reduce((sum, entry) => sum + entryTokens(entry), 0);

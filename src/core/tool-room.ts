@@ -4,11 +4,9 @@
 import type { ModelCapabilities } from './model-capabilities.ts';
 import { CHARS_PER_TOKEN } from './tokens.ts';
 
-/** Of the context window, for the descriptions of all tools. */
-const TOOLS_SHARE = 0.25;
-
 /** What most requests need, the most needed first. The others follow in their own order. */
 const FIRST: readonly string[] = [
+  'read_earlier',
   'read_file',
   'write_file',
   'list_dir',
@@ -68,9 +66,8 @@ type OfferedTo = {
 /** In the order given, so that the provider's cache holds. */
 export function toolsWithRoom<T extends DescribedTool>(
   tools: readonly T[],
-  contextTokens: number,
+  maxTokens: number,
 ): readonly T[] {
-  const maxTokens = contextTokens * TOOLS_SHARE;
   if (toolsTokens(tools) <= maxTokens) return tools;
   const kept = new Set<T>();
   let leftTokens = maxTokens;

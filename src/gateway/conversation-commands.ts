@@ -88,7 +88,7 @@ function contextText(report: ContextReport): string {
     `The next call takes about ${count(total)} of ${count(report.contextTokens)} tokens of ${model} (${share} %), your message not counted:`,
     `- System prompt: ${count(promptTokens)}`,
     ...prompt.map(({ name, tokens }) => `  - ${name}: ${count(tokens)}`),
-    `- Tools offered (${tools.count}): ${count(tools.tokens)}`,
+    `- Tools offered (${tools.count}): ${count(tools.tokens)}${tools.leftOut === 0 ? '' : `; ${tools.leftOut} left out for lack of room`}`,
     ...(summary === 0 ? [] : [`- Summary of what came before: ${count(summary)}`]),
     ...nodes.map(({ id, style, tokens }) => `  - node ${id} (${style}): ${count(tokens)}`),
     ...(working === 0 ? [] : [`- Working memory of what came before: ${count(working)}`]),
@@ -101,7 +101,7 @@ function contextText(report: ContextReport): string {
     ...(report.summedUpAbove === undefined
       ? []
       : [`- Summed up above: ${count(report.summedUpAbove)}`]),
-    `- Limit: ${count(report.inputTokens)}; what is above is left out, oldest first`,
+    `- Limit: ${count(report.inputTokens)}; above it the oldest exchanges are left out, never the last one`,
     estimate,
   ].join('\n');
 }

@@ -186,8 +186,11 @@ it('waits for the node where the next call would be too large, and goes on witho
 });
 
 it('cuts a node from the messages where no model writes one, and taints only by what is behind it', async () => {
-  const rig = await talking({ notes: () => "I'm sorry, I cannot help with that." });
-  for (let seq = 1; seq < 14; seq += 1) {
+  const rig = await talking({
+    notes: () => "I'm sorry, I cannot help with that.",
+    compaction: { ...LOSSLESS, summaryTokens: 200 },
+  });
+  for (let seq = 1; seq < 26; seq += 1) {
     await rig.say(seq, `page ${seq} ${CHATTER}`, seq === 2);
   }
   await rig.settled();

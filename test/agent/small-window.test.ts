@@ -1,19 +1,20 @@
 // A model with a small window of context: which tools it is described, and that a conversation still
 // fits beside them.
 
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
+import type { CompactionPolicy } from '../../src/core/compaction.ts';
 import { ALL_RIGHTS } from '../../src/core/rights.ts';
 import { textTokens } from '../../src/core/tokens.ts';
 import { toolsWithRoom } from '../../src/core/tool-room.ts';
-import { says } from '../support/scripted-model.ts';
+import { calls, type ScriptedCall, type ScriptedRequest, says } from '../support/scripted-model.ts';
 import { createWorkspace } from '../tools/workspace-fixture.ts';
 import { createRig } from './agent-rig.ts';
 
 it('describes what is needed most of all our tools where not all have room', async () => {
   const { toolbox } = await createWorkspace();
   const { specs } = toolbox.offered(ALL_RIGHTS);
-  expect(toolsWithRoom(specs, 128_000)).toBe(specs);
-  const few = toolsWithRoom(specs, 8192);
+  expect(toolsWithRoom(specs, 32_000)).toBe(specs);
+  const few = toolsWithRoom(specs, 2048);
   const names = few.map(({ name }) => name);
   expect(names).toEqual(expect.arrayContaining(['read_file', 'write_file', 'recall', 'message']));
   const told = few.map(({ jsonChars: _, ...spec }) => spec);
@@ -36,4 +37,69 @@ it('leaves room for the conversation beside any number of tools', async () => {
   expect(JSON.stringify(request?.messages)).toContain(`blue ${rest} and that`);
   expect(request?.tools.length).toBeGreaterThan(10);
   expect(JSON.stringify(request).length / 4).toBeLessThan(8192);
+});
+
+const SHORT = 'we saw a heron by the canal and it rained. '.repeat(5);
+const isForSummary = ({ system }: ScriptedRequest) =>
+  system[0]?.text.startsWith('You keep the notes') === true;
+const shown = ({ messages }: ScriptedRequest) => messages.map(({ text }) => text).join('\n');
+
+/** Sums up what the record says: every fact of it, each on a line. */
+function summing(request: ScriptedRequest): string {
+  const facts = shown(request).match(/locker \d+ is [A-Z]+-\d+/g) ?? [];
+  return `Facts:\n${[...new Set(facts)].join('\n')}\nTask: talk about the canal.`;
+}
+
+/** As many tools as leave room for no more, and long files for the prompt. */
+async function crowded(contextTokens: number, compaction: Partial<CompactionPolicy>) {
+  const tools = Array.from({ length: 60 }, (_, n) => ({
+    name: `tool_number_${n}_${'with_a_long_name_'.repeat(8)}`,
+    access: 'read' as const,
+    run: async () => 'done',
+  }));
+  const page = { name: 'read_page', access: 'read' as const, run: async () => 'x'.repeat(9000) };
+  const rig = await createRig({
+    contextTokens,
+    tools: [page, ...tools],
+    readsResults: true,
+    compaction,
+  });
+  await rig.write('AGENTS.md', 'Always be kind to herons and to people.\n'.repeat(400));
+  return rig;
+}
+
+describe.each(['summary', 'lossless'] as const)('the engine %s', (engine) => {
+  it.each([
+    { contextTokens: 8000, readsPages: false, calls: 60 },
+    { contextTokens: 16_000, readsPages: false, calls: 30 },
+    { contextTokens: 16_000, readsPages: true, calls: 100 },
+  ])('sums up in steps of many turns: %o', async ({ contextTokens, readsPages, calls: most }) => {
+    const rig = await crowded(contextTokens, { engine });
+    let inTurn = 0;
+    const answer: ScriptedCall = (request, signal) => {
+      if (isForSummary(request)) return says(summing(request))(request, signal);
+      inTurn += 1;
+      const reads = readsPages && inTurn === 1;
+      const call = reads ? calls([{ name: 'read_page' }]) : says(`Noted: ${SHORT}`);
+      return call(request, signal);
+    };
+    const missing: number[] = [];
+    for (let turn = 1; turn <= 300; turn += 1) {
+      inTurn = 0;
+      rig.model.script(...Array.from({ length: 12 }, () => answer));
+      const fact = turn <= 30 ? `locker ${turn} is AB-${turn}00` : 'nothing new';
+      await rig.ask(turn, `turn ${turn}: ${fact}. ${SHORT}`);
+      const request = rig.model.requests.findLast((one) => !isForSummary(one));
+      if (request === undefined) throw new Error('not asked');
+      expect(JSON.stringify(request).length / 4).toBeLessThan(contextTokens);
+      if (turn > 1 && !shown(request).includes(`turn ${turn - 1}: `)) missing.push(turn);
+    }
+    const summaries = rig.model.requests.filter(isForSummary).length;
+    expect(missing).toEqual([]);
+    expect(summaries).toBeGreaterThan(1);
+    expect(summaries).toBeLessThan(most);
+    const known = rig.model.requests.findLast((one) => !isForSummary(one));
+    const facts = new Set(shown(known as ScriptedRequest).match(/locker \d+ is AB-\d+/g));
+    if (engine === 'summary') expect(facts.size).toBe(30);
+  });
 });

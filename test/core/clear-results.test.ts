@@ -48,7 +48,12 @@ function round(number: number, lengths: readonly number[]): readonly TranscriptE
 }
 
 const question: TranscriptEntry = { role: 'user', turnId: TURN, text: 'read all', at: 0 };
-const AIM = { excessTokens: 3000, worthTokens: 500, keepNewest: 2 };
+const AIM = {
+  excessTokens: 3000,
+  worthTokens: 500,
+  keepNewest: 2,
+  keepTokens: Number.POSITIVE_INFINITY,
+};
 
 describe('clearing', () => {
   const thread = [question, ...[1, 2, 3, 4, 5, 6].flatMap((number) => round(number, [8000]))];
@@ -92,6 +97,7 @@ describe('clearing', () => {
           excessTokens: fc.nat(20_000),
           worthTokens: fc.nat(3000),
           keepNewest: fc.nat(6),
+          keepTokens: fc.constant(Number.POSITIVE_INFINITY),
         }),
         (rounds, aim) => {
           const entries = [question, ...rounds.flatMap((one, index) => round(index + 1, one))];

@@ -3,7 +3,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { fitEntries, onlyTurn } from '../../src/core/context-fit.ts';
-import { omissionMarker } from '../../src/core/context-marks.ts';
+import { BOTH_OFFERED, omissionMarker } from '../../src/core/context-marks.ts';
 import { callId, turnId } from '../../src/core/ids.ts';
 import { entriesTokens } from '../../src/core/tokens.ts';
 import type { TranscriptEntry } from '../../src/core/transcript.ts';
@@ -44,7 +44,7 @@ describe('fitting a thread', () => {
     const { entries: kept, omitted } = fitEntries(entries, CURRENT, 500);
     expect(kept).toEqual([...exchange(3, 400), question]);
     expect(omitted).toBe(4);
-    expect(omissionMarker(omitted, 'to fit')).toContain('4 earlier messages omitted');
+    expect(omissionMarker(omitted, 'to fit', BOTH_OFFERED)).toContain('4 earlier messages omitted');
   });
 
   it('shrinks the oldest tool results of a turn that is too long by itself', () => {

@@ -140,7 +140,7 @@ describe('budgets', () => {
   });
 
   it('leave room for the question whatever answer length is configured', () => {
-    expect(callBudget(128_000, 4096)).toMatchObject({ outputTokens: 4096, inputTokens: 98_304 });
-    expect(callBudget(4096, 100_000)).toMatchObject({ outputTokens: 1024, inputTokens: 2252 });
+    expect(callBudget(128_000, 4096)).toMatchObject({ outputTokens: 4096, inputTokens: 104_704 });
+    expect(callBudget(4096, 100_000)).toMatchObject({ outputTokens: 819, inputTokens: 2662 });
   });
 });
