@@ -46,6 +46,7 @@ async function reply({ message }: InboundEntry) {
     textAt: 0,
     sentParts: [],
     repeatsUnknown: false,
+    requestBegins: async () => undefined,
     partSent: async () => undefined,
   });
 }

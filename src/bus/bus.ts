@@ -171,8 +171,9 @@ export interface MessageBus extends AsyncDisposable {
   orphanDrafts(account: AccountName): Promise<readonly LiveDraft[]>;
   forgetDraft(turnId: TurnId): Promise<void>;
   /**
-   * Withdraws what waits in the session and aborts its running turn. A turn that throws after that
-   * is withdrawn too; one that returns a result is finished with it.
+   * Withdraws what waits in the session, aborts its running turn, and sends nothing further of its
+   * turns' answers. A turn that throws after that is withdrawn too; one that returns a result is
+   * finished with it.
    */
   cancel(session: SessionKey, reason: string): Promise<CancelResult>;
   /** Runs `run` while this process leads the resource: one poller per account. */

@@ -25,6 +25,12 @@ export type SendContext = {
   readonly repeatsUnknown: boolean;
   /** The platform message that shows this turn's live draft and should become the final text. */
   readonly draft?: NativeId;
+  /**
+   * Durably records that a request is about to be written that may not be repeated unseen. To be called
+   * right before each where the channel `announcesRequests`; until then the try is surely not in doubt.
+   * @throws DeliveryError not_sent where the message may not be sent any more
+   */
+  requestBegins(): Promise<void>;
   /** Durably records that the next part stands in the chat; the last one along with the send's end. */
   partSent(id: NativeId, isLast?: boolean): Promise<void>;
 };
@@ -44,6 +50,8 @@ export interface Courier {
   readonly lifetimeMs: number;
   /** While it is not ready messages wait without a try. Absent: a try always makes sense. */
   readonly readiness?: Readiness;
+  /** It calls `requestBegins`; otherwise a try may have arrived as soon as it is claimed. */
+  readonly announcesRequests?: true;
   /** @throws DeliveryError */
   send(message: OutboundMessage, context: SendContext): Promise<Receipt>;
   /** Whether the platform has this message; undefined where it cannot tell yet. */

@@ -41,7 +41,8 @@ export class DeliveryPump {
       mayClaim: () => courier.readiness?.isReady !== false,
       stopGraceMs: STOP_GRACE_MS,
       failureGraceMs: STOP_GRACE_MS,
-      claim: (places) => deps.store.claimDeliveries(courier.account, places),
+      claim: (places) =>
+        deps.store.claimDeliveries(courier.account, places, courier.announcesRequests),
       perform: (delivery, place) => this.#perform(delivery, place),
       interrupt: () => this.#interrupt(),
     });
@@ -105,6 +106,7 @@ export class DeliveryPump {
     const { kind, reason } = settlement;
     const fields = { channel: this.#courier.account, id, attempt, reason };
     if (kind === 'retry') this.#deps.log.info('send failed, will be tried again', fields);
+    else if (kind === 'stopped') this.#deps.log.info('message not sent any further', fields);
     else this.#deps.log.warn('message not delivered', { ...fields, state: kind });
   }
 }

@@ -27,6 +27,7 @@ const STATUSES: Readonly<Record<Settlement['kind'], DeliveryRecord['status']>> =
   retry: 'not_sent',
   dead: 'not_sent',
   unknown: 'unknown',
+  stopped: 'not_sent',
 };
 
 export type Begun = { readonly at: number; readonly started: number };

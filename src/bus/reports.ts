@@ -18,7 +18,12 @@ export type TakenBack = {
   readonly isUnderWay: boolean;
 };
 
-export type CancelResult = { readonly withdrawn: number; readonly running: boolean };
+export type CancelResult = {
+  readonly withdrawn: number;
+  readonly running: boolean;
+  /** Answers that had not gone out, or not whole, and are not sent any further. */
+  readonly unsent: number;
+};
 
 export type DeadLetter = {
   readonly id: MessageId;

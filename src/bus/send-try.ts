@@ -2,6 +2,7 @@
 // and says what becomes of the message. The rules are in core/delivery.
 
 import {
+  type DeliveryHistory,
   type FailedTry,
   isExpired,
   type Settlement,
@@ -9,11 +10,13 @@ import {
   settleFailure,
   settleReconciled,
 } from '../core/delivery.ts';
-import { after, BACKOFF, DeliveryError } from '../core/errors.ts';
+import { after, BACKOFF, DeliveryError, NEVER } from '../core/errors.ts';
 import type { NativeId } from '../core/ids.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { BusStore, ClaimedDelivery } from '../store/store.ts';
 import type { Courier, SendContext } from './bus.ts';
+
+const STOPPED = 'the rest is not to be sent any more';
 
 export type SendTryDeps = {
   readonly courier: Courier;
@@ -52,7 +55,15 @@ async function askPlatform(
 
 async function send(delivery: ClaimedDelivery, deps: SendTryDeps): Promise<Settlement> {
   const { courier, clock, signal, store } = deps;
+  const isAnnouncing = courier.announcesRequests === true;
   let last: NativeId | undefined;
+  let history: DeliveryHistory = delivery;
+  let isRequesting = !isAnnouncing;
+  let isStopped = false;
+  const goesOn = (isWanted: boolean) => {
+    isStopped = !isWanted;
+    if (isStopped) throw new DeliveryError(STOPPED, { certainty: 'not_sent', remedy: NEVER });
+  };
   const context: SendContext = {
     signal,
     attempt: delivery.attempt,
@@ -60,9 +71,16 @@ async function send(delivery: ClaimedDelivery, deps: SendTryDeps): Promise<Settl
     sentParts: delivery.sentParts,
     repeatsUnknown: delivery.inDoubt,
     ...(delivery.draft === undefined ? {} : { draft: delivery.draft }),
+    async requestBegins() {
+      goesOn(await store.requestBegins(delivery));
+      isRequesting = true;
+    },
     async partSent(id, isLast = false) {
+      // What was in doubt was about this part.
+      history = { ...history, inDoubt: false, wasRepeated: false };
+      isRequesting = !isAnnouncing;
       if (isLast) last = id;
-      else await store.partSent(delivery, id);
+      else goesOn(await store.partSent(delivery, id));
     },
   };
   try {
@@ -70,7 +88,10 @@ async function send(delivery: ClaimedDelivery, deps: SendTryDeps): Promise<Settl
     return { kind: 'sent', nativeIds };
   } catch (error) {
     if (last !== undefined) await store.partSent(delivery, last);
-    return settleFailure(failedTryOf(error, courier), delivery, courier, clock.now());
+    if (isStopped) return { kind: 'stopped', reason: STOPPED };
+    const failed = failedTryOf(error, courier);
+    const certain = isRequesting ? failed : ({ ...failed, certainty: 'not_sent' } as const);
+    return settleFailure(certain, history, courier, clock.now());
   }
 }
 
@@ -91,6 +112,7 @@ export function settleInterrupted(
   now: number,
 ): Settlement {
   const reason = 'the process ended while it was being sent';
-  const failed: FailedTry = { certainty: 'unknown', remedy: after(0), reason };
+  const certainty = delivery.isRequesting ? 'unknown' : 'not_sent';
+  const failed: FailedTry = { certainty, remedy: after(0), reason };
   return settleFailure(failed, delivery, courier, now);
 }

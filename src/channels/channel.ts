@@ -226,6 +226,8 @@ export interface Channel {
   readonly readiness?: Readiness;
   /** How long an answer is worth delivering, milliseconds. */
   readonly lifetimeMs: number;
+  /** It calls `SendContext.requestBegins` before each request that may not be repeated unseen. */
+  readonly announcesRequests?: true;
   /** A late text (`SendContext.isLate`) shows by a reply what it answers. */
   readonly quotesWhenLate?: true;
   /** Rapid messages are one question here; false where each line stands alone (terminal). */

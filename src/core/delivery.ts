@@ -54,7 +54,9 @@ export type Settlement =
       readonly wasRepeated: boolean;
       readonly isUncounted?: true;
     }
-  | { readonly kind: 'dead' | 'unknown'; readonly reason: string };
+  | { readonly kind: 'dead' | 'unknown'; readonly reason: string }
+  /** A person stopped it: what was not sent of it is not sent any more. */
+  | { readonly kind: 'stopped'; readonly reason: string };
 
 /** The wait before the try after `failures` failed ones: 0.5 s doubling up to 60 s. */
 export function retryDelayMs(failures: number): number {

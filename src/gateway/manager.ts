@@ -206,6 +206,7 @@ function courierFor(channel: Channel, live: LiveReplies, timeZone: () => string)
     onUnknown: channel.onUnknown,
     lifetimeMs: channel.lifetimeMs,
     ...(channel.readiness === undefined ? {} : { readiness: channel.readiness }),
+    ...(channel.announcesRequests === true ? { announcesRequests: true } : {}),
     async send(queued, context) {
       const message = shown(queued);
       const { finalizes } = message;

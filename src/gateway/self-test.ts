@@ -153,6 +153,7 @@ async function* throughOwnerChat(
       textAt: clock.now(),
       repeatsUnknown: false,
       sentParts: [],
+      requestBegins: () => Promise.resolve(),
       partSent: () => Promise.resolve(),
       signal,
     },

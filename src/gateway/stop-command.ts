@@ -23,6 +23,7 @@ type Named = { readonly id: string; readonly name: string };
 type Stopped = {
   readonly isAnswer: boolean;
   readonly withdrawn: number;
+  readonly unsent: number;
   readonly helpers: number;
   readonly workflows: number;
   readonly jobs: number;
@@ -55,10 +56,10 @@ export async function stopByButton(
 
 async function stop({ session, chat, isAll }: Stop, deps: StopDeps): Promise<Stopped> {
   const { bus, helpers, workflows } = deps;
-  const { running, withdrawn } = await bus.cancel(session, 'stopped by /stop');
+  const { running, withdrawn, unsent } = await bus.cancel(session, 'stopped by /stop');
   const helped = await helpers.stopAll(session);
   const jobs = await deps.jobs().desk.atWork(chat);
-  const stopped = { isAnswer: running, withdrawn, helpers: helped };
+  const stopped = { isAnswer: running, withdrawn, unsent, helpers: helped };
   if (isAll) {
     const ended = await workflows.stopAll(session);
     for (const { id } of jobs) await stopJob(id, deps);
@@ -90,6 +91,7 @@ function stoppedWords(stopped: Stopped): string {
   const { isAnswer, left } = stopped;
   const parts = [
     counted(stopped.withdrawn, 'waiting message', 'dropped'),
+    counted(stopped.unsent, 'answer', 'not sent any further'),
     counted(stopped.helpers, 'helper', 'ended with it'),
     counted(stopped.workflows, 'workflow', 'ended'),
     counted(stopped.jobs, 'run of a job', 'ended', 'runs of jobs'),

@@ -81,6 +81,7 @@ type DeliveryTopic = Pick<
   | 'queue'
   | 'recoverDeliveries'
   | 'claimDeliveries'
+  | 'requestBegins'
   | 'partSent'
   | 'markRepeat'
   | 'settle'
@@ -97,8 +98,12 @@ function deliveryTopic(commits: GroupCommit, clock: Clock, owner: string): Deliv
   return {
     queue: (message) => commits.write(() => outbound.queue(message, clock.now())),
     recoverDeliveries: (account) => commits.write(() => outbound.recoverDeliveries(account, owner)),
-    claimDeliveries: (account, places) =>
-      commits.write(() => outbound.claimDeliveries(account, owner, places(), clock.now()), 'last'),
+    claimDeliveries: (account, places, announces) =>
+      commits.write(
+        () => outbound.claimDeliveries(account, owner, places(), clock.now(), announces),
+        'last',
+      ),
+    requestBegins: (hold) => commits.write(() => outbound.requestBegins(hold, owner)),
     partSent: (hold, part) => commits.write(() => outbound.partSent(hold, part, owner)),
     markRepeat: (hold) => commits.write(() => outbound.markRepeat(hold, owner)),
     settle: (hold, settlement) =>

@@ -14,6 +14,7 @@ import type { AccountId, ChannelName, SessionKey, TurnId } from '../core/ids.ts'
 import { type InboundMessage, sessionOf } from '../core/message.ts';
 import { applyChange } from './changes.ts';
 import { all, change, first, type Operation } from './operation.ts';
+import { stopAnswers } from './outbound.ts';
 
 export function* accept(
   batch: readonly InboundEntry[],
@@ -121,7 +122,10 @@ export function* readCursor(
   return row?.value;
 }
 
-/** Withdraws what waits; a running turn is marked, so that it is not run again after a crash. */
+/**
+ * Withdraws what waits; a running turn is marked, so that it is not run again after a crash. Nothing
+ * further is sent of the answers.
+ */
 export function* cancel(session: SessionKey, reason: string, now: number): Operation<CancelResult> {
   const withdrawn = yield* change(
     `UPDATE inbound SET state = 'cancelled', reason = ?2, settled_at = ?3
@@ -136,7 +140,8 @@ export function* cancel(session: SessionKey, reason: string, now: number): Opera
   if (marked === 0) {
     yield* change('UPDATE session_lane SET ready_at = NULL WHERE session = ?', session);
   }
-  return { withdrawn, running: marked > 0 };
+  const unsent = yield* stopAnswers(session, reason, now);
+  return { withdrawn, running: marked > 0, unsent };
 }
 
 type MessageRow = { seq: number; body: string };

@@ -3,8 +3,9 @@
 
 import { type AccountName, accountName } from '../core/account.ts';
 import type { DeliveryHistory, Settlement } from '../core/delivery.ts';
-import type { MessageId, NativeId } from '../core/ids.ts';
+import type { MessageId, NativeId, SessionKey } from '../core/ids.ts';
 import { type OutboundMessage, sessionKeyOf } from '../core/message.ts';
+import { sessionOfTurn, turnOfAnswer } from '../core/turn-id.ts';
 import { all, change, first, type Operation, type SqlValue } from './operation.ts';
 import type { ClaimedDelivery, Claims, DeliveryHold } from './store.ts';
 
@@ -33,9 +34,11 @@ type OutboundRow = {
   parts: string;
   native_id: string | null;
   begun_at: number | null;
+  requesting: number | null;
 };
 
-const CLAIM_COLUMNS = `outbound.id, body, attempts, queued_at, in_doubt, was_repeated, parts, native_id, begun_at
+const CLAIM_COLUMNS = `outbound.id, body, attempts, queued_at, in_doubt, was_repeated, parts, native_id,
+  begun_at, requesting
   FROM outbound LEFT JOIN draft ON draft.turn = outbound.finalizes`;
 
 export function* claimDeliveries(
@@ -43,6 +46,7 @@ export function* claimDeliveries(
   owner: string,
   places: number,
   now: number,
+  announcesRequests = false,
 ): Operation<Claims<ClaimedDelivery>> {
   const due = yield* all<OutboundRow>(
     `SELECT ${CLAIM_COLUMNS} WHERE outbound.channel = ? AND ready_at <= ?
@@ -52,8 +56,8 @@ export function* claimDeliveries(
   for (const { id } of due) {
     yield* change(
       `UPDATE outbound SET state = 'sending', attempts = attempts + 1, owner = ?, claimed_at = ?,
-         ready_at = NULL WHERE id = ?`,
-      ...[owner, now, id],
+         ready_at = NULL, requesting = ? WHERE id = ?`,
+      ...[owner, now, announcesRequests ? 0 : null, id],
     );
   }
   const next = yield* first<{ at: number }>(
@@ -94,6 +98,7 @@ function claimedDelivery(row: OutboundRow, now: number): ClaimedDelivery {
     id: message.id,
     message,
     textAt: row.begun_at ?? now,
+    isRequesting: row.requesting !== 0,
     sentParts: JSON.parse(row.parts),
     draft: row.native_id === null ? undefined : (row.native_id as NativeId),
   };
@@ -102,17 +107,29 @@ function claimedDelivery(row: OutboundRow, now: number): ClaimedDelivery {
 const HELD = `id = ? AND attempts = ? AND owner = ? AND state = 'sending'`;
 const heldBy = (hold: DeliveryHold, owner: string): SqlValue[] => [hold.id, hold.attempt, owner];
 
-export function* partSent(hold: DeliveryHold, part: NativeId, owner: string): Operation<void> {
-  const row = yield* first<{ parts: string }>(
-    `SELECT parts FROM outbound WHERE ${HELD}`,
+/** False where it may not be sent (any more): it was stopped, or is held by another process. */
+export function* requestBegins(hold: DeliveryHold, owner: string): Operation<boolean> {
+  const changes = yield* change(
+    `UPDATE outbound SET requesting = 1 WHERE ${HELD} AND stopped IS NULL`,
     ...heldBy(hold, owner),
   );
-  if (row === undefined) return;
+  return changes > 0;
+}
+
+/** What was in doubt was about this part; the next one has not been tried yet. */
+export function* partSent(hold: DeliveryHold, part: NativeId, owner: string): Operation<boolean> {
+  const row = yield* first<{ parts: string; stopped: string | null }>(
+    `SELECT parts, stopped FROM outbound WHERE ${HELD}`,
+    ...heldBy(hold, owner),
+  );
+  if (row === undefined) return false;
   const parts: readonly NativeId[] = JSON.parse(row.parts);
   yield* change(
-    'UPDATE outbound SET parts = ?, begun_at = coalesce(begun_at, claimed_at) WHERE id = ?',
+    `UPDATE outbound SET parts = ?, begun_at = coalesce(begun_at, claimed_at), in_doubt = 0,
+       was_repeated = 0, requesting = requesting * 0 WHERE id = ?`,
     ...[JSON.stringify([...parts, part]), hold.id],
   );
+  return row.stopped === null;
 }
 
 export function* markRepeat(hold: DeliveryHold, owner: string): Operation<void> {
@@ -125,12 +142,13 @@ export function* settle(
   owner: string,
   now: number,
 ): Operation<'settled' | 'lost'> {
-  const row = yield* first<{ lane: string; finalizes: string | null }>(
-    `SELECT lane, finalizes FROM outbound WHERE ${HELD}`,
+  const row = yield* first<{ lane: string; finalizes: string | null; stopped: string | null }>(
+    `SELECT lane, finalizes, stopped FROM outbound WHERE ${HELD}`,
     ...heldBy(hold, owner),
   );
   if (row === undefined) return 'lost';
-  if (settlement.kind === 'retry') {
+  const isStopped = settlement.kind === 'stopped' || row.stopped !== null;
+  if (settlement.kind === 'retry' && !isStopped) {
     yield* change(
       `UPDATE outbound SET state = 'queued', ready_at = ?, reason = ?, in_doubt = ?,
          was_repeated = ?, attempts = attempts - ?, owner = NULL WHERE id = ?`,
@@ -145,6 +163,8 @@ export function* settle(
       ...[JSON.stringify(settlement.nativeIds), now, hold.id],
     );
     if (row.finalizes !== null) yield* change('DELETE FROM draft WHERE turn = ?', row.finalizes);
+  } else if (settlement.kind === 'retry' || settlement.kind === 'stopped') {
+    yield* close(hold.id, row.stopped ?? settlement.reason, now);
   } else {
     yield* change(
       'UPDATE outbound SET state = ?, reason = ?, settled_at = ?, owner = NULL WHERE id = ?',
@@ -153,6 +173,39 @@ export function* settle(
   }
   yield* promote(row.lane, now);
   return 'settled';
+}
+
+/** Nothing further of it is sent; what stands in the chat counts as sent, as `takeBack` has it. */
+function* close(id: MessageId, reason: string, now: number): Operation<void> {
+  yield* change(
+    `UPDATE outbound SET state = CASE parts WHEN '[]' THEN 'dropped' ELSE 'sent' END, reason = ?,
+       settled_at = ?, ready_at = NULL, owner = NULL WHERE id = ?`,
+    ...[reason, now, id],
+  );
+  yield* change(
+    `DELETE FROM draft WHERE turn = (SELECT finalizes FROM outbound WHERE id = ? AND state = 'sent')`,
+    id,
+  );
+}
+
+/** Of the answers of a session's turns nothing further is sent; returns how many had not gone out whole. */
+export function* stopAnswers(session: SessionKey, reason: string, now: number): Operation<number> {
+  // '$' is the character behind '#'.
+  const open = yield* all<{ id: MessageId; lane: string; state: string }>(
+    `SELECT id, lane, state FROM outbound
+     WHERE state IN ('queued', 'sending') AND id >= ? AND id < ?`,
+    ...[`${session}#`, `${session}$`],
+  );
+  const answers = open.filter(({ id }) => {
+    const turn = turnOfAnswer(id);
+    return turn !== undefined && sessionOfTurn(turn) === session;
+  });
+  for (const { id, state } of answers) {
+    if (state === 'queued') yield* close(id, reason, now);
+    else yield* change('UPDATE outbound SET stopped = ? WHERE id = ?', reason, id);
+  }
+  for (const lane of new Set(answers.map((answer) => answer.lane))) yield* promote(lane, now);
+  return answers.length;
 }
 
 /**

@@ -7,7 +7,8 @@
  * outbound: per lane only the oldest open row has a `ready_at`; it is set for the next one when
  * that row settles, so finding what is due never looks at what waits behind it. A `sent` row with
  * `bounced_at` came back undeliverable after the platform had taken it. `begun_at` is when the try began
- * of which the first part arrived.
+ * of which the first part arrived. `requesting` is 0 while a claimed row surely has no request under way,
+ * and NULL where its channel does not tell. `stopped` is the reason why no further part is to be sent.
  */
 export const MIGRATIONS: readonly string[] = [
   `
@@ -96,5 +97,9 @@ export const MIGRATIONS: readonly string[] = [
   `,
   `
   ALTER TABLE inbound ADD COLUMN failures INTEGER NOT NULL DEFAULT 0;
+  `,
+  `
+  ALTER TABLE outbound ADD COLUMN requesting INTEGER;
+  ALTER TABLE outbound ADD COLUMN stopped TEXT;
   `,
 ];

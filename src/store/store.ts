@@ -104,6 +104,8 @@ export type ClaimedDelivery = DeliveryHold &
     readonly message: OutboundMessage;
     /** When the try began whose text counts, epoch milliseconds: the same once a part has arrived. */
     readonly textAt: number;
+    /** A request may have been under way when its process ended. */
+    readonly isRequesting: boolean;
     readonly sentParts: readonly NativeId[];
     readonly draft: NativeId | undefined;
   };
@@ -135,8 +137,15 @@ export interface BusStore {
   queue(message: OutboundMessage): Promise<'queued' | 'duplicate'>;
   /** Takes over what a process that is gone was sending. */
   recoverDeliveries(account: AccountName): Promise<readonly ClaimedDelivery[]>;
-  claimDeliveries(account: AccountName, places: () => number): Promise<Claims<ClaimedDelivery>>;
-  partSent(hold: DeliveryHold, part: NativeId): Promise<void>;
+  claimDeliveries(
+    account: AccountName,
+    places: () => number,
+    announcesRequests?: boolean,
+  ): Promise<Claims<ClaimedDelivery>>;
+  /** See `SendContext`; false where the message may not be sent any more. */
+  requestBegins(hold: DeliveryHold): Promise<boolean>;
+  /** False where nothing further of it may be sent. */
+  partSent(hold: DeliveryHold, part: NativeId): Promise<boolean>;
   /** Remembers, before it happens, that a message in doubt is sent again. */
   markRepeat(hold: DeliveryHold): Promise<void>;
   settle(hold: DeliveryHold, settlement: Settlement): Promise<'settled' | 'lost'>;

@@ -50,7 +50,7 @@ function makeRig() {
       for (const { message } of batch) queued.set(message.id, message);
       return batch.map(() => 'accepted');
     },
-    cancel: async () => ({ running: true, withdrawn: 0 }),
+    cancel: async () => ({ running: true, withdrawn: 0, unsent: 0 }),
     async trace(asked) {
       const id = String(asked);
       const message = queued.get(id);

@@ -61,7 +61,7 @@ async function makeRuns(maxRunning = 2) {
         accepted.push(...all.map(({ message }) => message));
         return all.map(() => 'accepted' as const);
       },
-      cancel: async () => ({ running: false, withdrawn: 0 }),
+      cancel: async () => ({ running: false, withdrawn: 0, unsent: 0 }),
       send: async () => 'queued' as const,
     },
     settings: () => ({ enabled: true, maxRunning, steps: 9, minutes: 9, tokens: 9000 }),

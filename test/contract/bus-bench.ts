@@ -107,7 +107,9 @@ export type Sent = { readonly message: OutboundMessage; readonly context: SendCo
 
 /** A courier that notes each try and answers as told; sends well where nothing was told. */
 export function scriptedCourier(
-  policy: Partial<Pick<Courier, 'onUnknown' | 'lifetimeMs' | 'reconcile' | 'readiness'>> = {},
+  policy: Partial<
+    Pick<Courier, 'onUnknown' | 'lifetimeMs' | 'reconcile' | 'announcesRequests' | 'readiness'>
+  > = {},
   answerTry: (sent: Sent, nth: number) => Promise<Receipt> | Receipt | undefined = () => undefined,
 ): Courier & { readonly sent: Sent[]; readonly texts: () => string[] } {
   const sent: Sent[] = [];

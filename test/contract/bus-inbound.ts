@@ -310,7 +310,10 @@ export function inboundContract(name: string, makeBench: MakeBusBench): void {
       await bus.accept([queued('a', '1')]);
       await eventually(bench.clock, () => turns === 1);
       await bus.accept([queued('a', '2'), queued('a', '3')]);
-      expect(await bus.cancel(session('a'), 'stopped')).toEqual({ withdrawn: 2, running: true });
+      expect(await bus.cancel(session('a'), 'stopped')).toMatchObject({
+        withdrawn: 2,
+        running: true,
+      });
       await eventually(bench.clock, () => reasons.length === 1);
       await bench.clock.advance(120_000);
       expect(reasons[0]).toBeInstanceOf(TurnCancelled);
@@ -319,7 +322,10 @@ export function inboundContract(name: string, makeBench: MakeBusBench): void {
       expect((await bus.trace(message('a', '3').id))?.steps.at(-1)?.detail).toBe('stopped');
       await bus.accept([queued('a', '4')]);
       await eventually(bench.clock, () => turns === 2);
-      expect(await bus.cancel(session('a'), 'again')).toEqual({ withdrawn: 0, running: false });
+      expect(await bus.cancel(session('a'), 'again')).toMatchObject({
+        withdrawn: 0,
+        running: false,
+      });
       await work.stop();
     });
 
@@ -354,7 +360,10 @@ export function inboundContract(name: string, makeBench: MakeBusBench): void {
       await bus.accept([queued('a', '1')]);
       await eventually(bench.clock, () => tries === 1);
       await bench.clock.advance(0);
-      expect(await bus.cancel(session('a'), 'enough')).toEqual({ withdrawn: 1, running: false });
+      expect(await bus.cancel(session('a'), 'enough')).toMatchObject({
+        withdrawn: 1,
+        running: false,
+      });
       await bench.clock.advance(120_000);
       expect(tries).toBe(1);
       await work.stop();

@@ -249,6 +249,7 @@ export function sending(
     textAt: 0,
     sentParts: [],
     repeatsUnknown: false,
+    requestBegins: async () => undefined,
     partSent: async (id) => void parts.push(id),
     ...rest,
     parts,

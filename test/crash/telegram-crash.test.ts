@@ -2,8 +2,11 @@
 // is answered twice, except where Telegram's answer to a first plain send was lost; that one is
 // marked.
 
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type BotApi, startBotApi } from '../support/bot-api.ts';
+import type { Call } from '../support/bot-api-faults.ts';
 import { type GatewayProcess, makeTestHome, type TestHome } from '../support/gateway-process.ts';
 import { callTools, echo, type LlmServer, startLlmServer } from '../support/llm-server.ts';
 
@@ -200,3 +203,123 @@ describe('kill -9 while Telegram messages are in flight', () => {
     expect(unmarkedDoubles([...turns, 7])).toEqual([]);
   });
 });
+
+describe('kill -9 while a long answer goes out in parts', () => {
+  const [CHAT = 0] = CHATS;
+  /** Each fills a message of its own; together more than a draft shows. */
+  const PARTS = Array.from({ length: 7 }, (_, n) =>
+    `part-${n} ${'lorem ipsum '.repeat(300)}`.trim(),
+  );
+
+  beforeEach(() => {
+    model.respond(({ lastUserText }) => ({
+      chunks: [lastUserText.includes('long') ? PARTS.join('\n\n') : 'short'],
+    }));
+  });
+
+  const shown = () =>
+    telegram
+      .chat(CHAT)
+      .messages.filter(({ from, text }) => from === 'bot' && text.includes('part-'))
+      .map(({ text }) => text);
+
+  /** What the gateway has recorded: so many parts stand in the chat and no request is under way. */
+  function isAtRestBehind(parts: number): boolean {
+    using database = opened();
+    const row = database
+      .prepare("SELECT parts, requesting FROM outbound WHERE body LIKE '%part-0%'")
+      .get();
+    const recorded: unknown = JSON.parse(String(row?.['parts'] ?? '[]'));
+    return Array.isArray(recorded) && recorded.length === parts && row?.['requesting'] === 0;
+  }
+
+  function opened(): DatabaseSync & Disposable {
+    const database = new DatabaseSync(join(home.path, 'state.db'), { readOnly: true });
+    return Object.assign(database, { [Symbol.dispose]: () => database.close() });
+  }
+
+  async function restart() {
+    await gateway.kill();
+    gateway = await home.start();
+  }
+
+  async function restartBehind(parts: number) {
+    await expect.poll(() => isAtRestBehind(parts), { timeout: 30_000, interval: 20 }).toBe(true);
+    await restart();
+  }
+
+  async function wholeAnswer() {
+    const isLast = (text: string) => text.includes('part-6');
+    await telegram.waitFor(() => shown().some(isLast), ANSWER_TIMEOUT_MS);
+    telegram.say(CHAT, 'another');
+    await telegram.waitFor(
+      () =>
+        telegram.chat(CHAT).messages.some(({ from, text }) => from === 'bot' && text === 'short'),
+      ANSWER_TIMEOUT_MS,
+    );
+    using database = opened();
+    const dead = database.prepare("SELECT id FROM outbound WHERE state IN ('dead', 'unknown')");
+    expect(dead.all()).toEqual([]);
+  }
+
+  it('goes on with the next part however often it dies in the pause between two', async () => {
+    telegram.say(CHAT, 'a long one');
+    for (const parts of [2, 4, 6]) await restartBehind(parts);
+    await wholeAnswer();
+    expect(shown()).toEqual(PARTS);
+  });
+
+  it.each(['before', 'after'] as const)(
+    'marks the part whose request had no answer (%s it was taken) and no other',
+    async (stage) => {
+      const hanging = { fault: { kind: 'hang', stage } as const, method: 'sendMessage' };
+      const isPart = (n: number) => ({ when: (call: Call) => textOf(call).includes(`part-${n}`) });
+      telegram.fail({ ...hanging, ...isPart(2) });
+      telegram.fail({ ...hanging, ...isPart(4) });
+      telegram.say(CHAT, 'a long one');
+      for (const part of [2, 4]) {
+        const call = await telegram.waitFor(
+          () => telegram.calls.find((one) => textOf(one).includes(`part-${part}`)),
+          ANSWER_TIMEOUT_MS,
+        );
+        if (stage === 'after') {
+          await telegram.waitFor(() => shown().some((text) => text.startsWith(`part-${part}`)));
+        }
+        expect(call.method).toBe('sendMessage');
+        await restart();
+      }
+      await restartBehind(6);
+      await wholeAnswer();
+      const marked = shown().filter((text) => text.includes(REPEAT_MARK));
+      expect(marked.map((text) => /part-\d/.exec(text)?.[0])).toEqual(['part-2', 'part-4']);
+      const first = shown().filter((text) => !text.includes(REPEAT_MARK));
+      expect(first).toEqual(stage === 'after' ? PARTS : PARTS.filter((_, n) => n !== 2 && n !== 4));
+    },
+  );
+
+  it('edits the draft into the first part as often as it must', async () => {
+    const half = Promise.withResolvers<void>();
+    const rest = ` end of part 0\n\n${PARTS.slice(1).join('\n\n')}`;
+    model.respond(({ lastUserText }) => ({
+      chunks: lastUserText.includes('long') ? [PARTS[0] ?? '', half.promise, rest] : ['short'],
+    }));
+    telegram.say(CHAT, 'a long one');
+    await telegram.waitFor(() => shown().length > 0, ANSWER_TIMEOUT_MS);
+    const fault = { kind: 'hang', stage: 'before' } as const;
+    telegram.fail({ method: 'editMessageText', fault, times: 3, when: isFinalEdit });
+    half.resolve();
+    for (const edits of [1, 2, 3]) {
+      await telegram.waitFor(
+        () => telegram.calls.filter(isFinalEdit).length >= edits,
+        ANSWER_TIMEOUT_MS,
+      );
+      await restart();
+    }
+    await wholeAnswer();
+    expect(shown()).toEqual([`${PARTS[0]} end of part 0`, ...PARTS.slice(1)]);
+  });
+});
+
+const textOf = ({ payload }: Call): string => String(payload['text'] ?? '');
+const isFinalEdit = (call: Call): boolean =>
+  call.method === 'editMessageText' && textOf(call).trim().endsWith('end of part 0');

@@ -70,6 +70,7 @@ export function createLarkChannel(config: LarkConfig, { clock, random }: LarkDep
     account: DEFAULT_ACCOUNT,
     limits: { textUnits: TEXT_UNITS },
     onUnknown: 'idempotent',
+    announcesRequests: true,
     lifetimeMs: LIFETIME_MS,
     coalesces: true,
     choices: 'buttons',

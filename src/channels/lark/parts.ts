@@ -48,6 +48,7 @@ export async function sendParts(
   for (const [index, post] of postsOf(message).entries()) {
     if (index < context.sentParts.length) continue;
     if (index - context.sentParts.length >= PARTS_AT_ONCE) await pause(context.signal, deps.clock);
+    await context.requestBegins();
     const id = await deps.doubts.during(message.id, index, context, (isRepeat) =>
       sendPost(post, { message, index, context, target, isRepeat }, deps),
     );

@@ -86,11 +86,16 @@ export async function sendParts(
     const id =
       (index === 0 && context.draft !== undefined
         ? await rewrite(post, context.draft, deps)
-        : undefined) ?? (await sendNew(post, deps));
+        : undefined) ?? (await sendAnnounced(post, context, deps));
     await context.partSent(id, index === parts.length - 1);
     sent.push(id);
   }
   return { nativeIds: sent };
+}
+
+async function sendAnnounced(post: Post, context: SendContext, deps: PartsDeps): Promise<NativeId> {
+  await context.requestBegins();
+  return sendNew(post, deps);
 }
 
 async function pause(signal: AbortSignal, clock: Clock): Promise<void> {

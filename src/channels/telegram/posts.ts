@@ -83,6 +83,7 @@ async function sendPost(
   }
   const thread = telegramThreadId(message.chat);
   const place = { chat: deps.moves.address(message.chat), thread, replyTo };
+  await context.requestBegins();
   const ids = await sendFiles(post.files, place, context, deps);
   for (const id of ids) await context.partSent(id);
   return ids;

@@ -65,6 +65,7 @@ export function createTelegramChannel(config: TelegramConfig, deps: TelegramDeps
     account: bot.account,
     limits: { textUnits: MESSAGE_UNITS },
     onUnknown: 'resend',
+    announcesRequests: true,
     lifetimeMs: LIFETIME_MS,
     coalesces: true,
     quotesWhenLate: true,

@@ -52,6 +52,7 @@ export const sendContext = (signal = new AbortController().signal): SendContext 
   textAt: 0,
   sentParts: [],
   repeatsUnknown: false,
+  requestBegins: async () => undefined,
   partSent: async () => undefined,
 });
 

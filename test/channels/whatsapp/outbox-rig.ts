@@ -202,6 +202,7 @@ export function contextOf(rest: Partial<SendContext> = {}): SendContext {
     textAt: 0,
     sentParts: [],
     repeatsUnknown: false,
+    requestBegins: async () => undefined,
     partSent: async () => undefined,
     ...rest,
   };
