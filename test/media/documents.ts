@@ -45,11 +45,16 @@ export function docx(
     (row) => `<w:tr>${row.map((cell) => `<w:tc>${paragraph(cell)}</w:tc>`).join('')}</w:tr>`,
   );
   const tables = rows.length === 0 ? '' : `<w:tbl>${rows.join('')}</w:tbl>`;
+  return docxOf(`${paragraphs.map(paragraph).join('')}${tables}`, more);
+}
+
+/** @param body in WordprocessingML */
+export function docxOf(body: string, more: Parts = {}): Uint8Array {
   const main = 'application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml';
   return zip({
     '[Content_Types].xml': contentTypes({ 'word/document.xml': main }),
     '_rels/.rels': relationships([['rId1', `${OFFICE}/officeDocument`, 'word/document.xml']]),
-    'word/document.xml': `${XML}<w:document xmlns:w="${WORD}"><w:body>${paragraphs.map(paragraph).join('')}${tables}</w:body></w:document>`,
+    'word/document.xml': `${XML}<w:document xmlns:w="${WORD}"><w:body>${body}</w:body></w:document>`,
     ...more,
   });
 }

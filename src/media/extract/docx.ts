@@ -2,8 +2,8 @@
 
 import { zipSync } from 'fflate';
 import mammoth from 'mammoth';
+import { htmlText } from '../../core/html/html-text.ts';
 import type { Archive } from './archive.ts';
-import { htmlText } from './html-text.ts';
 import { DAMAGED, DocumentProblem } from './problem.ts';
 import { Sections } from './sections.ts';
 

@@ -1,9 +1,9 @@
 // Electronic books: the chapters in their reading order (EPUB 3.3, sections 4.2 and 5).
 
 import { posix } from 'node:path';
+import { htmlText } from '../../core/html/html-text.ts';
+import { attributeOf, markupTokens } from '../../core/html/markup-tokens.ts';
 import type { Archive } from './archive.ts';
-import { htmlText } from './html-text.ts';
-import { attributeOf, markupTokens } from './markup-tokens.ts';
 import { DAMAGED, DocumentProblem } from './problem.ts';
 import { Sections } from './sections.ts';
 
@@ -21,7 +21,7 @@ export function readEpub(archive: Archive) {
   for (const href of readingOrder(packaging)) {
     if (sections.isFull) break;
     const html = archive.text(partName(packagePath, href));
-    const text = html === undefined ? '' : htmlText(html);
+    const text = html === undefined ? '' : htmlText(html, { isXml: true });
     if (text.trim() !== '') sections.add(`chapter ${sections.count + 1}`, text);
   }
   return sections.reading(NO_TEXT);

@@ -1,7 +1,7 @@
 // OpenDocument texts, sheets and slides: one walk over content.xml (OpenDocument 1.3, part 3).
 
+import { attributeOf, type MarkupToken, markupTokens } from '../../core/html/markup-tokens.ts';
 import type { Archive } from './archive.ts';
-import { attributeOf, type MarkupToken, markupTokens } from './markup-tokens.ts';
 import { DAMAGED, DocumentProblem, LOCKED } from './problem.ts';
 import { Sections } from './sections.ts';
 

@@ -1,8 +1,8 @@
 // PowerPoint slides in the order in which they are shown, each with its notes.
 
 import { posix } from 'node:path';
+import { attributeOf, type MarkupToken, markupTokens } from '../../core/html/markup-tokens.ts';
 import type { Archive } from './archive.ts';
-import { attributeOf, type MarkupToken, markupTokens } from './markup-tokens.ts';
 import { Sections } from './sections.ts';
 
 const NO_TEXT = 'these slides have no text';

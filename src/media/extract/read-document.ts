@@ -1,9 +1,9 @@
 // Finds out from its content what a document is, and reads it. Runs in a thread of its own: whatever
 // goes wrong here becomes a sentence.
 
+import { htmlText } from '../../core/html/html-text.ts';
 import type { DocumentReading } from '../reader.ts';
 import { Archive } from './archive.ts';
-import { htmlText } from './html-text.ts';
 import { decodeText } from './plain-text.ts';
 import { ARCHIVE, DAMAGED, DocumentProblem, LOCKED, UNKNOWN } from './problem.ts';
 import { Sections } from './sections.ts';
@@ -86,6 +86,11 @@ function readText(content: Uint8Array): DocumentReading {
   const text = decodeText(content);
   if (text === undefined) throw new DocumentProblem(UNKNOWN);
   const sections = new Sections();
-  sections.add('', HTML.test(text) || XHTML.test(text) ? htmlText(text) : text);
+  sections.add('', shown(text));
   return sections.reading(EMPTY);
+}
+
+function shown(text: string): string {
+  if (XHTML.test(text)) return htmlText(text, { isXml: true });
+  return HTML.test(text) ? htmlText(text) : text;
 }

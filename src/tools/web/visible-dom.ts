@@ -1,17 +1,26 @@
 // Takes out of a page what a person would not see: hidden parts, comments, texts of pictures, what
 // only programs read. Walks without recursion, as a page may be nested a million deep.
 
-import { hidesText, readDeclarations } from './hidden-style.ts';
+import { hidesText } from '../../core/html/hidden-style.ts';
+import { UNSEEN_ELEMENTS } from '../../core/html/html-text.ts';
 
-/** Not text, or text nobody sees as it stands. */
-const UNSEEN_ELEMENTS = new Set([
-  ...['script', 'style', 'noscript', 'template', 'link', 'meta', 'object', 'embed', 'iframe'],
-  ...['svg', 'canvas', 'audio', 'video', 'picture', 'img', 'map', 'area', 'input', 'select'],
-  ...['textarea', 'button', 'datalist', 'noembed', 'noframes', 'frameset', 'applet', 'portal'],
-]);
+/** Beside those that are never text: what a page works with. */
+const CONTROLS = new Set('link meta embed picture img map area input button'.split(' '));
 /** A page that hides these shows them by a program that we do not run. */
 const NEVER_HIDDEN = new Set(['html', 'body', 'main', 'article']);
-const KEPT_ATTRIBUTES = new Set(['href', 'class', 'id', 'dir', 'lang', 'start', 'colspan']);
+const KEPT_ATTRIBUTES = new Set([
+  'href',
+  'class',
+  'id',
+  'dir',
+  'lang',
+  'start',
+  'value',
+  'reversed',
+  'colspan',
+  'rowspan',
+  'role',
+]);
 /** Rules of a style sheet that are looked at: each costs a walk over the page. */
 const MAX_RULES = 300;
 const ELEMENT = 1;
@@ -55,13 +64,13 @@ function following(node: Node, root: Node): readonly [Node | null, number] {
 function isVisible(element: Element): boolean {
   const name = element.localName;
   if (name === 'head') return false;
-  if (UNSEEN_ELEMENTS.has(name)) return false;
+  if (UNSEEN_ELEMENTS.has(name) || CONTROLS.has(name)) return false;
   if (name === 'dialog' && !element.hasAttribute('open')) return false;
   if (NEVER_HIDDEN.has(name)) return true;
   if (element.hasAttribute('hidden') || element.getAttribute('aria-hidden') === 'true')
     return false;
   const style = element.getAttribute('style');
-  if (style !== null && hidesText(readDeclarations(style))) return false;
+  if (style !== null && hidesText(style)) return false;
   const [width, height] = [element.getAttribute('width'), element.getAttribute('height')];
   return !(isHair(width) && isHair(height)) && !isWhite(element.getAttribute('color'));
 }
@@ -83,7 +92,7 @@ function hiddenByRules(document: Document): readonly Element[] {
       if (selectors.length >= MAX_RULES || !('selectorText' in rule) || !('style' in rule))
         continue;
       const style = (rule as CSSStyleRule).style.cssText;
-      if (hidesText(readDeclarations(style))) selectors.push(String(rule.selectorText));
+      if (hidesText(style)) selectors.push(String(rule.selectorText));
     }
   }
   return selectors.flatMap((selector) => matching(document, selector));

@@ -41,10 +41,10 @@ describe('a page', () => {
     expect(title).toBe('Tea prices rise');
     expect(text).toContain('## Why');
     expect(text).toContain('[the data](https://site.example/data?x=1#top)');
-    expect(text).toContain('-   green');
+    expect(text).toContain('- green\n- black');
     expect(text).toContain('Printed pages');
     expect(text).toContain('```\ntotal = 1 + 2\n```');
-    expect(text).toContain('| Kind | Price |\n| --- | --- |\n| Green |');
+    expect(text).toContain('Kind | Price\nGreen | 4 \\| 5');
     expect(text).not.toMatch(/SECRET|document\.title/);
   });
 
