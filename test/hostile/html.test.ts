@@ -5,6 +5,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { MailReader } from '../../src/channels/email/mail-reader.ts';
 import { htmlText } from '../../src/core/html/html-text.ts';
 import { systemClock } from '../../src/lib/clock.ts';
+import { createReaderMemory } from '../../src/lib/reader-memory.ts';
 import { extract } from '../../src/media/extract/extract.ts';
 import { PageReader } from '../../src/tools/web/page-reader.ts';
 import { bytesOf, docxOf, epub } from '../media/documents.ts';
@@ -12,6 +13,7 @@ import { cpuMs } from '../support/cpu-time.ts';
 
 const signal = new AbortController().signal;
 const clock = systemClock;
+const memory = createReaderMemory();
 const mails = new MailReader({
   clock,
   lookup: async () => {
@@ -31,7 +33,7 @@ async function inMail(body: string): Promise<string> {
 }
 
 async function inDocument(content: Uint8Array): Promise<string> {
-  const reading = await extract(content, { clock, signal });
+  const reading = await extract(content, { clock, signal, memory });
   if (reading.kind === 'unreadable') return `unreadable: ${reading.reason}`;
   return reading.sections.map(({ text }) => text).join('\n');
 }
