@@ -21,7 +21,8 @@ export interface Acks {
   expect(socket: AckSource, id: string): Disposable & { readonly answer: Promise<Ack> };
 }
 
-const ACK_EVENT = 'CB:ack,class:message';
+/** The server's answer to a message of ours. */
+export const ACK_EVENT = 'CB:ack,class:message';
 
 /** `onStray`: the server took a message for which nobody waited any more. */
 export function createAcks(onStray: (id: string) => void): Acks {

@@ -1,11 +1,12 @@
 // One socket from its making to the moment when nothing of it is left: listeners, timers, pending
 // queries and the TCP connection. What its end means and whether another follows is for the link.
 
-import { makeWASocket, type SocketConfig, type WASocket } from '@whiskeysockets/baileys';
+import { type BinaryNode, makeWASocket, type SocketConfig, type WASocket } from '@whiskeysockets/baileys';
 import { BACKOFF, ChannelError } from '../../core/errors.ts';
 import type { WhatsAppCause } from '../../core/whatsapp/endings.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../lib/logger.ts';
+import { ACK_EVENT } from './acks.ts';
 import { createBaileysLogger } from './baileys-logger.ts';
 import { type Carrier, createCarrier } from './carrier.ts';
 import { limitPhoneRequests } from './phone-requests.ts';
@@ -47,6 +48,8 @@ export type ConnectionEvents = {
   onCaughtUp(): void;
   onFrame(): void;
   onUndecryptable(): void;
+  /** A message was read, or one of ours was taken by the server. */
+  onMessage(): void;
   /** It is no longer of use, though not yet closed. */
   onEnding(): void;
 };
@@ -124,6 +127,9 @@ export class Connection {
   #listen(): void {
     const { ws, ev } = this.socket;
     ws.on('frame', () => this.#events.onFrame());
+    ws.on(ACK_EVENT, ({ attrs }: BinaryNode) => {
+      if (attrs['error'] === undefined) this.#events.onMessage();
+    });
     ev.on('creds.update', (update) => this.#onCreds(update.account != null));
     ev.on('connection.update', (update) => {
       if (update.qr !== undefined) this.#onQr(update.qr);
@@ -170,9 +176,14 @@ export class Connection {
       if (isUnread) this.#events.onUndecryptable();
       throw error;
     };
-    repository.decryptMessage = (given) => decryptMessage.call(repository, given).catch(count);
+    const read = (plaintext: Uint8Array) => {
+      this.#events.onMessage();
+      return plaintext;
+    };
+    repository.decryptMessage = (given) =>
+      decryptMessage.call(repository, given).then(read, count);
     repository.decryptGroupMessage = (given) =>
-      decryptGroupMessage.call(repository, given).catch(count);
+      decryptGroupMessage.call(repository, given).then(read, count);
     repository.close = () => {
       close?.call(repository);
       this.#onEnding();

@@ -17,8 +17,10 @@ import type { Vault } from './vault.ts';
 /** Case W12: waits of 2 s to 5 min; a wait is drawn from the upper half of its ceiling. */
 const BACKOFF = { minMs: 4000, maxMs: 300_000 };
 const LONG_BACKOFF = { minMs: 60_000, maxMs: 300_000 };
-/** Open for this long, the troubles before are forgotten. */
-const STABLE_MS = 600_000;
+/** Open for this long, a connection worked: the failures before count no more. */
+const STABLE_MS = 60_000;
+/** Open for this long, what the owner was told before is over. */
+const NEWS_AFTER_MS = 600_000;
 /** Nobody wants to stand longer with the phone in the hand. */
 const MAX_PAIRING_TRIES = 5;
 
@@ -37,6 +39,8 @@ export type EndedConnection = {
   readonly isPaired: boolean;
   /** How long it was open, milliseconds. */
   readonly openMs: number;
+  /** A message came or went through. */
+  readonly hasCarried: boolean;
   /** The login that waits for the outcome. */
   readonly attempt: LoginAttempt | undefined;
 };
@@ -68,11 +72,9 @@ export class EndedConnections {
   async after(ended: EndedConnection): Promise<NextStep> {
     const { status, log } = this.#deps;
     const { cause, phase } = ended;
-    if (ended.openMs >= STABLE_MS) {
-      this.#failures = 0;
-      status.forget();
-    }
+    if (ended.openMs >= NEWS_AFTER_MS) status.forget();
     const verdict = await this.#verdict(ended);
+    if (hasWorked(ended, verdict)) this.#failures = 0;
     const code = cause.kind === 'closed' ? cause.code : cause.kind;
     log.info('whatsapp connection ended', { code, phase, next: verdict.kind });
     status.ended(cause, phase, verdict.reason);
@@ -182,6 +184,12 @@ export class EndedConnections {
   #pauseMs(bounds: { readonly minMs: number; readonly maxMs: number }): number {
     return backoffMs(this.#failures, { ...bounds, random: this.#deps.random });
   }
+}
+
+/** One that took nothing in did not; what is repeated at once must not go on for every message. */
+function hasWorked(ended: EndedConnection, { kind }: WhatsAppVerdict): boolean {
+  if (ended.cause.kind === 'stalled') return false;
+  return ended.openMs >= STABLE_MS || (ended.hasCarried && kind !== 'reconnect');
 }
 
 type Trouble = { readonly reason: string; readonly remedy: string };

@@ -178,8 +178,9 @@ class LiveLink implements Link {
     this.#live = undefined;
     if (signal.aborted || (pairing?.signal.aborted && !live.isPaired)) return;
     const attempt = this.login.current;
-    const { phase, isPaired, openMs } = live;
-    const step = await this.#endings.after({ cause, phase, isPaired, openMs, attempt });
+    const { phase, isPaired, openMs, hasCarried } = live;
+    const ended = { cause, phase, isPaired, openMs, hasCarried, attempt };
+    const step = await this.#endings.after(ended);
     if (step.kind === 'stand_still') this.#standstill = step;
     // Who logged in meanwhile is not kept waiting.
     else if (step.inMs > 0 && this.login.current === attempt) await this.#pause(step.inMs, signal);

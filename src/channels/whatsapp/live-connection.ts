@@ -32,6 +32,7 @@ export class LiveConnection {
   #isUsable = false;
   #isCatchingUp = true;
   #openedAt: number | undefined;
+  #hasCarried = false;
 
   constructor(deps: LiveDeps, events: LiveEvents) {
     this.#deps = deps;
@@ -41,6 +42,9 @@ export class LiveConnection {
     this.#connection = new Connection(deps, {
       ...events,
       onOpen: () => this.#onOpen(),
+      onMessage: () => {
+        this.#hasCarried = true;
+      },
       onCaughtUp: () => this.#caughtUp(),
       onFrame: () => this.#onFrame(),
       onEnding: () => this.#onEnding(),
@@ -81,6 +85,11 @@ export class LiveConnection {
   /** Since when it is, or was, open: milliseconds until now. */
   get openMs(): number {
     return this.#openedAt === undefined ? 0 : this.#deps.clock.monotonic() - this.#openedAt;
+  }
+
+  /** A message came or went through. */
+  get hasCarried(): boolean {
+    return this.#hasCarried;
   }
 
   /** Resolves, never rejects, when nothing of it is left. */
