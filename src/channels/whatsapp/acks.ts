@@ -63,12 +63,14 @@ const PASSING: readonly number[] = [408, 409, 421, 425, 429, 496];
 const TOO_MANY = 429;
 /** After a complaint about our pace the chat rests. */
 const REST_MS = 60_000;
+/** The server's devices of those who would get the message are not the ones we know. */
+export const STALE_DEVICES = '479';
 /** Why a refusal is for good, where the code says more than its number. */
 const REASONS: Readonly<Record<string, string>> = {
   '403': 'it is forbidden',
   '404': 'there is no such WhatsApp account',
   '463': 'the account may not write to people who did not write first',
-  '479': 'the message has no valid recipient',
+  [STALE_DEVICES]: 'the message has no valid recipient',
 };
 
 export function refusal(code: string): DeliveryError {

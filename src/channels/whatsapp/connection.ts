@@ -1,7 +1,12 @@
 // One socket from its making to the moment when nothing of it is left: listeners, timers, pending
 // queries and the TCP connection. What its end means and whether another follows is for the link.
 
-import { type BinaryNode, makeWASocket, type SocketConfig, type WASocket } from '@whiskeysockets/baileys';
+import {
+  type BinaryNode,
+  makeWASocket,
+  type SocketConfig,
+  type WASocket,
+} from '@whiskeysockets/baileys';
 import { BACKOFF, ChannelError } from '../../core/errors.ts';
 import type { WhatsAppCause } from '../../core/whatsapp/endings.ts';
 import type { Clock } from '../../lib/clock.ts';
@@ -180,8 +185,7 @@ export class Connection {
       this.#events.onMessage();
       return plaintext;
     };
-    repository.decryptMessage = (given) =>
-      decryptMessage.call(repository, given).then(read, count);
+    repository.decryptMessage = (given) => decryptMessage.call(repository, given).then(read, count);
     repository.decryptGroupMessage = (given) =>
       decryptGroupMessage.call(repository, given).then(read, count);
     repository.close = () => {

@@ -17,9 +17,13 @@ type DeviceSource = Pick<WASocket, 'user' | 'getUSyncDevices' | 'executeUSyncQue
 const NOT_FOUND = 404;
 
 /** @throws DeliveryError not_sent */
-export async function requireRecipients(socket: DeviceSource, jid: string): Promise<void> {
+export async function requireRecipients(
+  socket: DeviceSource,
+  jid: string,
+  devices: 'known' | 'fresh',
+): Promise<void> {
   if (isJidGroup(jid)) return;
-  if (await hasDevices(socket, jid)) return;
+  if (await hasDevices(socket, jid, devices === 'known')) return;
   // Empty is also what a query answers that ran out of time: only an answer may condemn.
   const isKnown = await asked(socket, jid);
   if (isKnown === false) throw nobody('this address is not on WhatsApp', NEVER);
@@ -27,11 +31,15 @@ export async function requireRecipients(socket: DeviceSource, jid: string): Prom
 }
 
 /** The own devices are asked for as well: the send needs both, and finds them remembered. */
-async function hasDevices(socket: DeviceSource, jid: string): Promise<boolean> {
+async function hasDevices(
+  socket: DeviceSource,
+  jid: string,
+  mayBeKnown: boolean,
+): Promise<boolean> {
   const own = jid.endsWith('@lid') ? socket.user?.lid : socket.user?.id;
   const jids = own === undefined ? [jid] : [jidNormalizedUser(own), jid];
   try {
-    const devices = await socket.getUSyncDevices(jids, true, false);
+    const devices = await socket.getUSyncDevices(jids, mayBeKnown, false);
     return devices.some((device) => isSameAddress(device.jid, jid));
   } catch (error) {
     if (codeOf(error) === NOT_FOUND) return false;

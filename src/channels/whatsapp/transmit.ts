@@ -11,7 +11,7 @@ import { BACKOFF, DeliveryError } from '../../core/errors.ts';
 import type { ChatId } from '../../core/ids.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { KeyValueChange } from '../../store/store.ts';
-import { type Acks, refusal } from './acks.ts';
+import { type Acks, refusal, STALE_DEVICES } from './acks.ts';
 import { within } from './deadline.ts';
 import { requireRecipients } from './recipients.ts';
 import type { SentMessages } from './sent-messages.ts';
@@ -74,7 +74,9 @@ export function createTransmitter({ link, acks, sent, clock }: TransmitDeps): Tr
       // Its ack came when nobody waited for it any more, or the process ended right behind it.
       if (before?.state === 'taken') return;
       const socket = await open(signal);
-      await until(PREPARE_MS, signal, () => requireRecipients(socket, jid), UNPREPARED);
+      const prepare = (devices: 'known' | 'fresh') =>
+        until(PREPARE_MS, signal, () => requireRecipients(socket, jid, devices), UNPREPARED);
+      await prepare('known');
       const message =
         before?.message ??
         (await until(UPLOAD_MS, signal, () => messageOf(stanza.content, socket), NOT_UPLOADED));
@@ -82,22 +84,30 @@ export function createTransmitter({ link, acks, sent, clock }: TransmitDeps): Tr
         const at = before?.at ?? clock.now();
         await sent.store(id, { chat, jid, at, state: 'sending', message }, rows);
       }
-      await deliver(socket, stanza, message, signal);
+      let refusedFor = await deliver(socket, stanza, message, { signal });
+      if (refusedFor === STALE_DEVICES) {
+        await prepare('fresh');
+        refusedFor = await deliver(socket, stanza, message, { signal, isFresh: true });
+      }
+      if (refusedFor !== undefined) throw refusal(refusedFor);
       await sent.taken(id);
     },
   };
 
+  /** @returns the server's code where it refused */
   async function deliver(
     socket: WASocket,
     { id, jid, content }: Stanza,
     message: proto.IMessage,
-    signal: AbortSignal,
-  ): Promise<void> {
+    { signal, isFresh = false }: { readonly signal: AbortSignal; readonly isFresh?: boolean },
+  ): Promise<string | undefined> {
     const expected = acks.expect(socket, id);
     try {
       const relayed = socket.relayMessage(jid, message, {
         messageId: id,
         additionalAttributes: attributesOf(content),
+        useUserDevicesCache: !isFresh,
+        useCachedGroupMetadata: !isFresh,
       });
       const left = relayed.then(() => 'left' as const);
       const either = () => Promise.race([left, expected.answer]).catch(translate);
@@ -107,8 +117,8 @@ export function createTransmitter({ link, acks, sent, clock }: TransmitDeps): Tr
       }
       const ack =
         first === 'left' ? await until(ACK_MS, signal, () => expected.answer, UNACKED) : first;
-      if (ack.kind === 'refused') throw refusal(ack.code);
       if (ack.kind === 'lost') throw failure(UNSURE);
+      return ack.kind === 'refused' ? ack.code : undefined;
     } finally {
       expected[Symbol.dispose]();
     }

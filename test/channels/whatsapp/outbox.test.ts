@@ -3,7 +3,7 @@
 
 import { afterAll, afterEach, describe, expect, test, vi } from 'vitest';
 import { after, BACKOFF, NEVER } from '../../../src/core/errors.ts';
-import { nativeId } from '../../../src/core/ids.ts';
+import { messageId, nativeId } from '../../../src/core/ids.ts';
 import { createMovableClock } from '../../support/movable-clock.ts';
 import { startWhatsAppServer } from '../../support/whatsapp-server/server.ts';
 import { trustWhatsAppServer } from '../../support/whatsapp-server/trust.ts';
@@ -76,7 +76,6 @@ describe('a message that WhatsApp does not take', () => {
     [403, NEVER],
     [404, NEVER],
     [463, NEVER],
-    [479, NEVER],
     [429, after(60_000)],
     [500, BACKOFF],
     [503, BACKOFF],
@@ -91,6 +90,37 @@ describe('a message that WhatsApp does not take', () => {
     await rig.send(answer(chat, 'hello'), noted);
     expect((await ben.sees(() => true)).arrivals).toBe(1);
     expect(noted.parts).toHaveLength(1);
+  });
+
+  test.each([
+    ['once', 1],
+    ['again', 2],
+  ])('is refused for its devices %s: sent to fresh ones, once', async (_, times) => {
+    await using rig = await OutboxRig.start(server);
+    const [ben, chat] = await rig.friend();
+    const effect = { kind: 'nack', code: 479 } as const;
+    server.fault({ direction: 'up', stanza: 'message', times, effect });
+    if (times === 1) {
+      await rig.send(answer(chat, 'hello'));
+    } else {
+      const error = await refusalOf(rig.send(answer(chat, 'hello')));
+      expect(error).toMatchObject({ certainty: 'not_sent', remedy: NEVER });
+      await rig.send(answer(chat, 'hello'));
+    }
+    expect((await ben.sees(() => true)).arrivals).toBe(1);
+  });
+
+  test('is refused for its devices: waits until the server says which they are', async () => {
+    await using rig = await OutboxRig.start(server, { socket: { defaultQueryTimeoutMs: 1500 } });
+    const [ben, chat] = await rig.friend();
+    await rig.send(answer(chat, 'hello'));
+    server.fault({ direction: 'up', stanza: 'message', effect: { kind: 'nack', code: 479 } });
+    server.fault({ direction: 'up', stanza: 'iq usync', times: 2, effect: { kind: 'drop' } });
+    const second = answer(chat, 'hello again', { id: messageId('turn/1') });
+    const error = await refusalOf(rig.send(second));
+    expect(error).toMatchObject({ certainty: 'not_sent', remedy: BACKOFF });
+    await rig.send(second);
+    await ben.sees(({ text }) => text === 'hello again');
   });
 
   test('to a number that is not on WhatsApp is refused for good, before anything is sent', async () => {
