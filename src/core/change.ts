@@ -42,8 +42,12 @@ export function changeNote({ kind, earlier }: Amendment): string {
     : `[I have changed ${which}; this replaces it]`;
 }
 
-/** Asked when what was changed is answered already. */
-export function againQuestion({ earlier }: Amendment): string {
+/** Asked when the message is answered already, as it was before. */
+export function againQuestion({ earlier }: Amendment, changed: 'during' | 'after'): string {
   const which = earlier === undefined ? 'a message' : `your message "${earlier}"`;
-  return `You changed ${which} after I had answered it. Shall I answer it as it is now?`;
+  const what =
+    changed === 'after'
+      ? `You changed ${which} after I had answered it.`
+      : `You changed ${which} while I was answering it: the answer is to the earlier version.`;
+  return `${what} Shall I answer it as it is now?`;
 }

@@ -4,7 +4,7 @@
 import type { Revisions } from '../agent/revise.ts';
 import type { MessageBus, QueuedMessage, Turn, TurnResult } from '../bus/bus.ts';
 import { againQuestion } from '../core/change.ts';
-import { messageId, type TurnId } from '../core/ids.ts';
+import { type MessageId, messageId, type TurnId } from '../core/ids.ts';
 import { type InboundMessage, idsOf, sessionKeyOf } from '../core/message.ts';
 import { isSameChat } from '../core/person.ts';
 import { reactionNote } from '../core/reaction.ts';
@@ -14,7 +14,7 @@ import type { QuestionHandler, Questions } from './questions.ts';
 import type { Answer, Redo } from './redo.ts';
 
 export type AsidesDeps = {
-  readonly bus: Pick<MessageBus, 'sentAs' | 'inbound'>;
+  readonly bus: Pick<MessageBus, 'sentAs' | 'inbound' | 'trace'>;
   readonly agent: Pick<Revisions, 'remark'>;
   readonly questions: Pick<Questions, 'ask' | 'open' | 'withdraw'>;
   readonly redo: Redo;
@@ -43,14 +43,16 @@ export function createAsides(deps: AsidesDeps): Asides {
   async function changed(turn: Turn, answer: Answer): Promise<TurnResult> {
     const { seq, message } = turn.messages[0];
     const { amends, sender, chat } = message;
-    const wanted = amends?.kind === 'edited' ? deps.afterAnswer() : 'ignore';
     if (amends !== undefined) await withdrawOffers(message);
+    if (amends?.kind !== 'edited') return { throughSeq: seq, outbound: [] };
+    const when = (await isDuringAnswer(message, amends.id)) ? 'during' : 'after';
+    const wanted = deps.afterAnswer();
     if (wanted === 'edit') return deps.redo(turn, answer);
-    if (wanted === 'offer' && amends !== undefined && sender.kind === 'person') {
+    if ((wanted === 'offer' || when === 'during') && sender.kind === 'person') {
       await questions.ask({
         id: `again/${message.id}`,
         chat,
-        markdown: againQuestion(amends),
+        markdown: againQuestion(amends, when),
         choices: [{ label: 'Answer again', action: 'again' }],
         approvers: idsOf(sender),
         subject: `${AGAIN}${message.id}`,
@@ -58,6 +60,13 @@ export function createAsides(deps: AsidesDeps): Asides {
       });
     }
     return { throughSeq: seq, outbound: [] };
+  }
+
+  /** It came too late for the turn that answers the message, and before that turn was over. */
+  async function isDuringAnswer({ receivedAt }: InboundMessage, id: MessageId): Promise<boolean> {
+    const trace = await bus.trace(id);
+    const answeredAt = trace?.state === 'done' ? trace.steps.at(-1)?.at : undefined;
+    return answeredAt !== undefined && receivedAt <= answeredAt;
   }
 
   /** Of the same message as it was before: of one that is deleted nothing is to be answered. */

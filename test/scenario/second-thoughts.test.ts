@@ -95,7 +95,8 @@ describe('a message that is changed', () => {
     const said = telegram.say(PERSON, 'say nonce-old');
     await botSays(PERSON, /nonce-old/);
     telegram.edit(said, 'say nonce-new');
-    await botSays(PERSON, /Shall I answer it as it is now/);
+    const offer = await botSays(PERSON, /Shall I answer it as it is now/);
+    expect(offer).toContain('after I had answered it');
     expect(model.requests).toHaveLength(1);
     telegram.press(PERSON, PERSON, 'Answer again');
     telegram.press(PERSON, PERSON, 'Answer again');
@@ -105,6 +106,25 @@ describe('a message that is changed', () => {
     await telegram.waitFor(() => messages.every(({ buttons }) => buttons === undefined));
     expect(model.requests).toHaveLength(2);
   });
+
+  it.each(['offer', 'ignore'] as const)(
+    'during its last step is told that the answer is to the earlier version (%s)',
+    async (afterAnswer) => {
+      const { telegram, model } = await start({ edits: { afterAnswer } });
+      const held = gate();
+      model.script({ chunks: ['nonce-old'], gate: held.gate }, echo);
+      const said = telegram.say(PERSON, 'say nonce-old');
+      await model.received(1);
+      telegram.edit(said, 'say nonce-new');
+      await taken();
+      held.open();
+      const offer = await botSays(PERSON, /Shall I answer it as it is now/);
+      expect(offer).toContain('while I was answering it: the answer is to the earlier version');
+      telegram.press(PERSON, PERSON, 'Answer again');
+      await botSays(PERSON, /^nonce-new/);
+      expect(botTexts(PERSON)[0]).toBe('nonce-old');
+    },
+  );
 
   it('is answered again only for who changed it, and others leave the button as it is', async () => {
     const { telegram, model } = await start();
