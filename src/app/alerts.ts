@@ -1,9 +1,10 @@
-// Tells the owner what needs a person: on a door that works, once an hour per text.
+// Tells the owner what needs a person: on a channel that works, once an hour per text.
 
 import { randomUUID } from 'node:crypto';
 import type { MessageBus } from '../bus/bus.ts';
 import type { AccountName } from '../core/account.ts';
 import { messageId } from '../core/ids.ts';
+import { ALERT } from '../gateway/undelivered.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { OwnerDoor } from './owner-door.ts';
@@ -19,13 +20,16 @@ export type AlertDeps = {
   isRunning(account: AccountName): boolean;
 };
 
-/** `troubled`: the account the text is about, which is not asked to carry it; undefined: none. */
-export type Alert = (troubled: AccountName | undefined, text: string) => void;
+/**
+ * `troubled`: the account that is in trouble and does not carry the text; undefined: none.
+ * `about`: the account that the text is about, which carries it where the owner is reached there.
+ */
+export type Alert = (troubled: AccountName | undefined, text: string, about?: AccountName) => void;
 
 export function createAlerts(deps: AlertDeps): Alert {
   const lastAt = new Map<string, number>();
 
-  return (channel, text) => {
+  return (channel, text, about) => {
     const now = deps.clock.now();
     const key = `${channel}\n${text}`;
     if (now - (lastAt.get(key) ?? Number.NEGATIVE_INFINITY) < REPEAT_MS) return;
@@ -37,10 +41,10 @@ export function createAlerts(deps: AlertDeps): Alert {
     }
     deps.log.warn('owner alerted', { channel });
     deps.ownerDoor
-      .chat((name) => name !== channel && deps.isRunning(name))
+      .notices((name) => name !== channel && deps.isRunning(name), about)
       .then((chat) =>
         deps.bus.send({
-          id: messageId(`alert/${randomUUID()}`),
+          id: messageId(`${ALERT}${randomUUID()}`),
           chat,
           markdown: channel === undefined ? text : `**${channel}:** ${text}`,
         }),

@@ -9,7 +9,11 @@ import { createJobCourier, type JobPlace } from '../automation/job-courier.ts';
 import { createJobForgetting } from '../automation/job-forgetting.ts';
 import { createJobStart, type JobStartDeps } from '../automation/job-start.ts';
 import { withJobs } from '../automation/job-turns.ts';
-import { createOwnerNotes } from '../automation/owner-notes.ts';
+import {
+  createOwnerNotes,
+  type OwnerNotesDeps,
+  type TellOwner,
+} from '../automation/owner-notes.ts';
 import { Scheduler } from '../automation/scheduler.ts';
 import { HEARTBEAT, type Job, jobChat } from '../core/job.ts';
 import { HEARTBEAT_FILE } from '../core/job-report.ts';
@@ -39,6 +43,7 @@ export type AutomationParts = Foundations & {
   readonly alert: Alert;
   /** Where an owner is reached by chat. */
   ownerChat(): Promise<ChatRef>;
+  readonly noticeChat: OwnerNotesDeps['noticeChat'];
   readonly startWorkflow: JobStartDeps['startWorkflow'];
   /** @throws WorkflowError */
   checkWorkflow(typed: string): Promise<void>;
@@ -46,7 +51,7 @@ export type AutomationParts = Foundations & {
 
 export type Automation = JobAskers & {
   /** Notes that can wait for the end of quiet hours. */
-  tell(text: string): void;
+  readonly tell: TellOwner;
   /** The run of a job is over; told twice, the second changes nothing. */
   readonly jobEnded: Scheduler['ended'];
   readonly forgetting: ReturnType<typeof createJobForgetting>;
@@ -90,8 +95,8 @@ export function buildAutomation(parts: AutomationParts): Automation {
     ended: (id, run, how, detail) => scheduler.ended(id, run, how, detail),
   });
   const tell = createOwnerNotes({
-    ...{ announcer, log, ownerChat: parts.ownerChat, quietUntil: quietIn },
-    tellNow: (text) => parts.alert(undefined, text),
+    ...{ announcer, log, noticeChat: parts.noticeChat, quietUntil: quietIn },
+    tellNow: (text, about) => parts.alert(undefined, text, about),
   });
   const scheduler: Scheduler = new Scheduler({
     ...{ book, next, bus, clock, log, timeZone, revision, start, tellOwner: tell },

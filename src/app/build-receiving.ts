@@ -1,6 +1,7 @@
 // Builds the way in: the gate with what stands at it for groups, strangers and people who write much.
 
 import { randomBytes } from 'node:crypto';
+import type { TellOwner } from '../automation/owner-notes.ts';
 import type { CommandDeps } from '../gateway/command.ts';
 import { createGroupBuffer, type GroupBuffer } from '../gateway/group-buffer.ts';
 import { createGroupIntake } from '../gateway/group-intake.ts';
@@ -17,14 +18,13 @@ import { PAIRING_SCOPE } from './state.ts';
 
 export type ReceivingParts = Foundations &
   Pick<ReceiveDeps, 'arrived' | 'fetchAttachments'> &
-  Pick<OwnerNoticesDeps, 'ownerChat'> & {
+  Pick<OwnerNoticesDeps, 'noticeChat'> & {
     readonly people: People;
     readonly judge: Judge;
     readonly deciding: Pick<Deciding, 'questions' | 'bridge' | 'drafts'>;
     readonly commands: CommandDeps;
     readonly ownerDoor: Pick<OwnerDoor, 'wroteIn'>;
-    /** Tells an owner. */
-    tell(text: string): void;
+    readonly tell: TellOwner;
   };
 
 export type BuiltReceiving = {
@@ -34,12 +34,12 @@ export type BuiltReceiving = {
 };
 
 export function buildReceiving(parts: ReceivingParts): BuiltReceiving {
-  const { store, bus, clock, log, people, judge, deciding, commands, ownerChat, tell } = parts;
+  const { store, bus, clock, log, people, judge, deciding, commands, noticeChat, tell } = parts;
   const { pairing, persons, strangers, decisions } = people;
   const { questions, bridge, drafts } = deciding;
   const state = store.scope(PAIRING_SCOPE);
   const groupTalk = createGroupBuffer(store.scope('groups'), clock);
-  const announce = createOwnerNotices({ state, bus, questions, strangers, clock, ownerChat });
+  const announce = createOwnerNotices({ state, bus, questions, strangers, clock, noticeChat });
   const codes = { strangers, now: () => clock.now(), randomBytes };
   const receiver = createReceiver({
     ...{ bus, pairing, commands, log, judge, questions, bridge, drafts },

@@ -2,6 +2,7 @@
 // implementation stands behind which contract.
 
 import { createSideModel } from '../agent/side-model.ts';
+import type { TellOwner } from '../automation/owner-notes.ts';
 import type { AccountName } from '../core/account.ts';
 import { closeDecided } from '../gateway/decided-elsewhere.ts';
 import { createDispatcher, type DispatcherDeps } from '../gateway/dispatcher.ts';
@@ -11,6 +12,7 @@ import { createSessionSettings } from '../gateway/session-settings.ts';
 import { withoutBlocked } from '../gateway/shut-out.ts';
 import { stopByButton } from '../gateway/stop-command.ts';
 import { createTurnPersonOf } from '../gateway/turn-person.ts';
+import { createUndelivered } from '../gateway/undelivered.ts';
 import { createPermits } from '../lib/permits.ts';
 import { holdHome } from '../store/home-lock.ts';
 import { createAlerts } from './alerts.ts';
@@ -131,11 +133,13 @@ async function build(
     channelLines: () => gateway.channelLines(),
   });
   const judge = createJudge({ persons, policy: (account) => policyOf(account, live.config) });
-  const ownerDoor = createOwnerDoor({ state, pairing });
+  const chosen = () => live.config.notices.channel;
+  const ownerDoor = createOwnerDoor({ state, pairing, chosen });
+  const noticeChat = (about?: AccountName) => ownerDoor.notices(isThere, about);
   const isRunning = (name: AccountName) => manager.status(name)?.kind === 'running';
   const isThere = (name: AccountName) => (manager.status(name)?.kind ?? 'stopped') !== 'stopped';
   const alert = createAlerts({ bus, ownerDoor, clock, log, isRunning });
-  const tell = (text: string) => automation.tell(text);
+  const tell: TellOwner = (text, about) => automation.tell(text, about);
   const decided = { ...foundations, people, judge, ownerDoor, agent, desk, side, remembering };
   const deciding = buildDecisions({ ...decided, manager: () => manager });
   const { questions, approvals, origins, drafts, asks, mails } = deciding;
@@ -143,9 +147,9 @@ async function build(
   const { startWorkflow, checkWorkflow } = own.workflows;
   const started = { startWorkflow, checkWorkflow };
   const automated = { ...foundations, people, judge, origins, agent, alert, ...started };
-  const automation: Automation = buildAutomation({ ...automated, ownerChat: reports });
+  const automation: Automation = buildAutomation({ ...automated, noticeChat, ownerChat: reports });
   const { receiver, groupTalk } = buildReceiving({
-    ...{ ...foundations, people, judge, deciding, commands, ownerDoor, ownerChat, tell },
+    ...{ ...foundations, people, judge, deciding, commands, ownerDoor, noticeChat, tell },
     arrived: (message) => doorWatch.arrived(message),
     fetchAttachments: (message) => voice.begin(message),
   });
@@ -161,6 +165,7 @@ async function build(
     timeZone: () => live.config.sessions.timeZone,
     alert,
     tell,
+    setAside: createUndelivered({ bus, clock, log, noticeChat, alert, tell }),
     onStopped: (name, { reason, remedy }) =>
       options.foreground(live.redact(`${name} stopped: ${reason}. ${remedy}`)),
   });

@@ -1,5 +1,6 @@
-// Where the owner is reached: the door they wrote through last, as far as it lasts; else one they were
-// paired on; else the notices of the web page.
+// Where the owner is reached: the channel they used last, as far as it lasts; else one they were paired
+// on; else the notices of the web page. A notice goes to the account that it is about, or to the channel
+// the owner chose, and into no conversation of the page.
 
 import { z } from 'zod';
 import { type AccountName, accountName } from '../core/account.ts';
@@ -19,16 +20,26 @@ export const NOTICES: ChatRef = {
 const TERMINAL = channelName('terminal');
 const KEY = 'owner-door';
 
-export type OwnerDoorDeps = { readonly state: KeyValueStore; readonly pairing: Pairing };
+export type OwnerDoorDeps = {
+  readonly state: KeyValueStore;
+  readonly pairing: Pairing;
+  /** The account that notices go to, as configured now; empty: none was chosen. */
+  chosen?(): string;
+};
+
+/** Whether an account may carry a message now. */
+export type IsFit = (account: AccountName) => boolean;
 
 export interface OwnerDoor {
   /** An owner wrote here. */
   wroteIn(chat: ChatRef): Promise<void>;
-  /** The chat to tell the owner something in, with an account of which `isFit` is true. */
-  chat(isFit: (account: AccountName) => boolean): Promise<ChatRef>;
+  /** The chat to ask the owner something in, with an account of which `isFit` is true. */
+  chat(isFit: IsFit): Promise<ChatRef>;
+  /** Where the owner is told something outside their conversations. `about`: the account it concerns. */
+  notices(isFit: IsFit, about?: AccountName): Promise<ChatRef>;
 }
 
-export function createOwnerDoor({ state, pairing }: OwnerDoorDeps): OwnerDoor {
+export function createOwnerDoor({ state, pairing, chosen }: OwnerDoorDeps): OwnerDoor {
   let written: readonly ChatRef[] | undefined;
 
   /** The newest chat with each account, newest first; asked at every message of an owner. */
@@ -57,6 +68,19 @@ export function createOwnerDoor({ state, pairing }: OwnerDoorDeps): OwnerDoor {
     async chat(isFit) {
       const known = [...(await last()), ...(await paired())];
       return known.find((one) => isFit(accountName(one))) ?? NOTICES;
+    },
+    async notices(isFit, about) {
+      const wanted = chosen?.() ?? '';
+      if (wanted === NOTICES.channel) return NOTICES;
+      const known = [...(await last()), ...(await paired())].filter(
+        (one) => one.channel !== NOTICES.channel && isFit(accountName(one)),
+      );
+      const at = (account: string | undefined) => known.find((one) => accountName(one) === account);
+      const found = at(wanted) ?? at(about) ?? known[0];
+      if (found === undefined) return NOTICES;
+      // A topic, or the thread of a mail, is a conversation.
+      const { thread: _topic, ...chat } = found;
+      return chat;
     },
   };
 }

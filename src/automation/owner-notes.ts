@@ -2,6 +2,7 @@
 // their quiet hours.
 
 import { randomUUID } from 'node:crypto';
+import type { AccountName } from '../core/account.ts';
 import type { ChatRef } from '../core/message.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Announcer, AnnouncerDeps } from './announcer.ts';
@@ -9,24 +10,27 @@ import type { Announcer, AnnouncerDeps } from './announcer.ts';
 export type OwnerNotesDeps = Pick<AnnouncerDeps, 'quietUntil'> & {
   readonly announcer: Pick<Announcer, 'announce'>;
   readonly log: Logger;
-  /** Where an owner is reached. */
-  ownerChat(): Promise<ChatRef>;
-  tellNow(text: string): void;
+  /** Where an owner is told something; `about`: the account it concerns. */
+  noticeChat(about?: AccountName): Promise<ChatRef>;
+  tellNow(text: string, about?: AccountName): void;
 };
+
+/** `about`: the account that the text is about. */
+export type TellOwner = (text: string, about?: AccountName) => void;
 
 const TITLE = 'Note';
 
-export function createOwnerNotes(deps: OwnerNotesDeps): (text: string) => void {
-  const { announcer, log, ownerChat, quietUntil, tellNow } = deps;
+export function createOwnerNotes(deps: OwnerNotesDeps): TellOwner {
+  const { announcer, log, noticeChat, quietUntil, tellNow } = deps;
 
-  async function tell(markdown: string): Promise<void> {
-    const chat = await ownerChat();
-    if ((await quietUntil(chat)) === undefined) return tellNow(markdown);
+  async function tell(markdown: string, about?: AccountName): Promise<void> {
+    const chat = await noticeChat(about);
+    if ((await quietUntil(chat)) === undefined) return tellNow(markdown, about);
     const id = `note/${randomUUID()}`;
     await announcer.announce({ id, chat, title: TITLE, markdown, isForeign: true });
   }
 
-  return (text) => {
-    tell(text).catch((error) => log.error('note to the owner failed', { error }));
+  return (text, about) => {
+    tell(text, about).catch((error) => log.error('note to the owner failed', { error }));
   };
 }

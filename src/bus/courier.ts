@@ -2,7 +2,7 @@
 // ended. Part of bus.ts.
 
 import type { AccountName } from '../core/account.ts';
-import type { UnknownPolicy } from '../core/delivery.ts';
+import type { SetAside, UnknownPolicy } from '../core/delivery.ts';
 import type { NativeId } from '../core/ids.ts';
 import type { OutboundMessage } from '../core/message.ts';
 
@@ -59,4 +59,9 @@ export interface Courier {
     message: OutboundMessage,
     signal: AbortSignal,
   ): Promise<Receipt | 'absent' | undefined>;
+  /**
+   * Told in the moment in which a message is given up: what it queues at once is stored in the same
+   * transaction.
+   */
+  setAside?(message: OutboundMessage, aside: SetAside): void;
 }

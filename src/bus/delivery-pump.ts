@@ -67,7 +67,7 @@ export class DeliveryPump {
     const { store, clock, log } = this.#deps;
     const interrupted = await store.recoverDeliveries(this.#courier.account);
     const settled = interrupted.map((delivery) =>
-      store.settle(delivery, settleInterrupted(delivery, this.#courier, clock.now())),
+      this.#settle(delivery, settleInterrupted(delivery, this.#courier, clock.now())),
     );
     await Promise.all(settled);
     if (settled.length === 0) return;
@@ -87,13 +87,20 @@ export class DeliveryPump {
       const settlement = await trySend(delivery, { courier: this.#courier, store, clock, signal });
       this.#report(delivery, settlement);
       measureDelivery(this.#deps, this.#courier.account, delivery, settlement, from);
-      const settled = store.settle(delivery, settlement);
+      const settled = this.#settle(delivery, settlement);
       place.free();
       await settled;
     } finally {
       deadline[Symbol.dispose]();
       this.#sending.delete(controller);
     }
+  }
+
+  #settle(delivery: ClaimedDelivery, settlement: Settlement): Promise<unknown> {
+    const settled = this.#deps.store.settle(delivery, settlement);
+    const isOver = settlement.kind === 'dead' || settlement.kind === 'unknown';
+    if (isOver) this.#courier.setAside?.(delivery.message, settlement);
+    return settled;
   }
 
   #interrupt(): void {

@@ -61,9 +61,9 @@ export interface ChannelHost {
   /** Whether the gate refuses the message now because nobody let its sender in. */
   isStranger(message: InboundMessage): Promise<boolean>;
   report(status: ChannelStatus): void;
-  /** Tells the owner of trouble with this channel, on another door. */
+  /** Tells the owner of trouble with this account, on another one. */
   alert(text: string): void;
-  /** Tells the owner what is no trouble, on whatever door they can be reached. */
+  /** Tells the owner what is no trouble: on this account where they are reached there, else elsewhere. */
   tell(text: string): void;
   /**
    * Aborts at a graceful stop: nothing more is to be taken in, while answers under way may still be

@@ -3,7 +3,12 @@
 // and logging can hide them without a list of their own.
 
 import { z } from 'zod';
-import { cronSchema, heartbeatSchema, quietHoursSchema } from './config/automation.ts';
+import {
+  cronSchema,
+  heartbeatSchema,
+  noticesSchema,
+  quietHoursSchema,
+} from './config/automation.ts';
 import { channelsSchema } from './config/channels.ts';
 import { clusterSchema } from './config/cluster.ts';
 import { compactionSchema } from './config/compaction.ts';
@@ -158,6 +163,7 @@ export const configSchema = z.strictObject({
     })
     .prefault({}),
   limits: limitsSchema.prefault({}),
+  notices: noticesSchema.prefault({}),
   cron: cronSchema.prefault({}),
   heartbeat: heartbeatSchema.prefault({}),
   quietHours: quietHoursSchema,

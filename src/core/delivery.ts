@@ -54,9 +54,16 @@ export type Settlement =
       readonly wasRepeated: boolean;
       readonly isUncounted?: true;
     }
-  | { readonly kind: 'dead' | 'unknown'; readonly reason: string }
+  | SetAside
   /** A person stopped it: what was not sent of it is not sent any more. */
   | { readonly kind: 'stopped'; readonly reason: string };
+
+/** No further try is made. `isOwnRule`: a rule of ours forbade it. */
+export type SetAside = {
+  readonly kind: 'dead' | 'unknown';
+  readonly reason: string;
+  readonly isOwnRule?: true;
+};
 
 /** The wait before the try after `failures` failed ones: 0.5 s doubling up to 60 s. */
 export function retryDelayMs(failures: number): number {
@@ -68,7 +75,7 @@ export function isExpired(history: DeliveryHistory, terms: DeliveryTerms, now: n
 }
 
 /** No further try; `unknown` where a try may have arrived. */
-export function setAside(inDoubt: boolean, reason: string): Settlement {
+export function setAside(inDoubt: boolean, reason: string): SetAside {
   return { kind: inDoubt ? 'unknown' : 'dead', reason };
 }
 
@@ -83,7 +90,10 @@ export function settleFailure(
   const { reason } = failed;
   if (isExpired(history, terms, at)) return setAside(inDoubt, `${reason}; no time is left`);
   if (failed.certainty === 'not_sent') {
-    if (failed.remedy.kind === 'never') return setAside(inDoubt, reason);
+    if (failed.remedy.kind === 'never') {
+      const aside = setAside(inDoubt, reason);
+      return failed.remedy.isOwnRule === true ? { ...aside, isOwnRule: true } : aside;
+    }
     if (failed.isUnready) {
       const { wasRepeated } = history;
       return { kind: 'retry', at: now, reason, inDoubt, wasRepeated, isUncounted: true };

@@ -4,11 +4,13 @@
 
 /** What the code that sees the error should do next. */
 export type Remedy =
-  | { readonly kind: 'never' }
+  /** `isOwnRule`: a rule of ours forbids it, not the platform, and whoever should know is told by it. */
+  | { readonly kind: 'never'; readonly isOwnRule?: true }
   | { readonly kind: 'backoff' }
   | { readonly kind: 'after'; readonly delayMs: number };
 
 export const NEVER: Remedy = { kind: 'never' };
+export const FORBIDDEN: Remedy = { kind: 'never', isOwnRule: true };
 export const BACKOFF: Remedy = { kind: 'backoff' };
 export const after = (delayMs: number): Remedy => ({ kind: 'after', delayMs });
 

@@ -3,6 +3,7 @@
 
 import type { InboundEntry } from '../bus/bus.ts';
 import type { ShowOutcome } from '../channels/channel.ts';
+import { type AccountName, accountName } from '../core/account.ts';
 import type { AdmittedRole } from '../core/admission.ts';
 import { unlistedGroupText } from '../core/group-texts.ts';
 import type { InboundMessage } from '../core/message.ts';
@@ -10,8 +11,8 @@ import type { GroupBuffer } from './group-buffer.ts';
 
 export type GroupIntakeDeps = {
   readonly buffer: GroupBuffer;
-  /** Tells the owner something that is no trouble of a channel. */
-  tellOwner(text: string): void;
+  /** Tells the owner something about an account. */
+  tellOwner(text: string, about: AccountName): void;
 };
 
 /** By whom a message is that was let in, and whether it asks for an answer or gives a command. */
@@ -50,7 +51,9 @@ export function createGroupIntake({ buffer, tellOwner }: GroupIntakeDeps): Group
     called: (message, gate) => ({
       entry: { kind: 'record', message, gate },
       async afterwards() {
-        if (await buffer.isFirstCall(message)) tellOwner(unlistedGroupText(message));
+        if (await buffer.isFirstCall(message)) {
+          tellOwner(unlistedGroupText(message), accountName(message.chat));
+        }
       },
     }),
 

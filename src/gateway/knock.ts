@@ -2,6 +2,7 @@
 // they are given a code for the owner. All of it is on disk before the channel acknowledges.
 
 import type { InboundEntry, MessageBus } from '../bus/bus.ts';
+import { accountName } from '../core/account.ts';
 import { messageId } from '../core/ids.ts';
 import { type InboundMessage, idsOf, type PersonSender } from '../core/message.ts';
 import { codeNotice } from '../core/stranger-words.ts';
@@ -66,7 +67,7 @@ export function createKnock(deps: KnockDeps): Knock {
     if ((await judge(message)).kind === 'admit') {
       await decisions.answerHeld(channel, idsOf(sender));
     } else if (policy === 'pairing') await giveCode(stranger, message);
-    else await announce(stranger);
+    else await announce(stranger, accountName(message.chat));
     return entry;
   };
 }

@@ -40,10 +40,11 @@ export type ManagerDeps = {
   timeZone(): string;
   /** Tells the owner of trouble with a channel, on another one. */
   alert(account: AccountName, text: string): void;
-  /** Tells the owner what is no trouble. */
-  tell(text: string): void;
+  /** Tells the owner what is no trouble of the account. */
+  tell(text: string, about: AccountName): void;
   /** A channel rests until a person acts: told to whoever watches the gateway run. */
   onStopped(account: AccountName, status: StoppedStatus): void;
+  readonly setAside: NonNullable<Courier['setAside']>;
   /** Which account answers what came to several. */
   readonly arrivals: SharedArrivals;
 };
@@ -147,7 +148,7 @@ async function runChannel(
       ),
     ),
     supervised('deliver', signals.whole, (runSignal) =>
-      deps.bus.deliver(courierFor(channel, live, deps.timeZone), {
+      deps.bus.deliver(courierFor(channel, live, deps), {
         signal: runSignal,
         concurrency: DELIVERY_CONCURRENCY,
       }),
@@ -187,7 +188,7 @@ function hostFor(
     },
     answers: async (key, message) => (await deps.arrivals(name, key, message)) === name,
     alert: (text) => deps.alert(name, text),
-    tell: deps.tell,
+    tell: (text) => deps.tell(text, name),
     state: deps.state.scope(`channel:${channel.name}:${channel.account}`),
     clock: deps.clock,
     media: deps.media,
@@ -195,7 +196,11 @@ function hostFor(
 }
 
 /** Before a turn's final text goes out, its draft comes to rest; the final text then replaces it. */
-function courierFor(channel: Channel, live: LiveReplies, timeZone: () => string): Courier {
+function courierFor(
+  channel: Channel,
+  live: LiveReplies,
+  { timeZone, setAside }: ManagerDeps,
+): Courier {
   const shown = (message: OutboundMessage) => {
     const carried = channel.attachments === undefined ? withoutFiles(message) : message;
     return channel.choices === undefined ? withNumbers(carried) : carried;
@@ -207,6 +212,7 @@ function courierFor(channel: Channel, live: LiveReplies, timeZone: () => string)
     lifetimeMs: channel.lifetimeMs,
     ...(channel.readiness === undefined ? {} : { readiness: channel.readiness }),
     ...(channel.announcesRequests === true ? { announcesRequests: true } : {}),
+    setAside,
     async send(queued, context) {
       const message = shown(queued);
       const { finalizes } = message;

@@ -1,8 +1,9 @@
-// Tells the owner who knocks, on the door last used: once per stranger, so many in an hour, then one
-// line for all the others. Counted on disk: a restart does not start a flood anew. The decision can be
+// Tells the owner which unknown sender wrote, on the account they wrote to where the owner is reached
+// there: once per sender, so many in an hour, then one line for all the others. Counted on disk: a restart does not start a flood anew. The decision can be
 // made right below the notice.
 
 import type { MessageBus } from '../bus/bus.ts';
+import type { AccountName } from '../core/account.ts';
 import { messageId } from '../core/ids.ts';
 import type { ChatRef } from '../core/message.ts';
 import { MANY_STRANGERS_NOTICE, strangerNotice } from '../core/stranger-words.ts';
@@ -24,7 +25,7 @@ export type OwnerNoticesDeps = {
   readonly questions: Pick<Questions, 'ask'>;
   readonly strangers: Strangers;
   readonly clock: Clock;
-  ownerChat(): Promise<ChatRef>;
+  noticeChat(about: AccountName): Promise<ChatRef>;
 };
 
 /** `sent`: notices since then, the one for all others included. */
@@ -32,10 +33,11 @@ type Count = { readonly since: number; readonly sent: number };
 
 const COUNT = rowShape<Count>({ since: number, sent: number });
 
-export type AnnounceStranger = (stranger: Stranger) => Promise<void>;
+/** `at`: the account they wrote to. */
+export type AnnounceStranger = (stranger: Stranger, at: AccountName) => Promise<void>;
 
 export function createOwnerNotices(deps: OwnerNoticesDeps): AnnounceStranger {
-  const { state, bus, questions, strangers, clock, ownerChat } = deps;
+  const { state, bus, questions, strangers, clock, noticeChat } = deps;
   const lanes = createLanes();
 
   async function count(): Promise<Count> {
@@ -44,11 +46,11 @@ export function createOwnerNotices(deps: OwnerNoticesDeps): AnnounceStranger {
     return clock.now() - found.since < WINDOW_MS ? found : fresh;
   }
 
-  async function announce(stranger: Stranger) {
+  async function announce(stranger: Stranger, at: AccountName) {
     const { since, sent } = await count();
     if (stranger.announced || sent > MAX_NOTICES) return;
     const isLast = sent === MAX_NOTICES;
-    const chat = await ownerChat();
+    const chat = await noticeChat(at);
     if (isLast) {
       const id = messageId(`strangers/${since}`);
       await bus.send({ id, chat, markdown: MANY_STRANGERS_NOTICE });
@@ -69,5 +71,5 @@ export function createOwnerNotices(deps: OwnerNoticesDeps): AnnounceStranger {
     });
   }
 
-  return (stranger) => lanes.run(KEY, () => announce(stranger));
+  return (stranger, at) => lanes.run(KEY, () => announce(stranger, at));
 }

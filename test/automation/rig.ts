@@ -136,7 +136,7 @@ export async function makeJobsRig(startsAt: string) {
         announcer.announce({ ...(await placeOf(job)), id, markdown: text, isForeign: false }),
     });
     const note = createOwnerNotes({
-      ...{ announcer, log, ownerChat: async () => CHAT, quietUntil: quietNow },
+      ...{ announcer, log, noticeChat: async () => CHAT, quietUntil: quietNow },
       tellNow: (text) => void told.push(text),
     });
     const heartbeat = createHeartbeat({

@@ -128,14 +128,14 @@ export async function makePeopleRig(
     const { pairing, persons, strangers, decisions } = people;
     const judge = createJudge({ persons, policy: () => current });
     const door = createOwnerDoor({ state, pairing });
-    const ownerChat = () => door.chat(() => true);
+    const noticeChat = () => door.notices(() => true);
     const questions = createQuestions({
       spendButtons: () => undefined,
       ...{ state: store.scope('questions'), bus, clock, randomBytes, log: silentLogger },
       handlers: () => ({ stranger: createStrangerAnswers(people) }),
       hasButtons: () => false,
     });
-    const announce = createOwnerNotices({ state, bus, questions, strangers, clock, ownerChat });
+    const announce = createOwnerNotices({ state, bus, questions, strangers, clock, noticeChat });
     const now = () => clock.now();
     const log = silentLogger;
     const knock = createKnock({

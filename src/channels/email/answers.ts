@@ -3,7 +3,7 @@
 
 import { createHash } from 'node:crypto';
 import type { Receipt, SendContext } from '../../bus/bus.ts';
-import { after, DeliveryError, NEVER } from '../../core/errors.ts';
+import { after, DeliveryError, FORBIDDEN, NEVER } from '../../core/errors.ts';
 import { nativeId } from '../../core/ids.ts';
 import { normalizeAddress } from '../../core/mail/address.ts';
 import { judgeReply, type ReplyVerdict, type SentReply } from '../../core/mail/budget.ts';
@@ -109,10 +109,10 @@ export class Answers {
       reason: verdict.reason,
     });
     if (verdict.kind === 'delay') {
-      throw notSent(`budget: ${verdict.reason}`, 'mail_budget', after(verdict.delayMs));
+      throw notSent(`limit: ${verdict.reason}`, 'mail_limit', after(verdict.delayMs));
     }
     if (verdict.alert) host.alert(`An answer to ${recipient} was not sent: ${verdict.reason}.`);
-    throw refused(`budget: ${verdict.reason}`, 'mail_budget');
+    throw notSent(`limit: ${verdict.reason}`, 'mail_limit', FORBIDDEN);
   }
 
   /** Each copy counts like an answer; one the budgets do not let out now is left out. */

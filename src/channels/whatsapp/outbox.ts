@@ -5,7 +5,7 @@
 import type { proto, WAMessageKey } from '@whiskeysockets/baileys';
 import type { Receipt, SendContext } from '../../bus/bus.ts';
 import type { WhatsAppConfig } from '../../core/config.ts';
-import { DeliveryError, NEVER } from '../../core/errors.ts';
+import { DeliveryError, FORBIDDEN, NEVER } from '../../core/errors.ts';
 import { type ChatId, type NativeId, nativeId } from '../../core/ids.ts';
 import type { OutboundMessage } from '../../core/message.ts';
 import { isPerson, isSameAddress, type PersonJid, parseJid } from '../../core/whatsapp/jid.ts';
@@ -177,7 +177,11 @@ async function requireOpenChat(chat: ChatId, deps: OutboxDeps): Promise<OpenChat
 
 async function requireUnpaused(chat: ChatId, { isPaused }: OutboxDeps): Promise<void> {
   if (!(await isPaused(chat))) return;
-  throw refused('the owner of the account answers in this chat by hand', 'whatsapp_paused');
+  throw new DeliveryError('the owner of the account answers in this chat by hand', {
+    certainty: 'not_sent',
+    remedy: FORBIDDEN,
+    code: 'whatsapp_paused',
+  });
 }
 
 function firstContactRemedy({ firstContact, pacing }: WhatsAppConfig): string | undefined {

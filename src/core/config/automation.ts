@@ -1,5 +1,5 @@
 // The part of the configuration about what the machine does of its own accord: scheduled jobs, the
-// heartbeat, and the hours in which nobody is disturbed by either.
+// heartbeat, notices to the owner, and the hours in which nobody is disturbed by them.
 
 import { z } from 'zod';
 import { HOURS_PATTERN } from '../letter.ts';
@@ -30,6 +30,20 @@ export const heartbeatSchema = z.strictObject({
     .default('')
     .describe('Where it reports, channel:chat; empty: where an owner wrote last.'),
   activeHours: hours().describe('When it looks, in sessions.timeZone; empty: always.'),
+});
+
+export const noticesSchema = z.strictObject({
+  channel: z
+    .string()
+    .regex(
+      /^$|^(telegram|whatsapp|lark|email|web)(@[a-z0-9-]{1,32})?$/,
+      'Write telegram, whatsapp, lark, email or web, or email@work for a further mailbox',
+    )
+    .default('')
+    .describe(
+      'The account on which the owner gets notices; web: the page. Empty: the account that a notice ' +
+        'is about, else the channel they used last.',
+    ),
 });
 
 export const quietHoursSchema = hours().describe(

@@ -170,7 +170,7 @@ describe('the budget', () => {
     const question = firstOf(host);
     await running.channel.send(answerTo(question, 'One.', 0), sending());
     const second = await failureOf(running.channel.send(answerTo(question, 'Two.', 1), sending()));
-    expect(second).toMatchObject({ code: 'mail_budget', remedy: { kind: 'never' } });
+    expect(second).toMatchObject({ code: 'mail_limit', remedy: { kind: 'never' } });
     aheadMs = 25 * 60 * MINUTE_MS;
     await running.channel.send(answerTo(question, 'Three.', 2), sending());
     expect(smtp.texts).toHaveLength(2);
