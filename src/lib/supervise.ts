@@ -18,20 +18,32 @@ export type SuperviseOptions = {
   onFailure(error: unknown, retryInMs: number): 'restart' | 'stop';
 };
 
+/** Failures within `stableMs` after which a task that works in between is slowed down all the same. */
+const MAX_QUICK_RESTARTS = 10;
+
+/** The run calls `works` once it has done something useful: its earlier failures are forgotten then. */
 export async function supervise(
-  run: (signal: AbortSignal) => Promise<void>,
+  run: (signal: AbortSignal, works: () => void) => Promise<void>,
   options: SuperviseOptions,
 ): Promise<void> {
-  const { signal, clock } = options;
+  const { signal, clock, stableMs } = options;
   let failures = 0;
+  let recent: readonly number[] = [];
   while (!signal.aborted) {
     const startedAt = clock.monotonic();
+    let hasWorked = false;
     try {
-      await run(signal);
+      await run(signal, () => {
+        hasWorked = true;
+      });
       return;
     } catch (error) {
       if (signal.aborted) return;
-      failures = clock.monotonic() - startedAt >= options.stableMs ? 1 : failures + 1;
+      const now = clock.monotonic();
+      recent = [...recent.filter((at) => now - at < stableMs), now];
+      const isFlapping = recent.length > MAX_QUICK_RESTARTS;
+      const isForgiven = now - startedAt >= stableMs || (hasWorked && !isFlapping);
+      failures = isForgiven ? 1 : failures + 1;
       const waitMs = backoffMs(failures, { ...options, random: Math.random });
       options.log.warn('task failed', { task: options.name, failures, waitMs, error });
       if (options.onFailure(error, waitMs) === 'stop') return;
