@@ -56,6 +56,7 @@ const host: ChannelHost = {
   cursor: async () => undefined,
   bounced: async () => 'not sent',
   isStranger: async () => false,
+  isTrusted: async () => false,
   answers: async () => true,
   report: () => undefined,
   alert: () => undefined,

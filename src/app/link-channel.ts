@@ -80,6 +80,7 @@ function hostFor(channel: Channel, { store, media, clock, log }: HostParts): Cha
     bounced: (id, reason) => store.markBounced(id, reason),
     answers: async () => true,
     isStranger: async () => false,
+    isTrusted: async () => false,
     report: (status) => log.debug('status while linking', { status: status.kind }),
     alert: () => log.warn('notice while linking'),
     tell: () => log.info('notice while linking'),

@@ -60,6 +60,8 @@ export interface ChannelHost {
   answers(key: string, message: InboundMessage): Promise<boolean>;
   /** Whether the gate refuses the message now because nobody let its sender in. */
   isStranger(message: InboundMessage): Promise<boolean>;
+  /** Whether the gate lets its sender in now, as more than a guest. */
+  isTrusted(message: InboundMessage): Promise<boolean>;
   report(status: ChannelStatus): void;
   /** Tells the owner of trouble with this account, on another one. */
   alert(text: string): void;

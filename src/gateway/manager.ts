@@ -4,7 +4,7 @@
 import type { Courier, MessageBus } from '../bus/bus.ts';
 import type { Channel, ChannelHost, ChannelStatus } from '../channels/channel.ts';
 import { type AccountName, accountNameOf } from '../core/account.ts';
-import { isStranger } from '../core/admission.ts';
+import { isStranger, withoutCode } from '../core/admission.ts';
 import { withNumbers } from '../core/choices.ts';
 import { ChannelError } from '../core/errors.ts';
 import { isLate, lateNote } from '../core/late.ts';
@@ -185,6 +185,10 @@ function hostFor(
     bounced: (id, reason) => deps.bus.markBounced(id, reason),
     async isStranger(message) {
       return isStranger(await deps.judge(message));
+    },
+    async isTrusted(message) {
+      const verdict = withoutCode(await deps.judge(message));
+      return verdict.kind === 'admit' && verdict.role !== 'guest';
     },
     answers: async (key, message) => (await deps.arrivals(name, key, message)) === name,
     alert: (text) => deps.alert(name, text),

@@ -273,7 +273,7 @@ const MACHINE_HEADERS = [
     (name) => `List-${name}: <mailto:list@x.test>`,
   ),
   ...['bulk', 'list', 'junk', 'auto_reply', ' Bulk '].map((value) => `Precedence: ${value}`),
-  ...['All', 'OOF', 'AutoReply', 'DR, RN, NRN'].map(
+  ...['All', 'OOF', 'AutoReply', 'DR, RN, NRN, OOF'].map(
     (value) => `X-Auto-Response-Suppress: ${value}`,
   ),
   ...['X-Autoreply: yes', 'X-Autorespond: y', 'X-Loop: a@b.test', 'X-Auto-Generated: 1'],

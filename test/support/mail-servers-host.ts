@@ -44,6 +44,18 @@ export const hastyClock: Clock = {
   sleep: (ms, signal) => systemClock.sleep(Math.min(ms, MAX_HASTY_WAIT_MS), signal),
 };
 
+/** The same, for waits that end when the test says so: `leap` moves the time on. */
+export function createLeapingClock(): Clock & { leap(ms: number): void } {
+  let ahead = 0;
+  return {
+    ...hastyClock,
+    now: () => systemClock.now() + ahead,
+    leap(ms) {
+      ahead += ms;
+    },
+  };
+}
+
 export function emailConfig(servers: MailServers, changes: Partial<EmailConfig> = {}): EmailConfig {
   const defaults = configSchema.parse({}).channels.email;
   return {

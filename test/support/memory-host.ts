@@ -105,6 +105,11 @@ class Host implements MemoryHost {
     return true;
   }
 
+  /** Nobody besides those whom the channel's own settings name. */
+  async isTrusted(): Promise<boolean> {
+    return false;
+  }
+
   async bounced(id: MessageId, reason: string): Promise<'marked' | 'known'> {
     if (this.bounces.has(id)) return 'known';
     this.bounces.set(id, reason);

@@ -80,15 +80,47 @@ describe.skipIf(absent !== undefined)('mail trouble against Dovecot and Postfix'
     await count(machine.length);
     expect(host.texts()).toEqual([]);
     expect([...host.gates()].sort()).toEqual([
-      'auto-response suppressed',
       'auto-submitted',
       'empty return path',
+      'held: auto-response suppressed',
       'held: bulk precedence',
       'machine sender',
       'mailing list',
       'our own mail',
     ]);
+    await host.until(() => host.alerts.length === 2);
+  });
+
+  it('tells the owner once a day of a proven person’s mail that it does not answer', async () => {
+    fresh();
+    const bob = somebody();
+    await start({ allowFrom: [bob] });
+    const list = { from: bob, headers: { 'List-Id': '<team.person.test>' } };
+    for (const subject of ['one', 'two']) await sendAsPerson(servers, { ...list, subject });
+    const forged = { ...list, from: somebody(), isSigned: false, subject: 'forged' };
+    await sendAsPerson(servers, forged);
+    await count(3);
+    expect([...host.gates()].sort()).toEqual([
+      'held: mailing list',
+      'held: mailing list',
+      'mailing list',
+    ]);
     await host.until(() => host.alerts.length === 1);
+    expect(host.alerts[0]).toBe(
+      `A mail from \`${bob}\` (\`one\`) was not answered. Reason: mailing list. It stays in the mailbox.`,
+    );
+  });
+
+  it('says where a named person’s signature was not enough, because of the date', async () => {
+    fresh();
+    const bob = somebody();
+    await start({ allowFrom: [bob] });
+    const headers = { Date: 'Thu, 15 Jan 2015 12:00:00 +0000' };
+    await sendAsPerson(servers, { from: bob, subject: 'old', text: 'old clock', headers });
+    await count(1);
+    expect(firstOf(host).sender).toMatchObject({ verified: 'unverified' });
+    await host.until(() => host.alerts.length === 1);
+    expect(host.alerts[0]).toContain('(date too far off)');
   });
 
   it('does not answer its own answer when it comes back', async () => {
@@ -104,7 +136,7 @@ describe.skipIf(absent !== undefined)('mail trouble against Dovecot and Postfix'
     expect(host.gates()).toEqual(['our own mail']);
   });
 
-  it('notices a mail that comes twice, and words that come twice', async () => {
+  it('notices a mail that comes twice, and words that come too often', async () => {
     fresh();
     await start();
     const bob = somebody();
@@ -113,9 +145,33 @@ describe.skipIf(absent !== undefined)('mail trouble against Dovecot and Postfix'
     await count(1);
     await sendAsPerson(servers, { ...mail, text: 'please, now' });
     await count(2);
-    await sendAsPerson(servers, { ...mail, messageId: '<twice@person.test>' });
-    await count(3);
-    expect(host.gates()).toEqual(['same Message-ID again', 'same words again']);
+    expect(host.gates()).toEqual(['same Message-ID again']);
+    for (let n = 3; n <= 12; n += 1) {
+      await sendAsPerson(servers, { ...mail, messageId: `<${n}@person.test>` });
+      await count(n);
+    }
+    expect(host.texts()).toHaveLength(10);
+    expect(host.gates().slice(1)).toEqual(['held: same words again']);
+    await host.until(() => host.alerts.length === 1);
+    const unproven = { subject: 'pay', text: 'again', isSigned: false, from: somebody() };
+    for (let n = 13; n <= 14; n += 1) {
+      await sendAsPerson(servers, unproven);
+      await count(n);
+    }
+    expect(host.gates().slice(2)).toEqual(['same words again']);
+  });
+
+  it('reads a mail that could not be proven at first where it comes again and is', async () => {
+    fresh();
+    const bob = somebody();
+    await start({ allowFrom: [bob] });
+    const mail = { from: bob, subject: 'twice', messageId: '<unproven@person.test>' };
+    await sendAsPerson(servers, { ...mail, text: 'unsigned', isSigned: false });
+    await count(1);
+    await sendAsPerson(servers, { ...mail, text: 'signed' });
+    await count(2);
+    const levels = queued(host).map(({ sender }) => sender.kind === 'person' && sender.verified);
+    expect(levels).toEqual(['unverified', 'verified']);
   });
 
   it('goes silent in a duel with a machine that looks like a person', async () => {

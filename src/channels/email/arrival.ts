@@ -26,6 +26,10 @@ export type MailArrival = {
   readonly reading: MailReading;
   /** Epoch milliseconds by our clock. */
   readonly receivedAt: number;
+  /** How often it was read before. */
+  readonly tries: number;
+  /** It will not be read again: whether its sender is proven is settled now. */
+  readonly isLast: boolean;
 };
 
 /** Names a mail by Message-ID, date and size, so that it stays itself when UIDs change. */
@@ -37,13 +41,15 @@ export function fingerprintOf(summary: MailSummary): string {
 }
 
 /**
- * What makes two mails of a sender the same to a loop detector. A proven person may answer "yes" to
- * two different mails.
+ * What makes two mails of a sender the same to a loop detector: their words and files. A proven person may
+ * answer "yes" to two different mails.
  */
 export function wordsOf(arrival: MailArrival, mail: ParsedMail, sender: SenderVerdict): string {
   const { headers } = arrival;
   const answered = sender.level === 'unverified' ? '' : (headerValue(headers, 'in-reply-to') ?? '');
-  return `${baseSubject(headerValue(headers, 'subject') ?? '')}\n${answered}\n${mail.text}\n${mail.calendars.join('\n')}`;
+  const files = mail.attachments.map(({ name, type, bytes }) => `${name} ${type} ${bytes}`);
+  const subject = baseSubject(headerValue(headers, 'subject') ?? '');
+  return [subject, answered, mail.text, ...mail.calendars, ...files].join('\n');
 }
 
 export function textOf(

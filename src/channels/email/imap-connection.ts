@@ -79,6 +79,10 @@ export class ImapConnection implements AsyncDisposable {
     return connection;
   }
 
+  get isOpen(): boolean {
+    return this.#failure === undefined;
+  }
+
   get isGmail(): boolean {
     return this.#client.capabilities.has('X-GM-EXT-1');
   }
@@ -125,14 +129,17 @@ export class ImapConnection implements AsyncDisposable {
     return found.map(headOf).sort((a, b) => a.uid - b.uid);
   }
 
-  /** The raw mail in pieces, none where it was deleted meanwhile, and little more than the limit allows. */
-  async *pieces(uid: number): AsyncGenerator<Buffer, void, void> {
+  /**
+   * The raw mail in pieces, none where it is empty or was deleted meanwhile, and little more than the
+   * limit allows. `bytes`: its size as listed.
+   */
+  async *pieces(uid: number, bytes: number): AsyncGenerator<Buffer, void, void> {
     let isThere = false;
     for await (const piece of bodyPieces((query) => this.#body(uid, query))) {
       isThere = true;
       yield piece;
     }
-    if (isThere || !(await this.search({ uid: String(uid) })).includes(uid)) return;
+    if (isThere || bytes === 0 || !(await this.search({ uid: String(uid) })).includes(uid)) return;
     throw serverFault('the server answered OK without the mail');
   }
 

@@ -4,12 +4,18 @@
 import { createHash } from 'node:crypto';
 import type { InboundEntry } from '../../bus/bus.ts';
 import type { AccountRef } from '../../core/account.ts';
-import { type MessageId, messageId, threadId } from '../../core/ids.ts';
+import { messageId, threadId } from '../../core/ids.ts';
 import { readFrom } from '../../core/mail/address.ts';
-import { headerValue, messageIdsIn, withoutComments } from '../../core/mail/headers.ts';
+import { headerValue, messageIdsIn } from '../../core/mail/headers.ts';
 import { copyRecipients, type ReplyAll, recipientNote } from '../../core/mail/recipients.ts';
-import { judgeMail } from '../../core/mail/rules.ts';
-import { type SenderVerdict, verifySender } from '../../core/mail/sender.ts';
+import {
+  heldNotice,
+  isEncrypted,
+  judgeMail,
+  type MailVerdict,
+  type Standing,
+} from '../../core/mail/rules.ts';
+import { mailDate, type SenderVerdict, verifySender } from '../../core/mail/sender.ts';
 import {
   chooseThread,
   type ParentMail,
@@ -17,6 +23,7 @@ import {
   parseOwnMessageId,
 } from '../../core/mail/threading.ts';
 import type { InboundMessage } from '../../core/message.ts';
+import { shortName, verbatim } from '../../core/stranger-words.ts';
 import type { ChannelHost } from '../channel.ts';
 import {
   blankMessage,
@@ -31,12 +38,17 @@ import {
 import { type Bounced, isSent, noteBounces } from './mail-bounces.ts';
 import { filesOf } from './mail-files.ts';
 import type { MailRegister } from './mail-register.ts';
+import { NO_SIGNATURES } from './parsed-mail.ts';
 
 const REPEAT_WINDOW_MS = 24 * 3_600_000;
+/** A proven person may ask the same more than once a day; so often only a machine does. */
+const MAX_SAME_WORDS = 10;
 const EVERYBODY = '*';
 /** Stands in where no sender can be told. */
 const NOBODY = 'unknown';
 const THREAD_HEX_CHARS = 16;
+/** Looks at the name service for a sender whom nobody named. */
+const MAX_LOOKS = 3;
 
 export type InboundSettings = {
   readonly at: AccountRef;
@@ -45,73 +57,163 @@ export type InboundSettings = {
   readonly ours: () => readonly string[];
   /** In lower case, as configured now. */
   readonly allowFrom: () => readonly string[];
+  readonly acceptUnverified: boolean;
   readonly replyAll: ReplyAll;
   readonly quoteOriginal: boolean;
   readonly authservId: string;
   readonly answers: ChannelHost['answers'];
+  readonly isTrusted: ChannelHost['isTrusted'];
 };
 
-export type Incoming = Bounced & {
-  readonly entry: InboundEntry;
-  /** The sender would be verified if the name service answered. */
-  readonly isTemporary: boolean;
-};
+export type Incoming = Bounced & { readonly entry: InboundEntry };
 
+/** `unproven yet`: the name service did not answer, so nothing was noted; another look may prove the sender. */
 export async function readIncoming(
   arrival: MailArrival,
   settings: InboundSettings,
   register: MailRegister,
-): Promise<Incoming> {
+): Promise<Incoming | 'unproven yet'> {
   const fingerprint = fingerprintOf(arrival.summary);
   const id = messageId(`${settings.at.channel}:${settings.at.account}:${fingerprint}`);
   const from = readFrom(arrival.headers);
   if (from.kind === 'refused') {
     const message = blankMessage(id, NOBODY, arrival, settings.at);
-    const incoming = await refused(message, from.gate, fingerprint, register);
+    await register.noteRefused(fingerprint);
+    const empty =
+      'An empty mail (0 bytes) arrived: the mail server has nothing of its content. I skip it.';
+    const incoming: Incoming = {
+      entry: {
+        kind: 'record',
+        message,
+        gate: arrival.summary.bytes === 0 ? 'empty mail' : from.gate,
+      },
+      ...(arrival.summary.bytes === 0 ? { notice: empty } : {}),
+    };
     return noteBounces(incoming, arrival, register);
   }
   const { address } = from.from;
   const sender = verify(arrival, address, settings);
   const message = blankMessage(id, address, arrival, settings.at, sender);
-  const own = await gateOf(arrival, address, sender, id, settings, register);
-  const gate = own ?? (await gateOfCopy(arrival, message, sender, settings));
-  if (gate !== undefined) {
-    const incoming = await refused(message, gate, fingerprint, register);
+  const standing = await standingOf(message, settings);
+  const verdict = await judge(arrival, message, sender, standing, settings, register);
+  if (verdict.kind !== 'answer') {
+    const { kind, gate } = verdict;
+    await register.noteRefused(fingerprint);
+    const subject = parentOf(arrival, address, settings.ours()).subject;
+    const isTold = kind === 'hold' && (await isNews(arrival, address, gate, register));
+    const incoming: Incoming = {
+      entry: { kind: 'record', message, gate: kind === 'hold' ? `held: ${gate}` : gate },
+      ...(isTold ? { notice: heldNotice(address, shortName(subject), gate) } : {}),
+    };
     return noteBounces(incoming, arrival, register);
   }
-  const entry = await admitted(arrival, message, sender, fingerprint, settings, register);
-  return { entry, isTemporary: sender.isTemporary };
+  const isSettled = arrival.isLast || (standing !== 'named' && arrival.tries + 1 >= MAX_LOOKS);
+  if (sender.isTemporary && !isSettled) return 'unproven yet';
+  if (!(await isOurs(arrival, message, sender, settings))) {
+    await register.noteRefused(fingerprint);
+    return { entry: { kind: 'record', message, gate: 'answered from another mailbox' } };
+  }
+  const read = sender.level === 'unverified' ? arrival : withoutSecrets(arrival);
+  const entry = await admitted(read, message, sender, fingerprint, settings, register);
+  const doubt = standing === 'named' ? doubtOf(arrival, sender, settings) : undefined;
+  const isTold = doubt !== undefined && (await isNews(arrival, address, doubt, register));
+  return { entry, ...(isTold ? { notice: unprovenNotice(address, doubt) } : {}) };
+}
+
+const isNews = (
+  { receivedAt }: MailArrival,
+  address: string,
+  what: string,
+  register: MailRegister,
+) => register.isNews(`${address}\n${what}`, receivedAt);
+
+/** Why a named person's mail will be taken for a forged one although it may be theirs. */
+function doubtOf(
+  { reading: { result } }: MailArrival,
+  sender: SenderVerdict,
+  { acceptUnverified }: InboundSettings,
+): string | undefined {
+  if (sender.level !== 'unverified' || acceptUnverified) return undefined;
+  if (sender.dateProblem !== undefined) return sender.dateProblem;
+  if (sender.isTemporary) return sender.reason;
+  return result.kind === 'unreadable' ? result.gate : undefined;
+}
+
+function unprovenNotice(address: string, doubt: string): string {
+  return (
+    `A mail in the name of ${verbatim(address)} was not answered, because nothing proves its sender ` +
+    `(${doubt}). It stays in the mailbox. If it is theirs, ask them to send it again.`
+  );
+}
+
+/** A mail that was given up: nothing of it is known. */
+export function unreadableMail(
+  { uidValidity, uid }: { readonly uidValidity: string; readonly uid: number },
+  { host, settings }: { readonly host: ChannelHost; readonly settings: InboundSettings },
+): Incoming {
+  const idFields = `unreadable ${uidValidity}/${uid}`;
+  const summary = { uid, bytes: 0, arrivedAtMs: Number.NaN, idFields };
+  const gate = 'could not be read from the mail server';
+  const reading = { result: { kind: 'unreadable', gate }, report: NO_SIGNATURES } as const;
+  const receivedAt = host.clock.now();
+  const arrival = {
+    uidValidity,
+    summary,
+    headers: [],
+    reading,
+    receivedAt,
+    tries: 0,
+    isLast: true,
+  };
+  const { at } = settings;
+  const id = messageId(`${at.channel}:${at.account}:${fingerprintOf(summary)}`);
+  const message = blankMessage(id, NOBODY, arrival, at);
+  return { entry: { kind: 'record', message, gate } };
 }
 
 function verify(arrival: MailArrival, address: string, settings: InboundSettings): SenderVerdict {
   const { headers, reading, summary } = arrival;
-  const dateMs = Date.parse(withoutComments(headerValue(headers, 'date') ?? ''));
   return verifySender({
     headers,
     address,
     signatures: reading.report.signatures,
     dmarc: reading.report.dmarc,
-    dateMs: Number.isNaN(dateMs) ? undefined : dateMs,
+    dateMs: mailDate(headers),
     arrivedAtMs: Number.isNaN(summary.arrivedAtMs) ? arrival.receivedAt : summary.arrivedAtMs,
     authservId: settings.authservId,
   });
 }
 
+/** What the address would be if the mail was proven to be theirs. */
+async function standingOf(
+  message: InboundMessage,
+  { allowFrom, isTrusted }: InboundSettings,
+): Promise<Standing> {
+  const { sender, chat } = message;
+  const listed = allowFrom();
+  if (listed.includes(chat.chat)) return 'named';
+  if (listed.includes(EVERYBODY)) return 'anybody';
+  if (sender.kind !== 'person') return 'unknown';
+  const proven = { ...message, sender: { ...sender, verified: 'verified' } as const };
+  return (await isTrusted(proven)) ? 'named' : 'unknown';
+}
+
 /** The first rule that stops the mail. */
-async function gateOf(
+async function judge(
   arrival: MailArrival,
-  address: string,
+  message: InboundMessage,
   sender: SenderVerdict,
-  id: MessageId,
+  standing: Standing,
   settings: InboundSettings,
   register: MailRegister,
-): Promise<string | undefined> {
-  const { headers, reading } = arrival;
+): Promise<MailVerdict> {
+  const { headers, reading, receivedAt } = arrival;
+  const address = message.chat.chat;
   const mail = reading.result.kind === 'parsed' ? reading.result.mail : undefined;
   const ownId = messageIdsIn(headerValue(headers, 'message-id'))[0];
   const known = ownId === undefined ? undefined : await register.knownMail(ownId);
-  const isListed = settings.allowFrom().some((one) => one === EVERYBODY || one === address);
   const calendarMethod = mail?.calendarMethod;
+  const isAuthenticated = sender.level !== 'unverified';
   const verdict = judgeMail({
     headers,
     sender: address,
@@ -120,47 +222,43 @@ async function gateOf(
     contentTypes: mail?.contentTypes ?? [headerValue(headers, 'content-type') ?? ''],
     ...(calendarMethod === undefined ? {} : { calendarMethod }),
     isOurs: ownId !== undefined && (parseOwnMessageId(ownId) !== undefined || isSent(known)),
-    isAuthenticated: sender.level !== 'unverified',
-    isListed,
+    isAuthenticated,
+    standing,
   });
-  if (verdict.kind !== 'answer')
-    return verdict.kind === 'hold' ? `held: ${verdict.gate}` : verdict.gate;
-  if (known !== undefined && known.sender === address && known.inbound !== id) {
-    return 'same Message-ID again';
+  if (verdict.kind !== 'answer') return verdict;
+  if (known?.sender === address && known.inbound !== message.id) {
+    // One that could not be proven was not answered, and must not take the place of the one that is.
+    const wasRefused = known.level === 'unverified' && !settings.acceptUnverified;
+    if (!wasRefused || !isAuthenticated) return { kind: 'refuse', gate: 'same Message-ID again' };
   }
   const same = mail && (await register.sameWords(address, wordsOf(arrival, mail, sender)));
-  const isRepeat = same && same.id !== id && arrival.receivedAt - same.at < REPEAT_WINDOW_MS;
-  return isRepeat ? 'same words again' : undefined;
+  const isRecent = same && same.id !== message.id && receivedAt - same.at < REPEAT_WINDOW_MS;
+  const isMachine = !isAuthenticated || (same?.count ?? 1) >= MAX_SAME_WORDS;
+  if (!isRecent || !isMachine) return { kind: 'answer' };
+  const isHeld = isAuthenticated && standing !== 'unknown';
+  return { kind: isHeld ? 'hold' : 'refuse', gate: 'same words again' };
 }
 
 /** Whoever is not proven to be the sender cannot take the place of the mail that is. */
-async function gateOfCopy(
+async function isOurs(
   { headers }: MailArrival,
   message: InboundMessage,
   sender: SenderVerdict,
   { answers }: InboundSettings,
-): Promise<string | undefined> {
+): Promise<boolean> {
   const mailId = messageIdsIn(headerValue(headers, 'message-id'))[0];
-  if (mailId === undefined) return undefined;
+  if (mailId === undefined) return true;
   const proof = sender.level === 'unverified' ? 'unproven' : 'proven';
-  const isOurs = await answers(`${mailId}\n${message.chat.chat}\n${proof}`, message);
-  return isOurs ? undefined : 'answered from another mailbox';
+  return answers(`${mailId}\n${message.chat.chat}\n${proof}`, message);
 }
 
-async function refused(
-  message: InboundMessage,
-  gate: string,
-  fingerprint: string,
-  register: MailRegister,
-): Promise<Incoming> {
-  await register.noteRefused(fingerprint);
-  const isHeld = gate.startsWith('held: ');
-  const notice = `A mail from ${message.chat.chat} was not answered: it is marked as bulk.`;
-  return {
-    entry: { kind: 'record', message, gate },
-    isTemporary: false,
-    ...(isHeld ? { notice } : {}),
-  };
+/** A mail that is encrypted as a whole is one that was not read; the agent says so. */
+function withoutSecrets(arrival: MailArrival): MailArrival {
+  const { result, report } = arrival.reading;
+  if (result.kind !== 'parsed' || !isEncrypted(result.mail.contentTypes.slice(0, 1)))
+    return arrival;
+  const gate = 'it is encrypted, and no key is known here';
+  return { ...arrival, reading: { result: { kind: 'unreadable', gate }, report } };
 }
 
 async function admitted(

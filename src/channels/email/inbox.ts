@@ -77,7 +77,8 @@ async function read(
     validity === uidValidity && /^\d+$/.test(uid ?? '')
       ? await connection.heads([Number(uid)])
       : [];
-  const mail = head === undefined ? undefined : await spoolMail(connection.pieces(head.uid));
+  const mail =
+    head === undefined ? undefined : await spoolMail(connection.pieces(head.uid, Number.NaN));
   if (head === undefined || mail === undefined)
     throw new InboxError('this mail is not there any more');
   const reader = new MailReader({ clock, ...(lookup === undefined ? {} : { lookup }) });

@@ -115,7 +115,7 @@ export class MailFiles implements AsyncDisposable {
       const [summary] = await connection.summaries([uid]);
       if (summary === undefined) throw gone('its mail is no longer in the mailbox');
       if (summary.bytes > MAX_MAIL_BYTES) throw gone('its mail is too large');
-      const mail = await spoolMail(connection.pieces(uid));
+      const mail = await spoolMail(connection.pieces(uid, summary.bytes));
       if (mail === undefined) throw gone('its mail is no longer in the mailbox');
       return mail;
     } finally {

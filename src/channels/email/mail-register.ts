@@ -7,6 +7,7 @@ import type { MessageId } from '../../core/ids.ts';
 import { type Bounce, BUDGET_WINDOW_MS, type SentReply } from '../../core/mail/budget.ts';
 import type { MailQuote } from '../../core/mail/quoting.ts';
 import { type KnownThread, parseOwnMessageId } from '../../core/mail/threading.ts';
+import { jsonRow, object } from '../../lib/json-row.ts';
 import type { KeyValueStore } from '../../store/store.ts';
 import type {
   AnsweredMail,
@@ -30,7 +31,11 @@ const digest = (text: string, hexChars: number) =>
 
 /** Message ids can be long and hold any character; rows are named by their hash. */
 const idKey = (messageId: string) => `id/${digest(messageId, 40)}`;
+const wordsKey = (sender: string, words: string) => `words/${digest(`${sender}\n${words}`, 40)}`;
 const timeKey = (at: number) => String(at).padStart(15, '0');
+
+/** `count` is missing in rows of earlier versions. */
+export type SameWords = { readonly id: MessageId; readonly at: number; readonly count?: number };
 
 export class MailRegister {
   readonly #state: KeyValueStore;
@@ -83,9 +88,17 @@ export class MailRegister {
     return this.#read<MailQuote>(`quote/${inbound}`);
   }
 
-  /** The mail that had the same words from the same sender, and when. */
-  sameWords(sender: string, words: string): Promise<{ id: MessageId; at: number } | undefined> {
-    return this.#read(`words/${digest(`${sender}\n${words}`, 40)}`);
+  /** The last mail that had the same words from the same sender, when, and how many there were. */
+  sameWords(sender: string, words: string): Promise<SameWords | undefined> {
+    return this.#read(wordsKey(sender, words));
+  }
+
+  /** Whether the owner is to be told: once a day about the same. */
+  async isNews(subject: string, now: number): Promise<boolean> {
+    const key = `told/${digest(subject, 40)}`;
+    if (now - Number((await this.#state.get(key)) ?? 0) < DAY_MS) return false;
+    await this.#state.set(key, String(now));
+    return true;
   }
 
   async noteRefused(fingerprint: string): Promise<void> {
@@ -99,7 +112,7 @@ export class MailRegister {
     const rows: [string, unknown][] = [
       [`in/${id}`, parent],
       [`thread/${thread}`, record],
-      [`words/${digest(`${sender}\n${words}`, 40)}`, { id, at: receivedAt }],
+      [wordsKey(sender, words), { id, at: receivedAt, count: await this.#repeats(mail, words) }],
     ];
     if (parent.messageId !== undefined) rows.push([idKey(parent.messageId), known]);
     if (quote !== undefined) rows.push([`quote/${id}`, quote]);
@@ -108,6 +121,12 @@ export class MailRegister {
       ...rows.map(([key, value]) => ({ key, value: JSON.stringify(value) })),
       ...(wholeText === undefined ? [] : [{ key: `text/${id}`, value: wholeText }]),
     ]);
+  }
+
+  async #repeats({ id, sender, receivedAt }: InboundRecord, words: string): Promise<number> {
+    const before = await this.sameWords(sender, words);
+    if (before === undefined || receivedAt - before.at >= DAY_MS) return 1;
+    return (before.count ?? 1) + (before.id === id ? 0 : 1);
   }
 
   outgoing(id: MessageId): Promise<OutgoingRecord | undefined> {
@@ -152,7 +171,10 @@ export class MailRegister {
 
   async pendingCopies(): Promise<readonly { readonly key: string; readonly copy: PendingCopy }[]> {
     const rows = await this.#state.list('copy/');
-    return rows.map(({ key, value }) => ({ key, copy: JSON.parse(value) }));
+    return rows.flatMap(({ key, value }) => {
+      const copy = parsed<PendingCopy>(value);
+      return copy === undefined ? [] : [{ key, copy }];
+    });
   }
 
   async noteCopyTried(key: string, copy: PendingCopy): Promise<void> {
@@ -165,7 +187,7 @@ export class MailRegister {
 
   /** Forgets what no rule looks at any more. */
   async expire(now: number): Promise<void> {
-    const short = ['fp/', 'in/', 'text/', 'words/', 'out/', 'copy/', 'quote/'];
+    const short = ['fp/', 'in/', 'text/', 'words/', 'out/', 'copy/', 'quote/', 'told/', 'later/'];
     for (const prefix of short) await this.#state.expire(prefix, now - KEEP_MAIL_MS);
     for (const prefix of ['id/', 'thread/']) await this.#state.expire(prefix, now - KEEP_THREAD_MS);
     for (const prefix of ['reply/', 'bounce/']) {
@@ -175,11 +197,14 @@ export class MailRegister {
 
   async #read<T>(key: string): Promise<T | undefined> {
     const row = await this.#state.get(key);
-    return row === undefined ? undefined : JSON.parse(row);
+    return row === undefined ? undefined : parsed(row);
   }
 
   async #log<T>(prefix: string): Promise<readonly T[]> {
     const rows = await this.#state.list(prefix, { limit: MAX_LOG_ROWS, newestFirst: true });
-    return rows.map(({ value }) => JSON.parse(value));
+    return rows.flatMap(({ value }) => parsed<T>(value) ?? []);
   }
 }
+
+/** A damaged row is as if it were not there: it must not keep mail waiting. */
+const parsed = <T>(json: string): T | undefined => jsonRow<T>(json, object);

@@ -13,6 +13,7 @@ import type { Inbox } from '../inbox.ts';
 import { TOKEN_REFUSED } from './access-tokens.ts';
 import { Answers, receiptOf } from './answers.ts';
 import { archiveMail } from './archive.ts';
+import { DeferredMails } from './deferred-mails.ts';
 import { ImapConnection } from './imap-connection.ts';
 import { AUTH_REFUSED } from './imap-failure.ts';
 import { createInbox } from './inbox.ts';
@@ -51,6 +52,7 @@ export class MailSession {
   readonly #reader: MailReader;
   #wake = Promise.withResolvers<void>();
   #isGmail = false;
+  readonly #progress = { isInterrupted: false };
   /** Aborts, with the reason, once no access token will ever come again. */
   readonly #withdrawn = new AbortController();
 
@@ -103,7 +105,7 @@ export class MailSession {
   async #superviseMailbox(signal: AbortSignal): Promise<void> {
     const { host } = this.#deps;
     let authFailures = 0;
-    await supervise((inner) => this.#follow(inner), {
+    await supervise((inner, works) => this.#follow(inner, works), {
       name: 'mailbox',
       signal,
       clock: host.clock,
@@ -171,7 +173,7 @@ export class MailSession {
     return clock.now() - record.triedAt >= SENT_SETTLE_MS ? 'absent' : undefined;
   }
 
-  async #follow(signal: AbortSignal): Promise<void> {
+  async #follow(signal: AbortSignal, works: () => void): Promise<void> {
     const { host, config, at } = this.#deps;
     const connection = await ImapConnection.connect(this.#account, host.clock, signal);
     this.#isGmail = connection.isGmail;
@@ -185,13 +187,20 @@ export class MailSession {
       authservId: config.authservId,
       mailbox: config.mailbox,
       pollMs: config.pollSecs * 1000,
+      acceptUnverified: config.acceptUnverified,
       answers: host.answers.bind(host),
+      isTrusted: host.isTrusted.bind(host),
     };
     const nextWake = () => {
       this.#wake = Promise.withResolvers<void>();
       return this.#wake.promise;
     };
-    const deps = { host, settings, register: this.#register, reader: this.#reader, nextWake };
+    const deps = {
+      ...{ host, settings, register: this.#register, reader: this.#reader, nextWake, works },
+      deferred: new DeferredMails(host.state, host.clock),
+      progress: this.#progress,
+      connect: (inner: AbortSignal) => ImapConnection.connect(this.#account, host.clock, inner),
+    };
     try {
       await new MailboxWatch(deps, connection).run(signal);
     } finally {

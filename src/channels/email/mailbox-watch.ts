@@ -1,13 +1,25 @@
 // Follows one mailbox over one connection: list what is new, read and hand over each mail with the
 // cursor behind it, then wait in IDLE, never longer than the poll interval. Any failure ends the
-// connection; nothing is skipped, because the cursor moves only with what became durable.
+// connection; the next one reads mail by mail, so that one mail that cannot be read is told from the
+// rest and put off. Nothing is lost: the cursor moves only with what became durable.
 
+import { shortened } from '../../core/cut.ts';
 import { parseHeaderBlock } from '../../core/mail/headers.ts';
+import { verbatim } from '../../core/stranger-words.ts';
 import type { ChannelHost } from '../channel.ts';
-import { fingerprintOf } from './arrival.ts';
+import { fingerprintOf, type MailArrival } from './arrival.ts';
 import { formatCursor, type MailCursor, readFrom } from './cursor.ts';
+import {
+  type DeferredMail,
+  type DeferredMails,
+  MAX_TRIES,
+  MIN_RETRY_MS,
+  SpareConnection,
+  TOLD_TRIES,
+} from './deferred-mails.ts';
 import type { ImapConnection, OpenMailbox } from './imap-connection.ts';
-import { type InboundSettings, type Incoming, readIncoming } from './inbound.ts';
+import { serverFault } from './imap-failure.ts';
+import { type InboundSettings, type Incoming, readIncoming, unreadableMail } from './inbound.ts';
 import type { MailReader, MailReading } from './mail-reader.ts';
 import type { MailRegister } from './mail-register.ts';
 import { inMemory, type SpooledMail, spoolMail } from './mail-spool.ts';
@@ -20,18 +32,26 @@ import { storeCopies } from './sent-folder.ts';
 /** How far back a renumbered mailbox is searched. */
 const RESCAN_MS = 14 * 86_400_000;
 const SUMMARY_CHUNK = 100;
-/** Another look at the name service for a sender it could prove. */
-const MAX_LOOKUP_TRIES = 3;
-const LOOKUP_PAUSE_MS = 5_000;
+const MAX_REASON_CHARS = 200;
 
 export type WatchDeps = {
   readonly host: ChannelHost;
   readonly settings: InboundSettings & { readonly mailbox: string; readonly pollMs: number };
   readonly register: MailRegister;
+  readonly deferred: DeferredMails;
   readonly reader: MailReader;
+  /** Kept from one connection to the next. */
+  readonly progress: WatchProgress;
+  /** Another connection to the same server. */
+  connect(signal: AbortSignal): Promise<ImapConnection>;
   /** Resolves when something besides new mail wants the connection; a new promise each time. */
   nextWake(): Promise<void>;
+  /** The connection is of use: what is in the mailbox has been read. */
+  works(): void;
 };
+
+/** `isInterrupted`: a connection ended while mails were read, perhaps because of one of them. */
+export type WatchProgress = { isInterrupted: boolean };
 
 type Listed = Pick<OpenMailbox, 'uidValidity'> & { readonly summary: MailSummary };
 
@@ -46,18 +66,24 @@ export class MailboxWatch {
 
   /** Until aborted; rejects with ChannelError when the connection is of no more use. */
   async run(signal: AbortSignal): Promise<void> {
-    const { host, settings, register, nextWake } = this.#deps;
+    const { host, settings, register, progress, nextWake, works } = this.#deps;
     while (!signal.aborted) {
       const wake = nextWake();
       const mailbox = await this.#connection.open(settings.mailbox);
-      await this.#catchUp(mailbox, signal);
+      const isInterrupted = progress.isInterrupted;
+      progress.isInterrupted = true;
+      await this.#catchUp(mailbox, isInterrupted, signal);
+      progress.isInterrupted = false;
+      works();
       this.#reportActive();
       if ((await register.pendingCopies()).length > 0) {
         // Leaves the mailbox, so what came meanwhile is looked for before waiting.
         await storeCopies(this.#connection, register, host.log);
         continue;
       }
-      await this.#connection.waitForMail(settings.pollMs, wake, signal);
+      const dueAt = await this.#retryDeferred(mailbox, signal);
+      const waitMs = Math.max(MIN_RETRY_MS, dueAt - host.clock.now());
+      await this.#connection.waitForMail(Math.min(settings.pollMs, waitMs), wake, signal);
     }
   }
 
@@ -71,7 +97,8 @@ export class MailboxWatch {
     });
   }
 
-  async #catchUp(mailbox: OpenMailbox, signal: AbortSignal): Promise<void> {
+  /** `isCareful`: each mail by itself. */
+  async #catchUp(mailbox: OpenMailbox, isCareful: boolean, signal: AbortSignal): Promise<void> {
     const { host } = this.#deps;
     const from = readFrom(await host.cursor(), mailbox, host.clock.now());
     if (from.kind === 'start') {
@@ -79,18 +106,27 @@ export class MailboxWatch {
       return;
     }
     if (from.kind === 'rescan') {
-      await this.#rescan(from.cursor, mailbox, signal);
+      await this.#rescan(from.cursor, mailbox, isCareful, signal);
       return;
     }
     let { cursor } = from;
     const uids = await this.#connection.uidsAfter(cursor.uid);
+    if (isCareful) {
+      const cursorAt = (uid: number) => ({ ...from.cursor, uid });
+      await this.#takeEach(
+        uids.map((uid) => newcomer(mailbox, uid)),
+        signal,
+        cursorAt,
+      );
+      return;
+    }
     for (const chunk of chunksOf(uids)) {
       this.#reportActive();
       const last = chunk.at(-1) ?? cursor.uid;
       for (const summary of await this.#connection.summaries(chunk)) {
         if (signal.aborted) return;
         cursor = { ...cursor, uid: summary.uid };
-        await this.#take({ ...mailbox, summary }, cursor, signal);
+        await this.#take({ ...mailbox, summary }, cursor);
       }
       // The last ones may have been deleted meanwhile.
       if (cursor.uid < last) {
@@ -101,62 +137,174 @@ export class MailboxWatch {
   }
 
   /** The server renumbered the mailbox: what is new is known by content, not by UID. */
-  async #rescan(cursor: MailCursor, mailbox: OpenMailbox, signal: AbortSignal): Promise<void> {
-    const { host, register } = this.#deps;
+  async #rescan(
+    cursor: MailCursor,
+    mailbox: OpenMailbox,
+    isCareful: boolean,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { host } = this.#deps;
     const since = Math.max(cursor.since, host.clock.now() - RESCAN_MS);
     const uids = await this.#connection.search({ since: new Date(since) });
     host.log.warn('mailbox was renumbered', { count: uids.length });
-    for (const chunk of chunksOf(uids)) {
-      for (const summary of await this.#connection.summaries(chunk)) {
-        if (signal.aborted) return;
-        const isOld = summary.arrivedAtMs < cursor.since || summary.uid > cursor.uid;
-        if (isOld || (await register.isKnownFingerprint(fingerprintOf(summary)))) continue;
-        await this.#take({ ...mailbox, summary }, undefined, signal);
+    if (isCareful) {
+      const known = uids.filter((uid) => uid <= cursor.uid);
+      await this.#takeEach(
+        known.map((uid) => newcomer(mailbox, uid, cursor.since)),
+        signal,
+      );
+    } else {
+      for (const chunk of chunksOf(uids)) {
+        for (const summary of await this.#connection.summaries(chunk)) {
+          if (signal.aborted) return;
+          if (summary.uid > cursor.uid || (await this.#isOld(summary, cursor.since))) continue;
+          await this.#take({ ...mailbox, summary }, undefined, cursor.since);
+        }
       }
     }
-    await this.#commit([], cursor);
+    if (!signal.aborted) await this.#commit([], cursor);
+  }
+
+  async #isOld(summary: MailSummary, since: number): Promise<boolean> {
+    const { register } = this.#deps;
+    return summary.arrivedAtMs < since || register.isKnownFingerprint(fingerprintOf(summary));
   }
 
   /** Reads one mail and hands it over; without a cursor the place in the mailbox stays. */
-  async #take(listed: Listed, cursor: MailCursor | undefined, signal: AbortSignal): Promise<void> {
-    const incoming = await this.#read(listed, signal);
-    if (incoming === undefined) return this.#commit([], cursor);
-    const { bounced, notice } = incoming;
-    if (bounced !== undefined) await this.#deps.host.bounced(bounced.id, bounced.reason);
-    await this.#commit([incoming], cursor);
-    if (notice !== undefined) this.#deps.host.alert(notice);
-    if (incoming.entry.kind === 'record') {
-      const { message, gate } = incoming.entry;
-      this.#deps.host.log.info('mail refused', { messageId: message.id, gate });
+  async #take(listed: Listed, cursor: MailCursor | undefined, since?: number): Promise<void> {
+    const { deferred } = this.#deps;
+    const isLast = await deferred.isFull(listed.uidValidity);
+    const incoming = await this.#read(this.#connection, listed, { tries: 0, isLast });
+    if (incoming === 'unproven yet') {
+      await deferred.defer(newcomer(listed, listed.summary.uid, since));
+    }
+    await this.#handOver(incoming, cursor);
+  }
+
+  /** Mail by mail, each over a connection that may die of it. */
+  async #takeEach(
+    mails: readonly DeferredMail[],
+    signal: AbortSignal,
+    cursorAt?: (uid: number) => MailCursor,
+  ): Promise<void> {
+    const [first] = mails;
+    if (first === undefined) return;
+    const spare = this.#spare(first.uidValidity, signal);
+    try {
+      for (const mail of mails) {
+        if (signal.aborted) return;
+        this.#reportActive();
+        await this.#takeAlone(mail, spare, cursorAt?.(mail.uid), signal);
+      }
+    } finally {
+      await spare[Symbol.asyncDispose]();
     }
   }
 
-  async #read(
-    { summary, uidValidity }: Listed,
+  /** Tries mails again whose time has come. Returns when the next one is due, epoch milliseconds. */
+  async #retryDeferred({ uidValidity }: OpenMailbox, signal: AbortSignal): Promise<number> {
+    const { deferred, host } = this.#deps;
+    const waiting = await deferred.list(uidValidity);
+    const spare = this.#spare(uidValidity, signal);
+    try {
+      for (const mail of waiting) {
+        if (signal.aborted || mail.dueAt > host.clock.now()) break;
+        // New mail does not wait for a long row of mails at which the server fails.
+        if (!(await this.#takeAlone(mail, spare, undefined, signal))) break;
+      }
+    } finally {
+      await spare[Symbol.asyncDispose]();
+    }
+    const [next] = waiting.length === 0 ? [] : await deferred.list(uidValidity);
+    return next?.dueAt ?? Number.POSITIVE_INFINITY;
+  }
+
+  #spare(uidValidity: string, signal: AbortSignal): SpareConnection {
+    const { settings, connect } = this.#deps;
+    return new SpareConnection(async () => {
+      const connection = await connect(signal);
+      const opened = await connection.open(settings.mailbox);
+      if (opened.uidValidity === uidValidity) return connection;
+      await connection[Symbol.asyncDispose]();
+      throw serverFault('the mailbox was renumbered meanwhile');
+    }, this.#connection);
+  }
+
+  /** False where it could not be read and was put off, or given up. */
+  async #takeAlone(
+    mail: DeferredMail,
+    spare: SpareConnection,
+    cursor: MailCursor | undefined,
     signal: AbortSignal,
-  ): Promise<Incoming | undefined> {
+  ): Promise<boolean> {
+    const { deferred, host } = this.#deps;
+    const connection = await spare.get();
+    const isLast =
+      mail.tries + 1 >= MAX_TRIES ||
+      (mail.tries === 0 && (await deferred.isFull(mail.uidValidity)));
+    let incoming: Incoming | 'unproven yet' | undefined;
+    let failure: unknown;
+    try {
+      incoming = await this.#readAlone(connection, mail, isLast);
+    } catch (error) {
+      signal.throwIfAborted();
+      host.log.warn('mail not read', { uid: mail.uid, tries: mail.tries + 1, error });
+      await spare[Symbol.asyncDispose]();
+      failure = error;
+      if (mail.tries + 1 === TOLD_TRIES || (isLast && mail.tries < TOLD_TRIES)) {
+        host.alert(noticeOf(mail, error));
+      }
+    }
+    const isOpen = failure !== undefined || incoming === 'unproven yet';
+    if (isOpen && !isLast) await deferred.defer(mail);
+    else if (failure !== undefined) incoming = unreadableMail(mail, this.#deps);
+    await this.#handOver(incoming, cursor);
+    if (!isOpen || isLast) await deferred.settle(mail);
+    return failure === undefined;
+  }
+
+  async #readAlone(connection: ImapConnection, mail: DeferredMail, isLast: boolean) {
+    const { uidValidity, uid, since, tries } = mail;
+    const [summary] = await connection.summaries([uid]);
+    if (summary === undefined) return undefined;
+    if (since !== undefined && (await this.#isOld(summary, since))) return undefined;
+    return this.#read(connection, { uidValidity, summary }, { tries, isLast });
+  }
+
+  async #handOver(
+    incoming: Incoming | 'unproven yet' | undefined,
+    cursor: MailCursor | undefined,
+  ): Promise<void> {
+    if (incoming === undefined || incoming === 'unproven yet') return this.#commit([], cursor);
+    const { host } = this.#deps;
+    const { bounced, notice } = incoming;
+    if (bounced !== undefined) await host.bounced(bounced.id, bounced.reason);
+    await this.#commit([incoming], cursor);
+    if (notice !== undefined) host.alert(notice);
+    if (incoming.entry.kind === 'record') {
+      const { message, gate } = incoming.entry;
+      host.log.info('mail refused', { messageId: message.id, gate });
+    }
+  }
+
+  /** Undefined where it is gone. */
+  async #read(
+    connection: ImapConnection,
+    { summary, uidValidity }: Listed,
+    turn: Pick<MailArrival, 'tries' | 'isLast'>,
+  ) {
     const { host, settings, register } = this.#deps;
     const receivedAt = host.clock.now();
-    const mail = await this.#fetch(summary);
+    const mail = await fetchMail(connection, summary);
     if (mail === undefined) return undefined;
     try {
       const headers = parseHeaderBlock(splitHeader(mail.raw).block);
-      for (let attempt = 1; ; attempt += 1) {
-        const reading = await this.#parse(summary, mail.raw);
-        const arrival = { uidValidity, summary, headers, reading, receivedAt };
-        const incoming = await readIncoming(arrival, settings, register);
-        if (!incoming.isTemporary || attempt === MAX_LOOKUP_TRIES) return incoming;
-        await host.clock.sleep(LOOKUP_PAUSE_MS, signal);
-      }
+      const reading = await this.#parse(summary, mail.raw);
+      const arrival = { uidValidity, summary, headers, reading, receivedAt, ...turn };
+      return await readIncoming(arrival, settings, register);
     } finally {
       await mail[Symbol.asyncDispose]();
     }
-  }
-
-  /** A mail over the size limit is known by its header alone. */
-  async #fetch({ uid, bytes }: MailSummary): Promise<SpooledMail | undefined> {
-    if (bytes <= MAX_MAIL_BYTES) return spoolMail(this.#connection.pieces(uid));
-    return inMemory(await this.#connection.header(uid, MAX_HEADER_BYTES));
   }
 
   async #parse(summary: MailSummary, raw: RawMail): Promise<MailReading> {
@@ -174,6 +322,34 @@ export class MailboxWatch {
     };
     await host.receive(entries, place === undefined ? {} : { cursor: place });
   }
+}
+
+/** A mail over the size limit is known by its header alone. */
+async function fetchMail(
+  connection: ImapConnection,
+  { uid, bytes }: MailSummary,
+): Promise<SpooledMail | undefined> {
+  if (bytes > MAX_MAIL_BYTES) return inMemory(await connection.header(uid, MAX_HEADER_BYTES));
+  const mail = await spoolMail(connection.pieces(uid, bytes));
+  return mail === undefined && bytes === 0 ? inMemory(Buffer.alloc(0)) : mail;
+}
+
+const newcomer = (
+  { uidValidity }: Pick<OpenMailbox, 'uidValidity'>,
+  uid: number,
+  since?: number,
+): DeferredMail => ({
+  ...{ uidValidity, uid, tries: 0, dueAt: 0 },
+  ...(since === undefined ? {} : { since }),
+});
+
+function noticeOf({ uid }: DeferredMail, error: unknown): string {
+  const why = shortened(error instanceof Error ? error.message : String(error), MAX_REASON_CHARS);
+  return (
+    `A mail in the mailbox (UID ${uid}) cannot be read: ${verbatim(why)}. Other mail is answered as ` +
+    'usual. I try this one again for six hours. Open it in a mail program, and ask the sender to ' +
+    'send it again if it is damaged there too.'
+  );
 }
 
 function* chunksOf(uids: readonly number[]): Generator<readonly number[]> {

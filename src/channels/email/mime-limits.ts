@@ -37,12 +37,17 @@ export function splitHeader(raw: RawMail): { readonly block: string; readonly bo
   return { block: head.toString('utf8'), bodyAt: sizeOf(raw) };
 }
 
+/** `isHeaderSound`: its signatures can be checked all the same. */
+export type BrokenLimit = { readonly gate: string; readonly isHeaderSound: boolean };
+
+const broken = (gate: string, isHeaderSound = false): BrokenLimit => ({ gate, isHeaderSound });
+
 /** The limit a mail breaks, or its shape. */
-export function measureMime(raw: RawMail): MimeShape | { readonly gate: string } {
-  if (sizeOf(raw) > MAX_MAIL_BYTES) return { gate: 'mail too large' };
+export function measureMime(raw: RawMail): MimeShape | BrokenLimit {
+  if (sizeOf(raw) > MAX_MAIL_BYTES) return broken('mail too large');
   const { block, bodyAt } = splitHeader(raw);
-  if (Buffer.byteLength(block) >= MAX_HEADER_BYTES) return { gate: 'mail header too large' };
-  if (block.split('\n').length > MAX_HEADER_LINES) return { gate: 'too many header lines' };
+  if (Buffer.byteLength(block) >= MAX_HEADER_BYTES) return broken('mail header too large');
+  if (block.split('\n').length > MAX_HEADER_LINES) return broken('too many header lines');
   return new ShapeReader(block).read(raw, bodyAt);
 }
 
@@ -58,15 +63,15 @@ class ShapeReader {
     this.#readPartHeader(block);
   }
 
-  read(raw: RawMail, bodyAt: number): MimeShape | { readonly gate: string } {
+  read(raw: RawMail, bodyAt: number): MimeShape | BrokenLimit {
     const into = Buffer.allocUnsafe(Math.min(sizeOf(raw), 1 + WINDOW_BYTES + LOOK_AHEAD_BYTES));
     for (let from = bodyAt; from < sizeOf(raw); from += WINDOW_BYTES) {
       // One byte before, which ends the line before.
       const window = bytesOf(raw, from - 1, from + WINDOW_BYTES + LOOK_AHEAD_BYTES, into);
       for (let at = nextDelimiter(window, 1); isWithin(at); at = nextDelimiter(window, at + 2)) {
         this.#enter(window, at);
-        if (this.#parts > MAX_PARTS) return { gate: 'too many parts' };
-        if (this.#depth > MAX_DEPTH) return { gate: 'parts nested too deep' };
+        if (this.#parts > MAX_PARTS) return broken('too many parts', true);
+        if (this.#depth > MAX_DEPTH) return broken('parts nested too deep', true);
       }
     }
     return {

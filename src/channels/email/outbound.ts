@@ -9,6 +9,7 @@ import { OWN_MARK_HEADER } from '../../core/mail/rules.ts';
 import {
   formatOwnMessageId,
   type ParentMail,
+  replyParent,
   replyReferences,
   replySubject,
 } from '../../core/mail/threading.ts';
@@ -69,13 +70,14 @@ async function newRecord(
   const thread = threadOf(message);
   const answered = message.replyTo && (await register.parent(message.replyTo));
   const parent = answered ?? (await register.thread(thread))?.parent;
+  const inReplyTo = parent && replyParent(parent);
   const send = digest(message.id, SEND_HEX_CHARS);
   const tag = register.tag(thread, message.chat.chat);
   return {
     messageId: formatOwnMessageId({ send, thread, tag }, from),
     dateMs: now,
     subject: message.subject ?? subjectOf(message, parent),
-    ...(parent?.messageId === undefined ? {} : { inReplyTo: parent.messageId }),
+    ...(inReplyTo === undefined ? {} : { inReplyTo }),
     references: parent === undefined ? [] : replyReferences(parent),
     copies: await chooseCopies(parent),
     triedAt: now,
@@ -97,7 +99,9 @@ function openingOf({ markdown, attachments = [] }: OutboundMessage): string {
 /** RFC 3834 section 5.1: how a machine's mail says that it is one. */
 export async function composeMail(mail: OutgoingMail): Promise<Buffer> {
   const { message, packed, record, recipient, from, quote } = mail;
-  const isAnswer = record.references.length > 0 || record.inReplyTo !== undefined;
+  // A mail without a Message-ID is answered all the same.
+  const isAnswer =
+    message.replyTo !== undefined || record.references.length > 0 || record.inReplyTo !== undefined;
   const text = renderPlain(packed.markdown);
   const html = renderEmailHtml(packed.markdown) + (quote === undefined ? '' : quoteAsHtml(quote));
   const composer = new MailComposer({

@@ -14,7 +14,8 @@ import {
   partsDiffer,
   visibleText,
 } from '../../core/mail/text.ts';
-import { type MimeShape, measureMime } from './mime-limits.ts';
+import { mendedMail } from './mended-mail.ts';
+import type { MimeShape } from './mime-limits.ts';
 import {
   type DnsLookup,
   type FromParser,
@@ -77,14 +78,17 @@ async function read(
   lookup: DnsLookup,
   post: (message: FromParser) => void,
 ): Promise<void> {
-  const shape = measureMime(raw);
-  if ('gate' in shape) {
-    post({ kind: 'parsed', result: { kind: 'unreadable', gate: shape.gate } });
-    post({ kind: 'verified', report: NO_SIGNATURES });
-    return;
-  }
-  post({ kind: 'parsed', result: await parse(raw, shape) });
-  post({ kind: 'verified', report: await checkSignatures(raw, lookup) });
+  const mended = mendedMail(raw);
+  const result: ParseResult =
+    'gate' in mended
+      ? { kind: 'unreadable', gate: mended.gate }
+      : await parse(mended.raw, mended.shape);
+  post({ kind: 'parsed', result });
+  const isChecked = !('gate' in mended) || mended.isHeaderSound;
+  post({
+    kind: 'verified',
+    report: isChecked ? await checkSignatures(raw, lookup) : NO_SIGNATURES,
+  });
 }
 
 /** Writes the files one behind the other, as the first reading named them. */
@@ -94,7 +98,8 @@ async function files(
   post: (message: FromParser) => void,
 ): Promise<void> {
   const sizes: number[] = [];
-  const found = 'gate' in measureMime(raw) ? [] : readFiles(raw);
+  const mended = mendedMail(raw);
+  const found = 'gate' in mended ? [] : readFiles(mended.raw);
   for await (const { type, content } of found) {
     let bytes = 0;
     for await (const piece of content) {

@@ -1,6 +1,7 @@
 // The wall against machine mail (case table D1): what must never be answered, decided before any
 // model call. One table; the first rule that applies is the recorded reason.
 
+import { verbatim } from '../stranger-words.ts';
 import { addressesIn, isOwnAddress, localPartOf } from './address.ts';
 import { headerValue, headerValues, type MailHeaders, withoutComments } from './headers.ts';
 
@@ -20,14 +21,16 @@ export type MailFacts = {
   readonly isOurs: boolean;
   /** The sender is verified or asserted. */
   readonly isAuthenticated: boolean;
-  /** The sender is on the allow list. */
-  readonly isListed: boolean;
+  readonly standing: Standing;
 };
+
+/** `named`: let in by name; `anybody`: as everybody is; `unknown`: neither. */
+export type Standing = 'named' | 'anybody' | 'unknown';
 
 export type MailVerdict =
   | { readonly kind: 'answer' }
   | { readonly kind: 'refuse'; readonly gate: string }
-  /** Not answered, but the owner is told: a listed person's mail that looks like bulk. */
+  /** Not answered, but the owner is told: the mail of a proven person who may expect an answer. */
   | { readonly kind: 'hold'; readonly gate: string };
 
 /** Our own mark on everything this program sends. */
@@ -42,11 +45,11 @@ const MACHINE_FIELDS = [
   'x-mail-autoreply',
   'x-auto-generated',
   'x-loop',
-  'feedback-id',
   'x-failed-recipients',
 ] as const;
 
-const SUPPRESSED = /\b(all|autoreply|oof|dr|rn|nrn)\b/i;
+/** Delivery and read receipts (`DR`, `RN`, `NRN`) are no answers. */
+const SUPPRESSED = /\b(all|autoreply|oof)\b/i;
 const REPORT_TYPES = /^(multipart\/report|message\/(delivery-status|disposition-notification))/;
 const ENCRYPTED_TYPES = /^(multipart\/encrypted|application\/(x-)?pkcs7-mime)/;
 const DAEMONS = /^(mailer-daemon|postmaster|double-bounce)$/;
@@ -57,6 +60,8 @@ const AUTO_SUBJECT =
 
 type Rule = {
   readonly gate: string;
+  /** The mail says of itself that no person wrote it. */
+  readonly isMachine?: true;
   readonly applies: (facts: MailFacts) => boolean;
 };
 
@@ -71,6 +76,16 @@ const keyword = (facts: MailFacts, name: string) =>
 const addressesOf = (facts: MailFacts, names: readonly string[]) =>
   names.flatMap((name) => headerValues(facts.headers, name)).flatMap(addressesIn);
 
+const names = (facts: MailFacts, fields: readonly string[]) =>
+  addressesOf(facts, fields).some((address) => isOwnAddress(address, facts.ours));
+
+/** A proven person who may expect an answer, by name or as everybody. */
+const isAwaited = ({ isAuthenticated, standing }: MailFacts) =>
+  isAuthenticated && standing !== 'unknown';
+
+/** Nobody is told of these: they are as many as our answers. */
+const OWN_GATE = 'our own mail';
+
 const DELIVERY_FIELDS = [
   'to',
   'cc',
@@ -83,35 +98,44 @@ const DELIVERY_FIELDS = [
 
 const RULES: readonly Rule[] = [
   {
-    gate: 'our own mail',
-    applies: (facts) =>
-      facts.isOurs ||
-      has(facts, OWN_MARK_HEADER.toLowerCase()) ||
-      addressesOf(facts, ['from', 'sender', 'reply-to']).some((address) =>
-        isOwnAddress(address, facts.ours),
-      ),
+    gate: OWN_GATE,
+    applies: (facts) => facts.isOurs || names(facts, ['from']),
+  },
+  {
+    gate: 'a mail of nanobot',
+    isMachine: true,
+    applies: (facts) => has(facts, OWN_MARK_HEADER.toLowerCase()),
+  },
+  {
+    gate: 'answers would come to ourselves',
+    applies: (facts) => names(facts, ['sender', 'reply-to']),
   },
   {
     gate: 'empty return path',
+    isMachine: true,
     applies: (facts) =>
       headerValues(facts.headers, 'return-path').some((path) => /^<\s*>$/.test(path)),
   },
   {
     gate: 'mail system sender',
+    isMachine: true,
     applies: (facts) =>
       DAEMONS.test(localPartOf(facts.sender)) ||
       addressesOf(facts, ['return-path']).some((path) => DAEMONS.test(localPartOf(path))),
   },
   {
     gate: 'auto-submitted',
+    isMachine: true,
     applies: (facts) => has(facts, 'auto-submitted') && keyword(facts, 'auto-submitted') !== 'no',
   },
   {
     gate: 'delivery report',
+    isMachine: true,
     applies: (facts) => facts.contentTypes.some((type) => REPORT_TYPES.test(type)),
   },
   {
     gate: 'mailing list',
+    isMachine: true,
     applies: (facts) =>
       facts.headers.some((header) => header.name.startsWith('list-')) ||
       keyword(facts, 'precedence') === 'list',
@@ -123,10 +147,14 @@ const RULES: readonly Rule[] = [
   },
   {
     gate: 'machine header',
-    applies: (facts) => MACHINE_FIELDS.some((name) => has(facts, name)),
+    applies: (facts) =>
+      MACHINE_FIELDS.some((name) => has(facts, name)) ||
+      // Some providers set it in what people write, too.
+      (has(facts, 'feedback-id') && !isAwaited(facts)),
   },
   {
     gate: 'machine sender',
+    isMachine: true,
     applies: (facts) => isMachineAddress(facts.sender),
   },
   {
@@ -140,11 +168,13 @@ const RULES: readonly Rule[] = [
   },
   {
     gate: 'calendar answer',
+    isMachine: true,
     applies: (facts) => facts.calendarMethod === 'reply' || facts.calendarMethod === 'cancel',
   },
   {
     gate: 'encrypted',
-    applies: (facts) => facts.contentTypes.some((type) => ENCRYPTED_TYPES.test(type)),
+    // An awaited person hears from the agent that it could not be read.
+    applies: (facts) => isEncrypted(facts.contentTypes) && !isAwaited(facts),
   },
   {
     gate: 'read receipt',
@@ -154,7 +184,16 @@ const RULES: readonly Rule[] = [
     gate: 'automatic subject',
     applies: (facts) => AUTO_SUBJECT.test(subjectOf(facts)) && !facts.isAuthenticated,
   },
+  {
+    // Not a standard, and some people's mail carries it.
+    gate: 'bulk precedence',
+    applies: (facts) => /^(bulk|junk|auto_reply)$/.test(keyword(facts, 'precedence')),
+  },
 ];
+
+export function isEncrypted(contentTypes: readonly string[]): boolean {
+  return contentTypes.some((type) => ENCRYPTED_TYPES.test(type));
+}
 
 /** The name before the @ says that no person reads there. */
 export function isMachineAddress(address: string): boolean {
@@ -165,11 +204,26 @@ const subjectOf = (facts: MailFacts) => headerValue(facts.headers, 'subject') ??
 
 export function judgeMail(facts: MailFacts): MailVerdict {
   const rule = RULES.find((candidate) => candidate.applies(facts));
-  if (rule !== undefined) return { kind: 'refuse', gate: rule.gate };
-  if (/^(bulk|junk|auto_reply)$/.test(keyword(facts, 'precedence'))) {
-    // Not a standard, and some people's mail carries it: never answered, but not lost unseen.
-    const isAwaited = facts.isAuthenticated && facts.isListed;
-    return { kind: isAwaited ? 'hold' : 'refuse', gate: 'bulk precedence' };
-  }
-  return { kind: 'answer' };
+  if (rule === undefined) return { kind: 'answer' };
+  const { gate, isMachine = false } = rule;
+  const isHeld =
+    facts.standing === 'named' ? facts.isAuthenticated : !isMachine && isAwaited(facts);
+  return { kind: isHeld && gate !== OWN_GATE ? 'hold' : 'refuse', gate };
 }
+
+/** What the owner is told of a mail that is held. */
+export function heldNotice(address: string, subject: string, gate: string): string {
+  const named = subject === '' ? '' : ` (${verbatim(subject)})`;
+  const remedy = REMEDIES[gate] ?? 'It stays in the mailbox.';
+  return `A mail from ${verbatim(address)}${named} was not answered. Reason: ${gate}. ${remedy}`;
+}
+
+const REMEDIES: Readonly<Record<string, string>> = {
+  'not addressed to us':
+    'None of this mailbox’s addresses is in To or Cc. If the mail was sent to an alias, add the alias to `aliases` of the email channel.',
+  'answers would come to ourselves':
+    'Its Sender or Reply-To field names this mailbox. Ask the sender to remove that address there.',
+  'bulk precedence': 'Its Precedence field marks it as bulk mail. It stays in the mailbox.',
+  'auto-response suppressed':
+    'Its X-Auto-Response-Suppress field asks for no automatic answer. It stays in the mailbox.',
+};

@@ -4,7 +4,7 @@
 import type { Verification } from '../message.ts';
 import { domainOf, domainToAscii } from './address.ts';
 import { type AuthResults, trustedAuthResults } from './auth-results.ts';
-import { headerValues, type MailHeaders } from './headers.ts';
+import { headerValue, headerValues, type MailHeaders, withoutComments } from './headers.ts';
 
 /** One DKIM signature, as checked on the raw bytes. */
 export type SignatureEvidence = {
@@ -38,12 +38,24 @@ export type SenderVerdict = {
   readonly reason: string;
   /** The name service failed, so that asking again may verify the sender. */
   readonly isTemporary: boolean;
+  /** A signature would verify the sender, were it not for this problem with the date. */
+  readonly dateProblem?: string;
 };
 
 /** A signed mail older than this when it arrives may be a replay. */
 const MAX_AGE_MS = 48 * 3_600_000;
 /** Fields that mean something else when they stand twice. */
-const SINGLE_FIELDS = ['from', 'to', 'subject', 'date', 'message-id'] as const;
+const SINGLE_FIELDS = ['from', 'to', 'subject', 'message-id'] as const;
+
+/** Zones are numbers today; what a name stands for is less than a day (RFC 5322 section 4.3). */
+const NAMED_ZONE = /\s[A-Za-z]{1,5}$/;
+
+/** Epoch milliseconds of the Date field; undefined where it is missing or no date. */
+export function mailDate(headers: MailHeaders): number | undefined {
+  const text = withoutComments(headerValue(headers, 'date') ?? '').trim();
+  const dates = [text, text.replace(NAMED_ZONE, ' +0000')].map(Date.parse);
+  return dates.find((date) => !Number.isNaN(date));
+}
 
 const verdict = (level: Verification, reason: string, isTemporary = false): SenderVerdict => ({
   level,
@@ -52,22 +64,35 @@ const verdict = (level: Verification, reason: string, isTemporary = false): Send
 });
 
 export function verifySender(evidence: SenderEvidence): SenderVerdict {
-  const doubled = SINGLE_FIELDS.find((name) => headerValues(evidence.headers, name).length > 1);
+  const { headers, address, signatures, dmarc, authservId } = evidence;
+  const doubled = SINGLE_FIELDS.find((name) => headerValues(headers, name).length > 1);
   if (doubled !== undefined) return verdict('unverified', `${doubled} stands twice`);
-  const { dateMs, arrivedAtMs } = evidence;
-  if (dateMs === undefined) return verdict('unverified', 'no valid date');
-  if (Math.abs(arrivedAtMs - dateMs) > MAX_AGE_MS) return verdict('unverified', 'date too far off');
-  if (evidence.signatures.some((signature) => verifies(signature, evidence))) {
+  // A replay is told by its date. What the server asserts holds whatever the date says.
+  const isSigned = signatures.some((signature) => verifies(signature, evidence));
+  const problem = dateProblemOf(evidence);
+  if (isSigned && problem === undefined) {
     return verdict('verified', 'DKIM signature aligned with From');
   }
-  const asserted = trustedAuthResults(evidence.headers, evidence.authservId);
-  if (asserted !== undefined && asserts(asserted, evidence.address)) {
+  const asserted = trustedAuthResults(headers, authservId);
+  if (asserted !== undefined && asserts(asserted, address)) {
     return verdict('asserted', `asserted by ${asserted.authservId}`);
   }
-  const isTemporary = evidence.signatures.some(
-    (signature) => signature.aligned && signature.result === 'temperror',
+  if (isSigned && problem !== undefined) {
+    return { ...verdict('unverified', problem), dateProblem: problem };
+  }
+  const answered = { ...evidence, dmarc: { result: 'pass', strict: false } };
+  const isTemporary = signatures.some(
+    (signature) =>
+      (signature.aligned && signature.result === 'temperror') ||
+      (dmarc.result === 'temperror' && verifies(signature, answered)),
   );
   return verdict('unverified', isTemporary ? 'name service failed' : 'no proof', isTemporary);
+}
+
+function dateProblemOf({ headers, dateMs, arrivedAtMs }: SenderEvidence): string | undefined {
+  if (headerValues(headers, 'date').length > 1) return 'more than one date';
+  if (dateMs === undefined) return 'no valid date';
+  return Math.abs(arrivedAtMs - dateMs) > MAX_AGE_MS ? 'date too far off' : undefined;
 }
 
 function verifies(signature: SignatureEvidence, evidence: SenderEvidence): boolean {

@@ -1,7 +1,7 @@
 // Threads of mail (case table D2): which conversation a mail continues, and what an answer's
 // headers say so that every mail program shows it in place (RFC 5322 section 3.6.4).
 
-import { headOf } from '../cut.ts';
+import { shortened } from '../cut.ts';
 import type { Verification } from '../message.ts';
 import { domainOf } from './address.ts';
 import { messageIdsIn } from './headers.ts';
@@ -18,15 +18,27 @@ export type ParentMail = {
 
 const MAX_REFERENCES = 20;
 const MAX_REFERENCES_CHARS = 900;
-const MAX_SUBJECT_CHARS = 250;
+/** With its field name on one line, which may have 998 (RFC 5322 section 2.1.1). */
+const MAX_SUBJECT_CHARS = 900;
+/** What lines the signs of emoji, Persian and Hindi up, and marks where words may break or turn. */
+const FORMATTING = /(?![\u00AD\u200C-\u200F])\p{Cf}/gu;
+
+/** An id of other signs is not repeated: our mail goes out as ASCII. */
+const PLAIN_ID = /^[\x21-\x7e]+$/;
+
+/** The mail that an answer names as its parent; undefined where it has no id that can be named. */
+export function replyParent({ messageId = '' }: ParentMail): string | undefined {
+  return PLAIN_ID.test(messageId) ? messageId : undefined;
+}
 
 /** The answer's References: the parent's ancestors and the parent, middle ones left out. */
 export function replyReferences(parent: ParentMail): readonly string[] {
   const inReplyTo = messageIdsIn(parent.inReplyTo);
   const own = messageIdsIn(parent.references);
   const ancestors = own.length === 0 && inReplyTo.length === 1 ? inReplyTo : own;
-  const ids = ancestors.filter((id) => id !== parent.messageId);
-  if (parent.messageId !== undefined) ids.push(parent.messageId);
+  const ids = ancestors.filter((id) => id !== parent.messageId && PLAIN_ID.test(id));
+  const direct = replyParent(parent);
+  if (direct !== undefined) ids.push(direct);
   const isLong = ids.length > MAX_REFERENCES || ids.join(' ').length > MAX_REFERENCES_CHARS;
   if (!isLong) return ids;
   const [first = '', ...rest] = ids;
@@ -56,8 +68,11 @@ export function replySubject(subject: string): string {
 }
 
 function cleanSubject(subject: string): string {
-  const line = subject.replace(/[\p{Cc}\p{Cf}]+/gu, ' ').replace(/ +/g, ' ');
-  return headOf(line.trim(), MAX_SUBJECT_CHARS);
+  const line = subject
+    .replace(FORMATTING, '')
+    .replace(/\p{Cc}+/gu, ' ')
+    .replace(/ +/g, ' ');
+  return shortened(line.trim(), MAX_SUBJECT_CHARS);
 }
 
 /** What a Message-ID of ours says: the send, the thread, and the tag that proves both. */

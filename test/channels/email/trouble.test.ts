@@ -1,11 +1,16 @@
-// IMAP servers that lie or fall silent: nothing is ever skipped, no password goes out unprotected.
+// IMAP servers that lie or fall silent: nothing is skipped in silence, no password goes out unprotected.
 
 import { afterEach, expect, it } from 'vitest';
 import type { EmailDeps } from '../../../src/channels/email/email.ts';
 import { configSchema, type EmailConfig } from '../../../src/core/config.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { expiredCertificate } from '../../support/expired-certificate.ts';
-import { hastyClock, launchChannel, testLookup } from '../../support/mail-servers-host.ts';
+import {
+  createLeapingClock,
+  hastyClock,
+  launchChannel,
+  testLookup,
+} from '../../support/mail-servers-host.ts';
 import {
   type ScriptedImap,
   type ScriptedImapOptions,
@@ -26,6 +31,8 @@ const MAIL = [
 ].join('\r\n');
 
 let server: ScriptedImap | undefined;
+/** Changes while the server runs. */
+let options: { -readonly [K in keyof ScriptedImapOptions]: ScriptedImapOptions[K] };
 let host: MemoryHost;
 let stop: (() => Promise<void>) | undefined;
 
@@ -36,12 +43,13 @@ afterEach(async () => {
 });
 
 async function begin(
-  options: Partial<ScriptedImapOptions>,
+  wanted: Partial<ScriptedImapOptions>,
   changes: Partial<EmailConfig> = {},
   clock = hastyClock,
   deps: EmailDeps = {},
 ): Promise<ScriptedImap> {
-  server = await startScriptedImap({ mail: MAIL, body: 'whole', ...options });
+  options = { mail: MAIL, body: 'whole', ...wanted };
+  server = await startScriptedImap(options);
   host = createMemoryHost(clock);
   host.storedCursor = '7:0:0';
   const config: EmailConfig = {
@@ -73,15 +81,32 @@ it('asks in another way where the server says OK without the mail', async () => 
   expect(host.texts()[0]).toContain('Can you read me?');
 });
 
-it('never moves on where the server says OK without the mail and has it', async () => {
-  await begin({ body: 'missing' });
-  const isTwice = () => host.statuses.filter(({ kind }) => kind === 'degraded').length >= 2;
-  await host.until(isTwice);
-  expect(host.storedCursor).toBe('7:0:0');
+it('puts a mail off where the server says OK without it, and gives it up after six hours', async () => {
+  const clock = createLeapingClock();
+  const { commands } = await begin({ body: 'missing' }, {}, clock);
+  const tries = () => commands.filter((command) => command.includes('BODY.PEEK[]')).length;
+  // The first one reads mail by mail no more than any other; the second is the first that counts.
+  for (let n = 2; n <= 17; n += 1) {
+    await expect.poll(tries, { timeout: 30_000 }).toBeGreaterThanOrEqual(n);
+    clock.leap(3_600_000);
+  }
+  await host.until(() => host.gates().length === 1);
+  expect(host.gates()).toEqual(['could not be read from the mail server']);
+  expect(host.storedCursor).toBe('7:1:0');
+  expect(host.alerts).toEqual([expect.stringContaining('without the mail')]);
+  clock.leap(3_600_000);
+  await expect.poll(() => host.state.list('later/')).toEqual([]);
+});
+
+it('reads a mail that the server hands out late', async () => {
+  const clock = createLeapingClock();
+  await begin({ body: 'missing' }, {}, clock);
+  await host.until(() => host.storedCursor === '7:1:0');
   expect(host.entries).toEqual([]);
-  expect(host.statuses.at(-1)).toMatchObject({
-    reason: expect.stringContaining('without the mail'),
-  });
+  options.body = 'whole';
+  clock.leap(60_000);
+  await host.until(() => host.texts().length === 1);
+  expect(host.alerts).toEqual([]);
 });
 
 it('gives up a command that is not answered, instead of waiting for ever', async () => {
@@ -92,7 +117,7 @@ it('gives up a command that is not answered, instead of waiting for ever', async
   await begin({ body: 'never' }, {}, impatient);
   await host.until(() => host.statuses.some(({ kind }) => kind === 'degraded'));
   expect(host.statuses.at(-1)).toMatchObject({ reason: expect.stringContaining('no answer') });
-  expect(host.storedCursor).toBe('7:0:0');
+  expect(host.entries).toEqual([]);
 });
 
 it('sends no password where STARTTLS was taken out of the greeting', async () => {

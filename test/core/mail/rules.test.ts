@@ -21,7 +21,7 @@ function factsOf(lines: readonly string[], changes: Partial<MailFacts> = {}): Ma
     contentTypes: ['text/plain'],
     isOurs: false,
     isAuthenticated: true,
-    isListed: true,
+    standing: 'unknown',
     ...changes,
   };
 }
@@ -39,6 +39,7 @@ describe('mail that a person wrote', () => {
     ['a subject that only looks automatic', ['X-Note: Out of office']],
     ['reply suppression of nothing', ['X-Auto-Response-Suppress: None']],
     ['an ordinary precedence', ['Precedence: first-class']],
+    ['no delivery or read receipts wanted', ['X-Auto-Response-Suppress: DR, RN, NRN']],
   ])('is answered: %s', (_, lines) => {
     expect(gateOf(factsOf(lines))).toBe('answer');
   });
@@ -78,9 +79,9 @@ describe('machine mail is never answered', () => {
     ['X-Loop: anything', 'machine header'],
     ['Feedback-ID: 1:2:3:esp', 'machine header'],
     ['X-Failed-Recipients: b@c.test', 'machine header'],
-    ['X-Nanobot-Id: 0123', 'our own mail'],
-    ['Sender: agent@nanobot.test', 'our own mail'],
-    ['Reply-To: Agent <agent+loop@nanobot.test>', 'our own mail'],
+    ['X-Nanobot-Id: 0123', 'a mail of nanobot'],
+    ['Sender: agent@nanobot.test', 'answers would come to ourselves'],
+    ['Reply-To: Agent <agent+loop@nanobot.test>', 'answers would come to ourselves'],
     ['Return-Path: <>', 'empty return path'],
     ['Return-Path: <MAILER-DAEMON@mx.test>', 'mail system sender'],
   ])('%s', (line, gate) => {
@@ -156,15 +157,42 @@ describe('machine mail is never answered', () => {
   });
 });
 
-describe('bulk precedence', () => {
-  it.each(['bulk', 'junk', 'auto_reply'])('%s holds the mail of a listed person', (value) => {
-    expect(gateOf(factsOf([`Precedence: ${value}`]))).toBe('hold: bulk precedence');
+describe('the mail of a proven person', () => {
+  const named = (lines: readonly string[], changes: Partial<MailFacts> = {}) =>
+    gateOf(factsOf(lines, { standing: 'named', ...changes }));
+  const anybody = (lines: readonly string[]) => named(lines, { standing: 'anybody' });
+
+  it.each(['bulk', 'junk', 'auto_reply'])('with Precedence: %s is held', (value) => {
+    expect(named([`Precedence: ${value}`])).toBe('hold: bulk precedence');
+    expect(anybody([`Precedence: ${value}`])).toBe('hold: bulk precedence');
   });
 
-  it('refuses anybody else', () => {
-    for (const change of [{ isAuthenticated: false }, { isListed: false }]) {
-      const facts = factsOf(['Precedence: bulk'], change);
-      expect(gateOf(facts)).toBe('refuse: bulk precedence');
+  it('is held, not refused, whatever rule stops it', () => {
+    expect(named(['List-Id: <team.person.test>'])).toBe('hold: mailing list');
+    expect(named(['Auto-Submitted: auto-replied'])).toBe('hold: auto-submitted');
+    expect(named(['X-Loop: x'])).toBe('hold: machine header');
+    expect(named(['Reply-To: agent@nanobot.test'])).toBe('hold: answers would come to ourselves');
+    const blindCopy = parseHeaderBlock('From: anna@person.test\r\nTo: somebody@else.test');
+    expect(named([], { headers: blindCopy })).toBe('hold: not addressed to us');
+  });
+
+  it('is refused where everybody is let in and it says itself that it is a machine’s', () => {
+    expect(anybody(['List-Id: <news.shop.test>'])).toBe('refuse: mailing list');
+    expect(anybody(['X-Loop: x'])).toBe('hold: machine header');
+  });
+
+  it('is answered where its provider counts feedback, or where it is encrypted', () => {
+    expect(named(['Feedback-ID: i1:provider'])).toBe('answer');
+    expect(named([], { contentTypes: ['application/pkcs7-mime'] })).toBe('answer');
+  });
+
+  it('is refused as long as nothing proves it', () => {
+    for (const line of ['Precedence: bulk', 'List-Id: <x.test>', 'Feedback-ID: 1']) {
+      expect(named([line], { isAuthenticated: false })).toMatch(/^refuse: /);
     }
+  });
+
+  it('is silent where it is our own', () => {
+    expect(named([], { isOurs: true })).toBe('refuse: our own mail');
   });
 });

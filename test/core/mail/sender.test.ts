@@ -3,6 +3,7 @@ import { normalizeAddress, readFrom } from '../../../src/core/mail/address.ts';
 import { parseAuthResults, trustedAuthResults } from '../../../src/core/mail/auth-results.ts';
 import { parseHeaderBlock } from '../../../src/core/mail/headers.ts';
 import {
+  mailDate,
   type SenderEvidence,
   type SignatureEvidence,
   verifySender,
@@ -70,9 +71,8 @@ describe('a signature we checked ourselves', () => {
     expect(judge({ address, signatures, dmarc: { result: 'pass', strict: true } })).toBe(
       'unverified',
     );
-    expect(judge({ address, signatures, dmarc: { result: 'temperror', strict: false } })).toBe(
-      'unverified',
-    );
+    const unknownPolicy = { result: 'temperror', strict: false };
+    expect(judge({ address, signatures, dmarc: unknownPolicy })).toBe('unverified');
   });
 
   it.each(['From: b@evil.test', 'Subject: another', 'Date: y', 'To: c@d.test'])(
@@ -104,6 +104,29 @@ describe('a signature we checked ourselves', () => {
 });
 
 const TRUSTED = 'Authentication-Results: mx.trusted.test';
+
+describe('the date of a mail', () => {
+  it.each([undefined, NOW - 5_000 * HOUR_MS, NOW + 5_000 * HOUR_MS])(
+    'does not weaken what the receiving server asserts: %s',
+    (dateMs) => {
+      const line = `${TRUSTED}; dmarc=pass header.from=person.test`;
+      expect(judge({ dateMs }, [line])).toBe('asserted');
+      expect(judge({ dateMs }, ['Date: another', line])).toBe('unverified');
+      expect(judge({ dateMs }, [line], ['Date: another'])).toBe('asserted');
+    },
+  );
+
+  it.each([
+    ['Thu, 15 Jan 2026 12:00:00 +0000', NOW],
+    ['Thu, 15 Jan 2026 12:00:00 +0000 (UTC)', NOW],
+    ['Thu, 15 Jan 2026 12:00:00 CEST', NOW],
+    ['Thu, 15 Jan 2026 07:00:00 EST', NOW],
+    ['yesterday', undefined],
+    ['', undefined],
+  ])('%j is read', (value, expected) => {
+    expect(mailDate(parseHeaderBlock(`Date: ${value}`))).toBe(expected);
+  });
+});
 
 describe('what the receiving server asserts', () => {
   it.each([

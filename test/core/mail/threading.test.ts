@@ -6,6 +6,7 @@ import {
   formatOwnMessageId,
   parentIds,
   parseOwnMessageId,
+  replyParent,
   replyReferences,
   replySubject,
 } from '../../../src/core/mail/threading.ts';
@@ -25,6 +26,12 @@ describe('References of an answer', () => {
 
   it('are empty for a parent without ids', () => {
     expect(replyReferences({ subject: 'x' })).toEqual([]);
+  });
+
+  it('leave out ids that do not fit into an ASCII header', () => {
+    const parent = { messageId: '<größe@x>', references: '<a@x> <ä@x>', subject: '' };
+    expect(replyReferences(parent)).toEqual(['<a@x>']);
+    expect(replyParent(parent)).toBeUndefined();
   });
 
   it('keep the first and the newest, within header limits, for any history', () => {
@@ -57,6 +64,13 @@ describe('the subject of an answer', () => {
     ['Fwd: Lunch', 'Re: Fwd: Lunch'],
     ['', 'Re:'],
     ['two\r\nBcc: evil@x.test', 'Re: two Bcc: evil@x.test'],
+    ['👩‍👩‍👧 family', 'Re: 👩‍👩‍👧 family'],
+    ['می‌خواهم', 'Re: می‌خواهم'],
+    ['क्‍ष', 'Re: क्‍ष'],
+    ['Donau\u00addampf', 'Re: Donau\u00addampf'],
+    ['up\u202eside\u200b down', 'Re: upside down'],
+    ['x'.repeat(600), `Re: ${'x'.repeat(600)}`],
+    ['x'.repeat(2000), `Re: ${'x'.repeat(899)}…`],
   ])('%j becomes %j', (subject, expected) => {
     expect(replySubject(subject)).toBe(expected);
   });

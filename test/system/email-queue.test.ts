@@ -1,0 +1,148 @@
+// One mail that cannot be read, or whose sender cannot be checked now, and a server that comes and goes:
+// the other mails of the mailbox are handled meanwhile, against a real Dovecot and Postfix.
+
+import { chmod, chown, stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { type MailServers, mailServersAbsent, startMailServers } from '../support/mail-servers.ts';
+import {
+  AGENT,
+  createLeapingClock,
+  emailConfig,
+  queued,
+  type RunningChannel,
+  sendAsPerson,
+  startChannel,
+  testLookup,
+} from '../support/mail-servers-host.ts';
+import { createMemoryHost, type MemoryHost } from '../support/memory-host.ts';
+
+const WAIT_MS = 45_000;
+const HOUR_MS = 3_600_000;
+const absent = mailServersAbsent();
+if (absent !== undefined) console.log(`skipped: the queue of a mailbox (${absent})`);
+
+let people = 0;
+const somebody = () => `carla${people++}@person.test`;
+
+describe.skipIf(absent !== undefined)('the mails of a mailbox', () => {
+  let servers: MailServers;
+  let host: MemoryHost;
+  let clock: ReturnType<typeof createLeapingClock>;
+  let running: RunningChannel | undefined;
+
+  const start = async (lookup = testLookup, allowFrom: readonly string[] = ['*']) => {
+    clock = createLeapingClock();
+    host = createMemoryHost(clock);
+    const config = emailConfig(servers, { allowFrom: [...allowFrom] });
+    const trust = { certificateAuthority: servers.certificate };
+    running = await startChannel(host, config, { lookup, ...trust });
+  };
+  const lastLines = () => host.texts().map((text) => text.split('\n').at(-1));
+  const deferred = () => host.state.list('later/');
+
+  /** Puts a file into the mailbox, as a mail that was not delivered by the server. */
+  const put = async (name: string, text: string, mode = 0o600) => {
+    const folder = join(servers.maildir(AGENT), 'new');
+    const path = join(folder, name);
+    const { uid, gid } = await stat(folder);
+    await writeFile(path, text);
+    await chown(path, uid, gid);
+    await chmod(path, mode);
+    return path;
+  };
+  const readable = (path: string) => chmod(path, 0o600);
+
+  beforeAll(async () => {
+    const started = await startMailServers();
+    if ('absent' in started) throw new Error(started.absent);
+    servers = started;
+    // Makes the folders.
+    await sendAsPerson(servers, { from: somebody(), subject: 'first', text: 'first' });
+    await servers.settle();
+  });
+  afterAll(async () => {
+    await servers?.[Symbol.asyncDispose]();
+  });
+  afterEach(async () => {
+    await running?.stop();
+    running = undefined;
+  });
+
+  it('go on behind an empty one and one that the server cannot read', async () => {
+    await start();
+    await put('1000000001.M1P1.host', '');
+    const mail = `From: ${somebody()}\r\nTo: ${AGENT}\r\nMessage-ID: <hidden@b.test>\r\n\r\nback again\r\n`;
+    const hidden = await put('1000000002.M2P2.host', mail, 0o000);
+    await sendAsPerson(servers, { from: somebody(), subject: 'behind', text: 'I am behind' });
+    await host.until(() => lastLines().includes('I am behind'), WAIT_MS);
+    expect(host.gates()).toEqual(['empty mail']);
+    expect(host.alerts).toEqual([expect.stringContaining('empty mail (0 bytes)')]);
+
+    for (const told of [1, 1, 2, 2]) {
+      const tries = async () => JSON.parse((await deferred())[0]?.value ?? '{}').tries;
+      const before = await tries();
+      clock.leap(HOUR_MS);
+      await expect.poll(tries, { timeout: 30_000 }).toBeGreaterThan(before);
+      expect(host.alerts).toHaveLength(told);
+    }
+    expect(host.alerts).toHaveLength(2);
+    expect(host.alerts[1]).toContain('cannot be read');
+
+    await sendAsPerson(servers, { from: somebody(), subject: 'later', text: 'I am later' });
+    await host.until(() => lastLines().includes('I am later'), WAIT_MS);
+    await readable(hidden);
+    clock.leap(HOUR_MS);
+    await host.until(() => lastLines().includes('back again'), WAIT_MS);
+    await expect.poll(deferred, { timeout: 30_000 }).toEqual([]);
+    expect(host.duplicates).toBe(0);
+  });
+
+  it('go on behind many that the server cannot read', async () => {
+    await start();
+    for (let n = 0; n < 8; n += 1) await put(`100000010${n}.M3P${n}.host`, 'From: a@b.test', 0o000);
+    await sendAsPerson(servers, { from: somebody(), subject: 'behind 8', text: 'behind eight' });
+    await host.until(() => lastLines().includes('behind eight'), WAIT_MS);
+    expect(await deferred()).toHaveLength(8);
+  });
+
+  it('wait for the name service without holding up the others, and are proven later', async () => {
+    let isDown = true;
+    const waiting = somebody();
+    await start(
+      async (domain, type) => {
+        if (!isDown) return testLookup(domain, type);
+        throw Object.assign(new Error('no answer'), { code: 'ETIMEOUT' });
+      },
+      [waiting],
+    );
+    await sendAsPerson(servers, { from: waiting, subject: 'signed', text: 'proven later' });
+    await expect.poll(deferred, { timeout: 30_000 }).toHaveLength(1);
+    const unsigned = { from: waiting, subject: 'unsigned', text: 'unsigned', isSigned: false };
+    await sendAsPerson(servers, unsigned);
+    await host.until(() => lastLines().includes('unsigned'), WAIT_MS);
+    for (let n = 0; n < 5; n += 1) clock.leap(HOUR_MS);
+    isDown = false;
+    clock.leap(HOUR_MS);
+    await host.until(() => lastLines().includes('proven later'), WAIT_MS);
+    const levels = queued(host).map(({ sender }) => sender.kind === 'person' && sender.verified);
+    expect(levels).toEqual(['unverified', 'verified']);
+    await expect.poll(deferred).toEqual([]);
+  });
+
+  it('are read soon after each of many interruptions', async () => {
+    await start();
+    for (let n = 0; n < 6; n += 1) {
+      await servers.restartImap();
+      await sendAsPerson(servers, { from: somebody(), subject: `${n}`, text: `after ${n}` });
+      await host.until(() => lastLines().includes(`after ${n}`), WAIT_MS);
+    }
+    const waits = host.logged
+      .filter(({ message }) => message === 'task failed')
+      .map(({ fields }) => Number(fields['waitMs']));
+    expect(waits.length).toBeGreaterThanOrEqual(6);
+    // A server that is still starting may refuse once or twice.
+    expect(Math.max(...waits)).toBeLessThanOrEqual(20_000);
+    expect(waits.filter((wait) => wait <= 5_000).length).toBeGreaterThanOrEqual(6);
+  });
+});
