@@ -1,7 +1,8 @@
 // Structured logs: fixed message strings, variables in fields, never a message body or a secret.
-// Values of known secrets are replaced wherever they turn up.
+// Values of known secrets are replaced wherever they turn up, and phone numbers shortened above debug.
 
 import { type DestinationStream, type Level, pino } from 'pino';
+import { withShortNumbers } from './redact.ts';
 
 export type LogFields = Readonly<Record<string, unknown>>;
 
@@ -21,6 +22,8 @@ export type LoggerOptions = {
 };
 
 const MAX_FIELD_CHARS = 512;
+/** The level is the first field of a line. */
+const DEBUG_LINE = '{"level":"debug"';
 
 /** An error as log fields: code, message and the chain of causes, without a stack of the vendor's. */
 function describeError(error: unknown): unknown {
@@ -35,7 +38,10 @@ function describeError(error: unknown): unknown {
 
 export function createLogger(options: LoggerOptions): Logger {
   const redacting = {
-    write: (line: string) => options.destination.write(options.redact(line)),
+    write(line: string) {
+      const shown = line.startsWith(DEBUG_LINE) ? line : withShortNumbers(line);
+      options.destination.write(options.redact(shown));
+    },
   };
   const root = pino(
     {

@@ -18,6 +18,16 @@ export function createRedactor(secrets: readonly string[]): Redactor {
   return (text) => text.replace(pattern, MASK);
 }
 
+const PHONE_NUMBER = /((?<![A-Za-z0-9.])\+|%2B)\d{3,11}(\d{4})(?!\d)/gi;
+/** In WhatsApp's addresses of people, and of old groups, which begin with the number of who made them. */
+const NUMBER_IN_ADDRESS =
+  /(?<!\d)\d{3,11}(\d{4})(?=(?:[:_]\d+)?@(?:s\.whatsapp\.net|c\.us|hosted\b)|-\d+@g\.us)/g;
+
+/** Phone numbers cut down to their last four digits, which tell the lines of people apart. */
+export function withShortNumbers(text: string): string {
+  return text.replace(PHONE_NUMBER, '$1…$2').replace(NUMBER_IN_ADDRESS, '…$1');
+}
+
 const literally = (text: string) => text.replace(/[\\^$.*+?()[\]{}|/-]/g, '\\$&');
 
 function spellings(secret: string): readonly string[] {

@@ -23,13 +23,36 @@ const INBOUND_COLUMNS = `id, session, state, reason, turn, attempts, received_at
   claimed_at, settled_at FROM inbound`;
 
 export function* traceMessage(
-  wanted: MessageId | 'last' | LastMessage,
+  given: MessageId | 'last' | LastMessage,
 ): Operation<Trace | undefined> {
+  const wanted =
+    typeof given === 'string' && given !== 'last' && given.includes(CUT)
+      ? yield* wholeName(given)
+      : given;
   const inbound = yield* inboundRow(wanted);
   if (inbound !== undefined) return inboundTrace(inbound, yield* answersTo(inbound));
   if (typeof wanted === 'object') return undefined;
   const outbound = yield* first<OutboundRow>(`SELECT ${OUTBOUND_COLUMNS} WHERE id = ?`, wanted);
   return outbound === undefined ? undefined : outboundTrace(outbound);
+}
+
+/** Stands in the log for digits of a phone number. */
+const CUT = '…';
+
+/** The newest message whose id, or whose turn's, the log shows like this; else as it was given. */
+function* wholeName(short: MessageId): Operation<MessageId> {
+  const like = short.replace(/[\\%_]/g, '\\$&').replaceAll(CUT, '%');
+  const isLike = (column: string) => `${column} LIKE ?1 ESCAPE '\\'`;
+  const inbound = yield* first<{ id: MessageId }>(
+    `SELECT id FROM inbound WHERE ${isLike('id')} OR ${isLike('turn')} ORDER BY seq DESC LIMIT 1`,
+    like,
+  );
+  if (inbound !== undefined) return inbound.id;
+  const outbound = yield* first<{ id: MessageId }>(
+    `SELECT id FROM outbound WHERE ${isLike('id')} ORDER BY ord DESC LIMIT 1`,
+    like,
+  );
+  return outbound?.id ?? short;
 }
 
 function* inboundRow(wanted: MessageId | 'last' | LastMessage): Operation<InboundRow | undefined> {

@@ -1,6 +1,7 @@
 // The whole program where WhatsApp, the owner or a stranger makes trouble.
 
-import { readFile } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { homeOf } from '../../src/app/home.ts';
 import { withOpenState } from '../../src/app/state.ts';
@@ -89,6 +90,36 @@ async function readiness({ gateway }: WhatsAppWorld): Promise<number> {
   const { credentials: headers } = gateway;
   return (await fetch(`${gateway.address}/readyz`, { headers })).status;
 }
+
+describe('the log', () => {
+  it('shows nobody’s phone number, and what it shows of a message finds it again', async () => {
+    const world = await linkedWorld();
+    const home = world.home.path;
+    const anna = await world.server.contact(world.phone);
+    await ask(anna, 'nonce-logged');
+    const effect = { kind: 'nack', code: 404 } as const;
+    world.server.fault({ direction: 'up', stanza: 'message', effect });
+    await anna.writes('please say nonce-refused');
+    const dead = async () => (await runNanobot(['dead', 'list'], { home })).stdout;
+    await expect.poll(dead, { timeout: WAIT_MS }).toContain(anna.number);
+    await world.gateway.stop();
+    const { logs } = homeOf({ NANOBOT_HOME: home });
+    const files = await Promise.all(
+      (await readdir(logs)).map((name) => readFile(join(logs, name), 'utf8')),
+    );
+    const log = files.join('');
+    expect(log).not.toContain(anna.number);
+    expect(log).not.toContain(world.phone.number);
+    const turn = /"turnId":"([^"]+)"/.exec(log)?.[1] ?? '';
+    expect(turn).toBe(`whatsapp:+…${anna.number.slice(-4)}#1`);
+    const { code, stdout } = await runNanobot(['trace', turn], { home });
+    expect(code).toBe(0);
+    expect(stdout).toContain(`turn whatsapp:+${anna.number}#1`);
+    const refused = log.split('\n').find((line) => line.includes('message not delivered'));
+    const { id } = JSON.parse(refused ?? '{}');
+    expect((await runNanobot(['trace', id], { home })).stdout).toMatch(/^outbound .* dead$/m);
+  });
+});
 
 describe('an answer', () => {
   it('waits for the connection without a try, and goes out as soon as it is there', async () => {

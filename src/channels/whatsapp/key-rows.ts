@@ -90,7 +90,9 @@ export class KeyRows {
     const key = keyRow(type, id);
     if (!this.#damaged.has(key)) {
       this.#damaged.add(key);
-      this.#log.error('a stored WhatsApp key cannot be read', { type, id });
+      // Some are named after a phone number.
+      const shortId = id.replace(/\d+(?=\d{4})/g, '…');
+      this.#log.error('a stored WhatsApp key cannot be read', { type, id: shortId });
     }
     if (type !== 'app-state-sync-key') return;
     const problem = 'A stored key of the WhatsApp account cannot be read.';
