@@ -137,7 +137,9 @@ export type BusLimits = {
 export type LiveDraft = {
   readonly turnId: TurnId;
   readonly chat: ChatRef;
-  readonly nativeId: NativeId;
+  /** Undefined where it was about to be placed, and nobody noted what came of it. */
+  readonly nativeId?: NativeId;
+  readonly replyTo?: MessageId;
 };
 
 export interface MessageBus extends AsyncDisposable {
@@ -160,13 +162,15 @@ export interface MessageBus extends AsyncDisposable {
   /** A sent message came back undeliverable: its trace says so. Of several reports the first counts. */
   markBounced(id: MessageId, reason: string): Promise<'marked' | 'known' | 'not sent'>;
   readonly live: LiveTopic;
+  /** Remembers that the turn's draft is about to be placed, so that a later process looks for it. */
+  placingDraft(turnId: TurnId, chat: ChatRef, replyTo: MessageId | undefined): Promise<void>;
   /**
    * Remembers the turn's draft in the chat: it is handed to `SendContext.draft` of the message that
    * `finalizes` the turn, and forgotten when that message was sent.
    */
   recordDraft(turnId: TurnId, chat: ChatRef, nativeId: NativeId): Promise<void>;
   /** The turn's draft, also one that an earlier process placed. */
-  draft(turnId: TurnId): Promise<NativeId | undefined>;
+  draft(turnId: TurnId): Promise<LiveDraft | undefined>;
   /** Drafts whose turn is over and has no final text on its way; take them away, then forget them. */
   orphanDrafts(account: AccountName): Promise<readonly LiveDraft[]>;
   forgetDraft(turnId: TurnId): Promise<void>;

@@ -125,11 +125,15 @@ class StoreBus implements MessageBus {
     return this.#store.markBounced(id, reason);
   }
 
+  placingDraft(turnId: TurnId, chat: ChatRef, replyTo: MessageId | undefined): Promise<void> {
+    return this.#store.recordDraft({ turnId, chat, ...(replyTo === undefined ? {} : { replyTo }) });
+  }
+
   recordDraft(turnId: TurnId, chat: ChatRef, nativeId: NativeId): Promise<void> {
     return this.#store.recordDraft({ turnId, chat, nativeId });
   }
 
-  draft(turnId: TurnId): Promise<NativeId | undefined> {
+  draft(turnId: TurnId): Promise<LiveDraft | undefined> {
     return this.#store.draft(turnId);
   }
 

@@ -94,6 +94,11 @@ export type DraftOptions = {
 export interface Editing {
   /** Shortest time between two edits of one chat, milliseconds. */
   readonly minIntervalMs: number;
+  /**
+   * A draft placed again under its name soon after, also by another process, is the one that stands
+   * there: one whose placing was cut off is found so.
+   */
+  readonly isFoundAgain?: true;
   /** Shows the first draft. @throws DeliveryError */
   place(chat: ChatRef, markdown: string, options: DraftOptions): Promise<NativeId>;
   /** Replaces the draft; a text too long for one message shows its beginning. @throws DeliveryError */

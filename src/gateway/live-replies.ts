@@ -1,7 +1,7 @@
 // Shows running turns in the chat: typing, and an answer that grows as a draft. A draft is edited
 // only after the last edit landed, and the final text waits for the edit under way.
 
-import type { MessageBus } from '../bus/bus.ts';
+import type { LiveDraft, MessageBus } from '../bus/bus.ts';
 import type { Channel, Editing } from '../channels/channel.ts';
 import { accountNameOf } from '../core/account.ts';
 import type { LiveUpdate } from '../core/event.ts';
@@ -23,8 +23,11 @@ const STEP_DEADLINE_MS = 15_000;
 export interface LiveReplies {
   /** Follows the channel's turns until aborted. */
   run(signal: AbortSignal): Promise<void>;
-  /** Ends the turn's draft, waiting for the edit under way; its id, where one stands in the chat. */
-  settle(turnId: TurnId): Promise<NativeId | undefined>;
+  /**
+   * Ends the turn's draft, waiting for the edit under way; its id, where one stands in the chat. One
+   * whose placing was cut off is found, with the final text. @throws DeliveryError
+   */
+  settle(turnId: TurnId, markdown: string, signal: AbortSignal): Promise<NativeId | undefined>;
 }
 
 export function createLiveReplies(deps: LiveRepliesDeps): LiveReplies {
@@ -53,22 +56,44 @@ export function createLiveReplies(deps: LiveRepliesDeps): LiveReplies {
         }
       }
     },
-    async settle(turnId) {
-      const turn = turns.get(turnId);
-      return turn === undefined ? undefined : turn.finish();
+    async settle(turnId, markdown, signal) {
+      const settled = await turns.get(turnId)?.finish();
+      return settled ?? standing(await deps.bus.draft(turnId), markdown, signal, deps);
     },
   };
 }
 
+/** Where a text is needed to find a draft and there is none. */
+const NO_TEXT = '…';
+
+/** The id of a draft in its chat; one whose placing was cut off is placed again under its name. */
+async function standing(
+  draft: LiveDraft | undefined,
+  markdown: string,
+  signal: AbortSignal,
+  { channel, bus }: Pick<LiveRepliesDeps, 'channel' | 'bus'>,
+): Promise<NativeId | undefined> {
+  if (draft === undefined || draft.nativeId !== undefined) return draft?.nativeId;
+  const { turnId, chat, replyTo } = draft;
+  if (channel.editing?.isFoundAgain !== true) return undefined;
+  const options = { signal, name: turnId, ...(replyTo === undefined ? {} : { replyTo }) };
+  const text = markdown.trim() === '' ? NO_TEXT : markdown;
+  const found = await channel.editing.place(chat, text, options);
+  await bus.recordDraft(turnId, chat, found);
+  return found;
+}
+
 /** The turn goes on in another chat: here nothing of it stays, nor of an earlier process's try. */
 async function takeAway(
-  { channel, bus, log }: LiveRepliesDeps,
+  deps: LiveRepliesDeps,
   { turnId, chat }: LiveUpdate,
   turn: LiveTurn | undefined,
   signal: AbortSignal,
 ) {
+  const { channel, bus, log } = deps;
   try {
-    const draft = (await turn?.finish()) ?? (await bus.draft(turnId));
+    const settled = await turn?.finish();
+    const draft = settled ?? (await standing(await bus.draft(turnId), NO_TEXT, signal, deps));
     if (draft === undefined) return;
     await channel.editing?.remove(chat, draft, signal);
     await bus.forgetDraft(turnId);
@@ -78,11 +103,14 @@ async function takeAway(
 }
 
 /** Drafts of an earlier process whose turn will say nothing more. */
-async function removeOrphans({ channel, bus, log }: LiveRepliesDeps, signal: AbortSignal) {
+async function removeOrphans(deps: LiveRepliesDeps, signal: AbortSignal) {
+  const { channel, bus, log } = deps;
   if (channel.editing === undefined) return;
-  for (const { turnId, chat, nativeId } of await bus.orphanDrafts(accountNameOf(channel))) {
+  for (const draft of await bus.orphanDrafts(accountNameOf(channel))) {
+    const { turnId, chat } = draft;
     try {
-      await channel.editing.remove(chat, nativeId, signal);
+      const found = await standing(draft, NO_TEXT, signal, deps);
+      if (found !== undefined) await channel.editing.remove(chat, found, signal);
     } catch (error) {
       // Left standing: a half-written text is no reason to hold up the channel.
       log.info('draft not removed', { turnId, error });
@@ -182,10 +210,11 @@ class LiveTurn {
     // Counted from the attempt, so that a refused edit is not tried again at once.
     this.#draft = { ...this.#draft, lastEditAt: this.#deps.clock.monotonic(), shown: text };
     // A turn that is tried again after a crash goes on in the draft it had.
-    this.#draftId ??= await this.#deps.bus.draft(turnId);
+    this.#draftId ??= (await this.#deps.bus.draft(turnId))?.nativeId;
     if (this.#draftId !== undefined) return editing.edit(chat, this.#draftId, text, signal);
     const options = { signal, name: turnId, ...(replyTo === undefined ? {} : { replyTo }) };
     this.#draft = { ...this.#draft, isPlaced: true };
+    if (editing.isFoundAgain) await this.#deps.bus.placingDraft(turnId, chat, replyTo);
     this.#draftId = await editing.place(chat, text, options);
     await this.#deps.bus.recordDraft(turnId, chat, this.#draftId);
   }

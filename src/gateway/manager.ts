@@ -220,7 +220,11 @@ function courierFor(
     async send(queued, context) {
       const message = shown(queued);
       const { finalizes } = message;
-      const settled = finalizes === undefined ? undefined : await live.settle(finalizes);
+      const { sentParts, signal } = context;
+      const settled =
+        finalizes === undefined || sentParts.length > 0
+          ? undefined
+          : await live.settle(finalizes, message.markdown, signal);
       const draft = settled ?? context.draft;
       const whole = draft === undefined ? context : { ...context, draft };
       const { question } = message;

@@ -48,7 +48,7 @@ async function retractAll(
 ): Promise<string> {
   const { bus } = deps;
   const { sent, isUnderWay } = await bus.takeBack(turnId);
-  const draft = isUnderWay ? undefined : await bus.draft(turnId);
+  const draft = isUnderWay ? undefined : (await bus.draft(turnId))?.nativeId;
   const draftText = draft === undefined ? [] : [{ chat, parts: [draft] }];
   const texts = [...sent, ...draftText].filter(({ parts }) => parts.length > 0);
   const kept = await keptParts(texts, deps);

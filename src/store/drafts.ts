@@ -3,31 +3,47 @@
 
 import type { LiveDraft } from '../bus/bus.ts';
 import { type AccountName, accountName } from '../core/account.ts';
-import type { NativeId, TurnId } from '../core/ids.ts';
+import type { MessageId, NativeId, TurnId } from '../core/ids.ts';
 import { firstSeqOf } from '../core/turn-id.ts';
 import { all, change, first, type Operation } from './operation.ts';
 
+/** What is known of it already stays. */
 export function* recordDraft(draft: LiveDraft): Operation<void> {
   yield* change(
-    `INSERT INTO draft (turn, first_seq, channel, chat, native_id) VALUES (?, ?, ?, ?, ?)
-     ON CONFLICT (turn) DO UPDATE SET native_id = excluded.native_id`,
+    `INSERT INTO draft (turn, first_seq, channel, chat, native_id, reply_to)
+     VALUES (?, ?, ?, ?, ?, ?)
+     ON CONFLICT (turn) DO UPDATE SET
+       native_id = coalesce(nullif(excluded.native_id, ''), native_id),
+       reply_to = coalesce(excluded.reply_to, reply_to)`,
     ...[draft.turnId, firstSeqOf(draft.turnId) ?? 0, accountName(draft.chat)],
-    ...[JSON.stringify(draft.chat), draft.nativeId],
+    ...[JSON.stringify(draft.chat), draft.nativeId ?? '', draft.replyTo ?? null],
   );
 }
 
-export function* readDraft(turn: TurnId): Operation<NativeId | undefined> {
-  const row = yield* first<{ native_id: NativeId }>(
-    'SELECT native_id FROM draft WHERE turn = ?',
-    turn,
-  );
-  return row?.native_id;
+type DraftRow = {
+  turn: TurnId;
+  chat: string;
+  native_id: NativeId | '';
+  reply_to: MessageId | null;
+};
+const COLUMNS = 'turn, chat, native_id, reply_to';
+
+const draftOf = (row: DraftRow): LiveDraft => ({
+  turnId: row.turn,
+  chat: JSON.parse(row.chat),
+  ...(row.native_id === '' ? {} : { nativeId: row.native_id }),
+  ...(row.reply_to === null ? {} : { replyTo: row.reply_to }),
+});
+
+export function* readDraft(turn: TurnId): Operation<LiveDraft | undefined> {
+  const row = yield* first<DraftRow>(`SELECT ${COLUMNS} FROM draft WHERE turn = ?`, turn);
+  return row === undefined ? undefined : draftOf(row);
 }
 
 /** An unknown final keeps its draft: the text in the chat may be the final one. */
 export function* orphanDrafts(account: AccountName): Operation<readonly LiveDraft[]> {
-  const rows = yield* all<{ turn: TurnId; chat: string; native_id: NativeId }>(
-    `SELECT turn, chat, native_id FROM draft WHERE channel = ?
+  const rows = yield* all<DraftRow>(
+    `SELECT ${COLUMNS} FROM draft WHERE channel = ?
        AND NOT EXISTS (SELECT 1 FROM inbound WHERE seq = first_seq AND state = 'pending')
        AND NOT EXISTS (SELECT 1 FROM outbound
          WHERE state IN ('queued', 'sending') AND finalizes = draft.turn)
@@ -35,11 +51,7 @@ export function* orphanDrafts(account: AccountName): Operation<readonly LiveDraf
          WHERE state IN ('dead', 'unknown') AND state = 'unknown' AND finalizes = draft.turn)`,
     account,
   );
-  return rows.map((row) => ({
-    turnId: row.turn,
-    chat: JSON.parse(row.chat),
-    nativeId: row.native_id,
-  }));
+  return rows.map(draftOf);
 }
 
 export function* forgetDraft(turn: TurnId): Operation<void> {

@@ -100,7 +100,7 @@ function claimedDelivery(row: OutboundRow, now: number): ClaimedDelivery {
     textAt: row.begun_at ?? now,
     isRequesting: row.requesting !== 0,
     sentParts: JSON.parse(row.parts),
-    draft: row.native_id === null ? undefined : (row.native_id as NativeId),
+    draft: row.native_id ? (row.native_id as NativeId) : undefined,
   };
 }
 

@@ -9,6 +9,7 @@
  * `bounced_at` came back undeliverable after the platform had taken it. `begun_at` is when the try began
  * of which the first part arrived. `requesting` is 0 while a claimed row surely has no request under way,
  * and NULL where its channel does not tell. `stopped` is the reason why no further part is to be sent.
+ * draft: an empty `native_id` is one that was about to be placed.
  */
 export const MIGRATIONS: readonly string[] = [
   `
@@ -101,5 +102,8 @@ export const MIGRATIONS: readonly string[] = [
   `
   ALTER TABLE outbound ADD COLUMN requesting INTEGER;
   ALTER TABLE outbound ADD COLUMN stopped TEXT;
+  `,
+  `
+  ALTER TABLE draft ADD COLUMN reply_to TEXT;
   `,
 ];

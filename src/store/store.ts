@@ -157,7 +157,7 @@ export interface BusStore {
   divert(id: MessageId, instead: OutboundMessage): Promise<'diverted' | 'too late'>;
 
   recordDraft(draft: LiveDraft): Promise<void>;
-  draft(turn: TurnId): Promise<NativeId | undefined>;
+  draft(turn: TurnId): Promise<LiveDraft | undefined>;
   orphanDrafts(account: AccountName): Promise<readonly LiveDraft[]>;
   forgetDraft(turn: TurnId): Promise<void>;
 

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import type { Courier, MessageBus, Receipt, UnknownPolicy } from '../../src/bus/bus.ts';
 import { createReadiness } from '../../src/channels/channel.ts';
 import { after, BACKOFF, DeliveryError, NEVER, type Remedy } from '../../src/core/errors.ts';
-import { nativeId, turnId } from '../../src/core/ids.ts';
+import { messageId, nativeId, turnId } from '../../src/core/ids.ts';
 import {
   CHANNEL,
   chat,
@@ -233,6 +233,27 @@ export function outboundContract(name: string, makeBench: MakeBusBench): void {
       expect(courier.sent[1]?.context.sentParts).toEqual(['p1', 'p2']);
       await bench.clock.advance(0);
       expect((await bus.trace(outbound('a', 'a1').id))?.steps.at(-1)?.detail).toBe('p1, p2, p3');
+      await delivery.stop();
+    });
+
+    it('knows of a draft that was about to be placed and never noted', async () => {
+      await using bench = await makeBench();
+      await using bus = await bench.open();
+      const turn = turnId(`${session('a')}#1`);
+      const replyTo = messageId('test:default:a:1');
+      await bus.placingDraft(turn, chat('a'), replyTo);
+      const placing = { turnId: turn, chat: chat('a'), replyTo };
+      expect(await bus.draft(turn)).toEqual(placing);
+      expect(await bus.orphanDrafts(CHANNEL)).toEqual([placing]);
+      const courier = scriptedCourier();
+      await bus.send({ ...outbound('a', 'a1'), finalizes: turn });
+      expect(await bus.orphanDrafts(CHANNEL)).toEqual([]);
+      await bus.recordDraft(turn, chat('a'), nativeId('draft-1'));
+      await bus.placingDraft(turn, chat('a'), undefined);
+      expect(await bus.draft(turn)).toEqual({ ...placing, nativeId: 'draft-1' });
+      const delivery = startDelivery(bus, courier);
+      await eventually(bench.clock, () => courier.sent.length === 1);
+      expect(courier.sent[0]?.context.draft).toBe('draft-1');
       await delivery.stop();
     });
 

@@ -27,6 +27,7 @@ export function createDrafts({ messages, log, targetOf }: DraftDeps): Editing {
 
   return {
     minIntervalMs: MIN_EDIT_INTERVAL_MS,
+    isFoundAgain: true,
     async place(chat, markdown, { replyTo, name, signal }) {
       try {
         const target = await targetOf(chat, replyTo);

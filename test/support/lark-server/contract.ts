@@ -40,7 +40,9 @@ export type LarkFault = {
         readonly headers?: Readonly<Record<string, string>>;
       }
     /** The connection is reset; `after`: the call was carried out. */
-    | { readonly kind: 'drop'; readonly stage: 'before' | 'after' };
+    | { readonly kind: 'drop'; readonly stage: 'before' | 'after' }
+    /** The call is carried out, and its answer never comes. */
+    | { readonly kind: 'hang' };
   /** How many matching calls are hit; default 1. */
   readonly times?: number;
 };

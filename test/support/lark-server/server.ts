@@ -330,6 +330,7 @@ class Server implements LarkServer {
           );
     this.#noteCall(method, path, body);
     if (fault?.kind === 'drop') return request.socket.destroy();
+    if (fault?.kind === 'hang') return;
     const isFile = Buffer.isBuffer(answer.body);
     const type = isFile ? 'application/octet-stream' : 'application/json';
     const disposition = isFile ? { 'content-disposition': 'attachment; filename="sent"' } : {};
