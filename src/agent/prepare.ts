@@ -5,6 +5,7 @@ import { isImage } from '../core/attached.ts';
 import { joinTexts, wordsOf } from '../core/coalesce-text.ts';
 import { sentNote } from '../core/late.ts';
 import { NO_RIGHTS } from '../core/rights.ts';
+import { takenUp } from '../core/thread-view.ts';
 import type { UserEntry } from '../core/transcript.ts';
 import { blockedRounds } from '../core/turn-rounds.ts';
 import type { NonEmpty, Resumption, SignalOf } from '../core/turn-state.ts';
@@ -38,6 +39,8 @@ export async function prepareTurn(turn: TurnContext): Promise<SignalOf<'preparin
     (message) => sentNoteIn(turn, message),
   );
   await recordMessages(turn, input.messages, texts);
+  // The messages may have begun a new file, or the turn may go on in an old one.
+  thread.reopen(takenUp(await sessions.load(input.session)));
   await expandFor(turn);
   // Nobody can tell any more what the senders of those might have had done.
   if (thread.hasOthersThan(asked)) turn.rights.narrow(NO_RIGHTS);

@@ -51,7 +51,7 @@ export class PreparedContexts {
 
   async prepare(session: SessionKey, chat: ChatRef, person: TurnPerson): Promise<Prepared> {
     const [window, material, standing] = await Promise.all([
-      this.#sessions.load(session),
+      this.#sessions.load(session, 'forNextTurn'),
       this.#sources.read(chat.channel, person.notes),
       this.#notes.standing(session),
     ]);

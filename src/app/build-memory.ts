@@ -167,7 +167,7 @@ function followedSessions(
     watch.appended(session, entries);
   };
   return {
-    load: (session) => store.load(session),
+    load: (...asked) => store.load(...asked),
     async append(session, entries, options) {
       await store.append(session, entries, options);
       appended(session, entries);

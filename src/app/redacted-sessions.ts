@@ -36,7 +36,7 @@ export function redactedSessions(store: SessionStore, redact: Redactor): Session
     return redact(written) === written ? entry : JSON.parse(written, masked);
   };
   return {
-    load: (session) => store.load(session),
+    load: (...asked) => store.load(...asked),
     append: (session, entries, options) => store.append(session, entries.map(shown), options),
     appendIf: (session, entries, isTrue) => store.appendIf(session, entries.map(shown), isTrue),
     turn: (session, turnId) => store.turn(session, turnId),

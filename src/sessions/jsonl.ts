@@ -67,10 +67,12 @@ class JsonlSessionStore implements SessionStore {
     this.#today = createToday(deps);
   }
 
-  load(key: SessionKey): Promise<readonly TranscriptEntry[]> {
+  load(key: SessionKey, forNextTurn?: 'forNextTurn'): Promise<readonly TranscriptEntry[]> {
     return this.#inLane(key, async () => {
       await this.#forgetIfChanged(key);
-      return [...(await this.#tailOf(key)).window];
+      const tail = await this.#tailOf(key);
+      const isCarried = forNextTurn !== undefined && this.#isRotationDue(tail);
+      return isCarried ? carryOver(tail.window, this.#deps.policy()) : [...tail.window];
     });
   }
 
@@ -210,8 +212,12 @@ class JsonlSessionStore implements SessionStore {
 
   #mustRotate(tail: SessionTail, entry: TranscriptEntry): boolean {
     if (tail.end === undefined) return true;
-    if (!startsTurn(entry, (id) => tail.turn(id) !== undefined)) return false;
-    const { name, growth } = tail.end;
+    return startsTurn(entry, (id) => tail.turn(id) !== undefined) && this.#isRotationDue(tail);
+  }
+
+  #isRotationDue({ end }: SessionTail): boolean {
+    if (end === undefined) return false;
+    const { name, growth } = end;
     return isRotationDue(name.day, this.#today(), growth, this.#deps.policy());
   }
 

@@ -19,9 +19,10 @@ export interface AskedBook {
 export interface SessionStore extends AsyncDisposable {
   /**
    * What the model may see: entries since the last `reset` or `summary` that the newest file holds
-   * (a new file opens with what carries over). Damaged lines are set aside, never thrown.
+   * (a new file opens with what carries over). Damaged lines are set aside, never thrown. With
+   * `forNextTurn` what a turn that begins now is shown: where a new file is due, what that opens with.
    */
-  load(session: SessionKey): Promise<readonly TranscriptEntry[]>;
+  load(session: SessionKey, forNextTurn?: 'forNextTurn'): Promise<readonly TranscriptEntry[]>;
   /** Appends in order. With `durable` the promise resolves after fdatasync. One writer per session. */
   append(
     session: SessionKey,

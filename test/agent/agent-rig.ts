@@ -20,6 +20,7 @@ import { sessionKeyOf } from '../../src/core/message.ts';
 import { OWNER_TURN } from '../../src/core/notes.ts';
 import type { StandingNote } from '../../src/core/plan.ts';
 import { ALL_RIGHTS } from '../../src/core/rights.ts';
+import type { SessionPolicy } from '../../src/core/session/carry.ts';
 import type { TranscriptEntry } from '../../src/core/transcript.ts';
 import { type Logger, silentLogger } from '../../src/lib/logger.ts';
 import type { ModelRegistry } from '../../src/providers/provider.ts';
@@ -51,6 +52,8 @@ export type RigOptions = {
   /** What the agent noted of a task under way. */
   readonly standing?: StandingNote;
   readonly settings?: Partial<AgentSettings>;
+  /** Of the session files. */
+  readonly policy?: Partial<SessionPolicy>;
   readonly contextTokens?: number;
   readonly local?: boolean;
   readonly vision?: boolean;
@@ -114,7 +117,7 @@ const SETTINGS: AgentSettings = {
 };
 
 export async function createRig(options: RigOptions = {}) {
-  const home = await createSessionFolder();
+  const home = await createSessionFolder(options.policy);
   const workspace = join(home.folder, '..', 'workspace');
   await mkdir(workspace, { recursive: true });
   const model = createScriptedModel(options);
@@ -130,7 +133,7 @@ export async function createRig(options: RigOptions = {}) {
   const expand = createExpand({
     sessions: {
       earlier: (session, question) => current.sessions.earlier(session, question),
-      load: (session) => current.sessions.load(session),
+      load: (...asked) => current.sessions.load(...asked),
     },
     maxResultChars: () => options.maxResultChars ?? 10_000,
   });
