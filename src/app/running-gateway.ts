@@ -65,6 +65,7 @@ export async function askGateway(
   try {
     const response = await fetch(new URL(path, gateway.address), {
       headers: authorization(token),
+      redirect: 'error',
       signal: AbortSignal.timeout(PROBE_TIMEOUT_MS),
     });
     return parseJson(await response.text());
@@ -84,6 +85,7 @@ export function tellGateway(
     method: 'POST',
     headers: { 'content-type': 'application/json', ...authorization(token) },
     body: JSON.stringify(body),
+    redirect: 'error',
     signal,
   });
 }

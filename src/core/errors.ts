@@ -95,6 +95,8 @@ export type ProviderFailure =
       readonly isLoading?: true;
     }
   | { readonly kind: 'network' }
+  /** The server sends what it is asked to another address; nothing was sent there. */
+  | { readonly kind: 'redirected'; readonly to: string }
   | { readonly kind: 'timeout'; readonly stage: 'first_token' | 'idle' | 'whole_call' }
   | {
       readonly kind: 'context_overflow';

@@ -38,6 +38,8 @@ export function sentenceFor(call: FailedCall): string {
       return call.local
         ? `The local model server at ${call.apiBase} does not answer. Start it, then send your message again.`
         : `I cannot reach ${vendor} at the moment. Please try again in a few minutes.`;
+    case 'redirected':
+      return redirectSentence(call, failure.to);
     case 'timeout':
       return `${vendor} ${STAGES[failure.stage]}. Please try again, or choose another model with /model.`;
     case 'context_overflow':
@@ -56,6 +58,10 @@ function authSentence({ failure, vendor, configKey }: FailedCall): string {
     return `The account at ${vendor} has no credit left. The owner can add credit there, or choose another model with /model.`;
   }
   return `${vendor} refused the API key. The owner can set a new one with \`nanobot config set providers.${configKey}.apiKey <key>\`.`;
+}
+
+function redirectSentence({ vendor, apiBase, configKey }: FailedCall, to: string): string {
+  return `${vendor} at ${apiBase} redirects requests to ${to}. Redirects are not followed, so nothing was sent there. If that is the right address, the owner can set it as providers.${configKey}.apiBase; otherwise check the server, or choose another model with /model.`;
 }
 
 function waitHint(retryAfterMs: number | undefined): string {

@@ -9,6 +9,7 @@ import type {
 import { anthropicRequest, sendsThinking } from './anthropic-request.ts';
 import { AnthropicReader } from './anthropic-stream.ts';
 import type { CallDeadline } from './call-deadline.ts';
+import { refusingRedirects } from './local-http.ts';
 import type { LLMProvider, ModelRequest } from './provider.ts';
 import type { ProviderDeps } from './provider-deps.ts';
 import { openShowing, type ShownImages } from './seen-images.ts';
@@ -23,6 +24,7 @@ const SUBSCRIPTION_KEY = /^sk-ant-oat/;
 export function createAnthropicProvider(deps: ProviderDeps): LLMProvider {
   const { vendor, apiKey } = deps;
   const apiBase = deps.apiBase.replace(/\/v1\/?$/, '');
+  const ask = refusingRedirects(deps.fetch ?? fetch, vendor.name);
   let client: Promise<Anthropic> | undefined;
 
   async function connect(): Promise<Anthropic> {
@@ -35,6 +37,7 @@ export function createAnthropicProvider(deps: ProviderDeps): LLMProvider {
       maxRetries: 0,
       timeout: LIBRARY_TIMEOUT_MS,
       logLevel: 'off',
+      fetch: (url, init) => ask(String(url), init),
     });
   }
 

@@ -4,7 +4,7 @@
 import type { OpenAI } from 'openai';
 import type { ChatCompletionChunk } from 'openai/resources/chat/completions';
 import type { CallDeadline } from './call-deadline.ts';
-import type { LocalFetch } from './local-http.ts';
+import { type LocalFetch, refusingRedirects } from './local-http.ts';
 import { cacheKeyField, openaiRequest } from './openai-request.ts';
 import { OpenaiReader } from './openai-stream.ts';
 import type { LLMProvider, ModelRequest } from './provider.ts';
@@ -29,7 +29,7 @@ export function createOpenaiProvider(deps: ProviderDeps): LLMProvider {
       maxRetries: 0,
       timeout: LIBRARY_TIMEOUT_MS,
       logLevel: 'off',
-      ...(deps.fetch === undefined ? {} : { fetch: asFetch(deps.fetch) }),
+      fetch: asFetch(refusingRedirects(deps.fetch ?? fetch, vendor.name)),
     });
   }
 

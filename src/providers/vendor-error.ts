@@ -31,9 +31,21 @@ export function providerError(error: unknown, call: FailedCall): ProviderError {
     const failure = { kind: 'timeout', stage: call.deadline.expired } as const;
     return new ProviderError(`no answer in time: ${failure.stage}`, { failure, provider, model });
   }
+  const own = ownError(error);
+  if (own !== undefined) {
+    return new ProviderError(own.message, { failure: own.failure, provider, model });
+  }
   const problem = readVendorError(error, call.nowMs);
   const detail = safeDetail(problem.message, call.secrets);
   return new ProviderError(detail, { failure: classifyFailure(problem), provider, model });
+}
+
+/** Of our own fetch, which the libraries wrap into errors of theirs. */
+function ownError(error: unknown): ProviderError | undefined {
+  for (let at: unknown = error; at instanceof Error; at = at.cause) {
+    if (at instanceof ProviderError) return at;
+  }
+  return undefined;
 }
 
 /** A stream that closed without its end event: what came is no answer. */

@@ -42,6 +42,7 @@ export function attach(options: AttachOptions): Conversation {
       method: 'POST',
       headers: { ...(await headers()), 'content-type': 'application/json' },
       body: JSON.stringify(body),
+      redirect: 'error',
       signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS),
     }).catch((error: unknown) => {
       throw new GatewayGoneError(options.address, error);
@@ -55,6 +56,7 @@ export function attach(options: AttachOptions): Conversation {
   async function* connection(afterSeq: number, signal: AbortSignal): AsyncGenerator<DoorEvent> {
     const response = await fetch(`${base}/events?after=${afterSeq}`, {
       headers: await headers(),
+      redirect: 'error',
       signal,
     });
     if (!response.ok || response.body === null) {

@@ -122,7 +122,11 @@ async function ask(
     body: JSON.stringify(body),
   };
   const init = body === undefined ? { headers: authorization(token) } : post;
-  const response = await fetch(new URL(path, address), { ...init, signal }).catch((error) => {
+  const response = await fetch(new URL(path, address), {
+    ...init,
+    redirect: 'error',
+    signal,
+  }).catch((error) => {
     signal.throwIfAborted();
     throw new CommandFailure(EXIT.failure, `the gateway at ${address} does not answer: ${error}`);
   });
