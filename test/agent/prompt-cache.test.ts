@@ -75,16 +75,20 @@ async function createCachedRig(dialect: (typeof DIALECTS)[number], options: RigO
 }
 
 describe.each(DIALECTS)('the cache of the %s dialect', (dialect) => {
-  it('holds across rounds of tools, turns, minutes, days and a restart', async () => {
+  it('holds across rounds of tools, turns, minutes and a restart, and is lost once by a new day', async () => {
     const { rig, server, ask, shares } = await createCachedRig(dialect);
     await rig.write('AGENTS.md', 'Be kind. '.repeat(100));
     for (let turn = 1; turn <= 5; turn += 1) await ask();
-    await rig.clock.advance(30 * 3_600_000);
+    await rig.clock.advance(2 * 3_600_000);
     await rig.restart();
     await ask();
     const read = await shares();
     expect(read).toHaveLength(6 * (ROUNDS + 1) - 1);
     expect(read.filter((share) => share < SHARE)).toEqual([]);
+    // A new file opens with less.
+    await rig.clock.advance(30 * 3_600_000);
+    await ask();
+    expect((await shares()).filter((share) => share < SHARE)).toHaveLength(1);
     expect(JSON.stringify(server.requests[ROUNDS]?.body)).toContain('rounds of tool use remain');
     server.assertDone();
   });

@@ -235,9 +235,9 @@ test('what the model once printed as a call or a result is not shown to it again
   expect(wire(server)[2]?.content).toBe('{"done":true,"response":"Well."}');
 });
 
-test('more than 80 % of the window is refused before it is asked, and less is not', async () => {
+test('more than 85 % of the window is refused before it is asked, and less is not', async () => {
   const { server, handle } = await textModel();
-  const room = handle.contextTokens * 4 * 0.8;
+  const room = handle.contextTokens * 4 * 0.85;
   const tooLong = ask('x'.repeat(room), { tools: [timeTool] });
   await expect(finish(handle, tooLong)).rejects.toMatchObject({
     failure: { kind: 'context_overflow' },
