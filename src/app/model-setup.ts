@@ -12,7 +12,7 @@ import {
 } from '../core/model-names.ts';
 import type { Clock } from '../lib/clock.ts';
 import { silentLogger } from '../lib/logger.ts';
-import { discoverLocalModels } from '../providers/local-servers.ts';
+import { discoverLocalModels, listModels } from '../providers/local-servers.ts';
 import { type ModelProof, proveModel } from '../providers/prove-model.ts';
 import type { ModelHandle } from '../providers/provider.ts';
 import { createModelRegistry } from '../providers/registry.ts';
@@ -21,6 +21,8 @@ import type { Home } from './home.ts';
 import { peersOnce } from './peer-specs.ts';
 
 const DISCOVERY_DEADLINE_MS = 1000;
+/** A server on another machine may be slower. */
+const LISTING_DEADLINE_MS = 5000;
 
 /** A model that could be used at once. */
 export type FoundModel = {
@@ -60,6 +62,14 @@ export async function findModels(env: Environment): Promise<readonly FoundModel[
     })),
   );
   return [...keyed, ...local];
+}
+
+export type ServerAddress = { readonly apiBase: string; readonly apiKey: string };
+
+/** The models that a server lists and that can chat; none where it does not answer. */
+export function modelsOf(server: ServerAddress): Promise<readonly string[]> {
+  const signal = AbortSignal.timeout(LISTING_DEADLINE_MS);
+  return listModels(server, LISTING_DEADLINE_MS, signal);
 }
 
 /** The variable of the environment that holds the vendor's key. */

@@ -85,22 +85,27 @@ async function login(terminal: Terminal, name: string, flags: LoginFlags) {
   const { openHome } = await import('../app/first-run.ts');
   const { createAsker } = await import('./onboard/asker.ts');
   await openHome(terminal.home, terminal.env);
+  const { settleAll } = await import('./onboard/steps.ts');
   const asker = createAsker(terminal, terminal.interactive);
   if (name === 'telegram') {
     const { setUpTelegram } = await import('./onboard/telegram-step.ts');
-    await setUpTelegram(terminal, asker, { telegram: flags.token ?? '', ...waitOf(flags) });
+    const given = { telegram: flags.token ?? '', ...waitOf(flags) };
+    await settleAll(asker, [['Telegram', (again) => setUpTelegram(terminal, asker, given, again)]]);
   } else if (name === 'whatsapp') {
     const { setUpWhatsApp } = await import('./onboard/whatsapp-step.ts');
-    await setUpWhatsApp(terminal, asker, { whatsapp: true, ...whatsAppFlags(flags) });
+    const given = { whatsapp: true, ...whatsAppFlags(flags) };
+    await settleAll(asker, [['WhatsApp', () => setUpWhatsApp(terminal, asker, given)]]);
   } else if (name === 'lark') {
     const { setUpLark } = await import('./onboard/lark-step.ts');
-    await setUpLark(terminal, asker, { lark: true, ...larkFlags(flags) });
+    const given = { lark: true, ...larkFlags(flags) };
+    await settleAll(asker, [['Lark', (again) => setUpLark(terminal, asker, given, again)]]);
   } else {
     const { setUpEmail } = await import('./onboard/email-step.ts');
     const { accountId } = await import('../core/ids.ts');
     const { account, ...rest } = flags;
     const which = account === undefined ? {} : { account: accountId(account) };
-    await setUpEmail(terminal, asker, { ...rest, ...which, email: flags.email ?? '' });
+    const given = { ...rest, ...which, email: flags.email ?? '' };
+    await settleAll(asker, [['Mail', () => setUpEmail(terminal, asker, given)]]);
   }
   const { findRunningGateway } = await import('../app/running-gateway.ts');
   if ((await findRunningGateway(terminal.home)) !== undefined) return;

@@ -70,16 +70,26 @@ async function onboard(terminal: Terminal, given: OnboardFlags) {
   const { setUpEmail } = await import('./onboard/email-step.ts');
   const { setUpLark } = await import('./onboard/lark-step.ts');
   const { setUpWhatsApp } = await import('./onboard/whatsapp-step.ts');
+  const { settleAll } = await import('./onboard/steps.ts');
   const { notes } = await openHome(terminal.home, terminal.env);
   const asker = createAsker(terminal, terminal.interactive && given.yes !== true);
   for (const note of [...notes, ...otherHomes()]) asker.say(note);
   const flags = withoutDefaults(given);
-  await setUpModel(terminal, asker, flags);
-  await setUpTelegram(terminal, asker, flags);
-  await setUpEmail(terminal, asker, flags);
-  await setUpLark(terminal, asker, flags);
-  await setUpWhatsApp(terminal, asker, flags);
+  if (asker.interactive)
+    asker.say('Ctrl+C at a question leaves its step: try it again or skip it.');
+  await settleAll(asker, [
+    ['The model', () => setUpModel(terminal, asker, flags)],
+    ['Telegram', (isRetry) => setUpTelegram(terminal, asker, flags, isRetry)],
+    ['Mail', (isRetry) => setUpEmail(terminal, asker, flags, isRetry)],
+    ['Lark', (isRetry) => setUpLark(terminal, asker, flags, isRetry)],
+    ['WhatsApp', (isRetry) => setUpWhatsApp(terminal, asker, flags, isRetry)],
+  ]);
+  const { findRunningGateway } = await import('../app/running-gateway.ts');
+  const isRunning = (await findRunningGateway(terminal.home)) !== undefined;
   asker.say('Done. "nanobot gateway" starts it; "nanobot doctor" checks it at any time.');
+  if (isRunning || !asker.interactive || !(await asker.confirm('Start nanobot now?', true))) return;
+  const { runGateway } = await import('./run-gateway.ts');
+  await runGateway(terminal, { overrides: {}, channels: 'all', http: true });
 }
 
 /** Whoever comes from another program need not type it all again. */

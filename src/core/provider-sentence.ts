@@ -36,7 +36,7 @@ export function sentenceFor(call: FailedCall): string {
       return `${vendor} has a problem on its side at the moment. ${waitHint(failure.retryAfterMs)}`;
     case 'network':
       return call.local
-        ? `The local model server at ${call.apiBase} does not answer. Start it, then send your message again.`
+        ? `The local model server at ${call.apiBase} does not answer. Start it, then try again.`
         : `I cannot reach ${vendor} at the moment. Please try again in a few minutes.`;
     case 'redirected':
       return redirectSentence(call, failure.to);

@@ -5,6 +5,7 @@ import { loadConfig } from '../../src/app/config.ts';
 import { homeOf } from '../../src/app/home.ts';
 import type { Asker } from '../../src/cli/onboard/asker.ts';
 import { setUpModel } from '../../src/cli/onboard/model-step.ts';
+import { settle } from '../../src/cli/onboard/steps.ts';
 import { createTerminal } from '../../src/cli/terminal.ts';
 import { say, startLlmServer } from '../support/llm-server.ts';
 import { temporaryHome } from './run-nanobot.ts';
@@ -28,7 +29,8 @@ test('is proved with its address, model and key before it is saved', async () =>
     warn: (text) => void warnings.push(text),
   };
   const homeFiles = homeOf({ NANOBOT_HOME: home.path });
-  await setUpModel({ ...createTerminal(process), env: {}, home: homeFiles }, asker, {});
+  const terminal = { ...createTerminal(process), env: {}, home: homeFiles };
+  await settle(asker, 'The model', () => setUpModel(terminal, asker, {}));
   expect(warnings).toHaveLength(1);
   const { agents, providers } = (await loadConfig(homeFiles, {})).config;
   expect(agents.defaults.model).toBe('local/qwen3');

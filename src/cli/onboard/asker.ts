@@ -2,6 +2,7 @@
 // that names the flag.
 
 import * as prompts from '@clack/prompts';
+import { NanobotError } from '../../core/errors.ts';
 import { CommandFailure, EXIT } from '../exit-codes.ts';
 import type { Terminal } from '../terminal.ts';
 
@@ -46,19 +47,38 @@ export function createAsker(terminal: Terminal, interactive: boolean): Asker {
   return interactive ? personAsker(terminal) : scriptAsker(terminal);
 }
 
+/** The person pressed Ctrl+C at a question, or ended the setup. */
+export class SetupCancelled extends NanobotError {
+  override readonly name = 'SetupCancelled';
+  constructor() {
+    super('setup_cancelled', 'Setup cancelled.');
+  }
+}
+
 function personAsker({ typed }: Terminal): Asker {
+  /** The last answer to each question, offered again where its step is repeated. */
+  const before = new Map<string, string>();
   return {
     interactive: true,
     async text(question) {
-      const { message, initial } = question;
+      const { message, flag } = question;
+      const initial = before.get(flag) ?? question.initial;
       const given = initial === undefined ? {} : { initialValue: initial };
       const answer = await prompts.text({ message, ...given, validate: validator(question) });
-      return (answered(answer) ?? '').trim();
+      const text = (answered(answer) ?? '').trim();
+      before.set(flag, text);
+      return text;
     },
     async secret(question) {
-      const { message } = question;
-      const answer = await prompts.password({ message, validate: validator(question) });
-      return (answered(answer) ?? '').trim();
+      const { flag } = question;
+      const kept = before.get(flag) ?? '';
+      const message = kept === '' ? question.message : `${question.message} (empty: as before)`;
+      const optional = question.optional === true || kept !== '';
+      const validate = validator({ ...question, optional });
+      const answer = await prompts.password({ message, validate });
+      const text = (answered(answer) ?? '').trim() || kept;
+      before.set(flag, text);
+      return text;
     },
     async choose(message, choices, otherwise) {
       const options = choices.map(({ value, label, hint }) => ({
@@ -67,8 +87,13 @@ function personAsker({ typed }: Terminal): Asker {
         ...(hint === undefined ? {} : { hint }),
       }));
       const answer = answered(
-        await prompts.select({ message, options, initialValue: String(otherwise) }),
+        await prompts.select({
+          message,
+          options,
+          initialValue: before.get(message) ?? String(otherwise),
+        }),
       );
+      before.set(message, answer);
       return choices.find(({ value }) => value === answer)?.value ?? otherwise;
     },
     confirm: async (message, initialValue) =>
@@ -123,10 +148,10 @@ function validator({ optional, check }: Question) {
   };
 }
 
-/** @throws CommandFailure where the person pressed Ctrl+C. */
+/** @throws SetupCancelled where the person pressed Ctrl+C. */
 function answered<Value>(answer: Value | typeof prompts.CANCEL_SYMBOL): Value {
   if (typeof answer === 'symbol') {
-    throw new CommandFailure(EXIT.interrupted, 'stopped; what was proved before is saved');
+    throw new SetupCancelled();
   }
   return answer;
 }

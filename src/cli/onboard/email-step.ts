@@ -37,21 +37,22 @@ export async function setUpEmail(
   terminal: Terminal,
   asker: Asker,
   flags: EmailFlags,
-): Promise<void> {
-  if (flags.email === false) return;
-  if (flags.email === undefined && !(await asker.confirm('Connect a mailbox?', false))) return;
+  isRetry = false,
+): Promise<string | undefined> {
+  if (flags.email === false) return undefined;
+  const isWanted = isRetry || flags.email !== undefined;
+  if (!isWanted && !(await asker.confirm('Connect a mailbox?', false))) return undefined;
   const { account = DEFAULT_ACCOUNT } = flags;
-  for (;;) {
-    const settings = await mailSettings(terminal, asker, flags, account);
-    const { channels } = await tryOut(terminal, settings);
-    const proof = await prove(asker, mailboxesOf(channels.email).get(account) ?? channels.email);
-    if (proof.kind === 'proven') return save(terminal, settings);
+  const settings = await mailSettings(terminal, asker, flags, account);
+  const { channels } = await tryOut(terminal, settings);
+  const mailbox = mailboxesOf(channels.email).get(account) ?? channels.email;
+  const proof = await prove(asker, mailbox);
+  if (proof.kind !== 'proven') {
     const problem = `${proof.step}: ${proof.problem}. ${proof.remedy}`;
-    if (!asker.interactive)
-      throw new CommandFailure(EXIT.failure, `the mailbox failed at ${problem}`);
-    asker.warn(problem);
-    if (!(await asker.confirm('Try again?', true))) return;
+    throw new CommandFailure(EXIT.failure, `the mailbox failed at ${problem}`);
   }
+  await save(terminal, settings);
+  return `mail ${mailbox.from || mailbox.username}`;
 }
 
 async function prove(asker: Asker, email: EmailConfig): Promise<MailProof> {

@@ -2,7 +2,6 @@
 // first sender becomes the owner.
 
 import { type ProvenLarkBot, proveLark } from '../../app/channel-setup.ts';
-import { ChannelError } from '../../core/errors.ts';
 import type { Terminal } from '../terminal.ts';
 import type { Asker } from './asker.ts';
 import { currentConfig, save } from './draft.ts';
@@ -28,18 +27,24 @@ const HOW_TO =
 
 type Credentials = { readonly appId: string; readonly appSecret: string; readonly domain: string };
 
-export async function setUpLark(terminal: Terminal, asker: Asker, flags: LarkFlags): Promise<void> {
-  if (flags.lark === false) return;
+export async function setUpLark(
+  terminal: Terminal,
+  asker: Asker,
+  flags: LarkFlags,
+  isRetry = false,
+): Promise<string | undefined> {
+  if (flags.lark === false) return undefined;
   const { lark: known } = (await currentConfig(terminal)).channels;
-  const isWanted = flags.lark === true || flags.larkAppId !== undefined;
-  if (!isWanted && !(await asker.confirm('Connect Lark (Feishu)?', false))) return;
+  const isWanted = isRetry || flags.lark === true || flags.larkAppId !== undefined;
+  if (!isWanted && !(await asker.confirm('Connect Lark (Feishu)?', false))) return undefined;
   const appId = flags.larkAppId ?? known.appId;
   const appSecret =
     flags.larkAppSecret ??
     terminal.env[SECRET_VARIABLE] ??
     (appId === known.appId ? known.appSecret : '');
-  const given = { appId, appSecret, domain: flags.larkDomain ?? known.domain };
-  const proved = await provedApp(terminal, asker, given);
+  const domain = flags.larkDomain ?? known.domain;
+  const given = isRetry ? { appId: '', appSecret: '', domain } : { appId, appSecret, domain };
+  const proved = await proveAndSave(terminal, asker, await completed(asker, given));
   await offerPairing(terminal, asker, {
     channel: 'lark',
     request:
@@ -49,23 +54,7 @@ export async function setUpLark(terminal: Terminal, asker: Asker, flags: LarkFla
     link: (code) => `/start ${code}`,
     ...(flags.pairWait === undefined ? {} : { waitSecs: flags.pairWait }),
   });
-}
-
-async function provedApp(
-  terminal: Terminal,
-  asker: Asker,
-  given: Credentials,
-): Promise<ProvenLarkBot> {
-  let credentials = given;
-  for (;;) {
-    try {
-      return await proveAndSave(terminal, asker, await completed(asker, credentials));
-    } catch (error) {
-      if (!(error instanceof ChannelError) || !asker.interactive) throw error;
-      asker.warn(error.message);
-      credentials = { ...given, appId: '', appSecret: '' };
-    }
-  }
+  return `Lark ${proved.name}`;
 }
 
 async function completed(asker: Asker, { appId, appSecret, domain }: Credentials) {

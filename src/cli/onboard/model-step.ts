@@ -5,17 +5,20 @@ import {
   type FoundModel,
   findModels,
   keyVariableOf,
+  modelsOf,
   proveConfigured,
+  type ServerAddress,
   vendorFor,
 } from '../../app/model-setup.ts';
 import type { ProviderName } from '../../core/config.ts';
-import { ProviderError } from '../../core/errors.ts';
 import { CommandFailure, EXIT } from '../exit-codes.ts';
 import type { Terminal } from '../terminal.ts';
 import type { Asker } from './asker.ts';
 import { currentConfig, type Settings, save, tryOut } from './draft.ts';
 
 const PROOF_TIMEOUT_MS = 60_000;
+/** A select list that still fits a window. */
+const MAX_LISTED = 30;
 const LOCAL = 'local/';
 
 export type ModelFlags = {
@@ -31,36 +34,22 @@ export async function setUpModel(
   terminal: Terminal,
   asker: Asker,
   flags: ModelFlags,
-): Promise<void> {
-  for (;;) {
-    const selection = await select(terminal, asker, flags);
-    if (selection === 'demo') {
-      asker.warn('No model: a demo without intelligence answers until you connect one.');
-      return;
-    }
-    if (await proved(terminal, asker, selection)) return;
+): Promise<string | undefined> {
+  const settings = await select(terminal, asker, flags);
+  if (settings === 'demo') {
+    asker.warn('No model: a demo without intelligence answers until you connect one.');
+    return undefined;
   }
-}
-
-/** True where the model answered and was saved; false where the person wants another try. */
-async function proved(terminal: Terminal, asker: Asker, settings: Settings): Promise<boolean> {
-  try {
-    const config = await tryOut(terminal, settings);
-    const signal = AbortSignal.timeout(PROOF_TIMEOUT_MS);
-    const proof = await asker.during(
-      `Asking ${config.agents.defaults.model} for one word`,
-      () => proveConfigured(config, terminal.env, terminal.clock, signal),
-      (result) => `${result.model} answered in ${result.latencyMs} ms.`,
-    );
-    if (!proof.ok) throw new CommandFailure(EXIT.modelFailed, `${proof.model} answered nothing`);
-    await save(terminal, settings);
-    return true;
-  } catch (error) {
-    const isKnown = error instanceof ProviderError || error instanceof CommandFailure;
-    if (!isKnown || !asker.interactive) throw error;
-    asker.warn(error.userText ?? error.message);
-    return false;
-  }
+  const config = await tryOut(terminal, settings);
+  const signal = AbortSignal.timeout(PROOF_TIMEOUT_MS);
+  const proof = await asker.during(
+    `Asking ${config.agents.defaults.model} for one word`,
+    () => proveConfigured(config, terminal.env, terminal.clock, signal),
+    (result) => `${result.model} answered in ${result.latencyMs} ms.`,
+  );
+  if (!proof.ok) throw new CommandFailure(EXIT.modelFailed, `${proof.model} answered nothing`);
+  await save(terminal, settings);
+  return `model ${proof.model}`;
 }
 
 async function select(terminal: Terminal, asker: Asker, flags: ModelFlags): Promise<Selection> {
@@ -117,20 +106,37 @@ async function withServer(asker: Asker): Promise<Selection> {
     check: (text) =>
       /^https?:\/\/[^\s/]/.test(text) ? undefined : 'Begin with http:// or https://',
   });
-  const model = await asker.text({
-    message: 'Which model, as the server calls it?',
-    flag: '--model',
-  });
   const apiKey = await asker.secret({
     message: 'Its API key (empty: it asks for none)',
     flag: '--api-key',
     optional: true,
   });
+  const model = await serverModel(asker, { apiBase, apiKey });
   return {
     ...modelSetting(model.startsWith(LOCAL) ? model : `${LOCAL}${model}`),
     'providers.local.apiBase': apiBase,
     ...(apiKey === '' ? {} : { 'providers.local.apiKey': apiKey }),
   };
+}
+
+/** One of the server's list; typed where it lists none. */
+async function serverModel(asker: Asker, server: ServerAddress): Promise<string> {
+  const models = await asker.during(
+    `Asking ${server.apiBase} for its models`,
+    () => modelsOf(server),
+    ({ length }) =>
+      length === 0
+        ? 'It lists no models.'
+        : `It lists ${length} ${length === 1 ? 'model' : 'models'}.`,
+  );
+  const named = () => asker.text({ message: 'Model name', flag: '--model' });
+  const [first] = models;
+  if (first === undefined) return named();
+  const choices = [
+    ...models.slice(0, MAX_LISTED).map((model) => ({ value: model, label: model })),
+    { value: '', label: 'Another, by its name' },
+  ];
+  return (await asker.choose('Which of its models?', choices, first)) || named();
 }
 
 async function withFound(asker: Asker, found: FoundModel): Promise<Selection> {

@@ -7,6 +7,7 @@ import {
   waitForOwner,
 } from '../../app/owner-pairing.ts';
 import type { Approval } from '../../gateway/pairing.ts';
+import { qrMatrix, qrTerminalLines, qrTerminalSize } from '../../lib/qr-code.ts';
 import type { Terminal } from '../terminal.ts';
 import type { Asker } from './asker.ts';
 
@@ -25,17 +26,20 @@ export type OwnerOffer = {
 
 /** In a script the link is printed and good for half an hour. */
 export async function offerPairing(
-  { home, env, clock }: Terminal,
+  terminal: Terminal,
   asker: Asker,
   offer: OwnerOffer,
 ): Promise<void> {
+  const { home, env, clock } = terminal;
   const { channel, request, sign } = offer;
   const waitSecs = offer.waitSecs ?? (asker.interactive ? PERSON_WAIT_SECS : 0);
   const wait: OwnerWait = { home, env, clock, channel };
   const known = await knownOwner(wait);
   if (known !== undefined) return asker.say(alreadyOwned(known));
   const since = clock.now();
-  asker.say(`${request}\n${offer.link(await issueOwnerCode(wait))}`);
+  const link = offer.link(await issueOwnerCode(wait));
+  asker.say(`${request}\n${link}`);
+  if (asker.interactive && link.startsWith('https:')) showQrCode(terminal, link);
   if (waitSecs <= 0) return;
   const signal = AbortSignal.timeout(waitSecs * 1000);
   await asker.during(
@@ -46,6 +50,16 @@ export async function offerPairing(
         ? `There was none yet. The link stays good for 30 minutes.`
         : `Paired with ${nameOf(owner)}.`,
   );
+}
+
+/** For the camera of a phone, where the window has room for it. */
+function showQrCode({ output, env, print }: Terminal, link: string): void {
+  const matrix = qrMatrix(link);
+  const { columns, rows } = qrTerminalSize(matrix);
+  const { columns: width = 0, rows: height = 0 } = output;
+  if (columns > width || rows >= height) return;
+  const colors = (env['NO_COLOR'] ?? '') === '';
+  for (const line of qrTerminalLines(matrix, { colors })) print(line);
 }
 
 const nameOf = ({ name, userId }: Approval) => (name === '' ? userId : name);

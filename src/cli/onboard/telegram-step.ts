@@ -2,7 +2,6 @@
 // first tap makes its sender the owner.
 
 import { type ProvenBot, pairingLink, proveTelegram } from '../../app/channel-setup.ts';
-import { ChannelError } from '../../core/errors.ts';
 import type { Terminal } from '../terminal.ts';
 import type { Asker } from './asker.ts';
 import { currentConfig, save } from './draft.ts';
@@ -25,13 +24,16 @@ export async function setUpTelegram(
   terminal: Terminal,
   asker: Asker,
   flags: TelegramFlags,
-): Promise<void> {
-  if (flags.telegram === false) return;
+  isRetry = false,
+): Promise<string | undefined> {
+  if (flags.telegram === false) return undefined;
   const { token: known } = (await currentConfig(terminal)).channels.telegram;
   const wanted =
-    flags.telegram !== undefined || (await asker.confirm('Connect Telegram?', known !== ''));
-  if (!wanted) return;
-  const bot = await provedBot(terminal, asker, flags.telegram || known);
+    isRetry ||
+    flags.telegram !== undefined ||
+    (await asker.confirm('Connect Telegram?', known !== ''));
+  if (!wanted) return undefined;
+  const bot = await provedBot(terminal, asker, isRetry ? '' : flags.telegram || known);
   await offerPairing(terminal, asker, {
     channel: 'telegram',
     request: 'Open this on your phone and tap Start; the first who does becomes the owner:',
@@ -39,26 +41,14 @@ export async function setUpTelegram(
     link: (code) => pairingLink(bot.username, code),
     ...(flags.pairWait === undefined ? {} : { waitSecs: flags.pairWait }),
   });
+  return `Telegram @${bot.username}`;
 }
 
 async function provedBot(terminal: Terminal, asker: Asker, given: string): Promise<ProvenBot> {
-  let token = given;
-  for (;;) {
-    if (token === '') {
-      asker.say(HOW_TO);
-      token = await asker.secret({
-        message: 'The bot token',
-        flag: '--telegram',
-      });
-    }
-    try {
-      return await proveAndSave(terminal, asker, token);
-    } catch (error) {
-      if (!(error instanceof ChannelError) || !asker.interactive) throw error;
-      asker.warn(error.message);
-      token = '';
-    }
-  }
+  if (given !== '') return proveAndSave(terminal, asker, given);
+  asker.say(HOW_TO);
+  const token = await asker.secret({ message: 'The bot token', flag: '--telegram' });
+  return proveAndSave(terminal, asker, token);
 }
 
 async function proveAndSave(terminal: Terminal, asker: Asker, given: string): Promise<ProvenBot> {

@@ -38,9 +38,11 @@ export async function setUpWhatsApp(
   terminal: Terminal,
   asker: Asker,
   flags: WhatsAppFlags,
-): Promise<void> {
-  if (flags.whatsapp === false) return;
-  if (flags.whatsapp !== true && !(await asker.confirm('Link WhatsApp?', false))) return;
+  isRetry = false,
+): Promise<string | undefined> {
+  if (flags.whatsapp === false) return undefined;
+  const isWanted = isRetry || flags.whatsapp === true;
+  if (!isWanted && !(await asker.confirm('Link WhatsApp?', false))) return undefined;
   const { whatsapp: known } = (await currentConfig(terminal)).channels;
   asker.warn(RISK);
   const settings = await askSettings(asker, flags, known);
@@ -58,9 +60,10 @@ export async function setUpWhatsApp(
   asker.say(`Linked: ${account}.`);
   if (settings.selfChat) {
     asker.say('Write to yourself in WhatsApp ("Message yourself"): the agent answers there.');
-    return;
+  } else {
+    await pairOwner(terminal, asker, account, flags);
   }
-  await pairOwner(terminal, asker, account, flags);
+  return `WhatsApp ${account}`;
 }
 
 type Asked = Pick<WhatsAppConfig, 'selfChat' | 'phoneNumber'> & {
