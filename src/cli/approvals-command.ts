@@ -1,5 +1,5 @@
-// `nanobot approvals`: calls that wait for an owner's yes, and the yeses that hold for longer than once,
-// which can be taken back here. A yes itself is given in a chat.
+// `nanobot approvals`: calls that wait for an approval, and allow rules. A call is allowed or denied by
+// the running gateway; a rule can be revoked without one.
 
 import { Command } from 'commander';
 import type { Approval } from '../gateway/approval-book.ts';
@@ -11,16 +11,28 @@ import { printable } from './text-table.ts';
 import { withState } from './with-state.ts';
 
 const SHOWN_ID_CHARS = 8;
+/** By the labels of the question's buttons. */
+const DECISIONS = [
+  ['allow', 'Allow once', 'allow a call that waits, once'],
+  ['deny', 'Deny', 'deny a call that waits'],
+] as const;
 
 type Json = { readonly json?: boolean };
 
 export function approvalsCommand(terminal: Terminal): Command {
-  const command = new Command('approvals').description('calls that wait for an owner’s yes');
+  const command = new Command('approvals').description('calls that wait for an approval');
   command
     .command('list', { isDefault: true })
     .description('what waits, and what is always allowed')
     .option('--json', 'as JSON')
     .action(({ json }: Json) => listApprovals(terminal, json === true));
+  for (const [name, label, summary] of DECISIONS) {
+    command
+      .command(name)
+      .description(summary)
+      .argument('<id>', 'its id as "approvals list" shows it')
+      .action((id: string) => decide(terminal, id, label));
+  }
   command
     .command('revoke')
     .description('take back what is always allowed')
@@ -30,13 +42,17 @@ export function approvalsCommand(terminal: Terminal): Command {
 }
 
 async function listApprovals(terminal: Terminal, json: boolean) {
-  const [{ APPROVALS_SCOPE, ApprovalBook }, { StandingBook }, { shownYeses }, { loadConfig }] =
-    await Promise.all([
-      import('../gateway/approval-book.ts'),
-      import('../gateway/standing-book.ts'),
-      import('../gateway/standing-list.ts'),
-      import('../app/config.ts'),
-    ]);
+  const [
+    { APPROVALS_SCOPE, ApprovalBook, hashOf },
+    { StandingBook },
+    { shownYeses },
+    { loadConfig },
+  ] = await Promise.all([
+    import('../gateway/approval-book.ts'),
+    import('../gateway/standing-book.ts'),
+    import('../gateway/standing-list.ts'),
+    import('../app/config.ts'),
+  ]);
   const { config } = await loadConfig(terminal.home, terminal.env);
   const { alwaysDays } = config.tools.approvals;
   const { open, always } = await withState(terminal, async ({ store }) => {
@@ -47,9 +63,16 @@ async function listApprovals(terminal: Terminal, json: boolean) {
     };
   });
   if (json) return terminal.printJson([...open.map(waitingJson), ...always.map(alwaysJson)]);
-  if (open.length === 0) terminal.note('Nothing waits for a yes.');
-  for (const { tool, arguments: call, session, asker, at } of open) {
-    terminal.print(`${momentText(at)}  ${tool}  in ${session}, asked by ${asker}`);
+  const { chatNames } = await import('./chat-names.ts');
+  const sessions = [...open, ...always.map(({ yes }) => yes)].map(({ session }) => session);
+  const names = await chatNames(terminal, sessions);
+  const chatOf = (session: string) => names.get(session) || session;
+  if (open.length === 0) terminal.note('No call waits for an approval.');
+  else terminal.note('Waiting; "nanobot approvals allow <id>" or "deny <id>" decides:');
+  for (const approval of open) {
+    const { tool, arguments: call, session, asker, at } = approval;
+    const id = hashOf(approval).slice(0, SHOWN_ID_CHARS);
+    terminal.print(`${id}  ${momentText(at)}  ${tool}  in ${chatOf(session)}, asked by ${asker}`);
     terminal.print(`  ${printable(call)}`);
   }
   if (always.length > 0) terminal.note('Always allowed; "nanobot approvals revoke <id>" ends it:');
@@ -58,7 +81,7 @@ async function listApprovals(terminal: Terminal, json: boolean) {
     const when = evenTainted ? ', also after words of others' : '';
     const times = used === undefined ? 'not used yet' : `used ${used.uses} times`;
     terminal.print(
-      `${id.slice(0, SHOWN_ID_CHARS)}  ${tool}  in ${session}, asked by ${asker}${when}; until ${momentText(until)}, ${times}`,
+      `${id.slice(0, SHOWN_ID_CHARS)}  ${tool}  in ${chatOf(session)}, asked by ${asker}${when}; until ${momentText(until)}, ${times}`,
     );
     terminal.print(`  ${printable(about)}`);
   }
@@ -74,6 +97,21 @@ const alwaysJson = ({ yes, until, used }: ShownYes) => {
   return { ...shown, at, until, uses: used?.uses ?? 0 };
 };
 
+async function decide(terminal: Terminal, typed: string, label: string) {
+  const { APPROVALS_SCOPE, ApprovalBook, hashOf } = await import('../gateway/approval-book.ts');
+  const { remoteDecision, runningGateway } = await import('./login/remote-login.ts');
+  const open = await withState(terminal, ({ store }) =>
+    new ApprovalBook(store.scope(APPROVALS_SCOPE)).open(),
+  );
+  const [meant, ...more] = open.filter((approval) => hashOf(approval).startsWith(typed));
+  if (meant === undefined) throw new CommandFailure(EXIT.notFound, `no call waits as ${typed}`);
+  if (more.length > 0) {
+    throw new CommandFailure(EXIT.usage, `several ids begin with ${typed}; type more of it`);
+  }
+  const gateway = await runningGateway(terminal);
+  terminal.note(await remoteDecision(gateway, `approval/${meant.id}`, label));
+}
+
 async function revoke(terminal: Terminal, id: string) {
   const [{ APPROVALS_SCOPE }, { StandingBook }, { takeBack }] = await Promise.all([
     import('../gateway/approval-book.ts'),
@@ -84,8 +122,8 @@ async function revoke(terminal: Terminal, id: string) {
     takeBack(new StandingBook(store.scope(APPROVALS_SCOPE)), id),
   );
   if (taken === 'several') {
-    throw new CommandFailure(EXIT.usage, `several begin with ${id}; say more of it`);
+    throw new CommandFailure(EXIT.usage, `several ids begin with ${id}; type more of it`);
   }
-  if (taken === 0) throw new CommandFailure(EXIT.notFound, `nothing is always allowed as ${id}`);
+  if (taken === 0) throw new CommandFailure(EXIT.notFound, `No allow rule with id ${id}.`);
   terminal.note(taken === 1 ? 'Taken back: an owner is asked again.' : `${taken} taken back.`);
 }

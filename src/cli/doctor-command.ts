@@ -2,8 +2,9 @@
 // permissions, and only when asked to.
 
 import { Command } from 'commander';
-import type { Finding } from './doctor/finding.ts';
+import { type Finding, fail } from './doctor/finding.ts';
 import { CommandFailure, EXIT } from './exit-codes.ts';
+import { explainError } from './explain-error.ts';
 import type { Terminal } from './terminal.ts';
 
 type DoctorFlags = { readonly live?: boolean; readonly fix?: boolean; readonly json?: boolean };
@@ -11,6 +12,7 @@ type DoctorFlags = { readonly live?: boolean; readonly fix?: boolean; readonly j
 const SIGNS = { ok: '✓', warn: '!', fail: '✗' } as const;
 const COLORS = { ok: 'green', warn: 'yellow', fail: 'red' } as const;
 const CHECK_COLUMNS = 16;
+const NOT_CHECKED = 'Correct that first; this could not be checked.';
 
 export function doctorCommand(terminal: Terminal): Command {
   return new Command('doctor')
@@ -50,7 +52,20 @@ async function look(
   const config = await import('./doctor/config-checks.ts');
   const { home } = terminal;
   const file = await config.checkConfigFile(terminal);
-  const store = await gateway.checkState(terminal, stack);
+  const failed = (check: string, error: unknown): readonly Finding[] => {
+    const [text = ''] = explainError(error, terminal.env, home);
+    return [fail(check, text.replace(/^nanobot: /, ''), NOT_CHECKED)];
+  };
+  const found = (check: string, work: Promise<readonly Finding[]>) =>
+    work.catch((error: unknown) => failed(check, error));
+  const one = (check: string, work: Promise<Finding>) =>
+    found(
+      check,
+      work.then((finding) => [finding]),
+    );
+  const store = await gateway
+    .checkState(terminal, stack)
+    .catch((error: unknown) => ({ findings: failed('store', error), state: undefined }));
   const base = [
     machine.checkNode(process.versions.node),
     ...(await machine.checkPermissions(home)),
@@ -58,7 +73,10 @@ async function look(
     await machine.checkDisk(home),
     ...file.findings,
     ...store.findings,
-    ...(await gateway.checkGateway(terminal, file.loaded?.config.gateway.token ?? '')),
+    ...(await found(
+      'gateway',
+      gateway.checkGateway(terminal, file.loaded?.config.gateway.token ?? ''),
+    )),
   ];
   if (file.loaded === undefined) return base;
   const address = await import('./doctor/address-check.ts');
@@ -73,25 +91,28 @@ async function look(
   const whatsapp = await import('./doctor/whatsapp-check.ts');
   const loaded = file.loaded.config;
   const asked = await Promise.all([
-    outside.checkModel(terminal, loaded, isLive).then((finding) => [finding]),
-    prices.checkPrices(terminal, loaded).then((finding) => [finding]),
-    outside.checkTelegram(loaded),
-    outside.checkLark(loaded),
-    outside.checkMailboxes(loaded),
-    voice.checkVoice(terminal, loaded, isLive),
-    exec.checkExec(terminal, loaded).then((finding) => [finding]),
-    tools.checkTools(terminal, loaded.gateway.token),
-    skills.checkSkills(terminal),
-    memory.checkMemories(loaded.agents.defaults.workspace),
+    one('model', outside.checkModel(terminal, loaded, isLive)),
+    one('prices', prices.checkPrices(terminal, loaded)),
+    found('telegram', outside.checkTelegram(loaded)),
+    found('lark', outside.checkLark(loaded)),
+    found('email', outside.checkMailboxes(loaded)),
+    found('voice', voice.checkVoice(terminal, loaded, isLive)),
+    one('exec', exec.checkExec(terminal, loaded)),
+    found('tools', tools.checkTools(terminal, loaded.gateway.token)),
+    found('skills', skills.checkSkills(terminal)),
+    found('memory', memory.checkMemories(loaded.agents.defaults.workspace)),
   ]);
   return [
     ...base,
-    await address.checkAddress(terminal, loaded),
+    ...(await one('address', address.checkAddress(terminal, loaded))),
     config.checkSecrets(file.loaded),
     ...config.checkWeb(loaded),
-    ...(await accounts.checkAccounts(home, loaded, store.state)),
-    ...(await config.checkAccess(loaded, store.state)),
-    ...(await whatsapp.checkWhatsAppLink(loaded, store.state, terminal.clock.now())),
+    ...(await found('accounts', accounts.checkAccounts(home, loaded, store.state))),
+    ...(await found('access', config.checkAccess(loaded, store.state))),
+    ...(await found(
+      'whatsapp',
+      whatsapp.checkWhatsAppLink(loaded, store.state, terminal.clock.now()),
+    )),
     ...asked.flat(),
   ];
 }

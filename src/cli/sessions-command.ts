@@ -88,9 +88,15 @@ async function open(terminal: Terminal): Promise<SessionMaintenance> {
 async function list(terminal: Terminal, { json, limit }: JsonFlag & { readonly limit: number }) {
   const sessions = await (await open(terminal)).list({ limit });
   if (json === true) return terminal.printJson(sessions);
+  const { chatNames } = await import('./chat-names.ts');
+  const names = await chatNames(
+    terminal,
+    sessions.map(({ key }) => key),
+  );
   const now = terminal.clock.now();
   const rows = sessions.map(({ key, messages, bytes, files, updatedAt }) => [
     key,
+    names.get(key) ?? '',
     countText(messages, 'message'),
     countText(files, 'file'),
     `${Math.ceil(bytes / KILOBYTE)} kB`,

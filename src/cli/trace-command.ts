@@ -1,8 +1,11 @@
 // `nanobot trace`: the life of one message, with the gate that stopped it if one did.
 
+import { readFile } from 'node:fs/promises';
 import { Command } from 'commander';
+import { z } from 'zod';
 import type { Trace } from '../bus/bus.ts';
-import { messageId } from '../core/ids.ts';
+import { parseJson } from '../core/fields.ts';
+import { messageId, type SessionKey } from '../core/ids.ts';
 import { CommandFailure, EXIT } from './exit-codes.ts';
 import { momentText } from './moment.ts';
 import type { Terminal } from './terminal.ts';
@@ -25,7 +28,76 @@ async function trace(terminal: Terminal, id: string, json: boolean) {
   if (found === undefined) throw new CommandFailure(EXIT.notFound, `no message ${id} is known`);
   if (json) return terminal.printJson(found);
   for (const line of traceLines(found)) terminal.print(line);
+  if (found.turnId === undefined) return;
+  for (const line of await turnLines(terminal, found.session, found.turnId)) terminal.print(line);
 }
+
+const MICROS = 1_000_000;
+
+const metricsLine = z.object({
+  timestamp: z.string(),
+  request_id: z.string(),
+  role: z.string(),
+  model: z.string(),
+  elapsed_ms: z.number(),
+  status: z.string(),
+  prompt_tokens: z.number().optional(),
+  cached_tokens: z.number().optional(),
+  completion_tokens: z.number().optional(),
+});
+const toolLine = z.object({
+  role: z.literal('tool'),
+  turn_id: z.string(),
+  name: z.string(),
+  status: z.string(),
+  timestamp: z.string(),
+});
+
+/** The model calls of the turn with their tokens and cost, and its tool calls, in order. */
+async function turnLines(
+  { home, env, clock }: Terminal,
+  session: SessionKey,
+  turnId: string,
+): Promise<readonly string[]> {
+  const { loadConfig } = await import('../app/config.ts');
+  const { openSessionCare } = await import('../app/session-care.ts');
+  const { priceOf } = await import('../core/model-prices.ts');
+  const { amountOf } = await import('../core/spending.ts');
+  const { models, limits } = (await loadConfig(home, env)).config;
+  const { currency } = limits.budget;
+  const steps: { readonly at: number; readonly text: string }[] = [];
+  for (const path of [`${home.metrics}.1`, home.metrics]) {
+    for (const line of linesWith(await readFile(path, 'utf8').catch(() => ''), turnId)) {
+      const call = metricsLine.safeParse(parseJson(line)).data;
+      if (call?.request_id !== turnId) continue;
+      const { prompt_tokens: input = 0, completion_tokens: output = 0, cached_tokens = 0 } = call;
+      const price = priceOf(call.model, models.prices, currency);
+      const { micros } = amountOf(price, { input, output, cached: cached_tokens });
+      const cost =
+        price === undefined ? 'price unknown' : `${(micros / MICROS).toFixed(4)} ${currency}`;
+      const tokens = `${input} tokens in (${cached_tokens} cached), ${output} out, ${cost}`;
+      const what = `model ${call.model} (${call.role}) ${call.status} in ${call.elapsed_ms} ms`;
+      steps.push({ at: Date.parse(call.timestamp), text: `${what}: ${tokens}` });
+    }
+  }
+  const care = await openSessionCare(home, env, clock);
+  let rest = '';
+  for await (const piece of care.export(session, 'jsonl')) {
+    const lines = `${rest}${piece}`.split('\n');
+    rest = lines.pop() ?? '';
+    for (const line of lines.filter((one) => one.includes(turnId))) {
+      const call = toolLine.safeParse(parseJson(line)).data;
+      if (call?.turn_id !== turnId) continue;
+      steps.push({ at: Date.parse(call.timestamp), text: `tool ${call.name}: ${call.status}` });
+    }
+  }
+  return steps
+    .toSorted((one, other) => one.at - other.at)
+    .map(({ at, text }) => `  ${momentText(at)}  ${printable(text)}`);
+}
+
+const linesWith = (text: string, words: string) =>
+  text.split('\n').filter((line) => line.includes(words));
 
 function traceLines(trace: Trace): readonly string[] {
   const start = trace.steps.at(0)?.at ?? 0;

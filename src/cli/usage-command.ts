@@ -41,12 +41,28 @@ async function showUsage(terminal: Terminal, { days, json }: Options) {
   const { currency } = config.limits.budget;
   for (const { day, rows } of found) {
     terminal.print(day);
-    for (const { key, names, ledger, name, limits } of rows) {
+    for (const { key, names, ledger, name, limits } of withoutOwnChats(rows)) {
       const cap = budgetCap(names, config.limits, limits);
       const named = name === undefined ? {} : { name };
       terminal.print(`  ${printable(budgetLine({ key, ledger, cap, ...named }, currency))}`);
     }
   }
+}
+
+type Row = Awaited<ReturnType<typeof withOwners>>['rows'][number];
+
+/** A person's private chat spends what the person does: one line tells both. */
+function withoutOwnChats(rows: readonly Row[]): readonly Row[] {
+  const persons = rows.filter(({ key }) => key.startsWith('person '));
+  const isTold = ({ key, name, ledger }: Row) =>
+    key.startsWith('chat ') &&
+    persons.some(
+      (person) =>
+        person.name === name &&
+        person.ledger.calls === ledger.calls &&
+        person.ledger.spent.tokens === ledger.spent.tokens,
+    );
+  return rows.filter((row) => !isTold(row));
 }
 
 async function withOwners({ day, rows }: StoredDay, ownerOf: BudgetOwners) {

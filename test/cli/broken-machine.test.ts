@@ -1,16 +1,18 @@
 // What a person reads whose machine does not play along: the home, the port, the disk, the key.
 
+import { spawnSync } from 'node:child_process';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { saveConfig } from '../../src/app/config-store.ts';
 import { openHome } from '../../src/app/first-run.ts';
 import { homeOf } from '../../src/app/home.ts';
 import { runCli } from '../../src/cli/cli.ts';
 import { checkAddress } from '../../src/cli/doctor/address-check.ts';
-import { checkConfigFile } from '../../src/cli/doctor/config-checks.ts';
+import { checkConfigFile, checkSecrets } from '../../src/cli/doctor/config-checks.ts';
 import { checkState } from '../../src/cli/doctor/gateway-checks.ts';
 import { checkHome } from '../../src/cli/doctor/machine-checks.ts';
 import { checkModel, checkTelegram } from '../../src/cli/doctor/outside-checks.ts';
@@ -121,4 +123,37 @@ test('what is asked for and is not there has a code of its own, and a value that
   expect(await runCli(['cron', 'remove', 'nope'], terminal)).toBe(6);
   expect(await runCli(['config', 'set', 'gateway.port', 'x'], terminal)).toBe(3);
   expect(lines.join('\n')).toMatch(/nothing was changed:\n +gateway\.port/);
+});
+
+test('the doctor reports every check on a disk that can only be read', async () => {
+  const root = join(folder, 'home');
+  const { home } = terminalOf(root);
+  await openHome(home, {});
+  openDatabase(home.state).close();
+  const mounted = spawnSync('unshare', ['--mount', 'mount', '--bind', root, root]);
+  if (mounted.status !== 0) return console.log('skipped: a disk that can only be read (no mounts)');
+  const script = `mount --bind "${root}" "${root}" && mount -o remount,ro,bind "${root}" && exec "${process.execPath}" src/main.ts doctor`;
+  const { stdout, stderr } = spawnSync('unshare', ['--mount', 'sh', '-c', script], {
+    encoding: 'utf8',
+    env: { PATH: process.env['PATH'] ?? '', HOME: folder, NANOBOT_HOME: root },
+  });
+  expect(stderr).toBe('');
+  expect(stdout).toMatch(/✗ home +.*cannot be written/);
+  expect(stdout).toMatch(/✗ store +.*can only be read/);
+  for (const check of ['node', 'disk', 'config', 'gateway', 'model', 'secrets']) {
+    expect(stdout).toMatch(new RegExp(`[✓!✗] ${check} `));
+  }
+});
+
+test('the doctor has nothing to say against what the setup wrote into a private file', async () => {
+  const root = join(folder, 'home');
+  const terminal = terminalOf(root);
+  await openHome(terminal.home, {});
+  await saveConfig(terminal.home, { channels: { telegram: { token: '1:x' } } }, {});
+  const { loaded } = await checkConfigFile(terminal);
+  if (loaded === undefined) throw new Error('the configuration does not load');
+  expect(checkSecrets(loaded)).toMatchObject({
+    level: 'ok',
+    text: expect.stringContaining('channels.telegram.token'),
+  });
 });

@@ -60,16 +60,17 @@ test('a memory that has grown too large to be read is pointed out', async () => 
   ]);
 });
 
-test('secrets written out, hosts inside and programs without a sandbox are pointed out, without their values', async () => {
+test('secrets in arguments, hosts inside and programs without a sandbox are pointed out, without their values', async () => {
   const telegram = { token: '1:the-token-itself' };
   const web = { allowPrivateHosts: ['wiki.lan:8080'] };
   const exec = { sandbox: 'off' as const };
-  await home.writeConfig({ version: 1, channels: { telegram }, tools: { web, exec } });
+  const mcpServers = { wiki: { command: 'wiki', args: ['--token', 'sk-the-token-itself'] } };
+  await home.writeConfig({ version: 1, channels: { telegram }, tools: { web, exec }, mcpServers });
   const { found, levelOf } = await findings();
   const levels = ['secrets', 'web', 'programs'].map(levelOf);
   expect(levels).toEqual(['warn', 'warn', 'warn']);
   const said = JSON.stringify(found);
-  expect(said).toContain('channels.telegram.token');
+  expect(said).toContain('mcpServers.wiki.args');
   expect(said).toContain('wiki.lan:8080');
   expect(said).not.toContain('the-token-itself');
 });

@@ -106,6 +106,29 @@ describe('an order in a quoted text', () => {
   });
 });
 
+describe('a call that waits', () => {
+  it('is allowed on the machine by its id, and the trace of its turn shows calls and cost', async () => {
+    telegram.say(OWNER, 'and on the machine?', quoting('WRITE skills/cli/SKILL.md'));
+    await telegram.waitFor(() => bot(OWNER).at(-1)?.text.includes('/approve yes'));
+    const waiting = await world.nanobot('approvals', 'list');
+    const [, id = ''] = /^([0-9a-f]{8}) {2}.* write_file {2}in (?!telegram:)/m.exec(waiting) ?? [];
+    expect(id, waiting).not.toBe('');
+    const trace = await world.nanobot('trace', 'last');
+    expect(trace).toMatch(/ model \S+ \(turn\) ok in \d+ ms: \d+ tokens in .* out, /);
+    expect(trace).toContain('tool write_file: failed');
+    await world.nanobot('approvals', 'allow', id);
+    await telegram.waitFor(() => bot(OWNER).at(-1)?.text.startsWith('Seen: Created'));
+    expect(await written('skills/cli/SKILL.md')).toBe('ordered skills/cli/SKILL.md');
+    await expect(world.nanobot('approvals', 'deny', id)).rejects.toThrow();
+    const sessions = await world.nanobot('sessions', 'list');
+    expect(sessions).toMatch(/^telegram:700 {2,}[A-Z]/m);
+    const lines = (await world.nanobot('usage'))
+      .split('\n')
+      .filter((line) => /telegram:700/.test(line));
+    expect(lines).toEqual([expect.stringContaining('person telegram:700')]);
+  });
+});
+
 describe('what people may have done', () => {
   it('is offered to the model by who asks and where', async () => {
     const toolsFor = async (nonce: string) => {

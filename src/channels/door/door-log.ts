@@ -214,6 +214,12 @@ export class DoorLog {
   }
 }
 
+/** What a chat of a page or terminal is called; undefined where it is none of theirs. */
+export async function chatTitle(state: KeyValueStore, chat: string): Promise<string | undefined> {
+  const value = await state.get(headKey(chat));
+  return value === undefined ? undefined : parsed(headSchema, value)[0]?.title;
+}
+
 /** @throws DoorNameError for what is not safe in a key. */
 export function checkNames(...names: readonly string[]): void {
   const wrong = names.find((name) => !DOOR_NAME.test(name));

@@ -45,15 +45,16 @@ export async function checkConfigFile({ home, env }: Terminal): Promise<CheckedF
   }
 }
 
-/** Secrets that whoever reads the file reads with it; copies and backups of it too. */
+/** config.json is private, which `permissions` checks; arguments of a process are not. */
 export function checkSecrets({ raw }: LoadedConfig): Finding {
   const literal = literalSecrets(raw);
-  if (literal.length === 0) return ok('secrets', 'none stands in config.json');
-  const isPart = literal.some((path) => /^mcpServers\..*\.(?:args|url)$/.test(path));
-  const remedy =
-    'Put each into the environment or a file: { "env": "NAME" }, { "file": "/path" }.' +
-    (isPart ? ' Within args and url write $' + '{NAME}.' : '');
-  return warn('secrets', `written out in config.json: ${literal.join(', ')}`, remedy);
+  const shown = literal.filter((path) => /^mcpServers\..*\.(?:args|url)$/.test(path));
+  if (shown.length > 0) {
+    const remedy = 'Put each into the environment and write $' + '{NAME} in its place.';
+    return warn('secrets', `written out where programs show them: ${shown.join(', ')}`, remedy);
+  }
+  if (literal.length === 0) return ok('secrets', 'No secrets in config.json');
+  return ok('secrets', `In config.json, which only this user can read: ${literal.join(', ')}`);
 }
 
 /** Hosts inside that the agent may be made to read. */

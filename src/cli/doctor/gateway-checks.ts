@@ -26,7 +26,7 @@ export async function checkGateway(
   if (running.address === undefined) return [alive];
   const readiness = readinessSchema.safeParse(await askGateway(running, '/readyz', token));
   if (!readiness.success) {
-    const remedy = 'Look at its log; if it hangs, stop it and start it again.';
+    const remedy = `Read ${home.logs}, the newest file; if it hangs, stop it and start it again.`;
     return [alive, fail('gateway', `${running.address} does not answer`, remedy)];
   }
   const channels = readiness.data.channels.filter(({ status }) => status.kind !== 'off');
@@ -38,7 +38,11 @@ export async function checkGateway(
       const silentMs = status.activeAt === undefined ? 0 : clock.now() - status.activeAt;
       if (status.kind === 'running' && silentMs < STALE_MS) return ok(name, text);
       if (status.kind === 'starting') return ok(name, text);
-      return fail(name, text, remedy ?? 'Look at the log; it is tried again by itself.');
+      return fail(
+        name,
+        text,
+        remedy ?? `It is tried again. ${home.logs} has the details, newest file.`,
+      );
     }),
   ];
 }

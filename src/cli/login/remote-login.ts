@@ -2,11 +2,17 @@
 // a channel's account, start a channel again, make a link for the web page.
 
 import { z } from 'zod';
-import { authorization, type RunningGateway } from '../../app/running-gateway.ts';
+import { loadConfig } from '../../app/config.ts';
+import {
+  authorization,
+  findRunningGateway,
+  type RunningGateway,
+} from '../../app/running-gateway.ts';
 import type { LoginOptions, LoginStep } from '../../channels/channel.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { readServerEvents } from '../chat/server-events.ts';
 import { CommandFailure, EXIT } from '../exit-codes.ts';
+import type { Terminal } from '../terminal.ts';
 
 const REQUEST_TIMEOUT_MS = 10_000;
 /** The gateway notices a changed configuration within a second; the channel's start comes on top. */
@@ -83,6 +89,40 @@ export async function* remoteSelfTest(
     const step = testStepSchema.safeParse(data);
     if (step.success) yield step.data;
   }
+}
+
+const questionsSchema = z.object({
+  questions: z.array(
+    z.object({
+      id: z.string(),
+      choices: z.array(z.object({ label: z.string(), token: z.string() })),
+    }),
+  ),
+});
+
+/** Presses the button of an open question. Resolves with what its owner is told. */
+export async function remoteDecision(
+  gateway: RemoteGateway,
+  question: string,
+  label: string,
+): Promise<string> {
+  const signal = AbortSignal.timeout(REQUEST_TIMEOUT_MS);
+  const people = await ask(gateway, '/api/people', signal);
+  const { questions } = questionsSchema.parse(await people.json());
+  const asked = questions.find(({ id }) => id === question);
+  const choice = asked?.choices.find((one) => one.label === label);
+  if (choice === undefined) throw new CommandFailure(EXIT.notFound, 'this was decided before');
+  const answer = await ask(gateway, '/api/people/answers', signal, { token: choice.token });
+  return z.object({ result: z.string() }).parse(await answer.json()).result;
+}
+
+/** @throws CommandFailure where none runs in this home. */
+export async function runningGateway({ home, env, clock }: Terminal): Promise<RemoteGateway> {
+  const running = await findRunningGateway(home);
+  if (running === undefined) {
+    throw new CommandFailure(EXIT.notFound, 'no gateway runs; start it: nanobot gateway');
+  }
+  return remoteGateway(running, (await loadConfig(home, env)).config.gateway.token, clock);
 }
 
 const codeSchema = z.object({ code: z.string() });

@@ -1,0 +1,26 @@
+// The name of a conversation for people: the person of a private chat, the title of a page's chat.
+
+import { chatRefOf } from '../core/message.ts';
+import type { Terminal } from './terminal.ts';
+import { printable } from './text-table.ts';
+
+/** By session key; empty where none is known. */
+export async function chatNames(
+  { home, clock }: Terminal,
+  keys: readonly string[],
+): Promise<ReadonlyMap<string, string>> {
+  const { hasState, withOpenState } = await import('../app/state.ts');
+  if (!hasState(home)) return new Map();
+  const { chatTitle } = await import('../channels/door/door-log.ts');
+  return withOpenState(home, clock, async ({ store, people }) => {
+    const named = keys.map(async (key) => {
+      const chat = chatRefOf(key);
+      if (chat === undefined) return [key, ''] as const;
+      const state = store.scope(`channel:${chat.channel}:${chat.account}`);
+      const title = await chatTitle(state, chat.chat);
+      const name = title ?? (await people.persons.inChat(chat))?.name ?? '';
+      return [key, printable(name)] as const;
+    });
+    return new Map(await Promise.all(named));
+  });
+}
