@@ -174,6 +174,8 @@ export interface MessageBus extends AsyncDisposable {
   /** Drafts whose turn is over and has no final text on its way; take them away, then forget them. */
   orphanDrafts(account: AccountName): Promise<readonly LiveDraft[]>;
   forgetDraft(turnId: TurnId): Promise<void>;
+  /** Whether something is still to be sent in the chat. */
+  isDelivering(chat: ChatRef): Promise<boolean>;
   /**
    * Withdraws what waits in the session, aborts its running turn, and sends nothing further of its
    * turns' answers. A turn that throws after that is withdrawn too; one that returns a result is

@@ -145,6 +145,10 @@ class StoreBus implements MessageBus {
     return this.#store.forgetDraft(turnId);
   }
 
+  isDelivering(chat: ChatRef): Promise<boolean> {
+    return this.#store.isDelivering(chat);
+  }
+
   async cancel(session: SessionKey, reason: string): Promise<CancelResult> {
     const abort = () => this.#turns?.turnOf(session)?.abort(new TurnCancelled(reason));
     const cancelled = this.#store.cancel(session, reason);

@@ -103,6 +103,16 @@ export interface Editing {
   place(chat: ChatRef, markdown: string, options: DraftOptions): Promise<NativeId>;
   /** Replaces the draft; a text too long for one message shows its beginning. @throws DeliveryError */
   edit(chat: ChatRef, draft: NativeId, markdown: string, signal: AbortSignal): Promise<void>;
+  /**
+   * Shows the end of a text that is too long for the draft behind it; to be called after `edit`. Returns
+   * the draft that is both together from now on. @throws DeliveryError
+   */
+  editEnd?(
+    chat: ChatRef,
+    draft: NativeId,
+    markdown: string,
+    signal: AbortSignal,
+  ): Promise<NativeId>;
   /** Takes a draft away that will get no final text. @throws DeliveryError */
   remove(chat: ChatRef, draft: NativeId, signal: AbortSignal): Promise<void>;
 }

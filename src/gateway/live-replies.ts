@@ -207,16 +207,30 @@ class LiveTurn {
   async #write(editing: Editing, text: string): Promise<void> {
     const { chat, replyTo, turnId } = this.#started;
     const signal = this.#deadline();
-    // Counted from the attempt, so that a refused edit is not tried again at once.
-    this.#draft = { ...this.#draft, lastEditAt: this.#deps.clock.monotonic(), shown: text };
     // A turn that is tried again after a crash goes on in the draft it had.
     this.#draftId ??= (await this.#deps.bus.draft(turnId))?.nativeId;
-    if (this.#draftId !== undefined) return editing.edit(chat, this.#draftId, text, signal);
+    if (this.#draftId === undefined && (await this.#deps.bus.isDelivering(chat))) {
+      // Behind the answer before: its last parts are still on their way.
+      this.#draft = { ...this.#draft, startedAt: this.#deps.clock.monotonic() };
+      return;
+    }
+    // Counted from the attempt, so that a refused edit is not tried again at once.
+    this.#draft = { ...this.#draft, lastEditAt: this.#deps.clock.monotonic(), shown: text };
+    if (this.#draftId !== undefined) return this.#edit(editing, this.#draftId, text, signal);
     const options = { signal, name: turnId, ...(replyTo === undefined ? {} : { replyTo }) };
     this.#draft = { ...this.#draft, isPlaced: true };
     if (editing.isFoundAgain) await this.#deps.bus.placingDraft(turnId, chat, replyTo);
     this.#draftId = await editing.place(chat, text, options);
     await this.#deps.bus.recordDraft(turnId, chat, this.#draftId);
+  }
+
+  async #edit(editing: Editing, draft: NativeId, text: string, signal: AbortSignal): Promise<void> {
+    const { chat, turnId } = this.#started;
+    await editing.edit(chat, draft, text, signal);
+    const whole = (await editing.editEnd?.(chat, draft, text, signal)) ?? draft;
+    if (whole === draft) return;
+    this.#draftId = whole;
+    await this.#deps.bus.recordDraft(turnId, chat, whole);
   }
 
   #deadline(): AbortSignal {

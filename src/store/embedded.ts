@@ -92,6 +92,7 @@ type DeliveryTopic = Pick<
   | 'draft'
   | 'orphanDrafts'
   | 'forgetDraft'
+  | 'isDelivering'
 >;
 
 function deliveryTopic(commits: GroupCommit, clock: Clock, owner: string): DeliveryTopic {
@@ -114,6 +115,7 @@ function deliveryTopic(commits: GroupCommit, clock: Clock, owner: string): Deliv
     recordDraft: (draft) => commits.write(() => recordDraft(draft)),
     draft: (turn) => commits.read(() => readDraft(turn)),
     orphanDrafts: (account) => commits.read(() => orphanDrafts(account)),
+    isDelivering: (chat) => commits.read(() => outbound.isDelivering(chat)),
     forgetDraft: (turn) => commits.write(() => forgetDraft(turn)),
   };
 }

@@ -4,7 +4,7 @@
 import { type AccountName, accountName } from '../core/account.ts';
 import type { DeliveryHistory, Settlement } from '../core/delivery.ts';
 import type { MessageId, NativeId, SessionKey } from '../core/ids.ts';
-import { type OutboundMessage, sessionKeyOf } from '../core/message.ts';
+import { type ChatRef, type OutboundMessage, sessionKeyOf } from '../core/message.ts';
 import { sessionOfTurn, turnOfAnswer } from '../core/turn-id.ts';
 import { all, change, first, type Operation, type SqlValue } from './operation.ts';
 import type { ClaimedDelivery, Claims, DeliveryHold } from './store.ts';
@@ -230,6 +230,14 @@ export function* markBounced(
     id,
   );
   return 'marked';
+}
+
+export function* isDelivering(chat: ChatRef): Operation<boolean> {
+  const row = yield* first<{ ord: number }>(
+    `SELECT ord FROM outbound WHERE lane = ? AND state IN ('queued', 'sending') LIMIT 1`,
+    sessionKeyOf(chat),
+  );
+  return row !== undefined;
 }
 
 /** The lane's oldest open row becomes due, where it is not being sent or waiting for a retry. */

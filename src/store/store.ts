@@ -160,6 +160,7 @@ export interface BusStore {
   draft(turn: TurnId): Promise<LiveDraft | undefined>;
   orphanDrafts(account: AccountName): Promise<readonly LiveDraft[]>;
   forgetDraft(turn: TurnId): Promise<void>;
+  isDelivering(chat: ChatRef): Promise<boolean>;
 
   inbound(id: MessageId): Promise<InboundMessage | undefined>;
   outbound(id: MessageId): Promise<SentText | undefined>;

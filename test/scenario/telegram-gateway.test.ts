@@ -13,13 +13,28 @@ const STRANGER = 701;
 
 const world = await startTelegramWorld({
   respond: echo,
-  channel: { allowFrom: ['700', '702', '703', '704', '705', '706', '707', '708'] },
+  channel: {
+    allowFrom: ['700', '702', '703', '704', '705', '706', '707', '708', '720', '721', '722'],
+  },
 });
 const { telegram, model, home, gateway } = world;
 afterAll(() => world[Symbol.asyncDispose]());
 const nanobot = (...args: readonly string[]) => runNanobot(args, { home: home.path });
 
 afterEach(() => model.respond(echo));
+
+const gate = () => Promise.withResolvers<void>();
+
+/** Until everything of the answers in this chat has gone out: another one comes behind them. */
+async function answered(chat: number) {
+  model.respond(echo);
+  telegram.say(chat, 'and nonce-behind');
+  const isBehind = ({ text }: { readonly text: string }) => text === 'nonce-behind';
+  const { id } = await telegram.waitFor(() =>
+    telegram.chat(chat).messages.find((one) => one.from === 'bot' && isBehind(one)),
+  );
+  telegram.erase(chat, id);
+}
 
 describe('a conversation by Telegram', () => {
   it('answers a question', async () => {
@@ -59,6 +74,69 @@ describe('a conversation by Telegram', () => {
     const answers = telegram.chat(704).messages.filter(({ from }) => from === 'bot');
     expect(answers).toHaveLength(1);
     expect(telegram.chat(704).actions.map(({ action }) => action)).toContain('typing');
+  });
+
+  it('shows the end of a long answer while it grows, and changes no message to what it shows', async () => {
+    const words = Array.from({ length: 1200 }, (_, n) => `w${n}`);
+    const [one, two] = [words.slice(0, 800).join(' '), words.slice(800).join(' ')];
+    const [begun, half, whole] = [gate(), gate(), gate()];
+    const before = telegram.unmodified;
+    model.respond(() => ({
+      chunks: ['Counting aloud. ', begun.promise, `${one} `, half.promise, two, whole.promise],
+    }));
+    telegram.say(720, 'count for me');
+    await telegram.nextMessage(720);
+    begun.resolve();
+    const shown = () => telegram.chat(720).messages.filter(({ from }) => from === 'bot');
+    await telegram.waitFor(() => shown().at(-1)?.text.endsWith('w799'));
+    half.resolve();
+    await telegram.waitFor(() => shown().length === 2 && shown()[1]?.text.endsWith('w1199'));
+    whole.resolve();
+    await answered(720);
+    expect(
+      shown()
+        .map(({ text }) => text)
+        .join(' '),
+    ).toBe(`Counting aloud. ${one} ${two}`);
+    expect(telegram.unmodified).toBe(before);
+  });
+
+  it('sends no edit for a short answer that the draft shows whole', async () => {
+    const before = telegram.unmodified;
+    const whole = gate();
+    model.respond(() => ({ chunks: ['A short answer, shown whole.', whole.promise] }));
+    telegram.say(721, 'be short');
+    const { id } = await telegram.nextMessage(721);
+    whole.resolve();
+    await answered(721);
+    expect(telegram.unmodified).toBe(before);
+    const edits = telegram.calls.filter(
+      ({ method, payload }) => method === 'editMessageText' && payload['message_id'] === id,
+    );
+    expect(edits).toEqual([]);
+  });
+
+  it('shows the next answer behind the last part of the one before', async () => {
+    const whole = gate();
+    const parts = Array.from({ length: 5 }, (_, n) =>
+      `part-${n} ${'lorem ipsum '.repeat(300)}`.trim(),
+    );
+    model.respond(({ lastUserText }) => ({
+      chunks: lastUserText.includes('long')
+        ? [parts.join('\n\n')]
+        : ['The next answer ', whole.promise, 'ends.'],
+    }));
+    telegram.say(722, 'a long one');
+    await telegram.waitFor(() =>
+      telegram.chat(722).messages.some(({ text }) => text.includes('part-0')),
+    );
+    telegram.say(722, 'and the next');
+    const shown = () => telegram.chat(722).messages.filter(({ from }) => from === 'bot');
+    await telegram.waitFor(() => shown().some(({ text }) => text.startsWith('The next answer')));
+    whole.resolve();
+    await telegram.waitFor(() => shown().some(({ text }) => text.endsWith('ends.')));
+    expect(shown().map(({ text }) => text)).toEqual([...parts, 'The next answer ends.']);
+    expect(shown().at(-1)?.edits).toBeGreaterThan(0);
   });
 
   it('stops an answer under way and says so', async () => {

@@ -109,4 +109,6 @@ export type BotApi = AsyncDisposable & {
   readonly commands: readonly unknown[];
   readonly calls: readonly Call[];
   readonly violations: readonly string[];
+  /** Edits refused because the message showed that text already. */
+  readonly unmodified: number;
 };

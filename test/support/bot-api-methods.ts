@@ -31,6 +31,8 @@ export type World = {
   readonly files: Files;
   /** Presses that the bot has not answered yet, by query id. */
   readonly pressed: Set<string>;
+  /** Calls refused because the message shows that already. */
+  unmodified: number;
   /** What was shown at pressed buttons; empty where nothing was. */
   readonly toasts: string[];
   /** Messages the bot may not delete any more. */
@@ -202,17 +204,21 @@ function editMessage(payload: Payload, world: World): Answer {
     sameButtons(buttons, old.buttons) &&
     body.text === old.text &&
     JSON.stringify(body.entities) === JSON.stringify(old.entities);
-  if (isSame) {
-    return refuse(
-      400,
-      'message is not modified: specified new message content and reply markup are exactly the same as a current content and reply markup of the message',
-    );
-  }
+  if (isSame) return unmodified(world);
   const limited = flooded(target.id, world);
   if (limited !== undefined) return limited;
   const parseMode = payload['parse_mode'] === 'HTML' ? 'HTML' : undefined;
   world.ledger.change(target.id, id, { ...body, parseMode, buttons });
   return ok(asMessage(target.id, id, body.text, world));
+}
+
+/** Counted: a bot that asks for it has sent a request for nothing. */
+function unmodified(world: World): Answer {
+  world.unmodified += 1;
+  return refuse(
+    400,
+    'message is not modified: specified new message content and reply markup are exactly the same as a current content and reply markup of the message',
+  );
 }
 
 function editButtons(payload: Payload, world: World): Answer {
@@ -223,7 +229,7 @@ function editButtons(payload: Payload, world: World): Answer {
   if (old === undefined) return refuse(400, 'message to edit not found');
   const buttons = buttonsOf(payload);
   if (buttons === 'invalid') return refuse(400, 'BUTTON_DATA_INVALID');
-  if (sameButtons(buttons, old.buttons)) return refuse(400, 'message is not modified');
+  if (sameButtons(buttons, old.buttons)) return unmodified(world);
   world.ledger.change(target.id, id, { buttons });
   return ok(asMessage(target.id, id, old.text, world));
 }

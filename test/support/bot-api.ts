@@ -69,6 +69,7 @@ class Simulator implements BotApi {
       recentSends: new Map(),
       pressed: this.pressed,
       toasts: this.toasts,
+      unmodified: 0,
       undeletable: this.#undeletable,
       files: this.#files,
       violate: (text) => void this.violations.push(text),
@@ -93,6 +94,10 @@ class Simulator implements BotApi {
 
   get apiRoot(): string {
     return `http://127.0.0.1:${this.port}`;
+  }
+
+  get unmodified(): number {
+    return this.#world.unmodified;
   }
 
   get unconfirmed(): readonly Update[] {

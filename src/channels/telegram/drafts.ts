@@ -1,14 +1,16 @@
-// The editing power: an answer that grows in the chat. A draft is best effort: what Telegram has no
+// The editing power: an answer that grows in the chat. What does not fit in one message is shown by its
+// end in a second one; both become the first parts of the answer. A draft is best effort: what Telegram has no
 // time for is skipped, never queued, so that the final text is not held up behind it.
 
-import type { MessageId } from '../../core/ids.ts';
-import { truncateMarkup } from '../../core/markup/split.ts';
+import { tailOf } from '../../core/cut.ts';
+import type { MessageId, NativeId } from '../../core/ids.ts';
+import { endOfMarkup, splitMarkdown } from '../../core/markup/split.ts';
 import { type Run, runsText } from '../../core/markup/writer.ts';
 import { parseMarkup } from '../../core/markup.ts';
 import type { ChatRef } from '../../core/message.ts';
 import type { Editing } from '../channel.ts';
 import { BotCallError, isGone, isUnchanged, toDeliveryError } from './failures.ts';
-import { fromNativeId, isGroupId, telegramThreadId } from './ids.ts';
+import { draftMessages, fromNativeId, isGroupId, joinedDraft, telegramThreadId } from './ids.ts';
 import { MESSAGE_UNITS, NO_PREVIEW, type PartsDeps, sendNew, withFallback } from './parts.ts';
 
 /** Fastest Telegram lets one chat's messages change for long. */
@@ -69,49 +71,101 @@ export function createDrafts(deps: DraftDeps): Drafts {
     return delivery;
   }
 
+  /** While Telegram wants to rest, and in a group sooner than it may. */
+  function mayNotChange(chat: number): boolean {
+    return restMs(chat) > 0 || (isGroupId(chat) && isTooSoon(chat));
+  }
+
+  async function placed(
+    chat: ChatRef,
+    runs: readonly Run[],
+    replyTo: number | undefined,
+    signal: AbortSignal,
+  ): Promise<NativeId> {
+    const place = { chat: moves.address(chat), thread: telegramThreadId(chat), replyTo, signal };
+    const id = await sendNew({ ...place, runs, marks: [], keyboard: undefined }, deps);
+    deps.shown.note(place.chat, id, runs);
+    return id;
+  }
+
+  /** A message that shows this already is left alone: Telegram refuses to change it. */
+  async function changeTo(
+    chat: ChatRef,
+    message: NativeId,
+    runs: readonly Run[],
+    signal: AbortSignal,
+  ): Promise<void> {
+    const address = moves.address(chat);
+    if (runsText(runs).trim() === '' || deps.shown.has(address, message, runs)) return;
+    if (mayNotChange(address)) return;
+    const target = {
+      chat_id: address,
+      message_id: fromNativeId(message),
+      link_preview_options: NO_PREVIEW,
+    };
+    deps.shown.forget(address, message);
+    try {
+      await withFallback(runs, deps.log(), (body) =>
+        api.editMessageText({ ...target, ...body }, signal),
+      );
+    } catch (error) {
+      if (!isUnchanged(error)) throw translate(error, address);
+    }
+    deps.shown.note(address, message, runs);
+  }
+
   return {
     minIntervalMs: MIN_EDIT_INTERVAL_MS,
     restMs,
-    place(chat, markdown, { replyTo, signal }) {
+    async place(chat, markdown, { replyTo, signal }) {
+      const { first } = piecesOf(markdown);
       const target = deps.replyTarget(chat, replyTo);
-      const runs = beginning(markdown);
-      const place = { chat: moves.address(chat), thread: telegramThreadId(chat) };
-      if (isGroupId(place.chat)) changed(place.chat);
-      return sendNew(
-        { ...place, runs, marks: [], replyTo: target, keyboard: undefined, signal },
-        deps,
-      );
+      if (isGroupId(moves.address(chat))) changed(moves.address(chat));
+      return placed(chat, first, target, signal);
     },
-    async edit(chat, draft, markdown, signal) {
-      const chatNumber = moves.address(chat);
-      const runs = beginning(markdown);
-      if (restMs(chatNumber) > 0 || runsText(runs).trim() === '') return;
-      if (isGroupId(chatNumber) && isTooSoon(chatNumber)) return;
-      const target = {
-        chat_id: chatNumber,
-        message_id: fromNativeId(draft),
-        link_preview_options: NO_PREVIEW,
-      };
-      try {
-        await withFallback(runs, deps.log(), (body) =>
-          api.editMessageText({ ...target, ...body }, signal),
-        );
-      } catch (error) {
-        if (!isUnchanged(error)) throw translate(error, chatNumber);
+    edit: (chat, draft, markdown, signal) =>
+      changeTo(chat, draftMessages(draft)[0] ?? draft, piecesOf(markdown).first, signal),
+    async editEnd(chat, draft, markdown, signal) {
+      const { end } = piecesOf(markdown);
+      const [first = draft, second] = draftMessages(draft);
+      if (second !== undefined) {
+        await changeTo(chat, second, end, signal);
+        return draft;
       }
+      if (runsText(end).trim() === '' || mayNotChange(moves.address(chat))) return draft;
+      return joinedDraft(first, await placed(chat, end, undefined, signal));
     },
     async remove(chat, draft, signal) {
-      const target = { chat_id: moves.address(chat), message_id: fromNativeId(draft) };
-      try {
-        await api.deleteMessage(target, signal);
-      } catch (error) {
-        if (!isGone(error)) throw translate(error, target.chat_id);
+      for (const message of draftMessages(draft)) {
+        const target = { chat_id: moves.address(chat), message_id: fromNativeId(message) };
+        deps.shown.forget(target.chat_id, message);
+        try {
+          await api.deleteMessage(target, signal);
+        } catch (error) {
+          if (!isGone(error)) throw translate(error, target.chat_id);
+        }
       }
     },
   };
 }
 
-/** As much as one message holds; open fences and emphasis are closed by rendering from the tree. */
-function beginning(markdown: string): readonly Run[] {
-  return truncateMarkup(parseMarkup(markdown.slice(0, MAX_SOURCE_CHARS)), MESSAGE_UNITS);
+type Pieces = {
+  readonly first: readonly Run[];
+  /** Of what does not fit; none where all of it does. */
+  readonly end: readonly Run[];
+};
+
+/**
+ * What the first message holds, as it will stand there in the end, and the end of the rest. Open fences
+ * and emphasis are closed by rendering from the tree. Of a very long text only both ends are read.
+ */
+function piecesOf(markdown: string): Pieces {
+  const [part, ...rest] = splitMarkdown(markdown.slice(0, MAX_SOURCE_CHARS), MESSAGE_UNITS);
+  const first = part?.runs ?? [];
+  const [second, ...more] = rest;
+  if (markdown.length <= MAX_SOURCE_CHARS && more.length === 0) {
+    return { first, end: second?.runs ?? [] };
+  }
+  const end = parseMarkup(tailOf(markdown, MAX_SOURCE_CHARS / 2));
+  return { first, end: endOfMarkup(end, MESSAGE_UNITS) };
 }

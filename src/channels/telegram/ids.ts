@@ -63,6 +63,12 @@ export function placeOfMessage(
 export const toNativeId = (telegramId: number): NativeId => nativeId(String(telegramId));
 export const fromNativeId = (id: NativeId): number => Number(id);
 
+/** A draft that goes on in a second message has the ids of both, and is used as one. */
+export const joinedDraft = (...messages: readonly NativeId[]): NativeId =>
+  nativeId(messages.join('+'));
+export const draftMessages = (draft: NativeId): readonly NativeId[] =>
+  draft.split('+').map(nativeId);
+
 /** The topic of a forum; undefined in its general one and everywhere else. */
 export const telegramThreadId = ({ thread }: ChatRef): number | undefined =>
   thread === undefined ? undefined : Number(thread);

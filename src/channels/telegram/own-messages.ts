@@ -9,7 +9,7 @@ import type { Channel, Retracting } from '../channel.ts';
 import type { BotApi } from './client.ts';
 import { BotCallError, isGone, isNotThere, isUnchanged, toDeliveryError } from './failures.ts';
 import type { GroupMoves } from './group-moves.ts';
-import { fromNativeId } from './ids.ts';
+import { draftMessages, fromNativeId } from './ids.ts';
 import { MESSAGE_UNITS, NO_PREVIEW, withFallback } from './parts.ts';
 
 export type OwnMessages = {
@@ -53,7 +53,8 @@ export function createOwnMessages(api: BotApi, moves: GroupMoves, log: () => Log
     retracting: {
       async retract(chat, parts, signal) {
         let failure: unknown;
-        for (const part of parts) failure = (await remove(chat, part, signal)) ?? failure;
+        for (const part of parts.flatMap(draftMessages))
+          failure = (await remove(chat, part, signal)) ?? failure;
         if (failure !== undefined) throw failure;
       },
     },

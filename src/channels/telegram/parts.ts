@@ -23,7 +23,7 @@ import {
   toDeliveryError,
 } from './failures.ts';
 import type { GroupMoves } from './group-moves.ts';
-import { fromNativeId, telegramThreadId, toNativeId } from './ids.ts';
+import { draftMessages, fromNativeId, telegramThreadId, toNativeId } from './ids.ts';
 
 /** Longest visible text of one message, UTF-16 units (Bot API, sendMessage). */
 export const MESSAGE_UNITS = 4096;
@@ -33,11 +33,35 @@ const PART_PAUSE_MS = 1000;
 export const REPEAT_MARK = '(sent again: the first try was not confirmed)\n\n';
 const TOPIC_MARK = '(the topic of this conversation is gone, so this stands outside of it)\n\n';
 
+/** What drafts show, as far as it is sure: a message is not changed to what it shows. */
+export type ShownTexts = {
+  has(chat: number, message: NativeId, runs: readonly Run[]): boolean;
+  note(chat: number, message: NativeId, runs: readonly Run[]): void;
+  forget(chat: number, message: NativeId): void;
+};
+
+const MAX_SHOWN = 500;
+
+export function createShownTexts(): ShownTexts {
+  const texts = new Map<string, string>();
+  const keyOf = (chat: number, message: NativeId) => `${chat}/${message}`;
+  return {
+    has: (chat, message, runs) => texts.get(keyOf(chat, message)) === renderTelegramHtml(runs),
+    note(chat, message, runs) {
+      texts.set(keyOf(chat, message), renderTelegramHtml(runs));
+      const [oldest] = texts.keys();
+      if (texts.size > MAX_SHOWN && oldest !== undefined) texts.delete(oldest);
+    },
+    forget: (chat, message) => void texts.delete(keyOf(chat, message)),
+  };
+}
+
 export type PartsDeps = {
   readonly api: BotApi;
   readonly clock: Clock;
   readonly log: () => Logger;
   readonly moves: GroupMoves;
+  readonly shown: ShownTexts;
 };
 
 /** A body in HTML mode, or as plain text without any. */
@@ -68,6 +92,7 @@ export async function sendParts(
 ): Promise<Receipt> {
   const parts = splitMarkdown(message.markdown, MESSAGE_UNITS);
   const sent: NativeId[] = [...context.sentParts];
+  const drafts = context.draft === undefined ? [] : draftMessages(context.draft);
   for (const [index, part] of parts.entries()) {
     if (index < context.sentParts.length) continue;
     if (index - context.sentParts.length >= PARTS_AT_ONCE) {
@@ -83,10 +108,12 @@ export async function sendParts(
       keyboard: index === parts.length - 1 ? keyboardOf(message.choices) : undefined,
       signal: context.signal,
     };
+    // The second message of a draft stands behind the first: without that it would be out of order.
+    const isInPlace = index === 0 || sent[index - 1] === drafts[index - 1];
+    const draft = isInPlace ? drafts[index] : undefined;
     const id =
-      (index === 0 && context.draft !== undefined
-        ? await rewrite(post, context.draft, deps)
-        : undefined) ?? (await sendAnnounced(post, context, deps));
+      (draft === undefined ? undefined : await rewrite(post, draft, deps)) ??
+      (await sendAnnounced(post, context, deps));
     await context.partSent(id, index === parts.length - 1);
     sent.push(id);
   }
@@ -125,8 +152,11 @@ export type Post = {
 async function rewrite(
   { chat, runs, keyboard, signal }: Post,
   draft: NativeId,
-  { api, log }: PartsDeps,
+  { api, log, shown }: PartsDeps,
 ): Promise<NativeId | undefined> {
+  const isShown = keyboard === undefined && shown.has(chat, draft, runs);
+  shown.forget(chat, draft);
+  if (isShown) return draft;
   const target = {
     chat_id: chat,
     message_id: fromNativeId(draft),

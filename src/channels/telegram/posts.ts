@@ -46,7 +46,11 @@ export async function sendPosts(
     const target = index === 0 ? replyTo : undefined;
     // The last part of a text is not the last of the answer.
     const partSent = (id: NativeId) => context.partSent(id);
-    const own = { ...context, sentParts: before, repeatsUnknown, partSent };
+    // The draft becomes the text of the answer, never a caption.
+    const { draft: _draft, ...rested } = context;
+    const isAnswer = index === 0 && post.kind === 'text';
+    const from = isAnswer ? context : rested;
+    const own = { ...from, sentParts: before, repeatsUnknown, partSent };
     const ids = await sendPost(post, rest, own, target, deps);
     repeatsUnknown = false;
     sent.push(...ids);

@@ -1,6 +1,7 @@
 // Telegram as a channel: chats and groups with one bot, by long polling. What an update means is in
 // inbound.ts, when to poll in poll.ts, how an answer goes out in parts.ts and drafts.ts.
 
+import type { Receipt, SendContext } from '../../bus/bus.ts';
 import type { TelegramConfig } from '../../core/config.ts';
 import { after, DeliveryError } from '../../core/errors.ts';
 import { DEFAULT_ACCOUNT, type MessageId } from '../../core/ids.ts';
@@ -16,13 +17,15 @@ import { createGroupMoves, type GroupMoves } from './group-moves.ts';
 import {
   type Bot,
   botIdOf,
+  draftMessages,
   isGroupId,
+  joinedDraft,
   TELEGRAM,
   telegramMessageId,
   telegramThreadId,
 } from './ids.ts';
 import { createOwnMessages } from './own-messages.ts';
-import { MESSAGE_UNITS } from './parts.ts';
+import { createShownTexts, MESSAGE_UNITS } from './parts.ts';
 import { runPolling } from './poll.ts';
 import { sendPosts } from './posts.ts';
 import { refreshProfile, rememberedName } from './profile.ts';
@@ -58,7 +61,22 @@ export function createTelegramChannel(config: TelegramConfig, deps: TelegramDeps
     const isWanted = isLate || config.quoteReplies || isGroupId(address);
     return isWanted ? telegramMessageId(replyTo, bot, address) : undefined;
   };
-  const drafts = createDrafts({ api, clock, log, moves, replyTarget });
+  const shown = createShownTexts();
+  const drafts = createDrafts({ api, clock, log, moves, shown, replyTarget });
+
+  /** What of a draft has not become a part of the answer. */
+  async function removeLeft(chat: ChatRef, { nativeIds }: Receipt, context: SendContext) {
+    const messages = context.draft === undefined ? [] : draftMessages(context.draft);
+    const left = messages.filter((message) => !nativeIds.includes(message));
+    if (left.length === 0) return;
+    try {
+      await drafts.remove(chat, joinedDraft(...left), context.signal);
+    } catch (error) {
+      if (nativeIds.length === 0) throw error;
+      // The answer stands in the chat: it is not held up, nor called undelivered, for this.
+      log().info('telegram draft not removed', { error });
+    }
+  }
 
   return {
     name: TELEGRAM,
@@ -90,14 +108,11 @@ export function createTelegramChannel(config: TelegramConfig, deps: TelegramDeps
       if (restMs > 0) throw new DeliveryError('Telegram asked this chat to rest', resting(restMs));
       const target = replyTarget(message.chat, message.replyTo, context.isLate);
       const receipt = await sendPosts(message, context, target, {
-        ...{ api, clock, log, moves },
+        ...{ api, clock, log, moves, shown },
         upload: link.upload,
         media: () => host?.media,
       });
-      const isEmpty = receipt.nativeIds.length === 0;
-      if (isEmpty && context.draft !== undefined) {
-        await drafts.remove(message.chat, context.draft, context.signal);
-      }
+      await removeLeft(message.chat, receipt, context);
       return receipt;
     },
   };

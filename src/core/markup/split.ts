@@ -2,7 +2,7 @@
 // never inside what a reader sees as one character. Styles end and begin again at a cut; every
 // character arrives.
 
-import { cutBefore, pointAt } from '../cut.ts';
+import { cutBefore, cutBehind, pointAt } from '../cut.ts';
 import { parseMarkup } from '../markup.ts';
 import type { Markup, Run, Style } from './writer.ts';
 import { runsText } from './writer.ts';
@@ -69,6 +69,15 @@ export function truncateMarkup(markup: Markup, maxUnits: number): readonly Run[]
   const end = signCut(text, 0, maxUnits - ELLIPSIS.length);
   const kept = new Slicer(markup.runs).peek(end, undefined);
   return [...kept.runs, { text: ELLIPSIS, styles: [] }];
+}
+
+/** The end of a text that fits, with an ellipsis where something is left out. */
+export function endOfMarkup(markup: Markup, maxUnits: number): readonly Run[] {
+  const text = runsText(markup.runs);
+  if (text.length <= maxUnits) return markup.runs;
+  const slicer = new Slicer(markup.runs);
+  slicer.moveTo(slicer.peek(cutBehind(text, text.length - maxUnits + ELLIPSIS.length), undefined));
+  return [{ text: ELLIPSIS, styles: [] }, ...slicer.peek(text.length, undefined).runs];
 }
 
 /** Where a part that begins at `start` ends, at most at `limit`. */

@@ -180,21 +180,90 @@ describe('markup', () => {
 describe('drafts', () => {
   const signal = () => AbortSignal.timeout(45_000);
 
-  test('show unfinished Markdown and the beginning of what is too long', async () => {
+  /** As live replies do it. */
+  async function grow(rig: Rig, draft: NativeId, text: string): Promise<NativeId> {
+    const { editing } = rig.channel;
+    await editing?.edit(chatOf(ALICE), draft, text, signal());
+    return (await editing?.editEnd?.(chatOf(ALICE), draft, text, signal())) ?? draft;
+  }
+
+  const numbers = Array.from({ length: 4000 }, (_, n) => `n${n}`).join(' ');
+
+  test('show unfinished Markdown, and the end of what is too long in a second message', async () => {
     await using rig = await open();
-    const draft = await place(rig, 'Look:\n\n```js\nlet a', signal());
-    await rig.channel.editing?.edit(chatOf(ALICE), draft, `**${'y'.repeat(9000)}`, signal());
-    const [text = ''] = seenBy(rig.api, ALICE);
-    expect(text).toHaveLength(4096);
-    expect(text.endsWith('…')).toBe(true);
+    let draft = await place(rig, 'Look:\n\n```js\nlet a', signal());
+    for (const length of [3000, 4500, 6000, 9000, 20_000]) {
+      draft = await grow(rig, draft, numbers.slice(0, length));
+    }
+    const [first = '', second = '', ...more] = seenBy(rig.api, ALICE);
+    expect(numbers.startsWith(first)).toBe(true);
+    expect(second).toHaveLength(4096);
+    expect(second.startsWith('…')).toBe(true);
+    expect(numbers.slice(0, 20_000).endsWith(second.slice(1))).toBe(true);
+    expect(more).toEqual([]);
+    await rig.channel.editing?.remove(chatOf(ALICE), draft, signal());
+    expect(seenBy(rig.api, ALICE)).toEqual([]);
+    expect(rig.api.unmodified).toBe(0);
+  });
+
+  test('in two messages become the first two parts, and what shows them already is left alone', async () => {
+    const clock = createMovableClock();
+    await using rig = await open({ clock });
+    const text = numbers.slice(0, 10_000);
+    let draft = await place(rig, numbers.slice(0, 100), signal());
+    draft = await grow(rig, draft, numbers.slice(0, 6000));
+    draft = await grow(rig, draft, numbers.slice(0, 6000));
+    const ids = rig.api.chat(ALICE).messages.map(({ id }) => String(id));
+    const edits = rig.api.calls.length;
+    const pump = setInterval(() => void clock.advance(1000), 2);
+    const receipt = await rig.channel.send(answer(text), sending({ draft }));
+    clearInterval(pump);
+    expect(receipt.nativeIds.slice(0, 2)).toEqual(ids);
+    expect(seenBy(rig.api, ALICE).join(' ')).toBe(text);
+    // The first message stood as it was: one edit and one new message.
+    expect(rig.api.calls.slice(edits).map(({ method }) => method)).toEqual([
+      'editMessageText',
+      'sendMessage',
+    ]);
+    expect(rig.api.unmodified).toBe(0);
+  });
+
+  test('in two messages leave nothing behind where the answer needs one', async () => {
+    await using rig = await open();
+    const draft = await grow(rig, await place(rig, 'It begins', signal()), numbers.slice(0, 6000));
+    await rig.channel.send(answer('Short after all'), sending({ draft }));
+    expect(seenBy(rig.api, ALICE)).toEqual(['Short after all']);
+  });
+
+  test('of which the person deleted the first message keep the parts in order', async () => {
+    await using rig = await open();
+    const text = numbers.slice(0, 6000).trim();
+    const draft = await grow(rig, await place(rig, 'It begins', signal()), text);
+    rig.api.erase(ALICE, rig.api.chat(ALICE).messages[0]?.id ?? 0);
+    await rig.channel.send(answer(`At last: ${text}`), sending({ draft }));
+    expect(seenBy(rig.api, ALICE).join(' ')).toBe(`At last: ${text}`);
+  });
+
+  test('never take the place of a caption', async () => {
+    await using rig = await open();
+    const draft = await place(rig, 'The answer so far', signal());
+    const { id, sizeBytes } = await rig.host.media.put(Buffer.from('notes'), { maxBytes: 100 });
+    const file = { kind: 'document', name: 'notes.txt', mimeType: 'text/plain' } as const;
+    const caption = 'long '.repeat(300).trim();
+    const attachments = [{ ...file, media: id, sizeBytes, caption }];
+    rig.start();
+    await rig.channel.send(answer('The answer', { attachments }), sending({ draft }));
+    expect(seenBy(rig.api, ALICE)).toEqual(['The answer', '', caption]);
   });
 
   test('that already show the final text count as done', async () => {
     await using rig = await open();
     const draft = await place(rig, 'The same', signal());
+    const calls = rig.api.calls.length;
     const receipt = await rig.channel.send(answer('The same'), sending({ draft }));
     expect(receipt.nativeIds).toEqual([draft]);
     expect(seenBy(rig.api, ALICE)).toEqual(['The same']);
+    expect(rig.api.calls).toHaveLength(calls);
   });
 
   test('that the person deleted are replaced by a new message', async () => {
