@@ -40,7 +40,8 @@ export async function planFiles(from: string, to: string, program: string): Prom
     ...(await aside(from, to, FOR_READING)),
   ];
   const isTrusted = steps.some(({ how }) => how !== 'laid aside');
-  return { steps, left: [...(isTrusted ? [READ_THEM] : []), ...(await skills(from))] };
+  const left = [...(await unreadable(from)), ...(await skills(from))];
+  return { steps, left: [...(isTrusted ? [READ_THEM] : []), ...left] };
 }
 
 export async function carryOut(to: string, steps: readonly FileStep[]): Promise<void> {
@@ -54,10 +55,10 @@ export async function carryOut(to: string, steps: readonly FileStep[]): Promise<
 async function personal(from: string, to: string): Promise<readonly FileStep[]> {
   const steps = await Promise.all(
     PERSONAL.map(async (path): Promise<readonly FileStep[]> => {
-      const [theirs, ours] = [await textOf(join(from, path)), await textOf(join(to, path))];
+      const [theirs, ours] = [await textOf(join(from, path)), await ownText(join(to, path))];
       if (theirs === undefined || theirs === ours) return [];
       if (ours === undefined) return [{ path, how: 'new', content: theirs }];
-      const isUntouched = ours === (await textOf(join(WORKSPACE_TEMPLATE, path)));
+      const isUntouched = ours === (await ownText(join(WORKSPACE_TEMPLATE, path)));
       if (!isUntouched) return aside(from, to, [path]);
       return [{ path, how: 'replaces ours, which was never changed', content: theirs }];
     }),
@@ -68,9 +69,9 @@ async function personal(from: string, to: string): Promise<readonly FileStep[]> 
 async function memory(from: string, to: string, program: string): Promise<readonly FileStep[]> {
   const found = await Promise.all(MEMORIES.map((path) => textOf(join(from, path))));
   const theirs = found.flatMap((text) => (text === undefined ? [] : [text.trim()])).join('\n\n');
-  const ours = (await textOf(join(to, MEMORY))) ?? '';
+  const ours = (await ownText(join(to, MEMORY))) ?? '';
   if (theirs === '' || ours.includes(theirs)) return [];
-  const isUntouched = ours === ((await textOf(join(WORKSPACE_TEMPLATE, MEMORY))) ?? '');
+  const isUntouched = ours === ((await ownText(join(WORKSPACE_TEMPLATE, MEMORY))) ?? '');
   if (isUntouched || ours.trim() === '') {
     const how = ours === '' ? 'new' : 'replaces ours, which was never changed';
     return [{ path: MEMORY, how, content: `${theirs}\n` }];
@@ -88,7 +89,7 @@ async function days(from: string, to: string): Promise<readonly FileStep[]> {
       .map(async (name): Promise<readonly FileStep[]> => {
         const path = `memory/${name}`;
         const theirs = await textOf(join(from, path));
-        const ours = await textOf(join(to, path));
+        const ours = await ownText(join(to, path));
         if (theirs === undefined || ours?.includes(theirs.trim()) === true) return [];
         if (ours === undefined) return [{ path, how: 'new', content: theirs }];
         return [{ path, how: 'added to ours', content: `${ours.trimEnd()}\n\n${theirs.trim()}\n` }];
@@ -106,7 +107,7 @@ async function aside(
     paths.map(async (path): Promise<readonly FileStep[]> => {
       const theirs = await textOf(join(from, path));
       const target = `${ASIDE}/${path}`;
-      if (theirs === undefined || theirs === (await textOf(join(to, target)))) return [];
+      if (theirs === undefined || theirs === (await ownText(join(to, target)))) return [];
       return [{ path: target, how: 'laid aside', content: theirs }];
     }),
   );
@@ -125,10 +126,38 @@ async function skills(from: string): Promise<readonly string[]> {
     );
 }
 
-/** Plain files of a sensible size alone; links may lead anywhere. */
+/** Plain files of a sensible size alone; links may lead anywhere. One that is not read is named apart. */
 async function textOf(path: string): Promise<string | undefined> {
   const found = await lstat(path).catch(() => undefined);
   if (found === undefined || !found.isFile() || found.size > MAX_BYTES) return undefined;
+  const text = await readFile(path, 'utf8').catch(() => '');
+  return text.trim() === '' ? undefined : text;
+}
+
+/** Of ours, which is never overwritten unread. */
+async function ownText(path: string): Promise<string | undefined> {
+  if (!existsSync(path)) return undefined;
   const text = await readFile(path, 'utf8');
   return text.trim() === '' ? undefined : text;
+}
+
+/** What of it is wanted and cannot be taken over, and why. */
+async function unreadable(from: string): Promise<readonly string[]> {
+  const days = await readdir(join(from, 'memory')).catch((): string[] => []);
+  const dated = days.filter((name) => DAY.test(name)).map((name) => `memory/${name}`);
+  const wanted = [...new Set([...PERSONAL, ...MEMORIES, ...FOR_READING, ...dated])];
+  const found = await Promise.all(wanted.map((path) => problemOf(join(from, path))));
+  return found.flatMap((problem) => problem ?? []);
+}
+
+async function problemOf(path: string): Promise<string | undefined> {
+  const found = await lstat(path).catch(() => undefined);
+  if (found === undefined || found.isDirectory()) return undefined;
+  const stays = 'stays where it is: copy it by hand if you want it.';
+  if (!found.isFile()) return `${path} is no plain file and ${stays}`;
+  if (found.size > MAX_BYTES) return `${path} is larger than 1 MB and ${stays}`;
+  return readFile(path).then(
+    () => undefined,
+    () => `${path} cannot be read and ${stays}`,
+  );
 }

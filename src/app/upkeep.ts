@@ -27,16 +27,28 @@ const DEDUPE_WINDOW_MS = 30 * 86_400_000;
 
 export async function keepTidy(parts: UpkeepParts, signal: AbortSignal): Promise<void> {
   const { bus, clock, log, people, groupTalk, media, reader, live } = parts;
+  /** Each by itself: one that fails keeps none of the others, and the next hour tries it again. */
+  const steps: readonly (() => Promise<void>)[] = [
+    async () => {
+      const deleted = await bus.gc(DEDUPE_WINDOW_MS);
+      if (deleted > 0) log.info('old messages deleted', { deleted });
+    },
+    () => groupTalk.expire(),
+    async () => {
+      const forgotten = await people.strangers.expire();
+      if (forgotten > 0) log.info('old messages of strangers deleted', { deleted: forgotten });
+    },
+    async () => {
+      const freedBytes = await media.sweep(keptUnusedMs(live));
+      if (freedBytes > 0) log.info('old files deleted', { freedBytes });
+    },
+    () => reader.sweep(keptUnusedMs(live)),
+  ];
   while (!signal.aborted) {
     await clock.sleep(INTERVAL_MS, signal).catch(() => undefined);
     if (signal.aborted) return;
-    const deleted = await bus.gc(DEDUPE_WINDOW_MS);
-    if (deleted > 0) log.info('old messages deleted', { deleted });
-    await groupTalk.expire();
-    const forgotten = await people.strangers.expire();
-    if (forgotten > 0) log.info('old messages of strangers deleted', { deleted: forgotten });
-    const freedBytes = await media.sweep(keptUnusedMs(live));
-    await reader.sweep(keptUnusedMs(live));
-    if (freedBytes > 0) log.info('old files deleted', { freedBytes });
+    for (const step of steps) {
+      await step().catch((error) => log.warn('upkeep failed', { error }));
+    }
   }
 }

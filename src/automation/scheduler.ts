@@ -53,11 +53,15 @@ const OUTSIDE_MS = 5000;
 const LONGEST_SLEEP_MS = 60_000;
 /** A clock that is put back by less is only put right. */
 const PUT_BACK_MS = 10 * 60_000;
+/** The owner hears of a job that could not be started so often. */
+const TOLD_FAILURES = 3;
 /** What a finished job still says has gone out by then. */
 const KEEP_FINISHED_MS = 86_400_000;
 
 export class Scheduler {
   readonly #deps: SchedulerDeps;
+  /** Jobs that could not be started, until when they wait (epoch milliseconds); a restart tries them all. */
+  readonly #putOff = new Map<string, { readonly failures: number; readonly until: number }>();
   #changed = Promise.withResolvers<void>();
 
   constructor(deps: SchedulerDeps) {
@@ -72,9 +76,8 @@ export class Scheduler {
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       this.#changed = Promise.withResolvers<void>();
-      const failures = await this.#fireDue();
+      await this.#fireDue();
       if (signal.aborted) return;
-      if (failures.length > 0) throw failures[0];
       await this.#rest(signal);
     }
   }
@@ -105,21 +108,35 @@ export class Scheduler {
     return this.#deps.next(schedule, earliest - 1);
   }
 
-  async #fireDue(): Promise<readonly unknown[]> {
-    const { book, clock, log, isOn } = this.#deps;
-    const failures: unknown[] = [];
-    if (!isOn()) return failures;
+  async #fireDue(): Promise<void> {
+    const { book, clock, isOn } = this.#deps;
+    if (!isOn()) return;
     for (const job of await book.all()) {
+      if (clock.now() < this.#waitsUntil(job)) continue;
       try {
         const at = dueAt(await this.#settled(job));
         if (at !== undefined && at <= clock.now()) await this.#fire(job, at);
+        this.#putOff.delete(job.id);
       } catch (error) {
-        // One job must not hold up the others.
-        log.warn('job not started', { job: job.id, error });
-        failures.push(error);
+        this.#notStarted(job, error);
       }
     }
-    return failures;
+  }
+
+  readonly #waitsUntil = ({ id }: Job) => this.#putOff.get(id)?.until ?? 0;
+
+  /** One job must not hold up the others. */
+  #notStarted(job: Job, error: unknown): void {
+    const { clock, log, tellOwner } = this.#deps;
+    const failures = (this.#putOff.get(job.id)?.failures ?? 0) + 1;
+    this.#putOff.set(job.id, { failures, until: clock.now() + retryMs(failures) });
+    log.warn('job not started', { job: job.id, failures, error });
+    if (failures !== TOLD_FAILURES) return;
+    const reason = error instanceof Error ? error.message : String(error);
+    tellOwner(
+      `The scheduled job ${job.name} (${job.id}) cannot be started: ${reason}. I go on trying. ` +
+        `Remove it with /cron remove ${job.id}, or look into the log.`,
+    );
   }
 
   async #fire(job: Job, slot: number): Promise<void> {
@@ -175,7 +192,11 @@ export class Scheduler {
 
   async #rest(signal: AbortSignal): Promise<void> {
     const { book, clock, isOn, revision } = this.#deps;
-    const dues = isOn() ? (await book.all()).flatMap((job) => dueAt(job) ?? []) : [];
+    const jobs = isOn() ? await book.all() : [];
+    const dues = jobs.flatMap((job) => {
+      const at = dueAt(job);
+      return at === undefined ? [] : [Math.max(at, this.#waitsUntil(job))];
+    });
     const begun = clock.now();
     const until = Math.min(begun + LONGEST_SLEEP_MS, ...dues);
     const known = revision();

@@ -132,8 +132,12 @@ class MediaFiles implements MediaStore {
     for (const { id, sizeBytes } of kept) {
       if (freed >= enough) break;
       if (needed.has(id)) continue;
-      await unlink(this.#pathOf(id));
-      freed += sizeBytes;
+      // One that cannot be deleted must not keep the others.
+      const isGone = await unlink(this.#pathOf(id)).then(
+        () => true,
+        () => false,
+      );
+      if (isGone) freed += sizeBytes;
     }
     if (this.#usedBytes !== undefined) this.#usedBytes -= freed;
     return freed;
@@ -150,7 +154,8 @@ class MediaFiles implements MediaStore {
     for (const part of await readdir(folder)) {
       if (!/^[0-9a-f]{2}$/.test(part)) continue;
       for (const name of await readdir(join(folder, part))) {
-        const info = NAME.test(name) ? await stat(join(folder, part, name)) : undefined;
+        if (!NAME.test(name)) continue;
+        const info = await stat(join(folder, part, name)).catch(() => undefined);
         if (info === undefined) continue;
         kept.push({ id: mediaId(name), sizeBytes: info.size, usedAt: info.mtimeMs });
       }

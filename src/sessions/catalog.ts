@@ -85,9 +85,10 @@ const latest = (files: readonly StoredFile[]) => Math.max(...files.map((file) =>
 
 async function describe(stem: string, files: readonly StoredFile[]): Promise<SessionInfo> {
   const [first] = files;
-  const header = first === undefined ? undefined : await readHeader(first.path);
+  // One that cannot be read, or is gone meanwhile, is listed without its messages.
+  const header = first && (await readHeader(first.path).catch(() => undefined));
   let messages = 0;
-  for (const file of files) messages += await countMessages(file);
+  for (const file of files) messages += await countMessages(file).catch(() => 0);
   return {
     key: header?.key ?? decodeStem(stem) ?? sessionKey(stem),
     files: files.length,
@@ -118,8 +119,7 @@ const OVERLAP_BYTES = Math.max(...COUNTED_STARTS.map((start) => start.length)) -
 
 /** Counts by how lines begin, without parsing them. */
 async function countMessages({ path, bytes }: StoredFile): Promise<number> {
-  const file = await open(path, 'r').catch(orUndefined('ENOENT'));
-  if (file === undefined) return 0;
+  const file = await open(path, 'r');
   try {
     return await countLineStarts(file, Math.min(bytes, MAX_COUNT_CHUNK_BYTES));
   } finally {

@@ -58,12 +58,12 @@ export function createSessionIndexing(deps: SessionIndexingDeps): SessionIndexin
     }
   }
 
-  /** Whether all of it was read; one that cannot be opened keeps none of the others out. */
+  /** Whether all of it was read; one that cannot be read keeps none of the others out. */
   async function indexOne(path: string, name: SessionFileName): Promise<boolean> {
     try {
       return await indexFile(index, path, name);
     } catch (error) {
-      if (!isOfFile(error, path)) throw error;
+      if (!isOfFile(error)) throw error;
       log.warn('session file not indexed', { file: formatName(name), error });
       return false;
     }
@@ -139,8 +139,8 @@ export async function forgetMissing(index: TextIndex, folder: string): Promise<v
   }
 }
 
-const isOfFile = (error: unknown, path: string) =>
-  error instanceof Error && 'path' in error && error.path === path;
+/** An error in reading names no path. */
+const isOfFile = (error: unknown) => error instanceof Error && 'syscall' in error;
 
 async function untilWoken(woken: Promise<void>, clock: Clock, signal: AbortSignal): Promise<void> {
   const stop = new AbortController();

@@ -84,7 +84,8 @@ async function filterOld(
 ): Promise<readonly StoredFile[]> {
   const old: StoredFile[] = [];
   for (const file of files) {
-    const last = (await lastEntryAt(file)) ?? file.modifiedAt;
+    // One that cannot be read must not keep the others.
+    const last = (await lastEntryAt(file).catch(() => undefined)) ?? file.modifiedAt;
     if (last < before) old.push(file);
   }
   return old;
@@ -92,8 +93,7 @@ async function filterOld(
 
 /** Time of the last entry; undefined where the end of the file holds none. */
 async function lastEntryAt(file: StoredFile): Promise<number | undefined> {
-  const handle = await open(file.path, 'r').catch(orUndefined('ENOENT'));
-  if (handle === undefined) return undefined;
+  const handle = await open(file.path, 'r');
   try {
     const buffer = Buffer.alloc(Math.min(TAIL_BYTES, file.bytes));
     const { bytesRead } = await handle.read(buffer, 0, buffer.length, file.bytes - buffer.length);

@@ -77,6 +77,23 @@ describe('a reminder', () => {
   });
 });
 
+test('a job that cannot be started holds up no other, and the owner hears of it once', async () => {
+  const rig = await makeJobsRig('2026-01-15T12:00:00Z');
+  rig.edge.broken = 'Broken';
+  await rig.desk.add({ ...say({ every: '10m' }), name: 'Broken' }, asker());
+  await rig.desk.add(say({ every: '10m' }), asker());
+  for (const minute of ['10', '20', '30', '40', '50']) {
+    await rig.until(`2026-01-15T12:${minute}:00Z`);
+    expect(rig.heard()).toEqual([
+      expect.stringMatching(new RegExp(`12:${minute} .*Drink water`, 's')),
+    ]);
+  }
+  expect(rig.told).toEqual([expect.stringContaining('Broken')]);
+  rig.edge.broken = '';
+  await rig.until('2026-01-15T14:00:00Z');
+  expect(rig.heard().join()).toContain('Broken');
+});
+
 describe('a job for the agent', () => {
   test('runs once where the process is killed between its start and the note of it', async () => {
     const rig = await makeJobsRig('2026-01-15T12:00:00Z');

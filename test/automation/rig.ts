@@ -74,6 +74,8 @@ export async function makeJobsRig(startsAt: string) {
     entries: [{ role: 'reset', at: 0 }] as readonly TranscriptEntry[],
     /** Dies behind the start of a run, before that is noted. */
     diesOnStart: false,
+    /** The job of that name cannot be started. */
+    broken: '',
   };
   const said: { readonly at: string; readonly text: string }[] = [];
   const runs: Turn[] = [];
@@ -128,6 +130,7 @@ export async function makeJobsRig(startsAt: string) {
         tellOwner: (text) => void told.push(text),
       },
       async start(run) {
+        if (run.job.name === edge.broken) throw new Error('its row is damaged');
         const started = await begin(run);
         if (edge.diesOnStart) throw new Error('killed');
         return started;

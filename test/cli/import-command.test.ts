@@ -9,6 +9,7 @@ import { loadConfig } from '../../src/app/config.ts';
 import { homeOf } from '../../src/app/home.ts';
 import { runCli } from '../../src/cli/cli.ts';
 import { createTerminal } from '../../src/cli/terminal.ts';
+import { withUnreadable } from '../support/unreadable.ts';
 
 let folder: string;
 
@@ -293,4 +294,21 @@ test('a folder of neither, and a file that is no JSON, are named', async () => {
   const bad = await nanobot('import', join(folder, 'bad'));
   expect(bad.code).toBe(1);
   expect(bad.said).toContain(join(folder, 'bad', 'openclaw.json'));
+});
+
+test('what cannot be read stays behind by name, and the rest is taken over', async () => {
+  await write({
+    'old/config.json': PYTHON_CONFIG,
+    'old/workspace/SOUL.md': 'I am Bert.',
+    'old/workspace/memory/MEMORY.md': 'Anna likes tea.',
+    'old/workspace/memory/2026-01-15.md': 'x'.repeat(1_000_001),
+  });
+  const unreadable = join(folder, 'old/workspace/SOUL.md');
+  const { code, said } = await withUnreadable([folder], unreadable, () =>
+    nanobot('import', join(folder, 'old'), '--yes'),
+  );
+  expect(code).toBe(0);
+  expect(said).toContain('SOUL.md cannot be read');
+  expect(said).toContain('2026-01-15.md is larger than 1 MB');
+  expect(await ours('memory/MEMORY.md')).toContain('Anna likes tea.');
 });

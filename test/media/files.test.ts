@@ -1,6 +1,6 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, readdir, rm, stat } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, rm, stat, symlink, utimes } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -38,6 +38,25 @@ describe('the media folder', () => {
     const path = join(folder, id.slice(0, 2), id);
     expect((await stat(path)).mode & 0o777).toBe(0o600);
     expect((await stat(join(folder, id.slice(0, 2)))).mode & 0o777).toBe(0o700);
+  });
+
+  it('deletes what is unused around a file that cannot be deleted', async () => {
+    const clock = createMovableClock();
+    const store = await open(clock);
+    const ids: MediaId[] = [];
+    for (const text of ['a', 'b', 'c']) {
+      ids.push((await store.put(Buffer.from(text), LIMITS)).id);
+      await clock.advance(HOUR_MS);
+    }
+    const [first = ''] = ids;
+    const path = join(folder, first.slice(0, 2), first);
+    await rm(path);
+    await mkdir(path);
+    await utimes(path, 0, 0);
+    await symlink('nowhere', join(folder, first.slice(0, 2), 'f'.repeat(64)));
+    await clock.advance(48 * HOUR_MS);
+    await store.sweep(HOUR_MS);
+    expect((await files()).map(({ name }) => name)).toEqual([]);
   });
 
   it('makes room by what was unused longest, but never by what a message needs', async () => {

@@ -1,10 +1,12 @@
 import { mkdir, readdir, readFile, utimes, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { sessionKey } from '../../src/core/ids.ts';
 import { createSessionMaintenance } from '../../src/sessions/session-maintenance.ts';
+import { stemOf } from '../../src/sessions/stem.ts';
 import { turnEntries } from '../contract/session-store.ts';
 import { userEntry } from '../contract/user-entry.ts';
+import { withUnreadable } from '../support/unreadable.ts';
 import { createSessionFolder, temporaryFolder } from './session-folder.ts';
 
 const ANNA = sessionKey('telegram:1');
@@ -110,6 +112,17 @@ describe('the care of session files', () => {
     expect(await store.load(BERT)).toEqual([]);
     await store.append(BERT, [userEntry('t9', 'back again')], DURABLE);
     expect(await store.load(BERT)).toHaveLength(1);
+  });
+
+  test('lists and purges the sessions around a file that cannot be read', async () => {
+    const { care, folder, fileNames, workspace } = await createHistory();
+    const names = await fileNames();
+    const unreadable = join(folder, names.find((name) => name.startsWith(stemOf(ANNA))) ?? '');
+    await withUnreadable([dirname(folder), workspace], unreadable, async () => {
+      expect((await care.list()).map(({ key }) => key)).toEqual([ANNA, BERT]);
+      await care.purge({ olderThanMs: 5 * DAY_MS });
+    });
+    expect((await fileNames()).filter((name) => name.startsWith(stemOf(BERT)))).toEqual([]);
   });
 
   test('archives all but the newest file of a session, and exports still have everything', async () => {
