@@ -1,5 +1,6 @@
 // The messages one turn answers. Followers join in order; what is no question for the agent (a command,
-// a change of something answered before, a report to somebody else) ends the batch: what comes behind it must wait for its effect.
+// a change of something answered before, a report to somebody else) ends the batch: what comes behind it
+// must wait for its effect. So does what another person asks in a group: each gets an answer of their own.
 
 import type { QueuedMessage, Turn } from '../bus/bus.ts';
 import { withChanges } from '../core/change.ts';
@@ -81,10 +82,11 @@ function standsApart(
   return findCommand(parseCommand(text)) !== undefined;
 }
 
-/** A helper reports to the turns of whoever had it started; in a group, others' turns run as well. */
+/** In a group the turns of several people take turns; a subagent reports to those of who had it started. */
 function isOfAnother(message: InboundMessage, names: ReadonlySet<string>): boolean {
-  const { sender } = message;
-  if (sender.kind !== 'system' || sender.source !== 'subagent') return false;
+  const { sender, group } = message;
+  const isSomebodys = sender.kind === 'person' ? group !== undefined : sender.source === 'subagent';
+  if (!isSomebodys) return false;
   return !askersOf(message).some((name) => names.has(name));
 }
 

@@ -71,6 +71,20 @@ it('leaves what a helper reports to somebody else to a turn of their own', async
   expect(turns).toEqual([['hello'], ['found it', 'well?']]);
 });
 
+it('answers each person of a group in a turn of their own', async () => {
+  const inGroup = (who: string, text: string): InboundEntry => {
+    const { message: said } = says(who, text);
+    return { kind: 'queue', message: { ...said, group: { ids: [said.chat.chat] } } };
+  };
+  const turns = await turnsOf(
+    inGroup('ada', 'who is right?'),
+    inGroup('ada', 'she or me?'),
+    inGroup('bob', 'what time is it?'),
+    inGroup('ada', 'well?'),
+  );
+  expect(turns).toEqual([['who is right?', 'she or me?'], ['what time is it?'], ['well?']]);
+});
+
 it('lets nobody in on what the gateway has found out by itself', async () => {
   const turns = await turnsOf(says('ada', 'hello'), reports(undefined, 'all is well'));
   expect(turns).toEqual([['hello'], ['all is well']]);

@@ -15,6 +15,7 @@ let lark: LarkServer;
 let model: LlmServer;
 let home: TestHome;
 let anna: LarkPerson;
+let ben: LarkPerson;
 let team: LarkChat;
 
 beforeAll(async () => {
@@ -22,6 +23,7 @@ beforeAll(async () => {
   lark = stack.use(await startLarkServer());
   model = stack.use(await startLlmServer({ respond: echo }));
   anna = lark.person('Anna');
+  ben = lark.person('Ben');
   team = lark.group('Team');
   home = stack.use(await makeTestHome(configOf()));
 });
@@ -40,7 +42,7 @@ const configOf = (): ConfigInput => ({
       appId: lark.appId,
       appSecret: lark.appSecret,
       domain: lark.url,
-      allowFrom: [anna.unionId],
+      allowFrom: [anna.unionId, ben.unionId],
       groups: [team.id],
       ackReaction: 'Typing',
     },
@@ -102,6 +104,21 @@ describe('a conversation by Lark', () => {
     lark.say(anna, '@_user_1 please say nonce-last', { chat: team.id, mentionsBot: true });
     await answered(team, 'nonce-last');
     expect(lark.seen(other)).toEqual([]);
+  });
+
+  it('answers two people of a group who ask at once, each below their question', async () => {
+    await using _gateway = await home.start();
+    const ask = (who: LarkPerson, nonce: string) =>
+      lark.say(who, `@_user_1 please say ${nonce}`, { chat: team.id, mentionsBot: true });
+    const asked = [
+      [ask(anna, 'nonce-first'), 'nonce-first'],
+      [ask(ben, 'nonce-second'), 'nonce-second'],
+    ] as const;
+    for (const [question, nonce] of asked) {
+      await answered(team, nonce);
+      const answers = lark.seen(team).filter((message) => lark.textOf(message).includes(nonce));
+      expect(answers.map(({ parent }) => parent)).toEqual([question]);
+    }
   });
 
   it('answers every question once although it is killed in the middle', async () => {
