@@ -68,7 +68,7 @@ function isUnreadable(message: WAMessage): boolean {
   return message.key.isViewOnce === true && !message.message;
 }
 
-/** Groups are not answered, and from our own phone come programs' messages too. */
+/** In a group most messages are not for the agent, and from our own phone come programs' messages too. */
 function isWorthTelling({ key }: WAMessage): boolean {
   return key.fromMe !== true && isPerson(parseJid(key.remoteJid));
 }

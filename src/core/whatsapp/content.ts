@@ -34,15 +34,33 @@ const MAX_DEPTH = 8;
 /** A message is of one kind, with a few signs for programs beside it. */
 const MAX_KINDS = 8;
 const MAX_NAMED = 50;
+/** What the rest of the program knows words of others by. */
+const PASSED_ON = '[forwarded]';
+/** Kinds whose words are mostly made by somebody else than who sends them. */
+const WORDS_OF_OTHERS: ReadonlySet<string> = new Set([
+  'buttonsMessage',
+  'buttonsResponseMessage',
+  'contactMessage',
+  'contactsArrayMessage',
+  'groupInviteMessage',
+  'interactiveMessage',
+  'interactiveResponseMessage',
+  'listMessage',
+  'listResponseMessage',
+  'templateButtonReplyMessage',
+  'templateMessage',
+]);
 /** Of a kind that the vendor's library does not know, nothing is left but an empty message. */
 const UNKNOWN_KIND = '[sent something of a kind that is not known here yet]';
 
 /** Undefined for what says nothing by itself: reactions, votes, signs between programs. */
 export function readWhatsApp(message: WhatsAppContent): WhatsAppReading | undefined {
-  const { content, isEdit } = unwrap(message);
+  const { content, isEdit, isForwarded } = unwrap(message);
   const attachments = attachmentsOf(content);
-  const text = textOf(content) ?? (attachments.length === 0 ? undefined : '');
-  if (text === undefined) return undefined;
+  const said = textOf(content, isForwarded);
+  if (said === undefined && attachments.length === 0) return undefined;
+  // A recording that was passed on is nobody's own speech here.
+  const text = said ?? (isForwarded || isPassedOn(content) ? PASSED_ON : '');
   const context = contextOf(content);
   const quoted = quoteOf(context);
   const mentioned = namedIn(context);
@@ -62,16 +80,19 @@ const namedIn = (context: WhatsAppContext | undefined): readonly PersonJid[] =>
 function unwrap(message: WhatsAppContent): {
   readonly content: WhatsAppContent;
   readonly isEdit: boolean;
+  readonly isForwarded: boolean;
 } {
   let content = message;
   let isEdit = false;
+  let isForwarded = false;
   for (let depth = 0; depth < MAX_DEPTH; depth += 1) {
     const inner = innerOf(content);
     if (inner === undefined) break;
     isEdit ||= present(content.editedMessage) || present(content.protocolMessage);
+    isForwarded ||= present(content.botForwardedMessage);
     content = inner;
   }
-  return { content, isEdit };
+  return { content, isEdit, isForwarded };
 }
 
 /** Every container, also one of a later WhatsApp, holds its content as `message`. */
@@ -85,15 +106,28 @@ export function innerOf(content: WhatsAppContent): WhatsAppContent | undefined {
   return undefined;
 }
 
-function textOf(content: WhatsAppContent): string | undefined {
+function textOf(content: WhatsAppContent, isForwarded: boolean): string | undefined {
   const kinds = Object.entries(content).filter(([, value]) => present(value));
   if (kinds.length === 0) return UNKNOWN_KIND;
   const words = kinds.slice(0, MAX_KINDS).map(([kind]) => wordsOfKind(kind, content));
   const said = words.flatMap(({ note, text }) => [note, text]).filter((part) => part !== undefined);
   if (said.length === 0) return undefined;
+  const text = withNamedPeople(said.join('\n'), namedIn(contextOf(content)));
+  return isForwarded || isPassedOn(content) ? `${PASSED_ON}\n${text}` : text;
+}
+
+/** Not the words of who sends it: of another chat, a channel, a business or a bot. */
+function isPassedOn(content: WhatsAppContent): boolean {
   const context = contextOf(content);
-  const text = withNamedPeople(said.join('\n'), namedIn(context));
-  return context?.isForwarded === true ? `[forwarded]\n${text}` : text;
+  const kinds = Object.entries(content).filter(([, value]) => present(value));
+  return (
+    kinds.some(([kind]) => WORDS_OF_OTHERS.has(kind)) ||
+    context?.isForwarded === true ||
+    Number(context?.forwardingScore ?? 0) > 0 ||
+    present(context?.forwardedNewsletterMessageInfo) ||
+    present(context?.businessMessageForwardInfo) ||
+    present(context?.forwardedAiBotMessageInfo)
+  );
 }
 
 /** WhatsApp writes `@` and the digits of an address; ours are spelled like all ids of people. */
@@ -110,7 +144,7 @@ function quoteOf(context: WhatsAppContext | undefined): WhatsAppQuote | undefine
   const id = context?.stanzaId;
   if (!id) return undefined;
   const { participant, quotedMessage } = context;
-  const text = present(quotedMessage) ? saidIn(unwrap(quotedMessage).content) : undefined;
+  const text = present(quotedMessage) ? saidIn(quotedMessage) : undefined;
   return {
     id,
     ...(participant ? { authorJid: participant } : {}),
@@ -132,9 +166,10 @@ const albumIn = ({ messageContextInfo }: WhatsAppContent) => {
 const NAMED = { kind: 'remote', ref: '' } as const;
 
 /** What is quoted, with its files in words. */
-function saidIn(content: WhatsAppContent): string | undefined {
+function saidIn(message: WhatsAppContent): string | undefined {
+  const { content, isForwarded } = unwrap(message);
   const attachments = attachmentsOf(content).map((one) => ({ ...one, content: NAMED }));
-  const text = textOf(content);
+  const text = textOf(content, isForwarded);
   return attachments.length === 0 ? text : textWithAttachments({ text: text ?? '', attachments });
 }
 

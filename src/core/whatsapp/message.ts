@@ -11,6 +11,10 @@ export type WhatsAppContext = {
   readonly quotedMessage?: Maybe<WhatsAppContent>;
   readonly mentionedJid?: Maybe<readonly string[]>;
   readonly isForwarded?: Maybe<boolean>;
+  readonly forwardingScore?: Maybe<number>;
+  readonly forwardedNewsletterMessageInfo?: Maybe<object>;
+  readonly businessMessageForwardInfo?: Maybe<object>;
+  readonly forwardedAiBotMessageInfo?: Maybe<object>;
 };
 
 /** A file on the media host, with what its sender says of it. */
@@ -100,4 +104,5 @@ export type WhatsAppContent = {
   }>;
   readonly reactionMessage?: Part<{ readonly key: Key; readonly text: string }>;
   readonly editedMessage?: Part<{ readonly message: WhatsAppContent }>;
+  readonly botForwardedMessage?: Part<{ readonly message: WhatsAppContent }>;
 };

@@ -12,6 +12,10 @@ function onTheWire(message: proto.IMessage): proto.Message {
   return proto.Message.decode(proto.Message.encode(proto.Message.fromObject(message)).finish());
 }
 
+const forwarded = (contextInfo: proto.IContextInfo): proto.IMessage => ({
+  extendedTextMessage: { text: 'news', contextInfo },
+});
+
 describe('the text of a WhatsApp message', () => {
   it.each<[string, proto.IMessage, string]>([
     ['plain', { conversation: 'hi' }, 'hi'],
@@ -52,12 +56,12 @@ describe('the text of a WhatsApp message', () => {
           vcard: 'BEGIN:VCARD\nTEL;type=CELL;waid=4915:+49 15\nitem1.TEL:+1 2\nEND:VCARD',
         },
       },
-      '[contact: Ann B, +49 15, +1 2]',
+      '[forwarded]\n[contact: Ann B, +49 15, +1 2]',
     ],
     [
       'contacts',
       { contactsArrayMessage: { contacts: [{ displayName: 'A' }, { displayName: 'B' }] } },
-      '[contact: A]\n[contact: B]',
+      '[forwarded]\n[contact: A]\n[contact: B]',
     ],
     [
       'poll',
@@ -73,25 +77,29 @@ describe('the text of a WhatsApp message', () => {
     [
       'invitation',
       { groupInviteMessage: { groupName: 'Us', caption: 'join' } },
-      '[invitation to the group "Us"]\njoin',
+      '[forwarded]\n[invitation to the group "Us"]\njoin',
     ],
     [
       'button',
       { buttonsResponseMessage: { selectedDisplayText: 'Yes', selectedButtonId: 'y' } },
-      'Yes',
+      '[forwarded]\nYes',
     ],
-    ['button without words', { templateButtonReplyMessage: { selectedId: 'y' } }, 'y'],
-    ['list', { listResponseMessage: { title: 'Tea', description: 'black' } }, 'Tea\nblack'],
-    ['flow', { interactiveResponseMessage: { body: { text: 'booked' } } }, 'booked'],
+    ['button without words', { templateButtonReplyMessage: { selectedId: 'y' } }, '[forwarded]\ny'],
+    [
+      'list',
+      { listResponseMessage: { title: 'Tea', description: 'black' } },
+      '[forwarded]\nTea\nblack',
+    ],
+    ['flow', { interactiveResponseMessage: { body: { text: 'booked' } } }, '[forwarded]\nbooked'],
     [
       'business text',
       { buttonsMessage: { contentText: 'Choose', footerText: 'Shop' } },
-      'Choose\nShop',
+      '[forwarded]\nChoose\nShop',
     ],
     [
       'template',
       { templateMessage: { hydratedTemplate: { hydratedContentText: 'Your parcel' } } },
-      'Your parcel',
+      '[forwarded]\nYour parcel',
     ],
     [
       'something new',
@@ -101,7 +109,7 @@ describe('the text of a WhatsApp message', () => {
     [
       'an empty list',
       { contactsArrayMessage: { contacts: [] } },
-      '[sent something else (contacts array), which cannot be opened here yet]',
+      '[forwarded]\n[sent something else (contacts array), which cannot be opened here yet]',
     ],
     ['a kind of later', {}, '[sent something of a kind that is not known here yet]'],
   ])('%s', (_name, message, text) => {
@@ -156,11 +164,42 @@ describe('the text of a WhatsApp message', () => {
     expect(readWhatsApp(onTheWire(message))).toBeUndefined();
   });
 
-  it('shows that it was forwarded', () => {
-    const contextInfo = { isForwarded: true };
-    expect(textOf({ extendedTextMessage: { text: 'news', contextInfo } } as WhatsAppContent)).toBe(
+  it.each<[string, proto.IMessage, string]>([
+    ['another chat', forwarded({ isForwarded: true }), '[forwarded]\nnews'],
+    ['many chats', forwarded({ forwardingScore: 5 }), '[forwarded]\nnews'],
+    [
+      'a channel',
+      forwarded({ forwardedNewsletterMessageInfo: { newsletterJid: '1@newsletter' } }),
       '[forwarded]\nnews',
-    );
+    ],
+    [
+      'a business',
+      forwarded({ businessMessageForwardInfo: { businessOwnerJid: '1@s.whatsapp.net' } }),
+      '[forwarded]\nnews',
+    ],
+    [
+      'a bot, by name',
+      forwarded({ forwardedAiBotMessageInfo: { botName: 'Bot' } }),
+      '[forwarded]\nnews',
+    ],
+    [
+      'a bot, in a container',
+      { botForwardedMessage: { message: { conversation: 'news' } } },
+      '[forwarded]\nnews',
+    ],
+    [
+      'a recording',
+      { audioMessage: { ptt: true, contextInfo: { isForwarded: true } } },
+      '[forwarded]',
+    ],
+    [
+      'a picture, changed since',
+      { editedMessage: { message: { imageMessage: { contextInfo: { isForwarded: true } } } } },
+      '[forwarded]',
+    ],
+    ['nobody else', forwarded({ expiration: 5 }), 'news'],
+  ])('shows what was passed on: from %s', (_name, message, text) => {
+    expect(textOf(onTheWire(message))).toBe(text);
   });
 
   it('names people by the ids they have everywhere else', () => {
