@@ -1,6 +1,8 @@
 // What a content is, found out from its first bytes: what a sender or a file name says of it is not
 // believed. Text is never taken for an image, whatever markup it is.
 
+import { decodeMarked } from '../core/decode-text.ts';
+
 /** Enough for archives that say what they are in one of their first entries. */
 export const HEAD_BYTES = 65_536;
 
@@ -14,6 +16,8 @@ const ESCAPE = '\u001b';
 /** @param head the content, or its first `HEAD_BYTES` */
 export async function contentTypeOf(head: Uint8Array): Promise<string> {
   if (head.length === 0) return UNKNOWN;
+  // The mark of UTF-16 looks like the beginning of a sound.
+  if (decodeMarked(head, true) !== undefined) return 'text/plain';
   // Loaded with the first file, so that a start does not wait for it.
   const { fileTypeFromBuffer } = await import('file-type');
   const found = await fileTypeFromBuffer(head).catch(() => undefined);

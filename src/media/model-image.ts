@@ -3,6 +3,7 @@
 // for it, and a gateway that sees no image must not pay for it.
 
 import type { Metadata, Sharp } from 'sharp';
+import { contentTypeOf, HEAD_BYTES } from './content-type.ts';
 import { tooLargeHere } from './extract/problem.ts';
 import type { ImageReading } from './reader.ts';
 
@@ -25,10 +26,14 @@ const OPENED = new Set(['jpeg', 'png', 'webp', 'gif', 'heif', 'tiff']);
 const LOADERS = ['Jpeg', 'Png', 'Webp', 'Nsgif', 'Heif', 'Tiff'].map(
   (format) => `VipsForeignLoad${format}`,
 );
+/** Types of what is opened; HEIC is not, for its codec is patented. */
+const OPENED_TYPES = /^image\/(?:jpeg|png|apng|webp|gif|avif|tiff)$/;
 const DRAWN = new Set(['png', 'gif']);
 
 const TOO_LARGE = 'it is larger than an image may be';
-const NOT_OPENED = 'it is damaged, or of a format that cannot be opened';
+const DAMAGED = 'it is damaged';
+const NO_IMAGE = 'it is no image that can be opened; as JPEG or PNG it can';
+const NAMES: Readonly<Record<string, string>> = { 'x-icon': 'ICO', heif: 'HEIC' };
 
 /** `maxBytes`: what opening it may take. */
 export async function modelImage(
@@ -40,7 +45,7 @@ export async function modelImage(
     return await opened(content, maxBytes);
   } catch (error) {
     const isTooLarge = error instanceof Error && /pixel limit/i.test(error.message);
-    return { kind: 'unreadable', reason: isTooLarge ? TOO_LARGE : NOT_OPENED };
+    return { kind: 'unreadable', reason: isTooLarge ? TOO_LARGE : await closedReason(content) };
   }
 }
 
@@ -49,7 +54,7 @@ async function opened(content: Uint8Array, maxBytes: number): Promise<ImageReadi
   const options = { limitInputPixels: MAX_INPUT_PIXELS, failOn: 'error', pages: 1 } as const;
   const metadata = await sharp(content, options).metadata();
   const { format = '' } = metadata;
-  if (!OPENED.has(format)) return { kind: 'unreadable', reason: NOT_OPENED };
+  if (!OPENED.has(format)) return { kind: 'unreadable', reason: await closedReason(content) };
   if (content.length + unpackedBytes(metadata) > maxBytes) {
     return { kind: 'unreadable', reason: tooLargeHere(maxBytes) };
   }
@@ -63,6 +68,16 @@ async function opened(content: Uint8Array, maxBytes: number): Promise<ImageReadi
     })
     .toColourspace('srgb');
   return (DRAWN.has(format) ? await asPng(upright) : undefined) ?? asJpeg(upright);
+}
+
+/** Why it is not opened, by what it is. */
+async function closedReason(content: Uint8Array): Promise<string> {
+  const type = await contentTypeOf(content.subarray(0, HEAD_BYTES));
+  if (OPENED_TYPES.test(type)) return DAMAGED;
+  const name = /^image\/(.+)$/.exec(type)?.[1];
+  if (name === undefined) return NO_IMAGE;
+  const label = NAMES[name] ?? name.replace(/^(?:x-|vnd\.)/, '').toUpperCase();
+  return `pictures of the format ${label} cannot be opened; saved as JPEG or PNG it can be seen`;
 }
 
 function unpackedBytes({ format, width, height, depth, isProgressive }: Metadata): number {

@@ -123,6 +123,84 @@ describe('what is read of a document', () => {
     expect(await text(bytesOf(rtf))).toBe('Hi Пр €\n two\tthree');
   });
 
+  it('is a rich text behind tables that hold characters by their numbers', async () => {
+    const rtf = (body: string) => text(bytesOf(`{\\rtf1\\ansi\\ansicpg1252${body}}`));
+    const fonts = "{\\fonttbl{\\f0\\fcharset128 \\u65325?\\u65331\\'81;}{\\f1 \\u26032 x;}}";
+    expect(await rtf(`${fonts}\\uc1 Dear Anna`)).toBe('Dear Anna');
+    expect(await rtf('{\\*\\generator \\u8364}Dear Anna')).toBe('Dear Anna');
+    expect(await rtf('{\\v \\u8364 }Dear Anna, {\\uc2\\u26085 ab}x')).toBe('Dear Anna, 日x');
+  });
+
+  it('is a rich text in the code page of East Asia', async () => {
+    const japanese =
+      "{\\rtf1\\ansi\\ansicpg932 \\'93\\'fa\\'96{}\\'7b \\'83e\\'83L {\\uc2\\u35486\\'8c\\'ea}!}";
+    expect(await text(bytesOf(japanese.replace('{}', '')))).toBe('日本 テキ 語!');
+  });
+
+  it('is the rows of a table in a rich text', async () => {
+    const table = '\\trowd a\\cell b\\cell\\row \\trowd c\\cell\\cell\\row after';
+    expect(await text(bytesOf(`{\\rtf1 ${table}}`))).toBe('a | b\nc |\nafter');
+  });
+
+  it('is the cells of tables in slides and OpenDocument texts, also the empty ones', async () => {
+    const slideTable =
+      '</a:t></a:r></a:p></p:txBody></p:sp><a:tbl><a:tr><a:tc><a:p><a:r><a:t>a|b</a:t></a:r></a:p></a:tc><a:tc><a:p/></a:tc></a:tr><a:tr><a:tc><a:p/></a:tc><a:tc><a:p><a:r><a:t>d</a:t></a:r></a:p></a:tc></a:tr></a:tbl><p:sp><p:txBody><a:p><a:r><a:t>';
+    expect(await text(pptx([{ text: slideTable }]))).toContain('a\\|b |\n | d');
+    const cell = (inner: string) => `<table:table-cell>${inner}</table:table-cell>`;
+    const row = (...cells: readonly string[]) =>
+      `<table:table-row>${cells.map(cell).join('')}</table:table-row>`;
+    const p = (words: string) => `<text:p>${words}</text:p>`;
+    const inner = `<table:table>${row(p('x'), p('1'))}${row(p('y'), '')}</table:table>`;
+    const table = `<table:table>${row(p('a'), '')}${row(p('Order'), inner, p('30'))}</table:table>`;
+    expect(await text(odf('text', table))).toBe('a |\nOrder\nx | 1\ny |\n | 30');
+  });
+
+  it('is what an Excel file shows: errors, units, formulas without a value, hidden sheets', async () => {
+    const main = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"';
+    const cell = (at: string, style: number, value: string, type = 'n') =>
+      `<c r="${at}1" s="${style}" t="${type}"><v>${value}</v></c>`;
+    const row = [
+      cell('A', 0, '#DIV/0!', 'e'),
+      cell('B', 1, '0.125'),
+      cell('C', 2, '-5'),
+      cell('D', 3, '1234.5'),
+      cell('E', 4, '3'),
+      cell('F', 5, '45000.5'),
+      cell('G', 0, '0.30000000000000004'),
+      '<c r="I1"><f>SUM(A1:B1)</f></c>',
+      '<c r="J1" t="inlineStr"><is><t>日</t><rPh sb="0" eb="1"><t>ひ</t></rPh></is></c>',
+    ];
+    const formats = [
+      [164, '&quot;$&quot;#,##0.00;[Red]\\-&quot;$&quot;#,##0.00'],
+      [165, '_-* #,##0.00\\ [$€-407]_-'],
+      [166, '0&quot; kg&quot;'],
+      [167, 'yyyy\\-mm\\-dd\\ hh:mm'],
+    ].map(([id, code]) => `<numFmt numFmtId="${id}" formatCode="${code}"/>`);
+    const styles = [0, 10, 164, 165, 166, 167].map((id) => `<xf numFmtId="${id}"/>`);
+    const content = xlsx(
+      { Sums: [], Kept: [] },
+      `<worksheet ${main}><sheetData><row r="1">${row.join('')}</row></sheetData></worksheet>`,
+      {
+        'xl/styles.xml': `<styleSheet ${main}><numFmts>${formats.join('')}</numFmts><cellStyleXfs><xf numFmtId="9"/></cellStyleXfs><cellXfs>${styles.join('')}</cellXfs></styleSheet>`,
+        'xl/workbook.xml': `<workbook ${main} xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships"><sheets><sheet name="Sums" sheetId="1" r:id="rId1"/><sheet name="Kept" sheetId="2" state="veryHidden" r:id="rId2"/></sheets></workbook>`,
+      },
+    );
+    const line =
+      '#DIV/0! | 12.5% | -$5.00 | 1234.50 € | 3 kg | 2023-03-15 12:00 | 0.3 |  | =SUM(A1:B1) | 日';
+    expect(await sections(content)).toEqual([
+      { title: 'sheet Sums', text: line },
+      { title: 'sheet Kept, hidden', text: line },
+    ]);
+    const sheet = (name: string, style: string) =>
+      `<table:table table:name="${name}" table:style-name="${style}"><table:table-row><table:table-cell><text:p>x</text:p></table:table-cell></table:table-row></table:table>`;
+    const style =
+      '<style:style style:name="ta2"><style:table-properties table:display="false"/></style:style>';
+    const titles = await sections(
+      odf('spreadsheet', style + sheet('A', 'ta1') + sheet('B', 'ta2')),
+    );
+    expect(titles.map(({ title }) => title)).toEqual(['sheet A', 'sheet B, hidden']);
+  });
+
   it('is plain text of any usual character set', async () => {
     expect(await text(bytesOf('a,b\n1,ü'))).toBe('a,b\n1,ü');
     expect(await text(Buffer.from('Gr\xfc\xdfe \x80 5', 'latin1'))).toBe('Grüße € 5');
@@ -137,6 +215,104 @@ describe('what is read of a document', () => {
     );
     expect(await text(japanese)).toBe('日本');
   });
+});
+
+/** The same text, as programs of the world write it. Bytes in hexadecimal. */
+const ENCODED: readonly (readonly [name: string, hex: string, text: string])[] = [
+  [
+    'UTF-16LE with a mark',
+    'fffe6e0061006d0065003b004a00f600720067003b00e5652c670d000a0035003b007800',
+    'name;Jörg;日本\n5;x',
+  ],
+  ['UTF-16BE with a mark', 'feff006e0061006d0065003b004a00f600720067', 'name;Jörg'],
+  [
+    'UTF-32LE with a mark',
+    'fffe00006e000000610000006d000000650000003b0000004a000000f6000000720000006700000020000000e5650000',
+    'name;Jörg 日',
+  ],
+  [
+    'UTF-32BE with a mark',
+    '0000feff0000006e000000610000006d000000650000003b0000004a000000f60000007200000067',
+    'name;Jörg',
+  ],
+  ['UTF-8 with a mark', 'efbbbf6e616d653b4ac3b67267', 'name;Jörg'],
+  ['UTF-8', '6974e2809973206e61c3af766520636166c3a920e697a5e69cac20c2bd', 'it’s naïve café 日本 ½'],
+  [
+    'Shift-JIS',
+    '93fa967b8cea82cc8365834c8358836782c582b7814257696e646f777382cc90dd92e8',
+    '日本語のテキストです。Windowsの設定',
+  ],
+  ['Shift-JIS, two letters', '8e8196bc2c938c8b9e', '氏名,東京'],
+  ['Shift-JIS with half-wide kana', 'b6c0b6c52093fa967b8cea82cc95b6', 'ｶﾀｶﾅ 日本語の文'],
+  ['EUC-JP', 'c6fccbdcb8eca4cea5c6a5ada5b9a5c8a4c7a4b9a1a3c5ecb5fe', '日本語のテキストです。東京'],
+  ['ISO-2022-JP', '1b2442467c4b5c386c244e2546252d253925481b2842', '日本語のテキスト'],
+  ['GBK', 'c4e3bac3a3accac0bde7a1a3bcdbb8f1ceaacaaed4aaa1a3', '你好，世界。价格为十元。'],
+  ['GB18030', 'd0d5c3fb2cb5e7bbb00acdf5ceb02c313233', '姓名,电话\n王伟,123'],
+  [
+    'Big5',
+    'a741a66ea141a540acc9a143b36fac4fa440add3b4fab8d5c0c9aed7a143',
+    '你好，世界。這是一個測試檔案。',
+  ],
+  [
+    'EUC-KR',
+    'bec8b3e7c7cfbcbcbfe42e20c0ccb0cdc0ba20c7d1b1b9beeeb7ce20c0dbbcbab5c820bdc3c7e820b9aebcadc0d4b4cfb4d92e',
+    '안녕하세요. 이것은 한국어로 작성된 시험 문서입니다.',
+  ],
+  [
+    'Windows-1252, apostrophes',
+    '6974927320616e6420646f6e92742c2063616e9274',
+    'it’s and don’t, can’t',
+  ],
+  ['Windows-1252, quotes', '9348656c6c6f9420962069749273206e61ef7665', '“Hello” – it’s naïve'],
+  [
+    'Windows-1252, German',
+    'c4d6dc204752d65353452c204772fcdf6520802035206db3',
+    'ÄÖÜ GRÖSSE, Grüße € 5 m³',
+  ],
+  [
+    'Windows-1252, French',
+    '4c92e974e920e02047656ee876652c206ff920e76120636ffb746520352080',
+    'L’été à Genève, où ça coûte 5 €',
+  ],
+  [
+    'Windows-1252, Spanish',
+    '456c206e69f16f20636f6d69f320617175ed2c20bf7665726461643f',
+    'El niño comió aquí, ¿verdad?',
+  ],
+  ['Windows-1250, Polish', '5a61bff3b3e62067ea9c6cb9206a619ff1', 'Zażółć gęślą jaźń'],
+  ['Windows-1250, Czech', '50f8ed6c699a209e6c759d6f75e86bfd206bf9f2', 'Příliš žluťoučký kůň'],
+  [
+    'Windows-1250, Hungarian',
+    'c17276ed7a74fb72f52074fc6bf67266fa72f367e970',
+    'Árvíztűrő tükörfúrógép',
+  ],
+  ['Windows-1251', 'cae8bfe2209720f1f2eeebe8f6ff20d3eaf0e0bfede8', 'Київ — столиця України'],
+  ['Windows-1251, capitals', 'cfd0c8c2c5d220ccc8d0', 'ПРИВЕТ МИР'],
+  ['KOI8-R', 'f0d2c9d7c5d42c20dcd4cf20d4c5cbd3d4', 'Привет, это текст'],
+  [
+    'Windows-1253',
+    'cae1ebe7ecddf1e120eafcf3ece52c20e1f5f4fc20e5dfede1e9',
+    'Καλημέρα κόσμε, αυτό είναι',
+  ],
+  [
+    'Windows-1254',
+    '54fc726be7653a20fdf064fd722c20fe69fe6c692c20e761f0',
+    'Türkçe: ığdır, şişli, çağ',
+  ],
+  [
+    'Windows-1256',
+    'e3d1cdc8c720c8c7e1dac7e1e320e5d0c720e4d520dad1c8ed',
+    'مرحبا بالعالم هذا نص عربي',
+  ],
+  [
+    'Windows-1257',
+    'e0fe756f6c61732c20f065f0eb6c69732c20e1646f6d752c20fb6b6973',
+    'ąžuolas, šešėlis, įdomu, ūkis',
+  ],
+];
+
+it.each(ENCODED)('a text in %s keeps its letters', async (_, hex, written) => {
+  expect(await text(Buffer.from(hex, 'hex'))).toBe(written);
 });
 
 describe('what cannot be read', () => {

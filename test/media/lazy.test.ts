@@ -7,7 +7,7 @@ import { expect, it } from 'vitest';
 
 const ROOT = join(import.meta.dirname, '../..');
 const LOADED_LATER = [
-  ...['sharp', 'unpdf', 'mammoth', 'read-excel-file', 'fflate', 'file-type'],
+  ...['sharp', 'unpdf', 'mammoth', 'fflate', 'file-type'],
   ...['undici', 'jsdom', 'openai', '@anthropic-ai/sdk'],
   'internal/deps/undici/undici',
 ];

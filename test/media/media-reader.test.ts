@@ -118,12 +118,32 @@ describe('an image for a model', () => {
 
   it('is refused where it would fill the memory or is none', async () => {
     expect(await reasonOf(pngOf(40_000, 40_000))).toBe('it is larger than an image may be');
-    const none = 'it is damaged, or of a format that cannot be opened';
-    expect(await reasonOf(pngOf(400, 400))).toBe(none);
+    const none = 'it is no image that can be opened; as JPEG or PNG it can';
+    expect(await reasonOf(pngOf(400, 400))).toBe('it is damaged');
     expect(await reasonOf(bytesOf('not an image'))).toBe(none);
     const svg =
       '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><image href="file:///etc/passwd"/></svg>';
     expect(await reasonOf(bytesOf(svg))).toBe(none);
+  });
+});
+
+describe('an image of a format that is not opened', () => {
+  const heic = Buffer.concat([
+    Buffer.from([0, 0, 0, 24]),
+    Buffer.from('ftypheic\0\0\0\0mif1heic', 'latin1'),
+    Buffer.alloc(200),
+  ]);
+  const bmp = Buffer.concat([Buffer.from('BM', 'latin1'), Buffer.alloc(100, 1)]);
+  const ico = Buffer.concat([Buffer.from([0, 0, 1, 0, 1, 0, 16, 16, 0, 0]), Buffer.alloc(100)]);
+
+  it.each([
+    ['HEIC', heic],
+    ['BMP', bmp],
+    ['ICO', ico],
+  ])('is not called damaged: %s', async (name, content) => {
+    expect(await reasonOf(content)).toBe(
+      `pictures of the format ${name} cannot be opened; saved as JPEG or PNG it can be seen`,
+    );
   });
 });
 

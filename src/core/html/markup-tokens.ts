@@ -22,11 +22,12 @@ export type MarkupRules = 'xml' | 'html' | 'xhtml';
 
 /** What stands in them is no markup and is left out. */
 const RAW = new Set('script style textarea title xmp iframe noembed noframes'.split(' '));
-const TAG_NAME = /\/?([A-Za-z_][^\s/>]*)/y;
+const TAG_NAME = /\/?[A-Za-z_][^\s/>]*/y;
 const GAP = /[\s/]*/y;
 const NAME = /=?[^\s/>=]*/y;
 const EQUALS = /\s*=\s*/y;
 const BARE_VALUE = /[^\s>]*/y;
+const BOGUS = /<(?:[!?]|\/[^A-Za-z_])/y;
 const COMMENT_END = /--!?>/g;
 
 export function* markupTokens(
@@ -45,19 +46,19 @@ export function* markupTokens(
       at = special.end;
       continue;
     }
-    const name = matchAt(TAG_NAME, source, next + 1);
-    if (name === undefined) {
+    const nameEnd = endOf(TAG_NAME, source, next + 1);
+    if (nameEnd === next + 1) {
       yield { type: 'text', text: '<' };
-      at = next + 1;
+      at = nameEnd;
       continue;
     }
-    const nameEnd = next + 1 + name.length;
     const end = tagEnd(source, nameEnd);
     // A tag without an end swallows the rest.
     if (end === undefined) return;
     at = end + 1;
-    const lower = name.replace('/', '').toLowerCase();
-    if (name.startsWith('/')) {
+    const isClosing = source[next + 1] === '/';
+    const lower = source.slice(next + (isClosing ? 2 : 1), nameEnd).toLowerCase();
+    if (isClosing) {
       yield { type: 'close', name: lower };
       continue;
     }
@@ -82,41 +83,43 @@ function specialAt(source: string, at: number, rules: MarkupRules) {
     const end = until(']]>', at);
     return { text: source.slice(at + '<![CDATA['.length, end).replace(/\]\]>$/, ''), end };
   }
-  const isBogus = /^<(?:[!?]|\/[^A-Za-z_])/.test(source.slice(at, at + 3));
-  return isBogus ? { text: '', end: until('>', at) } : undefined;
+  return endOf(BOGUS, source, at) > at ? { text: '', end: until('>', at) } : undefined;
 }
 
-function matchAt(pattern: RegExp, source: string, at: number): string | undefined {
+/** Where the match that begins here ends; here where there is none. */
+function endOf(pattern: RegExp, source: string, at: number): number {
   pattern.lastIndex = at;
-  return pattern.exec(source)?.[0];
+  return pattern.test(source) ? pattern.lastIndex : at;
 }
 
-type Attribute = { readonly name: string; readonly value: string; readonly end: number };
+type Attribute = {
+  readonly nameEnd: number;
+  /** Undefined where it has none. */
+  readonly value: readonly [start: number, end: number] | undefined;
+  readonly end: number;
+};
 
-/** The attribute that begins behind the blanks at this place; `end` of the text where a quote is open. */
-function attributeAt(source: string, from: number): Attribute {
-  const name = matchAt(NAME, source, from) ?? '';
-  const afterName = from + name.length;
-  const equals = matchAt(EQUALS, source, afterName);
-  if (equals === undefined) return { name, value: '', end: afterName };
-  const start = afterName + equals.length;
+/** The attribute that begins here; it ends with the text where its quote stays open. */
+function attributeAt(source: string, at: number): Attribute {
+  const nameEnd = endOf(NAME, source, at);
+  const start = endOf(EQUALS, source, nameEnd);
+  if (start === nameEnd) return { nameEnd, value: undefined, end: nameEnd };
   const quote = source[start];
   if (quote !== '"' && quote !== "'") {
-    const value = matchAt(BARE_VALUE, source, start) ?? '';
-    return { name, value, end: start + value.length };
+    const end = endOf(BARE_VALUE, source, start);
+    return { nameEnd, value: [start, end], end };
   }
   const close = source.indexOf(quote, start + 1);
-  if (close < 0) return { name, value: source.slice(start + 1), end: source.length };
-  return { name, value: source.slice(start + 1, close), end: close + 1 };
+  const end = close < 0 ? source.length : close;
+  return { nameEnd, value: [start + 1, end], end: close < 0 ? end : close + 1 };
 }
 
 /** Where the tag's `>` stands. */
 function tagEnd(source: string, from: number): number | undefined {
-  for (let at = from; ; ) {
-    at += (matchAt(GAP, source, at) ?? '').length;
+  for (let at = from; ; at = attributeAt(source, at).end) {
+    at = endOf(GAP, source, at);
     if (at >= source.length) return undefined;
     if (source[at] === '>') return at;
-    at = attributeAt(source, at).end;
   }
 }
 
@@ -131,11 +134,12 @@ const textToken = (raw: string): MarkupToken => ({ type: 'text', text: decodeCha
 /** Undefined where the tag has none of this name; the first where it has several. */
 export function attributeOf(attributes: string, wanted: string): string | undefined {
   const lower = wanted.toLowerCase();
-  for (let at = 0; ; ) {
-    at += (matchAt(GAP, attributes, at) ?? '').length;
-    if (at >= attributes.length) return undefined;
-    const { name, value, end } = attributeAt(attributes, at);
-    if (name.toLowerCase() === lower) return decodeCharacters(value);
-    at = end;
+  for (let at = endOf(GAP, attributes, 0); at < attributes.length; ) {
+    const { nameEnd, value, end } = attributeAt(attributes, at);
+    const isWanted =
+      nameEnd - at === lower.length && attributes.slice(at, nameEnd).toLowerCase() === lower;
+    if (isWanted) return value === undefined ? '' : decodeCharacters(attributes.slice(...value));
+    at = endOf(GAP, attributes, end);
   }
+  return undefined;
 }

@@ -23,7 +23,7 @@ export async function readDocx(archive: Archive) {
 const noImage = async () => ({ src: '' });
 
 /** An archive of the parts that match, not packed: a library cannot be made to unpack more. */
-export function repacked(archive: Archive, wanted: RegExp): Uint8Array {
+function repacked(archive: Archive, wanted: RegExp): Uint8Array {
   const names = archive.names.filter((name) => wanted.test(name));
   const parts = names.flatMap((name) => {
     const xml = archive.xml(name);

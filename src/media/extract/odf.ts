@@ -1,6 +1,7 @@
 // OpenDocument texts, sheets and slides: one walk over content.xml (OpenDocument 1.3, part 3).
 
 import { attributeOf, type MarkupToken, markupTokens } from '../../core/html/markup-tokens.ts';
+import { rowLine } from '../../core/html/table-text.ts';
 import type { Archive } from './archive.ts';
 import { DAMAGED, DocumentProblem, LOCKED } from './problem.ts';
 import { Sections } from './sections.ts';
@@ -31,7 +32,9 @@ class OdfWalk {
   readonly sections = new Sections();
   readonly #kind: OdfKind;
   readonly #lines: string[] = [];
+  /** The row that is open, and those around it whose cell holds it. */
   #row: string[] | undefined;
+  readonly #rowsAround: (string[] | undefined)[] = [];
   #title = '';
   #count = 0;
   #line = '';
@@ -39,6 +42,9 @@ class OdfWalk {
   #lists = 0;
   #paragraphs = 0;
   #skipped: string | undefined;
+  #style = '';
+  /** Of sheets. */
+  readonly #hiddenStyles = new Set<string>();
 
   constructor(kind: OdfKind) {
     this.#kind = kind;
@@ -66,8 +72,14 @@ class OdfWalk {
 
   #open(name: string, attributes: string, isClosed: boolean): void {
     if (SKIPPED.has(name) && !isClosed) this.#skipped = name;
+    if (name === 'style:style') this.#style = attributeOf(attributes, 'style:name') ?? '';
+    if (name === 'style:table-properties' && attributeOf(attributes, 'table:display') === 'false') {
+      this.#hiddenStyles.add(this.#style);
+    }
     if (name === 'table:table' && this.#kind === 'sheets') {
-      this.#begin(`sheet ${attributeOf(attributes, 'table:name') ?? this.#count + 1}`);
+      const title = `sheet ${attributeOf(attributes, 'table:name') ?? this.#count + 1}`;
+      const style = attributeOf(attributes, 'table:style-name') ?? '';
+      this.#begin(this.#hiddenStyles.has(style) ? `${title}, hidden` : title);
     }
     if (name === 'draw:page' && this.#kind === 'slides') this.#begin(`slide ${this.#count + 1}`);
     if (name === 'text:h') {
@@ -80,8 +92,8 @@ class OdfWalk {
     if (name === 'text:s') this.#line += ' '.repeat(repeatsOf(attributes, 'text:c'));
     if (name === 'text:tab') this.#line += '\t';
     if (name === 'text:line-break') this.#line += this.#row === undefined ? '\n' : ' ';
-    if (name === 'table:table-row') this.#row = [];
-    if (name === 'table:table-cell') {
+    if (name === 'table:table-row') this.#beginRow();
+    if (name === 'table:table-cell' || name === 'table:covered-table-cell') {
       this.#cellRepeats = repeatsOf(attributes, 'table:number-columns-repeated');
     }
   }
@@ -110,10 +122,24 @@ class OdfWalk {
     this.#cellRepeats = 1;
   }
 
+  /** A table in a cell has lines of its own, behind what its row holds so far. */
+  #beginRow(): void {
+    if (this.#row !== undefined) {
+      if (this.#line.trim() !== '') this.#row.push(this.#line.trim());
+      this.#line = '';
+      if (this.#row.length > 0) this.#lines.push(rowLine(this.#row));
+      this.#row.length = 0;
+    }
+    this.#rowsAround.push(this.#row);
+    this.#row = [];
+  }
+
   #endRow(): void {
-    const line = (this.#row ?? []).join(' | ').replace(/(?: \| )+$/, '');
-    this.#row = undefined;
-    if (line !== '') this.#lines.push(line);
+    const line = rowLine(this.#row ?? []);
+    // A sheet goes on without end to the right.
+    const shown = this.#kind === 'sheets' ? line.replace(/(?: \| )+$/, '') : line;
+    this.#row = this.#rowsAround.pop();
+    if (shown !== '') this.#lines.push(shown);
   }
 
   #endLine(): void {

@@ -2,6 +2,7 @@
 
 import { posix } from 'node:path';
 import { attributeOf, type MarkupToken, markupTokens } from '../../core/html/markup-tokens.ts';
+import { rowLine } from '../../core/html/table-text.ts';
 import type { Archive } from './archive.ts';
 import { Sections } from './sections.ts';
 
@@ -71,6 +72,7 @@ class ShapeText {
   #line = '';
   #isInText = false;
   #isInCell = false;
+  #row: string[] = [];
   #isRepeated = false;
 
   push(token: MarkupToken): void {
@@ -99,14 +101,20 @@ class ShapeText {
   }
 
   #close(name: string): void {
-    if (name === 'a:tc') this.#line += ' | ';
+    if (name === 'a:tc') {
+      this.#row.push(this.#line.trim());
+      this.#line = '';
+    }
     if (name === 'a:p' && this.#isInCell) this.#line += ' ';
-    if (name === 'a:tr' || (name === 'a:p' && !this.#isInCell)) this.#endLine();
+    if (name === 'a:p' && !this.#isInCell) this.#endLine();
+    if (name !== 'a:tr') return;
+    this.#line = rowLine(this.#row);
+    this.#row = [];
+    this.#endLine();
   }
 
   #endLine(): void {
-    const line = this.#line.replace(/ +\| +$/, '');
-    if (line.trim() !== '' && !this.#isRepeated) this.#lines.push(line);
+    if (this.#line.trim() !== '' && !this.#isRepeated) this.#lines.push(this.#line);
     this.#line = '';
   }
 }

@@ -1,10 +1,10 @@
 // Finds out from its content what a document is, and reads it. Runs in a thread of its own: whatever
 // goes wrong here becomes a sentence.
 
+import { decodeText } from '../../core/decode-text.ts';
 import { htmlText } from '../../core/html/html-text.ts';
 import type { DocumentReading } from '../reader.ts';
 import { Archive } from './archive.ts';
-import { decodeText } from './plain-text.ts';
 import { ARCHIVE, DAMAGED, DocumentProblem, LOCKED, UNKNOWN } from './problem.ts';
 import { Sections } from './sections.ts';
 

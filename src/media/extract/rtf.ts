@@ -11,13 +11,16 @@ const PASSED_OVER = new Set([
   ...['headerl', 'headerr', 'footerl', 'footerr', 'themedata', 'datastore', 'listtable'],
   ...['listoverridetable', 'latentstyles', 'xmlnstbl', 'rsidtbl', 'fldinst', 'generator'],
 ]);
+const CELL_END = ' | ';
 const WORDS: Readonly<Record<string, string>> = {
   par: '\n',
   line: '\n',
   sect: '\n\n',
   page: '\n\n',
   row: '\n',
-  cell: ' | ',
+  nestrow: '\n',
+  cell: CELL_END,
+  nestcell: CELL_END,
   tab: '\t',
   emdash: '—',
   endash: '–',
@@ -50,35 +53,46 @@ export function readRtf(content: Uint8Array) {
 }
 
 class RichText {
-  readonly #decoder: { decode(bytes: Uint8Array): string };
+  readonly #decoder: TextDecoder;
   readonly #groups: Group[] = [{ ...OUTERMOST }];
   readonly #parts: string[] = [];
+  /** Not decoded yet: a character may take two bytes, of which one may stand as a letter. */
+  #bytes: number[] = [];
   /** Characters that stand in for one that was written by its number. */
   #skip = 0;
 
-  constructor(decoder: { decode(bytes: Uint8Array): string }) {
+  constructor(decoder: TextDecoder) {
     this.#decoder = decoder;
   }
 
   push([, code, hex, word, number, symbol, brace, plain]: RegExpExecArray): void {
-    if (code !== undefined) this.#byNumber(Number(code));
-    else if (hex !== undefined) {
-      this.#write(this.#decoder.decode(Uint8Array.of(Number.parseInt(hex, 16))));
-    } else if (word !== undefined) this.#control(word, number);
-    else if (symbol === '*') this.#group.isHidden = true;
-    else if (symbol !== undefined) this.#write(SYMBOLS[symbol] ?? '');
-    else if (brace === '{' && this.#groups.length < MAX_DEPTH) {
-      this.#groups.push({ ...this.#group });
-    } else if (brace === '}' && this.#groups.length > 1) this.#groups.pop();
-    else if (plain !== undefined) this.#write(plain);
+    if (hex !== undefined) this.#encoded([Number.parseInt(hex, 16)]);
+    else if (plain !== undefined) this.#encoded(Array.from(plain, (char) => char.charCodeAt(0)));
+    else {
+      this.#flush();
+      if (code !== undefined) this.#byNumber(Number(code));
+      else if (word !== undefined) this.#control(word, number);
+      else if (symbol === '*') this.#group.isHidden = true;
+      else if (symbol !== undefined) this.#write(SYMBOLS[symbol] ?? '');
+      else if (brace !== undefined) this.#brace(brace);
+    }
   }
 
   end(): string {
+    this.#flush();
     return this.#parts.join('').toWellFormed();
   }
 
   get #group(): Group {
     return this.#groups.at(-1) ?? { ...OUTERMOST };
+  }
+
+  /** What stands in for a character ends with its group. */
+  #brace(brace: string): void {
+    this.#skip = 0;
+    if (brace === '}' && this.#groups.length > 1) this.#groups.pop();
+    else if (brace === '{' && this.#groups.length < MAX_DEPTH)
+      this.#groups.push({ ...this.#group });
   }
 
   #byNumber(code: number): void {
@@ -91,21 +105,46 @@ class RichText {
     if (word === 'uc') this.#group.fallbackChars = Math.max(0, Number(number ?? 1));
     else if (word === 'v') this.#group.isHidden = number !== '0';
     else if (PASSED_OVER.has(word)) this.#group.isHidden = true;
-    else this.#write(Object.hasOwn(WORDS, word) ? (WORDS[word] ?? '') : '');
+    else {
+      // The last cell of a row ends with it.
+      if (/row$/.test(word) && this.#parts.at(-1) === CELL_END) this.#parts.pop();
+      this.#write(Object.hasOwn(WORDS, word) ? (WORDS[word] ?? '') : '');
+    }
+  }
+
+  #encoded(bytes: readonly number[]): void {
+    const skipped = Math.min(this.#skip, bytes.length);
+    this.#skip -= skipped;
+    if (!this.#group.isHidden) for (const byte of bytes.slice(skipped)) this.#bytes.push(byte);
+  }
+
+  #flush(): void {
+    if (this.#bytes.length === 0) return;
+    this.#parts.push(this.#decoder.decode(Uint8Array.from(this.#bytes)));
+    this.#bytes = [];
   }
 
   #write(text: string): void {
-    if (this.#group.isHidden) return;
     const kept = text.slice(this.#skip);
     this.#skip = Math.max(0, this.#skip - text.length);
-    if (kept !== '') this.#parts.push(kept);
+    if (kept !== '' && !this.#group.isHidden) this.#parts.push(kept);
   }
 }
 
-function decoderOf(source: string): { decode(bytes: Uint8Array): string } {
+/** Of code pages whose name is none of Windows (RTF 1.9.1, page 10). */
+const CODE_PAGES: Readonly<Record<string, string>> = {
+  874: 'windows-874',
+  932: 'shift_jis',
+  936: 'gb18030',
+  949: 'euc-kr',
+  950: 'big5',
+  10000: 'macintosh',
+};
+
+function decoderOf(source: string): TextDecoder {
   const page = /\\ansicpg(\d{3,5})/.exec(source)?.[1] ?? '1252';
   try {
-    return new TextDecoder(`windows-${page}`);
+    return new TextDecoder(CODE_PAGES[page] ?? `windows-${page}`);
   } catch {
     return new TextDecoder('windows-1252');
   }
