@@ -71,6 +71,8 @@ export type ApprovedCall = Omit<CallToApprove, 'access' | 'ordinal' | 'pattern'>
   readonly turnId: TurnId;
   readonly chat: ChatRef;
   readonly person: TurnPerson;
+  /** When it was asked for, epoch milliseconds. */
+  readonly at: number;
   readonly say: Say;
 };
 

@@ -27,7 +27,7 @@ export async function runApproved(
   const { session, turnId, chat, person, rights, isTainted, seal } = call;
   let texts = 0;
   return bound.run({
-    ...{ session, turnId, chat, person, rights, isTainted, seal, signal, clock },
+    ...{ session, turnId, chat, person, rights, isTainted, seal, signal, clock, askedAt: call.at },
     workspace: settings().workspace,
     say(markdown, attachments) {
       const ordinal = texts;

@@ -19,6 +19,9 @@ import { waitingNotice } from './waiting-notice.ts';
 
 type StreamSignal = SignalOf<'streaming'>;
 
+/** A person watches "typing" that long before they wonder. */
+const SILENCE_MS = 15_000;
+
 const RECOVERIES: Partial<Record<ProviderFailure['kind'], Recovery>> = {
   context_overflow: 'overflow',
   rejected: 'rejected',
@@ -86,7 +89,11 @@ async function* showOnce(
   const { handle, request } = call;
   const watch = loopWatch(turn, handle);
   const events = handle.stream(request, turn.signal, meterOf(turn, call, watch));
-  for await (const event of untilAborted(events, turn.signal)) {
+  for await (const event of sayingWaits(untilAborted(events, turn.signal), turn)) {
+    if (event.type === 'silent') {
+      yield { type: 'notice', text: `${handle.name} has not begun to answer yet.` };
+      continue;
+    }
     turn.time.goOn();
     switch (event.type) {
       case 'text':
@@ -117,6 +124,29 @@ async function* showOnce(
     provider: handle.name,
     model: handle.name,
   });
+}
+
+/** Tells once where a model takes its time before the first sign of an answer. */
+async function* sayingWaits(
+  events: AsyncGenerator<ModelEvent, void, void>,
+  { clock }: TurnContext,
+): AsyncGenerator<ModelEvent | { readonly type: 'silent' }, void, void> {
+  const first = events.next();
+  // Where nobody reads on, nobody hears of its failure either.
+  first.catch(() => undefined);
+  const { promise, resolve } = Promise.withResolvers<'silent'>();
+  const timer = clock.timer(SILENCE_MS, () => resolve('silent'));
+  try {
+    if ((await Promise.race([first, promise])) === 'silent') yield { type: 'silent' };
+    const begun = await first;
+    if (begun.done === true) return;
+    yield begun.value;
+    yield* events;
+  } finally {
+    timer[Symbol.dispose]();
+    // Not awaited: it may be in the middle of a wait.
+    events.return().catch(() => undefined);
+  }
 }
 
 function* waits(

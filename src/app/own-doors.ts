@@ -6,8 +6,8 @@ import type { PersonSender } from '../core/message.ts';
 import type { OwnDoor } from '../gateway/persons.ts';
 
 export const OWN_DOORS: readonly OwnDoor[] = [
-  { channel: channelName('web'), lasts: true },
-  { channel: channelName('terminal'), lasts: false },
+  { channel: channelName('web'), id: userId('owner'), lasts: true },
+  { channel: channelName('terminal'), id: userId('owner'), lasts: false },
 ];
 
 /** Whoever decides by them. */

@@ -106,8 +106,10 @@ export function createJobDesk(deps: JobDeskDeps): JobDesk {
         throw new JobError('There are too many jobs already. Remove one first.');
       }
       const at = now();
-      const schedule = readSchedule(wish, wish.timeZone ?? zoneFor(asker), at);
-      const nextAt = await firstSlot(next, schedule, at);
+      // "In 20 minutes" counts from the request, however long its approval took.
+      const since = wish.at === undefined ? at : (wish.askedAt ?? at);
+      const schedule = readSchedule(wish, wish.timeZone ?? zoneFor(asker), since);
+      const nextAt = Math.max(at, await firstSlot(next, schedule, since));
       const job: Job = {
         id: newId(deps.randomBytes(ID_BYTES), all),
         name: jobName(wish.name, text),

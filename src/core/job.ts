@@ -75,6 +75,8 @@ export type JobWish = ScheduleWish & {
   readonly name?: string | undefined;
   readonly text: string;
   readonly kind: Job['kind'];
+  /** The moment that a relative time counts from, epoch milliseconds; left out: now. */
+  readonly askedAt?: number | undefined;
   readonly timeZone?: string | undefined;
   /** A door of theirs, or `last`. */
   readonly to?: string | undefined;

@@ -33,9 +33,11 @@ import { WORKFLOW_COMMANDS } from './workflow-commands.ts';
 /** Of a command, in the audit file. */
 const MAX_NOTED_CHARS = 200;
 
-const WELCOME =
-  'Hello! Write to me as you would to a person, or send me a document. I keep in mind what you ask me ' +
-  'to remember.\n\n/new begins a new conversation, /stop ends an answer, /help lists what else there is.';
+export const WELCOME =
+  'Hello! Write to me as you would to a person. I answer questions, read pictures and documents that ' +
+  'you send, look things up on the web, remember what you ask me to, and remind you.\n\n' +
+  'For example: “Remind me at 18:00 to call Ada.” or “What does this document say?”\n\n' +
+  '/new begins a new conversation, /stop ends an answer, /help lists all commands.';
 
 export const COMMANDS: readonly Command[] = [
   {

@@ -7,7 +7,7 @@ import { parseCommand } from '../core/command.ts';
 import { type ChatRef, type InboundMessage, idsOf } from '../core/message.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { CommandDeps } from './command.ts';
-import { findCommand, runCommand } from './commands.ts';
+import { findCommand, runCommand, WELCOME } from './commands.ts';
 import type { Drafts } from './drafts.ts';
 import type { Gated, GroupIntake } from './group-intake.ts';
 import type { Judge } from './judge.ts';
@@ -164,7 +164,8 @@ export function createGate(deps: GateDeps): Gate {
     return {
       entry: { kind: 'record', message, gate: 'paired by code' },
       async afterwards() {
-        await reply(message, 'You are paired: I answer you from now on. Try /help.');
+        await commands.people.persons.joinOwnDoors(message);
+        await reply(message, `You are paired as my owner.\n\n${WELCOME}`);
         await commands.people.decisions.answerHeld(chat.channel, idsOf(sender));
       },
     };

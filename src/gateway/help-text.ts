@@ -35,21 +35,23 @@ export const COMMAND_GROUPS: readonly (readonly [string, readonly string[]])[] =
   ],
 ];
 
-/** `asked`: the command to be told more about; empty: all of `mine`. */
+/** `asked`: the command to be told more about, or `all`; empty: the names of `mine` by groups. */
 export function helpText(mine: readonly Named[], asked: string): string {
   const wanted = asked.toLowerCase().replace(/^\//, '').trim();
   const one = mine.find(({ name }) => name === wanted);
   if (one !== undefined) return `${one.usage ?? `/${one.name}`}: ${one.summary}`;
   const groups = COMMAND_GROUPS.flatMap(([title, names]) => {
-    const lines = names.flatMap((name) => {
-      const command = mine.find((each) => each.name === name);
-      return command === undefined ? [] : [`/${name}: ${command.summary}`];
-    });
-    return lines.length === 0
-      ? []
-      : [`**${title}**\n${lines.map((line) => `- ${line}`).join('\n')}`];
+    const commands = names.flatMap((name) => mine.find((each) => each.name === name) ?? []);
+    if (commands.length === 0) return [];
+    if (wanted !== 'all') {
+      return [`**${title}**: ${commands.map(({ name }) => `/${name}`).join(' ')}`];
+    }
+    const lines = commands.map(({ name, summary }) => `- /${name}: ${summary}`);
+    return [`**${title}**\n${lines.join('\n')}`];
   });
-  return ['Commands:', ...groups, '/help with a name tells how to write it.'].join('\n\n');
+  return [...groups, '/help all explains each of them, /help with a name how to write it.'].join(
+    '\n\n',
+  );
 }
 
 /** The command that was meant, where the typed name is close to one. */

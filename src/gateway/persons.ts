@@ -2,7 +2,7 @@
 // them. Asked at every message from memory; written only when a person shows something new.
 
 import type { Role } from '../core/admission.ts';
-import { type ChannelName, type PersonId, personId } from '../core/ids.ts';
+import { type ChannelName, type PersonId, personId, type UserId } from '../core/ids.ts';
 import { type ChatRef, type InboundMessage, idsOf } from '../core/message.ts';
 import {
   doorOf,
@@ -37,6 +37,8 @@ const MAX_PERSONS = 10_000;
 /** A door of our own: whoever comes in by one of them is the same person. */
 export type OwnDoor = {
   readonly channel: ChannelName;
+  /** Of its one person. */
+  readonly id: UserId;
   /** Whether its chats outlive the process that shows them. */
   readonly lasts: boolean;
 };
@@ -69,6 +71,11 @@ export interface Persons {
     second: PersonRecord,
     alongside?: readonly KeyValueChange[],
   ): Promise<Person | undefined>;
+  /**
+   * Makes the sender, who was just paired as owner, and the one person of our own channels one person;
+   * not where those belong to somebody with another channel already.
+   */
+  joinOwnDoors(message: InboundMessage): Promise<void>;
   /**
    * Takes a door off its person. `only`: it is the last one; `needed`: without it the others would
    * not be let in as before.
@@ -209,6 +216,24 @@ export function createPersons({ book, ownDoors, policy }: PersonsDeps): Persons 
         // Deleted before, so that the ids belong to the one that stays.
         await book.write([goneRow(second), personRow(next), ...alongside]);
         return withRole(await book.rows(), next);
+      }),
+    joinOwnDoors: (message) =>
+      oneByOne(async () => {
+        const rows = await book.rows();
+        const seen = shown(message, true);
+        if (seen === undefined) return;
+        const known = recordOf(rows, message.chat.channel, seen.door.ids);
+        const paired = withDoor(known ?? fresh(seen), seen.door);
+        const isOurs = ({ channel }: PersonDoor) => ownDoors.some((own) => own.channel === channel);
+        const own = ownDoors.flatMap(({ channel, id }) => recordOf(rows, channel, [id]) ?? [])[0];
+        if (own?.doors.every(isOurs) === false || paired.doors.some(isOurs)) return;
+        const joined = own === undefined ? paired : mergePersons(own, paired);
+        const next = ownDoors.reduce<PersonRecord>(
+          (person, { channel, id }) => withDoor(person, { channel, ids: [id] }),
+          joined,
+        );
+        const double = known === undefined || known.id === next.id ? [] : [goneRow(known)];
+        await book.write([...double, personRow(next)]);
       }),
     unlink: (id, channel) =>
       oneByOne(async () => {

@@ -65,7 +65,9 @@ export function createCron(where: () => Schedules): Tool<Input> {
     const todo = todoOf(asked);
     const schedules = where();
     if (todo.kind === 'list') return schedules.list(context);
-    if (todo.kind === 'add') return schedules.add(todo.wish, context);
+    const { askedAt } = context;
+    const since = askedAt === undefined ? {} : { askedAt };
+    if (todo.kind === 'add') return schedules.add({ ...todo.wish, ...since }, context);
     return schedules.change(todo.id, todo.kind, context);
   }
 

@@ -30,6 +30,8 @@ export type ToolContext = {
   readonly isTainted: boolean;
   /** Of a call that an owner allowed: what it stood on when they were asked, as `sealOf` said. */
   readonly seal?: string | undefined;
+  /** Of a call that an owner allowed: when it was asked for, epoch milliseconds; else it is now. */
+  readonly askedAt?: number;
   /** Left out: every tool that there is may be used. */
   mayUse?(tool: string): boolean;
   /** Whose turn it is: no tool reaches the notes of others. */

@@ -361,6 +361,32 @@ describe('a model that fails', () => {
     expect(events.map(({ type }) => type)).toContain('text_discarded');
   });
 
+  it('that has not begun to answer after a while is named, once, and its answer is taken', async () => {
+    const asked = Promise.withResolvers<void>();
+    const answers = Promise.withResolvers<void>();
+    const slow: ScriptedCall = async function* (request, signal): AsyncIterable<ModelEvent> {
+      asked.resolve();
+      await answers.promise;
+      yield* says('Here.')(request, signal);
+    };
+    const rig = await createRig();
+    rig.model.script(slow);
+    const told: string[] = [];
+    const heard = Promise.withResolvers<void>();
+    const running = rig.run(rig.inputOf(1, ['go']), undefined, (event) => {
+      if (event.type !== 'notice') return;
+      told.push(event.text);
+      heard.resolve();
+    });
+    await asked.promise;
+    await rig.clock.advance(20_000);
+    await heard.promise;
+    await rig.clock.advance(20_000);
+    answers.resolve();
+    expect((await running).outcome.answers).toEqual(['Here.']);
+    expect(told).toEqual([expect.stringMatching(/has not begun to answer yet\.$/)]);
+  });
+
   it('by a fault of ours throws, so that the bus hands the turn out again', async () => {
     const rig = await createRig();
     rig.model.script(breaksOff('', new TypeError('a bug')));

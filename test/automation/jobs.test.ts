@@ -2,6 +2,7 @@
 // that are changed and nights in which nobody is to be disturbed. Case R19 of the catalogue.
 
 import { describe, expect, test } from 'vitest';
+import type { JobWish } from '../../src/core/job.ts';
 import { NO_RIGHTS } from '../../src/core/rights.ts';
 import { JobError } from '../../src/core/schedule.ts';
 import { createCron } from '../../src/tools/cron.ts';
@@ -49,6 +50,24 @@ describe('a reminder', () => {
     await rig.away('2026-01-16T07:00:30Z');
     await rig.until('2026-01-16T09:00:00Z');
     expect(rig.heard()).toHaveLength(1);
+  });
+
+  test('counts from the request where its approval took a while, and comes at once where it is over', async () => {
+    const rig = await makeJobsRig('2026-01-15T12:05:00Z');
+    const askedAt = Date.parse('2026-01-15T12:00:00Z');
+    const schedules = {
+      ...noSchedules(),
+      add: async (wish: JobWish) => (await rig.desk.add(wish, asker())).line,
+    };
+    const cron = createCron(() => schedules);
+    for (const [at, text] of [
+      ['in 20m', 'Tea'],
+      ['in 1m', 'Late'],
+    ] as const) {
+      await cron.run({ action: 'add', kind: 'say', at, text }, { askedAt } as never);
+    }
+    await rig.until('2026-01-15T12:21:00Z');
+    expect(rig.heard()).toEqual(['2026-01-15T12:05 Late', '2026-01-15T12:20 Tea']);
   });
 
   test('for once is told and gone; what is over, unclear or skipped by the clock is explained', async () => {

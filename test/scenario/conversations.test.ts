@@ -92,10 +92,14 @@ describe('a command that is none', () => {
     expect(await answerTo(PERSON, '/tmp nonce-path')).toBe('nonce-path');
     expect(await answerTo(PERSON, '/help restore')).toMatch(/^\/restore \[list \| number\]/);
     const help = await answerTo(PERSON, '/help');
-    expect(help).toMatch(/This conversation\n+. \/new: .*How I answer\n/s);
+    expect(help).toMatch(/This conversation: \/new .*\n+How I answer: \/model/s);
+    expect(help.split('\n').length).toBeLessThan(12);
+    expect(await answerTo(PERSON, '/help all')).toMatch(
+      /This conversation\n+. \/new: .*How I answer\n/s,
+    );
     expect(help).not.toContain('/allow');
     const hello = await answerTo(PERSON, '/start');
     expect(hello).toMatch(/^Hello!.*\/help/s);
-    expect(hello.length).toBeLessThan(300);
+    expect(hello.length).toBeLessThan(450);
   });
 });

@@ -2,6 +2,9 @@
 // Telegram gets of it.
 
 import { expect, it } from 'vitest';
+import { homeOf } from '../../src/app/home.ts';
+import { issueOwnerCode } from '../../src/app/owner-pairing.ts';
+import { systemClock } from '../../src/lib/clock.ts';
 import { echo } from '../support/llm-server.ts';
 import { startTelegramWorld } from '../support/telegram-world.ts';
 
@@ -30,4 +33,29 @@ it('a stranger who is let in on the page is answered, and known from then on', a
   expect((await telegram.nextMessage(EVE)).text).toBe('nonce-again');
   expect((await view()).strangers).toEqual([]);
   expect(JSON.stringify((await view()).persons)).toContain('"701"');
+});
+
+it('the owner of the page is one person with the account that is paired first, greeted with what can be done', async () => {
+  await using world = await startTelegramWorld({ respond: echo });
+  const { telegram, gateway } = world;
+  const headers = { ...gateway.credentials, 'content-type': 'application/json' };
+  const body = JSON.stringify({ clientId: 'c1', text: 'please say nonce-page' });
+  await fetch(`${gateway.address}/api/web/chats/a/messages`, { method: 'POST', headers, body });
+  const home = homeOf({ NANOBOT_HOME: world.home.path });
+  const paired = { home, env: {}, clock: systemClock, channel: 'telegram' };
+  const code = await issueOwnerCode(paired);
+  telegram.say({ id: 700, first_name: 'Olga' }, `/start ${code}`);
+  const { text } = await telegram.nextMessage(700);
+  expect(text).toMatch(/^You are paired as my owner\.\s+Hello! .*documents.*remind.*\/help/s);
+  telegram.say({ id: 700, first_name: 'Olga' }, '/help');
+  expect((await telegram.nextMessage(700)).text.split('\n').length).toBeLessThan(12);
+  const people = JSON.parse(await world.nanobot('people', 'list', '--json'));
+  expect(people).toMatchObject([{ name: 'Olga' }]);
+  expect(JSON.stringify(people)).toMatch(/web.*telegram|telegram.*web/);
+  // A second owner does not take the page over.
+  telegram.say({ id: 701, first_name: 'Otto' }, `/start ${await issueOwnerCode(paired)}`);
+  await telegram.nextMessage(701);
+  const both = JSON.parse(await world.nanobot('people', 'list', '--json'));
+  expect(both).toMatchObject([{ name: 'Olga' }]);
+  expect(JSON.stringify(both)).not.toContain('701');
 });

@@ -61,7 +61,7 @@ describe.skipIf(absent !== undefined)('the web page before the whole program', (
       await home.start();
       const said = page.locator('.said .message.agent');
       await said.filter({ hasText: 'Half an answer, and the other half.' }).waitFor();
-      await said.filter({ hasText: 'begin a new conversation' }).waitFor();
+      await said.filter({ hasText: 'This conversation: /new' }).waitFor();
       await eventually(async () => expect(await said.count()).toBe(3));
       const texts = await page.locator('.said .message.person .body').allInnerTexts();
       expect(texts).toEqual(['what time is it', 'and the answer?', '/help']);

@@ -64,6 +64,12 @@ describe.skipIf(absent !== undefined)('logging in to the web page', () => {
     await page.keyboard.press('Enter');
     await page.waitForSelector(QUESTION, { state: 'detached' });
     await page.waitForSelector('.welcome');
+    // Also where the browser is logged in.
+    await page.goto('about:blank');
+    await page.goto(link);
+    await page.waitForSelector(
+      '#composer-note >> text=You are logged in. This link was used already',
+    );
     await other.close();
   });
 

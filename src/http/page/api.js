@@ -47,11 +47,15 @@ export function createApi() {
     return answer.value;
   }
 
-  /** By the code of a link; one that opens nothing is told where a login is needed. */
+  /**
+   * By the code of a link. Resolves with what is wrong with it where this browser is logged in already;
+   * else that is told where a login is needed.
+   */
   async function logIn(code) {
     try {
       await redeem({ send }, code);
     } catch (error) {
+      if (session() !== null) return error.message;
       linkProblem = error.message;
     }
   }

@@ -86,7 +86,8 @@ class App {
   /** By the link that opened the page, if one did. */
   async #logIn() {
     const code = takeCode();
-    if (code !== undefined) await this.#api.logIn(code);
+    const problem = code === undefined ? undefined : await this.#api.logIn(code);
+    if (problem !== undefined) this.#composer.tell(`You are logged in. ${problem}`);
   }
 
   /** The chat in the address, else the newest, else a new one. */
