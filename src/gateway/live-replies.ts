@@ -1,9 +1,10 @@
 // Shows running turns in the chat: typing, and an answer that grows as a draft. A draft is edited
 // only after the last edit landed, and the final text waits for the edit under way.
 
-import type { LiveDraft, MessageBus } from '../bus/bus.ts';
+import type { LiveDraft, MessageBus, SendContext } from '../bus/bus.ts';
 import type { Channel, Editing } from '../channels/channel.ts';
 import { accountNameOf } from '../core/account.ts';
+import { DeliveryError } from '../core/errors.ts';
 import type { LiveUpdate } from '../core/event.ts';
 import type { NativeId, TurnId } from '../core/ids.ts';
 import { type DraftState, draftText, nextDraftStep, TYPING_DELAY_MS } from '../core/live-reply.ts';
@@ -20,6 +21,11 @@ export type LiveRepliesDeps = {
 /** A platform call for a draft may take this long before the final text stops waiting for it. */
 const STEP_DEADLINE_MS = 15_000;
 
+/** Tries of a final text that may end at finding its draft; later ones go out beside what may stand there. */
+const MAX_FINDING_TRIES = 20;
+
+type SendTry = Pick<SendContext, 'signal' | 'attempt'>;
+
 export interface LiveReplies {
   /** Follows the channel's turns until aborted. */
   run(signal: AbortSignal): Promise<void>;
@@ -27,7 +33,7 @@ export interface LiveReplies {
    * Ends the turn's draft, waiting for the edit under way; its id, where one stands in the chat. One
    * whose placing was cut off is found, with the final text. @throws DeliveryError
    */
-  settle(turnId: TurnId, markdown: string, signal: AbortSignal): Promise<NativeId | undefined>;
+  settle(turnId: TurnId, markdown: string, send: SendTry): Promise<NativeId | undefined>;
 }
 
 export function createLiveReplies(deps: LiveRepliesDeps): LiveReplies {
@@ -56,9 +62,18 @@ export function createLiveReplies(deps: LiveRepliesDeps): LiveReplies {
         }
       }
     },
-    async settle(turnId, markdown, signal) {
+    async settle(turnId, markdown, { signal, attempt }) {
       const settled = await turns.get(turnId)?.finish();
-      return settled ?? standing(await deps.bus.draft(turnId), markdown, signal, deps);
+      if (settled !== undefined) return settled;
+      try {
+        return await standing(await deps.bus.draft(turnId), markdown, signal, deps);
+      } catch (error) {
+        const isRefused = error instanceof DeliveryError && error.certainty === 'not_sent';
+        if (!isRefused && attempt < MAX_FINDING_TRIES) throw error;
+        // The final text meets the same refusal, or none.
+        deps.log.info('draft not found', { turnId, error });
+        return undefined;
+      }
     },
   };
 }

@@ -220,11 +220,10 @@ function courierFor(
     async send(queued, context) {
       const message = shown(queued);
       const { finalizes } = message;
-      const { sentParts, signal } = context;
       const settled =
-        finalizes === undefined || sentParts.length > 0
+        finalizes === undefined || context.sentParts.length > 0
           ? undefined
-          : await live.settle(finalizes, message.markdown, signal);
+          : await live.settle(finalizes, message.markdown, context);
       const draft = settled ?? context.draft;
       const whole = draft === undefined ? context : { ...context, draft };
       const { question } = message;

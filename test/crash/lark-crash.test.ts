@@ -95,6 +95,24 @@ describe('kill -9 between the placing of a preview and its record', () => {
     expect(lark.seen(team)[0]?.parent).toBe(question);
   });
 
+  it('leaves one answer where Lark refuses for a while to say which preview it was', async () => {
+    model.respond(() => ({ chunks: [BEGINNING, new Promise(() => undefined)] }));
+    const isPlaced = nextIsNotConfirmed(direct);
+    lark.say(anna, 'a question');
+    await isPlaced;
+    await gateway.kill();
+    const path = /^im\/v1\/messages$/;
+    for (const [status, code] of [
+      [400, 1500],
+      [429, 99991400],
+    ] as const) {
+      lark.fault({ method: 'POST', path, effect: { kind: 'error', status, code } });
+    }
+    model.respond(() => ({ chunks: [WHOLE] }));
+    gateway = await home.start();
+    await answeredAgain(direct);
+  });
+
   it('leaves one answer where it was finished and waited for the preview', async () => {
     const isPlaced = nextIsNotConfirmed(direct);
     model.respond(() => ({ chunks: [BEGINNING, isPlaced, 'and this is its end.'] }));
