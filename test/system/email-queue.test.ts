@@ -1,7 +1,7 @@
 // One mail that cannot be read, or whose sender cannot be checked now, and a server that comes and goes:
 // the other mails of the mailbox are handled meanwhile, against a real Dovecot and Postfix.
 
-import { chmod, chown, stat, writeFile } from 'node:fs/promises';
+import { chmod, chown, readdir, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { type MailServers, mailServersAbsent, startMailServers } from '../support/mail-servers.ts';
@@ -14,6 +14,7 @@ import {
   sendAsPerson,
   startChannel,
   testLookup,
+  withMailbox,
 } from '../support/mail-servers-host.ts';
 import { createMemoryHost, type MemoryHost } from '../support/memory-host.ts';
 
@@ -34,10 +35,15 @@ describe.skipIf(absent !== undefined)('the mails of a mailbox', () => {
   const start = async (lookup = testLookup, allowFrom: readonly string[] = ['*']) => {
     clock = createLeapingClock();
     host = createMemoryHost(clock);
+    await resume(lookup, allowFrom);
+  };
+  const resume = async (lookup = testLookup, allowFrom: readonly string[] = ['*']) => {
     const config = emailConfig(servers, { allowFrom: [...allowFrom] });
     const trust = { certificateAuthority: servers.certificate };
     running = await startChannel(host, config, { lookup, ...trust });
   };
+  /** While the channel is stopped: the server numbers the mails in the order of the calls. */
+  const noticed = () => withMailbox(servers, AGENT, 'INBOX', async () => undefined);
   const lastLines = () => host.texts().map((text) => text.split('\n').at(-1));
   const deferred = () => host.state.list('later/');
 
@@ -49,9 +55,13 @@ describe.skipIf(absent !== undefined)('the mails of a mailbox', () => {
     await writeFile(path, text);
     await chown(path, uid, gid);
     await chmod(path, mode);
-    return path;
   };
-  const readable = (path: string) => chmod(path, 0o600);
+  /** Wherever the server has moved it. */
+  const mend = async (name: string) => {
+    const files = await readdir(servers.maildir(AGENT), { recursive: true });
+    const file = files.find((path) => path.includes(name)) ?? '';
+    await chmod(join(servers.maildir(AGENT), file), 0o600);
+  };
 
   beforeAll(async () => {
     const started = await startMailServers();
@@ -71,10 +81,14 @@ describe.skipIf(absent !== undefined)('the mails of a mailbox', () => {
 
   it('go on behind an empty one and one that the server cannot read', async () => {
     await start();
+    await running?.stop();
     await put('1000000001.M1P1.host', '');
     const mail = `From: ${somebody()}\r\nTo: ${AGENT}\r\nMessage-ID: <hidden@b.test>\r\n\r\nback again\r\n`;
-    const hidden = await put('1000000002.M2P2.host', mail, 0o000);
+    await put('1000000002.M2P2.host', mail, 0o000);
+    await noticed();
     await sendAsPerson(servers, { from: somebody(), subject: 'behind', text: 'I am behind' });
+    await servers.settle();
+    await resume();
     await host.until(() => lastLines().includes('I am behind'), WAIT_MS);
     expect(host.gates()).toEqual(['empty mail']);
     expect(host.alerts).toEqual([expect.stringContaining('empty mail (0 bytes)')]);
@@ -91,17 +105,45 @@ describe.skipIf(absent !== undefined)('the mails of a mailbox', () => {
 
     await sendAsPerson(servers, { from: somebody(), subject: 'later', text: 'I am later' });
     await host.until(() => lastLines().includes('I am later'), WAIT_MS);
-    await readable(hidden);
+    await mend('M2P2');
     clock.leap(HOUR_MS);
     await host.until(() => lastLines().includes('back again'), WAIT_MS);
     await expect.poll(deferred, { timeout: 30_000 }).toEqual([]);
     expect(host.duplicates).toBe(0);
   });
 
+  it('are listed for the agent around one that the server cannot read', async () => {
+    await start();
+    await sendAsPerson(servers, { from: somebody(), subject: 'listed', text: 'before' });
+    await servers.settle();
+    await put('1000000003.M4P4.host', 'From: a@b.test\r\n\r\nx', 0o000);
+    const question = { words: [], isUnreadOnly: false, count: 5 };
+    const signal = AbortSignal.timeout(WAIT_MS);
+    const listed = await running?.channel.inbox?.find(question, signal);
+    expect(listed?.map(({ subject }) => subject)).toContain('listed');
+    await mend('M4P4');
+  });
+
+  it('go on beside rows of the state that are damaged', async () => {
+    await start();
+    await running?.stop();
+    for (const key of ['copy/1', 'reply/1', 'bounce/1', 'later/1/1']) {
+      await host.state.set(key, '{"damaged');
+    }
+    await resume();
+    await sendAsPerson(servers, { from: somebody(), subject: 'damaged', text: 'beside them' });
+    await host.until(() => lastLines().includes('beside them'), WAIT_MS);
+    expect(host.statuses.filter(({ kind }) => kind === 'degraded')).toEqual([]);
+  });
+
   it('go on behind many that the server cannot read', async () => {
     await start();
+    await running?.stop();
     for (let n = 0; n < 8; n += 1) await put(`100000010${n}.M3P${n}.host`, 'From: a@b.test', 0o000);
+    await noticed();
     await sendAsPerson(servers, { from: somebody(), subject: 'behind 8', text: 'behind eight' });
+    await servers.settle();
+    await resume();
     await host.until(() => lastLines().includes('behind eight'), WAIT_MS);
     expect(await deferred()).toHaveLength(8);
   });

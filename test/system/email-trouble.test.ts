@@ -111,6 +111,16 @@ describe.skipIf(absent !== undefined)('mail trouble against Dovecot and Postfix'
     );
   });
 
+  it('tells the owner of the mail of somebody whom the owner let in', async () => {
+    host = Object.assign(createMemoryHost(systemClock), { isTrusted: async () => true });
+    await start({ allowFrom: [] });
+    const bob = somebody();
+    const headers = { 'Auto-Submitted': 'auto-replied' };
+    await sendAsPerson(servers, { from: bob, subject: 'away', text: 'I am away', headers });
+    await host.until(() => host.alerts.length === 1, WAIT_MS);
+    expect(host.gates()).toEqual(['held: auto-submitted']);
+  });
+
   it('says where a named person’s signature was not enough, because of the date', async () => {
     fresh();
     const bob = somebody();

@@ -9,6 +9,7 @@ import { type Inbox, InboxError } from '../inbox.ts';
 import { ImapConnection } from './imap-connection.ts';
 import { MailReader } from './mail-reader.ts';
 import { spoolMail } from './mail-spool.ts';
+import type { MailHead } from './mail-summary.ts';
 import type { DnsLookup } from './parsed-mail.ts';
 import type { MailAccount } from './settings.ts';
 
@@ -23,7 +24,7 @@ const MAX_SHOWN_CHARS = 200;
 
 export function createInbox(deps: InboxDeps): Inbox {
   return {
-    find: (question, signal) => opened(deps, signal, (open) => find(open, question)),
+    find: (question, signal) => opened(deps, signal, (open) => find(open, question, deps, signal)),
     read: (id, signal) => opened(deps, signal, (open) => read(open, id, deps)),
   };
 }
@@ -53,6 +54,8 @@ async function opened<T>(
 async function find(
   { connection, uidValidity }: Open,
   { words, isUnreadOnly, count }: InboxQuestion,
+  deps: InboxDeps,
+  signal: AbortSignal,
 ): Promise<readonly InboxMail[]> {
   const unread = isUnreadOnly ? { seen: false } : {};
   const queries = words.length === 0 ? [{ all: true }] : words.map((text) => ({ text }));
@@ -63,8 +66,27 @@ async function find(
   }
   const newest = (uids ?? []).slice(-count);
   if (newest.length === 0) return [];
-  const heads = await connection.heads(newest);
+  const heads = await connection
+    .heads(newest)
+    .catch((error) => headsOneByOne(newest, error, deps, signal));
   return heads.map((head) => mailOf(head, uidValidity)).reverse();
+}
+
+/** A server may end the connection at a mail that it cannot read; the others are shown without it. */
+async function headsOneByOne(
+  uids: readonly number[],
+  cause: unknown,
+  deps: InboxDeps,
+  signal: AbortSignal,
+): Promise<readonly MailHead[]> {
+  const heads: MailHead[] = [];
+  for (const uid of uids) {
+    const found = opened(deps, signal, ({ connection }) => connection.heads([uid]));
+    heads.push(...(await found.catch(() => [])));
+    signal.throwIfAborted();
+  }
+  if (heads.length === 0) throw cause;
+  return heads;
 }
 
 async function read(
@@ -92,9 +114,10 @@ async function read(
   return { ...mailOf(head, uidValidity), text: visibleText(text), attachments: names };
 }
 
-type Head = Awaited<ReturnType<ImapConnection['heads']>>[number];
-
-function mailOf({ uid, from, subject, arrivedAtMs, isSeen }: Head, uidValidity: string): InboxMail {
+function mailOf(
+  { uid, from, subject, arrivedAtMs, isSeen }: MailHead,
+  uidValidity: string,
+): InboxMail {
   return {
     id: `${uidValidity}.${uid}`,
     from: shown(from),
