@@ -52,11 +52,17 @@ export interface UnitKeys {
  */
 export function createUnitKeys(deps: SignalKeysDeps): UnitKeys {
   let current: Unit | undefined;
+  /** Sessions that the unit under way has read, as they are now. */
+  let sessionsRead: Record<string, SessionRecord> = {};
   const store: SignalKeyStoreWithTransaction = {
-    get: (type, ids) =>
-      type === 'lid-mapping'
-        ? tolerant(deps, () => read(deps, deps.state, type, ids), {})
-        : read(deps, current ?? deps.state, type, ids),
+    async get(type, ids) {
+      if (type === 'lid-mapping') {
+        return tolerant(deps, () => read(deps, deps.state, type, ids), {});
+      }
+      const values = await read(deps, current ?? deps.state, type, ids);
+      if (type === 'session') Object.assign(sessionsRead, values);
+      return values;
+    },
     async set({ 'lid-mapping': addresses, session: sessions, ...others }) {
       if (addresses !== undefined) {
         const rows = deps.rows.encode({ 'lid-mapping': addresses });
@@ -64,10 +70,12 @@ export function createUnitKeys(deps: SignalKeysDeps): UnitKeys {
       }
       const held: SignalDataSet = { ...others };
       if (sessions !== undefined) {
-        const ids = Object.keys(sessions);
-        const before = await read(deps, current ?? deps.state, 'session', ids);
-        const kept = ids.map((id) => [id, withoutFailedTries(before[id], sessions[id] ?? null)]);
+        const kept = Object.entries(sessions).map(([id, value]) => [
+          id,
+          withoutFailedTries(sessionsRead[id], value),
+        ]);
         held.session = Object.fromEntries(kept);
+        Object.assign(sessionsRead, held.session);
       }
       const rows = deps.rows.encode(held);
       if (rows.length === 0) return;
@@ -81,6 +89,7 @@ export function createUnitKeys(deps: SignalKeysDeps): UnitKeys {
     store,
     async within(unit, work) {
       current = unit;
+      sessionsRead = {};
       try {
         return await work();
       } finally {
