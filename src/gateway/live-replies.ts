@@ -68,9 +68,8 @@ export function createLiveReplies(deps: LiveRepliesDeps): LiveReplies {
       try {
         return await standing(await deps.bus.draft(turnId), markdown, signal, deps);
       } catch (error) {
-        const isRefused = error instanceof DeliveryError && error.certainty === 'not_sent';
-        if (!isRefused && attempt < MAX_FINDING_TRIES) throw error;
-        // The final text meets the same refusal, or none.
+        const isFinal = error instanceof DeliveryError && error.remedy.kind === 'never';
+        if (!isFinal && attempt < MAX_FINDING_TRIES) throw error;
         deps.log.info('draft not found', { turnId, error });
         return undefined;
       }
