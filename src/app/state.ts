@@ -3,13 +3,15 @@
 
 import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
+import { readdir, stat } from 'node:fs/promises';
 import type { InboundEntry } from '../bus/bus.ts';
 import type { InboundMessage } from '../core/message.ts';
 import type { Pairing } from '../gateway/pairing.ts';
 import { createPeople, type People } from '../gateway/people.ts';
 import type { Clock } from '../lib/clock.ts';
 import { silentLogger } from '../lib/logger.ts';
-import { openEmbeddedStore } from '../store/embedded.ts';
+import { damagedStore } from '../store/database.ts';
+import { type EmbeddedStoreOptions, openEmbeddedStore } from '../store/embedded.ts';
 import type { EmbeddedStore } from '../store/store.ts';
 import type { Home } from './home.ts';
 import { OWN_DOORS } from './own-doors.ts';
@@ -51,9 +53,24 @@ export async function withOpenState<Result>(
   }
 }
 
+/**
+ * The store of a home, made where there is none. A file without content beside conversations was
+ * emptied: taking it for a new one would lose who is let in and what waits. @throws StoreError
+ */
+export async function openStore(home: Home, options: Omit<EmbeddedStoreOptions, 'path'>) {
+  const { size } = (await stat(home.state).catch(() => undefined)) ?? {};
+  const sessions = size === 0 ? await readdir(home.sessions).catch(() => []) : [];
+  if (sessions.length > 0) throw damagedStore(home.state, 'is empty');
+  return openEmbeddedStore({ ...options, path: home.state });
+}
+
 /** Makes the store where there is none. @throws StoreError */
-export async function openState(home: Home, clock: Clock): Promise<OpenedState> {
-  const store = await openEmbeddedStore({ path: home.state, clock, log: silentLogger });
+export async function openState(
+  home: Home,
+  clock: Clock,
+  { checkUpToBytes = 0 }: Pick<EmbeddedStoreOptions, 'checkUpToBytes'> = {},
+): Promise<OpenedState> {
+  const store = await openStore(home, { clock, log: silentLogger, checkUpToBytes });
   const people = createPeople({
     state: store.scope(PAIRING_SCOPE),
     revision: store.revision,

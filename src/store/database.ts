@@ -75,17 +75,39 @@ const SQLITE_CANTOPEN = 14;
 const SQLITE_NOTADB = 26;
 const PRIMARY_CODE_MASK = 0xff;
 
+/** @param what is wrong with it, e.g. `is empty` */
+export function damagedStore(path: string, what: string, cause?: unknown): StoreError {
+  return new StoreError(
+    'store_damaged',
+    `${path} ${what}. Stop nanobot, move ${path}, ${path}-wal and ${path}-shm to another ` +
+      'place (or put a backup there) and start again; a new store is made. Conversations and ' +
+      'memory are kept, messages that still waited in the damaged file are not.',
+    cause,
+  );
+}
+
+/**
+ * Reads through the whole file, 10 ms for each megabyte. Pages that are read later would be found
+ * damaged only then, with messages taken in that nobody answers. @throws StoreError `store_damaged`
+ */
+export function assertWhole(database: DatabaseSync, path: string, maxBytes: number): void {
+  try {
+    const { bytes } = database.prepare(SIZE).get() ?? {};
+    if (Number(bytes) > maxBytes) return;
+    const [found] = Object.values(database.prepare('PRAGMA quick_check(1)').get() ?? {});
+    if (found !== 'ok') throw damagedStore(path, 'is damaged', new Error(String(found)));
+  } catch (error) {
+    throw error instanceof StoreError ? error : storeErrorOf(error, path);
+  }
+}
+
+const SIZE = 'SELECT page_count * page_size AS bytes FROM pragma_page_count(), pragma_page_size()';
+
 export function storeErrorOf(error: unknown, path: string): StoreError {
   switch (primaryCodeOf(error)) {
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
-      return new StoreError(
-        'store_damaged',
-        `${path} is damaged. Stop nanobot, move ${path}, ${path}-wal and ${path}-shm to another ` +
-          'place (or put a backup there) and start again; a new store is made. Conversations and ' +
-          'memory are kept, messages that still waited in the damaged file are not.',
-        error,
-      );
+      return damagedStore(path, 'is damaged', error);
     case SQLITE_FULL:
       return new StoreError(
         'store_full',

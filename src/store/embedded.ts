@@ -6,7 +6,7 @@ import type { DatabaseSync } from 'node:sqlite';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import { neededMedia, setAttachments } from './attachments.ts';
-import { openDatabase } from './database.ts';
+import { assertWhole, openDatabase } from './database.ts';
 import { dropDead, listDead, retryDead } from './dead-letters.ts';
 import { divert, stranded } from './diversion.ts';
 import { forgetDraft, orphanDrafts, readDraft, recordDraft } from './drafts.ts';
@@ -25,6 +25,8 @@ export type EmbeddedStoreOptions = {
   readonly path: string;
   readonly clock: Clock;
   readonly log: Logger;
+  /** Files up to this size are read through at once; none where it is left out. */
+  readonly checkUpToBytes?: number;
 };
 
 /** @throws StoreError when the file is damaged or from a newer version. */
@@ -32,6 +34,15 @@ export async function openEmbeddedStore(options: EmbeddedStoreOptions): Promise<
   const { path, clock, log } = options;
   const startedAt = clock.monotonic();
   const database = openDatabase(path);
+  const { checkUpToBytes = 0 } = options;
+  if (checkUpToBytes > 0) {
+    try {
+      assertWhole(database, path, checkUpToBytes);
+    } catch (error) {
+      database.close();
+      throw error;
+    }
+  }
   const commits = new GroupCommit(database, path);
   log.debug('store opened', { path, tookMs: Math.round(clock.monotonic() - startedAt) });
   // Marks what this process holds: a hold of an earlier process is never taken for ours.
