@@ -5,28 +5,45 @@ WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci --omit=dev --ignore-scripts && npm cache clean --force
 
+FROM dependencies AS program
+RUN npm ci --ignore-scripts
+COPY tsconfig.json tsconfig.build.json ./
+COPY scripts/build-package.ts ./scripts/
+COPY src ./src
+RUN node scripts/build-package.ts
+
 FROM node:24-bookworm-slim
+# "container" says where it runs; the log goes to the engine.
 ENV NODE_ENV=production \
-    NANOBOT_HOME=/data
+    NANOBOT_HOME=/data \
+    NANOBOT__logging__stdout=true \
+    container=oci
 WORKDIR /app
 # What confines programs that the agent runs, where this container may make name spaces.
 RUN apt-get update \
  && apt-get install -y --no-install-recommends bubblewrap \
  && rm -rf /var/lib/apt/lists/*
-RUN install -d -o node -g node -m 0700 /data
+RUN install -d -o node -g node -m 0700 /data \
+ && ln -s /app/bin/nanobot.js /usr/local/bin/nanobot
 COPY --from=dependencies /app/node_modules ./node_modules
 COPY package.json LICENSE ./
 COPY bin ./bin
 COPY config ./config
 COPY workspace ./workspace
 COPY skills ./skills
-COPY src ./src
+COPY --from=program /app/dist ./dist
 USER node
+# Starts the gateway once, so that what it compiles is kept in the image. The flags are those of ENTRYPOINT.
+RUN export NANOBOT_HOME=/tmp/first; \
+    node --max-semi-space-size=4 --heap-growing-percent=50 --memory-saver-mode /usr/local/bin/nanobot gateway --port 0 & \
+    while kill -0 $! && [ ! -s /tmp/first/gateway.json ]; do sleep 0.2; done; \
+    kill -TERM $! && wait $! && rm -r /tmp/first
 VOLUME /data
 EXPOSE 18790
 # The gateway handles SIGTERM itself and drains; it may run as process 1.
 STOPSIGNAL SIGTERM
+# Asks the gateway where it listens, whatever its port.
 HEALTHCHECK --interval=30s --timeout=5s --start-period=15s --retries=3 \
-  CMD ["node", "-e", "fetch('http://127.0.0.1:18790/healthz').then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
-ENTRYPOINT ["node", "--max-semi-space-size=4", "--heap-growing-percent=50", "--memory-saver-mode", "bin/nanobot.js"]
+  CMD ["node", "-e", "fetch(new URL('/healthz', JSON.parse(fs.readFileSync(process.env.NANOBOT_HOME + '/gateway.json')).address)).then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
+ENTRYPOINT ["node", "--max-semi-space-size=4", "--heap-growing-percent=50", "--memory-saver-mode", "/usr/local/bin/nanobot"]
 CMD ["gateway"]

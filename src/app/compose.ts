@@ -1,6 +1,7 @@
 // From configuration to a running object graph: the one place that creates services and knows which
 // implementation stands behind which contract.
 
+import { hostname } from 'node:os';
 import { createSideModel } from '../agent/side-model.ts';
 import type { TellOwner } from '../automation/owner-notes.ts';
 import type { AccountName } from '../core/account.ts';
@@ -58,7 +59,8 @@ export async function composeGateway(
   const resources = new AsyncDisposableStack();
   try {
     const { home } = options;
-    const holder = { pid: process.pid, startedAt: new Date().toISOString() };
+    const startedAt = new Date().toISOString();
+    const holder = { pid: process.pid, host: hostname(), startedAt };
     resources.use(await holdHome(home.lock, holder));
     const foundations = await layFoundations(
       new LiveConfig(loaded, options.env),

@@ -8,6 +8,7 @@ import { CONFIG_VERSION } from '../core/config.ts';
 import type { Environment } from '../core/environment.ts';
 import { NanobotError } from '../core/errors.ts';
 import { writeAtomic } from '../lib/files.ts';
+import { isContained } from '../lib/surroundings.ts';
 import { type LoadedConfig, loadConfig, readConfigText } from './config.ts';
 import type { Home } from './home.ts';
 import { ensureMadeToken } from './made-token.ts';
@@ -36,26 +37,26 @@ export async function openHome(
   overrides: ConfigOverrides = {},
 ): Promise<OpenedHome> {
   const created = (await readConfigText(home)) === undefined;
-  const tightened = await ensureHome(home);
+  const tightened = await ensureHome(home, env);
   const loaded = await loadConfig(home, env, overrides);
   const copied = await ensureWorkspace(loaded.config.agents.defaults.workspace);
   return { loaded, created, notes: [...tightened, ...loaded.notes, ...copied] };
 }
 
 /** Folders, a minimal configuration and the schema that editors read beside it. */
-async function ensureHome(home: Home): Promise<readonly string[]> {
+async function ensureHome(home: Home, env: Environment): Promise<readonly string[]> {
   for (const folder of [home.root, home.sessions, home.logs]) {
     await mkdir(folder, { recursive: true, mode: PRIVATE_FOLDER });
   }
-  const notes = [...(await makePrivate(home.root, PRIVATE_FOLDER))];
+  const notes = [...(await makePrivate(home.root, PRIVATE_FOLDER, env))];
   if ((await readConfigText(home)) === undefined) {
     await writeAtomic(home.config, minimalConfig());
     notes.push(`made ${home.config}`);
   } else {
-    notes.push(...(await makePrivate(home.config, PRIVATE_FILE)));
+    notes.push(...(await makePrivate(home.config, PRIVATE_FILE, env)));
   }
   if (await ensureMadeToken(home)) notes.push(`made ${home.token}`);
-  else notes.push(...(await makePrivate(home.token, PRIVATE_FILE)));
+  else notes.push(...(await makePrivate(home.token, PRIVATE_FILE, env)));
   await keepSchema(join(home.root, SCHEMA_NAME));
   return notes;
 }
@@ -68,15 +69,21 @@ async function ensureWorkspace(path: string): Promise<readonly string[]> {
   return [`made the workspace ${path}`];
 }
 
-async function makePrivate(path: string, mode: number): Promise<readonly string[]> {
+async function makePrivate(
+  path: string,
+  mode: number,
+  env: Environment,
+): Promise<readonly string[]> {
   const found = (await stat(path)).mode & 0o777;
   if (process.platform === 'win32' || (found & OTHERS) === 0) return [];
   try {
     await chmod(path, mode);
   } catch (error) {
+    // A volume belongs to the engine that mounts it, and is reached by its group.
+    if (isContained(env)) return [];
     throw new NanobotError(
       'home_exposed',
-      `other users can read ${path}, and it cannot be made private: chmod ${mode.toString(8)} it as its owner`,
+      `other users can read ${path}, and this user cannot make it private: chmod ${mode.toString(8)} it as its owner, or choose another home with NANOBOT_HOME`,
       { cause: error },
     );
   }

@@ -13,7 +13,6 @@ import { type AskedFiles, createAskedFiles } from '../sessions/asked-book.ts';
 import type { SessionForgetting } from '../sessions/forget.ts';
 import { createJsonlSessionStore } from '../sessions/jsonl.ts';
 import type { SessionStore } from '../sessions/store.ts';
-import { openEmbeddedStore } from '../store/embedded.ts';
 import type { EmbeddedStore } from '../store/store.ts';
 import { buildMedia, buildReader } from './build-media.ts';
 import { buildTelemetry, type Measuring } from './build-telemetry.ts';
@@ -22,6 +21,10 @@ import type { LiveConfig } from './live-config.ts';
 import { redactedPicture } from './redacted-picture.ts';
 import { redactedSessions } from './redacted-sessions.ts';
 import { redactedStore } from './redacted-store.ts';
+import { openStore } from './state.ts';
+
+/** About a second; larger stores are checked by the doctor. */
+const CHECK_UP_TO_BYTES = 100_000_000;
 
 export type Foundations = {
   readonly live: LiveConfig;
@@ -42,16 +45,24 @@ export type Foundations = {
 
 export async function layFoundations(
   live: LiveConfig,
-  { home, typed = (text) => text }: GatewayOptions,
+  { home, typed = (text) => text, logged }: GatewayOptions,
   resources: AsyncDisposableStack,
 ): Promise<Foundations> {
   const clock = systemClock;
   const redact = (text: string) => live.redact(text);
   const keepDays = () => live.config.logging.keepDays;
-  const destination = resources.use(openLogFile({ folder: home.logs, clock, keepDays }));
+  const file = resources.use(openLogFile({ folder: home.logs, clock, keepDays }));
+  const destination = {
+    write(line: string) {
+      file.write(line);
+      logged?.(line);
+    },
+  };
   const { level } = live.config.logging;
   const log = createLogger({ level, destination, redact });
-  const store = resources.use(await openEmbeddedStore({ path: home.state, clock, log }));
+  const store = resources.use(
+    await openStore(home, { clock, log, checkUpToBytes: CHECK_UP_TO_BYTES }),
+  );
   const { maxPending, maxPendingPerChat } = live.config.queue;
   const limits = { maxPending, maxPendingPerChat };
   const busStore = redactedStore(store, redact, typed);

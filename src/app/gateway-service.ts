@@ -121,7 +121,8 @@ export class GatewayService implements Gateway {
       this.#served = await serveHttp(this, this.#parts, this.#options);
       this.#resources.use(this.#served.server);
     }
-    const self = { address: this.address, startedAt: Date.now() };
+    const host = this.#served === undefined ? undefined : this.#parts.live.config.gateway.host;
+    const self = { address: this.address, host, startedAt: Date.now() };
     this.#resources.defer(await announceGateway(this.#options.home, self));
   }
 

@@ -29,6 +29,8 @@ export type GatewayOptions = {
   readonly typed?: Typed;
   /** Prints a line for whoever started the gateway. */
   readonly foreground: (line: string) => void;
+  /** Gets every finished line of the log as well. */
+  readonly logged?: (line: string) => void;
 };
 
 export interface Gateway extends AsyncDisposable {

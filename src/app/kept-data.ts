@@ -67,8 +67,9 @@ export function createForgetting(
       for await (const { session, at, text } of findToForget(sessions.folder, chats, holds)) {
         count += 1;
         if (places.length >= limit) continue;
-        const when = isoTime(at).slice(0, 16).replace('T', ' ');
-        places.push({ where: `${session}, ${when} UTC`, text: around(text, words) });
+        const when =
+          at === undefined ? 'damaged line' : `${isoTime(at).slice(0, 16).replace('T', ' ')} UTC`;
+        places.push({ where: `${session}, ${when}`, text: around(text, words) });
       }
       return { places: places.slice(0, limit), count };
     },

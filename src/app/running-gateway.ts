@@ -12,6 +12,7 @@ const PROBE_TIMEOUT_MS = 3000;
 const runtimeSchema = z.object({
   pid: z.int().positive(),
   address: z.string().optional(),
+  host: z.string().optional(),
   startedAt: z.number(),
   /** The process beyond its number, which another may have after a restart or in another container. */
   born: z.string().optional(),
@@ -23,6 +24,8 @@ export type RunningGateway = {
   readonly pid: number;
   /** Base URL of its HTTP server; undefined where it runs without one. */
   readonly address: string | undefined;
+  /** What it listens on; undefined where it does not say. */
+  readonly host?: string | undefined;
   /** Epoch milliseconds. */
   readonly startedAt: number;
 };
@@ -30,11 +33,11 @@ export type RunningGateway = {
 /** Tells the processes of this home where the gateway is. Resolves with what takes it back. */
 export async function announceGateway(
   home: Home,
-  { address, startedAt }: Omit<RunningGateway, 'pid'>,
+  { address, host, startedAt }: Omit<RunningGateway, 'pid'>,
 ): Promise<() => Promise<void>> {
   const { pid } = process;
   const born = await birthOf(pid);
-  const self = { pid, address, startedAt, born, root: await realpath(home.root) };
+  const self = { pid, address, host, startedAt, born, root: await realpath(home.root) };
   await writeAtomic(home.runtime, JSON.stringify(self));
   return () => rm(home.runtime, { force: true });
 }
@@ -44,10 +47,10 @@ export async function findRunningGateway(home: Home): Promise<RunningGateway | u
   if (text === undefined) return undefined;
   const parsed = runtimeSchema.safeParse(parseJson(text));
   if (!parsed.success || !isAlive(parsed.data.pid)) return undefined;
-  const { pid, address, startedAt, born, root } = parsed.data;
+  const { pid, address, host, startedAt, born, root } = parsed.data;
   if (root !== undefined && root !== (await realpath(home.root))) return undefined;
   if (born !== undefined && born !== ((await birthOf(pid)) ?? born)) return undefined;
-  return { pid, address, startedAt };
+  return { pid, address, host, startedAt };
 }
 
 /** What a request to the gateway carries; nothing where it asks for no token. */

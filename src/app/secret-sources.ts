@@ -5,20 +5,24 @@ import { execFile } from 'node:child_process';
 import { open } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { resolve } from 'node:path';
-import { type JsonValue, readJson } from '../core/config/json.ts';
+import { isJsonObject, type JsonValue, readJson } from '../core/config/json.ts';
 import { migrateConfig } from '../core/config/migration.ts';
-import { type Environment, expandEnvironment } from '../core/environment.ts';
+import { type Environment, expandEnvironment, withVariables } from '../core/environment.ts';
 import {
   type FoundSecret,
   type FoundSecrets,
   placedSecrets,
   type SecretRef,
 } from '../core/secret-ref.ts';
+import { isContained, isOnReadOnlyMount } from '../lib/surroundings.ts';
 import type { Home } from './home.ts';
 
 const COMMAND_TIMEOUT_MS = 10_000;
 const MAX_SECRET_BYTES = 65_536;
 const OTHERS = 0o077;
+const ALL_OTHERS = 0o007;
+const OTHERS_WRITE = 0o022;
+const SECRETS_FOLDERS = ['/run/secrets/', '/var/run/secrets/'];
 /** What a program needs to run at all; nothing of ours. */
 const PASSED_ON = ['PATH', 'HOME', 'USER', 'LOGNAME', 'LANG', 'LC_ALL', 'TMPDIR', 'SystemRoot'];
 /** How a keyring or agent of the same session is reached. */
@@ -42,7 +46,9 @@ export async function findSecrets(
   home: Home,
 ): Promise<FoundSecrets> {
   const found = new Map<string, FoundSecret>();
-  for (const { path, ref } of placedSecrets(expandEnvironment(raw, env).value)) {
+  const expanded = expandEnvironment(raw, env).value;
+  const whole = isJsonObject(expanded) ? withVariables(expanded, env) : expanded;
+  for (const { path, ref } of placedSecrets(whole)) {
     found.set(path, await look(ref, env, home));
   }
   return found;
@@ -53,7 +59,7 @@ function look(ref: SecretRef, env: Environment, home: Home): Promise<FoundSecret
     case 'env':
       return Promise.resolve(fromEnvironment(ref.name, env));
     case 'file':
-      return fromFile(resolve(home.root, ref.path.replace(/^~(?=$|[/\\])/, homedir())));
+      return fromFile(resolve(home.root, ref.path.replace(/^~(?=$|[/\\])/, homedir())), env);
     case 'command':
       return fromCommand(ref.argv, env, home);
   }
@@ -71,7 +77,7 @@ function fromEnvironment(name: string, env: Environment): FoundSecret {
   return missing(`the environment variable ${name} is not set`, `Set ${name}.`);
 }
 
-async function fromFile(path: string): Promise<FoundSecret> {
+async function fromFile(path: string, env: Environment): Promise<FoundSecret> {
   const file = await open(path, 'r').catch((error) => String(error?.code ?? 'unknown'));
   if (typeof file === 'string') {
     return missing(`${path} cannot be read (${file})`, 'See that the file is there and yours.');
@@ -79,14 +85,28 @@ async function fromFile(path: string): Promise<FoundSecret> {
   try {
     const info = await file.stat();
     if (!info.isFile()) return missing(`${path} is no file`, 'Name a file.');
-    if (process.platform !== 'win32' && (info.mode & OTHERS) !== 0) {
-      return missing(`other users can read ${path}`, `chmod 600 ${path}`);
+    const isExposed = process.platform !== 'win32' && (info.mode & OTHERS) !== 0;
+    if (isExposed && !(isContained(env) && (await isContainerSecret(path, info.mode)))) {
+      return missing(`other users can read ${path}`, await howToHide(path, info.uid));
     }
     if (info.size > MAX_SECRET_BYTES) return missing(`${path} is too large`, TOO_LARGE);
     return trimmed(await file.readFile('utf8'), path);
   } finally {
     await file.close();
   }
+}
+
+/** As Docker and Kubernetes mount secrets: for a group, or for reading only. */
+async function isContainerSecret(path: string, mode: number): Promise<boolean> {
+  if ((mode & ALL_OTHERS) === 0) return true;
+  if ((mode & OTHERS_WRITE) !== 0) return false;
+  return SECRETS_FOLDERS.some((folder) => path.startsWith(folder)) || isOnReadOnlyMount(path);
+}
+
+async function howToHide(path: string, owner: number): Promise<string> {
+  const isOurs = owner === process.getuid?.() || process.getuid?.() === 0;
+  if (isOurs && !(await isOnReadOnlyMount(path))) return `chmod 600 ${path}`;
+  return 'This user cannot change that: mount it with mode 0400 for this user, or name a copy that is theirs alone.';
 }
 
 const TOO_LARGE = 'A secret has 64 kB at most.';

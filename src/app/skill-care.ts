@@ -5,7 +5,13 @@ import type { Environment } from '../core/environment.ts';
 import type { Clock } from '../lib/clock.ts';
 import { createGuardedFiles } from '../lib/guarded-files.ts';
 import { createSafeFetch } from '../lib/safe-fetch.ts';
-import { acceptSkill, type InstallDeps, installSkill, removeSkill } from '../skills/install.ts';
+import {
+  acceptSkill,
+  existingSkill,
+  type InstallDeps,
+  installSkill,
+  removeSkill,
+} from '../skills/install.ts';
 import { reviewPackage, type SkillReview } from '../skills/package.ts';
 import { createPinBook } from '../skills/pins.ts';
 import type { Skills } from '../skills/skills.ts';
@@ -24,6 +30,8 @@ export interface SkillCare {
   /** @throws SkillError */
   add(found: FoundSkill, options: { readonly replace: boolean }): Promise<void>;
   /** @throws SkillError */
+  /** @throws SkillError where the workspace has none of this name */
+  known(name: string): Promise<unknown>;
   remove(name: string): Promise<void>;
   /** The files that are not as they were. @throws SkillError */
   accept(name: string): Promise<readonly string[]>;
@@ -51,6 +59,7 @@ export async function openSkillCare(
       return { found, review: await reviewPackage(found) };
     },
     add: (found, options) => installSkill(found, options, deps),
+    known: (name) => existingSkill(name, deps.folder),
     remove: (name) => removeSkill(name, deps),
     accept: (name) => acceptSkill(name, deps),
   };

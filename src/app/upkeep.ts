@@ -1,4 +1,4 @@
-// The hourly upkeep of a running gateway: forgets what was kept long enough.
+// The upkeep of a running gateway, soon after the start and every hour: forgets what was kept long enough.
 
 import type { MessageBus } from '../bus/bus.ts';
 import type { GroupBuffer } from '../gateway/group-buffer.ts';
@@ -22,6 +22,8 @@ export type UpkeepParts = {
 };
 
 const INTERVAL_MS = 3_600_000;
+/** A gateway that never runs an hour has old data too; the start itself is not slowed down. */
+const FIRST_AFTER_MS = 5000;
 /** Platforms offer a message again for days at most; ids are remembered longer. */
 const DEDUPE_WINDOW_MS = 30 * 86_400_000;
 
@@ -44,8 +46,8 @@ export async function keepTidy(parts: UpkeepParts, signal: AbortSignal): Promise
     },
     () => reader.sweep(keptUnusedMs(live)),
   ];
-  while (!signal.aborted) {
-    await clock.sleep(INTERVAL_MS, signal).catch(() => undefined);
+  for (let waitMs = FIRST_AFTER_MS; !signal.aborted; waitMs = INTERVAL_MS) {
+    await clock.sleep(waitMs, signal).catch(() => undefined);
     if (signal.aborted) return;
     for (const step of steps) {
       await step().catch((error) => log.warn('upkeep failed', { error }));

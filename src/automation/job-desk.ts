@@ -102,8 +102,15 @@ export function createJobDesk(deps: JobDeskDeps): JobDesk {
       if (wish.kind === 'workflow') await deps.checkWorkflow(text);
       const all = await book.all();
       const own = all.filter((job) => asker.kind === 'person' && isMadeBy(job.maker, asker));
-      if (all.length >= MAX_JOBS || own.length >= MAX_JOBS_OF_ONE) {
-        throw new JobError('There are too many jobs already. Remove one first.');
+      if (own.length >= MAX_JOBS_OF_ONE) {
+        throw new JobError(
+          `You have ${MAX_JOBS_OF_ONE} jobs, the most there may be. Remove one first.`,
+        );
+      }
+      if (all.length >= MAX_JOBS) {
+        throw new JobError(
+          `There are ${MAX_JOBS} jobs of all people together, the most there may be. One must be removed first.`,
+        );
       }
       const at = now();
       // "In 20 minutes" counts from the request, however long its approval took.

@@ -4,7 +4,7 @@
 import { Command } from 'commander';
 import type { AuditLine } from '../telemetry/audit-chain.ts';
 import { CommandFailure, EXIT } from './exit-codes.ts';
-import { parseCount } from './flag-values.ts';
+import { parseLimit } from './flag-values.ts';
 import { momentText } from './moment.ts';
 import type { Terminal } from './terminal.ts';
 import { printable } from './text-table.ts';
@@ -21,7 +21,7 @@ export function auditCommand(terminal: Terminal): Command {
   command
     .command('show')
     .description('the newest entries')
-    .option('--limit <count>', 'at most so many', parseCount, DEFAULT_SHOWN)
+    .option('--limit <count>', 'at most so many', parseLimit, DEFAULT_SHOWN)
     .option('--json', 'as JSON, one a line')
     .action((flags: { readonly limit: number; readonly json?: boolean }) => show(terminal, flags));
   return command;
@@ -63,6 +63,7 @@ async function show(
   const { readLine } = await import('../telemetry/audit-chain.ts');
   const newest: string[] = [];
   for await (const { text } of auditLines(terminal.home.audit)) {
+    if (text === '') continue;
     newest.push(text);
     if (newest.length > limit) newest.shift();
   }

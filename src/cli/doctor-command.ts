@@ -68,7 +68,7 @@ async function look(
     .catch((error: unknown) => ({ findings: failed('store', error), state: undefined }));
   const base = [
     machine.checkNode(process.versions.node),
-    ...(await machine.checkPermissions(home)),
+    ...(await machine.checkPermissions(terminal)),
     ...(await machine.checkHome(home)),
     await machine.checkDisk(home),
     ...file.findings,

@@ -20,7 +20,11 @@ export const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
     '"Tell me the weather" --cron "0 7 * * 1-5"',
     '"Call the dentist" --at "in 20m" --say',
   ],
-  'nanobot sessions': ['list', 'search invoice march', 'export telegram:42 > chat.jsonl'],
+  'nanobot sessions': [
+    'list',
+    'search invoice march',
+    'export telegram:42 --format jsonl > chat.jsonl',
+  ],
   'nanobot sessions purge': ['--older-than 90d'],
   'nanobot skills add': ['./my-skill', 'https://example.org/skill.zip'],
   'nanobot trace': ['last'],

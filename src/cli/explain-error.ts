@@ -1,6 +1,7 @@
 // An error in words for the person at the terminal. A stack only where NANOBOT_DEBUG asks for it.
 
 import { existsSync } from 'node:fs';
+import { hostname } from 'node:os';
 import type { Home } from '../app/home.ts';
 import type { Environment } from '../core/environment.ts';
 import { ConfigError, type ConfigProblem, NanobotError, ProviderError } from '../core/errors.ts';
@@ -44,11 +45,15 @@ export function otherProgram({ root }: Home): string {
 }
 
 function explainLock({ holder }: HomeLockedError, home: Home): string {
-  const { pid, startedAt } = holder;
-  const who = pid === undefined ? 'another process' : `process ${pid}`;
-  const since = startedAt === undefined ? '' : ` since ${startedAt}`;
   const choices = 'Use that one, stop it first, or choose another home with NANOBOT_HOME.';
-  return `nanobot: ${home.root} is held by ${who}${since}, which goes on undisturbed. ${choices}`;
+  return `nanobot: ${home.root} is held by ${holderText(holder)}, which goes on undisturbed. ${choices}`;
+}
+
+/** Also names the machine or container where that is another one. */
+export function holderText({ pid, host, startedAt }: HomeLockedError['holder']): string {
+  const who = pid === undefined ? 'another process' : `process ${pid}`;
+  const where = host === undefined || host === hostname() ? '' : ` on ${host}`;
+  return `${who}${where}${startedAt === undefined ? '' : ` since ${startedAt}`}`;
 }
 
 export function problemLine({ path, problem, remedy, line, column }: ConfigProblem): string {

@@ -18,6 +18,11 @@ export function parseCount(text: string): number {
   return wholeNumber(text, Number.MAX_SAFE_INTEGER);
 }
 
+/** Of what is shown: none of it is no answer. */
+export function parseLimit(text: string): number {
+  return wholeNumber(text, Number.MAX_SAFE_INTEGER, 1);
+}
+
 export function parseMoney(text: string): number {
   const value = Number(text);
   if (text.trim() !== '' && Number.isFinite(value) && value > 0) return value;
@@ -49,8 +54,9 @@ export function parsePhone(text: string): string {
   throw new InvalidArgumentError('Write it with its country code, like +491511234567.');
 }
 
-function wholeNumber(text: string, maximum: number): number {
+function wholeNumber(text: string, maximum: number, minimum = 0): number {
   const value = Number(text);
-  if (text.trim() !== '' && Number.isInteger(value) && value >= 0 && value <= maximum) return value;
-  throw new InvalidArgumentError(`Use a whole number from 0 to ${maximum}.`);
+  const isWithin = Number.isInteger(value) && value >= minimum && value <= maximum;
+  if (text.trim() !== '' && isWithin) return value;
+  throw new InvalidArgumentError(`Use a whole number from ${minimum} to ${maximum}.`);
 }

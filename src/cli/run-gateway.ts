@@ -24,20 +24,25 @@ export async function runGateway(terminal: Terminal, options: ForegroundOptions)
   const { composeGateway } = await import('../app/compose.ts');
   const { home, env } = terminal;
   const opened = await openHome(home, env, options.overrides);
-  const onStop = () =>
-    terminal.note('Stopping: running answers may finish. Once more leaves at once.');
+  const isLogged = opened.loaded.config.logging.stdout && terminal.output.isTTY !== true;
+  const logged = (line: string) => void terminal.output.write(line);
+  const tell = isLogged ? (line: string) => logged(logLine(terminal, line)) : terminal.tell;
+  const onStop = () => {
+    if (!isLogged) terminal.note('Stopping: running answers may finish. Once more leaves at once.');
+  };
   const gateway = await composeGateway(opened.loaded, {
     home,
     env,
     channels: options.channels,
     http: options.http,
-    foreground: (line) => terminal.tell(line),
+    foreground: tell,
+    ...(isLogged ? { logged } : {}),
     typed: terminal.typed,
   });
   const problem = await modelProblem(terminal, opened, gateway.model);
   try {
     await untilStopped(onStop, async (signal) => {
-      for (const line of greeting(terminal, opened, gateway, problem)) terminal.tell(line);
+      for (const line of greeting(terminal, opened, gateway, problem, isLogged)) tell(line);
       await gateway.run(signal);
     });
   } finally {
@@ -67,21 +72,30 @@ function greeting(
   opened: OpenedHome,
   gateway: Gateway,
   problem: string | undefined,
+  isLogged: boolean,
 ): readonly string[] {
   const reports = gateway.channels();
   const columns = Math.max(NAME_COLUMNS, ...reports.map(({ name }) => name.length + 1));
   const row = (name: string, text: string) =>
     `  ${terminal.style('bold', name.padEnd(columns))}${text}`;
-  const link = gateway.loginLink();
+  // A log is kept and collected: nothing that logs in goes into it.
+  const link = isLogged ? gateway.address : gateway.loginLink();
+  const linkNote = isLogged ? '"nanobot link" prints a link that logs in, once.' : LINK_NOTE;
   return [
     ...opened.notes.map((note) => terminal.style('dim', note)),
     row('home', terminal.home.root),
     row('model', modelLine(gateway.model)),
     ...(problem === undefined ? [] : [row('', terminal.style('yellow', problem))]),
-    ...(link === undefined ? [] : [row('web page', link), row('', LINK_NOTE)]),
+    ...(link === undefined ? [] : [row('web page', link), row('', linkNote)]),
     ...reports.map((report) => row(report.name, channelLine(report))),
-    terminal.style('dim', 'Ctrl+C stops it.'),
+    ...(isLogged ? [] : [terminal.style('dim', 'Ctrl+C stops it.')]),
   ];
+}
+
+/** What a person would read, as a line of the log. */
+function logLine({ clock, typed }: Terminal, text: string): string {
+  const time = new Date(clock.now()).toISOString();
+  return `${JSON.stringify({ level: 'info', time, text: typed(text).trim(), msg: 'notice' })}\n`;
 }
 
 function modelLine(model: string): string {

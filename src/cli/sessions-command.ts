@@ -5,7 +5,7 @@ import { Command, InvalidArgumentError, Option } from 'commander';
 import type { SessionMaintenance } from '../sessions/maintenance.ts';
 import { confirmOrStop } from './confirmation.ts';
 import { CommandFailure, EXIT } from './exit-codes.ts';
-import { parseCount } from './flag-values.ts';
+import { parseLimit } from './flag-values.ts';
 import { momentText, parseSpan, spanText } from './moment.ts';
 import type { Terminal } from './terminal.ts';
 import { printable, textTable } from './text-table.ts';
@@ -28,7 +28,7 @@ function addReading(command: Command, terminal: Terminal) {
   command
     .command('list')
     .description('conversations, newest first')
-    .option('--limit <count>', 'at most so many', parseCount, DEFAULT_LISTED)
+    .option('--limit <count>', 'at most so many', parseLimit, DEFAULT_LISTED)
     .option('--json', 'as JSON')
     .action((flags: JsonFlag & { readonly limit: number }) => list(terminal, flags));
   command
@@ -48,7 +48,7 @@ function addReading(command: Command, terminal: Terminal) {
     .command('search')
     .description('text in all conversations')
     .argument('<words...>')
-    .option('--limit <count>', 'at most so many', parseCount, DEFAULT_HITS)
+    .option('--limit <count>', 'at most so many', parseLimit, DEFAULT_HITS)
     .option('--json', 'as JSON, one a line')
     .action((words: readonly string[], flags: JsonFlag & { readonly limit: number }) =>
       search(terminal, words.join(' '), flags),
@@ -67,7 +67,11 @@ function addCare(command: Command, terminal: Terminal) {
   command
     .command('archive')
     .description('move older files to archive/, never the newest of a conversation')
-    .option('--older-than <span>', 'e.g. 7d, 12h', parseAge, parseAge(DEFAULT_ARCHIVE_AGE))
+    .addOption(
+      new Option('--older-than <span>', 'e.g. 7d, 12h')
+        .argParser(parseAge)
+        .default(parseAge(DEFAULT_ARCHIVE_AGE), DEFAULT_ARCHIVE_AGE),
+    )
     .action(({ olderThan }: { readonly olderThan: number }) => archive(terminal, olderThan));
   command
     .command('nuke')

@@ -156,6 +156,7 @@ async function accept(terminal: Terminal, name: string) {
 }
 
 async function remove(terminal: Terminal, name: string, yes: boolean) {
+  await (await open(terminal)).known(name);
   await confirmOrStop(terminal, `Delete the skill ${name} from the workspace?`, yes);
   await (await open(terminal)).remove(name);
   terminal.tell(`Removed ${name}.`);

@@ -7,7 +7,9 @@ import { budgetCap, TOTAL } from '../core/budget-limits.ts';
 import { budgetLine } from '../core/budget-words.ts';
 import type { Config } from '../core/config.ts';
 import { createDayText } from '../core/zone-time.ts';
+import type { HomeHolder } from '../store/home-lock.ts';
 import { type ReportedStatus, statusLine } from './channel-lines.ts';
+import { holderText } from './explain-error.ts';
 import { spanText } from './moment.ts';
 import type { Terminal } from './terminal.ts';
 import { textTable } from './text-table.ts';
@@ -21,6 +23,8 @@ type Report = {
   readonly gateway:
     | { readonly pid: number; readonly address?: string; readonly startedAt: number }
     | false;
+  /** Who holds the home where no gateway is seen. */
+  readonly heldBy?: HomeHolder;
   readonly model: string;
   readonly workspace: string;
   readonly channels: readonly { readonly name: string; readonly status: ReportedStatus }[];
@@ -55,6 +59,8 @@ async function makeReport(terminal: Terminal): Promise<Report> {
   const { home, env } = terminal;
   const { config } = await loadConfig(home, env);
   const running = await findRunningGateway(home);
+  const { findHomeHolder } = await import('../store/home-lock.ts');
+  const heldBy = running === undefined ? await findHomeHolder(home.lock) : undefined;
   const messages = await messageCounts(terminal);
   const tooling = await reportTooling(running, config.gateway.token);
   const spentToday = await totalOfToday(terminal, config);
@@ -68,6 +74,7 @@ async function makeReport(terminal: Terminal): Promise<Report> {
             startedAt: running.startedAt,
             ...(running.address === undefined ? {} : { address: running.address }),
           },
+    ...(heldBy === undefined ? {} : { heldBy }),
     model: await modelInForce(terminal, config, running),
     workspace: config.agents.defaults.workspace,
     channels: await reportChannels(config, running),
@@ -121,10 +128,10 @@ async function totalOfToday(
 }
 
 function reportRows(report: Report, now: number): readonly (readonly string[])[] {
-  const { gateway, messages } = report;
+  const { messages } = report;
   return [
     ['home', report.home],
-    ['gateway', gatewayText(gateway, now)],
+    ['gateway', gatewayText(report, now)],
     ['model', report.model],
     ['workspace', report.workspace],
     ...report.channels.map(({ name, status }) => [name, statusLine(status, now)]),
@@ -143,10 +150,16 @@ function toolRows(tooling: ReportedTooling | undefined, now: number) {
   ];
 }
 
-function gatewayText(gateway: Report['gateway'], now: number): string {
-  if (gateway === false) return 'does not run; start it with: nanobot gateway';
+function gatewayText({ gateway, heldBy }: Report, now: number): string {
+  if (gateway === false) {
+    return heldBy === undefined ? 'does not run; start it with: nanobot gateway' : heldText(heldBy);
+  }
   const where = gateway.address === undefined ? '' : ` at ${gateway.address}`;
   return `process ${gateway.pid}${where}, up ${spanText(now - gateway.startedAt)}`;
+}
+
+function heldText(holder: HomeHolder): string {
+  return `cannot be seen from here: the home is held by ${holderText(holder)}, in another container or on another machine, or still starting`;
 }
 
 function countsText(counts: NonNullable<Report['messages']>): string {

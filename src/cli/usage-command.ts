@@ -6,7 +6,7 @@ import { budgetLine } from '../core/budget-words.ts';
 import { createDayText } from '../core/zone-time.ts';
 import type { BudgetOwners } from '../gateway/budget-owners.ts';
 import type { StoredDay } from '../gateway/spending-day.ts';
-import { parseCount } from './flag-values.ts';
+import { parseLimit } from './flag-values.ts';
 import type { Terminal } from './terminal.ts';
 import { printable } from './text-table.ts';
 import { withState } from './with-state.ts';
@@ -18,7 +18,7 @@ type Options = { readonly days: number; readonly json?: boolean };
 export function usageCommand(terminal: Terminal): Command {
   return new Command('usage')
     .description('what was spent on models, by person, chat and in all')
-    .option('--days <n>', 'how many days back', parseCount, 1)
+    .option('--days <n>', 'how many days back', parseLimit, 1)
     .option('--json', 'as JSON')
     .action((options: Options) => showUsage(terminal, options));
 }

@@ -215,6 +215,12 @@ export const configSchema = z.strictObject({
     .strictObject({
       level: z.enum(['debug', 'info', 'warn', 'error']).default('info'),
       keepDays: count(1, 3650).default(14),
+      stdout: z
+        .boolean()
+        .default(false)
+        .describe(
+          'The gateway also writes its log to standard output, a JSON object per line, unless that is a terminal.',
+        ),
     })
     .prefault({}),
 });

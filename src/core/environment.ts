@@ -1,7 +1,9 @@
-// `${NAME}` in any text of the configuration stands for an environment variable; `$${NAME}` is the
-// literal text.
+// The environment in the configuration: `${NAME}` in any text stands for a variable (`$${NAME}` is the
+// literal text), and a variable `NANOBOT__channels__telegram__token` sets the key of that path.
 
-import { isJsonObject, type JsonValue, joinPath } from './config/json.ts';
+import { isJsonObject, type JsonObject, type JsonValue, joinPath } from './config/json.ts';
+import { parseJson } from './fields.ts';
+import { withValue } from './json-paths.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -13,6 +15,8 @@ export type Expanded = {
 };
 
 const REFERENCE = /\$(\$?)\{([A-Za-z_][A-Za-z0-9_]*)\}/g;
+/** Two underscores part the keys of the path. */
+const SETTING = /^NANOBOT__(\w+)$/;
 const WHOLE_REFERENCE = /^\$\{([A-Za-z_][A-Za-z0-9_]*)\}$/;
 
 /** A variable that is unset or empty counts as missing and is left as written. */
@@ -35,6 +39,22 @@ export function expandEnvironment(value: JsonValue, env: Environment, path = '')
     value: Object.fromEntries(members.map(([key, member]) => [key, member.value])),
     missing: members.flatMap(([, member]) => member.missing),
   };
+}
+
+/** With the keys that variables set, over those that are written; lists and sections stand there as JSON. */
+export function withVariables(value: JsonObject, env: Environment): JsonObject {
+  return Object.entries(env).reduce((filled, [name, text = '']) => {
+    const path = SETTING.exec(name)?.[1]?.split('__').join('.');
+    if (path === undefined || text === '') return filled;
+    const parsed = /^[[{]/.test(text) ? (parseJson(text) as JsonValue | undefined) : text;
+    return withValue(filled, path, parsed ?? text);
+  }, value);
+}
+
+/** The variable that sets the key of this path, or one below it. */
+export function variableOf(path: string, env: Environment): string | undefined {
+  const name = `NANOBOT__${path.replaceAll('.', '__')}`;
+  return Object.keys(env).find((one) => one === name || one.startsWith(`${name}__`));
 }
 
 /** Whether the text is exactly one reference, so that showing it gives nothing away. */

@@ -16,7 +16,8 @@ export function tokenProblem(host: string, token: string): TokenProblem | undefi
   if (token.trim() === '') {
     return {
       problem: `${host} with a blank token lets other machines reach the gateway`,
-      remedy: 'Set gateway.token to a long random text, or gateway.host to 127.0.0.1.',
+      remedy:
+        'Set gateway.token or the environment variable NANOBOT_GATEWAY_TOKEN to a long random text, or gateway.host to 127.0.0.1.',
     };
   }
   if (!SENDABLE.test(token)) {

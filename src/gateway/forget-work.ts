@@ -113,7 +113,8 @@ function wordsFor({ noteLines, entries, texts }: ForgetReport): string {
     `Forgotten: ${countOf(noteLines, 'line')} of notes, ${countOf(entries, 'message')} in ` +
     `conversations, ${countOf(texts, 'text')} in the queues, and what the index held of them. What ` +
     'stands in the chat itself, at the platform or at the model provider, in files that came or went, in ' +
-    'the sealed record of what was done, or in backups of this machine, I cannot take back.'
+    'other files of the workspace (also in those that I wrote, such as notes/), in the sealed record of ' +
+    'what was done, or in backups of this machine, I cannot take back.'
   );
 }
 

@@ -29,6 +29,8 @@ export const FORGET_SUBJECT = 'forget';
 const LISTED = 12;
 const EXPIRES_MS = 3_600_000;
 const FORGET_HINT = 'Say what to forget, in words that stand there: /forget the name of my doctor';
+const NOTHING =
+  'Nothing that I keep of you holds all of these words. Files of the workspace are not searched.';
 const GONE = 'It was decided before.';
 
 export function createMemoryDesk(deps: MemoryDeskDeps): MemoryDesk {
@@ -45,7 +47,7 @@ export function createMemoryDesk(deps: MemoryDeskDeps): MemoryDesk {
       if (holdsWords(words) === undefined || message.sender.kind !== 'person') return FORGET_HINT;
       const reach = await kept.reach(await askingOf(message), words);
       const { places, count } = await kept.find(reach, LISTED);
-      if (count === 0) return 'Nothing that I keep of you holds all of these words.';
+      if (count === 0) return NOTHING;
       await forgetting.keep(message.id, { reach, chat: message.chat });
       await questions().ask({
         id: `${FORGET_SUBJECT}/${message.id}`,

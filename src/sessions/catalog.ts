@@ -38,7 +38,9 @@ export async function sessionNames(
   const entries = await opendir(folder, { bufferSize: 1024 }).catch(orUndefined('ENOENT'));
   if (entries === undefined) return names;
   for await (const entry of entries) {
-    const name = entry.isFile() ? parseName(entry.name) : undefined;
+    // A link to a file elsewhere is appended to like any other, so it is listed and erased too.
+    const isFile = entry.isFile() || entry.isSymbolicLink();
+    const name = isFile ? parseName(entry.name) : undefined;
     if (name !== undefined && accepts(name)) names.push(name);
   }
   return names.sort(compareAge);
@@ -53,9 +55,9 @@ export async function storedFiles(
   const found = await mapLimited(names, MAX_OPEN_AT_ONCE, async (name) => {
     const path = join(folder, formatName(name));
     const info = await stat(path).catch(orUndefined('ENOENT'));
-    return info && { path, name, bytes: info.size, modifiedAt: info.mtimeMs };
+    return info?.isFile() && { path, name, bytes: info.size, modifiedAt: info.mtimeMs };
   });
-  return found.filter((file) => file !== undefined);
+  return found.filter((file) => typeof file === 'object');
 }
 
 export function byStem(files: readonly StoredFile[]): ReadonlyMap<string, readonly StoredFile[]> {

@@ -1,7 +1,7 @@
 // Takes words out of conversations for good: the one place that rewrites session files (ADR 0014).
 // Each file is replaced in one step while its session does nothing else, so a kill leaves it whole.
 
-import { readdir, readFile, rm, stat } from 'node:fs/promises';
+import { readdir, readFile, realpath, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { forgetIn, forgetNodes, type Holds, wordsOfEntry } from '../core/forgetting.ts';
 import { type SessionKey, sessionKey } from '../core/ids.ts';
@@ -20,6 +20,7 @@ import { ARCHIVE_FOLDER, keyOfFile, sessionNames } from './catalog.ts';
 import { orUndefined } from './file-errors.ts';
 import { chatOfSession } from './index-file.ts';
 import { readLines } from './read-lines.ts';
+import { DAMAGED_SUFFIX, textOfDamage } from './repair.ts';
 import { stemOf } from './stem.ts';
 
 export type SessionForgetting = {
@@ -31,8 +32,8 @@ export type SessionForgetting = {
 export type ForgettablePlace = {
   readonly session: SessionKey;
   readonly file: string;
-  /** Epoch milliseconds. */
-  readonly at: number;
+  /** Epoch milliseconds; undefined of a line that could not be read. */
+  readonly at: number | undefined;
   readonly text: string;
 };
 
@@ -53,7 +54,27 @@ export async function* findToForget(
       if (forgetIn(entry, holds) === undefined || entry.role === 'turn_end') continue;
       yield { session, file: formatName(name), at: entry.at, text: wordsOfEntry(entry, holds) };
     }
+    for (const text of (await notedDamage(path)).map(textOfDamage).filter(holds)) {
+      yield { session, file: formatName(name) + DAMAGED_SUFFIX, at: undefined, text };
+    }
   }
+}
+
+/** The lines of a session that could not be read; an empty last one is left out. */
+async function notedDamage(path: string): Promise<readonly string[]> {
+  const text = await readFile(path + DAMAGED_SUFFIX, 'utf8').catch(orUndefined('ENOENT'));
+  return (text ?? '').split('\n').filter((line) => line !== '');
+}
+
+/** How many lines went. */
+async function forgetDamage(path: string, holds: Holds): Promise<number> {
+  const lines = await notedDamage(path);
+  const kept = lines.filter((line) => !holds(textOfDamage(line)));
+  if (kept.length === 0 && lines.length > 0) await rm(path + DAMAGED_SUFFIX, { force: true });
+  else if (kept.length < lines.length) {
+    await writeAtomic(path + DAMAGED_SUFFIX, `${kept.join('\n')}\n`);
+  }
+  return lines.length - kept.length;
 }
 
 /** The names of the files that were changed, and how many entries in them. */
@@ -70,7 +91,7 @@ export async function forgetInSessions(
     await exclusively(await keyOfFile({ path, name }), async () => {
       const changed = await rewrite(path, holds);
       if (changed > 0) files.push(name);
-      entries += changed;
+      entries += changed + (await forgetDamage(path, holds));
     });
   }
   return { files, entries };
@@ -114,7 +135,9 @@ async function rewriteNodes(path: string, turns: readonly number[]): Promise<voi
     const entry = decoded.kind === 'entry' ? forgetNodes(decoded.entry, turns) : undefined;
     return decoded.kind === 'entry' && entry ? encodeEntry(entry, decoded.carried) : line;
   });
-  if (after.some((line, index) => line !== lines[index])) await writeAtomic(path, after.join('\n'));
+  if (after.some((line, index) => line !== lines[index])) {
+    await writeAtomic(await realpath(path), after.join('\n'));
+  }
 }
 
 /** The keys of all conversations of these chats that have a file. */
@@ -186,6 +209,7 @@ async function rewrite(path: string, holds: Holds): Promise<number> {
     if (!decoded.carried && after.role !== 'turn_end') changed += 1;
     return encodeEntry(after, decoded.carried);
   });
-  if (isTouched) await writeAtomic(path, lines.join('\n'));
+  // What a link leads to is what holds the words.
+  if (isTouched) await writeAtomic(await realpath(path), lines.join('\n'));
   return changed;
 }

@@ -1,14 +1,13 @@
 // Deletes old files of conversations that nobody looks at again. The gateway may be running: a file that
 // is in use is left alone.
 
-import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type SessionKey, sessionKey } from '../core/ids.ts';
 import { encodeKey } from '../core/session/name.ts';
 import { removeAsked } from './asked-upkeep.ts';
 import { ARCHIVE_FOLDER, byStem, keyOfFile, type StoredFile, storedFiles } from './catalog.ts';
 import type { SessionForgetting } from './forget.ts';
-import { DAMAGED_SUFFIX } from './repair.ts';
+import { removeFile } from './upkeep.ts';
 
 export type LeftoverRule = {
   /** Of the conversations that are meant. */
@@ -45,8 +44,5 @@ export async function deleteLeftovers(
 }
 
 async function removeAll(files: readonly StoredFile[]): Promise<void> {
-  for (const { path } of files) {
-    await rm(path, { force: true });
-    await rm(`${path}${DAMAGED_SUFFIX}`, { force: true });
-  }
+  for (const { path } of files) await removeFile(path);
 }

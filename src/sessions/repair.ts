@@ -2,6 +2,7 @@
 // cannot be read is noted in `<file>.damaged`; only bytes behind the last newline are cut off.
 
 import { appendFile, open, readFile } from 'node:fs/promises';
+import { fieldsOf, parseJson } from '../core/fields.ts';
 import { orUndefined } from './file-errors.ts';
 import type { FileLine } from './read-lines.ts';
 import type { FileScan } from './scan-file.ts';
@@ -35,6 +36,13 @@ async function noteDamage(path: string, lines: readonly FileLine[]): Promise<num
   if (fresh.length === 0) return 0;
   await appendSynced(notePath, `${fresh.join('\n')}\n`);
   return fresh.length;
+}
+
+/** What a noted line held. */
+export function textOfDamage(note: string): string {
+  const { text, base64 } = fieldsOf(parseJson(note)) ?? {};
+  if (typeof text === 'string') return text;
+  return typeof base64 === 'string' ? Buffer.from(base64, 'base64').toString('utf8') : note;
 }
 
 function appendSynced(path: string, text: string): Promise<void> {

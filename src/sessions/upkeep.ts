@@ -1,7 +1,7 @@
 // Deleting and putting away session files. The gateway may be running: it notices that a file is
 // gone before its next turn, and the newest file of a session is never put away.
 
-import { mkdir, open, rename, rm } from 'node:fs/promises';
+import { lstat, mkdir, open, realpath, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { decodeLine } from '../core/session/file.ts';
 import { formatName } from '../core/session/name.ts';
@@ -39,6 +39,8 @@ export async function archiveFiles(folder: string, before: number): Promise<Arch
   const archive = join(folder, ARCHIVE_FOLDER);
   await mkdir(archive, { recursive: true, mode: 0o700 });
   for (const { path, name } of old) {
+    // A link stays where its path is right.
+    if ((await lstat(path)).isSymbolicLink()) continue;
     const target = join(archive, formatName(name));
     await rename(path, target);
     await rename(`${path}${DAMAGED_SUFFIX}`, `${target}${DAMAGED_SUFFIX}`).catch(
@@ -72,7 +74,9 @@ function count(files: readonly StoredFile[]): FileCount {
   return { files: files.length, bytes: files.reduce((sum, file) => sum + file.bytes, 0) };
 }
 
-async function removeFile(path: string): Promise<void> {
+/** A session file, and what a link leads to. */
+export async function removeFile(path: string): Promise<void> {
+  await rm(await realpath(path).catch(() => path), { force: true });
   await rm(path, { force: true });
   await rm(`${path}${DAMAGED_SUFFIX}`, { force: true });
 }

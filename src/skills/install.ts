@@ -71,7 +71,7 @@ function pinOf({ source, files }: FoundSkill, at: Date): SkillPin {
 
 /** @throws SkillError unknown */
 export async function removeSkill(name: string, { folder, pins }: InstallDeps): Promise<void> {
-  const target = await existing(name, folder);
+  const target = await existingSkill(name, folder);
   const gone = join(folder, `.${name}.${randomUUID()}`);
   await rename(target, gone);
   await pins.set(name, undefined);
@@ -83,7 +83,7 @@ export async function acceptSkill(
   name: string,
   { folder, pins, files, now }: InstallDeps,
 ): Promise<readonly string[]> {
-  await existing(name, folder);
+  await existingSkill(name, folder);
   const before = (await pins.all()).get(name);
   const hashes: Record<string, string> = {};
   for (const path of await listSkillFiles(files, folder, name)) {
@@ -97,7 +97,7 @@ export async function acceptSkill(
   return Object.keys({ ...old, ...hashes }).filter((path) => old[path] !== hashes[path]);
 }
 
-async function existing(name: string, folder: string): Promise<string> {
+export async function existingSkill(name: string, folder: string): Promise<string> {
   const target = join(folder, name);
   const info = isSkillName(name) ? await lstat(target).catch(() => undefined) : undefined;
   if (info?.isDirectory() === true) return target;

@@ -1,11 +1,15 @@
 // One gateway per home, by a lock that the kernel frees when its holder dies, however it dies. Never
 // open the lock file by other means in the holding process: closing it would drop the lock (fcntl).
 
+import { existsSync } from 'node:fs';
 import { readFile, rm } from 'node:fs/promises';
 import { DatabaseSync } from 'node:sqlite';
 import { writeAtomic } from '../lib/files.ts';
 import { makePrivate, storeErrorOf } from './database.ts';
 import { HomeLockedError } from './store.ts';
+
+/** How long a command that only looks may hold the lock. */
+const LOOK_MS = 500;
 
 /** What the holder says of itself (process id, address): shown to a person, never acted upon. */
 export type HomeHolder = Readonly<Record<string, string | number>>;
@@ -27,10 +31,26 @@ export async function holdHome(lockPath: string, info: HomeHolder): Promise<Asyn
   };
 }
 
+/** Who holds the home; undefined where nobody does. Never called by the holder: see above. */
+export async function findHomeHolder(lockPath: string): Promise<HomeHolder | undefined> {
+  if (!existsSync(lockPath)) return undefined;
+  const lock = new DatabaseSync(lockPath, { timeout: 0, readOnly: true });
+  try {
+    lock.prepare('SELECT * FROM sqlite_schema').all();
+    return undefined;
+  } catch (error) {
+    return storeErrorOf(error, lockPath).code === 'store_busy'
+      ? readHolder(`${lockPath}.json`)
+      : undefined;
+  } finally {
+    lock.close();
+  }
+}
+
 /** An open exclusive transaction on an empty database is nothing but the lock. */
 function takeLock(path: string): DatabaseSync | undefined {
   makePrivate(path);
-  const lock = new DatabaseSync(path, { timeout: 0 });
+  const lock = new DatabaseSync(path, { timeout: LOOK_MS });
   try {
     lock.exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE');
     return lock;

@@ -3,7 +3,7 @@
 
 import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
-import { createInterface } from 'node:readline';
+import { parseJson } from '../core/fields.ts';
 import type { KeyValueStore } from '../store/store.ts';
 import { AUDIT_START, type AuditLine, problemOf, readLine } from './audit-chain.ts';
 import { keptHead, olderFiles } from './audit-place.ts';
@@ -31,10 +31,13 @@ export async function verifyAudit(path: string, state: KeyValueStore): Promise<A
   let at = { file: path, line: 0 };
   let unread: typeof at | undefined;
   const begun = new Map<AuditLine['fields'][string], AuditLine>();
-  for await (const { file, line, text } of auditLines(path)) {
+  for await (const { file, line, text, isWhole } of auditLines(path)) {
     if (unread !== undefined) return { kind: 'broken', ...unread, problem: 'this is no entry' };
     at = { file, line };
-    const found = readLine(text);
+    const found = isAsWritten(text) ? readLine(text) : undefined;
+    if (found === undefined && isWhole) {
+      return { kind: 'broken', ...at, problem: 'this is no entry, or not as it was written' };
+    }
     // At the very end it may be what a kill left of an entry that was never counted.
     if (found === undefined) {
       unread = at;
@@ -63,16 +66,33 @@ function follow(begun: Map<AuditLine['fields'][string], AuditLine>, line: AuditL
   else begun.delete(call);
 }
 
-/** Oldest first; empty lines are left out. */
-export async function* auditLines(
-  path: string,
-): AsyncGenerator<{ readonly file: string; readonly line: number; readonly text: string }> {
+/** Without blanks and whatever else a parser does not notice. */
+function isAsWritten(text: string): boolean {
+  return JSON.stringify(parseJson(text)) === text;
+}
+
+type FoundLine = {
+  readonly file: string;
+  readonly line: number;
+  readonly text: string;
+  /** It ends with a newline. */
+  readonly isWhole: boolean;
+};
+
+/** Oldest first. */
+export async function* auditLines(path: string): AsyncGenerator<FoundLine> {
   for (const file of [...(await olderFiles(path)), path]) {
     if (!(await stat(file).catch(() => undefined))?.isFile()) continue;
     let line = 0;
-    for await (const text of createInterface({ input: createReadStream(file) })) {
-      line += 1;
-      if (text !== '') yield { file, line, text };
+    let rest = '';
+    for await (const part of createReadStream(file, { encoding: 'utf8' })) {
+      const texts = `${rest}${part}`.split('\n');
+      rest = texts.pop() ?? '';
+      for (const text of texts) {
+        line += 1;
+        yield { file, line, text, isWhole: true };
+      }
     }
+    if (rest !== '') yield { file, line: line + 1, text: rest, isWhole: false };
   }
 }

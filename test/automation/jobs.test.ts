@@ -13,6 +13,12 @@ const say = (when: object, text = 'Drink water') => ({ kind: 'say' as const, tex
 const ask = (when: object, text = 'Look at the news') => ({ kind: 'ask' as const, text, ...when });
 const DAILY = { cron: '0 8 * * *' };
 
+test('the most jobs that there may be are named where one more is refused', async () => {
+  const rig = await makeJobsRig('2026-01-15T12:00:00Z');
+  for (let job = 0; job < 100; job += 1) await rig.desk.add(say(DAILY, `Job ${job}`), asker());
+  await expect(rig.desk.add(say(DAILY), asker())).rejects.toThrow(/You have 100 jobs, the most/);
+});
+
 describe('a reminder', () => {
   test('comes at the same time of the clock when that is put forward and back, without a model', async () => {
     const rig = await makeJobsRig('2026-03-28T12:00:00Z');

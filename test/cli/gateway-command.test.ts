@@ -1,7 +1,7 @@
 // `nanobot gateway` as whoever started it sees it: what it prints, how it follows its configuration,
 // how it stops.
 
-import { writeFile } from 'node:fs/promises';
+import { mkdir, stat, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { type GatewayProcess, makeTestHome, type TestHome } from '../support/gateway-process.ts';
@@ -101,4 +101,19 @@ test('a broken configuration names the last one that loaded', async () => {
   const { code, stderr } = await runNanobot(['gateway'], { home: home.path });
   expect(code).toBe(3);
   expect(stderr).toContain('config.last-good.json');
+});
+
+test('deletes what was kept long enough soon after the start, not only after an hour', async () => {
+  const folder = join(home.path, 'media', 'ab');
+  const path = join(folder, `ab${'0'.repeat(62)}`);
+  await mkdir(folder, { recursive: true });
+  await writeFile(path, 'an old file');
+  await utimes(path, 0, 0);
+  await home.start();
+  const isThere = () =>
+    stat(path).then(
+      () => true,
+      () => false,
+    );
+  await expect.poll(isThere, { timeout: DEADLINE_MS }).toBe(false);
 });

@@ -149,6 +149,12 @@ describe('sessions', () => {
     expect(lines.length).toBeGreaterThan(3);
   });
 
+  test('says the usual age in days, and how a file in JSON is exported', async () => {
+    expect((await run('sessions', 'archive', '--help')).stdout).toContain('(default: 30d)');
+    const { stdout } = await run('sessions', '--help');
+    expect(stdout).toContain('export telegram:42 --format jsonl > chat.jsonl');
+  });
+
   test('finds text, and says by its exit code when there is none', async () => {
     expect((await run('sessions', 'search', 'blue', 'bicycle')).stdout).toContain(
       'terminal:memory',
@@ -159,6 +165,7 @@ describe('sessions', () => {
   test.each([
     ['a session that is none', ['show', 'nonsense'], 2],
     ['a session that is not there', ['export', 'terminal:nobody'], 6],
+    ['a list of nothing', ['list', '--limit', '0'], 2],
     ['purging without a span', ['purge', '--yes'], 2],
     ['purging by a span that is none', ['purge', '--older-than', 'soon', '--yes'], 2],
     ['destroying in a script without --yes', ['nuke'], 2],
@@ -172,6 +179,12 @@ describe('sessions', () => {
     const trace = JSON.parse((await run('trace', 'last', '--json')).stdout);
     expect(JSON.stringify(trace)).not.toContain('bicycle');
   });
+});
+
+test('a skill that is not there is not asked about', async () => {
+  const { code, stderr } = await run('skills', 'remove', 'nope');
+  expect([code, stderr]).toEqual([6, expect.stringContaining('nope')]);
+  expect(stderr).not.toContain('--yes');
 });
 
 describe('the command line itself', () => {

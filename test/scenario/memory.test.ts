@@ -81,6 +81,20 @@ it('shows what is kept, hands it out, and forgets for good what a person names, 
   expect(handed).toContain('my dentist is Doctor Quasimodo');
   expect(handed).not.toContain('parrot');
 
+  // What a bad disk made of a line, as it is set aside.
+  const conversation = (await filesBelow(join(home.path, 'sessions'))).find(
+    (path) => path.includes(`${OLGA.id}_`) && path.endsWith('.jsonl'),
+  );
+  const noted = `${conversation}.damaged`;
+  const damaged = (text: string) =>
+    `${JSON.stringify({ _type: 'damaged_line', offset: 0, bytes: 9, text })}\n`;
+  const base64 = Buffer.from('\xffthe dentist is called Quasimodo', 'latin1').toString('base64');
+  const binary = JSON.stringify({ _type: 'torn_line', offset: 9, bytes: 9, base64 });
+  await writeFile(
+    noted,
+    [damaged('my dentist is Doctor Quasimodo {'), damaged('tea'), `${binary}\n`].join(''),
+  );
+
   expect(await asks(OLGA, '/forget a', /Say what to forget/)).toContain('/forget');
   expect(await asks(OLGA, '/forget zeppelin', /Nothing that I keep/)).toContain('Nothing');
   await asks(OLGA, '/cron add say in 5h: phone Quasimodo', /^Made: j/);
@@ -97,7 +111,11 @@ it('shows what is kept, hands it out, and forgets for good what a person names, 
   // What a model was asked with held what is remembered.
   expect(await readFile(asked, 'utf8')).toContain('dentist is called');
   telegram.press(OLGA.id, OLGA.id, 'Forget');
-  await telegram.waitFor(() => heardBy(OLGA.id).find((text) => /^Forgotten: 2 lines/.test(text)));
+  const done = await telegram.waitFor(() =>
+    heardBy(OLGA.id).find((text) => /^Forgotten: 2 lines/.test(text)),
+  );
+  expect(done).toMatch(/files of the workspace \(also in those that I wrote/);
+  expect(await readFile(noted, 'utf8')).toBe(damaged('tea'));
   const holding: string[] = [];
   for (const path of await filesBelow(home.path)) {
     const content = await readFile(path, 'latin1');

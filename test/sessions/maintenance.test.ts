@@ -1,7 +1,8 @@
-import { mkdir, readdir, readFile, utimes, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rename, symlink, utimes, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { sessionKey } from '../../src/core/ids.ts';
+import { forgetInSessions } from '../../src/sessions/forget.ts';
 import { createSessionMaintenance } from '../../src/sessions/session-maintenance.ts';
 import { stemOf } from '../../src/sessions/stem.ts';
 import { turnEntries } from '../contract/session-store.ts';
@@ -57,6 +58,29 @@ describe('the care of session files', () => {
     ].map(sessionKey);
     for (const key of keys) await store.append(key, [userEntry('t1', 'hello')], DURABLE);
     expect((await list()).map(({ key }) => key).toSorted()).toEqual(keys.toSorted());
+  });
+
+  test('treats a file that lies elsewhere behind a link like any other', async () => {
+    const { care, store, folder } = await createHistory();
+    const elsewhere = join(await temporaryFolder(), 'anna.jsonl');
+    const newest = (await readdir(folder))
+      .filter((name) => name.startsWith('telegram%3A1_'))
+      .at(-1);
+    const path = join(folder, newest ?? '');
+    await rename(path, elsewhere);
+    await symlink(elsewhere, path);
+    await store.append(ANNA, turnEntries('t3', 'Is the green one here?', 0), DURABLE);
+    expect((await care.list()).find(({ key }) => key === ANNA)?.messages).toBe(9);
+    expect(await joined(care.export(ANNA, 'md'))).toContain('green one');
+    await care.archive({ olderThanMs: 0 });
+    expect(await readFile(path, 'utf8')).toBe(await readFile(elsewhere, 'utf8'));
+    const exclusively = (_: unknown, task: () => Promise<void>) => task();
+    const holds = (text: string) => text.includes('red one');
+    await forgetInSessions({ folder, exclusively }, [ANNA], holds);
+    expect(await readFile(elsewhere, 'utf8')).not.toContain('red one');
+    await care.nuke();
+    await expect(readFile(elsewhere)).rejects.toThrow('ENOENT');
+    expect(await care.list()).toEqual([]);
   });
 
   test('keeps what a reset hides from the model', async () => {

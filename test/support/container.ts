@@ -48,6 +48,7 @@ export interface BuiltImage extends AsyncDisposable {
     readonly Cmd: readonly string[];
     readonly Volumes: Readonly<Record<string, unknown>>;
     readonly Env: readonly string[];
+    readonly Healthcheck: { readonly Test: readonly string[] };
   };
 }
 

@@ -1,7 +1,7 @@
 // What `npm pack` gives, installed into an empty place as a stranger would, and run there.
 
 import { execFile } from 'node:child_process';
-import { cp, mkdir, mkdtemp, rm, symlink } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, readFile, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
@@ -17,6 +17,7 @@ const PACKED_FROM = [
   'src',
   'workspace',
   'package.json',
+  'package-lock.json',
   'tsconfig.json',
   'tsconfig.build.json',
   'LICENSE',
@@ -24,7 +25,10 @@ const PACKED_FROM = [
 ];
 const execute = promisify(execFile);
 
+type Lock = { readonly packages: Readonly<Record<string, { readonly version: string }>> };
+
 let folder: string;
+let tarball: string;
 
 function nanobot(...args: readonly string[]) {
   const path = `${dirname(process.execPath)}:${process.env['PATH'] ?? ''}`;
@@ -47,9 +51,9 @@ beforeAll(async () => {
   const packed = await execute('npm', ['pack', '--json', '--pack-destination', folder], {
     cwd: checkout,
   });
-  const name = /nanobot-[\w.-]+\.tgz/.exec(packed.stdout)?.[0] ?? '';
+  tarball = /nanobot-[\w.-]+\.tgz/.exec(packed.stdout)?.[0] ?? '';
   const options = ['--prefix', folder, '--prefer-offline', '--ignore-scripts', '--no-audit'];
-  await execute('npm', ['install', ...options, join(folder, name)], { cwd: folder });
+  await execute('npm', ['install', ...options, join(folder, tarball)], { cwd: folder });
 }, INSTALL_TIMEOUT_MS);
 
 afterAll(() => rm(folder, { recursive: true, force: true }));
@@ -58,6 +62,28 @@ describe('the package', () => {
   it('says its version', async () => {
     expect((await nanobot('--version')).stdout.trim()).toMatch(/^\d+\.\d+\.\d+$/);
   });
+
+  it(
+    'brings the versions that were tested, which npm ci obeys where it is unpacked',
+    async () => {
+      const unpacked = join(folder, 'unpacked');
+      await mkdir(unpacked);
+      await execute('tar', ['-xf', join(folder, tarball), '-C', unpacked, '--strip-components=1']);
+      await execute('npm', ['ci', '--omit=dev', '--prefer-offline', '--ignore-scripts'], {
+        cwd: unpacked,
+      });
+      const read = async (path: string): Promise<Lock> => JSON.parse(await readFile(path, 'utf8'));
+      const { packages: tested } = await read(join(ROOT, 'package-lock.json'));
+      const { packages } = await read(join(unpacked, 'node_modules/.package-lock.json'));
+      const installed = Object.entries(packages);
+      const differing = installed.filter(
+        ([path, { version }]) => tested[path]?.version !== version,
+      );
+      expect(installed.length).toBeGreaterThan(300);
+      expect(differing).toEqual([]);
+    },
+    INSTALL_TIMEOUT_MS,
+  );
 
   it('shows the state of a home that does not exist yet', async () => {
     const { stdout } = await nanobot('status');

@@ -66,6 +66,13 @@ describe('the audit file', () => {
       [a, b, b, c, d],
       [a, c, b, d],
       [a, b, 'x', c, d],
+      [a, b, c, d, 'x'],
+      [a, b, c, d, '{"seq":5,"at":"20'],
+      [a, b, '', c, d],
+      [a, b, c, d, ''],
+      [a, b, ` ${c}`, d],
+      [a, b, c.replace('{"seq":', '{"seq": '), d],
+      [a, b, `${c}\r`, d],
     ]) {
       await rewrite(changed);
       expect((await verify()).kind).toBe('broken');

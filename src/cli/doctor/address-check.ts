@@ -11,8 +11,10 @@ const CHECK = 'address';
 
 /** Problems of an open address are found at load; what is left is to know that it is open. */
 export async function checkAddress({ home }: Terminal, { gateway }: Config): Promise<Finding> {
-  const { host, port } = gateway;
-  const taken = (await findRunningGateway(home)) === undefined ? await problemOf(host, port) : '';
+  const { port } = gateway;
+  const running = await findRunningGateway(home);
+  const host = running?.host ?? gateway.host;
+  const taken = running === undefined ? await problemOf(host, port) : '';
   if (taken === 'EADDRINUSE') {
     const remedy = 'End that program, or: nanobot config set gateway.port <another port>';
     return fail(CHECK, `${host}:${port} is taken by another program`, remedy);

@@ -4,7 +4,9 @@
 import { askGateway, findRunningGateway } from '../../app/running-gateway.ts';
 import { hasState, type OpenedState, openState } from '../../app/state.ts';
 import { NanobotError } from '../../core/errors.ts';
+import { findHomeHolder } from '../../store/home-lock.ts';
 import { readinessSchema, statusLine } from '../channel-lines.ts';
+import { holderText } from '../explain-error.ts';
 import { spanText } from '../moment.ts';
 import type { Terminal } from '../terminal.ts';
 import { type Finding, fail, ok, warn } from './finding.ts';
@@ -18,6 +20,11 @@ export async function checkGateway(
   token: string,
 ): Promise<readonly Finding[]> {
   const running = await findRunningGateway(home);
+  const heldBy = running === undefined ? await findHomeHolder(home.lock) : undefined;
+  if (heldBy !== undefined) {
+    const text = `cannot be seen from here: the home is held by ${holderText(heldBy)}`;
+    return [warn('gateway', text, 'Look again in its own container, e.g. docker compose exec.')];
+  }
   if (running === undefined) {
     return [warn('gateway', 'no gateway runs in this home', 'Start it: nanobot gateway')];
   }
@@ -53,7 +60,9 @@ export async function checkState(
 ): Promise<{ readonly findings: readonly Finding[]; readonly state: OpenedState | undefined }> {
   if (!hasState(home)) return { findings: [ok('store', 'none yet')], state: undefined };
   try {
-    const state = stack.use(await openState(home, clock));
+    const state = stack.use(
+      await openState(home, clock, { checkUpToBytes: Number.POSITIVE_INFINITY }),
+    );
     return { findings: await storeFindings(state, clock.now()), state };
   } catch (error) {
     if (!(error instanceof NanobotError)) throw error;
@@ -73,7 +82,7 @@ function storeRemedy(code: string): string {
 async function storeFindings({ store }: OpenedState, now: number): Promise<readonly Finding[]> {
   const stats = await store.stats();
   const findings = [
-    ok('store', `opens; ${stats.pending} waiting, ${stats.outboundQueued} to send`),
+    ok('store', `opens and is whole; ${stats.pending} waiting, ${stats.outboundQueued} to send`),
   ];
   const aside = stats.dead + stats.unknown;
   if (aside > 0) {

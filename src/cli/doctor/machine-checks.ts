@@ -4,6 +4,9 @@ import { existsSync } from 'node:fs';
 import { access, chmod, constants, stat, statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Home } from '../../app/home.ts';
+import type { Environment } from '../../core/environment.ts';
+import { isContained } from '../../lib/surroundings.ts';
+import type { Terminal } from '../terminal.ts';
 import { type Finding, fail, ok, warn } from './finding.ts';
 
 const MINIMUM_NODE_MAJOR = 24;
@@ -21,22 +24,29 @@ export function checkNode(version: string): Finding {
 }
 
 /** The home and what in it holds secrets or conversations must be its user's alone. */
-export async function checkPermissions(home: Home): Promise<readonly Finding[]> {
+export async function checkPermissions({ home, env }: Terminal): Promise<readonly Finding[]> {
   const folders = [home.root, home.sessions, home.logs];
   const own = [home.config, home.lastGoodConfig, home.state, home.token, home.history];
   const files = [...own, home.metrics, home.audit];
   const findings = [
-    ...(await Promise.all(folders.map((path) => checkPrivate(path, PRIVATE_FOLDER)))),
-    ...(await Promise.all(files.map((path) => checkPrivate(path, PRIVATE_FILE)))),
+    ...(await Promise.all(folders.map((path) => checkPrivate(path, PRIVATE_FOLDER, env)))),
+    ...(await Promise.all(files.map((path) => checkPrivate(path, PRIVATE_FILE, env)))),
   ].flat();
   return findings.length > 0 ? findings : [ok('permissions', privacyText(home))];
 }
 
 const privacyText = ({ root }: Home) => `${root} ${existsSync(root) ? 'is' : 'will be'} private`;
 
-async function checkPrivate(path: string, mode: number): Promise<readonly Finding[]> {
+async function checkPrivate(
+  path: string,
+  mode: number,
+  env: Environment,
+): Promise<readonly Finding[]> {
   const found = await stat(path).catch(() => undefined);
   if (found === undefined || process.platform === 'win32' || (found.mode & OTHERS) === 0) return [];
+  const isOurs = found.uid === process.getuid?.();
+  // A volume belongs to the engine that mounts it, and is reached by its group.
+  if (!isOurs && isContained(env)) return [];
   const remedy = `nanobot doctor --fix, or chmod ${mode.toString(8)} ${path}`;
   const finding = fail('permissions', `other users can reach ${path}`, remedy);
   return [{ ...finding, fix: () => chmod(path, mode) }];

@@ -2,7 +2,7 @@
 // once: read, migrate, fill in the environment, validate, look for conflicts.
 
 import { type Config, configSchema } from '../config.ts';
-import { type Environment, expandEnvironment } from '../environment.ts';
+import { type Environment, expandEnvironment, variableOf, withVariables } from '../environment.ts';
 import { ConfigError, type ConfigProblem } from '../errors.ts';
 import { pathsIn, valueAt, withValue } from '../json-paths.ts';
 import { type FoundSecrets, missingSecrets, NO_SECRETS, withSecrets } from '../secret-ref.ts';
@@ -40,7 +40,8 @@ export function checkConfig(
 ): CheckedConfig {
   const located = readJson(text);
   const migrated = migrateConfig(located.value);
-  const problems = [...located.problems, ...contentProblems(migrated.raw, env, overrides, secrets)];
+  const content = contentProblems(migrated.raw, env, overrides, secrets);
+  const problems = [...located.problems, ...content.map((one) => withVariable(one, env))];
   if (problems.length > 0) throw configError(problems.map((one) => placed(one, located)));
   return {
     config: configSchema.parse(effective(migrated.raw, env, overrides, secrets)),
@@ -62,7 +63,7 @@ export function contentProblems(
     problem: `the environment variable ${name} is not set`,
     remedy: `Set ${name}, or write $\${${name}} where the text itself is meant.`,
   }));
-  const missing = [...unset, ...missingSecrets(raw, secrets)];
+  const missing = [...unset, ...missingSecrets(withVariables(raw, env), secrets)];
   const value = effective(raw, env, overrides, secrets);
   const unfilled = new Set(missing.map((problem) => problem.path));
   const misshapen = shapeProblems(value).filter((problem) => !unfilled.has(problem.path));
@@ -83,14 +84,15 @@ function effective(
   overrides: ConfigOverrides,
   secrets: FoundSecrets,
 ): JsonValue {
-  const { value } = expandEnvironment(raw, env);
-  if (!isJsonObject(value)) return value;
+  const expanded = expandEnvironment(raw, env).value;
+  if (!isJsonObject(expanded)) return expanded;
+  const value = withVariables(expanded, env);
   let result = withSecrets(value, secrets);
   const literals = configKeys().filter(({ type }) => type === 'number' || type === 'switch');
   for (const path of literals.flatMap((key) => pathsIn(value, key.path))) {
     const written = valueAt(raw, path);
     const filled = valueAt(value, path);
-    if (typeof written !== 'string' || typeof filled !== 'string' || written === filled) continue;
+    if (typeof filled !== 'string' || written === filled) continue;
     result = withValue(result, path, literal(filled));
   }
   return Object.entries(overrides).reduce(
@@ -102,6 +104,13 @@ function effective(
 function literal(text: string): JsonValue {
   if (text === 'true' || text === 'false') return text === 'true';
   return text.trim() !== '' && Number.isFinite(Number(text)) ? Number(text) : text;
+}
+
+/** What a variable sets stands in no line of the file. */
+function withVariable(problem: ConfigProblem, env: Environment): ConfigProblem {
+  const name = problem.path === '' ? undefined : variableOf(problem.path, env);
+  if (name === undefined) return problem;
+  return { ...problem, remedy: `${problem.remedy} It is set by the environment variable ${name}.` };
 }
 
 /** Adds where the problem stands: its own line, else that of the nearest section that is written. */

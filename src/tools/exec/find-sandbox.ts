@@ -6,6 +6,7 @@ import { existsSync } from 'node:fs';
 import { promisify } from 'node:util';
 import type { ExecConfig } from '../../core/config/exec.ts';
 import type { Environment } from '../../core/environment.ts';
+import { isContained } from '../../lib/surroundings.ts';
 import { type BubblewrapFeatures, createBubblewrap, trialArgv } from './bubblewrap.ts';
 import type { ContainerEngine } from './container-engine.ts';
 import { findContainer } from './find-container.ts';
@@ -54,7 +55,7 @@ export const thisSystem = (env: Environment): SandboxSystem => ({
   nodePath: process.execPath,
   path: process.platform === 'darwin' ? `${USUAL_PATH}:/opt/homebrew/bin` : USUAL_PATH,
   env,
-  isContained: ['/.dockerenv', '/run/.containerenv'].some((path) => existsSync(path)),
+  isContained: isContained(env),
 });
 
 const USUAL_PATH = '/usr/local/bin:/usr/bin:/bin';
