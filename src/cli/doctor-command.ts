@@ -104,6 +104,7 @@ async function look(
   ]);
   return [
     ...base,
+    ...machine.checkTimeZone(terminal, loaded.sessions.timeZone),
     ...(await one('address', address.checkAddress(terminal, loaded))),
     config.checkSecrets(file.loaded),
     ...config.checkWeb(loaded),

@@ -5,6 +5,7 @@ import type { OpenedHome } from '../app/first-run.ts';
 import type { ConfigOverrides } from '../core/config/check.ts';
 import { ProviderError } from '../core/errors.ts';
 import { isDemo } from '../core/model-names.ts';
+import { checkTimeZone } from './doctor/machine-checks.ts';
 import { untilStopped } from './stop-signals.ts';
 import type { Terminal } from './terminal.ts';
 
@@ -83,6 +84,9 @@ function greeting(
   const linkNote = isLogged ? '"nanobot link" prints a link that logs in, once.' : LINK_NOTE;
   return [
     ...opened.notes.map((note) => terminal.style('dim', note)),
+    ...checkTimeZone(terminal, opened.loaded.config.sessions.timeZone).map(({ text, remedy }) =>
+      row('time zone', terminal.style('yellow', `${text}. ${remedy ?? ''}`)),
+    ),
     row('home', terminal.home.root),
     row('model', modelLine(gateway.model)),
     ...(problem === undefined ? [] : [row('', terminal.style('yellow', problem))]),

@@ -3,7 +3,7 @@
 
 import { NanobotError } from './errors.ts';
 import { wallMoment } from './wall-time.ts';
-import { createMinuteText, describeTime, isTimeZone } from './zone-time.ts';
+import { createMinuteText, describeTime, isTimeZone, machineZone, UTC } from './zone-time.ts';
 
 export type Schedule =
   /** Once; epoch milliseconds. */
@@ -59,7 +59,7 @@ export function readSchedule(wish: ScheduleWish, timeZone: string, nowMs: number
   if (at !== undefined) return { kind: 'at', at: readMoment(at, timeZone, nowMs) };
   if (every !== undefined) return { kind: 'every', everyMs: readEvery(every), anchor: nowMs };
   const expression = (cron ?? '').trim().replace(/\s+/g, ' ');
-  const zone = timeZone === '' ? machineZone() : timeZone;
+  const zone = timeZone === '' ? (machineZone() ?? UTC) : timeZone;
   return { kind: 'cron', expression, timeZone: zone };
 }
 
@@ -121,7 +121,7 @@ function wallTime(wall: string, timeZone: string, typed: string, nowMs: number):
   if (found.kind === 'moment') return found.at;
   if (found.kind === 'unknown') throw unknownMoment(typed, timeZone, nowMs);
   throw new JobError(
-    `${wall} does not exist in ${timeZone || machineZone()}: the clock is put forward over it. ` +
+    `${wall} does not exist in ${timeZone || (machineZone() ?? UTC)}: the clock is put forward over it. ` +
       'Write an hour later or earlier.',
   );
 }
@@ -129,7 +129,7 @@ function wallTime(wall: string, timeZone: string, typed: string, nowMs: number):
 function unknownMoment(text: string, timeZone: string, nowMs: number): JobError {
   const example = createMinuteText()(nowMs + DAY_MS, timeZone);
   return new JobError(
-    `"${text}" is no moment I can be sure of. Write "${example}" (read in ${timeZone || machineZone()}), ` +
+    `"${text}" is no moment I can be sure of. Write "${example}" (read in ${timeZone || (machineZone() ?? UTC)}), ` +
       `"${example.slice(-5)}" for the next time it is that late, "in 20m", or ISO 8601 with an offset.`,
   );
 }
@@ -162,5 +162,3 @@ function spanText(ms: number): string {
     .find(([, each]) => ms % each === 0) ?? ['ms', 1];
   return `${ms / size}${unit}`;
 }
-
-const machineZone = () => Intl.DateTimeFormat().resolvedOptions().timeZone;

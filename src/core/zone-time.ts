@@ -56,6 +56,13 @@ export function describeTime(atMs: number, timeZone: string): string | undefined
   return describe(atMs, timeZone);
 }
 
+/** Where the machine's own clock runs when TZ names no zone that is known. */
+export const UTC = 'UTC';
+
+/** Undefined where the environment variable TZ names none that is known. */
+export const machineZone = (): string | undefined =>
+  Intl.DateTimeFormat().resolvedOptions().timeZone;
+
 export function isTimeZone(name: string): boolean {
   if (name === '') return true;
   try {
@@ -74,10 +81,10 @@ function zonedText(
   let last: { readonly timeZone: string; readonly textAt: (atMs: number) => string } | undefined;
   const inZone = (timeZone: string) => {
     const format = formatterOf(options, timeZone);
-    const zone = format.resolvedOptions().timeZone;
+    const zone: string | undefined = format.resolvedOptions().timeZone;
     return (atMs: number) => {
       const parts = new Map(format.formatToParts(atMs).map(({ type, value }) => [type, value]));
-      return render((type) => parts.get(type) ?? '', zone);
+      return render((type) => parts.get(type) ?? '', zone ?? UTC);
     };
   };
   return (atMs, timeZone) => {

@@ -117,3 +117,17 @@ test('deletes what was kept long enough soon after the start, not only after an 
     );
   await expect.poll(isThere, { timeout: DEADLINE_MS }).toBe(false);
 });
+
+test('says that TZ names no time zone, and that UTC is used', async () => {
+  const gateway = await home.start({ TZ: 'Nonsense/Zone' });
+  expect(gateway.output()).toMatch(/TZ is "Nonsense\/Zone", which is no time zone.*UTC/);
+  const options = { home: home.path, env: { TZ: 'Nonsense/Zone' } };
+  const doctor = await runNanobot(['doctor'], options);
+  expect(doctor.stdout).toMatch(/! time zone +TZ is "Nonsense\/Zone"/);
+  const added = await runNanobot(['cron', 'add', '--cron', '0 8 * * *', '--say', 'tea'], options);
+  expect(added.stdout).not.toContain('undefined');
+  const { stdout } = await runNanobot(['cron', 'list', '--json'], options);
+  expect(stdout).toContain('"UTC"');
+  const asked = await runNanobot(['agent', '-m', 'what time is it'], options);
+  expect(asked.stdout).not.toContain('undefined');
+});

@@ -5,6 +5,7 @@ import { access, chmod, constants, stat, statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Home } from '../../app/home.ts';
 import type { Environment } from '../../core/environment.ts';
+import { machineZone } from '../../core/zone-time.ts';
 import { isContained } from '../../lib/surroundings.ts';
 import type { Terminal } from '../terminal.ts';
 import { type Finding, fail, ok, warn } from './finding.ts';
@@ -72,6 +73,14 @@ export async function checkHome({ root }: Home): Promise<readonly Finding[]> {
 function nearestAbove(path: string): string {
   const above = dirname(path);
   return existsSync(above) || above === path ? above : nearestAbove(above);
+}
+
+/** @param written `sessions.timeZone`, which counts more */
+export function checkTimeZone({ env }: Pick<Terminal, 'env'>, written: string): readonly Finding[] {
+  if (written !== '' || machineZone() !== undefined) return [];
+  const text = `TZ is "${env['TZ'] ?? ''}", which is no time zone: times are read and told in UTC`;
+  const remedy = 'Set TZ, or sessions.timeZone, to a zone such as Europe/Berlin.';
+  return [warn('time zone', text, remedy)];
 }
 
 export async function checkDisk(home: Home): Promise<Finding> {
