@@ -4,7 +4,7 @@
 import type { MarkedToken, Tokens } from 'marked';
 import { headOf } from './cut.ts';
 import { lexMarkdown, strictTokens } from './markup/lex.ts';
-import { renderPlain } from './markup/plain.ts';
+import { decodeReferences } from './markup/text.ts';
 
 /** About a minute and a half of speech. */
 export const MAX_SPOKEN_CHARS = 1500;
@@ -63,7 +63,8 @@ const ended = (text: string) => (text === '' || /[\p{P}]$/u.test(text) ? text : 
 
 function spokenLine(tokens: Parameters<typeof strictTokens>[0], otherwise = ''): string {
   const inline = strictTokens(tokens);
-  const said = inline.length === 0 ? renderPlain(otherwise) : inline.map(spokenInline).join('');
+  const said =
+    inline.length === 0 ? decodeReferences(otherwise) : inline.map(spokenInline).join('');
   return said.replace(BARE_ADDRESS, 'the link in the text').replace(/\s+/g, ' ').trim();
 }
 
@@ -82,9 +83,13 @@ function spokenInline(token: MarkedToken): string {
     case 'checkbox':
       return '';
     case 'codespan':
+    case 'escape':
       return token.text;
+    case 'text':
+      // As text and not as Markdown of its own, which has no blanks around it.
+      return token.escaped ? token.text : decodeReferences(token.text);
     default:
-      return renderPlain(token.raw);
+      return token.raw;
   }
 }
 

@@ -6,6 +6,8 @@ const MICROS = 1_000_000;
 const MINUTE_MS = 60_000;
 /** Whoever charges by time charges so much at least (Groq, speech to text). */
 const LEAST_MS = 10_000;
+/** Engines listen in windows of this length, and count a window that is begun (Whisper). */
+const WINDOW_MS = 30_000;
 /** Speech in the leanest codec of the doors, bytes a second. */
 const LEAST_BYTES_PER_SECOND = 1000;
 
@@ -59,4 +61,10 @@ export function speakingCost(pricePerMillion: number, text: string): number {
 export function longestMs(sizeBytes: number, saidMs: number, maxMs: number): number {
   const bySize = Math.ceil((sizeBytes / LEAST_BYTES_PER_SECOND) * 1000);
   return Math.min(maxMs, Math.max(bySize, saidMs));
+}
+
+/** What an engine says it took is believed as far as the sound can be as long as that. */
+export function believedMs(engineMs: number | undefined, saidMs: number, worstMs: number): number {
+  const mostMs = Math.ceil(worstMs / WINDOW_MS) * WINDOW_MS;
+  return engineMs !== undefined && engineMs <= mostMs ? engineMs : saidMs || worstMs;
 }

@@ -15,7 +15,7 @@ import type { Logger } from '../lib/logger.ts';
 import { createPermits, type Permits } from '../lib/permits.ts';
 import { MediaError, type MediaStore } from '../media/media.ts';
 import type { BusStore } from '../store/store.ts';
-import { isUnheard, type Listening } from './listening.ts';
+import { isUnheard, type Listening, missedReason } from './listening.ts';
 
 export type AttachmentsDeps = {
   readonly media: MediaStore;
@@ -56,8 +56,11 @@ export function createInboundAttachments(deps: AttachmentsDeps): InboundAttachme
   return new Fetching(deps);
 }
 
+/** Also what its sender has to be told of; the bus takes that notice once. */
 const isOpen = (attachment: Attachment) =>
-  attachment.content.kind === 'remote' || isUnheard(attachment);
+  attachment.content.kind === 'remote' ||
+  isUnheard(attachment) ||
+  missedReason(attachment) !== undefined;
 const awaits = ({ attachments = [] }: InboundMessage) => attachments.some(isOpen);
 
 class Fetching implements InboundAttachments {

@@ -6,7 +6,7 @@ import { type Attachment, OWN_SPEECH_KINDS, SOUND_KINDS, type Spoken } from '../
 import type { Payer } from '../core/budget-limits.ts';
 import { type MessageId, messageId } from '../core/ids.ts';
 import { type InboundMessage, type OutboundMessage, sessionKeyOf } from '../core/message.ts';
-import { listeningCost, longestMs } from '../core/voice-prices.ts';
+import { believedMs, listeningCost, longestMs } from '../core/voice-prices.ts';
 import { createDayText } from '../core/zone-time.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
@@ -56,6 +56,13 @@ const KEPT_MS = 30 * 86_400_000;
 export const isUnheard = ({ kind, content, spoken }: Attachment): boolean =>
   content.kind === 'stored' && spoken === undefined && SOUND_KINDS.includes(kind);
 
+/** Why the person's own words in it are not known; undefined where they are, or where there are none. */
+export function missedReason({ kind, content, spoken }: Attachment): string | undefined {
+  if (!OWN_SPEECH_KINDS.includes(kind)) return undefined;
+  if (spoken?.kind === 'unheard') return spoken.reason;
+  return content.kind === 'unread' ? content.reason : undefined;
+}
+
 export function createListening(deps: ListeningDeps): Listening {
   const dayText = createDayText();
   let isOwnerTold = false;
@@ -88,11 +95,8 @@ export function createListening(deps: ListeningDeps): Listening {
     },
 
     async told(message, attachments) {
-      const missed = attachments.find(
-        ({ kind, spoken }) => OWN_SPEECH_KINDS.includes(kind) && spoken?.kind === 'unheard',
-      );
-      if (missed?.spoken?.kind !== 'unheard') return;
-      const { reason } = missed.spoken;
+      const reason = attachments.map(missedReason).find((found) => found !== undefined);
+      if (reason === undefined) return;
       const isUnset = reason === NO_ENGINE;
       const remedy = isUnset ? await deps.remedy(message) : 'Please write it, or try again later.';
       const id = isUnset ? dailyId(message) : messageId(`${message.id}/unheard`);
@@ -127,8 +131,8 @@ async function listen(
     const startedAt = clock.monotonic();
     const { price, isElsewhere } = transcriber;
     const worstMs = longestMs(sound.length, durationMs, maxMs);
-    const costOf = ({ durationMs: took = durationMs || worstMs }: SpokenWords) =>
-      listeningCost(price, took);
+    const costOf = ({ durationMs: tookMs }: SpokenWords) =>
+      listeningCost(price, believedMs(tookMs, durationMs, worstMs));
     const words = await charged(
       { payer, micros: listeningCost(price, worstMs), isElsewhere, costOf },
       () => transcriber.transcribe({ content: sound, mimeType }, signal),

@@ -23,7 +23,7 @@ import type { Dispatcher, HandledTurn } from './dispatcher.ts';
 import { charged } from './paid-call.ts';
 
 export type VoicingDeps = {
-  readonly media: Pick<MediaStore, 'put'>;
+  readonly media: Pick<MediaStore, 'put' | 'remove'>;
   readonly clock: Clock;
   readonly log: Logger;
   channel(name: AccountName): Channel | undefined;
@@ -138,8 +138,13 @@ async function soundOf(
   const tookMs = Math.round(clock.monotonic() - startedAt);
   const maxBytes = channel(accountName(chat))?.attachments?.maxUploadBytes ?? 0;
   const { id, mimeType, sizeBytes } = await media.put(content, { maxBytes, signal });
+  const shape = shapeOf(mimeType);
+  if (shape === undefined) {
+    await media.remove(id);
+    throw new VoiceError('voice_malformed', NO_SOUND, { detail: mimeType });
+  }
   log.info('answer spoken', { channel: chat.channel, chars: text.length, sizeBytes, tookMs });
-  return { ...shapeOf(mimeType), media: id, sizeBytes };
+  return { ...shape, media: id, sizeBytes };
 }
 
 /** Sounds that no phone plays as a message. */
@@ -151,16 +156,20 @@ const OTHER_SOUNDS = [
   [/^audio\/(?:x-)?aiff$/, 'aiff'],
 ] as const;
 
-/** Only OGG is a voice message everywhere; phones play MP3 and M4A as music. */
-function shapeOf(mimeType: string): Pick<OutboundAttachment, 'kind' | 'name' | 'mimeType'> {
+const NO_SOUND = 'the engine gave something that is no sound';
+
+type Shape = Pick<OutboundAttachment, 'kind' | 'name' | 'mimeType'>;
+
+/** Only OGG is a voice message everywhere; phones play MP3 and M4A as music. Undefined: no sound. */
+function shapeOf(mimeType: string): Shape | undefined {
   if (/^(?:audio|application)\/(?:ogg|opus)$/.test(mimeType)) {
     return { kind: 'voice', name: 'answer.ogg', mimeType: 'audio/ogg' };
   }
   if (mimeType === 'audio/mpeg') return { kind: 'audio', name: 'answer.mp3', mimeType };
   const ending = OTHER_SOUNDS.find(([pattern]) => pattern.test(mimeType))?.[1];
   if (ending !== undefined) return { kind: 'document', name: `answer.${ending}`, mimeType };
-  if (/^audio\/(?:mp4|x-m4a)$/.test(mimeType)) {
+  if (/^(?:audio|video)\/(?:mp4|x-m4a)$/.test(mimeType)) {
     return { kind: 'audio', name: 'answer.m4a', mimeType: 'audio/mp4' };
   }
-  return { kind: 'document', name: 'answer.wav', mimeType };
+  return /^audio\//.test(mimeType) ? { kind: 'document', name: 'answer.wav', mimeType } : undefined;
 }

@@ -39,11 +39,11 @@ const ENDINGS: Readonly<Record<string, string>> = {
   'audio/amr': 'amr',
 };
 
-/** `duration` in seconds, with verbose_json. */
+/** `duration` in seconds, with verbose_json; what is no length is left out. */
 const answer = z.object({
   text: z.string(),
   language: z.string().nullish(),
-  duration: z.coerce.number().min(0).nullish().catch(undefined),
+  duration: z.coerce.number().positive().nullish().catch(undefined),
 });
 
 export function createTranscriber(engine: TranscriptionEngine, deps: EngineDeps): Transcriber {

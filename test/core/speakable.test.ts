@@ -5,6 +5,11 @@ import { MAX_SPOKEN_CHARS, speakable } from '../../src/core/speakable.ts';
 describe('what is read aloud of an answer', () => {
   it.each([
     ['**Bold** and _soft_ and `code`', 'Bold and soft and code'],
+    ['**bold** `x`', 'bold x'],
+    [
+      'Press **Ctrl** + **C**, [a](https://x.test) [b](https://y.test) \\* &amp;',
+      'Press Ctrl + C, a b * &',
+    ],
     ['# Title\n\nText.', 'Title.\nText.'],
     ['- one\n- two\n  - deep', 'one.\ntwo\ndeep.'],
     ['See [the page](https://x.test/a?b=c).', 'See the page.'],

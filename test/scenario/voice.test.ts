@@ -129,6 +129,51 @@ describe('a voice message', () => {
   });
 });
 
+describe('a voice message that holds nothing to listen to', () => {
+  it.each([
+    ['is empty', Buffer.alloc(0), 'it is empty'],
+    [
+      'is larger than Telegram hands over',
+      { size: 30_000_000 },
+      'its 30 MB are more than the 20 MB that Telegram lets a bot download',
+    ],
+  ])('as it %s is told to the person and to the model', async (_, content, reason) => {
+    const chat = ALICE + 5;
+    const extra = { duration: 12, mime_type: 'audio/ogg' };
+    telegram.sendFile(chat, { field: 'voice', content, extra });
+    const said = [await telegram.nextMessage(chat), await telegram.nextMessage(chat)];
+    expect(said.map(({ text }) => text)).toEqual([
+      `I could not listen to your voice message: ${reason}. Please write it, or try again later.`,
+      expect.stringContaining('Noted.'),
+    ]);
+    expect(lastWords()).toContain(`could not be read, ${reason}`);
+  });
+});
+
+describe('what an engine gives in the place of a sound', () => {
+  const png = Buffer.from('89504e470d0a1a0a0000000d4948445200000001000000010802', 'hex');
+
+  it.each([
+    ['a page', '<!doctype html><html><body>Sign in</body></html>'],
+    ['JSON', '{"error":{"message":"no credit"}}'],
+    ['a picture', png],
+    ['bytes', Buffer.from([1, 2, 3, 0, 200, 0, 7])],
+  ])('is not sent: %s', async (_, body) => {
+    const chat = ALICE + 6;
+    speakTo(chat, 'Known long ago');
+    await telegram.nextMessage(chat);
+    await telegram.nextMessage(chat);
+    voice.faults = [{ body }];
+    speakTo(chat, 'Known long ago');
+    expect((await telegram.nextMessage(chat)).text).toContain('Noted.');
+    await expect.poll(() => home.logs()).toContain('the engine gave something that is no sound');
+    speakTo(chat, 'Known long ago');
+    const next = await telegram.nextMessage(chat);
+    expect(next.file).toBeUndefined();
+    expect((await telegram.nextMessage(chat)).file?.kind).toBe('voice');
+  });
+});
+
 describe('a process that dies', () => {
   it('over a voice message or its spoken answer loses and doubles nothing', async () => {
     const chat = ALICE + 10;
@@ -163,6 +208,31 @@ describe('a process that dies', () => {
     expect((await telegram.nextMessage(chat)).file).toBeUndefined();
     expect(voice.heard.filter(({ content }) => content.includes('Do not lose'))).toHaveLength(2);
     expect(voice.spoken.length - length).toBe(2);
+  });
+});
+
+describe('what listening costs', () => {
+  const priced = { ...engine, pricePerMinute: 0.006 };
+  const limits = { budget: { totalMoneyPerDay: 1 } };
+  const models = { prices: [{ model: 'openai/sim-1', input: 0, output: 0, cached: 0 }] };
+
+  it('is bounded by the length of the sound, whatever the engine says', async () => {
+    await world.configure({ voice: { transcription: priced, speech: engine }, limits, models });
+    await world.restart();
+    const chat = ALICE + 7;
+    for (const duration of ['9e9', '1e999', '-5', '"long"', 'null', '[9e9]', '0', '{}']) {
+      voice.duration = duration;
+      speakTo(chat, `It says ${duration}`);
+      expect((await telegram.nextMessage(chat)).text).toContain('Noted.');
+      expect((await telegram.nextMessage(chat)).file?.kind).toBe('voice');
+      expect(lastWords()).toContain(`It says ${duration}`);
+    }
+    const [usage] = JSON.parse(await world.nanobot('usage', '--json'));
+    const total = usage.rows.find(({ key }: { key: string }) => key === 'total');
+    // Eight times 12 seconds.
+    expect(total.ledger.spent.micros).toBeGreaterThanOrEqual(8 * 1000);
+    expect(total.ledger.spent.micros).toBeLessThanOrEqual(8 * 1200);
+    voice.duration = '12';
   });
 });
 

@@ -25,6 +25,8 @@ export type SpokenText = {
   readonly voice: string;
 };
 
+export type VoiceFault = number | 'hang' | 'redirect' | { readonly body: string | Buffer };
+
 export type VoiceServer = AsyncDisposable & {
   readonly base: string;
   readonly heard: readonly HeardSound[];
@@ -33,8 +35,10 @@ export type VoiceServer = AsyncDisposable & {
   requestCount(): number;
   /** What no client may do. */
   readonly complaints: readonly string[];
-  /** Answers the next ones so instead; `hang`: not at all. */
-  faults: (number | 'hang' | 'redirect')[];
+  /** Answers the next ones so instead; `hang`: not at all, a body: with status 200. */
+  faults: VoiceFault[];
+  /** Seconds that transcriptions say they took, as it stands in their JSON. */
+  duration: string;
   /** Until a promise in it resolves, answers wait. */
   gate: Promise<void> | undefined;
   /** Resolves with the n-th request. */
@@ -64,7 +68,8 @@ export async function startVoiceServer(): Promise<VoiceServer> {
   const waiting: { count: number; resolve: () => void }[] = [];
   let requests = 0;
   const state = {
-    faults: [] as (number | 'hang' | 'redirect')[],
+    faults: [] as VoiceFault[],
+    duration: '12',
     gate: undefined as Promise<void> | undefined,
   };
 
@@ -95,9 +100,11 @@ export async function startVoiceServer(): Promise<VoiceServer> {
     heard.push({ name: file.name, type: file.type, content, model, language });
     const text = ` ${wordsIn(content)}`;
     const told = /\p{Script=Cyrillic}/u.test(text) ? 'russian' : 'english';
-    const verbose = { task: 'transcribe', language: told, duration: 12, text, segments: [] };
+    const verbose = { task: 'transcribe', language: told, text, segments: [] };
     const answer = format === 'verbose_json' ? verbose : { text };
-    return { status: 200, body: JSON.stringify(answer) };
+    const written = JSON.stringify(answer);
+    const length = format === 'verbose_json' ? `,"duration":${state.duration}}` : '}';
+    return { status: 200, body: written.slice(0, -1) + length };
   }
 
   function speak(body: Buffer): Answer {
@@ -131,6 +138,7 @@ export async function startVoiceServer(): Promise<VoiceServer> {
     await state.gate;
     if (fault === 'hang') return undefined;
     if (fault === 'redirect') return { status: 307, body: '', location: 'http://127.0.0.1:1/' };
+    if (typeof fault === 'object') return { status: 200, body: fault.body, type: 'audio/ogg' };
     if (fault !== undefined) return refuse(fault, `simulated, with ${VOICE_KEY} in it`);
     if (request.headers.authorization !== `Bearer ${VOICE_KEY}`) {
       return refuse(401, `Incorrect API key provided: ${request.headers.authorization}`);
