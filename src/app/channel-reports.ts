@@ -17,15 +17,19 @@ export function channelReports(
       return { name, label, enabled: false, status, canLogIn: false };
     }
     const status = manager.status(name) ?? { kind: 'starting' };
-    const canLogIn = manager.channel(name)?.login !== undefined;
-    return { name, label, enabled: true, status, canLogIn };
+    const channel = manager.channel(name);
+    const canLogIn = channel?.login !== undefined;
+    const waiting = channel?.waiting?.();
+    const held = waiting === undefined ? {} : { waiting };
+    return { name, label, enabled: true, status, ...held, canLogIn };
   });
 }
 
 /** For a chat. */
-export function reportLine({ name, status }: ChannelReport): string {
+export function reportLine({ name, status, waiting }: ChannelReport): string {
   const isInTrouble = status.kind === 'stopped' || status.kind === 'degraded';
-  return `${name}: ${status.kind}${isInTrouble ? `, ${status.reason}` : ''}`;
+  const held = waiting === undefined ? '' : `, ${waiting}`;
+  return `${name}: ${status.kind}${isInTrouble ? `, ${status.reason}` : ''}${held}`;
 }
 
 export const howToEnable = (account: ConfiguredAccount) =>

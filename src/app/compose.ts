@@ -13,6 +13,7 @@ import { createSessionSettings } from '../gateway/session-settings.ts';
 import { withoutBlocked } from '../gateway/shut-out.ts';
 import { stopByButton } from '../gateway/stop-command.ts';
 import { createTurnPersonOf } from '../gateway/turn-person.ts';
+import { withLimits } from '../gateway/turns-with-limits.ts';
 import { createUndelivered } from '../gateway/undelivered.ts';
 import { createPermits } from '../lib/permits.ts';
 import { holdHome } from '../store/home-lock.ts';
@@ -192,7 +193,10 @@ async function build(
   };
   const dispatcher = createDispatcher(dispatching);
   const asided = { live, bus, agent, questions, log, channel };
-  const aside = buildAsides(withoutBlocked(voice.with(dispatcher), voiced), asided);
+  const aside = buildAsides(
+    withoutBlocked(withLimits(voice.with(dispatcher), { log, channel }), voiced),
+    asided,
+  );
   const gateway = new GatewayService(
     {
       ...foundations,

@@ -14,6 +14,8 @@ export type ChannelReport = {
   readonly label: string;
   readonly enabled: boolean;
   readonly status: ChannelStatus | { readonly kind: 'off'; readonly remedy: string };
+  /** What a limit holds back and why. */
+  readonly waiting?: string;
   /** It runs, and a person can connect its account with `login`. */
   readonly canLogIn: boolean;
 };

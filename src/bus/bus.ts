@@ -126,6 +126,17 @@ export class TurnInterrupted extends Error {
   override readonly name = 'TurnInterrupted';
 }
 
+/** Thrown by a handler whose turn may not run yet: its messages wait as if they had not been tried. */
+export class TurnDeferred extends Error {
+  override readonly name = 'TurnDeferred';
+  /** Epoch milliseconds. */
+  readonly until: number;
+  constructor(reason: string, until: number) {
+    super(reason);
+    this.until = until;
+  }
+}
+
 /** Where one is reached the channels stop acknowledging. */
 export type BusLimits = {
   /** Messages waiting in one session, those of its running turn not counted. */

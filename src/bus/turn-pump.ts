@@ -8,7 +8,13 @@ import { answerIdOf } from '../core/turn-id.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { BusStore, ClaimedTurn, TurnEnding } from '../store/store.ts';
-import { TurnCancelled, type TurnHandler, TurnInterrupted, type WorkOptions } from './bus.ts';
+import {
+  TurnCancelled,
+  TurnDeferred,
+  type TurnHandler,
+  TurnInterrupted,
+  type WorkOptions,
+} from './bus.ts';
 import { ClaimLoop, type Place } from './claim-loop.ts';
 import { RunningTurn } from './running-turn.ts';
 
@@ -98,6 +104,7 @@ export class TurnPump {
     if (why instanceof TurnCancelled) return { kind: 'cancelled', reason: why.message };
     if (why instanceof TurnInterrupted) return { kind: 'released' };
     const reason = error instanceof Error ? error.message : String(error);
+    if (error instanceof TurnDeferred) return { kind: 'deferred', at: error.until, reason };
     if (turn.failures + 1 < this.#options.maxAttempts) {
       const waitMs = retryDelayMs(turn.failures + 1);
       log.warn('turn failed', { session, turnId: turn.id, attempt, waitMs, error });

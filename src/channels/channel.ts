@@ -234,6 +234,14 @@ export interface SelfTest {
   run(nonce: string, signal: AbortSignal): AsyncIterable<string>;
 }
 
+/** Whether a message is answered, as the limits of its account have it. */
+export type Admission =
+  | { readonly kind: 'answer' }
+  /** `until`: when it is asked again, epoch milliseconds. */
+  | { readonly kind: 'wait'; readonly until: number; readonly reason: string }
+  /** `notice`: what the person is told. */
+  | { readonly kind: 'refuse'; readonly reason: string; readonly notice?: string };
+
 export interface Channel {
   readonly name: ChannelName;
   readonly account: AccountId;
@@ -280,4 +288,8 @@ export interface Channel {
    */
   archive?(id: MessageId, signal: AbortSignal): Promise<void>;
   readonly inbox?: Inbox;
+  /** Asked before a model is; `hasBegun`: an earlier try of the turn may have asked one. */
+  admit?(message: InboundMessage, hasBegun: boolean): Promise<Admission>;
+  /** What a limit holds back and why, for those who look how the channel fares. */
+  waiting?(): string | undefined;
 }

@@ -14,10 +14,21 @@ const channelStatusSchema = z.object({
 
 /** The body of `/readyz`. */
 export const readinessSchema = z.object({
-  channels: z.array(z.object({ name: z.string(), status: channelStatusSchema })),
+  channels: z.array(
+    z.object({ name: z.string(), status: channelStatusSchema, waiting: z.string().optional() }),
+  ),
 });
 
 export type ReportedStatus = z.infer<typeof channelStatusSchema>;
+
+/** `waiting`: what a limit holds back and why. */
+export function channelLine(
+  { status, waiting }: { readonly status: ReportedStatus; readonly waiting?: string | undefined },
+  now: number,
+): string {
+  const line = statusLine(status, now);
+  return waiting === undefined ? line : `${line}; ${waiting}`;
+}
 
 export function statusLine(status: ReportedStatus, now: number): string {
   const account = status.account === undefined ? '' : ` as ${status.account}`;

@@ -2,10 +2,11 @@
 // paired.
 
 import { Command } from 'commander';
-import { type ReportedStatus, statusLine } from './channel-lines.ts';
+import { channelLine } from './channel-lines.ts';
 import { CommandFailure, EXIT } from './exit-codes.ts';
 import { parseNumbers, parsePhone, parseSeconds } from './flag-values.ts';
 import type { CredentialFlags } from './onboard/email-credentials.ts';
+import type { ReportedChannel } from './reported-channels.ts';
 import type { Terminal } from './terminal.ts';
 import { textTable } from './text-table.ts';
 
@@ -67,9 +68,9 @@ async function showStatus(terminal: Terminal, json: boolean) {
   const { config } = await loadConfig(terminal.home, terminal.env);
   const channels = await reportChannels(config, await findRunningGateway(terminal.home));
   if (json) return terminal.printJson(channels);
-  const row = ({ name, status }: { readonly name: string; readonly status: ReportedStatus }) => [
-    name,
-    statusLine(status, terminal.clock.now()),
+  const row = (channel: ReportedChannel) => [
+    channel.name,
+    channelLine(channel, terminal.clock.now()),
   ];
   for (const line of textTable(channels.map(row))) terminal.tell(line);
 }

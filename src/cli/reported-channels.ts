@@ -6,7 +6,11 @@ import { configuredAccounts } from '../channels/accounts.ts';
 import type { Config } from '../core/config.ts';
 import { type ReportedStatus, readinessSchema } from './channel-lines.ts';
 
-export type ReportedChannel = { readonly name: string; readonly status: ReportedStatus };
+export type ReportedChannel = {
+  readonly name: string;
+  readonly status: ReportedStatus;
+  readonly waiting?: string | undefined;
+};
 
 export async function reportChannels(
   config: Config,

@@ -8,9 +8,10 @@ import { budgetLine } from '../core/budget-words.ts';
 import type { Config } from '../core/config.ts';
 import { createDayText } from '../core/zone-time.ts';
 import type { HomeHolder } from '../store/home-lock.ts';
-import { type ReportedStatus, statusLine } from './channel-lines.ts';
+import { channelLine } from './channel-lines.ts';
 import { holderText } from './explain-error.ts';
 import { spanText } from './moment.ts';
+import type { ReportedChannel } from './reported-channels.ts';
 import type { Terminal } from './terminal.ts';
 import { textTable } from './text-table.ts';
 import { type ReportedTooling, toolServerLine } from './tooling.ts';
@@ -27,7 +28,7 @@ type Report = {
   readonly heldBy?: HomeHolder;
   readonly model: string;
   readonly workspace: string;
-  readonly channels: readonly { readonly name: string; readonly status: ReportedStatus }[];
+  readonly channels: readonly ReportedChannel[];
   readonly tooling?: ReportedTooling;
   readonly messages?: {
     readonly pending: number;
@@ -134,7 +135,7 @@ function reportRows(report: Report, now: number): readonly (readonly string[])[]
     ['gateway', gatewayText(report, now)],
     ['model', report.model],
     ['workspace', report.workspace],
-    ...report.channels.map(({ name, status }) => [name, statusLine(status, now)]),
+    ...report.channels.map((channel) => [channel.name, channelLine(channel, now)]),
     ...toolRows(report.tooling, now),
     ...(messages === undefined ? [] : [['messages', countsText(messages)]]),
     ...(report.spentToday === undefined ? [] : [['today', report.spentToday]]),

@@ -11,6 +11,8 @@ export type GatewayStatus = {
   readonly channels: readonly {
     readonly name: string;
     readonly status: ChannelStatus | { readonly kind: 'off'; readonly remedy: string };
+    /** What a limit holds back and why. */
+    readonly waiting?: string;
   }[];
   /** Servers whose tools the agent gets, and tools that cannot work. */
   readonly tooling: {
@@ -28,6 +30,7 @@ export type Readiness = {
     readonly name: string;
     readonly ready: boolean;
     readonly status: GatewayStatus['channels'][number]['status'];
+    readonly waiting?: string;
     /** Since the last completed poll, IDLE or ping; absent where there is none. */
     readonly idleMs?: number;
   }[];
@@ -35,10 +38,11 @@ export type Readiness = {
 
 /** A channel that is off is nobody's concern; one that is starting or failing is not ready. */
 export function readinessOf({ channels }: Omit<GatewayStatus, 'tooling'>, now: number): Readiness {
-  const judged = channels.map(({ name, status }) => {
-    if (status.kind !== 'running') return { name, ready: status.kind === 'off', status };
+  const judged = channels.map(({ name, status, waiting }) => {
+    const held = waiting === undefined ? {} : { waiting };
+    if (status.kind !== 'running') return { name, ready: status.kind === 'off', status, ...held };
     const idleMs = Math.max(0, now - status.activeAt);
-    return { name, ready: idleMs <= STALLED_MS, status, idleMs };
+    return { name, ready: idleMs <= STALLED_MS, status, ...held, idleMs };
   });
   return { ready: judged.every(({ ready }) => ready), channels: judged };
 }

@@ -85,6 +85,8 @@ export type TurnEnding =
       readonly note?: string | undefined;
     }
   | { readonly kind: 'retry'; readonly at: number; readonly reason: string }
+  /** Waits until then as if never tried. */
+  | { readonly kind: 'deferred'; readonly at: number; readonly reason: string }
   /** Back in the queue as if never tried. */
   | { readonly kind: 'released' }
   /** The first message is set aside; the others wait for the next turn. */

@@ -128,7 +128,7 @@ export function* endTurn(
        ready_at = CASE WHEN EXISTS
          (SELECT 1 FROM inbound WHERE session = ?1 AND state = 'pending') THEN ?2 END
      WHERE session = ?1`,
-    ...[hold.session, ending.kind === 'retry' ? ending.at : now],
+    ...[hold.session, 'at' in ending ? ending.at : now],
   );
   if (ending.kind === 'done' || ending.kind === 'dead') {
     for (const message of ending.outbound) yield* queue(message, now);
@@ -156,6 +156,12 @@ function* settleInbound(
     case 'retry':
       yield* change(
         'UPDATE inbound SET reason = ?, failures = failures + 1 WHERE seq = ?',
+        ...[ending.reason, firstSeq],
+      );
+      return;
+    case 'deferred':
+      yield* change(
+        'UPDATE inbound SET reason = ?, attempts = attempts - 1 WHERE seq = ?',
         ...[ending.reason, firstSeq],
       );
       return;

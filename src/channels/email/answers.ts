@@ -1,4 +1,4 @@
-// Sends answers: recipient checked, budget kept, mail composed, SMTP tried, and everything noted so
+// Sends answers: recipient checked, limits kept, mail composed, SMTP tried, and everything noted so
 // that neither a crash nor a second try makes two mails of one answer.
 
 import { createHash } from 'node:crypto';
@@ -6,7 +6,7 @@ import type { Receipt, SendContext } from '../../bus/bus.ts';
 import { after, DeliveryError, FORBIDDEN, NEVER } from '../../core/errors.ts';
 import { nativeId } from '../../core/ids.ts';
 import { normalizeAddress } from '../../core/mail/address.ts';
-import { judgeReply, type ReplyVerdict, type SentReply } from '../../core/mail/budget.ts';
+import type { SentReply } from '../../core/mail/budget.ts';
 import { copyRecipients, type ReplyAll } from '../../core/mail/recipients.ts';
 import type { ParentMail } from '../../core/mail/threading.ts';
 import { renderPlain } from '../../core/markup/plain.ts';
@@ -17,6 +17,7 @@ import type { OutgoingRecord } from './mail-records.ts';
 import type { MailRegister } from './mail-register.ts';
 import { composeMail, outgoingRecord, threadOf } from './outbound.ts';
 import { packFiles } from './outgoing-files.ts';
+import type { ReplyLimits } from './reply-limits.ts';
 import type { MailAccount } from './settings.ts';
 import { SMTP_AUTH_REFUSED, sendBySmtp } from './smtp.ts';
 
@@ -30,6 +31,7 @@ export type AnswersDeps = {
   readonly path: string;
   readonly account: MailAccount;
   readonly register: MailRegister;
+  readonly limits: ReplyLimits;
   /** Whether we store the copy in the Sent folder ourselves. */
   keepsCopies(): boolean;
   /** Copies wait to be stored. */
@@ -43,8 +45,6 @@ export type AnswersDeps = {
 
 export class Answers {
   readonly #deps: AnswersDeps;
-  /** Permitted, not yet in the log: counted, so that answers sent side by side keep the budget. */
-  readonly #underWay = new Set<SentReply>();
   #authFailures = 0;
   #resumeAt = 0;
 
@@ -85,11 +85,11 @@ export class Answers {
       for (const id of receiptOf(record).nativeIds) await context.partSent(id);
       return receiptOf(record);
     } finally {
-      for (const one of mine) this.#underWay.delete(one);
+      this.#deps.limits.release(mine);
     }
   }
 
-  /** @throws DeliveryError where a budget delays or forbids the answer. */
+  /** @throws DeliveryError where a limit delays or forbids the mail. */
   async #permit(
     message: OutboundMessage,
     recipient: string,
@@ -100,24 +100,23 @@ export class Answers {
     const thread = threadOf(message);
     const textHash = hashOf(message);
     const reply = { at: now, recipient, thread, textHash };
-    // A letter of its own was asked for by its owner: it is no answer to an unproven sender.
-    const isOwners = message.subject !== undefined || message.isDictated === true;
-    const verdict = await this.#claim(reply, mine, isOwners);
-    if (verdict.kind === 'send') return reply;
-    host.log.warn('answer held by a mail budget', {
-      messageId: message.id,
-      reason: verdict.reason,
-    });
-    if (verdict.kind === 'delay') {
-      throw notSent(`limit: ${verdict.reason}`, 'mail_limit', after(verdict.delayMs));
+    const isLetter = isNoAnswer(message);
+    const as = isLetter || message.replyTo === undefined ? 'own' : 'answer';
+    const claim = await this.#deps.limits.claim(message.id, reply, { isLetter, as });
+    if (claim.kind === 'wait') {
+      throw notSent(claim.reason, 'mail_limit', after(claim.until - now));
     }
-    if (verdict.alert) host.alert(`An answer to ${recipient} was not sent: ${verdict.reason}.`);
-    throw notSent(`limit: ${verdict.reason}`, 'mail_limit', FORBIDDEN);
+    if (claim.kind === 'refuse') {
+      host.log.warn('mail refused by a limit', { messageId: message.id, reason: claim.reason });
+      throw notSent(`limit: ${claim.reason}`, 'mail_limit', FORBIDDEN);
+    }
+    mine.add(claim.reply);
+    return claim.reply;
   }
 
-  /** Each copy counts like an answer; one the budgets do not let out now is left out. */
+  /** Each copy counts like an answer; one that a limit does not let out now is left out. */
   async #permitCopies(
-    { copies }: OutboundMessage,
+    { id, copies }: OutboundMessage,
     parent: ParentMail | undefined,
     reply: SentReply,
     mine: Set<SentReply>,
@@ -125,9 +124,12 @@ export class Answers {
     const wanted = copies ?? (await this.#copiesOf(parent, reply));
     const permitted: string[] = [];
     for (const recipient of wanted) {
-      const verdict = await this.#claim({ ...reply, recipient }, mine, copies !== undefined);
-      if (verdict.kind === 'send') permitted.push(recipient);
-      else if (copies !== undefined) this.#tellLeftOut(recipient);
+      const how = { isLetter: copies !== undefined, as: 'copy' } as const;
+      const claim = await this.#deps.limits.claim(id, { ...reply, recipient }, how);
+      if (claim.kind === 'send') {
+        permitted.push(recipient);
+        mine.add(claim.reply);
+      } else if (copies !== undefined) this.#tellLeftOut(recipient);
     }
     return permitted;
   }
@@ -139,26 +141,7 @@ export class Answers {
   }
 
   #tellLeftOut(recipient: string): void {
-    this.#deps.host.alert(`The copy of a mail for ${recipient} was not sent: a mail budget.`);
-  }
-
-  /** Judged and counted in one step, so that nothing sent side by side comes in between. */
-  async #claim(reply: SentReply, mine: Set<SentReply>, isOwners = false): Promise<ReplyVerdict> {
-    const { register } = this.#deps;
-    const known = await register.thread(reply.thread);
-    const bounces = await register.bounces();
-    const logged = await register.replies();
-    const request = {
-      ...reply,
-      isAuthenticated: isOwners || (known !== undefined && known.level !== 'unverified'),
-      lastHumanAt: known?.lastHumanAt ?? 0,
-    };
-    const verdict = judgeReply(request, [...logged, ...this.#underWay], bounces, reply.at);
-    if (verdict.kind === 'send') {
-      this.#underWay.add(reply);
-      mine.add(reply);
-    }
-    return verdict;
+    this.#deps.host.alert(`The copy of a mail for ${recipient} was not sent: a limit of mails.`);
   }
 
   /** Tried once: the answer itself has arrived, and the owner hears of a copy that has not. */
@@ -206,7 +189,7 @@ export class Answers {
     reply: SentReply,
     raw: Buffer,
   ): Promise<void> {
-    const { register, host } = this.#deps;
+    const { register } = this.#deps;
     const { thread, recipient } = reply;
     const level = (await register.thread(thread))?.level ?? 'unverified';
     const { messageId, dateMs, copies = [] } = record;
@@ -214,12 +197,16 @@ export class Answers {
     const copy = this.#deps.keepsCopies()
       ? { messageId, dateMs, rawBase64: raw.toString('base64'), tries: 0 }
       : undefined;
-    const sent = { ...reply, at: host.clock.now() };
-    const log = [sent, ...copies.map((copy) => ({ ...sent, recipient: copy }))];
+    const log = [reply, ...copies.map((copy) => ({ ...reply, recipient: copy }))];
     await register.noteSent(message.id, record, log, known, copy);
+    this.#deps.limits.answered(thread);
     this.#deps.wake();
   }
 }
+
+/** Somebody wants it sent, or it begins a thread: no unproven mail is answered by it. */
+const isNoAnswer = ({ subject, isDictated, chat }: OutboundMessage) =>
+  subject !== undefined || isDictated === true || chat.thread === undefined;
 
 const isEmpty = ({ markdown, attachments = [] }: OutboundMessage) =>
   attachments.length === 0 && renderPlain(markdown).trim() === '';

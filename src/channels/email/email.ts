@@ -113,5 +113,9 @@ export function createEmailChannel(
       return session.archive(id, signal);
     },
     reconcile: async (message, signal) => running().reconcile(message, signal),
+    async admit(message, hasBegun) {
+      return (await session?.limits.admit(message, hasBegun)) ?? { kind: 'answer' };
+    },
+    waiting: () => session?.limits.waiting(),
   };
 }

@@ -44,6 +44,15 @@ export type OutgoingRecord = {
   readonly isSent: boolean;
 };
 
+/** A mail that waits for a limit: one to be answered, or one of our own. */
+export type HeldMail = {
+  readonly id: MessageId;
+  readonly recipient: string;
+  readonly reason: string;
+  /** Epoch milliseconds; the order in which they are released. */
+  readonly since: number;
+};
+
 /** A copy for the Sent folder that is still to be stored. */
 export type PendingCopy = {
   readonly messageId: string;

@@ -4,13 +4,20 @@
 
 import { createHash, randomBytes } from 'node:crypto';
 import type { MessageId } from '../../core/ids.ts';
-import { type Bounce, BUDGET_WINDOW_MS, type SentReply } from '../../core/mail/budget.ts';
+import {
+  type Bounce,
+  BUDGET_WINDOW_MS,
+  NO_PACE,
+  type SentReply,
+  type ThreadPace,
+} from '../../core/mail/budget.ts';
 import type { MailQuote } from '../../core/mail/quoting.ts';
 import { type KnownThread, parseOwnMessageId } from '../../core/mail/threading.ts';
 import { jsonRow, object } from '../../lib/json-row.ts';
 import type { KeyValueStore } from '../../store/store.ts';
 import type {
   AnsweredMail,
+  HeldMail,
   InboundRecord,
   KnownMail,
   OutgoingRecord,
@@ -169,6 +176,29 @@ export class MailRegister {
     await this.#state.set(key, JSON.stringify(bounce));
   }
 
+  async pace(thread: string): Promise<ThreadPace> {
+    return (await this.#read<ThreadPace>(`pace/${thread}`)) ?? NO_PACE;
+  }
+
+  async notePace(thread: string, pace: ThreadPace): Promise<void> {
+    await this.#state.set(`pace/${thread}`, JSON.stringify(pace));
+  }
+
+  /** What a limit holds back, oldest first. */
+  async held(): Promise<readonly HeldMail[]> {
+    const rows = await this.#state.list('held/');
+    const held = rows.flatMap(({ value }) => parsed<HeldMail>(value) ?? []);
+    return held.toSorted((a, b) => a.since - b.since);
+  }
+
+  async noteHeld(mail: HeldMail): Promise<void> {
+    await this.#state.set(`held/${mail.id}`, JSON.stringify(mail));
+  }
+
+  async noteReleased(id: MessageId): Promise<void> {
+    await this.#state.delete(`held/${id}`);
+  }
+
   async pendingCopies(): Promise<readonly { readonly key: string; readonly copy: PendingCopy }[]> {
     const rows = await this.#state.list('copy/');
     return rows.flatMap(({ key, value }) => {
@@ -187,9 +217,21 @@ export class MailRegister {
 
   /** Forgets what no rule looks at any more. */
   async expire(now: number): Promise<void> {
-    const short = ['fp/', 'in/', 'text/', 'words/', 'out/', 'copy/', 'quote/', 'told/', 'later/'];
+    const short = [
+      'fp/',
+      'in/',
+      'text/',
+      'words/',
+      'out/',
+      'copy/',
+      'quote/',
+      'told/',
+      'later/',
+      'held/',
+    ];
     for (const prefix of short) await this.#state.expire(prefix, now - KEEP_MAIL_MS);
-    for (const prefix of ['id/', 'thread/']) await this.#state.expire(prefix, now - KEEP_THREAD_MS);
+    for (const prefix of ['id/', 'thread/', 'pace/'])
+      await this.#state.expire(prefix, now - KEEP_THREAD_MS);
     for (const prefix of ['reply/', 'bounce/']) {
       await this.#state.expire(prefix, now - BUDGET_WINDOW_MS);
     }

@@ -22,6 +22,7 @@ import { MailReader } from './mail-reader.ts';
 import { MailRegister } from './mail-register.ts';
 import { MailboxWatch } from './mailbox-watch.ts';
 import type { DnsLookup } from './parsed-mail.ts';
+import { ReplyLimits } from './reply-limits.ts';
 import { testMailbox } from './self-test.ts';
 import { serverFilesSentMail, wasSent } from './sent-folder.ts';
 import { type MailAccount, mailAccountOf } from './settings.ts';
@@ -48,6 +49,7 @@ export class MailSession {
   readonly #account: MailAccount;
   readonly #register: MailRegister;
   readonly #answers: Answers;
+  readonly limits: ReplyLimits;
   readonly #files: MailFiles;
   readonly #reader: MailReader;
   #wake = Promise.withResolvers<void>();
@@ -56,8 +58,14 @@ export class MailSession {
   /** Aborts, with the reason, once no access token will ever come again. */
   readonly #withdrawn = new AbortController();
 
-  private constructor(deps: SessionDeps, account: MailAccount, register: MailRegister) {
+  private constructor(
+    deps: SessionDeps,
+    account: MailAccount,
+    register: MailRegister,
+    limits: ReplyLimits,
+  ) {
     this.#deps = deps;
+    this.limits = limits;
     this.#account = account;
     this.#register = register;
     const { config, host, lookup } = deps;
@@ -70,6 +78,7 @@ export class MailSession {
       path: accountPath(deps.at),
       account,
       register,
+      limits,
       keepsCopies: () => !this.#isGmail && !serverFilesSentMail(account.smtp.host),
       wake: () => this.#wake.resolve(),
       replyAll: deps.config.replyAll,
@@ -89,7 +98,10 @@ export class MailSession {
     });
     const register = await MailRegister.open(deps.host.state);
     await register.expire(deps.host.clock.now());
-    return new MailSession(deps, account, register);
+    const { host, config, at } = deps;
+    const path = accountPath(at);
+    const limits = await ReplyLimits.open({ host, register, limits: config.limits, path });
+    return new MailSession(deps, account, register, limits);
   }
 
   async run(signal: AbortSignal): Promise<void> {

@@ -76,6 +76,46 @@ const emailOAuth2 = z.strictObject({
   scope: z.string().default('').describe('Empty: what the provider needs for IMAP and SMTP.'),
 });
 
+const answerCount = () => count(0, 5000);
+
+/** The log of what was sent goes back 7 days and holds 5,000 mails. */
+const emailLimits = z.strictObject({
+  perHour: answerCount()
+    .default(60)
+    .describe('Answers to one proven person in an hour; what is above waits. 0: no limit.'),
+  perDay: answerCount().default(300).describe('The same in 24 hours.'),
+  threadPerHour: answerCount()
+    .default(0)
+    .describe('Answers in one thread in an hour; what is above waits. 0: no limit.'),
+  spacingSecs: seconds(0, 3600)
+    .default(0)
+    .describe('Shortest time between two answers in a thread.'),
+  mailboxPerHour: answerCount()
+    .default(600)
+    .describe('Mails of this mailbox in an hour; what is above waits. 0: no limit.'),
+  mailboxPerDay: answerCount().default(3000).describe('The same in 24 hours.'),
+  unprovenPerDay: answerCount()
+    .default(1)
+    .describe('Answers in 24 hours to an address that nothing proves; 0: no limit.'),
+  unprovenDomainPerHour: answerCount()
+    .default(30)
+    .describe('Answers in an hour to all unproven addresses of a domain; what is above waits.'),
+  withoutReply: answerCount()
+    .default(200)
+    .describe('Mails in a thread in 7 days without a new one from the person; 0: no limit.'),
+  loopMails: count(0, 100)
+    .default(5)
+    .describe('Mails of a thread in a row, each soon after our answer, that end it; 0: never.'),
+  loopSecs: seconds(1, 3600).default(120).describe('What is soon after our answer.'),
+  bounces: count(0, 1000)
+    .default(3)
+    .describe('Reports in an hour that an address is not reached which pause it; 0: never.'),
+  bouncePauseDays: count(1, 7).default(7).describe('How long it is paused.'),
+  bouncePercent: count(0, 100)
+    .default(5)
+    .describe('Of the last 50 mails that may have come back before all are stopped; 0: any.'),
+});
+
 const mailboxFields = {
   enabled: z.boolean().default(false),
   imapHost: z.string().default(''),
@@ -115,6 +155,7 @@ const mailboxFields = {
     .boolean()
     .default(true)
     .describe('Answers quote the mail they answer, up to 4,000 characters.'),
+  limits: emailLimits.prefault({}),
   pollSecs: seconds(5, 120).default(60).describe('Reconcile by UID at least this often.'),
 };
 

@@ -15,13 +15,14 @@ export const accountName = z
     'Name the account with lower-case letters, digits and "-", and not "default"',
   );
 
-/** The same settings for a further account: each may be left out, and none fills itself in. */
+/** The same settings for a further account: each may be left out, at any depth, and none fills itself in. */
 export function accountSection(
   fields: Readonly<Record<string, z.ZodType>>,
 ): z.ZodObject<Record<string, z.ZodType>> {
   const optional = Object.entries(fields).map(([key, field]) => {
     const { description } = field;
-    const bare = withoutDefault(field).optional();
+    const whole = withoutDefault(field);
+    const bare = (whole instanceof z.ZodObject ? accountSection(whole.shape) : whole).optional();
     return [key, description === undefined ? bare : bare.describe(description)] as const;
   });
   return z.strictObject(Object.fromEntries(optional));

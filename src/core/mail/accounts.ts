@@ -33,7 +33,8 @@ function furtherMailbox(
     ...('smtpHost' in written ? OF_SMTP : []),
   ];
   const taken = Object.entries(first).filter(([key]) => !own.includes(key));
-  const merged = { ...Object.fromEntries(taken), ...written };
+  const limits = { ...first.limits, ...(written['limits'] ?? {}) };
+  const merged = { ...Object.fromEntries(taken), ...written, limits };
   const enabled = first.enabled && written['enabled'] !== false;
   return { ...mailboxSchema.parse({ ...merged, enabled }), accounts: {} };
 }

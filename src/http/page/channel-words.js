@@ -3,14 +3,14 @@
 import { element } from './element.js';
 
 /** `tone`: good, busy, bad or off; `remedy` is undefined where there is nothing to do. */
-export function wordsOf({ status }) {
+export function wordsOf({ status, waiting }) {
   switch (status.kind) {
     case 'off':
       return { tone: 'off', text: 'Off', remedy: status.remedy };
     case 'starting':
       return { tone: 'busy', text: 'Starting…', remedy: undefined };
     case 'running':
-      return { tone: 'good', text: accountText(status.account), remedy: undefined };
+      return { tone: 'good', text: accountText(status.account), remedy: waiting };
     case 'degraded':
       return { tone: 'busy', text: `Trying again: ${status.reason}`, remedy: undefined };
     default:

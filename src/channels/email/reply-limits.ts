@@ -1,0 +1,261 @@
+// Keeps the limits of what is mailed: asked before a mail is answered, so that nothing is held back that a
+// model was paid for, and before our own mails are sent. What is held goes on in its order.
+
+import { spanWords } from '../../core/fair-use.ts';
+import type { MessageId } from '../../core/ids.ts';
+import {
+  type MailLimits,
+  pacedBy,
+  type Refusal,
+  type ReplyRequest,
+  refusalOf,
+  type SentReply,
+  type ThreadPace,
+  type Wait,
+  waitOf,
+} from '../../core/mail/budget.ts';
+import type { InboundMessage } from '../../core/message.ts';
+import type { Admission, ChannelHost } from '../channel.ts';
+import type { HeldMail } from './mail-records.ts';
+import type { MailRegister } from './mail-register.ts';
+
+/** How soon a changed setting counts for what is held. */
+const RECHECK_MS = 30_000;
+/** Between two of a person that are released. */
+const STEP_MS = 500;
+/** What does not ask again so long after it was to was withdrawn. */
+const GONE_MS = 10 * 60_000;
+/** A turn that has sent no answer by then sends none. */
+const TURN_MS = 60 * 60_000;
+/** Between two notices about one person. */
+const TELL_MS = 60 * 60_000;
+
+export type ReplyLimitsDeps = {
+  readonly host: ChannelHost;
+  readonly register: MailRegister;
+  readonly limits: MailLimits;
+  /** Where the settings of the mailbox stand. */
+  readonly path: string;
+};
+
+type Held = HeldMail & { readonly dueAt: number };
+
+export type Sending = {
+  /** It is no answer. */
+  readonly isLetter: boolean;
+  /** An answer was admitted before a model was asked and does not wait; a copy is sent now or never. */
+  readonly as: 'answer' | 'own' | 'copy';
+};
+
+type Waiting = { readonly kind: 'wait'; readonly until: number; readonly reason: string };
+
+export type Claim =
+  /** `reply` goes into the log. */
+  | { readonly kind: 'send'; readonly reply: SentReply }
+  | Waiting
+  | { readonly kind: 'refuse'; readonly reason: string };
+
+export class ReplyLimits {
+  readonly #deps: ReplyLimitsDeps;
+  /** Permitted, not yet in the log: counted, so that what is sent side by side keeps the limits. */
+  readonly #underWay = new Set<SentReply>();
+  /** In order of release. */
+  readonly #held: Map<MessageId, Held>;
+  readonly #toldAt = new Map<string, number>();
+
+  private constructor(deps: ReplyLimitsDeps, held: readonly HeldMail[]) {
+    this.#deps = deps;
+    const dueAt = deps.host.clock.now();
+    this.#held = new Map(held.map((mail) => [mail.id, { ...mail, dueAt }]));
+  }
+
+  static async open(deps: ReplyLimitsDeps): Promise<ReplyLimits> {
+    return new ReplyLimits(deps, await deps.register.held());
+  }
+
+  /** What waits and why; undefined: nothing does. */
+  waiting(): string | undefined {
+    this.#forgetWithdrawn();
+    const { size } = this.#held;
+    if (size === 0) return undefined;
+    const reasons = new Set([...this.#held.values()].map(({ reason }) => reason));
+    return `${size} ${size === 1 ? 'mail waits' : 'mails wait'}: ${[...reasons].join('; ')}`;
+  }
+
+  /** Whether a mail is answered now, asked before a model is. A turn that has begun does not wait. */
+  async admit(message: InboundMessage, hasBegun: boolean): Promise<Admission> {
+    const { register, host } = this.#deps;
+    const { thread, chat: recipient } = message.chat;
+    if (thread === undefined || message.sender.kind !== 'person') return { kind: 'answer' };
+    const ended = await this.#paced(message, thread);
+    if (ended.endedBy !== undefined) return this.#endedThread(message, ended.endedBy);
+    const at = host.clock.now();
+    const reply = { at, recipient, thread, textHash: '' };
+    const request = { recipient, thread, ...(await this.#known(thread)) };
+    const [sent, bounces] = await Promise.all([register.replies(), register.bounces()]);
+    this.answered(thread);
+    const counted = this.#counted(sent);
+    const refusal = refusalOf(request, counted, bounces, this.#deps.limits, at);
+    if (refusal !== undefined) {
+      this.#tellRefused(recipient, refusal);
+      return { kind: 'refuse', reason: refusal.reason };
+    }
+    const wait = hasBegun ? undefined : this.#hold(message.id, request, counted, at);
+    if (wait !== undefined) return wait;
+    this.#underWay.add(reply);
+    return { kind: 'answer' };
+  }
+
+  /** Judged and counted in one step, so that nothing sent side by side comes in between. */
+  async claim(id: MessageId, reply: SentReply, how: Sending): Promise<Claim> {
+    const { register, limits } = this.#deps;
+    const { recipient, thread, at } = reply;
+    const known = await this.#known(thread);
+    const to = how.isLetter ? 'letter' : known.to;
+    const request = { ...reply, lastHumanAt: known.lastHumanAt, to };
+    const [sent, bounces] = await Promise.all([register.replies(), register.bounces()]);
+    const counted = this.#counted(sent, thread);
+    const refusal = refusalOf(request, counted, bounces, limits, at);
+    if (refusal !== undefined) {
+      this.#tellRefused(recipient, refusal);
+      return { kind: 'refuse', reason: refusal.reason };
+    }
+    const limit = how.as === 'copy' ? waitOf(request, counted, limits, at) : undefined;
+    if (limit !== undefined) return { kind: 'refuse', reason: limit.reason };
+    const wait = how.as === 'own' ? this.#hold(id, request, counted, at) : undefined;
+    if (wait !== undefined) return wait;
+    const mine = to === 'unproven' ? { ...reply, isUnproven: true as const } : reply;
+    this.#underWay.add(mine);
+    return { kind: 'send', reply: mine };
+  }
+
+  /** It is in the log, or was not sent. */
+  release(replies: Iterable<SentReply>): void {
+    for (const one of replies) this.#underWay.delete(one);
+  }
+
+  /** The answer of a turn is in the log. */
+  answered(thread: string): void {
+    for (const one of this.#underWay) if (isOfTurn(one, thread)) this.#underWay.delete(one);
+  }
+
+  /** `besides`: the thread whose turn is not counted. */
+  #counted(sent: readonly SentReply[], besides?: string): readonly SentReply[] {
+    const now = this.#deps.host.clock.now();
+    for (const one of this.#underWay) if (now - one.at > TURN_MS) this.#underWay.delete(one);
+    return [...sent, ...this.#underWay].filter(
+      (one) => besides === undefined || !isOfTurn(one, besides),
+    );
+  }
+
+  async #known(thread: string): Promise<Pick<ReplyRequest, 'to' | 'lastHumanAt'>> {
+    const known = await this.#deps.register.thread(thread);
+    const isProven = known !== undefined && known.level !== 'unverified';
+    return { to: isProven ? 'proven' : 'unproven', lastHumanAt: known?.lastHumanAt ?? 0 };
+  }
+
+  #forgetWithdrawn(): void {
+    const now = this.#deps.host.clock.now();
+    for (const { id, dueAt } of this.#held.values()) if (now - dueAt > GONE_MS) this.#forget(id);
+  }
+
+  #forget(id: MessageId): void {
+    if (this.#held.delete(id)) void this.#noted(this.#deps.register.noteReleased(id));
+  }
+
+  /** Holds it where a limit or an earlier one of the same person is in front of it. */
+  #hold(
+    id: MessageId,
+    request: ReplyRequest,
+    counted: readonly SentReply[],
+    now: number,
+  ): Waiting | undefined {
+    const { register, limits, host } = this.#deps;
+    const { recipient } = request;
+    this.#forgetWithdrawn();
+    const known = this.#held.get(id);
+    const earlier = this.#lastBefore(id, recipient);
+    const wait = waitOf(request, counted, limits, now);
+    if (wait === undefined && earlier === undefined) {
+      this.#forget(id);
+      return undefined;
+    }
+    const reason = wait?.reason ?? earlier?.reason ?? '';
+    const soonest = now + Math.min(wait?.delayMs ?? 0, RECHECK_MS);
+    const dueAt =
+      earlier === undefined ? soonest : Math.max(soonest, earlier.dueAt + STEP_MS, now + STEP_MS);
+    const since = known?.since ?? now;
+    this.#held.set(id, { id, recipient, reason, since, dueAt });
+    if (known === undefined) {
+      void this.#noted(register.noteHeld({ id, recipient, reason, since }));
+      host.log.warn('mail held by a limit', { messageId: id, reason });
+      if (earlier === undefined && wait !== undefined) this.#tellHeld(recipient, wait);
+    }
+    return { kind: 'wait', until: dueAt, reason: `held: ${reason}` };
+  }
+
+  #lastBefore(id: MessageId, recipient: string): Held | undefined {
+    let last: Held | undefined;
+    for (const one of this.#held.values()) {
+      if (one.id === id) return last;
+      if (one.recipient === recipient) last = one;
+    }
+    return last;
+  }
+
+  /** Held mails are kept to show them and for their order; without the rows they are only released. */
+  async #noted(write: Promise<void>): Promise<void> {
+    await write.catch((error) => this.#deps.host.log.warn('held mail not noted', { error }));
+  }
+
+  /** Counted once for each mail. */
+  async #paced(message: InboundMessage, thread: string): Promise<ThreadPace> {
+    const { register, limits } = this.#deps;
+    const before = await register.pace(thread);
+    const answers = this.#counted(await register.replies(), thread)
+      .filter((reply) => reply.thread === thread && reply.recipient === message.chat.chat)
+      .map(({ at }) => at);
+    const pace = pacedBy(before, message, answers, limits);
+    if (pace !== before) await register.notePace(thread, pace);
+    return pace;
+  }
+
+  #endedThread(message: InboundMessage, endedBy: string): Admission {
+    const { limits, host } = this.#deps;
+    const { chat: recipient } = message.chat;
+    const reason = 'the thread was ended: a loop of two machines';
+    if (endedBy !== message.id) return { kind: 'refuse', reason };
+    const why =
+      `${limits.loopMails} mails in a row came within ${spanWords(limits.loopSecs * 1000)} of my ` +
+      'answers, as when two machines answer each other';
+    host.alert(
+      `A thread with ${recipient} is ended for good: ${why}. Other threads with them go on ` +
+        `(${this.#deps.path}.limits.loopMails, loopSecs).`,
+    );
+    const notice =
+      `I end this thread: ${why}. Nothing in it is answered any more. If you are a person, write ` +
+      'me a new mail that is no reply, and I go on there.';
+    return { kind: 'refuse', reason, notice };
+  }
+
+  #tellHeld(recipient: string, { reason, key, delayMs }: Wait): void {
+    const { host, path } = this.#deps;
+    const now = host.clock.now();
+    for (const [told, at] of this.#toldAt) if (now - at > TELL_MS) this.#toldAt.delete(told);
+    if (this.#toldAt.has(recipient)) return;
+    this.#toldAt.set(recipient, now);
+    host.alert(
+      `Mails of ${recipient} wait, and no model was asked yet: there are no more than ${reason} ` +
+        `(${path}.limits.${key}). They are answered in their order, the first in ${spanWords(delayMs)}; ` +
+        'a higher limit counts within a minute.',
+    );
+  }
+
+  #tellRefused(recipient: string, { reason, alert }: Refusal): void {
+    if (alert) this.#deps.host.alert(`${recipient} is not answered by mail: ${reason}.`);
+  }
+}
+
+/** Stands for the answer of a turn that runs. */
+const isOfTurn = ({ thread, textHash }: SentReply, wanted: string) =>
+  thread === wanted && textHash === '';
