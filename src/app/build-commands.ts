@@ -2,7 +2,9 @@
 
 import type { Channel } from '../channels/channel.ts';
 import type { AccountName } from '../core/account.ts';
+import { problemLines } from '../core/config/issues.ts';
 import { steadinessLines } from '../core/steadiness-words.ts';
+import { verbatim } from '../core/stranger-words.ts';
 import type { CommandDeps } from '../gateway/command.ts';
 import type { People } from '../gateway/people.ts';
 import { createUndo } from '../gateway/undo.ts';
@@ -17,6 +19,7 @@ import type { buildOwnTurns } from './build-own-turns.ts';
 import { policyOf } from './doors.ts';
 import type { Foundations } from './foundations.ts';
 import type { Home } from './home.ts';
+import type { LiveConfig } from './live-config.ts';
 
 export type CommandParts = Pick<
   Foundations,
@@ -41,6 +44,15 @@ export type CommandParts = Pick<
   deciding(): Deciding;
 };
 
+/** While the file is wrong. */
+function configurationLines(live: LiveConfig): readonly string[] {
+  const { problems } = live;
+  if (problems.length === 0) return [];
+  const words = problemLines(problems).map((line) => verbatim(live.redact(line)));
+  const what = 'config.json cannot be used, the configuration before it stays in force';
+  return [`Configuration: ${what}: ${words.join(', ')}`];
+}
+
 export function buildCommands(parts: CommandParts): CommandDeps {
   const { bus, live, log, agent, remembering, deciding, own, modes, local } = parts;
   return {
@@ -62,6 +74,7 @@ export function buildCommands(parts: CommandParts): CommandDeps {
       () => steadinessLines(live.config.agents),
       own.status,
       () => parts.channelLines(),
+      () => configurationLines(live),
     ],
     mediumOf: (channel) => policyOf(channel, live.config).medium,
     approvals: {

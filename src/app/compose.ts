@@ -202,6 +202,7 @@ async function build(
       ...foundations,
       models,
       spending,
+      tell,
       manager,
       dispatcher: own.with(automation.with(aside), dispatching),
       permits,

@@ -19,8 +19,10 @@ export type ConfigWatch = {
   readonly clock: Clock;
   /** Awaited before the next change is looked at. */
   onChange(next: LoadedConfig, change: ConfigChange): void | Promise<void>;
-  /** The old configuration stays in force. */
-  onInvalid(error: ConfigError): void;
+  /** The old configuration stays in force. `isFirst`: the file was right before. */
+  onInvalid(error: ConfigError, isFirst: boolean): void;
+  /** The file is right again. */
+  onRight(): void;
 };
 
 /** Runs until the signal aborts. */
@@ -53,6 +55,7 @@ function createReloader(watch: ConfigWatch): () => Promise<void> {
     try {
       if ((await stampOf(watch.home.config)) === undefined) throw goneError();
       const next = await loadConfig(watch.home, watch.env, current.overrides);
+      if (lastProblem !== '') watch.onRight();
       lastProblem = '';
       const change = configChange(current.config, next.config);
       current = next;
@@ -60,7 +63,7 @@ function createReloader(watch: ConfigWatch): () => Promise<void> {
     } catch (error) {
       const invalid = asConfigError(error);
       const problem = JSON.stringify(invalid.problems);
-      if (problem !== lastProblem) watch.onInvalid(invalid);
+      if (problem !== lastProblem) watch.onInvalid(invalid, lastProblem === '');
       lastProblem = problem;
     }
   };

@@ -9,7 +9,7 @@ import { type JsonObject, readJson } from '../core/config/json.ts';
 import type { Config } from '../core/config.ts';
 import { CONFIG_VERSION } from '../core/config.ts';
 import type { Environment } from '../core/environment.ts';
-import { ConfigError } from '../core/errors.ts';
+import { ConfigError, type ConfigProblem } from '../core/errors.ts';
 import { valueAt } from '../core/json-paths.ts';
 import { keepLastGood, keepMigrated } from './config-store.ts';
 import type { Home } from './home.ts';
@@ -72,6 +72,27 @@ export async function readConfig(
   const text = await readFile(path, 'utf8');
   const checked = checkConfig(text, env, overrides, await findSecretsIn(text, env, home));
   return (await loaded(home, checked, overrides)).config;
+}
+
+/**
+ * The configuration, or where its file cannot be used while a gateway runs the last one that could,
+ * with what is wrong now. @throws ConfigError
+ */
+export async function configInForce(
+  home: Home,
+  env: Environment,
+  isRunning: boolean,
+): Promise<{ readonly config: Config; readonly problems: readonly ConfigProblem[] }> {
+  try {
+    return { config: (await loadConfig(home, env)).config, problems: [] };
+  } catch (error) {
+    if (!isRunning || !(error instanceof ConfigError)) throw error;
+    const last = await readFile(home.lastGoodConfig, 'utf8').catch(() => undefined);
+    if (last === undefined) throw error;
+    const overrides = tokenOverride(last, env);
+    const config = await readConfig(home.lastGoodConfig, env, home, overrides);
+    return { config, problems: error.problems };
+  }
 }
 
 /** What is wrong with a file, wherever it lies; undefined where nothing is. Writes nothing. */

@@ -1,6 +1,7 @@
 // The gateway as a running thing: starts channels and work, applies changed configurations, and
 // stops in order: take no more in, let running turns finish, deliver, close.
 
+import type { TellOwner } from '../automation/owner-notes.ts';
 import type { MessageBus, Turn } from '../bus/bus.ts';
 import type { LoginOptions, LoginStep } from '../channels/channel.ts';
 import type { Door } from '../channels/door.ts';
@@ -58,6 +59,7 @@ export type GatewayParts = {
   readonly tooling: Tooling;
   readonly measuring: Measuring;
   readonly spending: HttpParts['spending'];
+  readonly tell: TellOwner;
 };
 
 /** Sessions whose messages are held at once; their places at the model are counted apart. */

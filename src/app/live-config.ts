@@ -4,6 +4,7 @@
 import { secretValues } from '../core/config/secrets.ts';
 import type { Config } from '../core/config.ts';
 import type { Environment } from '../core/environment.ts';
+import type { ConfigProblem } from '../core/errors.ts';
 import { createRedactor, type Redactor } from '../lib/redact.ts';
 import type { LoadedConfig } from './config.ts';
 
@@ -15,6 +16,9 @@ const SECRET_VALUE = /^(?!\/)(?=.*\d|.*[a-z].*[A-Z]|.*[A-Z].*[a-z]).{8,}$/s;
 export class LiveConfig {
   #loaded: LoadedConfig;
   #redact: Redactor;
+
+  /** Of the file, where it cannot be used; the configuration here stays in force then. */
+  problems: readonly ConfigProblem[] = [];
 
   readonly #envSecrets: readonly string[];
 

@@ -1,7 +1,11 @@
 // Applies a changed configuration while the gateway runs: most of it at the next turn, a changed
 // channel by starting that channel alone.
 
+import type { TellOwner } from '../automation/owner-notes.ts';
 import type { ConfigChange } from '../core/config/diff.ts';
+import { problemLines } from '../core/config/issues.ts';
+import type { ConfigProblem } from '../core/errors.ts';
+import { verbatim } from '../core/stranger-words.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Permits } from '../lib/permits.ts';
@@ -21,6 +25,7 @@ export type ReloadParts = {
   readonly permits: Permits;
   readonly tooling: Tooling;
   readonly measuring: Pick<Measuring, 'audit'>;
+  readonly tell: TellOwner;
 };
 
 export interface Reloadable {
@@ -29,9 +34,18 @@ export interface Reloadable {
   useToken(token: string): Promise<void>;
 }
 
+function wrongConfigText(problems: readonly ConfigProblem[]): string {
+  const lines = problemLines(problems).map((line) => `- ${verbatim(line)}`);
+  return [
+    'config.json was changed and cannot be used; the configuration before it stays in force:',
+    ...lines,
+    'Correct the file and it counts at once; /status shows what is wrong until then.',
+  ].join('\n');
+}
+
 export async function followConfig(
   gateway: Reloadable,
-  { live, clock, log, models, permits, tooling, measuring }: ReloadParts,
+  { live, clock, log, models, permits, tooling, measuring, tell }: ReloadParts,
   { home, env, foreground }: GatewayOptions,
   signal: AbortSignal,
 ): Promise<void> {
@@ -64,7 +78,13 @@ export async function followConfig(
           foreground('The changed configuration could not be applied; see the log.');
         });
       },
-      onInvalid(error) {
+      onRight() {
+        live.problems = [];
+        foreground('The configuration file can be used again.');
+      },
+      onInvalid(error, isFirst) {
+        live.problems = error.problems;
+        if (isFirst) tell(live.redact(wrongConfigText(error.problems)));
         log.warn('configuration not usable', { problems: error.problems.map(({ path }) => path) });
         foreground('The changed configuration cannot be used; the old one stays in force:');
         for (const { path, problem, remedy } of error.problems) {

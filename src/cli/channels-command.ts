@@ -62,11 +62,12 @@ export function channelsCommand(terminal: Terminal): Command {
 }
 
 async function showStatus(terminal: Terminal, json: boolean) {
-  const { loadConfig } = await import('../app/config.ts');
+  const { configInForce } = await import('../app/config.ts');
   const { findRunningGateway } = await import('../app/running-gateway.ts');
   const { reportChannels } = await import('./reported-channels.ts');
-  const { config } = await loadConfig(terminal.home, terminal.env);
-  const channels = await reportChannels(config, await findRunningGateway(terminal.home));
+  const running = await findRunningGateway(terminal.home);
+  const { config } = await configInForce(terminal.home, terminal.env, running !== undefined);
+  const channels = await reportChannels(config, running);
   if (json) return terminal.printJson(channels);
   const row = (channel: ReportedChannel) => [
     channel.name,

@@ -21,6 +21,8 @@ const statusSchema = z.object({ model: z.string() });
 
 type Report = {
   readonly home: string;
+  /** What is wrong with its file. */
+  readonly configuration?: readonly string[];
   readonly gateway:
     | { readonly pid: number; readonly address?: string; readonly startedAt: number }
     | false;
@@ -53,20 +55,22 @@ export function statusCommand(terminal: Terminal): Command {
 }
 
 async function makeReport(terminal: Terminal): Promise<Report> {
-  const { loadConfig } = await import('../app/config.ts');
+  const { configInForce } = await import('../app/config.ts');
+  const { problemLines } = await import('../core/config/issues.ts');
   const { findRunningGateway } = await import('../app/running-gateway.ts');
   const { reportChannels } = await import('./reported-channels.ts');
   const { reportTooling } = await import('./tooling.ts');
   const { home, env } = terminal;
-  const { config } = await loadConfig(home, env);
   const running = await findRunningGateway(home);
   const { findHomeHolder } = await import('../store/home-lock.ts');
   const heldBy = running === undefined ? await findHomeHolder(home.lock) : undefined;
+  const { config, problems } = await configInForce(home, env, running !== undefined);
   const messages = await messageCounts(terminal);
   const tooling = await reportTooling(running, config.gateway.token);
   const spentToday = await totalOfToday(terminal, config);
   return {
     home: home.root,
+    ...(problems.length === 0 ? {} : { configuration: problemLines(problems) }),
     gateway:
       running === undefined
         ? false
@@ -132,6 +136,7 @@ function reportRows(report: Report, now: number): readonly (readonly string[])[]
   const { messages } = report;
   return [
     ['home', report.home],
+    ...configurationRows(report),
     ['gateway', gatewayText(report, now)],
     ['model', report.model],
     ['workspace', report.workspace],
@@ -140,6 +145,12 @@ function reportRows(report: Report, now: number): readonly (readonly string[])[]
     ...(messages === undefined ? [] : [['messages', countsText(messages)]]),
     ...(report.spentToday === undefined ? [] : [['today', report.spentToday]]),
   ];
+}
+
+function configurationRows({ configuration = [] }: Report) {
+  if (configuration.length === 0) return [];
+  const what = 'config.json cannot be used; the gateway keeps the configuration before it:';
+  return [['configuration', what], ...configuration.map((line) => ['', line])];
 }
 
 function toolRows(tooling: ReportedTooling | undefined, now: number) {

@@ -47,6 +47,7 @@ beforeEach(async () => {
       current: await loadConfig(home, {}),
       onChange: (_next, change) => tell({ change }),
       onInvalid: (error) => tell({ error }),
+      onRight: () => undefined,
     },
     stop.signal,
   );

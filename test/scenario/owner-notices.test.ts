@@ -2,6 +2,7 @@
 // and never inside a conversation of the web page. The whole program, seen from Telegram and the page.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { ConfigInput } from '../../src/core/config.ts';
 import { followEvents, type ServerEvent } from '../http/http-rig.ts';
 import { echo } from '../support/llm-server.ts';
 import { startTelegramWorld } from '../support/telegram-world.ts';
@@ -111,5 +112,34 @@ describe('a message of somebody who is not let in', () => {
     telegram.say(DORA, 'please say nonce-dora');
     expect((await pageShows('notices', /nonce-dora/)).join('\n')).toContain('702');
     expect(world.texts(OWNER)).toHaveLength(heard);
+  });
+});
+
+describe('a wrong edit of the configuration', () => {
+  const wrong = { gateway: { port: 'eighty' } } as unknown as ConfigInput;
+  const writeWrong = () => world.configure(wrong);
+  const aboutConfig = () => world.texts(OWNER).filter((text) => text.includes('config.json'));
+  const status = () => world.nanobot('status');
+
+  it('is told to the owner once, and shown until the file is right again', async () => {
+    await world.configure({});
+    const applied = () => world.gateway.output().match(/configuration is in force/g)?.length;
+    await expect.poll(applied, WAIT).toBe(2);
+    await world.asks(OWNER, '/status', /Model(?![\s\S]*config\.json)/);
+    await writeWrong();
+    const notice = await world.hears(OWNER, /config\.json/);
+    expect(notice.text).toMatch(/before it stays in force[\s\S]*gateway\.port/);
+    await writeWrong();
+    expect(await world.asks(OWNER, '/status', /Conversation/)).toMatch(
+      /config\.json.*gateway\.port/,
+    );
+    expect(await status()).toMatch(/keeps the configuration before it[\s\S]*gateway\.port/);
+    await world.asks(OWNER, 'please say nonce-still', /nonce-still/);
+    await world.configure({});
+    await expect.poll(status, WAIT).not.toContain('cannot be used');
+    const isShown = async () =>
+      (await world.asks(OWNER, '/status', /Conversation/)).includes('config.json');
+    await expect.poll(isShown, WAIT).toBe(false);
+    expect(aboutConfig().filter((text) => !text.includes('Conversation'))).toHaveLength(1);
   });
 });

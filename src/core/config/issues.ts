@@ -11,6 +11,16 @@ import { isJsonObject, type JsonValue, joinPath } from './json.ts';
 import { type ConfigKey, configKeys } from './keys.ts';
 
 const MAX_SHOWN_CHARS = 60;
+const MAX_PROBLEMS = 3;
+
+/** Each in one line, the first ones of many; no value of a secret is in it. */
+export function problemLines(problems: readonly ConfigProblem[]): readonly string[] {
+  const lines = problems
+    .slice(0, MAX_PROBLEMS)
+    .map(({ path, problem, remedy }) => `${path === '' ? '' : `${path}: `}${problem}. ${remedy}`);
+  const more = problems.length - lines.length;
+  return more > 0 ? [...lines, `and ${more} more: nanobot config validate`] : lines;
+}
 
 type Issue = z.core.$ZodIssue;
 
