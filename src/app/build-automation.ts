@@ -80,10 +80,10 @@ export function buildAutomation(parts: AutomationParts): Automation {
     quietUntil: quietIn,
   });
 
-  async function quietIn(chat: ChatRef) {
+  async function quietIn(chat: ChatRef, moment = clock.now()) {
     const person = await persons.inChat(chat);
     const zone = person?.timeZone ?? timeZone();
-    const at = quietUntil(clock.now(), person?.quietHours ?? live.config.quietHours, zone);
+    const at = quietUntil(moment, person?.quietHours ?? live.config.quietHours, zone);
     return at === undefined ? undefined : { at, timeZone: zone };
   }
 

@@ -23,6 +23,8 @@ export type Announcement = {
   readonly attachments?: readonly OutboundAttachment[];
   /** It may hold words of others. */
   readonly isForeign: boolean;
+  /** The time at which the person who gets it wants it; in their quiet hours, these do not hold it. */
+  readonly chosenAt?: number;
 };
 
 export type AnnouncerDeps = {
@@ -30,9 +32,10 @@ export type AnnouncerDeps = {
   readonly bus: Pick<MessageBus, 'accept' | 'trace'>;
   readonly clock: Clock;
   sessionOf(chat: ChatRef): Promise<SessionKey>;
-  /** When whoever is there may be disturbed again; undefined: now. */
+  /** When the quiet hours of the chat end that hold at the moment (left out: now); undefined: none hold. */
   quietUntil(
     chat: ChatRef,
+    at?: number,
   ): Promise<{ readonly at: number; readonly timeZone: string } | undefined>;
 };
 
@@ -75,9 +78,13 @@ export function createAnnouncer(deps: AnnouncerDeps): Announcer {
       (await state.get(prefix + announcement.id)) !== undefined;
     if ((await isKnown(HELD)) || (await isKnown(DONE))) return;
     if ((await bus.trace(id)) !== undefined) return;
-    const quiet = await deps.quietUntil(announcement.chat);
-    if (quiet === undefined) return say(id, [announcement]);
-    const held: Held = { ...announcement, at: clock.now(), timeZone: quiet.timeZone };
+    const { chosenAt, ...rest } = announcement;
+    const quiet = await deps.quietUntil(rest.chat);
+    const isChosen = async (at: number) => (await deps.quietUntil(rest.chat, at)) !== undefined;
+    if (quiet === undefined || (chosenAt !== undefined && (await isChosen(chosenAt)))) {
+      return say(id, [rest]);
+    }
+    const held: Held = { ...rest, at: clock.now(), timeZone: quiet.timeZone };
     await state.set(HELD + announcement.id, JSON.stringify(held));
     changed.resolve();
   }

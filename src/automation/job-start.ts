@@ -64,13 +64,16 @@ export function createJobStart(deps: JobStartDeps): (run: Run) => Promise<Starte
     return { kind: 'may', rights: narrowed(maker.rights, rights), person };
   }
 
-  return async ({ job, id, due }) => {
+  return async ({ job, id, due, chosenAt }) => {
     const standing = await standingOf(job.maker);
     if (standing.kind === 'nobody') return standing;
     if (job.kind === 'say') {
       const late = due === undefined ? '' : `(due ${due})\n\n`;
       const place = await deps.placeOf(job);
-      const said = { ...place, id, markdown: late + job.text };
+      // Quiet hours are for what a person did not ask for: a job of the operator may be for somebody else.
+      const isForMaker = job.maker.kind === 'person' || job.target.kind === 'last';
+      const chosen = chosenAt !== undefined && isForMaker ? { chosenAt } : {};
+      const said = { ...place, id, markdown: late + job.text, ...chosen };
       await announcer.announce({ ...said, isForeign: job.isTainted === true });
       return { kind: 'said' };
     }

@@ -5,7 +5,7 @@
 import type { MessageBus } from '../bus/bus.ts';
 import { type MessageId, messageId } from '../core/ids.ts';
 import { dueAt, ended, fired, isLateRun, type Job, type JobEnding, retryMs } from '../core/job.ts';
-import { slotText, zoneOf } from '../core/schedule.ts';
+import { hasChosenTimes, slotText, zoneOf } from '../core/schedule.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { JobBook } from './job-book.ts';
@@ -17,6 +17,8 @@ export type Run = {
   readonly id: MessageId;
   /** When it should have run, in words, where it runs late. */
   readonly due?: string;
+  /** The time that a person chose for it, epoch milliseconds. */
+  readonly chosenAt?: number;
 };
 
 export type Started =
@@ -148,7 +150,8 @@ export class Scheduler {
     const id = messageId(`cron/${job.id}/${isAsked ? 'asked-' : ''}${slot}`);
     const isLate = !isAsked && isLateRun(slot, now);
     const due = isLate ? { due: slotText(slot, this.#zone(job)) } : {};
-    const started = await start({ job, id, ...due });
+    const chosen = isAsked || hasChosenTimes(job.schedule) ? { chosenAt: slot } : {};
+    const started = await start({ job, id, ...due, ...chosen });
     if (started.kind === 'nobody') return this.#stop(job, started.reason);
     const message = started.kind === 'asked' ? { message: id } : {};
     await book.change(job.id, (each) => fired(each, { isAsked, now, ...message }, after));

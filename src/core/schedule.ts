@@ -63,6 +63,13 @@ export function readSchedule(wish: ScheduleWish, timeZone: string, nowMs: number
   return { kind: 'cron', expression, timeZone: zone };
 }
 
+/** Whether a person chose the time of day of each slot: an interval or a step only happens to reach it. */
+export function hasChosenTimes(schedule: Schedule): boolean {
+  if (schedule.kind !== 'cron') return schedule.kind === 'at';
+  const [minute = '', hour = ''] = schedule.expression.split(' ');
+  return !/[*/]/.test(minute + hour);
+}
+
 /** The first slot after the moment; undefined: none. Of cron expressions see automation/next-slot. */
 export function nextPlainSlot(
   schedule: Exclude<Schedule, { readonly kind: 'cron' }>,

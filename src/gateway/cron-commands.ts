@@ -86,7 +86,8 @@ function quietWords(quietHours: string | undefined): string {
   if (quietHours === undefined) return 'Your quiet hours are those that are configured for all.';
   if (quietHours === NO_QUIET_HOURS) return 'You have no quiet hours.';
   return (
-    `From ${quietHours.replace('-', ' to ')} by your clock I begin nothing of my own accord; what came up ` +
-    'meanwhile comes together at the end. What you write is answered at once.'
+    `Quiet hours ${quietHours.replace('-', ' to ')}: I won't message you first. What comes up meanwhile arrives ` +
+    'together at the end. Your messages are answered at once, and a reminder that you set for a time in ' +
+    'these hours comes on time.'
   );
 }

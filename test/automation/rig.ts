@@ -95,8 +95,8 @@ export async function makeJobsRig(startsAt: string) {
     return { throughSeq: seq, outbound, ending: isFailed ? 'failed' : 'answered' };
   }
 
-  async function quietNow() {
-    const at = quietUntil(clock.now(), edge.quiet, ZONE);
+  async function quietIn(_chat: ChatRef, moment = clock.now()) {
+    const at = quietUntil(moment, edge.quiet, ZONE);
     return at === undefined ? undefined : { at, timeZone: ZONE };
   }
 
@@ -111,7 +111,7 @@ export async function makeJobsRig(startsAt: string) {
     const announcer = createAnnouncer({
       ...{ state: store.scope('announcements'), bus, clock },
       sessionOf: async (chat) => sessionKeyOf(chat),
-      quietUntil: quietNow,
+      quietUntil: quietIn,
     });
     const placeOf = async (job: Job) => ({ title: job.name, chat: CHAT });
     const begin = createJobStart({
@@ -139,7 +139,7 @@ export async function makeJobsRig(startsAt: string) {
         announcer.announce({ ...(await placeOf(job)), id, markdown: text, isForeign: false }),
     });
     const note = createOwnerNotes({
-      ...{ announcer, log, noticeChat: async () => CHAT, quietUntil: quietNow },
+      ...{ announcer, log, noticeChat: async () => CHAT, quietUntil: quietIn },
       tellNow: (text) => void told.push(text),
     });
     const heartbeat = createHeartbeat({

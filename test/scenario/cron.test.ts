@@ -53,7 +53,11 @@ it('asks the owner first, reports into the chat that then knows of it, and each 
   telegram.say(OWNER, '/quiet 22-7');
   await hears(/are no hours I know/);
   telegram.say(OWNER, '/quiet 22:00-7:00');
-  await hears(/^From 22:00 to 07:00 by your clock/);
+  await hears(/^Quiet hours 22:00 to 07:00: /);
+  telegram.say(OWNER, '/quiet 00:00-23:59');
+  await hears(/^Quiet hours 00:00 to 23:59: /);
+  telegram.say(OWNER, '/cron add say in 1s: Take the pills');
+  await hears(/^Take the pills$/);
   telegram.say(OWNER, '/quiet off');
   await hears(/^You have no quiet hours/);
   telegram.say(OWNER, '/cron');
