@@ -92,6 +92,7 @@ export class AnthropicReader implements StreamReader {
     if (delta.type === 'text_delta') return this.#completion.text(delta.text);
     if (delta.type === 'thinking_delta') return this.#completion.thinking(delta.thinking);
     if (delta.type === 'signature_delta') {
+      this.#completion.grow(delta.signature.length);
       this.#signatures.set(index, (this.#signatures.get(index) ?? '') + delta.signature);
     }
     if (delta.type === 'input_json_delta') {
@@ -103,6 +104,7 @@ export class AnthropicReader implements StreamReader {
   #close(index: number): undefined {
     const signature = this.#signatures.get(index);
     if (signature === undefined) return;
+    this.#signatures.delete(index);
     this.#completion.sealThinking(signature === '' ? undefined : sealed(this.#model, signature));
   }
 

@@ -12,10 +12,17 @@ export function createCallIds(messages: readonly ModelMessage[]): MintCallId {
     if (message.role === 'assistant') for (const call of message.toolCalls) taken.add(call.id);
     if (message.role === 'tool') taken.add(message.callId);
   }
+  /** By what was offered: the number behind the last id made of it. */
+  const last = new Map<string, number>();
   return (offered) => {
     const stem = offered === '' ? 'call' : offered;
     let id = offered === '' ? 'call_1' : offered;
-    for (let n = 2; taken.has(id); n += 1) id = `${stem}_${n}`;
+    let n = last.get(stem) ?? 1;
+    while (taken.has(id)) {
+      n += 1;
+      id = `${stem}_${n}`;
+    }
+    last.set(stem, n);
     taken.add(id);
     return callId(id);
   };

@@ -6,6 +6,10 @@ import type { ModelEvent, StopReason } from './provider.ts';
 
 /** More than any model writes: a stream beyond it is running away and is cut. */
 const MAX_ANSWER_CHARS = 8_000_000;
+/** What is asked for beyond is not taken; the model sees the results of these and can go on. */
+export const MAX_CALLS = 128;
+/** Of thinking that is sealed. */
+const MAX_BLOCKS = 10_000;
 
 type Finished = Extract<ModelEvent, { type: 'finished' }>;
 type GrowingCall = { readonly id: ToolCall['id']; readonly name: string; arguments: string };
@@ -40,6 +44,7 @@ export class Completion {
 
   /** `at` is the call's place, for its arguments to come. */
   toolCall({ id, name }: Pick<ToolCall, 'id' | 'name'>): { event: ModelEvent; at: number } {
+    this.#chars += name.length;
     const at = this.#calls.push({ id, name, arguments: '' }) - 1;
     return { event: { type: 'tool_call', id, name }, at };
   }
@@ -50,13 +55,22 @@ export class Completion {
     this.#chars += delta.length;
   }
 
+  /** By what belongs to the answer and is nothing else of it. */
+  grow(chars: number): void {
+    this.#chars += chars;
+  }
+
   usage(usage: TokenUsage): void {
     this.#usage = usage;
   }
 
-  /** True once the answer is longer than any honest one. */
+  /** True once the answer is longer than any honest one, or asks for more calls. */
   get overlong(): boolean {
-    return this.#chars > MAX_ANSWER_CHARS;
+    return (
+      this.#chars > MAX_ANSWER_CHARS ||
+      this.#calls.length > MAX_CALLS ||
+      this.#thinking.length > MAX_BLOCKS
+    );
   }
 
   finish(model: string, stop: StopReason): Finished {
@@ -67,7 +81,7 @@ export class Completion {
       model,
       text: this.#text,
       thinking: this.#thinking,
-      toolCalls: this.#calls.map((call) => ({ ...call })),
+      toolCalls: this.#calls.slice(0, MAX_CALLS).map((call) => ({ ...call })),
       stop: this.overlong ? 'length' : ended,
       ...(this.#usage === undefined ? {} : { usage: this.#usage }),
     };

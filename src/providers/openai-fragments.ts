@@ -13,13 +13,16 @@ export type Fragment = Omit<WireFragment, 'index'> & {
   readonly index?: number;
   readonly extra_content?: { readonly google?: { readonly thought_signature?: string } };
 };
-type Slot = { readonly index: number | undefined; readonly wireId: string; readonly at: number };
+type Slot = { readonly wireId: string; readonly at: number };
 
 export class ToolCallFragments {
   readonly #model: string;
   readonly #mint: MintCallId;
   readonly #completion: Completion;
-  readonly #slots: Slot[] = [];
+  /** The newest of each. */
+  readonly #byIndex = new Map<number, Slot>();
+  readonly #byId = new Map<string, Slot>();
+  #newest: Slot | undefined;
 
   constructor(request: ModelRequest, completion: Completion) {
     this.#model = request.model;
@@ -40,17 +43,18 @@ export class ToolCallFragments {
     const wireId = fragment.id ?? '';
     const id = this.#mint(wireId);
     const begun = this.#completion.toolCall({ id, name: fragment.function?.name ?? '' });
-    this.#slots.push({ index: fragment.index, wireId, at: begun.at });
+    const slot = { wireId, at: begun.at };
+    if (fragment.index !== undefined) this.#byIndex.set(fragment.index, slot);
+    this.#byId.set(wireId, slot);
+    this.#newest = slot;
     const signature = fragment.extra_content?.google?.thought_signature;
     if (signature) this.#completion.sealThinking(sealed(`${this.#model}#${id}`, signature));
     return begun;
   }
 
   #slotOf({ id = '', index }: Fragment): Slot | undefined {
-    if (index === undefined && id === '') return this.#slots.at(-1);
-    const sameCall = (slot: Slot) =>
-      index === undefined ? slot.wireId === id : slot.index === index;
-    const slot = this.#slots.findLast(sameCall);
+    if (index === undefined && id === '') return this.#newest;
+    const slot = index === undefined ? this.#byId.get(id) : this.#byIndex.get(index);
     const isAnother = slot !== undefined && id !== '' && slot.wireId !== '' && slot.wireId !== id;
     return isAnother ? undefined : slot;
   }

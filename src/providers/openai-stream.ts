@@ -52,6 +52,7 @@ export class OpenaiReader implements StreamReader {
     if (reasoning) yield this.#completion.thinking(reasoning);
     if (delta.content) yield* this.#said(delta.content);
     for (const fragment of delta.tool_calls ?? []) {
+      if (this.overlong) return;
       const event = this.#toolCalls.push(fragment);
       if (event !== undefined) yield event;
     }

@@ -21,6 +21,8 @@ const said = (text: string): Split => ({ text, thinking: '' });
 export function createThinkSplitter(): ThinkSplitter {
   let state: State = 'start';
   let held = '';
+  /** Blanks at the very beginning, which a tag may follow. */
+  let blanks = '';
 
   function push(delta: string): Split {
     if (state === 'text') return said(delta);
@@ -32,9 +34,12 @@ export function createThinkSplitter(): ThinkSplitter {
 
   function readStart() {
     const begun = held.trimStart();
+    blanks += held.slice(0, held.length - begun.length);
+    held = begun;
     if (OPEN.startsWith(begun)) return;
     state = begun.startsWith(OPEN) ? 'thinking' : 'text';
     if (state === 'thinking') held = begun.slice(OPEN.length);
+    else held = blanks + begun;
   }
 
   function readThinking(): string {
@@ -59,7 +64,7 @@ export function createThinkSplitter(): ThinkSplitter {
   return {
     push,
     flush() {
-      const rest = held;
+      const rest = state === 'start' ? blanks + held : held;
       held = '';
       return state === 'thinking' ? thought(rest) : said(rest);
     },
