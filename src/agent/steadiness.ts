@@ -113,7 +113,8 @@ export function steadyNotes(
   ];
 }
 
-/** The newest message without words of others: these would pass for ours in a note. */
-function questionOf({ input: { messages } }: TurnContext): string | undefined {
-  return messages.findLast(({ isForeign }) => !isForeign)?.message.text;
+/** The newest message without untrusted content: that would pass for ours in a note. */
+function questionOf({ thread }: TurnContext): string | undefined {
+  const asked = thread.own.filter((entry) => entry.role === 'user');
+  return asked.findLast(({ isForeign }) => isForeign !== true)?.text;
 }

@@ -103,8 +103,9 @@ export class Thread {
     options: { readonly durable: boolean },
   ): Promise<void> {
     if (entries.length === 0) return;
-    await this.#options.sessions.append(this.#options.session, entries, options);
-    const kept = entries.map(withoutWhole);
+    // The model is shown what is written: the same now, in later calls and after a restart.
+    const written = await this.#options.sessions.append(this.#options.session, entries, options);
+    const kept = written.map(withoutWhole);
     this.#own.push(...kept);
     this.#view = [...this.#view, ...kept];
   }

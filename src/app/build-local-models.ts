@@ -8,7 +8,7 @@ import { prefixOf } from '../core/model-names.ts';
 import { localModelName, peerModelName, serverLabel } from '../core/peer-name.ts';
 import type { HealthChange } from '../core/server-health.ts';
 import type { StatusSource } from '../gateway/command.ts';
-import type { FoundServer, LocalModels } from '../gateway/local-models.ts';
+import type { FoundModel, FoundServer, LocalModels } from '../gateway/local-models.ts';
 import { serverLines } from '../gateway/local-models.ts';
 import type { LocalOnly } from '../gateway/local-only.ts';
 import type { Clock } from '../lib/clock.ts';
@@ -178,7 +178,12 @@ class LocalCare implements BuiltLocalModels {
     return Promise.all(
       found.map(async (server) => {
         const site = models.sites.at({ apiKey: '', ...places.find(isAt(server)), ...server });
-        const names = server.models.slice(0, MAX_LISTED);
+        const names = [...server.models, ...server.handedOn].slice(0, MAX_LISTED);
+        const elsewhere = new Set(
+          server.handedOn.map((model) => `${prefixOf(server.vendor)}/${model}`),
+        );
+        const marked = (model: FoundModel): FoundModel =>
+          elsewhere.has(model.name) ? { ...model, isHandedOn: true } : model;
         await Promise.all(names.map((model) => site.learn(model, signal)));
         const known = shown(site.report());
         const listed = names.map((model) => `${prefixOf(server.vendor)}/${model}`);
@@ -189,7 +194,7 @@ class LocalCare implements BuiltLocalModels {
           models: [
             ...known.models.filter(({ name }) => listed.includes(name)),
             ...rest.map((name) => ({ name })),
-          ],
+          ].map(marked),
         };
       }),
     );
@@ -209,6 +214,7 @@ function shown({ models, ...rest }: SiteReport): FoundServer {
     models: models.map(({ model, facts, warmth }) => ({
       name: localModelName(rest, model),
       ...(facts?.contextTokens === undefined ? {} : { contextTokens: facts.contextTokens }),
+      ...(facts?.isHandedOn === undefined ? {} : { isHandedOn: facts.isHandedOn }),
       ...(facts?.isLoaded === undefined ? {} : { isLoaded: facts.isLoaded }),
       ...(warmth === undefined ? {} : { warmth }),
     })),

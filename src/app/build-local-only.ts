@@ -41,7 +41,11 @@ export function buildLocalOnly({ live, store, models, routes }: LocalOnlyParts):
   return createLocalOnly({
     ...{ state: store.scope(SCOPE), sessionOf },
     forAll: () => live.config.localModels.only,
-    isHome: (model) => models.current().isHome(model),
+    async isHome(model) {
+      // A server says only when it is asked that it hands a model on.
+      await models.current().ready(model);
+      return models.current().isHome(model);
+    },
     async startedFrom(session) {
       const { channel, chat: id = '' } = chatRefOf(session) ?? {};
       if (channel === JOB_CHANNEL) return makersOf(id);

@@ -169,8 +169,9 @@ function followedSessions(
   return {
     load: (...asked) => store.load(...asked),
     async append(session, entries, options) {
-      await store.append(session, entries, options);
+      const written = await store.append(session, entries, options);
       appended(session, entries);
+      return written;
     },
     async appendIf(session, entries, isTrue) {
       const isWritten = await store.appendIf(session, entries, isTrue);

@@ -77,7 +77,10 @@ export class ReplayStage {
   /** Appends to memory alone. */
   readonly sessions: SessionStore = {
     load: async () => this.#before,
-    append: async (_session, entries) => void this.#own.push(...entries),
+    append: async (_session, entries) => {
+      this.#own.push(...entries);
+      return entries;
+    },
     appendIf: async () => false,
     turn: async (_session, id: TurnId) =>
       id === this.#turn?.id ? [...this.#turn.asked, ...this.#own] : [],

@@ -2,7 +2,13 @@
 // on the model it began with; what was counted goes on counting.
 
 import type { Command, CommandDeps, CommandOrigin } from './command.ts';
-import { type FoundServer, firstOf, foundText, NOTHING_FOUND } from './local-models.ts';
+import {
+  cloudModelText,
+  type FoundServer,
+  firstOf,
+  foundText,
+  NOTHING_FOUND,
+} from './local-models.ts';
 import type { SessionSettings } from './session-settings.ts';
 
 const USAGE = '/local [list | model | only | off | default [model | off]]';
@@ -37,6 +43,7 @@ async function changeLocal(origin: CommandOrigin, argument: string, deps: Comman
   const wanted = word === '' ? deps.local.preferred() : word;
   const model = modelAmong(there, wanted);
   if (model === undefined) return notFound(there, wanted);
+  if (isHandedOn(there, model)) return cloudModelText(model);
   return changeTo(origin, { chosen, model, isLocal }, deps);
 }
 
@@ -82,9 +89,14 @@ function modelAmong(found: readonly FoundServer[], named: string) {
 }
 
 function notFound(found: readonly FoundServer[], named: string): string {
-  if (found.length === 0 || named === '') return NOTHING_FOUND;
+  if (found.length === 0) return NOTHING_FOUND;
+  if (named === '')
+    return `No local server here has a model of its own. There are:\n\n${foundText(found)}`;
   return `No local server here has the model ${named}. There are:\n\n${foundText(found)}`;
 }
+
+const isHandedOn = (found: readonly FoundServer[], model: string) =>
+  found.some(({ models }) => models.some((one) => one.name === model && one.isHandedOn === true));
 
 type Change = {
   readonly chosen: SessionSettings;
@@ -132,6 +144,7 @@ async function changeForAll({ role }: CommandOrigin, named: string, deps: Comman
   const wanted = named === '' ? deps.local.preferred() : named;
   const model = modelAmong(found, wanted);
   if (model === undefined) return notFound(found, wanted);
+  if (isHandedOn(found, model)) return cloudModelText(model);
   await deps.local.useForAll(model);
   deps.local.warmUp(model);
   return `From the next message on the model of all who chose none is ${model}. /local default off goes back.`;

@@ -11,6 +11,8 @@ export type FoundModel = {
   readonly contextTokens?: number;
   readonly warmth?: Warmth;
   readonly isLoaded?: boolean;
+  /** The server hands what it is asked on to a service: it is no local model. */
+  readonly isHandedOn?: true;
 };
 
 export type FoundServer = {
@@ -45,7 +47,7 @@ export interface LocalModels {
 
 /** The one to change to where none is named: rather one that is loaded. */
 export function firstOf(found: readonly FoundServer[]): string | undefined {
-  const all = found.flatMap(({ models }) => models);
+  const all = found.flatMap(({ models }) => models).filter(({ isHandedOn }) => !isHandedOn);
   return (all.find(({ isLoaded }) => isLoaded === true) ?? all[0])?.name;
 }
 
@@ -71,6 +73,9 @@ export function foundText(found: readonly FoundServer[]): string {
 export const NOTHING_FOUND =
   'No local model server answers. I look for Ollama, LM Studio, vLLM and llama.cpp on this machine and at the addresses in `providers.<name>.apiBase`.';
 
+export const cloudModelText = (model: string) =>
+  `${model} is a cloud model: the local server sends what it is asked to a service. /local uses models that run on your own machines; /model ${model} chooses it all the same.`;
+
 const serverName = ({ label, address }: FoundServer) => `${label} at ${address}`;
 
 const STATES = { unknown: 'not looked at yet', up: 'answers', down: 'does not answer' } as const;
@@ -87,9 +92,10 @@ function stateWords({ state, load }: FoundServer): string {
   ].join(', ');
 }
 
-function modelWords({ name, contextTokens, warmth, isLoaded }: FoundModel): string {
+function modelWords({ name, contextTokens, warmth, isLoaded, isHandedOn }: FoundModel): string {
   return [
     name,
+    ...(isHandedOn === true ? ['cloud model: runs at a service, not on this server'] : []),
     ...(contextTokens === undefined ? [] : [`${contextTokens} tokens of context`]),
     ...(warmth === undefined ? loadedWords(isLoaded) : [warmthWords(warmth)]),
   ].join(', ');

@@ -20,7 +20,7 @@ export type LocalOnlyDeps = {
   /** The configuration says it for all. */
   forAll(): boolean;
   /** By its name with prefix: on one's own machines, or on a peer that was confirmed. */
-  isHome(model: string): boolean;
+  isHome(model: string): Promise<boolean>;
   /** The conversation that a chat takes part in. */
   sessionOf(chat: ChatRef): Promise<SessionKey>;
   /** The conversations that a helper, a job or a run of a workflow was started from. */
@@ -74,7 +74,7 @@ class Holds implements LocalOnly {
   }
 
   async refusal(session: SessionKey, model: string): Promise<Refusal | undefined> {
-    if (this.#deps.isHome(model)) return undefined;
+    if (await this.#deps.isHome(model)) return undefined;
     return refusalOf(await this.holding(session), model);
   }
 
@@ -108,7 +108,7 @@ class Holds implements LocalOnly {
 
   async #refusalFor({ payer, model, role }: PlannedCall): Promise<Refusal | undefined> {
     if (!(await this.#mayHold())) return undefined;
-    if (this.#deps.isHome(model)) return undefined;
+    if (await this.#deps.isHome(model)) return undefined;
     const refusal = refusalOf(await this.#holdingOf(payer), model);
     return (
       refusal ?? (role === REFLECTION ? { ...NOT_REFLECTED, text: notReflected(model) } : undefined)

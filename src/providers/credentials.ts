@@ -63,7 +63,7 @@ export function createCredentials(
       enabled.find((vendor) => configured(vendor) !== '') ??
       enabled.find((vendor) => fromEnvironment(vendor) !== '');
     if (keyed !== undefined) return defaultModelOf(keyed);
-    const server = discovered[0];
+    const server = discovered.find(({ models }) => models.length > 0);
     const model = server?.models[0];
     if (server === undefined || model === undefined) return DEMO_MODEL;
     return `${prefixOf(server.vendor)}/${model}`;

@@ -4,13 +4,16 @@
 import { z } from 'zod';
 import type { LocalVendor } from '../core/model-names.ts';
 import { askLocal, isOk, type LocalAddress } from './local-http.ts';
+import { isHandedOn, readHandedOn } from './model-facts.ts';
 import { vendorOf } from './vendors.ts';
 
 export type LocalServer = {
   readonly vendor: LocalVendor;
   readonly apiBase: string;
-  /** Models that can chat, in the server's order; never empty. */
+  /** Models that can chat and run there, in the server's order. */
   readonly models: readonly string[];
+  /** The same that it hands on to a service; one of both is not empty. */
+  readonly handedOn: readonly string[];
 };
 
 export type DiscoverOptions = {
@@ -29,6 +32,7 @@ type Place = {
 
 /** A server on this machine answers at once or is none. */
 const PROBE_MS = 300;
+const NONE: ReadonlySet<string> = new Set();
 const PROBED: readonly LocalVendor[] = ['ollama', 'lmstudio', 'local'];
 
 const modelList = z.object({
@@ -48,13 +52,18 @@ export async function discoverLocalModels(
   const places: readonly Place[] =
     options.at ?? PROBED.map((vendor) => ({ vendor, apiBase: vendorOf(vendor).apiBase }));
   const found = await Promise.all(
-    places.map(async ({ vendor, apiBase, apiKey = '' }) => ({
-      vendor,
-      apiBase,
-      models: await listModels({ apiBase, apiKey }, timeoutMs, options.signal),
-    })),
+    places.map(async ({ vendor, apiBase, apiKey = '' }) => {
+      const server = { apiBase, apiKey };
+      const [all, remote] = await Promise.all([
+        listModels(server, timeoutMs, options.signal),
+        vendor === 'ollama' ? readHandedOn(server, timeoutMs, options.signal) : NONE,
+      ]);
+      const isElsewhere = (model: string) => remote.has(model) || isHandedOn(model);
+      const models = all.filter((model) => !isElsewhere(model));
+      return { vendor, apiBase, models, handedOn: all.filter(isElsewhere) };
+    }),
   );
-  return found.filter((server) => server.models.length > 0);
+  return found.filter(({ models, handedOn }) => models.length + handedOn.length > 0);
 }
 
 /** The models a server lists that can chat; none where it does not answer as one. */

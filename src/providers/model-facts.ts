@@ -12,7 +12,15 @@ export type ModelFacts = ServerSaid & {
   readonly contextTokens?: number;
   /** In memory now; undefined where the server does not say. */
   readonly isLoaded?: boolean;
+  /** The server hands what it is asked on to a service. */
+  readonly isHandedOn?: true;
 };
+
+/** What Ollama calls them where nobody gave them another name. */
+const HANDED_ON = /[:-]cloud$/;
+
+export const isHandedOn = (model: string, facts?: ModelFacts) =>
+  HANDED_ON.test(model) || facts?.isHandedOn === true;
 
 /** Answers at once or is not asked again soon. */
 const TIMEOUT_MS = 2000;
@@ -43,7 +51,13 @@ export async function readModelFacts(
 const contextSize = z.int().min(LEAST_CONTEXT_TOKENS).max(MOST_CONTEXT_TOKENS);
 const maybeSize = contextSize.optional().catch(undefined);
 
+/** Of a model that Ollama hands on. */
+const remote = {
+  remote_host: z.string().optional().catch(undefined),
+  remote_model: z.string().optional().catch(undefined),
+};
 const shown = z.object({
+  ...remote,
   model_info: z.record(z.string(), z.unknown()).default({}),
   parameters: z.string().default(''),
   capabilities: z.array(z.string()).optional(),
@@ -63,6 +77,7 @@ async function ollama(ask: Ask, model: string): Promise<ModelFacts | undefined> 
   const kept = shown.safeParse(show);
   if (!kept.success) return undefined;
   const { capabilities } = kept.data;
+  const isElsewhere = isHandedOn(model) || namesRemote(kept.data);
   const loaded = running.safeParse(ps);
   const names = [model, `${model}:latest`];
   const own = loaded.data?.models.find((one) =>
@@ -71,11 +86,33 @@ async function ollama(ask: Ask, model: string): Promise<ModelFacts | undefined> 
   const contextTokens = own?.context_length ?? keptContext(kept.data);
   return {
     ...(contextTokens === undefined ? {} : { contextTokens }),
-    ...(loaded.success ? { isLoaded: own !== undefined } : {}),
+    ...(isElsewhere ? { isHandedOn: true as const } : {}),
+    ...(loaded.success && !isElsewhere ? { isLoaded: own !== undefined } : {}),
     ...(capabilities === undefined
       ? {}
       : { tools: capabilities.includes('tools'), thinking: capabilities.includes('thinking') }),
   };
+}
+
+const namesRemote = (said: {
+  readonly remote_host?: string | undefined;
+  readonly remote_model?: string | undefined;
+}) => Boolean(said.remote_host) || Boolean(said.remote_model);
+
+const tags = z.object({
+  models: z.array(z.object({ name: z.string(), model: z.string().optional(), ...remote })),
+});
+
+/** Those that an Ollama says it hands on; empty where it is none. */
+export async function readHandedOn(
+  server: LocalAddress,
+  timeoutMs: number,
+  signal: AbortSignal,
+): Promise<ReadonlySet<string>> {
+  const said = await askLocal(server, { path: '/api/tags', below: 'root', timeoutMs }, signal);
+  const listed = tags.safeParse(said !== undefined && isOk(said) ? said.body : undefined);
+  const named = (listed.data?.models ?? []).filter(namesRemote);
+  return new Set(named.flatMap(({ name, model = name }) => [name, model]));
 }
 
 /** `num_ctx` of its parameters; else what it was trained for, as far as such a server goes. */

@@ -19,6 +19,7 @@ import type { Credentials } from './credentials.ts';
 import type { LocalServer } from './local-servers.ts';
 import type { LocalServerAddress, LocalSite } from './local-site.ts';
 import type { LocalSites } from './local-sites.ts';
+import { isHandedOn } from './model-facts.ts';
 import type { Peer, Peers } from './peer.ts';
 import { vendorOf } from './vendors.ts';
 
@@ -46,9 +47,6 @@ export type ModelPlace = {
   /** On one's own machines, or on a peer. */
   readonly isHome: boolean;
 };
-
-/** Models that a server at home only hands on, as Ollama calls them. */
-const HANDED_ON = /[:-]cloud$/;
 
 export class ModelPlaces {
   readonly #deps: ModelPlacesDeps;
@@ -94,7 +92,9 @@ export class ModelPlaces {
 
   #bare(name: string): ModelPlace | undefined {
     const { peers, discovered, config, credentials } = this.#deps;
-    const server = discovered.find(({ models }) => models.includes(name));
+    const server = discovered.find(({ models, handedOn }) =>
+      [...models, ...handedOn].includes(name),
+    );
     const peer = peers.having(name, 'up') ?? peers.having(name, 'known');
     const isLocal = server !== undefined && (peers.prefer === 'local' || peer === undefined);
     if (isLocal) return this.#at({ vendor: server.vendor, model: name });
@@ -109,23 +109,25 @@ export class ModelPlaces {
     const { connections, credentials, sites } = this.#deps;
     const access = isLocalVendor(vendor) ? credentials.accessTo(vendor) : undefined;
     const isLocal = isLocalVendor(vendor) && access !== undefined;
+    const site = isLocal ? sites.at({ vendor, ...access }) : undefined;
     return {
       name: `${prefixOf(vendor)}/${model}`,
       ...{ model, vendor, label: vendorOf(vendor).label },
       connection: connections.to(vendor),
-      site: isLocal ? sites.at({ vendor, ...access }) : undefined,
-      isHome: isLocal && isHomeUrl(access.apiBase) && !HANDED_ON.test(model),
+      site,
+      isHome: isLocal && isHomeUrl(access.apiBase) && !isHandedOn(model, site?.facts(model)),
     };
   }
 
   #onPeer(peer: Peer, model: string): ModelPlace {
     const { connections, sites } = this.#deps;
+    const site = sites.at(peer);
     return {
       name: localModelName(peer, model),
       ...{ model, vendor: peer.vendor, label: serverLabel('', peer.peer) },
       connection: connections.toPeer(peer),
-      site: sites.at(peer),
-      isHome: !HANDED_ON.test(model),
+      site,
+      isHome: !isHandedOn(model, site.facts(model)),
     };
   }
 }

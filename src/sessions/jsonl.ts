@@ -80,8 +80,11 @@ class JsonlSessionStore implements SessionStore {
     key: SessionKey,
     entries: readonly TranscriptEntry[],
     { durable }: { readonly durable: boolean },
-  ): Promise<void> {
-    return this.#inLane(key, () => this.#append(key, entries, durable));
+  ): Promise<readonly TranscriptEntry[]> {
+    return this.#inLane(key, async () => {
+      await this.#append(key, entries, durable);
+      return entries;
+    });
   }
 
   appendIf(

@@ -23,12 +23,15 @@ export interface SessionStore extends AsyncDisposable {
    * `forNextTurn` what a turn that begins now is shown: where a new file is due, what that opens with.
    */
   load(session: SessionKey, forNextTurn?: 'forNextTurn'): Promise<readonly TranscriptEntry[]>;
-  /** Appends in order. With `durable` the promise resolves after fdatasync. One writer per session. */
+  /**
+   * Appends in order; the entries as they are written, without configured secrets. With `durable` the
+   * promise resolves after fdatasync. One writer per session.
+   */
   append(
     session: SessionKey,
     entries: readonly TranscriptEntry[],
     options: { readonly durable: boolean },
-  ): Promise<void>;
+  ): Promise<readonly TranscriptEntry[]>;
   /**
    * Appends durably where `isTrue` says so of what `load` would give, with nothing in between; whether
    * it did.

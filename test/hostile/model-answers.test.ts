@@ -261,6 +261,6 @@ it.each(['openai', 'anthropic'] as const)(
     const { outcome } = await ask(calls?.(20_000) ?? []);
     expect(outcome.kind).toBe('answered');
     expect(looks()).toBeGreaterThan(0);
-  expect(looks()).toBeLessThanOrEqual(MAX_CALLS);
+    expect(looks()).toBeLessThanOrEqual(MAX_CALLS);
   },
 );

@@ -15,6 +15,7 @@ const OLLAMA: LocalServer = {
   vendor: 'ollama',
   apiBase: 'http://127.0.0.1:11434/v1',
   models: ['qwen3:8b'],
+  handedOn: [],
 };
 
 function registry(config: ConfigInput, env: Env = {}, discovered: readonly LocalServer[] = []) {
@@ -179,7 +180,12 @@ describe('servers on this machine', () => {
     await using server = await startLlmServer({ models });
     const at = [{ vendor: 'ollama', apiBase: server.openaiBase } as const];
     expect(await discoverLocalModels({ signal: new AbortController().signal, at })).toEqual([
-      { vendor: 'ollama', apiBase: server.openaiBase, models: ['qwen3:8b', 'llama3.2'] },
+      {
+        vendor: 'ollama',
+        apiBase: server.openaiBase,
+        models: ['qwen3:8b', 'llama3.2'],
+        handedOn: [],
+      },
     ]);
   });
 

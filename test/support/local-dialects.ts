@@ -22,6 +22,8 @@ export type LocalModelSpec = {
   /** Of the window it was made for. */
   readonly trainedTokens: number;
   readonly capabilities?: readonly string[];
+  /** Ollama hands it on to there. */
+  readonly remoteHost?: string;
 };
 
 export interface LocalDialect {
@@ -35,6 +37,9 @@ export interface LocalDialect {
 
 const ok = (body: unknown): SideAnswer => ({ status: 200, body });
 const missing: SideAnswer = { status: 404, body: { error: 'not found' } };
+
+const remoteOf = ({ id, remoteHost }: LocalModelSpec) =>
+  remoteHost === undefined ? {} : { remote_host: remoteHost, remote_model: id };
 
 export function localDialect(kind: LocalKind, models: readonly LocalModelSpec[]): LocalDialect {
   const loaded = new Set<string>(
@@ -58,12 +63,17 @@ export function localDialect(kind: LocalKind, models: readonly LocalModelSpec[])
         const model = named(body);
         if (model === undefined) return { status: 404, body: { error: 'model not found' } };
         return ok({
+          ...remoteOf(model),
           modelfile: '# x',
           parameters: 'stop "<|im_end|>"\ntemperature 0.6',
           model_info: { 'general.architecture': 'sim', 'sim.context_length': model.trainedTokens },
           ...(model.capabilities === undefined ? {} : { capabilities: model.capabilities }),
         });
       },
+      'GET /api/tags': () =>
+        ok({
+          models: models.map((each) => ({ name: each.id, model: each.id, ...remoteOf(each) })),
+        }),
       'GET /api/ps': () =>
         ok({
           models: models
