@@ -42,9 +42,18 @@ const BLOCK_CHARS = 65_536;
 
 type Format = 'md' | 'jsonl';
 
-export function createHandOut(deps: HandOutDeps): Pick<KeptData, 'overview' | 'handOut'> {
+export function createHandOut(
+  deps: HandOutDeps,
+): Pick<KeptData, 'overview' | 'notesOf' | 'handOut'> {
   return {
     overview: (asking) => overview(asking, deps),
+    async notesOf(folder) {
+      const facts = (await deps.memory.promptText(folder)).trim();
+      const shown = keepLastLines(facts, MAX_SHOWN_CHARS);
+      return [shown || 'I remember no facts about them.', await filesText(folder, deps)].join(
+        '\n\n',
+      );
+    },
     async handOut(asking, format) {
       const { message, person } = asking;
       const day = isoTime(deps.clock.now()).slice(0, 10);
@@ -104,22 +113,26 @@ async function* inBlocks(pieces: AsyncIterable<string>): AsyncGenerator<Uint8Arr
 async function overview(asking: Asking, deps: HandOutDeps) {
   const { reader, memory, working, chatsOf, folder } = deps;
   const { notes } = asking.person;
-  const entries = await listNotes(reader, notes);
   const learnt = (await readNote(reader, notes + LEARNINGS_FILE))?.text ?? '';
   const patterns = learningPatterns(readLearnings(learnt));
   const facts = keepLastLines(await memory.promptText(notes), MAX_SHOWN_CHARS);
   const sessions = await sessionsOfChats(folder, await chatsOf(asking));
   const here = await working.of(notes, asking.session);
-  const files = entries.slice(0, MAX_LISTED).map(({ path, bytes }) => `${path} (${bytes} bytes)`);
-  const more = entries.length - files.length;
   return [
     facts.trim() === '' ? 'I remember no facts about you yet.' : facts.trim(),
     ...(patterns === '' ? [] : [`What I learnt:\n${patterns}`]),
     ...(here === undefined ? [] : [workingText(here)]),
-    `It stands in: ${files.join(', ') || 'no file yet'}${more > 0 ? ` and ${more} more` : ''}.`,
+    await filesText(notes, deps),
     `Conversations that I can look through for you: ${sessions.length}. ` +
       '/export sends you all of it, /forget <words> takes something out for good.',
   ].join('\n\n');
+}
+
+async function filesText(notes: string, { reader }: Pick<HandOutDeps, 'reader'>) {
+  const entries = await listNotes(reader, notes);
+  const files = entries.slice(0, MAX_LISTED).map(({ path, bytes }) => `${path} (${bytes} bytes)`);
+  const more = entries.length - files.length;
+  return `It stands in: ${files.join(', ') || 'no file yet'}${more > 0 ? ` and ${more} more` : ''}.`;
 }
 
 function workingText({ status, updated, body }: StoredWorkingMemory): string {

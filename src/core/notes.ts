@@ -16,6 +16,8 @@ export const OWNER_TURN: TurnPerson = { notes: '' };
 export const PEOPLE_FOLDER = 'people';
 export const GROUPS_FOLDER = 'groups';
 
+const OTHERS_FOLDERS = new Set([PEOPLE_FOLDER, GROUPS_FOLDER]);
+
 /** What tells about the owner or about somebody, at the top of the workspace. */
 const PRIVATE_NAMES = new Set(['memory', PEOPLE_FOLDER, GROUPS_FOLDER, 'user.md']);
 const IGNORABLE = /\p{Default_Ignorable_Code_Point}/gu;
@@ -25,10 +27,15 @@ export const OWNER_FILES: readonly string[] = ['USER.md'];
 
 /** Whether a path relative to the workspace leads to the notes of others than `notes`. */
 export function leadsToOthers(path: string, notes: string): boolean {
-  if (notes === '') return false;
-  if (path.startsWith('/') || path.includes('\\')) return true;
   const names = plainNames(path);
-  if (names === undefined) return true;
+  if (notes === '') {
+    // An owner's turn has all of the workspace but what is somebody else's. Where it begins in an
+    // absolute path is not known here: one that names such a folder anywhere is refused.
+    const isPlain = names !== undefined && !path.startsWith('/');
+    const heads = isPlain ? names.slice(0, 1) : path.split('/').map(comparable);
+    return heads.some((name) => OTHERS_FOLDERS.has(name));
+  }
+  if (path.startsWith('/') || path.includes('\\') || names === undefined) return true;
   const own = notes.split('/').filter((name) => name !== '');
   const isOwn = own.every((name, index) => names[index] === name.toLowerCase());
   return !isOwn && PRIVATE_NAMES.has(names[0] ?? '');

@@ -41,6 +41,8 @@ export interface KeptData {
   scrub(): void;
   /** In words. */
   overview(asking: Asking): Promise<string>;
+  /** The facts and files in this folder of the workspace, in words. */
+  notesOf(folder: string): Promise<string>;
   /** Sends it; the words for the person. */
   handOut(asking: Asking, format: 'md' | 'jsonl'): Promise<string>;
 }

@@ -1,5 +1,6 @@
 // The `/command` by which an owner sees who is known, and what one of them may use up in a day.
 
+import { PEOPLE_FOLDER } from '../core/notes.ts';
 import type { Person } from '../core/person.ts';
 import { withChoice } from '../core/person.ts';
 import {
@@ -14,18 +15,25 @@ import { verbatim } from '../core/stranger-words.ts';
 import type { Command, CommandDeps } from './command.ts';
 
 const MAX_LISTED = 50;
+const NOTES = 'notes';
+const OWNERS_NOTES = 'The notes of owners are shown by /memory.';
 /** Takes a limit back. */
 const AUTOMATIC = 'auto';
 
 export const KNOWN_PEOPLE_COMMANDS: readonly Command[] = [
   {
     name: 'people',
-    summary: 'list the people I know, or limit what one of them uses up',
-    usage: '/people [<person> [<limit> <number> | auto]]',
+    summary: 'list the people I know, limit what one of them uses up, or show their notes',
+    usage: '/people [<person> [notes | <limit> <number> | <limit> auto]]',
     timing: 'immediate',
     run: async (_origin, argument, deps) => {
       const words = argument.split(/\s+/).filter((word) => word !== '');
       if (words.length === 0) return listPeople(await deps.people.persons.list());
+      if (words.length > 1 && words.at(-1)?.toLowerCase() === NOTES) {
+        return withOne(words.slice(0, -1).join(' '), deps, ({ id, role }) =>
+          role === 'owner' ? OWNERS_NOTES : deps.memory.notesOf(`${PEOPLE_FOLDER}/${id}/`),
+        );
+      }
       const limit = limitNamed(words.at(-2)?.toLowerCase() ?? '');
       if (limit === undefined) return withOne(words.join(' '), deps, aboutOne);
       const typed = words.at(-1)?.toLowerCase() ?? '';

@@ -10,6 +10,8 @@ import type { TurnPersonOf } from './turn-person.ts';
 
 export interface MemoryDesk {
   show(message: InboundMessage): Promise<string>;
+  /** What is remembered in this folder of the workspace, for an owner who asks for it by a command. */
+  notesOf(folder: string): Promise<string>;
   handOut(message: InboundMessage, format: 'md' | 'jsonl'): Promise<string>;
   /** Lists what would go and asks; the list. */
   forget(message: InboundMessage, words: string): Promise<string>;
@@ -42,6 +44,7 @@ export function createMemoryDesk(deps: MemoryDeskDeps): MemoryDesk {
 
   return {
     show: async (message) => kept.overview(await askingOf(message)),
+    notesOf: (folder) => kept.notesOf(folder),
     handOut: async (message, format) => kept.handOut(await askingOf(message), format),
     async forget(message, words) {
       if (holdsWords(words) === undefined || message.sender.kind !== 'person') return FORGET_HINT;

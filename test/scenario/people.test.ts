@@ -1,10 +1,10 @@
 // People between a simulated platform, the whole program and a simulated model: each has memory,
 // language and time of their own, and nothing of another's.
 
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
-import { echo } from '../support/llm-server.ts';
+import { callTools, echo, say } from '../support/llm-server.ts';
 import { startTelegramWorld } from '../support/telegram-world.ts';
 
 const OWNER = { id: 700, first_name: 'Olga' };
@@ -46,6 +46,34 @@ it('shows a person their own notes', async () => {
   expect(await askedBy(ANNA, 'please say nonce-three')).toContain('note-of-anna');
   expect(await askedBy(OWNER, 'please say nonce-four')).not.toContain('note-of-anna');
   expect(await readFile(file('memory/MEMORY.md'), 'utf8')).not.toContain('anna');
+});
+
+it('keeps the notes of others out of an owner’s turn; a command shows them and is in the audit', async () => {
+  const [notes = ''] = await readdir(file('people'));
+  const path = `people/${notes}/memory/MEMORY.md`;
+  const before = model.requests.length;
+  model.script(
+    callTools(
+      { name: 'list_dir', arguments: { path: 'people' } },
+      ...[path, `./x/../${path}`, `../workspace/${path}`, file(path)].map((each) => ({
+        ...{ name: 'read_file', arguments: { path: each } },
+      })),
+      { name: 'search_files', arguments: { query: 'note-of-anna' } },
+      { name: 'write_file', arguments: { path, content: 'overwritten' } },
+    ),
+    say('Looked around.'),
+  );
+  telegram.say(OWNER, 'what does Anna keep?');
+  await hears(OWNER.id, /Looked around/);
+  const results = JSON.stringify(
+    model.requests.slice(before + 1).map(({ toolResults }) => toolResults),
+  );
+  expect(results).not.toContain('- note-of-anna');
+  expect(results).not.toContain('folder  p');
+  expect(await readFile(file(path), 'utf8')).toBe('- note-of-anna\n');
+  telegram.say(OWNER, '/people Anna notes');
+  await hears(OWNER.id, /note-of-anna/);
+  expect(await world.nanobot('audit', 'show')).toContain('/people Anna notes');
 });
 
 it("answers in a person's language and time zone, also after a restart", async () => {

@@ -30,7 +30,7 @@ const INJECTIONS: readonly (readonly [string, (order: string) => string])[] = [
 ];
 
 /** Of everybody in this file who talks to the agent; each has one chat and one order. */
-const CHATS = INJECTIONS.flatMap((_, index) => [1000 + index, 2000 + index]);
+const CHATS = INJECTIONS.flatMap((_, index) => [1000 + index, 2000 + index, 3000 + index]);
 
 const BLOCK =
   /\[words of others ([0-9a-f]{16}): [^\]\n]*\]\n(?:>.*\n)*?\[end of words of others \1\]/g;
@@ -83,7 +83,11 @@ describe('an order in the words of others', () => {
           forward_origin: { type: 'user', date: 1, sender_user: { is_bot: false, ...eve } },
         },
       });
-      return [quoted, forwarded];
+      const inline = 3000 + index;
+      telegram.say(inline, write(`${ORDER} inline-${index}.txt`), {
+        extra: { via_bot: { is_bot: true, ...eve, username: 'eve_bot' } },
+      });
+      return [quoted, forwarded, inline];
     });
     for (const chat of chats.flat()) await answered(chat);
     const written = (await readdir(file('.'))).filter((name) => name.endsWith('.txt'));

@@ -3,6 +3,7 @@
 import type { CommandDeps } from '../../src/gateway/command.ts';
 
 export const NO_MEMORY: CommandDeps['memory'] = {
+  notesOf: async () => '',
   show: async () => 'Nothing is kept.',
   handOut: async () => 'Nothing is kept.',
   forget: async () => 'Nothing is kept.',

@@ -23,18 +23,24 @@ function writtenText(message: Fields): string | undefined {
 
 /** Links whose address does not show get it in parentheses. */
 function withAddresses(text: string, entities: readonly unknown[]): string {
-  let result = text;
-  for (const entity of entities.toReversed()) {
+  const links = entities.flatMap((entity) => {
     const fields = fieldsOf(entity);
     const url = textOf(fields?.['url']);
     const offset = integerOf(fields?.['offset']);
     const length = integerOf(fields?.['length']);
-    if (url === undefined || offset === undefined || length === undefined) continue;
+    if (url === undefined || offset === undefined || length === undefined) return [];
     const end = offset + length;
-    if (fields?.['type'] !== 'text_link' || offset < 0 || length < 1 || end > text.length) continue;
-    result = `${result.slice(0, end)} (${url})${result.slice(end)}`;
+    const isLink = fields?.['type'] === 'text_link' && offset >= 0 && length > 0;
+    return isLink && end <= text.length ? [{ end, url }] : [];
+  });
+  // Pieces joined once: however many entities come, the text is copied once.
+  const pieces: string[] = [];
+  let start = 0;
+  for (const { end, url } of links.toSorted((one, other) => one.end - other.end)) {
+    pieces.push(text.slice(start, end), ` (${url})`);
+    start = end;
   }
-  return result.toWellFormed();
+  return [...pieces, text.slice(start)].join('').toWellFormed();
 }
 
 const UNREADABLE: Readonly<Record<string, string>> = {
@@ -85,9 +91,17 @@ function stickerNote(sticker: Fields): string | undefined {
   return emoji === undefined ? 'a sticker' : `a sticker (${emoji})`;
 }
 
+/** Content that somebody else wrote, although the person sends it. */
+const MADE_BY_OTHERS = ['contact', 'venue'];
+
+/** Marks what is not the sender's own text; the mark makes it untrusted. */
 function forwardNote(message: Fields): string | undefined {
+  const bot = fieldsOf(message['via_bot']);
+  if (bot !== undefined) return `[forwarded from ${nameOf(bot) ?? 'a bot'}, an inline bot]`;
   const origin = fieldsOf(message['forward_origin']);
-  if (origin === undefined && message['forward_date'] === undefined) return undefined;
+  if (origin === undefined && message['forward_date'] === undefined) {
+    return MADE_BY_OTHERS.some((kind) => message[kind] !== undefined) ? '[forwarded]' : undefined;
+  }
   const user = fieldsOf(origin?.['sender_user']);
   const chat = fieldsOf(origin?.['sender_chat']) ?? fieldsOf(origin?.['chat']);
   const name =

@@ -224,7 +224,7 @@ describe('who and what', () => {
     [{ sticker: { is_video: true } }, '[a sticker]'],
     [{ story: {} }, '[sent a story, which I cannot open]'],
     [{ location: { latitude: 52.5, longitude: 13.4 } }, '[location: 52.5, 13.4]'],
-    [{ contact: { first_name: 'Bob', phone_number: '+49' } }, '[contact: Bob, +49]'],
+    [{ contact: { first_name: 'Bob', phone_number: '+49' } }, '[forwarded]\n[contact: Bob, +49]'],
     [{ dice: { emoji: '🎲', value: 4 } }, '[dice 🎲: 4]'],
   ])('what is not text is told to the agent: %j', async (content, text) => {
     await using rig = await startRig();
