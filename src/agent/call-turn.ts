@@ -7,5 +7,8 @@ import type { TurnRights } from './turn-rights.ts';
 
 export type CallTurn = Pick<TurnContext, 'input' | 'settings' | 'clock' | 'signal' | 'toolbox'> & {
   readonly rights: Pick<TurnRights, 'current'>;
-  readonly thread: Pick<Thread, 'isTainted' | 'knownTexts' | 'attached' | 'ordinalOf'>;
+  readonly thread: Pick<
+    Thread,
+    'isTainted' | 'knownTexts' | 'attached' | 'ordinalOf' | 'callsBefore'
+  >;
 };

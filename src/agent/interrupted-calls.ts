@@ -20,7 +20,9 @@ export async function settleInterruptedCalls(turn: TurnContext): Promise<readonl
   // A tool that is not there now may have been there when the call began, as those of servers are.
   const gone = open.filter((call) => isGone(bound.get(call)));
   const blocked = blockedCalls(turn);
-  const known = open.filter((call) => !blocked.has(call) && hasEffects(turn, bound.get(call)));
+  const known = open.filter(
+    (call) => !blocked.has(call) && hasEffects(turn, call, bound.get(call)),
+  );
   // Calls with effects run one by one, and each result is on disk before the next begins: only the
   // first one without a result can have been running.
   const [first] = known;
@@ -40,10 +42,10 @@ export async function settleInterruptedCalls(turn: TurnContext): Promise<readonl
 const isGone = (bound: BoundCall | undefined) =>
   bound?.kind === 'refused' && bound.outcome.failure === 'unknown_tool';
 
-function hasEffects(turn: TurnContext, bound: BoundCall | undefined): boolean {
+function hasEffects(turn: TurnContext, call: ToolCall, bound: BoundCall | undefined): boolean {
   if (bound === undefined || bound.kind === 'refused' || isRepeatable(bound.access)) return false;
   // It did not run: asking the owner again changes nothing.
-  return permissionFor(turn, bound) === 'free';
+  return permissionFor(turn, call, bound) === 'free';
 }
 
 export function toolEntry(

@@ -3,13 +3,15 @@
 
 import { type Permission, permissionOf } from '../core/rights.ts';
 import { carriesData } from '../core/taint.ts';
+import type { ToolCall } from '../core/transcript.ts';
 import type { BoundCall } from '../tools/tool.ts';
 import type { CallTurn } from './call-turn.ts';
 
 export type ReadyCall = Extract<BoundCall, { readonly kind: 'ready' }>;
 
 export function permissionFor(
-  { rights, thread }: Pick<CallTurn, 'rights' | 'thread'>,
+  { rights, thread, toolbox }: Pick<CallTurn, 'rights' | 'thread' | 'toolbox'>,
+  call: ToolCall,
   bound: ReadyCall,
 ): Permission {
   const { isTainted } = thread;
@@ -17,6 +19,10 @@ export function permissionFor(
   // Its text is shown to an owner, not the call.
   if (bound.isPosted) return permission === 'ask' ? 'free' : permission;
   const { url } = bound;
-  const mayLeak = isTainted && url !== undefined && carriesData(url, thread.knownTexts);
-  return permission === 'free' && mayLeak ? 'ask' : permission;
+  if (permission !== 'free' || !isTainted || url === undefined) return permission;
+  const earlier = thread.callsBefore(call).flatMap(({ name, arguments: json }) => {
+    const other = toolbox.bind(name, json);
+    return other.kind === 'ready' && other.url !== undefined ? [other.url] : [];
+  });
+  return carriesData(url, thread.knownTexts, earlier) ? 'ask' : permission;
 }

@@ -23,7 +23,7 @@ export async function runCall(
   bound: BoundCall,
 ): Promise<CallReport> {
   if (bound.kind === 'refused') return bound.outcome;
-  const permission = permissionFor(turn, bound);
+  const permission = permissionFor(turn, call, bound);
   if (permission === 'never') return notAllowed(NOT_ALLOWED);
   if (permission === 'free') return run(turn, call, bound);
   const wanted = await toApprove(turn, call, bound);

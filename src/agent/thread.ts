@@ -208,6 +208,18 @@ export class Thread {
     return earlier + (this.answers.at(-1)?.toolCalls.findIndex(({ id }) => id === call.id) ?? 0);
   }
 
+  /** What the conversation called before, oldest first; of the newest answer what stands before it. */
+  callsBefore(call: ToolCall): readonly ToolCall[] {
+    const { turnId } = this.#options;
+    const past = this.#history.filter((entry) => 'turnId' in entry && entry.turnId !== turnId);
+    const newest = this.answers.at(-1)?.toolCalls ?? [];
+    const at = newest.findIndex(({ id }) => id === call.id);
+    const before = [...past, ...this.answers.slice(0, -1)].flatMap((entry) =>
+      entry.role === 'assistant' ? entry.toolCalls : [],
+    );
+    return [...before, ...(at === -1 ? newest : newest.slice(0, at))];
+  }
+
   /** `entries`: those of `shown`, or what stands for them; `offered`: the tools of the call. */
   messagesOf(entries: readonly TranscriptEntry[], offered: Offered): readonly ModelMessage[] {
     return shownMessages(entries, { ...this.#options, omitted: this.#omitted, offered });

@@ -75,6 +75,7 @@ export async function runTool(
         knownTexts: knownTexts(call),
         attached: [],
         ordinalOf: () => number,
+        callsBefore: () => [],
       },
     },
     { id: callId(`${step.id}-${number}`), name: step.tool, arguments: '' },

@@ -5,6 +5,8 @@ import type { TranscriptEntry } from './transcript.ts';
 
 /** What an address may hold beside its host before it is looked at, characters. */
 const MAX_FREE_CHARS = 64;
+/** What all shorter addresses of a conversation may hold together, characters. */
+const MAX_FREE_CHARS_IN_SUM = 512;
 
 export type KnownTexts = {
   /** What the person themself wrote. */
@@ -27,16 +29,34 @@ export function knownTextsOf(view: readonly TranscriptEntry[]): KnownTexts {
 const isTheirs = (entry: TranscriptEntry) =>
   entry.role === 'user' && entry.seq !== undefined && entry.isForeign !== true;
 
-/** Whether asking for this address could tell its host something that it does not know. */
-export function carriesData(url: string, { own, foreign }: KnownTexts): boolean {
-  if (!URL.canParse(url)) return true;
+/**
+ * Whether asking for this address could tell its host something that it does not know, by itself or
+ * together with the addresses that the conversation asked for `earlier`.
+ */
+export function carriesData(
+  url: string,
+  known: KnownTexts,
+  earlier: readonly string[] = [],
+): boolean {
+  const chars = dataChars(url, known);
+  if (chars === 0 || chars > MAX_FREE_CHARS) return chars > 0;
+  const others = [...new Set(earlier)].filter((other) => other !== url);
+  // A longer one was shown to an owner.
+  const free = others
+    .map((other) => dataChars(other, known))
+    .filter((count) => count <= MAX_FREE_CHARS);
+  return free.reduce((sum, count) => sum + count, chars) > MAX_FREE_CHARS_IN_SUM;
+}
+
+/** The characters that the model chose; 0 where the host was named or others wrote the address. */
+function dataChars(url: string, { own, foreign }: KnownTexts): number {
+  if (!URL.canParse(url)) return Number.POSITIVE_INFINITY;
   const { host, hostname, pathname, search, username, password } = new URL(url);
   // A name can be made of data as well; what belongs to everybody is the end of it.
   const labels = hostname.split('.').slice(0, -2).join('.');
   const data = [labels, username, password, pathname, search].join('');
-  if (data.length <= MAX_FREE_CHARS) return false;
-  if (own.some((text) => names(text, host))) return false;
-  return !foreign.some((text) => holdsWhole(text, url));
+  if (own.some((text) => names(text, host))) return 0;
+  return foreign.some((text) => holdsWhole(text, url)) ? 0 : data.length;
 }
 
 /** As a whole name: "example.org" does not stand in "example.org.evil.test". */

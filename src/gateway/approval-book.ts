@@ -76,6 +76,33 @@ const CALL = rowShape<Approval>({
   ...{ asker: text, at: number, state: kind },
 });
 
+const MAX_OPEN = 20;
+const MAX_OPEN_IN_SESSION = 5;
+const MAX_OPEN_OF_ASKER = 10;
+/** Of all: one each for conversations and people with nothing open. */
+const KEPT_FOR_OTHERS = 5;
+
+/** A call or a draft that waits for an owner, or would. */
+export type Waiting = Pick<Approval, 'session' | 'whose' | 'isTainted'>;
+
+/**
+ * Whether one more may wait. Nobody fills the places of all, nor do the conversations that untrusted
+ * content reached: near the end of the places, and of the asker's own, only the first of each counts.
+ */
+export function hasPlace(
+  open: readonly Waiting[],
+  next: Waiting & { readonly isOwnerHere: boolean },
+): boolean {
+  const here = open.filter(({ session }) => session === next.session).length;
+  const theirs = open.filter((one) => askerOf(one) === askerOf(next)).length;
+  if (open.length >= MAX_OPEN || here >= MAX_OPEN_IN_SESSION) return false;
+  if (open.length < MAX_OPEN - KEPT_FOR_OTHERS && theirs < MAX_OPEN_OF_ASKER) return true;
+  return here === 0 && (theirs === 0 || (next.isOwnerHere && !next.isTainted));
+}
+
+/** Where several people wrote, the conversation asks. */
+const askerOf = ({ whose, session }: Waiting) => whose ?? session;
+
 /** Nothing more comes of it. */
 const isDecided = ({ state }: Approval) => ['done', 'denied', 'expired'].includes(state.kind);
 

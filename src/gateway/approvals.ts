@@ -15,7 +15,13 @@ import type { Clock } from '../lib/clock.ts';
 import { createLanes } from '../lib/lanes.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { ToolOutcome } from '../tools/tool.ts';
-import { type Approval, type ApprovalBook, type ApprovalState, hashOf } from './approval-book.ts';
+import {
+  type Approval,
+  type ApprovalBook,
+  type ApprovalState,
+  hashOf,
+  hasPlace,
+} from './approval-book.ts';
 import { APPROVAL_TEXTS, resultMessage, resultText, told } from './approval-result.ts';
 import type { Chooser, QuestionHandler } from './question.ts';
 import type { Questions } from './questions.ts';
@@ -77,8 +83,6 @@ export interface Approvals {
 export type Resolved = { readonly message: InboundMessage; readonly isForeign: boolean };
 
 const LIFETIME_MS = APPROVAL_TEXTS.MINUTES * 60_000;
-const MAX_OPEN = 20;
-const MAX_OPEN_IN_SESSION = 5;
 
 export function createApprovals(deps: ApprovalsDeps): Approvals {
   const { book, bus, questions, clock, log, standing } = deps;
@@ -111,9 +115,8 @@ export function createApprovals(deps: ApprovalsDeps): Approvals {
       if (isLater) await questions.askAgain(`approval/${same.id}`, turn.chat);
       return ASKED;
     }
-    const here = open.filter(({ session }) => session === turn.session);
-    const isFull = open.length >= MAX_OPEN || here.length >= MAX_OPEN_IN_SESSION;
-    if (known === undefined && isFull) return refusedWith(APPROVAL_TEXTS.TOO_MANY);
+    if (known === undefined && !hasPlace(open, { ...approval, isOwnerHere }))
+      return refusedWith(APPROVAL_TEXTS.TOO_MANY);
     const stored = known ?? approval;
     const markdown = approvalText({
       ...{ ...stored, minutes: APPROVAL_TEXTS.MINUTES },

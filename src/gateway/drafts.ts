@@ -87,7 +87,7 @@ export function createDrafts(deps: DraftsDeps): Drafts {
     const { chat, name } = target;
     const newTo = await strangersTo(letter, chat);
     const now = clock.now();
-    const full = fullness(all, { letter, newTo, session: turn.session, now });
+    const full = fullness(all, { letter, newTo, turn, isTainted, now });
     if (full !== undefined) return failed(full);
     const shownIn = isOwnerHere ? turn.chat : await deps.ownerChat();
     const draft: Draft = {

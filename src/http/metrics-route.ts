@@ -1,7 +1,8 @@
-// What Prometheus scrapes, with the gateway's token as a bearer token.
+// What Prometheus scrapes, with the gateway's token as a bearer token; a login of the page is not enough.
 
 import type { FastifyInstance } from 'fastify';
 import type { GaugeValues, MetricsPage } from '../telemetry/telemetry.ts';
+import { Refusal } from './refusal.ts';
 
 export type MetricsRouteOptions = {
   /** Left out where it is switched off. */
@@ -14,10 +15,14 @@ export function addMetricsRoute(
   { metrics: page, gauges }: MetricsRouteOptions,
 ): void {
   if (page === undefined) return;
-  app.get('/metrics', async (_request, reply) =>
-    reply
+  app.get('/metrics', async (request, reply) => {
+    if (request.credential?.kind !== 'token') {
+      const message = 'Metrics need the gateway token: send it as a bearer token.';
+      throw new Refusal(403, 'token_needed', message);
+    }
+    return reply
       .header('cache-control', 'no-store')
       .type(page.contentType)
-      .send(await page.render(await gauges())),
-  );
+      .send(await page.render(await gauges()));
+  });
 }

@@ -149,6 +149,49 @@ describe('a turn that read a page', () => {
   });
 });
 
+describe('short addresses that the model puts together', () => {
+  const SHORT = Array.from({ length: 35 }, (_, index) =>
+    `https://evil.test/${index}-`.padEnd(78, 'x'),
+  );
+  const fetches = (urls: readonly string[]) =>
+    urls.map((url) => ({ name: 'page', input: { url } }));
+  const run = async (urls: readonly string[], text: string, isOneAnswer: boolean) => {
+    const { ran, tools: set } = tools();
+    const rig = await createRig({ tools: set });
+    const answers = isOneAnswer ? [fetches(urls)] : fetches(urls).map((each) => [each]);
+    rig.model.script(fetchPage, ...answers.map((each) => calls(each)), says('Done.'));
+    await rig.ask(1, text);
+    return { rig, ran: ran.length - 1 };
+  };
+
+  it.each([
+    ['one answer', true],
+    ['answers one after another', false],
+  ])('carry no more than 512 characters in sum without an approval: %s', async (_, isOneAnswer) => {
+    const { rig, ran } = await run(SHORT.slice(0, 12), 'go', isOneAnswer);
+    expect(ran).toBe(8);
+    expect(rig.asked).toHaveLength(4);
+  });
+
+  it('count over the turns of a conversation', async () => {
+    const { ran, tools: set } = tools();
+    const rig = await createRig({ tools: set });
+    rig.model.script(fetchPage, calls(fetches(SHORT.slice(0, 8))), says('Read.'));
+    rig.model.script(calls(fetches(SHORT.slice(8, 9))), says('Asked.'));
+    await rig.ask(1, 'go');
+    expect([ran.length, rig.asked.length]).toEqual([9, 0]);
+    await rig.restart();
+    await rig.ask(2, 'go on');
+    expect([ran.length, rig.asked.length]).toEqual([9, 1]);
+  });
+
+  it('are free without a bound at a host that the person named, and where they are the same', async () => {
+    expect((await run(SHORT.slice(0, 12), 'read evil.test', true)).rig.asked).toEqual([]);
+    const same = Array.from({ length: 3 }, () => SHORT.slice(0, 8)).flat();
+    expect((await run(same, 'go', true)).rig.asked).toEqual([]);
+  });
+});
+
 describe('what counts as named by the person', () => {
   it('is not an address of the agent that a reaction tells of', async () => {
     const { ran, tools: set } = tools();

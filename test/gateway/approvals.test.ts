@@ -112,6 +112,28 @@ describe('a call that needs a yes', () => {
     expect((await rig.sent()).filter(({ choices }) => choices !== undefined)).toHaveLength(5);
   });
 
+  test('finds a place while other people’s tainted conversations ask for all they can get', async () => {
+    await using rig = await makeApprovalsRig();
+    const flood = async (from: string, session: string) => {
+      for (let n = 0; n < 5; n += 1)
+        await rig.asks(`${session} ${n}`, { from, session, isTainted: true });
+    };
+    for (const from of ['2', '3', '4', '5']) await flood(from, from);
+    expect(await rig.approvals.open()).toHaveLength(16);
+    expect(await rig.asks('of a sixth', { from: '6', isTainted: true })).toMatch(/^Not run yet/);
+    expect(await rig.asks('of the owner')).toMatch(/^Not run yet/);
+  });
+
+  test('of the owner finds a place beside four tainted conversations of their own', async () => {
+    await using rig = await makeApprovalsRig();
+    for (const session of ['a', 'b', 'c', 'd']) {
+      for (let n = 0; n < 5; n += 1) await rig.asks(`${n}`, { session, isTainted: true });
+    }
+    expect(await rig.approvals.open()).toHaveLength(10);
+    expect(await rig.asks('own', { session: 'e' })).toMatch(/^Not run yet/);
+    expect(await rig.asks('of a member', { from: MEMBER })).toMatch(/^Not run yet/);
+  });
+
   test.each([
     ['5,000 characters', 'x'.repeat(5000)],
     ['300 lines', 'echo hello\n'.repeat(300)],

@@ -95,6 +95,18 @@ it('one turn is found by one id wherever the gateway keeps account of it', async
   const page = (headers: Record<string, string>) =>
     fetch(`${gateway.address}/metrics`, { headers });
   expect((await page({})).status).toBe(401);
+  const post = async (path: string, body: object) =>
+    fetch(`${gateway.address}${path}`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    }).then((answer) => answer.json());
+  const { session } = await post('/api/login', { code: (await post('/api/links', {})).code });
+  const refused = await page({ authorization: `Bearer ${session}` });
+  expect([refused.status, await refused.text()]).toEqual([
+    403,
+    expect.stringContaining('gateway token'),
+  ]);
   const scraped = await page({ authorization: `Bearer ${TOKEN}` });
   expect(scraped.headers.get('content-type')).toContain('text/plain');
   const text = await scraped.text();
@@ -125,7 +137,7 @@ it('one turn is found by one id wherever the gateway keeps account of it', async
     audit.map(({ kind, fields }) => fields.what ?? fields.command ?? `${kind} ${fields.tool}`),
   ).toEqual([
     ...['started', 'tool_call write_file', 'tool_call write_file'],
-    ...['/allow once telegram 4711', '/forget', 'stopped'],
+    ...['/allow once telegram 4711', '/forget', 'link made', 'page let in', 'stopped'],
   ]);
   const { call } = audit[1].fields;
   expect(audit[1].fields).toMatchObject({ turn, access: 'write', status: 'begun' });
@@ -147,7 +159,7 @@ it('one turn is found by one id wherever the gateway keeps account of it', async
     const kept = state.store.scope(AUDIT_SCOPE);
     expect(why).toContain(turn);
     expect(await verifyAudit(home.audit, kept)).toEqual({
-      ...{ kind: 'intact', entries: 6, unfinished: [] },
+      ...{ kind: 'intact', entries: 8, unfinished: [] },
     });
     const levels = async () =>
       (await checkAccounts(home, loaded.config, state)).map(({ level }) => level);
