@@ -174,9 +174,10 @@ class Rows {
   }
 
   text(text: string): void {
-    if (this.#inside === 'f') this.#formula = (this.#formula + text).slice(0, MAX_CELL_CHARS);
-    else if (this.#inside !== undefined && !this.#isPhonetic) {
-      this.#value = (this.#value + text).slice(0, MAX_CELL_CHARS);
+    if (this.#inside === 'f') {
+      if (this.#formula.length < MAX_CELL_CHARS) this.#formula += text;
+    } else if (this.#inside !== undefined && !this.#isPhonetic) {
+      if (this.#value.length < MAX_CELL_CHARS) this.#value += text;
     }
   }
 

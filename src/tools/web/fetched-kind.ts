@@ -1,5 +1,7 @@
 // What came for an address: a page to be read, text as it is, or something that is named only.
 
+import { decodeText } from '../../core/decode-text.ts';
+
 /** `label` says in words what it is. */
 export type FetchedKind =
   | { readonly kind: 'page' }
@@ -35,14 +37,15 @@ export function fetchedKind(body: Uint8Array, contentType: string): FetchedKind 
   return text === undefined ? { kind: 'other', label: 'binary data' } : { kind: 'text', text };
 }
 
-/** Undefined for what is no text in the character set it claims. */
+/** Undefined for what is no text in the character set it claims, or in any where it claims none. */
 function decoded(body: Uint8Array, contentType: string): string | undefined {
   const charset = /charset\s*=\s*"?([^\s;"]+)/i.exec(contentType)?.[1];
+  if (charset === undefined) return decodeText(body);
   const text = (decoderFor(charset) ?? new TextDecoder()).decode(body);
   return text.includes('\0') ? undefined : text;
 }
 
-function decoderFor(charset: string | undefined): TextDecoder | undefined {
+function decoderFor(charset: string): TextDecoder | undefined {
   try {
     return new TextDecoder(charset);
   } catch {

@@ -60,12 +60,15 @@ describe('web_fetch', () => {
       const [type, body] =
         request.url === '/json'
           ? ['application/problem+json', Buffer.from('{"a": "ü"}')]
-          : ['text/plain; charset=iso-8859-1', Buffer.from('caf\xe9', 'latin1')];
+          : request.url === '/unsaid'
+            ? ['text/csv', Buffer.from('\x93\xfa\x96\x7b,\x93\x8c\x8b\x9e', 'latin1')]
+            : ['text/plain; charset=iso-8859-1', Buffer.from('caf\xe9', 'latin1')];
       response.setHeader('content-type', String(type)).end(body);
     });
     const read = await web(host);
     expect(await read(`http://${host}/json`)).toContain('{"a": "ü"}');
     expect(await read(`http://${host}/text`)).toContain('café');
+    expect(await read(`http://${host}/unsaid`)).toContain('日本,東京');
   });
 
   it('names what is no text instead of reading it', async () => {
