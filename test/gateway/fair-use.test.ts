@@ -111,7 +111,7 @@ describe('a person who writes too much', () => {
     expect((await rig.sentTo('7')).at(-1)).toMatch(/dropped|Nothing is running/);
     for (let index = 0; index < 100; index += 1) await rig.say('7', `/help ${index}`);
     const answers = await rig.sentTo('7');
-    expect(answers.filter((text) => text.startsWith('Commands:'))).toHaveLength(59);
+    expect(answers.filter((text) => text.startsWith('**This conversation**'))).toHaveLength(59);
     expect(answers.filter((text) => text.includes('60 commands a minute'))).toHaveLength(1);
   });
 
