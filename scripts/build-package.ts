@@ -1,9 +1,9 @@
 // Builds dist/ for publishing: Node does not strip types under node_modules. A checkout never needs
-// it. Compiles, then copies what is not TypeScript (pages, tool descriptions) beside it. Of the lock it
-// makes the file that npm obeys in a package, so that others install the versions that were tested.
+// it. Compiles, then copies what is not TypeScript (pages, tool descriptions) beside it. A copy
+// of the lock is the file that npm obeys in a package, so that others install the versions that were tested.
 
 import { execFileSync } from 'node:child_process';
-import { cpSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { cpSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 
 const root = join(import.meta.dirname, '..');
@@ -18,10 +18,4 @@ cpSync(join(root, 'src'), dist, {
   recursive: true,
   filter: (path) => statSync(path).isDirectory() || !path.endsWith('.ts'),
 });
-
-const lock = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8'));
-const shipped = Object.entries<{ readonly dev?: boolean }>(lock.packages).filter(
-  ([, { dev }]) => dev !== true,
-);
-const pinned = { ...lock, packages: Object.fromEntries(shipped) };
-writeFileSync(join(root, 'npm-shrinkwrap.json'), `${JSON.stringify(pinned, undefined, 2)}\n`);
+cpSync(join(root, 'package-lock.json'), join(root, 'npm-shrinkwrap.json'));
