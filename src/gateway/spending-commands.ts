@@ -84,7 +84,7 @@ async function changeBudget(
   const raised = await spending.raise(percent, key === undefined ? {} : { key });
   if (raised.length === 0) {
     return key === undefined
-      ? 'No budget is used up.'
+      ? `No budget is nearly used up. To raise one all the same, name it: \`/budget more ${percent} total\`; /budget lists them.`
       : 'Nothing was charged to a budget of that name today; /usage lists them.';
   }
   return `${percent} % more for today: ${raised.join(', ')}.`;

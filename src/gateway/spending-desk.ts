@@ -5,7 +5,7 @@ import type { BudgetView } from '../core/budget-words.ts';
 import { type ConversationCost, conversationCost } from '../core/conversation-cost.ts';
 import type { SessionKey } from '../core/ids.ts';
 import type { CountNames } from '../core/message-limits.ts';
-import { isNearlyUsed } from '../core/spending.ts';
+import { isNearlyUsed, type Ledger } from '../core/spending.ts';
 import type { SessionStore } from '../sessions/store.ts';
 import type { BudgetOwners } from './budget-owners.ts';
 import type { Spending, SpendingSettings } from './spending.ts';
@@ -30,7 +30,7 @@ export interface SpendingDesk {
   /** All of today: the total first, then by what was taken. */
   all(): Promise<readonly BudgetView[]>;
   /**
-   * Allows so much more today, of the budget of this key; without one, of all that are used up.
+   * Allows so much more today, of the budget of this key; without one, of all that are used up, else of all that nearly are.
    * Returns the keys of what was raised; none where the day that was meant is over, or more was allowed since.
    */
   raise(percent: number, meant?: MeantBudget): Promise<readonly string[]>;
@@ -72,8 +72,11 @@ export function createSpendingDesk(
     async raise(percent, { key, day: of, extraPercent: before } = {}) {
       const day = await spending.today();
       if (of !== undefined && of !== day.day) return [];
+      // Told at 100 % also where what is left is too little for an answer.
+      const isAnyUsedUp = day.book.rows.some((row) => row.value.told === 100);
+      const isShort = ({ told }: Ledger) => (isAnyUsedUp ? told === 100 : told > 0);
       const isMeant = (row: LedgerRow) =>
-        key === undefined ? row.value.told === 100 : row.key === key || row.names.has(key);
+        key === undefined ? isShort(row.value) : row.key === key || row.names.has(key);
       const isAsBefore = ({ value }: LedgerRow) =>
         before === undefined || value.extraPercent === before;
       const raisedRows: LedgerRow[] = [];

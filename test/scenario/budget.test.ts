@@ -86,7 +86,9 @@ describe('the budget of a person', () => {
     takes(1.5 * UNIT);
     telegram.say(FIRST_CHAT, 'please say nonce-b');
     await hears(FIRST_CHAT, /82 % of today/);
-    takes(2.6 * UNIT);
+    telegram.say(OWNER, '/budget more 1');
+    await hears(OWNER, /^1 % more for today: person telegram:10000\.$/);
+    takes(2.8 * UNIT);
     telegram.say(FIRST_CHAT, 'please say nonce-c');
     await hears(FIRST_CHAT, /nonce-c/);
     expect(model.requests.map((request) => request.model)).toEqual(['sim-1', 'sim-1', 'sim-1']);
@@ -110,7 +112,7 @@ describe('the budget of a person', () => {
     telegram.say(FIRST_CHAT, '/budget more 1000');
     await hears(FIRST_CHAT, /Only my owner/);
     telegram.say(OWNER, '/budget');
-    await hears(OWNER, /of 250,000 tokens a day \(25 % more today\)/);
+    await hears(OWNER, /of 252,000 tokens a day \(26 % more today\)/);
     telegram.say(FIRST_CHAT, 'please say nonce-g');
     await hears(FIRST_CHAT, /nonce-g/);
     telegram.say(FIRST_CHAT, '/usage');
