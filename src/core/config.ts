@@ -41,7 +41,10 @@ const agentDefaults = z.strictObject({
     .string()
     .default('')
     .describe('e.g. anthropic/claude-opus-4-5; empty: found from keys and local servers.'),
-  fallbackModels: z.array(z.string()).default([]).describe('Tried in order when the model fails.'),
+  fallbackModels: z
+    .array(z.string())
+    .default([])
+    .describe('Tried in order when the model fails; see agents.circuit.'),
   fastModel: z
     .string()
     .default('')

@@ -18,6 +18,8 @@ export type FailedTry = {
   readonly outputShown: boolean;
   /** Another model waits. */
   readonly fallbackLeft: boolean;
+  /** The call before failed as well. */
+  readonly isFailing: boolean;
   /** 0 to 1, random. */
   readonly jitter: number;
 };
@@ -48,12 +50,19 @@ export function decideRetry(failed: FailedTry, policy: RetryPolicy): RetryStep {
   return { action: 'retry', delayMs: Math.max(hintMs, backoff) };
 }
 
+/** The model itself is away: no matter what it is asked, the next call fails as well. */
+export const isOutage = (failure: ProviderFailure) =>
+  isTransient(failure) && failure.kind !== 'rate_limited' && !isLoading(failure);
+
 function isTransient(failure: ProviderFailure): boolean {
   if (failure.kind === 'timeout') return failure.stage !== 'whole_call';
   return ['rate_limited', 'server', 'network', 'malformed'].includes(failure.kind);
 }
 
-function retryLimit({ failure, fallbackLeft }: FailedTry, { maxRetries }: RetryPolicy): number {
+function retryLimit(failed: FailedTry, { maxRetries }: RetryPolicy): number {
+  const { failure, fallbackLeft } = failed;
+  // The retries were spent on it already: the person gets the answer of the fallback sooner.
+  if (failed.isFailing && fallbackLeft) return 0;
   if (failure.kind === 'timeout') return Math.min(MAX_TIMEOUT_RETRIES, maxRetries);
   const waitsItOut = isLoading(failure) && !fallbackLeft && maxRetries > 0;
   return waitsItOut ? Math.max(MAX_LOADING_RETRIES, maxRetries) : maxRetries;

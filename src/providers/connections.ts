@@ -1,6 +1,7 @@
 // One connection per vendor, made when a model of it is first resolved. Connecting costs nothing yet:
 // the vendor's package is loaded and its HTTP agent opened by the first call.
 
+import type { BreakerPolicy } from '../core/breaker.ts';
 import type { Config, ProviderName } from '../core/config.ts';
 import type { Clock } from '../lib/clock.ts';
 import { createAnthropicProvider } from './anthropic.ts';
@@ -31,6 +32,7 @@ export interface Connections {
 export type ConnectionsDeps = {
   readonly credentials: Credentials;
   readonly timeouts: Config['timeouts'];
+  readonly circuit: BreakerPolicy;
   readonly clock: Clock;
   readonly images: ImageSource;
 };
@@ -61,7 +63,7 @@ type Server = Access & { readonly vendor: ProviderName; readonly fetch?: LocalFe
 
 function connectTo(
   { vendor, apiBase, apiKey, fetch }: Server,
-  { clock, timeouts, images }: ConnectionsDeps,
+  { clock, timeouts, images, circuit }: ConnectionsDeps,
 ): Connection {
   const row = vendorOf(vendor);
   const create = row.dialect === 'anthropic' ? createAnthropicProvider : createOpenaiProvider;
@@ -79,7 +81,7 @@ function connectTo(
     }),
     apiBase,
     healthOf(model) {
-      const health = healths.get(model) ?? createProviderHealth(clock);
+      const health = healths.get(model) ?? createProviderHealth(clock, circuit);
       healths.set(model, health);
       return health;
     },

@@ -1,6 +1,7 @@
 // Resolves model names to models ready to be asked; the one place that knows which vendor serves what.
 // Built anew when the configuration changes, which costs nothing: clients connect at their first call.
 
+import type { BreakerPolicy } from '../core/breaker.ts';
 import type { Config } from '../core/config.ts';
 import type { MediaId } from '../core/ids.ts';
 import { capabilitiesOf } from '../core/model-capabilities.ts';
@@ -80,8 +81,9 @@ class Registry implements VendorRegistry {
     const credentials = createCredentials(config, env, discovered);
     const sites = deps.sites ?? createLocalSites({ clock, places: () => 1 });
     const { timeouts } = config;
+    const circuit = breakerPolicyOf(config);
     const images = createImageSource(config, deps.loadImage);
-    const connections = createConnections({ credentials, timeouts, clock, images });
+    const connections = createConnections({ credentials, timeouts, circuit, clock, images });
     this.#images = images;
     this.#peers = deps.peers ?? NO_PEERS;
     this.#places = new ModelPlaces({
@@ -89,7 +91,7 @@ class Registry implements VendorRegistry {
       peers: this.#peers,
     });
     this.#resilience = { clock, log, random, policy: policyOf(config) };
-    this.#demo = { candidate: demoCandidate(clock), contextTokens: DEMO_CONTEXT_TOKENS };
+    this.#demo = { candidate: demoCandidate(clock, circuit), contextTokens: DEMO_CONTEXT_TOKENS };
     this.defaultModel = deps.preferred || config.agents.defaults.model || credentials.firstFound;
   }
 
@@ -198,7 +200,7 @@ class Registry implements VendorRegistry {
 }
 
 /** Stands where a vendor stands, so that the demo is called like any model. */
-function demoCandidate(clock: Clock): Candidate {
+function demoCandidate(clock: Clock, circuit: BreakerPolicy): Candidate {
   return {
     name: DEMO_MODEL,
     model: 'demo',
@@ -208,13 +210,18 @@ function demoCandidate(clock: Clock): Candidate {
     capabilities: capabilitiesOf({ name: DEMO_MODEL, local: false, overrides: [] }),
     contextTokens: DEMO_CONTEXT_TOKENS,
     apiBase: '',
-    health: createProviderHealth(clock),
+    health: createProviderHealth(clock, circuit),
     manners: new Manners(),
   };
 }
 
 function withoutRetries(deps: ResilientDeps): ResilientDeps {
   return { ...deps, policy: { ...deps.policy, maxRetries: 0 } };
+}
+
+function breakerPolicyOf({ agents }: Config): BreakerPolicy {
+  const { failures, cooldownSecs } = agents.circuit;
+  return { failures, cooldownMs: cooldownSecs * 1000 };
 }
 
 function policyOf({ retry }: Config): RetryPolicy {

@@ -47,6 +47,7 @@ class ResilientCall {
   #candidate: Candidate;
   #retriesUsed = 0;
   #outputShown = false;
+  #hasPassedOver = false;
 
   constructor(
     [first, ...fallbacks]: readonly [Candidate, ...Candidate[]],
@@ -64,10 +65,12 @@ class ResilientCall {
   async *events(): Events {
     for (;;) {
       try {
+        yield* this.#passOver();
         yield* this.#pauseForVendor();
         yield* this.#tryOnce();
         return;
       } catch (error) {
+        if (this.#leavesRefused(error)) continue;
         yield* this.#recover(asProviderError(error, this.#candidate, this.#signal));
       }
     }
@@ -80,6 +83,7 @@ class ResilientCall {
         failure: error.failure,
         retriesUsed: this.#retriesUsed,
         outputShown: this.#outputShown,
+        isFailing: this.#candidate.health.isFailing(),
         fallbackLeft: this.#fallbacks.length > 0,
         jitter: this.#deps.random(),
       },
@@ -89,9 +93,36 @@ class ResilientCall {
       this.#retriesUsed += 1;
       return yield* this.#wait(error.failure, step.delayMs);
     }
+    if (!this.#outputShown) this.#candidate.health.noteGivenUp(error.failure);
     const next = step.action === 'fall_over' ? this.#fallbacks.shift() : undefined;
     if (next === undefined) throw forThePerson(error, this.#candidate);
-    const reason = `${this.#reasonFor(error.failure)}, asking ${next.name}`;
+    yield* this.#fallOver(error.failure, next);
+  }
+
+  /** A model that is known to be away is asked only after those that are not. */
+  async *#passOver(): Events {
+    const failure = this.#candidate.health.restsAfter();
+    if (failure === undefined) return;
+    const at = this.#fallbacks.findIndex(({ health }) => health.restsAfter() === undefined);
+    const [next] = at === -1 ? [] : this.#fallbacks.splice(at, 1, this.#candidate);
+    if (next === undefined) return;
+    this.#hasPassedOver = true;
+    yield* this.#fallOver(failure, next);
+  }
+
+  /** Where the meter refuses a fallback, as in a conversation that stays local, the model that rests is asked. */
+  #leavesRefused(error: unknown): boolean {
+    if (error instanceof ProviderError || this.#signal.aborted || !this.#hasPassedOver)
+      return false;
+    const next = this.#fallbacks.shift();
+    if (next === undefined) return false;
+    this.#candidate = next;
+    this.#retriesUsed = 0;
+    return true;
+  }
+
+  async *#fallOver(failure: ProviderFailure, next: Candidate): Events {
+    const reason = `${this.#reasonFor(failure)}, asking ${next.name}`;
     yield { type: 'retrying', reason, delayMs: 0 };
     this.#candidate = next;
     this.#retriesUsed = 0;

@@ -3,7 +3,7 @@
 import { describe, expect, test } from 'vitest';
 import type { ConfigInput } from '../../src/core/config.ts';
 import { ProviderError } from '../../src/core/errors.ts';
-import type { ModelEvent, ModelHandle } from '../../src/providers/provider.ts';
+import type { CallMeter, ModelEvent, ModelHandle } from '../../src/providers/provider.ts';
 import { fail, type LlmReply, type LlmServer, say, startLlmServer } from '../support/llm-server.ts';
 import { createMovableClock, type MovableClock } from '../support/movable-clock.ts';
 import { ask, collect, simulated, timeTool } from './provider-setup.ts';
@@ -124,6 +124,73 @@ describe('fallback models', () => {
     const { waits, events } = await run([limited, say('second')], { config: FALLBACK });
     expect(waits).toEqual([]);
     expect(events.at(-1)).toMatchObject({ text: 'second' });
+  });
+
+  test('answer alone while the first is away: it is tried less, then not at all, then once in a while', async () => {
+    await using server = await startLlmServer({
+      respond: ({ model }) => (model === 'sim-1' && isAway ? fail(503) : say(`from ${model}`)),
+    });
+    let isAway = true;
+    const clock = createMovableClock();
+    const handle = simulated('openai', server, { config: FALLBACK, clock });
+    const askOnce = async () => {
+      const before = server.requests.length;
+      const { events } = await askMovingTime(handle, clock);
+      expect(events.at(-1)).toMatchObject({ type: 'finished' });
+      return modelsOf(server).slice(before);
+    };
+    expect(await askOnce()).toEqual(['sim-1', 'sim-1', 'sim-1', 'sim-1', 'second']);
+    expect(await askOnce()).toEqual(['sim-1', 'second']);
+    expect(await askOnce()).toEqual(['sim-1', 'second']);
+    expect(await askOnce()).toEqual(['second']);
+    expect(await askOnce()).toEqual(['second']);
+    await clock.advance(300_000);
+    expect(await askOnce()).toEqual(['sim-1', 'second']);
+    expect(await askOnce()).toEqual(['second']);
+    isAway = false;
+    await clock.advance(300_000);
+    expect(await askOnce()).toEqual(['sim-1']);
+    isAway = true;
+    expect(await askOnce()).toEqual(['sim-1', 'sim-1', 'sim-1', 'sim-1', 'second']);
+    server.assertDone();
+  });
+
+  test('that fail leave the answer to a model that rested, should it be back', async () => {
+    await using server = await startLlmServer({
+      respond: ({ model }) => (model === away ? fail(503) : say(`from ${model}`)),
+    });
+    let away = 'sim-1';
+    const clock = createMovableClock();
+    const config = { ...FALLBACK, retry: { providerAttempts: 0 } };
+    const handle = simulated('openai', server, { config, clock });
+    for (let call = 0; call < 3; call += 1) await askMovingTime(handle, clock);
+    away = 'second';
+    const { events } = await askMovingTime(handle, clock);
+    expect(events.at(-1)).toMatchObject({ type: 'finished', text: 'from sim-1' });
+    expect(modelsOf(server).slice(-2)).toEqual(['second', 'sim-1']);
+    server.assertDone();
+  });
+
+  test('that may not be asked leave the answer to a model that rested', async () => {
+    await using server = await startLlmServer({
+      respond: () => (isAway ? fail(503) : say('back')),
+    });
+    let isAway = true;
+    const clock = createMovableClock();
+    const handle = simulated('openai', server, { config: FALLBACK, clock });
+    for (let call = 0; call < 3; call += 1) await askMovingTime(handle, clock);
+    isAway = false;
+    const meter: CallMeter = {
+      about: { role: 'main' },
+      async begin(model) {
+        if (model !== handle.name) throw new Error('only models at home');
+        return { maxTokens: 100, end: () => undefined };
+      },
+    };
+    const { events } = await outcomeOf(
+      handle.stream(ask('hello'), new AbortController().signal, meter),
+    );
+    expect(events.at(-1)).toMatchObject({ type: 'finished', text: 'back' });
   });
 
   test('that nobody serves are left out', async () => {

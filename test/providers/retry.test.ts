@@ -13,6 +13,7 @@ const after = (failure: ProviderFailure, more: Partial<FailedTry> = {}): FailedT
   retriesUsed: 0,
   outputShown: false,
   fallbackLeft: false,
+  isFailing: false,
   jitter: 0.5,
   ...more,
 });
@@ -26,6 +27,12 @@ const TABLE: readonly (readonly [string, FailedTry, object])[] = [
   ['a third one waits four', after(server, { retriesUsed: 2 }), RETRY(4000)],
   ['after three retries it is over', after(server, { retriesUsed: 3 }), GIVE_UP],
   ['or another model answers', after(server, { retriesUsed: 3, fallbackLeft: true }), FALL_OVER],
+  [
+    'what failed the call before as well leaves the answer to another model',
+    after(server, { isFailing: true, fallbackLeft: true }),
+    FALL_OVER,
+  ],
+  ['and is tried again where there is none', after(server, { isFailing: true }), RETRY(1000)],
   ['a lost connection is tried again', after({ kind: 'network' }), RETRY(1000)],
   ['an unreadable answer is tried again', after({ kind: 'malformed' }), RETRY(1000)],
   ['a hint longer than the backoff is kept to', after(limited(9000)), RETRY(9000)],

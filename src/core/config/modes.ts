@@ -109,7 +109,9 @@ export const modeFields = {
         .describe('Between looks at models lately used, while one does not answer; 0: none.'),
     })
     .prefault({})
-    .describe('Of the models that share the work with the main one.'),
+    .describe(
+      'Of the models that share the work with the main one, and of a main model that has fallback models.',
+    ),
 };
 
 export type TrioConfig = z.infer<typeof trioSchema>;
