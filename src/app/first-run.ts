@@ -1,8 +1,9 @@
 // Makes the home on a first start and keeps it private on every other one. Nothing that a person
 // wrote is ever replaced.
 
-import { chmod, cp, mkdir, readdir, readFile, stat } from 'node:fs/promises';
-import { join } from 'node:path';
+import { existsSync } from 'node:fs';
+import { chmod, constants, copyFile, mkdir, readdir, readFile, stat } from 'node:fs/promises';
+import { dirname, join, relative } from 'node:path';
 import type { ConfigOverrides } from '../core/config/check.ts';
 import { CONFIG_VERSION } from '../core/config.ts';
 import type { Environment } from '../core/environment.ts';
@@ -37,9 +38,10 @@ export async function openHome(
   overrides: ConfigOverrides = {},
 ): Promise<OpenedHome> {
   const created = (await readConfigText(home)) === undefined;
+  const isFirstStart = !existsSync(home.state);
   const tightened = await ensureHome(home, env);
   const loaded = await loadConfig(home, env, overrides);
-  const copied = await ensureWorkspace(loaded.config.agents.defaults.workspace);
+  const copied = await ensureWorkspace(loaded.config.agents.defaults.workspace, isFirstStart);
   return { loaded, created, notes: [...tightened, ...loaded.notes, ...copied] };
 }
 
@@ -61,12 +63,36 @@ async function ensureHome(home: Home, env: Environment): Promise<readonly string
   return notes;
 }
 
-/** The template, copied where there is no workspace yet. */
-async function ensureWorkspace(path: string): Promise<readonly string[]> {
+/**
+ * The template, copied where there is no workspace yet. On the first start a folder that holds something gets
+ * what is missing; later a missing file is one that a person deleted.
+ */
+async function ensureWorkspace(path: string, isFirstStart: boolean): Promise<readonly string[]> {
   await mkdir(path, { recursive: true, mode: PRIVATE_FOLDER });
-  if ((await readdir(path)).length > 0) return [];
-  await cp(WORKSPACE_TEMPLATE, path, { recursive: true, force: false });
-  return [`made the workspace ${path}`];
+  const isEmpty = (await readdir(path)).length === 0;
+  if (!isEmpty && !isFirstStart) return [];
+  const template = await readdir(WORKSPACE_TEMPLATE, { recursive: true, withFileTypes: true });
+  const files = template.filter((entry) => entry.isFile());
+  const added = await Promise.all(
+    files.map(({ parentPath, name }) => addMissing(path, join(parentPath, name), isEmpty)),
+  );
+  const count = added.filter(Boolean).length;
+  if (isEmpty) return [`made the workspace ${path}`];
+  return count === 0 ? [] : [`added ${count} missing template files to the workspace ${path}`];
+}
+
+/** Whether it was added; what is there is never replaced. */
+async function addMissing(path: string, file: string, isRequired: boolean): Promise<boolean> {
+  const target = join(path, relative(WORKSPACE_TEMPLATE, file));
+  try {
+    await mkdir(dirname(target), { recursive: true });
+    await copyFile(file, target, constants.COPYFILE_EXCL);
+    return true;
+  } catch (error) {
+    // A folder that a person brought may be read-only, or have a file where the template has a folder.
+    if (isRequired) throw error;
+    return false;
+  }
 }
 
 async function makePrivate(

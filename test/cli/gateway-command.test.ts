@@ -1,7 +1,7 @@
 // `nanobot gateway` as whoever started it sees it: what it prints, how it follows its configuration,
 // how it stops.
 
-import { mkdir, stat, utimes, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { type GatewayProcess, makeTestHome, type TestHome } from '../support/gateway-process.ts';
@@ -130,4 +130,20 @@ test('says that TZ names no time zone, and that UTC is used', async () => {
   expect(stdout).toContain('"UTC"');
   const asked = await runNanobot(['agent', '-m', 'what time is it'], options);
   expect(asked.stdout).not.toContain('undefined');
+});
+
+test('the first start adds the template files that a workspace folder lacks, later starts none', async () => {
+  const workspace = join(home.path, 'workspace');
+  await mkdir(join(workspace, '.git'), { recursive: true });
+  await writeFile(join(workspace, 'AGENTS.md'), 'My rules.');
+  await writeFile(join(workspace, 'profiles'), 'A file where the template has a folder.');
+  const first = await home.start();
+  await first.stop();
+  expect(await readFile(join(workspace, 'AGENTS.md'), 'utf8')).toBe('My rules.');
+  expect(await readFile(join(workspace, 'profiles'), 'utf8')).toMatch(/^A file/);
+  expect(await readFile(join(workspace, 'memory', 'MEMORY.md'), 'utf8')).not.toBe('');
+  await rm(join(workspace, 'HEARTBEAT.md'));
+  const second = await home.start();
+  await second.stop();
+  expect(await readdir(workspace)).not.toContain('HEARTBEAT.md');
 });

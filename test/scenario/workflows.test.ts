@@ -168,7 +168,8 @@ it('is started by the model and by a job, and may no more than who started it', 
   await hears(failed, FRIEND);
   await answerTo('sum it up', /^Started: w\w+ note/);
   await hears(/^note\s+SECOND/);
-  const names = /^There is no workflow "nothing"; there is broken, cheap, note, rich, runs/;
+  const names =
+    /^There is no workflow "nothing"; there is broken, cheap, inbox-note, note, research, rich, runs/;
   await answerTo('/cron add workflow in 1s: nothing', names);
   await answerTo('/cron add workflow in 1s: note to=x.md', /^The input "file" is missing/);
   await writeFile(
@@ -180,7 +181,7 @@ it('is started by the model and by a job, and may no more than who started it', 
   await answerTo('/cron add workflow in 1s: note file=in.md to=job.md', /^Made: j\w+/);
   await hears(/^note file in\.md[\s\S]*SECOND/);
   await hears(
-    /^gone\s+Failed: There is no workflow "gone"; there is broken, cheap, note, rich, runs/,
+    /^gone\s+Failed: There is no workflow "gone"; there is broken, cheap, inbox-note, note, research, rich, runs/,
   );
   expect(await readFile(file('job.md'), 'utf8')).toBe('List:\n- milk\n- eggs');
   const metrics = await readFile(join(home.path, 'metrics.jsonl'), 'utf8');
