@@ -1,8 +1,13 @@
-// docs/subsystems.md, docs/weaknesses.md and docs/origins.md name files and tests: each is there.
+// docs/subsystems.md, docs/weaknesses.md and docs/origins.md name files and tests: each is there. So is
+// each command that the documentation names.
 
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
+import { runCli } from '../src/cli/cli.ts';
+import { createTerminal } from '../src/cli/terminal.ts';
+import { COMMANDS } from '../src/gateway/commands.ts';
+import { COMMAND_GROUPS } from '../src/gateway/help-text.ts';
 
 const ROOT = join(import.meta.dirname, '..');
 const PATH = /`((?:src|test|bench)\/[^`*]+)`/g;
@@ -45,4 +50,68 @@ test('every weakness has its row, and each row all its columns', () => {
   const numbers = rows.map(([first = '']) => Number(first.replace('| ', '')));
   expect(numbers).toEqual(Array.from({ length: WEAKNESSES }, (_, index) => index + 1));
   for (const row of rows) expect(row.length, row[0]).toBe(5);
+});
+
+const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
+
+const listed = (help: string) =>
+  [...help.matchAll(/^ {2}([a-z]+)(?:\|[a-z]+)?(?= |$)/gm)].map(([, name = '']) => name);
+
+async function commandsOf(...group: readonly string[]): Promise<readonly string[]> {
+  const written: string[] = [];
+  const spy = vi.spyOn(process.stdout, 'write').mockImplementation((text) => {
+    written.push(String(text));
+    return true;
+  });
+  await runCli([...group, '--help'], createTerminal(process)).finally(() => spy.mockRestore());
+  return listed(written.join(''));
+}
+
+test('each command of the command line that the documentation names is there', async () => {
+  const documents = ['README.md', ...readdirSync(join(ROOT, 'docs'), { recursive: true })]
+    .map(String)
+    .filter((path) => path.endsWith('.md'))
+    .map((path) => read(path === 'README.md' ? path : join('docs', path)));
+  const named = documents.flatMap((text) =>
+    [...text.matchAll(/`nanobot ([a-z]+)((?: [a-z]+(?:\\?\|[a-z]+)*)?)/g)].map(
+      ([, command = '', rest = '']) => [command, rest.trim()] as const,
+    ),
+  );
+  const [, table = ''] = /## The command line([\s\S]*?)\n## /.exec(read('README.md')) ?? [];
+  const rows = table.split('\n').flatMap((line) => {
+    const cell = /^\| (`.*?`) \|/.exec(line.replaceAll('\\|', '/'))?.[1] ?? '';
+    return [...cell.matchAll(/`([a-z]+)((?: [a-z]+(?:\/[a-z]+)*)?)/g)].map(
+      ([, command = '', rest = '']) => [command, rest.trim()] as const,
+    );
+  });
+  expect(rows.length).toBeGreaterThan(25);
+  const commands = await commandsOf();
+  const missing: string[] = [];
+  const groups = new Map<string, readonly string[]>();
+  const [row = ''] = rowsOf('docs/subsystems.md').filter((line) => line.startsWith('| `Commands`'));
+  const ours = [...(row.split(' | ')[2] ?? '').matchAll(/`([a-z]+)`/g)].map(
+    ([, command = '']) => [command, ''] as const,
+  );
+  expect(ours.length).toBeGreaterThan(4);
+  for (const [command, rest] of [...named, ...rows, ...ours]) {
+    if (!commands.includes(command)) missing.push(command);
+    if (!groups.has(command)) groups.set(command, await commandsOf(command));
+    const inGroup = groups.get(command) ?? [];
+    const isGroup = inGroup.includes('help');
+    for (const name of isGroup && rest !== '' ? rest.split(/\\?[|/]/) : []) {
+      if (!inGroup.includes(name)) missing.push(`${command} ${name}`);
+    }
+  }
+  expect(missing).toEqual([]);
+});
+
+test('the README names the commands of a chat, each that /help lists', () => {
+  const [, paragraph = ''] =
+    /(`\/help` lists the commands[\s\S]*?)\n\n/.exec(read('README.md')) ?? [];
+  const named = new Set([...paragraph.matchAll(/\/([a-z]+)/g)].map(([, name = '']) => name));
+  const known = COMMANDS.map(({ name }) => name);
+  const inHelp = COMMAND_GROUPS.flatMap(([, names]) => names);
+  expect(inHelp.filter((name) => !named.has(name))).toEqual([]);
+  const paths = ['docs', 'operations', 'subagents', 'workflows'];
+  expect([...named].filter((name) => !known.includes(name) && !paths.includes(name))).toEqual([]);
 });

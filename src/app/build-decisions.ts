@@ -139,6 +139,7 @@ export function buildDecisions(parts: DecisionParts): Deciding {
     book: new ApprovalBook(store.scope(APPROVALS_SCOPE)),
     ...{ bus, questions, standing, clock, log, ownerChat, isAwaited: createIsAwaited(store) },
     run: (call, signal) => agent.runApproved(call, signal),
+    timeZone: () => live.config.sessions.timeZone,
   });
   const asks = createAsks({
     book: new AskBook(store.scope(ASKS_SCOPE)),

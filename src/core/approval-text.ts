@@ -2,8 +2,11 @@
 // else. What would not fit on one screen is not asked at all. Cases X04 and X05.
 
 import type { ToolAccess } from './rights.ts';
+import { JobError, readSchedule, scheduleText } from './schedule.ts';
 import { verbatim } from './stranger-words.ts';
+import { createMinuteText } from './zone-time.ts';
 
+const DAY_MS = 86_400_000;
 /** Longest call that is shown, characters after escaping. */
 export const MAX_SHOWN_CHARS = 2000;
 
@@ -20,6 +23,10 @@ export type CallToShow = {
   readonly minutes: number;
   /** Days for which a standing yes would hold; left out or 0: none can be given. */
   readonly alwaysDays?: number;
+  /** When it was asked for, epoch milliseconds. */
+  readonly at?: number;
+  /** The asker's; empty or left out: the machine's. */
+  readonly timeZone?: string;
 };
 
 const DOES: Readonly<Record<ToolAccess, string>> = {
@@ -30,7 +37,7 @@ const DOES: Readonly<Record<ToolAccess, string>> = {
   rules: 'changes what I am told to do from now on',
   send: 'speaks to somebody else',
   execute: 'runs a program',
-  schedule: 'makes me do something later',
+  schedule: 'changes scheduled jobs',
 };
 
 /** Undefined where the call is too long to be shown whole. */
@@ -40,15 +47,79 @@ export function approvalText(call: CallToShow): string | undefined {
   const warning = call.isTainted
     ? ['Careful: the conversation holds words of others, who may have wanted this.']
     : [];
+  const job = call.access === 'schedule' ? newJob(call) : undefined;
+  const question = job?.question ?? `**May I?** ${verbatim(call.tool)} ${DOES[call.access]}.`;
   return [
-    `**May I?** ${verbatim(call.tool)} ${DOES[call.access]}. Asked by ${call.asker}.`,
+    `${question} Asked by ${call.asker}.`,
     ...warning,
     '',
-    fenced(shown),
-    '',
-    `Good once, for ${call.minutes} minutes. No answer is a no.`,
+    ...(job?.isWhole === true ? [] : [fenced(shown), '']),
+    `Expires in ${call.minutes} minutes.`,
     ...alwaysText(call),
   ].join('\n');
+}
+
+/** Longest text of a reminder that is shown within the question, characters. */
+const MAX_INLINE_CHARS = 200;
+
+/**
+ * The question for a new job in words. `isWhole`: nothing of the call is left to be shown beside it,
+ * which is so of a reminder with a short text alone.
+ */
+function newJob({
+  tool,
+  arguments: json,
+  at: now = 0,
+  timeZone = '',
+}: CallToShow): { readonly question: string; readonly isWhole: boolean } | undefined {
+  const wish = JSON.parse(json) as Readonly<Record<string, unknown>>;
+  if (tool !== 'cron' || wish['action'] !== 'add') return undefined;
+  const when = timeOf(wish, timeZone, now);
+  if (when === undefined) return undefined;
+  const { action: _add, kind = 'ask', text, name, at, every, cron, time_zone, ...rest } = wish;
+  if (kind !== 'say') return { question: `**Set this job?** ${when}.`, isWhole: false };
+  const isWhole = Object.keys(rest).length === 0 && [name, text].every(isPlain);
+  const words = [name, text].flatMap((each) => (typeof each === 'string' ? [verbatim(each)] : []));
+  return {
+    question: isWhole
+      ? `**Set this reminder?** ${words.join(': ')}, ${when}.`
+      : `**Set this reminder?** ${when}.`,
+    isWhole,
+  };
+}
+
+/** Shown as a code span it is what it is, and short. */
+const isPlain = (value: unknown): boolean =>
+  value === undefined ||
+  (typeof value === 'string' &&
+    value.length <= MAX_INLINE_CHARS &&
+    verbatim(shownText(value)) === `\`${value}\``);
+
+/** `today 14:10`, `every 2h`; undefined where it could not be made. */
+function timeOf(
+  wish: Readonly<Record<string, unknown>>,
+  personZone: string,
+  now: number,
+): string | undefined {
+  const [at, every, cron, named] = ['at', 'every', 'cron', 'time_zone'].map((key) => {
+    const value = wish[key];
+    return typeof value === 'string' ? value : undefined;
+  });
+  const zone = named ?? personZone;
+  try {
+    const schedule = readSchedule({ at, every, cron }, zone, now);
+    if (schedule.kind === 'cron')
+      return `at ${verbatim(shownText(schedule.expression))} (${schedule.timeZone})`;
+    if (schedule.kind === 'every') return scheduleText(schedule, zone);
+    const minuteText = createMinuteText();
+    const [day, time] = minuteText(schedule.at, zone).split(' ');
+    const days = [now, now + DAY_MS].map((each) => minuteText(each, zone).split(' ')[0]);
+    const dayWord = ['today', 'tomorrow'][days.indexOf(day)] ?? day;
+    return `${dayWord} ${time}${named === undefined ? '' : ` (${named})`}`;
+  } catch (error) {
+    if (error instanceof JobError) return undefined;
+    throw error;
+  }
 }
 
 function alwaysText({ alwaysDays = 0, isTainted }: CallToShow): readonly string[] {

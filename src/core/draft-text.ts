@@ -36,7 +36,7 @@ export function draftText(draft: DraftToShow): string | undefined {
     '',
     fenced(shown),
     '',
-    `Good once, for ${draft.hours} hours. No answer is a no.`,
+    `Expires in ${draft.hours} hours.`,
   ].join('\n');
 }
 

@@ -3,6 +3,7 @@
 
 import { ADMITTED_ROLES, type Role } from './admission.ts';
 import type { ChannelName, PersonId, SessionKey, UserId } from './ids.ts';
+import { languageNamed } from './language-code.ts';
 import type { ChatRef } from './message.ts';
 import { type PersonLimits, strictest } from './person-limits.ts';
 
@@ -121,14 +122,19 @@ function joinDoors(known: PersonDoor, seen: PersonDoor): PersonDoor {
   return { channel: known.channel, ids, ...(chat === undefined ? {} : { chat }) };
 }
 
-/** The tag as the standard spells it; undefined where it is no language (BCP 47). */
+/**
+ * The tag (BCP 47) as the standard spells it, also where the language is typed by its English name or
+ * the one it has itself; undefined where it is none.
+ */
 export function languageTag(typed: string): string | undefined {
+  const wanted = typed.trim();
   try {
-    const [tag] = Intl.getCanonicalLocales(typed.trim());
-    return tag !== undefined && nameOfLanguage(tag) !== undefined ? tag : undefined;
+    const [tag] = Intl.getCanonicalLocales(wanted);
+    if (tag !== undefined && nameOfLanguage(tag) !== undefined) return tag;
   } catch {
-    return undefined;
+    // Not written as a tag: perhaps a name.
   }
+  return languageNamed(wanted);
 }
 
 /** In English, as the model is told; undefined for a tag that names no language. */

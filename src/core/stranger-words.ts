@@ -32,16 +32,22 @@ export type StrangerWords = {
 };
 
 /** Who it is, in one line. */
-export function strangerLine({ channel, userId, name, excerpt }: StrangerWords): string {
+export function strangerLine(stranger: StrangerWords): string {
+  return nameAndWords(stranger, ` on ${stranger.channel}`);
+}
+
+function nameAndWords({ userId, name, excerpt }: StrangerWords, where = ''): string {
   const named = name === '' ? verbatim(userId) : `${verbatim(name)} (${verbatim(userId)})`;
   const said = excerpt === '' ? '' : `: ${verbatim(excerpt)}`;
-  return `${named} on ${channel}${said}`;
+  return `${named}${where}${said}`;
 }
 
 export function strangerNotice(stranger: StrangerWords): string {
+  const [first = '', ...rest] = stranger.channel;
+  const channel = `${first.toUpperCase()}${rest.join('')}`;
   const who = `${stranger.channel} ${stranger.userId}`;
   return [
-    `Somebody I do not know wrote: ${strangerLine(stranger)}`,
+    `New contact on ${channel}: ${nameAndWords(stranger)}`,
     'They got no answer. Decide here, or with:',
     `- ${verbatim(`/allow once ${who}`)}: answer what they wrote, nothing more`,
     `- ${verbatim(`/allow ${who}`)}: answer it, and them from now on`,
@@ -51,8 +57,8 @@ export function strangerNotice(stranger: StrangerWords): string {
 }
 
 export const MANY_STRANGERS_NOTICE =
-  'More people I do not know are writing. I do not announce each of them for a while; /strangers ' +
-  'lists who waits.';
+  'More new contacts are writing. They are not announced one by one for a while; /strangers lists ' +
+  'who waits.';
 
 /** `minutes`: how long the code is good. */
 export function codeNotice(code: string, minutes: number): string {

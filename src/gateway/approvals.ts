@@ -39,6 +39,8 @@ export type ApprovalsDeps = {
   /** Whether what asked there goes on, or was ended by hand. */
   isAwaited(chat: ChatRef): Promise<boolean>;
   run(call: ApprovedCall, signal: AbortSignal): Promise<ToolOutcome>;
+  /** Where a person's is not known; empty: the machine's. */
+  timeZone(): string;
 };
 
 export type AskingTurn = {
@@ -121,6 +123,7 @@ export function createApprovals(deps: ApprovalsDeps): Approvals {
     const markdown = approvalText({
       ...{ ...stored, minutes: APPROVAL_TEXTS.MINUTES },
       alwaysDays: mayStand(stored) ? standing.days() : 0,
+      timeZone: stored.person.timeZone ?? deps.timeZone(),
     });
     if (markdown === undefined) return refusedWith(APPROVAL_TEXTS.TOO_LONG);
     // What is known may be decided at this moment: it is never written here again.

@@ -59,10 +59,7 @@ export const COMMANDS: readonly Command[] = [
     timing: 'in_order',
     async run({ session, message }, _argument, deps) {
       await deps.resetSession(session, message);
-      return (
-        'A new conversation begins. What was said before stays on disk: I see it only where I look ' +
-        'through past conversations for you. /restore brings it back, /forget removes what you name.'
-      );
+      return 'New conversation. The old one is saved; /restore brings it back.';
     },
   },
   {

@@ -17,14 +17,14 @@ import { withPerson } from './person-commands.ts';
 export const LINK_COMMANDS: readonly Command[] = [
   {
     name: LINK_COMMAND,
-    summary: 'be the same person on another door',
+    summary: 'connect another channel to your account',
     usage: '/link [code]',
     timing: 'immediate',
     run: (origin, argument, deps) => (argument === '' ? issue(origin, deps) : noGood(origin)),
   },
   {
     name: 'unlink',
-    summary: 'take one of your doors off',
+    summary: 'disconnect one of your channels',
     usage: '/unlink <door>',
     timing: 'immediate',
     run: unlink,

@@ -28,7 +28,7 @@ export const PERSON_COMMANDS: readonly Command[] = [
   {
     name: 'language',
     summary: 'the language I answer you in',
-    usage: '/language [de | auto]',
+    usage: '/language [de | German | auto]',
     timing: 'immediate',
     run: (origin, argument, deps) =>
       withPerson(origin, deps, (person) => setLanguage(person, argument, deps)),
@@ -78,7 +78,7 @@ async function setLanguage(person: Person, argument: string, { people }: Command
   if (argument === '') return `I answer you in ${languageWords(person)}. ${LANGUAGE_HINT}`;
   const language = argument === AUTOMATIC ? undefined : languageTag(argument);
   if (argument !== AUTOMATIC && language === undefined) {
-    return `${verbatim(argument)} is no language I know. ${LANGUAGE_HINT}`;
+    return 'Unknown language. Try: de, en, fr';
   }
   await people.persons.change(person.id, (record) => withChoice(record, 'language', language));
   return `I answer you in ${languageWords(language === undefined ? {} : { language })} from now on.`;
@@ -124,7 +124,7 @@ async function setConversations(
   return wanted === 'shared' ? SHARED_NOW : EACH_NOW;
 }
 
-const LANGUAGE_HINT = 'Say /language with a tag like `de`, or /language auto.';
+const LANGUAGE_HINT = 'Change it with `/language de`, `/language German` or `/language auto`.';
 const ZONE_HINT = 'Say /timezone with a name like `Europe/Berlin`, or /timezone auto.';
 const ME_HINT =
   'Say /me, /me door with one of your doors, or /me conversations with shared or each.';

@@ -40,6 +40,15 @@ const HOSTILE: readonly (readonly [string, string])[] = [
   ['half a character', 'ls \ud800'],
 ];
 
+/** Asked for on 2026-01-15 at 13:00 in Berlin. */
+const jobText = (wish: Readonly<Record<string, unknown>>) =>
+  approvalText({
+    ...{ tool: 'cron', access: 'schedule', asker: 'x', isTainted: false, minutes: 15 },
+    arguments: JSON.stringify({ action: 'add', ...wish }),
+    at: Date.UTC(2026, 0, 15, 12),
+    timeZone: 'Europe/Berlin',
+  });
+
 describe('a call as it is shown', () => {
   test.each(HOSTILE)('spells out %s', (_, command) => {
     const block = shown(command);
@@ -89,6 +98,42 @@ describe('a call as it is shown', () => {
     expect(textOf({ command: 'x'.repeat(2001) })).toBeUndefined();
     expect(textOf({ command: '\u202e'.repeat(400) })).toBeUndefined();
     expect(textOf({ command: 'x'.repeat(1900) })).toContain('x'.repeat(1900));
+  });
+
+  test.each([
+    ['a moment', { at: '14:10' }, '`Drink water`, today 14:10.'],
+    ['the next day', { at: '08:00' }, '`Drink water`, tomorrow 08:00.'],
+    ['another day', { at: '2026-01-31 08:00' }, '`Drink water`, 2026-01-31 08:00.'],
+    [
+      'another time zone',
+      { at: '14:10', time_zone: 'Asia/Tokyo' },
+      '`Drink water`, tomorrow 14:10 (Asia/Tokyo).',
+    ],
+    ['again and again', { every: '2h' }, '`Drink water`, every 2h.'],
+    ['a title', { name: 'Health', at: 'in 20m' }, '`Health`: `Drink water`, today 13:20.'],
+  ])('asks for a reminder in one sentence: %s', (_, more, words) => {
+    expect(jobText({ kind: 'say', text: 'Drink water', ...more })).toBe(
+      `**Set this reminder?** ${words} Asked by x.\n\nExpires in 15 minutes.`,
+    );
+  });
+
+  test.each([
+    ['does more than say a text', { kind: 'ask', text: 'Clean up' }, 'job'],
+    ['has a long text', { kind: 'say', text: 'x'.repeat(201) }, 'reminder'],
+    ['has letters that are not seen', { kind: 'say', text: 'a\u202eb' }, 'reminder'],
+    ['has a place', { kind: 'say', text: 'Hi', to: 'web' }, 'reminder'],
+  ])('shows all of a job that %s', (_, wish, what) => {
+    const text = jobText({ ...wish, every: '2h' }) ?? '';
+    expect(text).toContain(`**Set this ${what}?** every 2h. Asked by x.
+
+\`\`\`
+{`);
+    for (const key of Object.keys(wish)) expect(text).toContain(`"${key}"`);
+  });
+
+  test('shows a change of a job, and one that cannot be made, as any other call', () => {
+    expect(jobText({ action: 'remove', id: 'j1' })).toContain('`cron` changes scheduled jobs.');
+    expect(jobText({ kind: 'say', text: 'Hi', at: 'never' })).toContain('**May I?**');
   });
 
   test('warns where others may have wanted it', () => {

@@ -95,13 +95,21 @@ describe('a language', () => {
     ['de', 'de', 'German'],
     [' EN-gb ', 'en-GB', 'British English'],
     ['pt-br', 'pt-BR', 'Brazilian Portuguese'],
+    ['german', 'de', 'German'],
+    ['Deutsch', 'de', 'German'],
+    ['français', 'fr', 'French'],
+    ['中文', 'zh', 'Chinese'],
+    ['Hebrew', 'he', 'Hebrew'],
   ])('%j is spelled %s and called %s', (typed, tag, name) => {
     expect(languageTag(typed)).toBe(tag);
     expect(nameOfLanguage(tag)).toBe(name);
   });
-  it.each(['', 'german please', 'xx-not-a-language-at-all-', 'qqq'])('%j is none', (typed) => {
-    expect(languageTag(typed)).toBeUndefined();
-  });
+  it.each(['', 'german please', 'klingonish', 'xx-not-a-language-at-all-', 'qqq'])(
+    '%j is none',
+    (typed) => {
+      expect(languageTag(typed)).toBeUndefined();
+    },
+  );
 });
 
 describe('notes', () => {

@@ -171,6 +171,7 @@ export async function makeApprovalsRig() {
       ...{ bus, questions, standing, clock, log: silentLogger },
       ownerChat: async () => placeOf(OWNER),
       isAwaited: async () => true,
+      timeZone: () => '',
       run: (call, signal) =>
         runApproved(
           { clock, toolbox: () => toolbox, settings: () => ({ workspace: folder }) as never },

@@ -24,7 +24,7 @@ describe('a stranger at a silent door', () => {
     expect(await rig.sentTo('7')).toEqual([]);
     expect(await rig.queued()).toEqual([]);
     const [, notice, ...more] = await rig.sentTo(OWNER);
-    expect(notice).toContain('`Name 7` (`7`) on chat: `hello there`');
+    expect(notice).toContain('New contact on Chat: `Name 7` (`7`): `hello there`');
     expect(notice).toContain('`/allow once chat 7`');
     expect(more).toEqual([]);
   });
@@ -96,7 +96,7 @@ describe('a stranger at a silent door', () => {
         .split('\n')[0]
         ?.split(/`[^`]*`/)
         .join('') ?? '';
-    expect(outside).toBe('Somebody I do not know wrote:  () on chat: ');
+    expect(outside).toBe('New contact on Chat:  (): ');
   });
 });
 

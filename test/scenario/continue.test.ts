@@ -121,7 +121,7 @@ describe('a person on two doors', () => {
 
   it('gives the page a conversation of its own again by /new', async () => {
     await sayOnWeb('/new');
-    await onWeb(/new conversation begins/);
+    await onWeb(/New conversation\./);
     await sayOnWeb('please say nonce-alone');
     await onWeb(/nonce-alone/);
     expect(JSON.stringify(model.requests.at(-1))).not.toContain('nonce-killed');
