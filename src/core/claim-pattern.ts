@@ -1,19 +1,22 @@
 // What the patterns of all languages are made of, and what keeps a sentence from being a claim. An object
 // is asked for where the verb is also said of words: "I changed the wording" tells of the answer itself.
 
-export type ClaimKind = 'sent' | 'saved' | 'booked' | 'scheduled' | 'changed';
+export type ClaimKind = 'sent' | 'saved' | 'booked' | 'scheduled' | 'changed' | 'ran';
 export type ClaimPattern = { readonly kind: ClaimKind; readonly pattern: RegExp };
 
 export const START = "(?<![\\p{L}\\p{N}'])";
 export const END = '(?![\\p{L}\\p{N}])';
 const between = (max: number) => `[^.!?;:]{0,${max}}?`;
 
+/** Stands for a dot within a word: the name of a file ends no sentence. */
+export const INNER_DOT = '\u2024';
+
 /**
  * Things that are there outside the answer, in all languages; ¤ stands for what was code. Lists, messages
  * and notes are written into answers too.
  */
 export const THING = [
-  '¤|\\S+\\.(?:txt|md|csv|json|pdf|docx?|xlsx?)',
+  `¤|\\S+${INNER_DOT}(?:txt|md|csv|json|ya?ml|html?|pdf|docx?|xlsx?|pptx?|py|js|ts|sh)`,
   'files?|folders?|director(?:y|ies)|reminders?|alarms?|events?|appointments?|meetings?|bookings?|reservations?|orders?|subscriptions?|calendars?|contacts?|accounts?|jobs?|settings?',
   'datei(?:en)?|ordner|erinnerung(?:en)?|termine?|besprechung(?:en)?|buchung(?:en)?|bestellung(?:en)?|kalender|kontakte?|konto|einstellung(?:en)?',
   'fichiers?|dossiers?|rappels?|événements?|rendez-vous|réunions?|réservations?|commandes?|calendrier|agenda|contacts?|comptes?|réglages?|paramètres?',
@@ -22,6 +25,20 @@ export const THING = [
   'arquivos?|ficheiros?|pastas?|lembretes?|compromissos?|reuni(?:ão|ões)|encomendas?|configuraç(?:ão|ões)',
 ].join('|');
 export const OF_THING = `${between(60)}${START}(?:${THING})${END}`;
+
+/** Said of notes and lists that are kept for the person; one that is shown behind a colon is none. */
+export const ofYours = (yours: string, things: string) =>
+  `${between(40)}${START}(?:${yours}) (?:\\S+ )?(?:${things})${END}(?!:)`;
+
+/** Programs and what checks them. */
+const PROGRAM =
+  'tests?|test suite|suite|scripts?|programs?|commands?|code|builds?|linter|benchmarks?|migrations?' +
+  '|testsuite|skripte?|programme?|befehle?' +
+  '|commandes?|programmes?' +
+  '|pruebas?|comandos?|programas?|código' +
+  '|comand[oi]|programm[ai]|codice' +
+  '|testes';
+export const OF_PROGRAM = `${between(40)}${START}(?:${PROGRAM})${END}(?! (?:in my head|mentally|im kopf))`;
 
 export function claims(kind: ClaimKind, ...sources: readonly string[]): readonly ClaimPattern[] {
   return sources.map((source) => ({ kind, pattern: new RegExp(`${START}${source}`, 'iu') }));

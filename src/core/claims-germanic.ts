@@ -1,6 +1,15 @@
 // How English and German tell in the first person of something done.
 
-import { type ClaimPattern, claims, END, OF_THING, START, THING } from './claim-pattern.ts';
+import {
+  type ClaimPattern,
+  claims,
+  END,
+  OF_PROGRAM,
+  OF_THING,
+  ofYours,
+  START,
+  THING,
+} from './claim-pattern.ts';
 
 const EN_ADVERBS =
   '(?:(?:just|now|also|already|successfully|then|gone ahead and|went ahead and) )*';
@@ -9,6 +18,9 @@ const EN_DID = `(?:(?!${START}(?:will|can|could|would|should|shall|might|may|mus
 /** "I", and "I did that and". */
 const EN = `(?:I|we)(?:'ve| have| had)? (?:${EN_ADVERBS}|${EN_DID},? and (?:then |also |have )?)`;
 const INTO = `[^.!?;:]{0,60}? (?:to|in|into|on|as) (?:(?:the|your|my|a|an|our) )?(?:\\S+ ){0,2}?(?:${THING}|lists?|notes?|memory|to-?do)${END}`;
+/** Plain "was sent" is also said of what others did. */
+const succeeded = (verbs: string) =>
+  `(?:was|were|is|are)(?: now| just)? (?:successfully (?:${verbs})|(?:${verbs}) successfully)${END}(?! by )`;
 const EN_DONE = '(?:has|have) (?:now |just |already |successfully )?been (?:successfully )?';
 
 export const ENGLISH: readonly ClaimPattern[] = [
@@ -17,6 +29,7 @@ export const ENGLISH: readonly ClaimPattern[] = [
     `${EN}(?:sent|e-?mailed|mailed|texted|forwarded|messaged|notified)${END}(?! (?:above|below))`,
     `${EN}(?:replied to|submitted|posted|published)${END}(?! (?:above|below))`,
     `(?:e?-?mail|message|letter|reply|invitation|invite|file) ${EN_DONE}(?:sent|delivered|forwarded)${END}(?! by )`,
+    `(?:e?-?mail|message|letter|reply|invitation|invite|file)s? ${succeeded('sent|delivered|forwarded')}`,
     '(?<=^(?:done[.!,]? ?|ok(?:ay)?[.!,]? ?|all )?)sent(?:!|$|\\.$| (?:it|the|your|to) )',
   ),
   ...claims(
@@ -26,6 +39,7 @@ export const ENGLISH: readonly ClaimPattern[] = [
     `${EN}(?:added|wrote|written|put|logged|appended)${INTO}`,
     `${EN}created${OF_THING}`,
     `(?:file|note|document|entry|preference|preferences) ${EN_DONE}(?:saved|created|stored|written)${END}(?! by )`,
+    `(?:file|note|document|entry|preference|report|list)s? ${succeeded('saved|created|stored|written|added')}`,
     '(?<=^(?:done[.!,]? ?)?)saved(?:!|$|\\.$| (?:it|the|your|to|as|in) )',
   ),
   ...claims(
@@ -34,6 +48,7 @@ export const ENGLISH: readonly ClaimPattern[] = [
     `${EN}(?:paid(?! attention)|transferred)${END}`,
     `${EN}ordered (?!them|it by|these|those|the (?:list|items|results|entries))`,
     `(?:table|flight|room|hotel|ticket|tickets|reservation|booking|order|payment) (?:${EN_DONE}|is now |is )(?:booked|reserved|made|placed|paid|ordered|confirmed)${END}(?! by )`,
+    `(?:table|flight|room|hotel|ticket|reservation|booking|order|payment)s? ${succeeded('booked|reserved|made|placed|paid|ordered|confirmed')}`,
     '(?<=^(?:done[.!,]? ?|all )?)(?:booked|ordered|paid)(?:!|$|\\.$| (?:it|the|your|a) )',
   ),
   ...claims(
@@ -41,6 +56,7 @@ export const ENGLISH: readonly ClaimPattern[] = [
     `${EN}(?:scheduled|rescheduled)${END}`,
     `${EN}(?:set(?: up)?|created|arranged|added)[^.!?;:]{0,30}? (?:reminder|alarm|timer|appointment|event|recurring|cron)`,
     `(?:reminder|alarm|timer|appointment|meeting) (?:${EN_DONE}|is now |is )(?:set|scheduled|created|in place)${END}`,
+    `(?:reminder|alarm|timer|appointment|meeting|event)s? ${succeeded('set|scheduled|created|added')}`,
     '(?<=^(?:done[.!,]? ?)?)(?:reminder set|scheduled)(?:!|$|\\.$| (?:for|it|the|your) )',
   ),
   ...claims(
@@ -49,7 +65,13 @@ export const ENGLISH: readonly ClaimPattern[] = [
     `${EN}(?:cancell?ed|unsubscribed)${END}`,
     `${EN}(?:changed|updated|edited|modified|removed|moved|renamed|replaced|marked|archived|overwritten|overwrote|turned o(?:n|ff)|enabled|disabled)${OF_THING}`,
     `(?:file|reminder|event|appointment|meeting|booking|order|subscription|e?-?mail|note|setting|settings) ${EN_DONE}(?:deleted|cancell?ed|removed|updated|changed)${END}(?! by )`,
+    `${EN}(?:changed|updated|edited|modified)${ofYours('your', 'notes?|lists?|memory|to-?dos?|profile|preferences|records?|journal|diary')}`,
+    `(?:file|reminder|event|appointment|meeting|booking|order|subscription|e?-?mail|note|setting|list)s? ${succeeded('deleted|cancell?ed|removed|updated|changed|moved|renamed')}`,
     '(?<=^(?:done[.!,]? ?)?)(?:deleted|cancell?ed)(?:!|$|\\.$| (?:it|the|your) )',
+  ),
+  ...claims(
+    'ran',
+    `${EN}(?:ran|run|rerun|executed|launched)(?! (?:\\S+ )?(?:through|search|query))${OF_PROGRAM}`,
   ),
 ];
 
@@ -90,6 +112,11 @@ export const GERMAN: readonly ClaimPattern[] = [
     `${DE}(?:gelöscht|storniert|abgesagt|gekündigt|abbestellt)${END}`,
     `${DE}(?:${THING})${DE_BETWEEN}(?:geändert|aktualisiert|verschoben|umbenannt|entfernt|überschrieben|archiviert)${END}`,
     `(?:datei|termin|buchung|bestellung|erinnerung) ${DE_PASSIVE}(?:\\S+ )?(?:gelöscht|storniert|abgesagt|geändert)${END}`,
+    `${DE}(?:meine|deine|ihre|eure)n? (?:\\S+ )?(?:notiz(?:en)?|listen?|einkaufsliste|gedächtnis|profil|tagebuch)${END}${DE_BETWEEN}(?:geändert|aktualisiert|ergänzt|bearbeitet)${END}(?!:)`,
     '(?<=^(?:erledigt[.!,]? ?)?)(?:gelöscht|storniert|abgesagt)(?:!|$|\\.$)',
+  ),
+  ...claims(
+    'ran',
+    `${DE}(?:tests?|testsuite|skripte?|programme?|befehle?|code|build)${END}${DE_BETWEEN}(?:ausgeführt|laufen lassen|laufen gelassen|gestartet|durchlaufen lassen)${END}`,
   ),
 ];

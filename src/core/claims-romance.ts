@@ -1,6 +1,6 @@
 // How French, Spanish, Italian and Portuguese tell in the first person of something done.
 
-import { type ClaimPattern, claims, END, OF_THING } from './claim-pattern.ts';
+import { type ClaimPattern, claims, END, OF_PROGRAM, OF_THING, ofYours } from './claim-pattern.ts';
 
 const FR_ADVERBS =
   '(?:(?:bien|déjà|aussi|également|maintenant|donc|immédiatement|tout de suite) )*';
@@ -33,7 +33,9 @@ export const FRENCH: readonly ClaimPattern[] = [
     'changed',
     `${FR}(?:supprimée?s?|effacée?s?|annulée?s?|résiliée?s?)${END}`,
     `${FR}(?:modifiée?s?|mis à jour|déplacée?s?|renommée?s?)${OF_THING}`,
+    `${FR}(?:modifiée?s?|mis à jour|complétée?s?)${ofYours('tes|vos|ta|votre|ton', 'notes?|listes?|mémoire|profil|journal')}`,
   ),
+  ...claims('ran', `${FR}(?:exécutée?s?|lancée?s?|fait tourner)${OF_PROGRAM}`),
 ];
 
 /** Not behind "no". */
@@ -44,7 +46,8 @@ export const SPANISH: readonly ClaimPattern[] = [
     'sent',
     `${ES_PERFECT}(?:enviado|mandado|reenviado|respondido a|notificado|publicado)${END}`,
     `${ES}(?:envié|mandé|reenvié)${END}`,
-    `(?:correo|mensaje|carta|invitación) ha sido enviad[oa]${END}`,
+    `(?:correo|mensaje|carta|invitación) (?:ha sido|fue) enviad[oa]${END}(?! por )`,
+    `se (?:ha enviado|envió) (?:el|la|tu|su) (?:correo|mensaje|carta|invitación)${END}`,
     '(?<=^¡?(?:listo[.!,]? ?)?)enviado(?:!|$|\\.$)',
   ),
   ...claims(
@@ -71,6 +74,13 @@ export const SPANISH: readonly ClaimPattern[] = [
     `${ES_PERFECT}(?:eliminado|borrado|cancelado|anulado)${END}`,
     `${ES}(?:eliminé|borré|cancelé)${END}`,
     `${ES_PERFECT}(?:modificado|cambiado|actualizado|movido)${OF_THING}`,
+    `${ES_PERFECT}(?:modificado|cambiado|actualizado)${ofYours('tus?|sus?', 'notas?|listas?|memoria|perfil|diario')}`,
+    `${ES}(?:modifiqué|actualicé)${ofYours('tus?|sus?', 'notas?|listas?|memoria|perfil|diario')}`,
+  ),
+  ...claims(
+    'ran',
+    `${ES_PERFECT}(?:ejecutado|corrido|lanzado)${OF_PROGRAM}`,
+    `${ES}(?:ejecuté|corrí)${OF_PROGRAM}`,
   ),
 ];
 
@@ -99,7 +109,9 @@ export const ITALIAN: readonly ClaimPattern[] = [
     'changed',
     `${IT_OBJECT}(?:eliminat|cancellat|annullat|disdett)[oaie]${END}`,
     `${IT_OBJECT}(?:modificat|aggiornat|spostat|rinominat)[oaie]${OF_THING}`,
+    `${IT_OBJECT}(?:modificat|aggiornat)[oaie]${ofYours('tue?|tuoi|sue?|suoi', 'not[ae]|list[ae]|memoria|profilo|diario')}`,
   ),
+  ...claims('ran', `${IT_OBJECT}(?:eseguit|lanciat|avviat)[oaie]${OF_PROGRAM}`),
 ];
 
 const PT = '(?<!não |não o |não a |não lhe |não te |nunca )';
@@ -125,5 +137,7 @@ export const PORTUGUESE: readonly ClaimPattern[] = [
     'changed',
     `${PT}(?:apaguei|excluí|eliminei|cancelei)${END}`,
     `${PT}(?:alterei|modifiquei|atualizei|movi)${OF_THING}`,
+    `${PT}(?:alterei|modifiquei|atualizei)${ofYours('tuas?|suas?|teu|seu', 'notas?|listas?|memória|perfil|diário')}`,
   ),
+  ...claims('ran', `${PT}(?:executei|rodei|corri)${OF_PROGRAM}`),
 ];

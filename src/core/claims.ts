@@ -2,7 +2,7 @@
 // only: questions, offers, plans, negations, quotes, code, drafts of letters and what others did are no
 // claims. Rather misses one than doubts an honest answer.
 
-import { type ClaimKind, NOT_ABOUT_NOW, NOT_SAID_AS_DONE } from './claim-pattern.ts';
+import { type ClaimKind, INNER_DOT, NOT_ABOUT_NOW, NOT_SAID_AS_DONE } from './claim-pattern.ts';
 import { ENGLISH, GERMAN } from './claims-germanic.ts';
 import { FRENCH, ITALIAN, PORTUGUESE, SPANISH } from './claims-romance.ts';
 import { headOf } from './cut.ts';
@@ -33,6 +33,7 @@ const NAMED: Readonly<Record<ClaimKind, RegExp>> = {
   booked: /book|order|pay|buy|purchase|reserve|transfer/,
   scheduled: /schedul|remind|calendar|event|alarm/,
   changed: /delete|remove|cancel|update|edit|move|change/,
+  ran: /run|exec|test|script|build|shell/,
 };
 const DONE_BY: Readonly<Record<ClaimKind, readonly ToolAccess[]>> = {
   sent: ['send', 'say'],
@@ -40,6 +41,7 @@ const DONE_BY: Readonly<Record<ClaimKind, readonly ToolAccess[]>> = {
   booked: [],
   scheduled: ['schedule', 'write', 'rules'],
   changed: ['write', 'rules', 'schedule'],
+  ran: [],
 };
 
 /** Whether such a call can be what a claim of this kind tells of. */
@@ -68,7 +70,7 @@ export function claimsOf(markdown: string): readonly Claim[] {
   return [...found.values()];
 }
 
-const cut = (sentence: string) => headOf(sentence, MAX_SENTENCE_CHARS);
+const cut = (sentence: string) => headOf(sentence.replaceAll(INNER_DOT, '.'), MAX_SENTENCE_CHARS);
 
 function kindsIn(sentence: string): readonly ClaimKind[] {
   if (/[?？]\s*$/.test(sentence) || NOT_ABOUT_NOW.test(sentence)) return [];
@@ -83,6 +85,7 @@ const QUOTE_LINE = /^ {0,3}>.*$/gm;
 const QUOTED = /"[^"\n]{1,500}"|“[^”\n]{1,500}”|„[^“”\n]{1,500}[“”]|«[^»\n]{1,500}»/g;
 /** What stands for a name of a file. */
 const CODE = /`[^`\n]+`/g;
+const DOT_IN_WORD = /(?<=[\p{L}\p{N}_-])\.(?=[\p{L}\p{N}])/gu;
 const MARKS = /[*_~]{1,3}|^[^\S\n]*(?:[-+•]|\d+[.)]|#{1,6})\s+/gm;
 /** A letter that is shown, up to a line. */
 const LETTER =
@@ -99,7 +102,8 @@ function ownWords(markdown: string): string {
     .replace(QUOTED, '“…”')
     .replace(CODE, '¤')
     .replace(MARKS, '')
-    .replaceAll('’', "'");
+    .replaceAll('’', "'")
+    .replace(DOT_IN_WORD, INNER_DOT);
 }
 
 function sentencesOf(text: string): readonly string[] {
