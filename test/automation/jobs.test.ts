@@ -369,7 +369,9 @@ describe('quiet hours', () => {
     await rig.until('2026-01-16T05:59:00Z');
     expect(rig.heard()).toEqual([]);
     await rig.until('2026-01-16T06:00:00Z');
-    expect(rig.heard().join()).toMatch(/Close the window.*Drink water|Drink water.*Close the window/s);
+    expect(rig.heard().join()).toMatch(
+      /Close the window.*Drink water|Drink water.*Close the window/s,
+    );
   });
 
   test('that are given up let out what they kept', async () => {
