@@ -6,7 +6,7 @@ export const placeOf = (number: number) => `[[output ${number}]]`;
 const PLACE = /\[\[\s*output\s*(\d+)?\s*\]\]/gi;
 
 /**
- * Every output stands in the answer once, between blank lines. One that `frame` has no place for stands
+ * Every output stands in the answer once, as a block of code between blank lines. One that `frame` has no place for stands
  * behind its first paragraph; lines that repeat one to the letter are its place.
  */
 export function composedAnswer(frame: string, outputs: readonly string[]): string {
@@ -16,14 +16,28 @@ export function composedAnswer(frame: string, outputs: readonly string[]): strin
     if (typeof part === 'string') pieces.push(part);
     else if (outputs[part] !== undefined && !placed.has(part)) {
       placed.add(part);
-      pieces.push(outputs[part]);
+      pieces.push(asText(outputs[part]));
     }
   }
   const text = pieces.filter(isSaid);
-  const missing = outputs.filter((_, at) => !placed.has(at));
+  const missing = outputs
+    .filter((_, at) => !placed.has(at))
+    .filter(isSaid)
+    .map(asText);
   const all = placed.size === 0 ? withinText(text, missing) : [...text, ...missing];
   return all.filter(isSaid).join('\n\n');
 }
+
+/** As a block of code: the one form that every channel shows as it is, whatever Markdown would make of it. */
+function asText(output: string): string {
+  const longest = Math.max(2, ...[...output.matchAll(/`+/g)].map(([ticks]) => ticks.length));
+  const fence = '`'.repeat(longest + 1);
+  return `${fence}\n${output}\n${fence}`;
+}
+
+/** A frame that put the place, or the output itself, into a block of code already. */
+const FENCED_PLACE =
+  /^ {0,3}(`{3,}|~{3,})[^\n`]*\n\s*(\[\[\s*output\s*\d*\s*\]\])\s*\n {0,3}\1[ \t]*$/gim;
 
 const isSaid = (piece: string) => piece.trim() !== '';
 
@@ -32,7 +46,7 @@ function withPlaces(frame: string, outputs: readonly string[]): string {
     const lines = `\n${output}\n`;
     return text.includes(lines) ? text.replace(lines, () => `\n${placeOf(at + 1)}\n`) : text;
   }, `\n${frame}\n`);
-  return marked.trim();
+  return marked.replace(FENCED_PLACE, '$2').trim();
 }
 
 /** Texts as they are, and for each place the index of its output. */

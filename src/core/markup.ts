@@ -77,7 +77,8 @@ function writeList(token: Tokens.List, place: Place, writer: MarkupWriter) {
   const bullet = BULLETS[place.depth % BULLETS.length] ?? '•';
   for (const [index, item] of token.items.entries()) {
     writer.gap(1);
-    const marker = token.ordered ? `${first + index}.` : bullet;
+    const end = /^\s*\d+\)/.test(item.raw) ? ')' : '.';
+    const marker = token.ordered ? `${first + index}${end}` : bullet;
     writer.write(`${INDENT.repeat(place.depth)}${marker} `, place.styles);
     writeItem(item, { ...place, depth: place.depth + 1 }, writer);
   }

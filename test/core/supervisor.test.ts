@@ -6,6 +6,8 @@ import { describe, expect, it } from 'vitest';
 import { composedAnswer } from '../../src/core/composed-answer.ts';
 import { readAgentFile } from '../../src/core/declared-agent.ts';
 import { callId, resultId, turnId } from '../../src/core/ids.ts';
+import { runsText } from '../../src/core/markup/writer.ts';
+import { parseMarkup } from '../../src/core/markup.ts';
 import {
   askedKey,
   REPORT,
@@ -195,16 +197,27 @@ describe('a decision', () => {
 
 describe('an answer around what specialists wrote', () => {
   const TABLE = '| a | 🏳️‍🌈 |\n|---|:-:|\n$& $1 [[output 2]]  \n━━━━';
+  const BLOCK = `\`\`\`\n${TABLE}\n\`\`\``;
   it.each([
-    ['at its place', 'Before.\n\n[[output 1]]\n\nAfter.', `Before.\n\n${TABLE}\n\nAfter.`],
-    ['within a line', 'See [[ Output 1 ]] here.', `See\n\n${TABLE}\n\nhere.`],
-    ['once', '[[output 1]] [[output 1]]', TABLE],
-    ['behind the first paragraph', 'Before.\n\nAfter.', `Before.\n\n${TABLE}\n\nAfter.`],
-    ['alone', '', TABLE],
-    ['where it was repeated', `Look:\n${TABLE}`, `Look:\n\n${TABLE}`],
-    ['and no place of others', '[[output 7]]\nx', `x\n\n${TABLE}`],
+    ['at its place', 'Before.\n\n[[output 1]]\n\nAfter.', `Before.\n\n${BLOCK}\n\nAfter.`],
+    ['within a line', 'See [[ Output 1 ]] here.', `See\n\n${BLOCK}\n\nhere.`],
+    ['once', '[[output 1]] [[output 1]]', BLOCK],
+    ['behind the first paragraph', 'Before.\n\nAfter.', `Before.\n\n${BLOCK}\n\nAfter.`],
+    ['alone', '', BLOCK],
+    ['where it was repeated', `Look:\n${TABLE}`, `Look:\n\n${BLOCK}`],
+    ['where it was repeated in a block', `Look:\n\n~~~text\n${TABLE}\n~~~`, `Look:\n\n${BLOCK}`],
+    ['where its place is in a block', 'Look:\n```\n[[output 1]]\n```\nx', `Look:\n\n${BLOCK}\n\nx`],
+    ['and no place of others', '[[output 7]]\nx', `x\n\n${BLOCK}`],
   ])('has it %s', (_, frame, answer) => {
     expect(composedAnswer(frame, [TABLE])).toBe(answer);
+  });
+
+  it('shows an output as text, not as the Markdown it would be', () => {
+    const output =
+      'Total\n---\n2*3*4 = 24\n1) first\n```js\nlet a\n```\n# no heading\n<b>&amp;</b>';
+    const runs = parseMarkup(composedAnswer('**Look:**\n\n[[output 1]]', [output])).runs;
+    expect(runsText(runs)).toBe(`Look:\n\n${output}`);
+    expect(runs.flatMap(({ styles }) => styles.map(({ kind }) => kind))).toEqual(['bold', 'pre']);
   });
 
   it('holds every output to the letter, whatever the frame', () => {
