@@ -72,6 +72,10 @@ const POLL_IDLE_MS = 50;
 /** Waits of our own work after the store failed under it, e.g. on a full disk. */
 const WORK_RESTARTS = { minMs: 500, maxMs: 30_000, stableMs: 60_000 };
 
+const shortageNotice = (what: string) =>
+  `nanobot is short of ${what} on its machine. Messages wait and are tried again until there is enough; ` +
+  'none is set aside for it. Free some, or raise the limit of the service.';
+
 export class GatewayService implements Gateway {
   readonly #parts: GatewayParts;
   readonly #options: GatewayOptions;
@@ -219,6 +223,7 @@ export class GatewayService implements Gateway {
       maxOpenTurns: MAX_OPEN_TURNS,
       maxAttempts: MAX_ATTEMPTS,
       drainMs: live.config.gateway.drainSecs * 1000,
+      onShortage: (what) => this.#parts.tell(shortageNotice(what)),
       onPoison: (turn) => typedIn(dispatcher.onPoison(turn)),
     });
   }

@@ -94,12 +94,15 @@ export type WorkOptions = {
   /** Sessions held at once; the place in the model's concurrency is taken later, by the handler. */
   readonly maxOpenTurns: number;
   /**
-   * Tries that may fail before the message is set aside. Of those that ended with their process
-   * there may be three times as many: it mostly dies for reasons that are not in the message.
+   * Tries that may fail before the message is set aside. A process mostly ends for reasons that are not
+   * in the message: it is suspected after three deaths, and set aside after twice as many as this that
+   * came while no other suspect was at work.
    */
   readonly maxAttempts: number;
   /** How long running turns may go on after `signal` aborts, milliseconds; 0 unless given. */
   readonly drainMs?: number;
+  /** The process is short of open files, memory, disk space or processes; the turns wait. */
+  onShortage?(what: string): void;
   /** What the chat is told when a message is set aside after its last failed try. */
   onPoison(turn: Turn): readonly OutboundDraft[];
 };

@@ -43,7 +43,7 @@ import { createLeadership } from './leadership.ts';
 import { createLiveTopic } from './live.ts';
 import { measureArrival } from './measure.ts';
 import type { MessageBusDeps } from './message-bus-deps.ts';
-import { TurnPump } from './turn-pump.ts';
+import { Shortage, TurnPump } from './turn-pump.ts';
 
 /** How soon work is noticed that another process (a command) put into the store. */
 const OUTSIDE_CHECK_MS = 2000;
@@ -62,6 +62,7 @@ class StoreBus implements MessageBus {
   readonly #deliveries = new Map<AccountName, DeliveryPump>();
   readonly #outside: Alarm;
   readonly #stop = new AbortController();
+  readonly #shortage = new Shortage();
   readonly #underWay = new Set<Promise<void>>();
   #turns: TurnPump | undefined;
 
@@ -98,7 +99,11 @@ class StoreBus implements MessageBus {
     const turns = new TurnPump(
       handler,
       { ...options, signal },
-      { ...this.#deps, onQueued: (messages) => this.#pumpDeliveries(messages) },
+      {
+        ...this.#deps,
+        shortage: this.#shortage,
+        onQueued: (messages) => this.#pumpDeliveries(messages),
+      },
     );
     this.#turns = turns;
     await this.#track(turns.run(), () => {

@@ -14,6 +14,7 @@ export class RunningTurn implements Turn {
   readonly epoch: number;
   readonly attempt: number;
   readonly failures: number;
+  readonly deaths: number;
   readonly messages: Turn['messages'];
   readonly firstSeq: number;
   /** Its writes are under way; its place belongs to the next turn. */
@@ -30,6 +31,7 @@ export class RunningTurn implements Turn {
     this.epoch = claim.epoch;
     this.attempt = claim.attempt;
     this.failures = claim.failures;
+    this.deaths = claim.deaths;
     this.messages = claim.messages;
     this.firstSeq = claim.firstSeq;
     this.#store = store;

@@ -2,6 +2,7 @@
 // down how it ended. A claim counts a try before the handler runs.
 
 import { retryDelayMs } from '../core/delivery.ts';
+import { shortageOf } from '../core/errors.ts';
 import type { SessionKey } from '../core/ids.ts';
 import type { OutboundDraft, OutboundMessage } from '../core/message.ts';
 import { answerIdOf } from '../core/turn-id.ts';
@@ -18,9 +19,53 @@ import {
 import { ClaimLoop, type Place } from './claim-loop.ts';
 import { RunningTurn } from './running-turn.ts';
 
-const DEATHS_PER_FAILURE = 3;
+const DEATHS_PER_FAILURE = 2;
+/** A message that meets nothing but shortages for so long may be the reason. */
+const BLAMELESS_MS = 24 * 3600 * 1000;
+
+/** While the process is short of something no turn begins: so long at first, doubling. */
+const SHORTAGE_MIN_MS = 1000;
+const SHORTAGE_MAX_MS = 5000;
+/** Without another error for so long it is over, and the next one is news. */
+const SHORTAGE_OVER_MS = 10 * 60_000;
+
+/**
+ * What the process is short of lasts for fewer turns at once: after a rest half as many, then slowly
+ * more as they end well.
+ */
+export class Shortage {
+  #restUntil = Number.NEGATIVE_INFINITY;
+  #lastAt = Number.NEGATIVE_INFINITY;
+  #rests = 0;
+  #places = Number.POSITIVE_INFINITY;
+
+  /** How many turns may begin beside those at work. `now`: monotonic milliseconds. */
+  room(now: number, running: number): number {
+    return now < this.#restUntil ? 0 : Math.max(0, Math.floor(this.#places) - running);
+  }
+
+  /** A turn failed for it. Turns that fail in the same rest are one sign. */
+  met(now: number, running: number): { readonly waitMs: number; readonly isNew: boolean } {
+    const isNew = now - this.#lastAt > SHORTAGE_OVER_MS;
+    this.#lastAt = now;
+    if (now >= this.#restUntil) {
+      this.#restUntil = now + Math.min(SHORTAGE_MAX_MS, SHORTAGE_MIN_MS * 2 ** this.#rests);
+      this.#rests += 1;
+      this.#places = Math.max(1, Math.floor(Math.min(this.#places, running) / 2));
+    }
+    // A timer may ring a part of a millisecond early.
+    return { waitMs: Math.ceil(this.#restUntil - now) + 1, isNew };
+  }
+
+  eased(): void {
+    this.#rests = 0;
+    this.#places += 1 / this.#places;
+  }
+}
 
 export type PumpDeps = {
+  /** Outlives the pump. */
+  readonly shortage: Shortage;
   readonly store: BusStore;
   readonly clock: Clock;
   readonly log: Logger;
@@ -35,6 +80,8 @@ export class TurnPump {
   readonly #running = new Set<RunningTurn>();
   readonly #bySession = new Map<SessionKey, RunningTurn>();
   readonly #loop: ClaimLoop<ClaimedTurn>;
+  /** Wakes the loop when the rest of a shortage is over. */
+  #rest: Disposable | undefined;
 
   constructor(handler: TurnHandler, options: WorkOptions, deps: PumpDeps) {
     this.#handler = handler;
@@ -45,7 +92,8 @@ export class TurnPump {
       places: options.maxOpenTurns,
       stopGraceMs: options.drainMs ?? 0,
       failureGraceMs: 0,
-      claim: (places) => deps.store.claimTurns(places),
+      mayClaim: () => this.#room() > 0,
+      claim: (places) => deps.store.claimTurns(() => Math.min(places(), this.#room())),
       perform: (claim, place) => this.#perform(claim, place),
       interrupt: () => this.#interrupt(),
     });
@@ -55,7 +103,11 @@ export class TurnPump {
   async run(): Promise<void> {
     const recovered = await this.#deps.store.recoverTurns();
     if (recovered > 0) this.#deps.log.info('turns of an earlier process recovered', { recovered });
-    await this.#loop.run(this.#options.signal);
+    try {
+      await this.#loop.run(this.#options.signal);
+    } finally {
+      this.#rest?.[Symbol.dispose]();
+    }
   }
 
   pump(): void {
@@ -72,6 +124,10 @@ export class TurnPump {
     this.pump();
   }
 
+  #room(): number {
+    return this.#deps.shortage.room(this.#deps.clock.monotonic(), this.#running.size);
+  }
+
   async #perform(claim: ClaimedTurn, place: Place): Promise<void> {
     const turn = new RunningTurn(claim, this.#deps.store);
     this.#running.add(turn);
@@ -81,16 +137,18 @@ export class TurnPump {
       await this.#end(turn, await this.#outcomeOf(turn), place);
     } finally {
       this.#running.delete(turn);
+      this.#loop.wake();
       if (this.#bySession.get(turn.session) === turn) this.#bySession.delete(turn.session);
     }
   }
 
   async #outcomeOf(turn: RunningTurn): Promise<TurnEnding> {
-    if (turn.attempt > this.#options.maxAttempts * DEATHS_PER_FAILURE) {
+    if (turn.deaths >= this.#options.maxAttempts * DEATHS_PER_FAILURE) {
       return this.#poisoned(turn, 'the process ended during each try');
     }
     try {
       const { throughSeq, outbound, note } = await this.#handler(turn);
+      this.#deps.shortage.eased();
       return { kind: 'done', throughSeq, outbound: named(turn, outbound), note };
     } catch (error) {
       return this.#failedTry(turn, error);
@@ -105,6 +163,18 @@ export class TurnPump {
     if (why instanceof TurnInterrupted) return { kind: 'released' };
     const reason = error instanceof Error ? error.message : String(error);
     if (error instanceof TurnDeferred) return { kind: 'deferred', at: error.until, reason };
+    const what = shortageOf(error);
+    const waitedMs = clock.now() - turn.messages[0].message.receivedAt;
+    if (what !== undefined && waitedMs < BLAMELESS_MS) {
+      const { waitMs, isNew } = this.#deps.shortage.met(clock.monotonic(), this.#running.size);
+      if (isNew) {
+        log.error('the process is short of something, turns wait', { what, error });
+        this.#options.onShortage?.(what);
+      }
+      this.#rest?.[Symbol.dispose]();
+      this.#rest = clock.timer(waitMs, () => this.pump());
+      return { kind: 'deferred', at: clock.now() + waitMs, reason };
+    }
     if (turn.failures + 1 < this.#options.maxAttempts) {
       const waitMs = retryDelayMs(turn.failures + 1);
       log.warn('turn failed', { session, turnId: turn.id, attempt, waitMs, error });

@@ -202,3 +202,40 @@ export type ConfigProblem = {
   readonly line?: number;
   readonly column?: number;
 };
+
+/** What the process or its machine may be short of; no message is to blame for that. */
+const SHORTAGES: Readonly<Record<string, string>> = {
+  EMFILE: 'open files',
+  ENFILE: 'open files',
+  ENOMEM: 'memory',
+  ENOBUFS: 'memory',
+  ENOSPC: 'disk space',
+  EDQUOT: 'disk space',
+  EAGAIN: 'processes',
+};
+const MAX_CAUSES = 8;
+
+/** What the process was short of when this happened; undefined for any other error. */
+export function shortageOf(error: unknown): string | undefined {
+  let at: unknown = error;
+  for (let depth = 0; depth < MAX_CAUSES && at instanceof Error; depth += 1) {
+    if (at instanceof ShortageError) return at.what;
+    const code: unknown = Reflect.get(at, 'code');
+    const what = typeof code === 'string' ? SHORTAGES[code] : undefined;
+    if (what !== undefined) return what;
+    // Node's module loader says it in words only.
+    if (/too many open files/i.test(at.message)) return SHORTAGES['EMFILE'];
+    at = at instanceof AggregateError ? at.errors[0] : at.cause;
+  }
+  return undefined;
+}
+
+/** In place of an error whose text must not be kept. */
+export class ShortageError extends NanobotError {
+  override readonly name = 'ShortageError';
+  readonly what: string;
+  constructor(what: string) {
+    super('shortage', `the process is short of ${what}`);
+    this.what = what;
+  }
+}

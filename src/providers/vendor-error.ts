@@ -1,7 +1,7 @@
 // Turns whatever an SDK threw into our ProviderError: class of failure, hint, words without secrets.
 // The vendor's error itself is not kept, since its text and headers may hold keys and prompts.
 
-import { ProviderError } from '../core/errors.ts';
+import { ProviderError, ShortageError, shortageOf } from '../core/errors.ts';
 import {
   classifyFailure,
   retryHintMs,
@@ -20,6 +20,7 @@ export type FailedCall = {
   readonly signal: AbortSignal;
 };
 
+/** @throws ShortageError where the process could not make the call: the vendor was not asked */
 export function providerError(error: unknown, call: FailedCall): ProviderError {
   const { provider, model } = call;
   if (error instanceof ProviderError) return error;
@@ -31,6 +32,8 @@ export function providerError(error: unknown, call: FailedCall): ProviderError {
     const failure = { kind: 'timeout', stage: call.deadline.expired } as const;
     return new ProviderError(`no answer in time: ${failure.stage}`, { failure, provider, model });
   }
+  const shortage = shortageOf(error);
+  if (shortage !== undefined) throw new ShortageError(shortage);
   const own = ownError(error);
   if (own !== undefined) {
     return new ProviderError(own.message, { failure: own.failure, provider, model });

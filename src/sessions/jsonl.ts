@@ -38,7 +38,8 @@ export type JsonlSessionStoreDeps = {
 };
 
 const HOT_LIMITS = { maxTails: 2000, maxBytes: 32_000_000 };
-const MAX_OPEN_FILES = 256;
+/** Few enough for a process that may have 256 files open. */
+const MAX_OPEN_FILES = 64;
 
 /** Creates the folder when it is missing. */
 export function createJsonlSessionStore(

@@ -18,6 +18,7 @@ export function openDatabase(path: string): DatabaseSync {
     refuseNewer(versionOf(database), path);
     database.exec(`
       PRAGMA journal_mode = WAL;
+      PRAGMA temp_store = MEMORY;
       PRAGMA synchronous = FULL;
       PRAGMA secure_delete = ON;
       PRAGMA fullfsync = ON;

@@ -2,7 +2,8 @@
 // step that was released is never edited; a change is a new step.
 
 /**
- * inbound: `pending` rows wait or belong to a running turn. session_lane: one row per session; it
+ * inbound: `pending` rows wait or belong to a running turn. A try that is no failure ended with its
+ * process; `deaths` counts those where no other suspect ran. session_lane: one row per session; it
  * is ready at `ready_at`, or held by a turn that owns all pending rows up to `held_through`.
  * outbound: per lane only the oldest open row has a `ready_at`; it is set for the next one when
  * that row settles, so finding what is due never looks at what waits behind it. A `sent` row with
@@ -105,5 +106,8 @@ export const MIGRATIONS: readonly string[] = [
   `,
   `
   ALTER TABLE draft ADD COLUMN reply_to TEXT;
+  `,
+  `
+  ALTER TABLE inbound ADD COLUMN deaths INTEGER NOT NULL DEFAULT 0;
   `,
 ];

@@ -73,6 +73,8 @@ export type ClaimedTurn = TurnHold & {
   readonly attempt: number;
   /** Tries that ended in a failure; the others ended with their process. */
   readonly failures: number;
+  /** Times the process ended while this was the only suspect at work. */
+  readonly deaths: number;
   readonly messages: readonly [QueuedMessage, ...QueuedMessage[]];
 };
 

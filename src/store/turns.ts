@@ -34,13 +34,20 @@ function* claimTurn(
   owner: string,
   now: number,
 ): Operation<ClaimedTurn | undefined> {
-  const head = yield* first<{ seq: number; body: string; attempts: number; failures: number }>(
-    `SELECT seq, body, attempts, failures FROM inbound WHERE session = ? AND state = 'pending'
+  const head = yield* first<HeadRow>(
+    `SELECT seq, body, attempts, failures, deaths FROM inbound WHERE session = ? AND state = 'pending'
      ORDER BY seq LIMIT 1`,
     session,
   );
   if (head === undefined) {
     yield* change('UPDATE session_lane SET ready_at = NULL WHERE session = ?', session);
+    return undefined;
+  }
+  if (head.attempts - head.failures >= SUSPECT_DEATHS && (yield* suspectsAtWork()).length > 0) {
+    yield* change(
+      'UPDATE session_lane SET ready_at = ? WHERE session = ?',
+      ...[now + suspectWaitMs(head), session],
+    );
     return undefined;
   }
   const id = turnIdOf(session, head.seq);
@@ -62,8 +69,63 @@ function* claimTurn(
     firstSeq: head.seq,
     attempt: head.attempts + 1,
     failures: head.failures,
+    deaths: head.deaths,
     messages: [queuedMessage(head), ...followers],
   };
+}
+
+type HeadRow = {
+  seq: number;
+  body: string;
+  attempts: number;
+  failures: number;
+  deaths: number;
+};
+
+/**
+ * Whose tries ended so often with their process is suspected of it. One death says little: many turns
+ * were at work, and the process may have been killed from outside. So suspects work one at a time, and
+ * only in a process that has lived for a while without them; a death then counts for the one at work.
+ */
+const SUSPECT_DEATHS = 3;
+const PROVEN_PROCESS_MS = 5000;
+const SUSPECT_WAIT_MS = 1000;
+
+/** Those the process died with often wait longer, so that the others come first. */
+const suspectWaitMs = ({ deaths }: Pick<HeadRow, 'deaths'>) => SUSPECT_WAIT_MS * (1 + deaths);
+
+/** The first messages of the turns that are held, where these were suspects before. */
+function* suspectsAtWork(): Operation<readonly { readonly seq: number }[]> {
+  return yield* all<{ seq: number }>(
+    `SELECT seq FROM
+       (SELECT min(seq) AS seq, attempts, failures FROM inbound JOIN session_lane USING (session)
+        WHERE owner IS NOT NULL AND state = 'pending' GROUP BY session)
+     WHERE attempts - 1 - failures >= ?`,
+    SUSPECT_DEATHS,
+  );
+}
+
+/** A process ended; its only suspect at work is counted. */
+function* judgeDeath(): Operation<void> {
+  const [suspect, ...others] = yield* suspectsAtWork();
+  if (suspect !== undefined && others.length === 0) {
+    yield* change('UPDATE inbound SET deaths = deaths + 1 WHERE seq = ?', suspect.seq);
+  }
+}
+
+/** Until the process that has begun has proven itself. */
+function* holdSuspects(now: number): Operation<void> {
+  const suspects = yield* all<{ session: string; deaths: number }>(
+    `SELECT session, deaths FROM inbound WHERE state = 'pending' AND attempts - failures >= ?`,
+    SUSPECT_DEATHS,
+  );
+  for (const suspect of suspects) {
+    yield* change(
+      'UPDATE session_lane SET ready_at = ? WHERE session = ? AND ready_at <= ?',
+      ...[now + PROVEN_PROCESS_MS + suspectWaitMs(suspect), suspect.session],
+      now + PROVEN_PROCESS_MS,
+    );
+  }
 }
 
 /** The first try takes all that waits, the second what the first one had, later ones nobody. */
@@ -199,6 +261,7 @@ export function* recoverTurns(now: number): Operation<number> {
   const held = yield* all<HeldRow>(
     'SELECT session, held_through, stop_reason FROM session_lane WHERE owner IS NOT NULL',
   );
+  yield* judgeDeath();
   for (const { session, held_through, stop_reason } of held) {
     if (stop_reason !== null) yield* withdraw(session, held_through, stop_reason, now);
   }
@@ -209,5 +272,6 @@ export function* recoverTurns(now: number): Operation<number> {
      WHERE owner IS NOT NULL`,
     now,
   );
+  yield* holdSuspects(now);
   return held.length;
 }

@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest';
 import type { Turn } from '../../src/bus/bus.ts';
 import { DEFAULT_ACCOUNT } from '../../src/core/ids.ts';
 import {
+  type BusBench,
   CHANNEL,
   echo,
   eventually,
@@ -17,6 +18,11 @@ import {
   startDelivery,
   startWork,
 } from './bus-bench.ts';
+
+/** So long a process runs before messages are tried that others ended with. */
+async function passQuarantine({ clock }: BusBench): Promise<void> {
+  for (let second = 0; second < 15; second += 1) await clock.advance(1000);
+}
 
 export function recoveryContract(name: string, makeBench: MakeBusBench): void {
   describe(`${name}: after a process died`, () => {
@@ -94,6 +100,7 @@ export function recoveryContract(name: string, makeBench: MakeBusBench): void {
       await eventually(bench.clock, () => tries === 1);
       for (const death of [2, 3, 4, 5, 6, 7, 8, 9]) {
         startWork(await bench.open(), deadly);
+        await passQuarantine(bench);
         await eventually(bench.clock, () => tries === death);
       }
       await using last = await bench.open();
@@ -101,12 +108,68 @@ export function recoveryContract(name: string, makeBench: MakeBusBench): void {
       const delivery = startDelivery(last, courier);
       const { turns, handle } = echo();
       const work = startWork(last, handle);
+      await passQuarantine(bench);
       await eventually(bench.clock, () => courier.sent.length === 2);
       expect(turns).toEqual([['harmless']]);
       expect(courier.texts()).toEqual(['set aside', 're: harmless']);
       expect(await last.dead()).toMatchObject([{ excerpt: 'deadly', attempts: 10 }]);
       await work.stop();
       await delivery.stop();
+    });
+
+    it('sets none of many messages aside for deaths soon after the start', async () => {
+      await using bench = await makeBench();
+      const names = Array.from({ length: 20 }, (_, n) => `chat${n}`);
+      for (let death = 1; death <= 10; death += 1) {
+        const bus = await bench.open();
+        let tries = 0;
+        startWork(bus, async () => {
+          tries += 1;
+          return never;
+        });
+        if (death === 1) await bus.accept(names.map((name) => queued(name, name)));
+        if (death <= 3) await eventually(bench.clock, () => tries > 0);
+        await bench.clock.advance(700);
+        await bench.kill(bus);
+      }
+      await using last = await bench.open();
+      const { turns, handle } = echo();
+      const work = startWork(last, handle, { maxOpenTurns: 30 });
+      for (let wait = 0; wait < 100 && turns.length < names.length; wait += 1) {
+        await bench.clock.advance(1000);
+      }
+      expect(turns.flat().toSorted()).toEqual(names.toSorted());
+      expect(await last.dead()).toEqual([]);
+      await work.stop();
+    });
+
+    it('finds out which of many messages ends the process, and answers the others', async () => {
+      await using bench = await makeBench();
+      const names = Array.from({ length: 10 }, (_, n) => `chat${n}`);
+      const answered: string[] = [];
+      let deaths = 0;
+      for (let isOver = false; !isOver; ) {
+        const bus = await bench.open();
+        let isDead = false;
+        startWork(bus, async (turn) => {
+          const [{ message }] = turn.messages;
+          isDead ||= message.text === 'chat4';
+          // Any other takes its time: those at work when the process ends have no answer yet.
+          await bench.clock.sleep(3000);
+          if (isDead) return never;
+          answered.push(message.text);
+          return resultOf(turn);
+        });
+        if (deaths === 0) await bus.accept(names.map((name) => queued(name, name)));
+        for (let step = 0; step < 240 && !isDead; step += 1) await bench.clock.advance(250);
+        await bench.kill(bus);
+        isOver = !isDead;
+        if (isDead) deaths += 1;
+      }
+      await using last = await bench.open();
+      expect((await last.dead()).map(({ excerpt }) => excerpt)).toEqual(['chat4']);
+      expect(answered.toSorted()).toEqual(names.filter((name) => name !== 'chat4'));
+      expect(deaths).toBe(9);
     });
 
     it('lets a frozen process change nothing when it wakes up behind its successor', async () => {

@@ -204,6 +204,28 @@ describe('kill -9 while Telegram messages are in flight', () => {
   });
 });
 
+describe('kill -9 soon after each of many starts', () => {
+  it('sets no message aside, and answers all of them once', async () => {
+    const chats = Array.from({ length: 20 }, (_, n) => 600 + n);
+    const texts = (chat: number) =>
+      telegram.chat(chat).messages.flatMap(({ from, text }) => (from === 'bot' ? [text] : []));
+    model.respond(() => ({ chunks: [new Promise(() => undefined)] }));
+    for (const chat of chats) telegram.say(chat, `repeat ${nonceOf(chat, 1)}`);
+    let asked = 0;
+    for (let death = 1; death <= 10; death += 1) {
+      // While it still starts messages; later the program lets them wait at first.
+      if (death <= 3) await model.received(asked + 1);
+      await gateway.kill();
+      asked = model.requests.length;
+      if (death === 10) model.respond(echo);
+      gateway = await home.start();
+    }
+    const unanswered = () => chats.filter((chat) => texts(chat).length === 0);
+    await expect.poll(unanswered, { timeout: 100_000, interval: 100 }).toEqual([]);
+    expect(chats.map(texts)).toEqual(chats.map((chat) => [nonceOf(chat, 1)]));
+  }, 180_000);
+});
+
 describe('kill -9 while a long answer goes out in parts', () => {
   const [CHAT = 0] = CHATS;
   /** Each fills a message of its own; together more than a draft shows. */

@@ -20,7 +20,12 @@ export interface TestHome extends AsyncDisposable {
   writeConfig(config: ConfigInput & Readonly<Record<string, unknown>>): Promise<void>;
   /** Every log line of every process so far. */
   logs(): Promise<string>;
-  start(env?: Readonly<Record<string, string>>, memory?: MemoryLimit): Promise<GatewayProcess>;
+  start(
+    env?: Readonly<Record<string, string>>,
+    memory?: MemoryLimit,
+    /** How many files and connections it may have open. */
+    descriptors?: number,
+  ): Promise<GatewayProcess>;
 }
 
 export interface GatewayProcess extends AsyncDisposable {
@@ -54,8 +59,8 @@ export async function makeTestHome(config: ConfigInput): Promise<TestHome> {
       const texts = await Promise.all(names.map((name) => readFile(join(folder, name), 'utf8')));
       return texts.join('');
     },
-    async start(env = {}, memory) {
-      const gateway = await startProcess(path, env, memory);
+    async start(env = {}, memory, descriptors) {
+      const gateway = await startProcess(path, env, memory, descriptors);
       running.add(gateway);
       void gateway.exited.then(() => running.delete(gateway));
       return gateway;
@@ -73,8 +78,12 @@ async function startProcess(
   home: string,
   env: Readonly<Record<string, string>>,
   memory: MemoryLimit | undefined,
+  descriptors: number | undefined,
 ): Promise<GatewayProcess> {
-  const child = spawn(process.execPath, ['test/support/nanobot', 'gateway'], {
+  const command = [process.execPath, 'test/support/nanobot', 'gateway'] as const;
+  const limited = ['sh', '-c', `ulimit -n ${descriptors}; exec "$@"`, 'sh', ...command] as const;
+  const [program, ...args] = descriptors === undefined ? command : limited;
+  const child = spawn(program, args, {
     cwd: ROOT,
     env: {
       ...COMPILE_CACHE,

@@ -33,6 +33,8 @@ export type Line = {
 
 /** A connection idle for longer may be dead without anybody having said so. */
 const IDLE_SOCKET_MS = 15_000;
+/** More of them would only take open files from others. */
+const MAX_IDLE_SOCKETS = 16;
 /** Larger than any answer to a method we call (100 updates of at most some 10 kB). */
 const MAX_ANSWER_BYTES = 20_000_000;
 
@@ -41,7 +43,11 @@ export function openLine({ token, apiRoot, clock }: LineOptions): Line {
   // Taken apart before the token comes in: an error about an address quotes it.
   const root = parseRoot(apiRoot);
   const isTls = root.protocol === 'https:';
-  const agentOptions = { keepAlive: true, timeout: IDLE_SOCKET_MS };
+  const agentOptions = {
+    keepAlive: true,
+    timeout: IDLE_SOCKET_MS,
+    maxFreeSockets: MAX_IDLE_SOCKETS,
+  };
   const agent = isTls ? new HttpsAgent(agentOptions) : new nodeHttp.Agent(agentOptions);
   const request = isTls ? httpsRequest : nodeHttp.request;
   const hostname = root.hostname.replace(/^\[|\]$/g, '');
@@ -120,7 +126,11 @@ function exchange(call: ClientRequest, body: Buffer, options: Exchange): Promise
     whenConnected(call, () => {
       isWritten = true;
     });
-    call.on('error', (error) => fail(codeOf(error)));
+    call.on('error', (error) => {
+      // Where the process may open no connection Node hands out a socket that never connects.
+      if ('syscall' in error && error.syscall === 'connect') isWritten = false;
+      fail(codeOf(error));
+    });
     call.on('response', (response) => {
       readAll(response, fail, (text) => {
         finish();

@@ -1,0 +1,39 @@
+// The whole program with fewer open files than its messages need: that is nobody's fault, so every
+// message waits until it is answered, and the owner hears of it once.
+
+import { expect, it } from 'vitest';
+import { echo } from '../support/llm-server.ts';
+import { startTelegramWorld } from '../support/telegram-world.ts';
+
+const OWNER = 900;
+const CHATS = Array.from({ length: 300 }, (_, n) => 1000 + n);
+/** Enough to start and to answer some chats at once, not all of them. */
+const DESCRIPTORS = 256;
+
+it('answers every chat although the files run out, and reports that once', async () => {
+  await using world = await startTelegramWorld({
+    respond: echo,
+    channel: { allowFrom: ['*'] },
+    config: {
+      limits: { messages: { perMinute: 0, perDay: 0 } },
+      agents: { defaults: { model: 'openai/sim-1', maxConcurrentChats: 300 } },
+    },
+    pair: { [OWNER]: 'owner' },
+  });
+  await world.asks(OWNER, 'please say nonce-owner', /nonce-owner/);
+  await world.gateway.stop();
+  await using _limited = await world.home.start({}, undefined, DESCRIPTORS);
+  for (const chat of CHATS) world.telegram.say(chat, `please say nonce-${chat}`);
+  const isAnswered = (chat: number) =>
+    world.texts(chat).some((text) => text.includes(`nonce-${chat}`));
+  const timeout = { timeout: 100_000, interval: 200 };
+  await expect.poll(() => CHATS.filter((chat) => !isAnswered(chat)), timeout).toEqual([]);
+  expect(
+    CHATS.flatMap((chat) => world.texts(chat)).filter((text) => !text.startsWith('nonce-')),
+  ).toEqual([]);
+  expect((await world.nanobot('dead', 'list')).trim()).toBe('');
+  const logs = await world.home.logs();
+  expect(logs.match(/the process is short of something/g)).toHaveLength(1);
+  const notices = world.texts(OWNER).filter((text) => text.includes('short of open files'));
+  expect(notices).toHaveLength(1);
+}, 180_000);
