@@ -139,7 +139,7 @@ describe('a secret by reference', () => {
     await writeFile(home.config, JSON.stringify({ version: 1, mcpServers }));
     const found = JSON.stringify(checkSecrets(await loadConfig(home, {})));
     expect(found).toContain('mcpServers.one.args');
-    expect(found).toContain('Within args and url write $');
+    expect(found).toContain('into the environment and write $');
     mcpServers.one.args[1] = `$${'{THE_KEY}'}`;
     await writeFile(home.config, JSON.stringify({ version: 1, mcpServers }));
     const loaded = await loadConfig(home, { THE_KEY: SECRET });
