@@ -103,3 +103,32 @@ describe.each(['summary', 'lossless'] as const)('the engine %s', (engine) => {
     if (engine === 'summary') expect(facts.size).toBe(30);
   });
 });
+
+it('refuses a window that does not hold the prompt and the last exchange, with the remedy', async () => {
+  const rig = await createRig({ contextTokens: 300 });
+  rig.model.script(says('hello'));
+  const { kind, answers } = await rig.ask(1, 'a question of some length. '.repeat(20));
+  expect(kind).toBe('failed');
+  expect(answers.join()).toMatch(/test\/scripted \(300 tokens\) is too small.*maxContextTokens/s);
+  expect(rig.model.requests).toEqual([]);
+});
+
+it('names no tool in the summary that the call does not offer', async () => {
+  const rig = await createRig({ compaction: { keepTokens: 0, summaryTokens: 300 } });
+  rig.model.script(
+    says(`one ${SHORT.repeat(9)}`),
+    says('two'),
+    says('Task: the canal.'),
+    says('three'),
+  );
+  await rig.ask(1, `first ${SHORT.repeat(9)}`);
+  await rig.ask(2, 'second');
+  const { message } = rig.inputOf(9, ['?']).messages[0];
+  expect(await rig.agent.compact(rig.place[0], message, undefined, undefined)).toMatchObject({
+    kind: 'compacted',
+  });
+  await rig.ask(3, 'third');
+  const last = rig.model.requests.at(-1);
+  expect(last === undefined ? '' : shown(last)).toContain('Summary of the earlier conversation');
+  expect(JSON.stringify(last)).not.toContain('read_earlier');
+});

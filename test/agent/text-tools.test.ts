@@ -84,7 +84,7 @@ describe('a model without tool calling', () => {
     server.assertDone();
   });
 
-  it('is never asked with more than 80 % of its window: what was said long ago goes first', async () => {
+  it('is never asked with more than 85 % of its window: what was said long ago goes first', async () => {
     const { rig, server } = await createTextRig();
     // Twice as long where they stand in JSON.
     const quotes = '"'.repeat(22_000);

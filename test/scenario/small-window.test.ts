@@ -23,7 +23,7 @@ async function open(maxContextTokens: number, size: number) {
   const world = await startTelegramWorld({
     respond: (request) => answer(request, size),
     config: { agents: { defaults: { model: 'openai/sim-1', maxContextTokens, maxTokens: 1000 } } },
-    channel: { allowFrom: [`${PERSON}`] },
+    pair: { [PERSON]: 'owner' },
   });
   onTestFinished(() => world[Symbol.asyncDispose]());
   return world;
@@ -62,3 +62,18 @@ it.each([
     expect(missing).toEqual([]);
   },
 );
+
+it('is told to the owner once, and /context says what is left out and names the limit', async () => {
+  const { asks, texts, model } = await open(4096, 30);
+  for (let turn = 1; turn <= 3; turn += 1) {
+    await asks(PERSON, `QUESTION-${turn}- ASKED-${turn}-`, new RegExp(`END-OF-${turn}-`));
+  }
+  await expect
+    .poll(() => texts(PERSON).filter((text) => text.includes('holds 4,096 tokens')))
+    .toHaveLength(1);
+  const context = await asks(PERSON, '/context', /next call takes/);
+  expect(context).toMatch(/Tools offered \(\d+\): \d+; \d+ left out for lack of room/);
+  expect(context).toContain('Limit: 2,662; above it the oldest exchanges are left out');
+  const tools = model.requests.at(-1)?.body['tools'] as { function: { name: string } }[];
+  expect(tools.map((tool) => tool.function.name)).toContain('read_earlier');
+});
