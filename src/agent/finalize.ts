@@ -1,6 +1,7 @@
 // Finalizing: what the person gets, recorded on disk before anyone is told. Neither a stop nor a
 // deadline breaks this off.
 
+import { JOB_CHANNEL } from '../core/job.ts';
 import type { TranscriptEntry } from '../core/transcript.ts';
 import { closingOf } from '../core/turn-closing.ts';
 import type { SignalOf, StateOf } from '../core/turn-state.ts';
@@ -13,7 +14,11 @@ export async function finalizeTurn(
   const { thread, input, clock } = turn;
   const begun = thread.partial;
   const written = thread.written(begun?.text);
-  const { outcome, answers } = closingOf(ending, written, turn.limits);
+  // The answers of subagents and jobs are read by the program, which expects the words alone.
+  const isForPerson =
+    input.confines === undefined && input.messages[0].message.chat.channel !== JOB_CHANNEL;
+  const notices = isForPerson ? turn.notices.kept : [];
+  const { outcome, answers } = closingOf(ending, written, turn.limits, notices);
   const { throughSeq } = thread;
   const common = { turnId: input.turnId, at: clock.now() };
   const unfinished: readonly TranscriptEntry[] =

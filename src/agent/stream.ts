@@ -4,7 +4,7 @@
 import { ProviderError, type ProviderFailure } from '../core/errors.ts';
 import type { AgentEvent } from '../core/event.ts';
 import type { Recovery, SignalOf, StateOf } from '../core/turn-state.ts';
-import type { ModelEvent } from '../providers/provider.ts';
+import type { ModelEvent, ModelHandle } from '../providers/provider.ts';
 import { meterOf } from './charge.ts';
 import { failureText } from './failure-text.ts';
 import { ASKED_AGAIN, askedAgain, cutAnswer } from './loop-cut.ts';
@@ -116,6 +116,7 @@ async function* showOnce(
         break;
       case 'finished':
         yield* shown.complete(event.text);
+        keepWhereItWent(turn, handle, event.model);
         return event;
     }
   }
@@ -124,6 +125,12 @@ async function* showOnce(
     provider: handle.name,
     model: handle.name,
   });
+}
+
+/** What was meant for one's own machine went to a service: the person has to know. */
+function keepWhereItWent({ models, notices }: TurnContext, asked: ModelHandle, model: string) {
+  if (!asked.local || model === asked.name || models.resolve(model).local) return;
+  notices.keep(`${asked.name} could not answer; this went to ${model}, a service.`);
 }
 
 /** Tells once where a model takes its time before the first sign of an answer. */

@@ -10,11 +10,21 @@ export type Closing = {
 
 const MS_PER_MINUTE = 60_000;
 
-/** `written` holds the texts the model wrote for the person in this turn, oldest first. */
-export function closingOf(ending: Ending, written: readonly string[], limits: TurnLimits): Closing {
+/**
+ * `written` holds the texts the model wrote for the person in this turn, oldest first; `notices`, how they came
+ * about.
+ */
+export function closingOf(
+  ending: Ending,
+  written: readonly string[],
+  limits: TurnLimits,
+  notices: readonly string[] = [],
+): Closing {
   const note = noteOf(ending, limits);
   const texts = [...written.map(withoutBlankEdges), ...(note === undefined ? [] : [note])];
-  const text = texts.filter((part) => part !== '').join('\n\n');
+  const parts = texts.filter((part) => part !== '');
+  const below = parts.length === 0 ? [] : notices.map((notice) => `[${notice}]`);
+  const text = [...parts, ...below].join('\n\n');
   return { outcome: outcomeOf(ending), answers: text === '' ? [] : [text] };
 }
 

@@ -110,8 +110,10 @@ describe('delegation', () => {
     for (const turn of [1, 2, 3, 4]) {
       main.script(round, says('Inline.'));
       const { outcome, events } = await rig.run(rig.inputOf(turn, ['look']));
-      expect(outcome.answers).toEqual(['Inline.']);
-      notices.push(...events.flatMap((event) => (event.type === 'notice' ? [event.text] : [])));
+      const said = events.flatMap((event) => (event.type === 'notice' ? [event.text] : []));
+      const below = said.map((text) => `[${text}]`);
+      expect(outcome.answers).toEqual([['Inline.', ...below].join('\n\n')]);
+      notices.push(...said);
     }
     expect(asked.filter((name) => name === 'runner')).toHaveLength(3);
     expect(JSON.stringify(main.requests.at(-1))).toContain('row 0');

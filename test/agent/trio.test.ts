@@ -232,8 +232,10 @@ describe('where the router fails', () => {
     for (const turn of [1, 2, 3, 4]) {
       main.script(says('By myself.'));
       const { outcome, events } = await rig.run(rig.inputOf(turn, ['hello']));
-      expect(outcome.answers).toEqual(['By myself.']);
-      notices.push(...events.flatMap((event) => (event.type === 'notice' ? [event.text] : [])));
+      const said = events.flatMap((event) => (event.type === 'notice' ? [event.text] : []));
+      const below = said.map((text) => `[${text}]`);
+      expect(outcome.answers).toEqual([['By myself.', ...below].join('\n\n')]);
+      notices.push(...said);
     }
     expect(asked.filter((name) => name === 'router')).toHaveLength(3);
     expect(notices).toEqual([

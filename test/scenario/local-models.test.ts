@@ -26,13 +26,14 @@ const [port = 0] = await freePorts(1);
 const startLocal = () => startLlmServer({ port, respond: echo, models: [MODEL.id], side: route });
 
 let local = await startLocal();
+const sections = {
+  providers: { ollama: { apiBase: local.openaiBase } },
+  localModels: { probeSecs: 0.2 },
+  retry: { providerAttempts: 0 },
+};
 const world = await startTelegramWorld({
   respond: echo,
-  config: {
-    providers: { ollama: { apiBase: local.openaiBase } },
-    localModels: { probeSecs: 0.2 },
-    retry: { providerAttempts: 0 },
-  },
+  config: sections,
   channel: { allowFrom: [`${ANNA.id}`] },
   pair: { [OLGA.id]: 'owner' },
 });
@@ -81,6 +82,23 @@ it('is warmed up, knows its window, and offers a small model few tools', async (
   expect(tools.length).toBeLessThan(13);
   expect(cloud.requests.at(-1)?.tools.length).toBeGreaterThan(tools.length);
   expect(body?.['max_tokens']).toBe(2048);
+});
+
+it('says below the answer where a service answered in its place', async () => {
+  await world.configure({
+    ...sections,
+    agents: { defaults: { model: 'openai/sim-1', fallbackModels: ['openai/sim-2'] } },
+  });
+  await world.restart();
+  await local[Symbol.asyncDispose]();
+  const told = await asks(ANNA, 'please say nonce-elsewhere', /nonce-elsewhere/);
+  expect(cloud.requests.at(-1)?.model).toBe('sim-2');
+  expect(told).toMatch(
+    /nonce-elsewhere\s+\[ollama\/llama3\.2:3b could not answer; this went to openai\/sim-2, a service\.\]$/,
+  );
+  local = await startLocal();
+  await world.configure(sections);
+  await world.restart();
 });
 
 it('is the one of all after a kill too, and is warmed up again', async () => {

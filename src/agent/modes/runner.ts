@@ -70,7 +70,7 @@ export function digestsOf(
 
   return {
     async *cue() {
-      for (const text of told.splice(0)) yield { type: 'notice', text };
+      for (const text of told.splice(0)) yield turn.notices.lasting(text);
       return { kind: 'main', main: { tools: 'offered', notes: [] } };
     },
     async shown(call, report, signal) {

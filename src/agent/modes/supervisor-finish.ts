@@ -48,7 +48,7 @@ export async function* finishCue(
     if (failed.size > 0) {
       const who = [...failed].join(', ');
       const text = `No result came from ${who}; I go on with the main model and its tools.`;
-      yield { type: 'notice', text };
+      yield turn.notices.lasting(text);
     }
     return { ...WITH_TOOLS, tokens };
   }

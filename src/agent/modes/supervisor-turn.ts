@@ -78,7 +78,7 @@ class SupervisorTurn implements TurnMode {
         ? { kind: 'moved', move: { kind: 'finish', why: 'steps' }, tokens: 0 }
         : yield* notices.during(askSupervisor(this.#turn, this.#asking(state, maxSteps), signal));
     if (decided.kind === 'moved') return yield* this.#follow(state, decided, signal);
-    if (decided.isOut) yield { type: 'notice', text: degradedNotice(decided.who) };
+    if (decided.isOut) yield notices.lasting(degradedNotice(decided.who));
     return yield* this.#finish(state, 0, signal);
   }
 

@@ -46,7 +46,7 @@ export function openTrio(
         askRouter(withOwn, { ...deps, who, settings }, signal),
       );
       if (routed.kind === 'left') {
-        if (routed.isOut) yield { type: 'notice', text: degradedNotice(who) };
+        if (routed.isOut) yield turn.notices.lasting(degradedNotice(who));
         return { ...withTools, tokens: routed.tokens };
       }
       return cueOf(turn, routed, writing);
