@@ -189,6 +189,9 @@ async function build(
     clock,
     log,
     channel,
+    media: foundations.media,
+    maxAnswerChars: () => live.config.limits.answers.maxChars,
+    redact: (text) => live.redact(text),
     settings: () => ({ coalesce: live.config.coalesce, ...turnDefaults() }),
   };
   const dispatcher = createDispatcher(dispatching);

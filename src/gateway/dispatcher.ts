@@ -23,7 +23,7 @@ import { findCommand, runCommand } from './commands.ts';
 import type { Judge } from './judge.ts';
 import { isAnsweredIn, type Routes } from './routes.ts';
 import { type SessionSettings, turnSettingsOf } from './session-settings.ts';
-import { answered, poisonAnswer, resultOf, sendSaid } from './turn-answers.ts';
+import { answered, type LongAnswerDeps, poisonAnswer, resultOf, sendSaid } from './turn-answers.ts';
 import type { TurnPersonOf } from './turn-person.ts';
 import { TurnShow } from './turn-show.ts';
 import { createTurnView, type TurnView } from './turn-view.ts';
@@ -34,21 +34,22 @@ export type DispatcherSettings = {
   readonly thinkingBudget: number;
 };
 
-export type DispatcherDeps = BatchOriginsDeps & {
-  readonly agent: Agent;
-  readonly bus: MessageBus;
-  readonly commands: CommandDeps;
-  /** Asked again before a command that waited in line. */
-  readonly judge: Judge;
-  readonly personOf: TurnPersonOf;
-  readonly routes: Pick<Routes, 'answersTo'>;
-  readonly permits: Permits;
-  readonly clock: Clock;
-  readonly log: Logger;
-  channel(name: AccountName): Channel | undefined;
-  /** Read at each turn, so that a changed configuration holds from the next one on. */
-  settings(): DispatcherSettings;
-};
+export type DispatcherDeps = BatchOriginsDeps &
+  LongAnswerDeps & {
+    readonly agent: Agent;
+    readonly bus: MessageBus;
+    readonly commands: CommandDeps;
+    /** Asked again before a command that waited in line. */
+    readonly judge: Judge;
+    readonly personOf: TurnPersonOf;
+    readonly routes: Pick<Routes, 'answersTo'>;
+    readonly permits: Permits;
+    readonly clock: Clock;
+    readonly log: Logger;
+    channel(name: AccountName): Channel | undefined;
+    /** Read at each turn, so that a changed configuration holds from the next one on. */
+    settings(): DispatcherSettings;
+  };
 
 /** How a turn is answered: as the session is set, and as its person wants it. */
 type TurnTerms = { readonly chosen: SessionSettings; readonly person: TurnPerson };

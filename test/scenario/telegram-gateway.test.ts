@@ -14,7 +14,21 @@ const STRANGER = 701;
 const world = await startTelegramWorld({
   respond: echo,
   channel: {
-    allowFrom: ['700', '702', '703', '704', '705', '706', '707', '708', '720', '721', '722'],
+    allowFrom: [
+      '700',
+      '702',
+      '703',
+      '704',
+      '705',
+      '706',
+      '707',
+      '708',
+      '720',
+      '721',
+      '722',
+      '723',
+      '724',
+    ],
   },
 });
 const { telegram, model, home, gateway } = world;
@@ -49,7 +63,7 @@ describe('a conversation by Telegram', () => {
     await telegram.nextMessage(703);
     expect(JSON.stringify(model.requests.at(-1)?.body)).toContain('nonce-one');
     telegram.say(703, '/new');
-    expect((await telegram.nextMessage(703)).text).toContain('new conversation');
+    expect((await telegram.nextMessage(703)).text).toMatch(/new conversation/i);
     telegram.say(703, 'now nonce-three');
     await telegram.nextMessage(703);
     expect(JSON.stringify(model.requests.at(-1)?.body)).not.toContain('nonce-one');
@@ -137,6 +151,49 @@ describe('a conversation by Telegram', () => {
     await telegram.waitFor(() => shown().some(({ text }) => text.endsWith('ends.')));
     expect(shown().map(({ text }) => text)).toEqual([...parts, 'The next answer ends.']);
     expect(shown().at(-1)?.edits).toBeGreaterThan(0);
+  });
+
+  it('sends the beginning of an answer without end, and the rest as a file', async () => {
+    const whole = Array.from({ length: 20_000 }, (_, n) => `line ${n}`).join('\n');
+    model.respond(() => ({ chunks: [whole] }));
+    telegram.say(723, 'write without end');
+    const sent = () => telegram.chat(723).messages.filter(({ from }) => from === 'bot');
+    const last = await telegram.waitFor(
+      () => sent().find(({ file }) => file !== undefined),
+      60_000,
+    );
+    const text = sent()
+      .slice(0, -1)
+      .map((one) => one.text)
+      .join('\n');
+    const [beginning, note] = text.split('\n(This answer has ');
+    expect(note).toMatch(
+      /^\d+ characters and is too long for a chat: the rest is in answer-rest.md\.\)$/,
+    );
+    expect(last.file?.name).toBe('answer-rest.md');
+    expect(`${beginning}\n${last.file?.content}`.replace(/\n+/g, '\n')).toBe(whole);
+    expect(sent().length).toBeLessThan(14);
+  });
+
+  it('sends no further part after /stop', async () => {
+    const parts = Array.from({ length: 8 }, (_, n) =>
+      `part-${n} ${'lorem ipsum '.repeat(300)}`.trim(),
+    );
+    model.respond(() => ({ chunks: [parts.join('\n\n')] }));
+    telegram.say(724, 'a long one');
+    const texts = () =>
+      telegram.chat(724).messages.flatMap(({ from, text }) => (from === 'bot' ? [text] : []));
+    await telegram.waitFor(() => texts().length >= 2);
+    telegram.say(724, '/stop');
+    await telegram.waitFor(() =>
+      texts().some((text) => text.startsWith('Stopped. 1 answer not sent any further.')),
+    );
+    model.respond(echo);
+    telegram.say(724, 'go on with nonce-next');
+    await telegram.waitFor(() => texts().at(-1) === 'nonce-next');
+    const sent = texts().filter((text) => text.startsWith('part-'));
+    expect(sent).toEqual(parts.slice(0, sent.length));
+    expect(sent.length).toBeLessThan(parts.length);
   });
 
   it('stops an answer under way and says so', async () => {

@@ -63,8 +63,18 @@ const exception = z.strictObject({
   moneyPerDay: money().optional(),
 });
 
+const answers = z.strictObject({
+  maxChars: count(0, 10_000_000)
+    .default(40_000)
+    .describe(
+      'Longest answer that is sent as text, characters of Markdown; the rest goes along as a file. 0: all ' +
+        'of it is sent as text.',
+    ),
+});
+
 export const limitsSchema = z.strictObject({
   messages: messages.prefault({}),
+  answers: answers.prefault({}),
   budget: budget.prefault({}),
   exceptions: z
     .array(exception)
