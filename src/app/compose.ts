@@ -214,6 +214,7 @@ async function build(
       doors: createDoors(clock, () => live.config.media.maxFileBytes),
       groupTalk,
       questions,
+      peers: () => local.desk.cluster?.seen() ?? [],
       tooling: toolingOf(toolServers, agent.missingTools, (text) => live.redact(text)),
       background: [
         { name: 'door watch', run: (signal) => doorWatch.run(signal) },

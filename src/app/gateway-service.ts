@@ -7,6 +7,7 @@ import type { LoginOptions, LoginStep } from '../channels/channel.ts';
 import type { Door } from '../channels/door.ts';
 import { type ChannelName, channelName, chatId, DEFAULT_ACCOUNT } from '../core/ids.ts';
 import type { ChatRef, OutboundDraft } from '../core/message.ts';
+import type { SeenPeer } from '../gateway/cluster-desk.ts';
 import type { Dispatcher } from '../gateway/dispatcher.ts';
 import type { GroupBuffer } from '../gateway/group-buffer.ts';
 import type { ChannelManager } from '../gateway/manager.ts';
@@ -57,6 +58,8 @@ export type GatewayParts = {
   readonly media: MediaStore;
   readonly reader: Pick<MediaReader, 'sweep'>;
   readonly tooling: Tooling;
+  /** Other machines that run models. */
+  peers(): readonly SeenPeer[];
   readonly measuring: Measuring;
   readonly spending: HttpParts['spending'];
   readonly tell: TellOwner;
@@ -107,6 +110,10 @@ export class GatewayService implements Gateway {
 
   get model(): string {
     return this.#parts.models.current().defaultModel;
+  }
+
+  peers(): readonly SeenPeer[] {
+    return this.#parts.peers();
   }
 
   tooling(): ToolingReport {

@@ -12,6 +12,7 @@ import type { Questions } from '../gateway/questions.ts';
 import type { Access } from '../http/access.ts';
 import type { ChannelControl } from '../http/channel-routes.ts';
 import type { HttpServer } from '../http/server.ts';
+import type { GatewayStatus } from '../http/status.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { StateStore } from '../store/store.ts';
@@ -46,6 +47,7 @@ export type HttpParts = {
 export interface Served extends ChannelControl {
   readonly model: string;
   tooling(): ToolingReport;
+  peers(): NonNullable<GatewayStatus['peers']>;
   stopChat(channel: ChannelName, chat: string): Promise<void>;
 }
 
@@ -92,6 +94,7 @@ export async function serveHttp(
       model: gateway.model,
       channels: gateway.channels(),
       tooling: gateway.tooling(),
+      peers: gateway.peers(),
     }),
   });
   const { address } = await server.listen();

@@ -2,12 +2,26 @@
 // the gateway running or not.
 
 import { Command } from 'commander';
+import { z } from 'zod';
 import type { ClusterDesk } from '../gateway/cluster-desk.ts';
 import type { Terminal } from './terminal.ts';
 import { printable } from './text-table.ts';
 import { withState } from './with-state.ts';
 
 const ADDRESS = 'as "nanobot cluster list" shows it, e.g. 192.168.1.20:52415';
+
+/** What is read of `/api/status`. */
+const statusSchema = z.object({
+  peers: z.array(
+    z.object({
+      name: z.string(),
+      apiBase: z.string(),
+      isConfigured: z.boolean(),
+      isUp: z.boolean().optional(),
+      models: z.array(z.string()),
+    }),
+  ),
+});
 
 export function clusterCommand(terminal: Terminal): Command {
   const command = new Command('cluster').description('other machines that run models');
@@ -31,7 +45,15 @@ export function clusterCommand(terminal: Terminal): Command {
 async function told(terminal: Terminal, work: (desk: ClusterDesk) => Promise<string>) {
   const { openCluster } = await import('../app/open-cluster.ts');
   const { loadConfig } = await import('../app/config.ts');
+  const { askGateway, findRunningGateway } = await import('../app/running-gateway.ts');
   const { config } = await loadConfig(terminal.home, terminal.env);
-  const text = await withState(terminal, ({ store }) => work(openCluster(store, config)));
+  const running = await findRunningGateway(terminal.home);
+  const said =
+    running === undefined
+      ? undefined
+      : await askGateway(running, '/api/status', config.gateway.token);
+  const { peers = [] } = statusSchema.safeParse(said).data ?? {};
+  const seen = peers.map((peer) => ({ ...peer, isUp: peer.isUp }));
+  const text = await withState(terminal, ({ store }) => work(openCluster(store, config, seen)));
   for (const line of text.split('\n')) terminal.print(printable(line));
 }

@@ -12,6 +12,9 @@ export type BudgetOwner = {
   readonly limits?: PersonLimits;
 };
 
+/** What a measurement is charged to: no person writes there. */
+const EVALUATIONS = 'eval';
+
 export type BudgetOwners = (names: CountNames) => Promise<BudgetOwner>;
 
 export function createBudgetOwners(persons: () => Pick<Persons, 'of' | 'inChat'>): BudgetOwners {
@@ -23,6 +26,7 @@ export function createBudgetOwners(persons: () => Pick<Persons, 'of' | 'inChat'>
         return person && { ...named(person), ...(person.limits && { limits: person.limits }) };
       }
       case 'chat': {
+        if (holder.chat.channel === EVALUATIONS) return { name: `Evaluation ${holder.chat.chat}` };
         const person = await persons().inChat(holder.chat);
         return person && named(person);
       }

@@ -11,6 +11,8 @@ export type SeenPeer = {
 };
 
 export interface ClusterDesk {
+  /** As they were when they were last looked at. */
+  seen(): readonly SeenPeer[];
   list(): Promise<string>;
   confirm(address: string): Promise<string>;
   forget(address: string): Promise<string>;
@@ -18,7 +20,6 @@ export interface ClusterDesk {
 
 export type ClusterDeskDeps = {
   readonly book: ClusterBook;
-  /** Empty where no gateway runs. */
   peers(): readonly SeenPeer[];
   /** What was decided counts from now on. */
   decided(): Promise<void>;
@@ -31,6 +32,7 @@ export function createClusterDesk({ book, peers, decided }: ClusterDeskDeps): Cl
   const unknown = (address: string) =>
     `No host at "${address}" was found. The list shows those there are, each as host:port.`;
   return {
+    seen: peers,
     async list() {
       const hosts = await book.all();
       const lines = [

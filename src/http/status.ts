@@ -2,6 +2,7 @@
 // should run is ready while it completes polls, IDLEs or pings.
 
 import type { ChannelStatus } from '../channels/channel.ts';
+import type { SeenPeer } from '../gateway/cluster-desk.ts';
 import type { ToolServerReport } from '../mcp/mcp.ts';
 import type { MissingTool } from '../tools/tool.ts';
 
@@ -19,6 +20,8 @@ export type GatewayStatus = {
     readonly servers: readonly ToolServerReport[];
     readonly missing: readonly MissingTool[];
   };
+  /** Other machines that run models; left out: nothing is known of any. */
+  readonly peers?: readonly SeenPeer[];
 };
 
 /** A channel that completed nothing for so long has stalled. */

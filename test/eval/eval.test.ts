@@ -86,7 +86,7 @@ describe('hanoi', () => {
     expect(stderr).toContain('hanoi (calibrate) with openai/sim');
     const lines = (await readFile(rig.home.metrics, 'utf8')).trim().split('\n');
     expect(lines.map((line) => JSON.parse(line).role)).toContain('eval');
-    expect((await rig.cli('usage')).stdout).toContain('eval:hanoi');
+    expect((await rig.cli('usage')).stdout).toContain('`Evaluation hanoi` (chat eval:hanoi)');
   });
 
   it('solves by votes: a model that errs often makes no step wrong, and a tie is a tie', async () => {

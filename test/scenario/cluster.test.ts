@@ -120,6 +120,10 @@ it('a confirmed host that changes gets nothing more, the owner is told, and it s
   await asks(OLGA, 'please say nonce-after', /No peer that may be asked/);
   expect(found.requests).toHaveLength(before);
   const run = (...args: string[]) => world.nanobot('cluster', ...args);
+  const seen = /Peer studio at \S+ (?:answers|does not answer); .*/;
+  const inChat = seen.exec(await asks(OLGA, '/cluster list', seen))?.[0] ?? '';
+  expect(inChat).toContain('shared:8b');
+  expect(await run('list')).toContain(inChat);
   expect(await run('confirm', placeOf(found))).toContain('Confirmed');
   expect(await run('list')).toContain(`Host ${placeOf(found)}: confirmed`);
   await asks(OLGA, '/cluster list', /: confirmed/);
