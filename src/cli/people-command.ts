@@ -153,7 +153,7 @@ function changesOf({
   const changes: Change[] = [];
   if (name !== undefined) changes.push((record) => ({ ...record, name }));
   if (language !== undefined) {
-    const tag = chosen(language, languageTag(language), `${language} is no language, like "de"`);
+    const tag = chosen(language, languageTag(language), 'Unknown language. Try: de, en, fr');
     changes.push((record) => withChoice(record, 'language', tag));
   }
   if (timezone !== undefined) {

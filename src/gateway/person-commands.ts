@@ -89,7 +89,7 @@ async function setTimeZone(person: Person, argument: string, { people }: Command
     return `Your time zone is ${person.timeZone ?? 'that of my machine'}. ${ZONE_HINT}`;
   }
   if (argument !== AUTOMATIC && !isTimeZone(argument)) {
-    return `${verbatim(argument)} is no time zone I know. ${ZONE_HINT}`;
+    return 'Unknown time zone. Try: Europe/Berlin, America/New_York';
   }
   const timeZone = argument === AUTOMATIC ? undefined : argument;
   await people.persons.change(person.id, (record) => withChoice(record, 'timeZone', timeZone));

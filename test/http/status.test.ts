@@ -1,3 +1,8 @@
+import { execFileSync } from 'node:child_process';
+import { closeSync, openSync } from 'node:fs';
+import { mkdtemp, open, rm, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { type GatewayStatus, readinessOf } from '../../src/http/status.ts';
 import { startHttp } from './http-rig.ts';
@@ -54,4 +59,25 @@ describe('readiness', () => {
     await using rig = await startHttp();
     expect(JSON.parse((await rig.ask('/api/status')).body)).toMatchObject({ model: 'demo/demo' });
   });
+});
+
+it('health and readiness are answered while files hold every thread of the pool', async () => {
+  await using rig = await startHttp();
+  const folder = await mkdtemp(join(tmpdir(), 'nanobot-health-'));
+  const pipe = join(folder, 'pipe');
+  execFileSync('mkfifo', [pipe]);
+  // Opening a pipe for reading waits for a writer; more of them than the pool has threads.
+  const held = Array.from({ length: 64 }, () => open(pipe, 'r'));
+  let isPoolFree = false;
+  const behind = stat(folder).then(() => {
+    isPoolFree = true;
+  });
+  const statuses = [(await rig.ask('/healthz')).status, (await rig.ask('/readyz')).status];
+  expect([statuses, isPoolFree]).toEqual([[200, 200], false]);
+  // Both ends at once: nobody is waited for, and the readers go on.
+  const writer = openSync(pipe, 'r+');
+  for (const file of await Promise.all(held)) await file.close();
+  await behind;
+  closeSync(writer);
+  await rm(folder, { recursive: true });
 });

@@ -60,7 +60,7 @@ describe('a call that is always allowed', () => {
     await press('Always allow', /^Allowed, and exactly this/);
     await hears(OWNER, /^Seen: .*It was run once/s);
     await world.restart();
-    await ask('/new', /new conversation/);
+    await ask('/new', /New conversation/);
     const before = questions();
     expect(await ask(run(COMMAND), /^Result: /)).not.toContain('Not run yet');
     expect(questions()).toBe(before);
@@ -139,7 +139,7 @@ describe('on the web page', () => {
     await says('a', /^Allowed, and exactly this/);
     await says('a', /^Seen: .*page-one/s);
     await post('a', 'c3', '/new');
-    await says('a', /new conversation/);
+    await says('a', /New conversation/);
     await post('a', 'c4', run({ argv: ['echo', 'page-one'] }));
     await says('a', /^Result: (?!Not run).*page-one/s);
     await post('b', 'c5', run({ argv: ['echo', 'page-one'] }));
@@ -149,7 +149,7 @@ describe('on the web page', () => {
   it('the panel of people allows for good what was asked at another door', async () => {
     const call = { argv: ['echo', 'from-the-panel'] };
     const { address, credentials } = world.gateway;
-    await ask('/new', /new conversation/);
+    await ask('/new', /New conversation/);
     await isAsked(call);
     const view = await fetch(`${address}/api/people`, { headers: credentials });
     const { questions: open } = (await view.json()) as { questions: readonly PageEvent[] };
@@ -160,14 +160,14 @@ describe('on the web page', () => {
     const before = bot(OWNER).length;
     await fetch(`${address}/api/people/answers`, { method: 'POST', headers, body });
     await hears(OWNER, /^Seen: .*from-the-panel/s, before);
-    await ask('/new', /new conversation/);
+    await ask('/new', /New conversation/);
     expect(await ask(run(call), /^Result: /)).toContain('from-the-panel');
   }, 60_000);
 
   it('what is forgotten is asked about again', async () => {
     await ask('/forget from-the-panel', /from-the-panel/);
     await press('Forget', /^Forgotten/);
-    await ask('/new', /new conversation/);
+    await ask('/new', /New conversation/);
     await isAsked({ argv: ['echo', 'from-the-panel'] });
   }, 60_000);
 });

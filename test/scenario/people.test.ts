@@ -77,12 +77,14 @@ it('keeps the notes of others out of an owner’s turn; a command shows them and
 });
 
 it("answers in a person's language and time zone, also after a restart", async () => {
-  telegram.say(ANNA, '/language de');
+  telegram.say(ANNA, '/language klingonish');
+  await hears(ANNA.id, /^Unknown language\. Try: de, en, fr$/);
+  telegram.say(ANNA, '/language Deutsch');
   await hears(ANNA.id, /I answer you in German/);
   telegram.say(ANNA, '/timezone Asia/Tokyo');
   await hears(ANNA.id, /Asia\/Tokyo/);
   telegram.say(ANNA, '/timezone Mars');
-  await hears(ANNA.id, /no time zone/);
+  await hears(ANNA.id, /^Unknown time zone/);
   await world.restart();
   const annas = await askedBy(ANNA, 'please say nonce-five');
   expect(annas).toContain('Answer in German');

@@ -75,7 +75,7 @@ describe('a plan', () => {
     expect(lastBody()).toContain('Open: the door Given up from here: the blue peels off');
     expect(lastBody()).toContain('2. doing: Paint (after 1)');
     telegram.say(PERSON, '/new');
-    await hears(/A new conversation/);
+    await hears(/New conversation/);
     telegram.say(PERSON, 'hello nonce-new');
     await hears(/nonce-new/);
     expect(lastBody()).not.toMatch(/RAL-5010|Paint the house/);

@@ -160,7 +160,7 @@ describe('a message that is changed', () => {
     await botSays(PERSON, /nonce-old/);
     telegram.edit(said, '/new');
     await botSays(PERSON, /Shall I answer/);
-    expect(botTexts(PERSON).join()).not.toContain('new conversation');
+    expect(botTexts(PERSON).join()).not.toContain('New conversation');
   });
 
   it('by somebody who may not speak here changes nothing', async () => {

@@ -83,8 +83,8 @@ describe('an answer is complete', () => {
     ],
     [
       'by the reply of a command in order, which is no turn',
-      [said('s#1/0', 'A new conversation begins.')],
-      { texts: ['A new conversation begins.'], outcome: 'answered' },
+      [said('s#1/0', 'New conversation.')],
+      { texts: ['New conversation.'], outcome: 'answered' },
     ],
   ])('%s', async (_name, events, expected) => {
     expect(await follow(question, ...events)).toEqual(expected);
