@@ -38,6 +38,7 @@ import type { PromptSources } from './prompt-sources.ts';
 import { createRevisions } from './revise.ts';
 import { runApproved } from './run-approved.ts';
 import { type AgentSettings, withEngine } from './settings.ts';
+import { SharedCalls } from './shared-calls.ts';
 import type { SideModel } from './side-model.ts';
 import { type SpendingGuard, SpendingRefusedError } from './spending.ts';
 import { Thread } from './thread.ts';
@@ -218,6 +219,7 @@ async function openTurn(
     zone: zoneName(timeZone),
     time,
     notices: new TurnNotices(),
+    shared: new SharedCalls(),
   };
 }
 

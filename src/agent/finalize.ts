@@ -25,7 +25,13 @@ export async function finalizeTurn(
     begun === undefined
       ? []
       : [{ ...common, ...begun, role: 'assistant', toolCalls: [], thinking: [], throughSeq }];
-  const end: TranscriptEntry = { ...common, role: 'turn_end', outcome, answers, throughSeq };
+  const { unrecorded } = turn.shared;
+  const shared = unrecorded.length === 0 ? {} : { shared: unrecorded };
+  const end: TranscriptEntry = {
+    ...common,
+    ...{ role: 'turn_end', outcome, answers, throughSeq },
+    ...shared,
+  };
   await thread.record([...unfinished, end], { durable: true });
   turn.log.debug('turn closed', {
     ending: ending.kind,

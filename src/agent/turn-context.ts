@@ -16,6 +16,7 @@ import type { LastCall } from './last-call.ts';
 import type { TurnMode } from './modes/mode.ts';
 import type { Prepared } from './prepared.ts';
 import type { AgentSettings } from './settings.ts';
+import type { SharedCalls } from './shared-calls.ts';
 import type { SpendingGuard } from './spending.ts';
 import type { Thread } from './thread.ts';
 import type { TokenCorrection } from './token-correction.ts';
@@ -57,4 +58,5 @@ export type TurnContext = {
   readonly time: TurnTime;
   /** Of this turn. */
   readonly notices: TurnNotices;
+  readonly shared: SharedCalls;
 };

@@ -3,14 +3,14 @@
 import { type ConfiguredPrice, priceOf } from './model-prices.ts';
 import { type Amount, amountOf, NOTHING, plus } from './spending.ts';
 import { supervisedRoles } from './supervised-roles.ts';
-import type { TranscriptEntry } from './transcript.ts';
+import type { TokenUsage, TranscriptEntry } from './transcript.ts';
 
 export type ConversationCost = {
   readonly calls: number;
   readonly spent: Amount;
   /** Calls that no vendor counted, or whose model has no known price. */
   readonly unpriced: number;
-  /** Of these: what a supervisor and its specialists took, by their roles. */
+  /** Of these: what models that share the work took, by their roles. */
   readonly shares: readonly RoleShare[];
 };
 
@@ -18,6 +18,12 @@ export type RoleShare = {
   readonly role: string;
   readonly calls: number;
   readonly spent: Amount;
+};
+
+type CountedCall = {
+  readonly model: string;
+  readonly usage?: TokenUsage | undefined;
+  readonly role?: string | undefined;
 };
 
 export function conversationCost(
@@ -28,9 +34,12 @@ export function conversationCost(
   const roles = supervisedRoles(entries);
   const shares = new Map<string, RoleShare>();
   let cost = { calls: 0, spent: NOTHING, unpriced: 0 };
-  for (const entry of entries) {
-    if (entry.role !== 'assistant') continue;
-    const { usage, model } = entry;
+  const called = entries.flatMap((entry): readonly CountedCall[] => {
+    if (entry.role === 'turn_end') return entry.shared ?? [];
+    if (entry.role !== 'assistant') return [];
+    return [{ model: entry.model, usage: entry.usage, role: roles.get(entry) }];
+  });
+  for (const { model, usage, role } of called) {
     const price = usage === undefined ? undefined : priceOf(model, prices, currency);
     const {
       inputTokens: input = 0,
@@ -38,7 +47,6 @@ export function conversationCost(
       cachedTokens: cached = 0,
     } = usage ?? {};
     const amount = amountOf(price, { input, output, cached });
-    const role = roles.get(entry);
     if (role !== undefined) {
       const { calls, spent } = shares.get(role) ?? { calls: 0, spent: NOTHING };
       shares.set(role, { role, calls: calls + 1, spent: plus(spent, amount) });

@@ -132,7 +132,16 @@ export type TurnEndEntry = {
   readonly answers: readonly string[];
   /** Highest bus sequence number this turn consumed, its followers included. */
   readonly throughSeq: number;
+  /** Model calls of the turn that no other entry has. */
+  readonly shared?: readonly SharedCall[];
   readonly at: number;
+};
+
+/** A call of a model that shares the work of a turn. `role`: e.g. `router`. */
+export type SharedCall = {
+  readonly role: string;
+  readonly model: string;
+  readonly usage?: TokenUsage;
 };
 
 export type TranscriptEntry =

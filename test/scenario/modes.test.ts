@@ -209,7 +209,8 @@ it('has a supervisor hand out the work, and goes on with it where a killed proce
   const names = await readdir(folder, { recursive: true });
   const files = names.filter((name) => name.endsWith('.jsonl')).map((name) => join(folder, name));
   const record = (await Promise.all(files.map((file) => readFile(file, 'utf8')))).join('');
-  expect(record).toContain(JSON.stringify(`In short:\n\n${HEALTH}\n\nMind bêta.`));
+  const kept = `In short:\n\n\`\`\`\n${HEALTH}\n\`\`\`\n\nMind bêta.`;
+  expect(record).toContain(JSON.stringify(kept));
 
   const steps = router.requests.length;
   await says('go on forever', /In short/);
@@ -219,6 +220,15 @@ it('has a supervisor hand out the work, and goes on with it where a killed proce
   );
   const cost = await says('/cost', /This conversation/);
   expect(cost).toMatch(/supervisor: .* model calls[\s\S]*specialist:guardian: .* model calls/);
+
+  await says('/new', /conversation/);
+  const servers = [main, router, specialist, runner];
+  const callsMade = () => servers.reduce((sum, { requests }) => sum + requests.length, 0);
+  const earlier = callsMade();
+  await says('go on forever', /In short/);
+  const calls = callsMade() - earlier;
+  // Calls whose outcome no entry holds count too: a router's advice, a digest, the frame.
+  expect(await says('/cost', /This conversation/)).toContain(`in ${calls} model calls`);
 });
 
 it('counts every call by its role, and traces without secrets', async () => {

@@ -95,7 +95,11 @@ async function answerOf(
     const isWaiting = event.type === 'waiting' && event.ahead > 0;
     if (isWaiting) turn.notices.tell(waitingNotice(event));
     for (const each of [time, turn.time]) isWaiting ? each.standStill() : each.goOn();
-    if (event.type === 'finished') return event;
+    if (event.type === 'finished') {
+      const used = event.usage === undefined ? {} : { usage: event.usage };
+      turn.shared.add({ role, model: event.model, ...used });
+      return event;
+    }
     if (event.type === 'retrying') watch?.restart();
     const isPiece = event.type === 'text' || event.type === 'thinking';
     // What it wrote until then is what there is; asking once more is left to whoever asked.

@@ -58,6 +58,7 @@ async function record(
     ...(usage === undefined ? {} : { usage }),
     ...askedOther(turn, model),
   };
+  turn.shared.recorded(model, usage);
   await turn.thread.record([entry], { durable: hasEffects(turn, toolCalls) });
   return entry;
 }

@@ -1,6 +1,13 @@
 // An entry of a transcript from a line of a session file that was found to have its shape.
 
-import type { AssistantEntry, SummaryEntry, TranscriptEntry, UserEntry } from '../transcript.ts';
+import type {
+  AssistantEntry,
+  SharedCall,
+  SummaryEntry,
+  TokenUsage,
+  TranscriptEntry,
+  UserEntry,
+} from '../transcript.ts';
 import type { DiskEntry } from './shape.ts';
 
 const mediaFromDisk = (media: UserEntry['media']) =>
@@ -44,6 +51,7 @@ export function fromDisk(disk: DiskEntry): TranscriptEntry {
         outcome: disk.outcome,
         answers: disk.answers,
         throughSeq: disk.through_seq,
+        ...(disk.shared === undefined ? {} : { shared: disk.shared.map(fromShared) }),
         at,
       };
   }
@@ -75,12 +83,25 @@ function fromUser(disk: Extract<DiskEntry, { role: 'user' }>): UserEntry {
   };
 }
 
-function fromAssistant(disk: Extract<DiskEntry, { role: 'assistant' }>): AssistantEntry {
-  const usage = disk.usage && {
-    inputTokens: disk.usage.input_tokens,
-    outputTokens: disk.usage.output_tokens,
-    cachedTokens: disk.usage.cached_tokens,
+type DiskUsage = Extract<DiskEntry, { role: 'assistant' }>['usage'];
+
+function usageFromDisk(usage: DiskUsage): { readonly usage?: TokenUsage } {
+  if (usage === undefined) return {};
+  const { input_tokens, output_tokens, cached_tokens } = usage;
+  return {
+    usage: { inputTokens: input_tokens, outputTokens: output_tokens, cachedTokens: cached_tokens },
   };
+}
+
+const fromShared = ({ role, model, usage }: DiskShared): SharedCall => ({
+  role,
+  model,
+  ...usageFromDisk(usage),
+});
+
+type DiskShared = NonNullable<Extract<DiskEntry, { role: 'turn_end' }>['shared']>[number];
+
+function fromAssistant(disk: Extract<DiskEntry, { role: 'assistant' }>): AssistantEntry {
   return {
     role: disk.role,
     turnId: disk.turn_id,
@@ -92,7 +113,7 @@ function fromAssistant(disk: Extract<DiskEntry, { role: 'assistant' }>): Assista
       signature === undefined ? { text } : { text, signature },
     ),
     model: disk.model,
-    ...(usage === undefined ? {} : { usage }),
+    ...usageFromDisk(disk.usage),
     ...(disk.through_seq === undefined ? {} : { throughSeq: disk.through_seq }),
     ...(disk.asked === undefined ? {} : { asked: disk.asked }),
     at: disk.timestamp,

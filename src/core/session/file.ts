@@ -3,7 +3,7 @@
 
 import { fieldsOf, parseJson } from '../fields.ts';
 import type { SessionKey } from '../ids.ts';
-import type { TranscriptEntry, UserEntry } from '../transcript.ts';
+import type { TokenUsage, TranscriptEntry, UserEntry } from '../transcript.ts';
 import { fromDisk } from './entry.ts';
 import { type DiskHeader, diskEntry, diskHeader } from './shape.ts';
 
@@ -74,11 +74,7 @@ function toDisk(entry: TranscriptEntry): Readonly<Record<string, unknown>> {
         unsupported: entry.unsupported,
         thinking: entry.thinking.length > 0 ? entry.thinking : undefined,
         model: entry.model,
-        usage: entry.usage && {
-          input_tokens: entry.usage.inputTokens,
-          output_tokens: entry.usage.outputTokens,
-          cached_tokens: entry.usage.cachedTokens,
-        },
+        usage: usageToDisk(entry.usage),
         timestamp,
         turn_id: entry.turnId,
         through_seq: entry.throughSeq,
@@ -128,10 +124,21 @@ function toDisk(entry: TranscriptEntry): Readonly<Record<string, unknown>> {
         outcome: entry.outcome,
         answers: entry.answers,
         through_seq: entry.throughSeq,
+        shared: entry.shared?.map(({ usage, ...call }) => ({
+          ...call,
+          usage: usageToDisk(usage),
+        })),
         timestamp,
       };
   }
 }
+
+const usageToDisk = (usage: TokenUsage | undefined) =>
+  usage && {
+    input_tokens: usage.inputTokens,
+    output_tokens: usage.outputTokens,
+    cached_tokens: usage.cachedTokens,
+  };
 
 /** Names and ids, never contents. */
 const mediaToDisk = (media: UserEntry['media']) =>

@@ -57,6 +57,7 @@ const user = z.object({
   media,
   foreign,
 });
+const usage = z.object({ input_tokens: count, output_tokens: count, cached_tokens: count });
 const assistant = z.object({
   role: z.literal('assistant'),
   content: z.string().default(''),
@@ -65,7 +66,7 @@ const assistant = z.object({
   unsupported: z.array(z.string()).min(1).optional().catch(undefined),
   thinking: z.array(z.object({ text: z.string(), signature: z.string().optional() })).default([]),
   model: z.string().default(''),
-  usage: z.object({ input_tokens: count, output_tokens: count, cached_tokens: count }).optional(),
+  usage: usage.optional(),
   timestamp: time,
   turn_id: turn,
   through_seq: place,
@@ -136,6 +137,10 @@ const turnEnd = z.object({
   outcome: z.enum(['answered', 'stopped', 'failed']),
   answers: z.array(z.string()),
   through_seq: z.number(),
+  shared: z
+    .array(z.object({ role: z.string(), model: z.string(), usage: usage.optional() }))
+    .optional()
+    .catch(undefined),
   timestamp: time,
 });
 export const diskEntry = z.discriminatedUnion('role', [
