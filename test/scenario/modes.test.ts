@@ -173,10 +173,17 @@ it('digests long results for the main model, by choice of the conversation', asy
   expect(await says('/mode delegated', /From the next message on/)).toMatch(
     /sim-runner was not asked yet/,
   );
+  await says('/new', /conversation/);
+  const callsMade = () => main.requests.length + runner.requests.length;
+  const earlier = callsMade();
   const told = await says('delegate: what is in the long file?', /^main/);
+  const calls = callsMade() - earlier;
   expect(told).toMatch(/^main\(tools\): \[digest by another model of result r\d+\.1 of read_file/);
   expect(told).toContain('200 rows, each with an address.');
   expect(JSON.stringify(runner.requests[0]?.body)).toContain('row 199');
+  // The digest stands in no entry of its own, and counts all the same.
+  expect(calls).toBe(3);
+  expect(await says('/cost', /This conversation/)).toContain('in 3 model calls');
   expect(await says('/mode none', /There are these modes/)).toContain('trio');
   expect(await says('/mode default', /Again as configured/)).toContain('trio');
 });
@@ -220,15 +227,6 @@ it('has a supervisor hand out the work, and goes on with it where a killed proce
   );
   const cost = await says('/cost', /This conversation/);
   expect(cost).toMatch(/supervisor: .* model calls[\s\S]*specialist:guardian: .* model calls/);
-
-  await says('/new', /conversation/);
-  const servers = [main, router, specialist, runner];
-  const callsMade = () => servers.reduce((sum, { requests }) => sum + requests.length, 0);
-  const earlier = callsMade();
-  await says('go on forever', /In short/);
-  const calls = callsMade() - earlier;
-  // Calls whose outcome no entry holds count too: a router's advice, a digest, the frame.
-  expect(await says('/cost', /This conversation/)).toContain(`in ${calls} model calls`);
 });
 
 it('counts every call by its role, and traces without secrets', async () => {
