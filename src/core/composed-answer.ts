@@ -6,7 +6,7 @@ export const placeOf = (number: number) => `[[output ${number}]]`;
 const PLACE = /\[\[\s*output\s*(\d+)?\s*\]\]/gi;
 
 /**
- * Every output stands in the answer once, as a block of code between blank lines. One that `frame` has no place for stands
+ * Every output stands in the answer once, between blank lines and as a block of code unless it is a plain line. One that `frame` has no place for stands
  * behind its first paragraph; lines that repeat one to the letter are its place.
  */
 export function composedAnswer(frame: string, outputs: readonly string[]): string {
@@ -28,8 +28,12 @@ export function composedAnswer(frame: string, outputs: readonly string[]): strin
   return all.filter(isSaid).join('\n\n');
 }
 
-/** As a block of code: the one form that every channel shows as it is, whatever Markdown would make of it. */
+/** One line in which nothing can be Markdown. */
+const PLAIN = /^(?!\d+[.)] )[\p{L}\p{M}\p{N}](?:[\p{L}\p{M}\p{N}.,;:!?'’"“”()%€$/+–—-]| (?! ))*$/u;
+
+/** A block of code is the one form that every channel shows as it is, whatever Markdown would make of it. */
 function asText(output: string): string {
+  if (PLAIN.test(output.trim())) return output;
   const longest = Math.max(2, ...[...output.matchAll(/`+/g)].map(([ticks]) => ticks.length));
   const fence = '`'.repeat(longest + 1);
   return `${fence}\n${output}\n${fence}`;

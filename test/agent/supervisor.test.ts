@@ -23,6 +23,8 @@ const TABLE = [
   "$& $1 $' [[output 2]] <b>&amp;</b>\t`x`",
   '━━━━━━━━━━━━━━━━━━━━━━━━━━━━',
 ].join('\n');
+const kept = (text: string, fence = '```') => `${fence}\n${text}\n${fence}`;
+const KEPT = kept(TABLE);
 
 const ran: string[] = [];
 const tools: RigOptions['tools'] = [
@@ -55,7 +57,7 @@ it('hands tasks out round by round, asks services, and puts what is kept into th
   main.script(says('Here is how the hosts are.\n\n[[output 1]]\n\nbêta needs care.'));
   const { outcome, events } = await rig.run(rig.inputOf(1, ['how are my hosts?']));
 
-  expect(outcome.answers).toEqual([`Here is how the hosts are.\n\n${TABLE}\n\nbêta needs care.`]);
+  expect(outcome.answers).toEqual([`Here is how the hosts are.\n\n${KEPT}\n\nbêta needs care.`]);
   expect(asked).toEqual([
     ...['supervisor', 'supervisor', 'guardian', 'guardian', 'supervisor', 'scout', 'supervisor'],
     'main',
@@ -122,7 +124,7 @@ it('gives no specialist more than it has, nor than the person may, whatever a pa
   // Words of others stay marked for every model, and still reach the person as they were written.
   expect(shownTo(supervisor)).toMatch(/words of others [0-9a-f]{16}: output of guardian/);
   expect(shownTo(main)).toMatch(/words of others [0-9a-f]{16}: output of guardian/);
-  expect(answers).toEqual([`Context.\n\nIt says:\n${TABLE}`]);
+  expect(answers).toEqual([`Context.\n\n${kept(`It says:\n${TABLE}`)}`]);
   const last = (await rig.transcript()).findLast(({ role }) => role === 'tool');
   expect(last).toMatchObject({ name: 'specialist_report', isForeign: true });
 });
@@ -164,7 +166,7 @@ it.each([
   supervisor.script(says(routes('guardian', 'Look.')), says(words));
   guardian.script(says(TABLE));
   main.script(says(''));
-  expect((await rig.ask(1, 'look')).answers).toEqual([TABLE]);
+  expect((await rig.ask(1, 'look')).answers).toEqual([KEPT]);
   expect(warnings).toMatchObject([{ why }]);
 });
 
@@ -203,8 +205,11 @@ it('says where an output was cut off, and takes refusals for nothing', async () 
   main.script(says('[[output 1]]\n\nThat is all.'));
   const { answers } = await rig.ask(1, 'write it');
   expect(answers).toEqual([
-    'The list:\n\n```\none\ntwo\n```\n\n' +
-      '[It ends here, because the limit of its length was reached.]\n\nThat is all.',
+    `${kept(
+      'The list:\n\n```\none\ntwo\n```\n\n' +
+        '[It ends here, because the limit of its length was reached.]',
+      '````',
+    )}\n\nThat is all.`,
   ]);
   expect(shownTo(supervisor, 1)).toContain('<agent_response>\\nscout (failed)');
   expect(shownTo(supervisor, 2)).toContain('limit of its length');
@@ -299,7 +304,7 @@ it('goes on where a killed process stood, and runs nothing twice', async () => {
   guardian.script(says(TABLE));
   supervisor.script(says(routes('FINISH')));
   main.script(says('So:\n\n[[output 1]]'));
-  expect((await rig.ask(1, 'check')).answers).toEqual([`So:\n\n${TABLE}`]);
+  expect((await rig.ask(1, 'check')).answers).toEqual([`So:\n\n${KEPT}`]);
   expect(ran).toEqual(['read_file']);
   expect(supervisor.requests).toHaveLength(2);
   const own = await rig.transcript();
@@ -338,7 +343,7 @@ it('finds an output to the letter in the record, where another process wrote it'
   await rig.restart();
   supervisor.script(says(routes('FINISH')));
   main.script(says('[[output 1]]'));
-  expect((await rig.ask(1, 'read')).answers).toEqual([TABLE]);
+  expect((await rig.ask(1, 'read')).answers).toEqual([KEPT]);
   guardian.assertDone();
 });
 
@@ -395,7 +400,7 @@ it('keeps what was written where supervisor and main model fail behind it', asyn
   supervisor.script(says(routes('guardian', 'Check.')), doesNotAnswer);
   guardian.script(says(TABLE));
   main.script(doesNotAnswer);
-  expect((await rig.ask(1, 'check')).answers).toEqual([TABLE]);
+  expect((await rig.ask(1, 'check')).answers).toEqual([KEPT]);
 });
 
 it('passes on what the person adds, and stops with everybody', async () => {

@@ -342,38 +342,6 @@ describe('quiet hours', () => {
     );
   });
 
-  test('let a reminder through whose time the person chose in them, also late or each night', async () => {
-    const rig = await makeJobsRig('2026-01-15T12:00:00Z');
-    rig.edge.quiet = '22:00-07:00';
-    await rig.desk.add(say({ at: '23:00' }, 'Take the pills'), asker());
-    await rig.desk.add(say({ cron: '30 5 * * *' }, 'Bake the bread'), asker());
-    await rig.until('2026-01-15T22:00:00Z');
-    expect(rig.heard()).toEqual(['2026-01-15T22:00 Take the pills']);
-    await rig.away('2026-01-16T04:45:00Z');
-    expect(rig.heard()).toEqual([expect.stringMatching(/^2026-01-16T04:45 .*Bake the bread/s)]);
-    const { job } = await rig.desk.add(say({ every: '1d' }, 'Drink water'), asker());
-    await rig.desk.runNow(job.id, asker());
-    await rig.until('2026-01-16T04:46:00Z');
-    expect(rig.heard()).toEqual(['2026-01-16T04:46 Drink water']);
-  });
-
-  test('hold a reminder that only happens to come in them', async () => {
-    const rig = await makeJobsRig('2026-01-15T16:30:00Z');
-    rig.edge.quiet = '22:00-07:00';
-    await rig.desk.add(say({ every: '6h' }, 'Drink water'), asker());
-    await rig.desk.add(say({ cron: '15 */5 * * *' }, 'Stand up'), asker());
-    await rig.desk.add(say({ at: '21:30' }, 'Close the window'), asker());
-    await rig.until('2026-01-15T19:30:00Z');
-    expect(rig.heard()).toEqual(['2026-01-15T19:15 Stand up']);
-    await rig.away('2026-01-16T00:30:00Z');
-    await rig.until('2026-01-16T05:59:00Z');
-    expect(rig.heard()).toEqual([]);
-    await rig.until('2026-01-16T06:00:00Z');
-    expect(rig.heard().join()).toMatch(
-      /Close the window.*Drink water|Drink water.*Close the window/s,
-    );
-  });
-
   test('that are given up let out what they kept', async () => {
     const rig = await makeJobsRig('2026-01-15T22:00:00Z');
     rig.edge.quiet = '22:00-07:00';
