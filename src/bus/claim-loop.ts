@@ -19,7 +19,7 @@ export type ClaimLoopOptions<T> = {
   /** How long work in hand may go on after a stop, and after a failure of the store, milliseconds. */
   readonly stopGraceMs: number;
   readonly failureGraceMs: number;
-  /** Absent: always. Whoever says no calls `wake` when it is yes again. */
+  /** Absent: always. After a false answer, `wake` is called as soon as it is true again. */
   mayClaim?(): boolean;
   /** `places` is asked when the claim is made, which may be later. */
   claim(places: () => number): Promise<Claims<T>>;

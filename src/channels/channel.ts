@@ -290,6 +290,6 @@ export interface Channel {
   readonly inbox?: Inbox;
   /** Asked before a model is; `hasBegun`: an earlier try of the turn may have asked one. */
   admit?(message: InboundMessage, hasBegun: boolean): Promise<Admission>;
-  /** What a limit holds back and why, for those who look how the channel fares. */
+  /** What a limit holds back and why, for status displays. */
   waiting?(): string | undefined;
 }

@@ -4,7 +4,7 @@
 
 /** What the code that sees the error should do next. */
 export type Remedy =
-  /** `isOwnRule`: a rule of ours forbids it, not the platform, and whoever should know is told by it. */
+  /** `isOwnRule`: a rule of ours forbids it, not the platform, and tells the person itself. */
   | { readonly kind: 'never'; readonly isOwnRule?: true }
   | { readonly kind: 'backoff' }
   | { readonly kind: 'after'; readonly delayMs: number };

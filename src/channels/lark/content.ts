@@ -24,7 +24,7 @@ export function contentOf(type: string, json: string, message: string): Content 
   return { text: '[sent a message that I cannot read]', attachments: [] };
 }
 
-/** Cards of other apps, groups, events, tasks and polls: whoever sends one did not write its words. */
+/** Cards of other apps, groups, events, tasks and polls: the sender did not write their text. */
 const SHARED: readonly string[] = [
   ...['interactive', 'merge_forward', 'share_chat', 'todo', 'vote', 'video_chat'],
   ...['share_calendar_event', 'calendar', 'general_calendar'],

@@ -1,5 +1,5 @@
 // The part of the configuration about what the machine does of its own accord: scheduled jobs, the
-// heartbeat, notices to the owner, and the hours in which nobody is disturbed by them.
+// heartbeat, notices to the owner, and quiet hours.
 
 import { z } from 'zod';
 import { HOURS_PATTERN } from '../letter.ts';
