@@ -27,6 +27,8 @@ const ROOM = { maxPendingPerChat: 1000, maxPending: 1000 };
 const NONCE = /nonce-\d+/g;
 
 /** `diesAt`: the event of the life's turns that is its last; `after` the last one, just before the bus knows. */
+const LONGEST_WAIT_MS = 60_000;
+
 type Life = {
   readonly arrivals: number;
   readonly arrivesAt: number;
@@ -84,8 +86,7 @@ class World {
     };
     if (arrivesAt === 0) await onEvent(undefined, 0);
     for (;;) {
-      const { claimed } = await this.#store.claimTurns(() => 1);
-      const [claim] = claimed;
+      const claim = await this.#claim();
       if (claim === undefined) break;
       const ending = await this.#work(claim, onEvent);
       if (ending === undefined || (ending.kind === 'done' && diesAt === 'after')) return;
@@ -94,6 +95,14 @@ class World {
       (ending.kind === 'done' ? this.answers : this.setAside).push(...words);
     }
     await onEvent(undefined, 0);
+  }
+
+  /** A message that its process died with often waits for its next try. */
+  async #claim(): Promise<ClaimedTurn | undefined> {
+    const [ready] = (await this.#store.claimTurns(() => 1)).claimed;
+    if (ready !== undefined) return ready;
+    await this.#rig.clock.advance(LONGEST_WAIT_MS);
+    return (await this.#store.claimTurns(() => 1)).claimed[0];
   }
 
   async #hear(): Promise<void> {

@@ -99,6 +99,8 @@ describe('a first start', () => {
 
   test('a file of the workspace that a person changed or deleted stays so', async () => {
     await openHome(home, {});
+    // The gateway has started once.
+    await writeFile(home.state, '');
     await writeFile(join(home.workspace, 'SOUL.md'), 'mine');
     await rm(join(home.workspace, 'USER.md'));
     await openHome(home, {});

@@ -62,7 +62,7 @@ test.each([
   [['set', 'Ann', '--messages-per-day', '1.5'], 2, 'no number of messages a day'],
   [['set', 'Ann', '--tokens-per-day', '-1'], 2, 'no number of tokens a day'],
   [['set', 'Ann', '--timezone', 'Mars/Base'], 2, 'no time zone'],
-  [['set', 'Ann', '--language', 'klingonese'], 2, 'no language'],
+  [['set', 'Ann', '--language', 'klingonese'], 2, 'Unknown language'],
   [['set', 'Ann', '--quiet', '22-7'], 2, 'no hours'],
   [['set', 'Ann'], 2, 'say what to set'],
   [['set', 'Ann', '--door', 'telegram'], 2, 'no door of theirs'],
