@@ -10,19 +10,18 @@ export class SharedCalls {
     this.#calls = [...this.#calls, call];
   }
 
-  /** An entry has what these calls took: the newest of the model, as many as the usage covers. */
+  /** An entry has what these calls took: the newest of the model, as many as its usage covers. */
   recorded(model: string, usage: TokenUsage | undefined): void {
-    let left = tokensOf(usage);
-    const isCovered = (call: SharedCall, index: number) => {
-      const own = tokensOf(call.usage);
-      if (call.model !== model || own > left || (left === 0 && index > 0)) return false;
-      left -= own;
-      return true;
-    };
-    this.#calls = this.#calls
-      .toReversed()
-      .filter((call, index) => !isCovered(call, index))
-      .toReversed();
+    const total = tokensOf(usage);
+    const covered = new Set<SharedCall>();
+    let tokens = 0;
+    for (const call of this.#calls.filter((each) => each.model === model).toReversed()) {
+      const isWhole = covered.size > 0 && tokens >= total;
+      if (isWhole || tokens + tokensOf(call.usage) > total) break;
+      covered.add(call);
+      tokens += tokensOf(call.usage);
+    }
+    this.#calls = this.#calls.filter((call) => !covered.has(call));
   }
 
   get unrecorded(): readonly SharedCall[] {

@@ -34,7 +34,7 @@ const MAX_DEPTH = 8;
 /** A message is of one kind, with a few signs for programs beside it. */
 const MAX_KINDS = 8;
 const MAX_NAMED = 50;
-/** What the rest of the program knows words of others by. */
+/** The mark by which the rest of the program knows untrusted text. */
 const PASSED_ON = '[forwarded]';
 /** Kinds whose words are mostly made by somebody else than who sends them. */
 const WORDS_OF_OTHERS: ReadonlySet<string> = new Set([
