@@ -1,5 +1,6 @@
 // A small honest mail server for tests that need many mails and neither Dovecot nor Postfix: one IMAP
-// mailbox that a test drops mails into, and an SMTP door that takes everything.
+// mailbox that a test drops mails into, and an SMTP server that takes everything but what a test has it
+// refuse.
 
 import { once } from 'node:events';
 import { createServer, type Server, type Socket } from 'node:net';
@@ -7,8 +8,10 @@ import { createServer, type Server, type Socket } from 'node:net';
 export interface MailBox extends AsyncDisposable {
   readonly imapPort: number;
   readonly smtpPort: number;
-  /** What was handed to the SMTP door, whole mails. */
+  /** What the SMTP server took, whole mails. */
   readonly sent: readonly string[];
+  /** From now on the SMTP server refuses for good each mail that holds this. */
+  refuse(like: RegExp): void;
   /** A mail, lines ended by CRLF, lies in the mailbox from now on. */
   drop(mail: string): void;
   /** Resolves when somebody waits for mail. */
@@ -18,6 +21,7 @@ export interface MailBox extends AsyncDisposable {
 export async function startMailBox(): Promise<MailBox> {
   const box = new Box();
   const sent: string[] = [];
+  const refused: RegExp[] = [];
   const sockets = new Set<Socket>();
   const open = async (converse: (socket: Socket) => void) => {
     const server = createServer((socket) => {
@@ -29,11 +33,12 @@ export async function startMailBox(): Promise<MailBox> {
     return server;
   };
   const imap = await open((socket) => box.converse(socket));
-  const smtp = await open((socket) => takeMails(socket, sent));
+  const smtp = await open((socket) => takeMails(socket, sent, refused));
   return {
     imapPort: portOf(imap),
     smtpPort: portOf(smtp),
     sent,
+    refuse: (like) => void refused.push(like),
     drop: (mail) => box.drop(mail),
     followed: box.followed.promise,
     async [Symbol.asyncDispose]() {
@@ -156,7 +161,7 @@ function internalDate(): string {
   return `${day}-${month}-${year} ${time} +0000`;
 }
 
-function takeMails(socket: Socket, sent: string[]): void {
+function takeMails(socket: Socket, sent: string[], refused: readonly RegExp[]): void {
   let text = '';
   let isData = false;
   socket.write('220 hello\r\n');
@@ -169,9 +174,10 @@ function takeMails(socket: Socket, sent: string[]): void {
     }
     text += line;
     if (!text.endsWith('\r\n.\r\n')) return;
-    sent.push(text);
+    const isRefused = refused.some((like) => like.test(text));
+    if (!isRefused) sent.push(text);
     text = '';
     isData = false;
-    socket.write('250 taken\r\n');
+    socket.write(isRefused ? '554 5.7.1 content refused\r\n' : '250 taken\r\n');
   });
 }
