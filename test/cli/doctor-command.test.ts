@@ -32,6 +32,7 @@ test('a fresh home has warnings with remedies, but nothing broken', async () => 
   expect(levelOf('config')).toBe('ok');
   expect(levelOf('model')).toBe('warn');
   expect(levelOf('programs')).toBe('ok');
+  expect(found.find(({ check }) => check === 'secrets')?.text).toBe('No secrets in config.json');
   expect(found.filter(({ level }) => level !== 'ok').every(({ remedy }) => remedy)).toBe(true);
 });
 

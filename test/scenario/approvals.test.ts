@@ -120,6 +120,9 @@ describe('a call that waits', () => {
     await telegram.waitFor(() => bot(OWNER).at(-1)?.text.startsWith('Seen: Created'));
     expect(await written('skills/cli/SKILL.md')).toBe('ordered skills/cli/SKILL.md');
     await expect(world.nanobot('approvals', 'deny', id)).rejects.toThrow();
+    await expect(world.nanobot('approvals', 'revoke', '1')).rejects.toThrow(
+      'No allow rule with id 1.',
+    );
     const sessions = await world.nanobot('sessions', 'list');
     expect(sessions).toMatch(/^telegram:700 {2,}[A-Z]/m);
     const lines = (await world.nanobot('usage'))

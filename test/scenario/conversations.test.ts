@@ -91,6 +91,9 @@ describe('a command that is none', () => {
     expect(await answerTo(OTHER, '/bugdet 5')).not.toContain('/budget');
     expect(await answerTo(PERSON, '/tmp nonce-path')).toBe('nonce-path');
     expect(await answerTo(PERSON, '/help restore')).toMatch(/^\/restore \[list \| number\]/);
+    expect(await answerTo(PERSON, '/help link')).toContain(
+      'connect another channel to your account',
+    );
     const help = await answerTo(PERSON, '/help');
     expect(help).toMatch(/This conversation: \/new .*\n+How I answer: \/model/s);
     expect(help.split('\n').length).toBeLessThan(12);

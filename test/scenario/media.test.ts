@@ -157,6 +157,20 @@ describe('a document', () => {
     expect(lastWords()).not.toMatch(/^Assistant:/m);
   });
 
+  it('as Notepad and Excel write it, in UTF-16 with a byte order mark, is read', async () => {
+    const littleEndian = Buffer.from('\ufeffname;town\nJörg;Köln', 'utf16le');
+    for (const content of [littleEndian, Buffer.from(littleEndian).swap16()]) {
+      telegram.sendFile(ALICE, {
+        field: 'document',
+        content,
+        caption: 'Who is it?',
+        extra: { file_name: 'people.csv' },
+      });
+      expect(await answer(ALICE)).toBe('Seen.');
+      expect(lastWords()).toMatch(/> name;town\n> Jörg;Köln\n/);
+    }
+  });
+
   it('that cannot be read is said to be, with the reason', async () => {
     const chat = ALICE + 6;
     telegram.sendFile(chat, {

@@ -33,7 +33,7 @@ describe('a stranger on Telegram', () => {
 
   it('sees nothing and costs nothing, while the owner is asked where they wrote last', async () => {
     telegram.say(EVE, 'please say nonce-held');
-    expect(await hears(OWNER, /nonce-held/)).toMatch(/Telegram: Eve.*701/);
+    expect(await hears(OWNER, /nonce-held/)).toMatch(/^New contact on Telegram: Eve \(701\)/);
     expect(heardBy(EVE.id)).toEqual([]);
     expect(model.requests).toEqual([]);
   });

@@ -63,7 +63,9 @@ describe('a conversation by Telegram', () => {
     await telegram.nextMessage(703);
     expect(JSON.stringify(model.requests.at(-1)?.body)).toContain('nonce-one');
     telegram.say(703, '/new');
-    expect((await telegram.nextMessage(703)).text).toMatch(/new conversation/i);
+    expect((await telegram.nextMessage(703)).text).toBe(
+      'New conversation. The old one is saved; /restore brings it back.',
+    );
     telegram.say(703, 'now nonce-three');
     await telegram.nextMessage(703);
     expect(JSON.stringify(model.requests.at(-1)?.body)).not.toContain('nonce-one');
