@@ -3,6 +3,7 @@
 
 import { afterAll, expect, it } from 'vitest';
 import type { LlmReply, LlmRequest } from '../support/llm-server.ts';
+import { laterBy } from '../support/shifted-clock.ts';
 import { startTelegramWorld } from '../support/telegram-world.ts';
 
 const OWNER = 700;
@@ -13,6 +14,11 @@ function reply({ lastUserText, toolResults, body }: LlmRequest): LlmReply {
   if (lastUserText.includes('[Scheduled job')) return { chunks: ['The paper is sold out.'] };
   if (lastUserText.startsWith('[An owner allowed')) return { chunks: ['It is set.'] };
   if (toolResults.length > 0) return { chunks: ['I wait for your yes.'] };
+  const wait = /wake me (in \w+)/.exec(lastUserText)?.[1];
+  if (wait !== undefined) {
+    const wish = { action: 'add', kind: 'say', name: wait, text: `Wake up, ${wait}`, at: wait };
+    return { toolCalls: [{ name: 'cron', arguments: wish }] };
+  }
   if (lastUserText.includes('remind'))
     return { toolCalls: [{ name: 'cron', arguments: REMINDER }] };
   const knows = JSON.stringify(body).includes('The paper is sold out.');
@@ -67,4 +73,32 @@ it('asks the owner first, reports into the chat that then knows of it, and each 
   // The template of HEARTBEAT.md asks for nothing.
   expect(asked('[Heartbeat')).toEqual([]);
   await hears(/^Water$/);
+});
+
+const MINUTE_MS = 60_000;
+
+it('counts a wait from the request, also where the approval came minutes later', async () => {
+  const shiftMs = 11 * MINUTE_MS;
+  const began = texts().length;
+  const isPut = (text: string) => text === 'I wait for your yes.';
+  const toDecide = () =>
+    world.bot(OWNER).filter(({ buttons }) => JSON.stringify(buttons)?.includes('Allow once'));
+  for (const [before, wait] of ['in 10m', 'in 3h'].entries()) {
+    telegram.say(OWNER, `wake me ${wait}`);
+    await telegram.waitFor(() => toDecide().length === before + 1);
+    await telegram.waitFor(() => texts().slice(began).filter(isPut).length === before + 1);
+  }
+  const requested = Date.now();
+  await world.gateway.kill();
+  await using _later = await world.home.start(laterBy(shiftMs));
+  for (const left of [1, 0]) {
+    telegram.press(OWNER, OWNER, 'Allow once');
+    await telegram.waitFor(() => toDecide().length === left);
+  }
+  await world.hears(OWNER, /^in 10m\s+Wake up, in 10m$/, began);
+  telegram.say(OWNER, '/cron');
+  const { text } = await world.hears(OWNER, /in 3h: once.*next: /, began);
+  const [, day, time] = /in 3h: once.*next: \w+, (\S+) (\S+)/.exec(text) ?? [];
+  const late = Date.parse(`${day}T${time}Z`) - (requested + 180 * MINUTE_MS);
+  expect(Math.abs(late), text).toBeLessThan(shiftMs / 2);
 });
